@@ -1,0 +1,58 @@
+"""The words of the design as frozen types. Imports nothing of ours; everything else imports these."""
+
+from paceline.core.arm import BASELINE, Arm
+from paceline.core.server import Accelerator, Cache, Engine, Server
+from paceline.core.spec import (
+    ClaimTemplate,
+    DeploymentSpec,
+    PoolSpec,
+    PromotionMode,
+    PromotionSpec,
+    Purpose,
+    RunSpec,
+    Trigger,
+    UntilDecided,
+)
+from paceline.core.tree import Draft, Model, Tree
+from paceline.core.verdict import (
+    ArmOutcome,
+    ArmVerdict,
+    Bounds,
+    Gate,
+    Limit,
+    Measurement,
+    Outcome,
+    Verdict,
+)
+from paceline.core.workload import Dataset, Workload
+
+__all__ = [
+    "BASELINE",
+    "Accelerator",
+    "Arm",
+    "ArmOutcome",
+    "ArmVerdict",
+    "Bounds",
+    "Cache",
+    "ClaimTemplate",
+    "Dataset",
+    "DeploymentSpec",
+    "Draft",
+    "Engine",
+    "Gate",
+    "Limit",
+    "Measurement",
+    "Model",
+    "Outcome",
+    "PoolSpec",
+    "PromotionMode",
+    "PromotionSpec",
+    "Purpose",
+    "RunSpec",
+    "Server",
+    "Tree",
+    "Trigger",
+    "UntilDecided",
+    "Verdict",
+    "Workload",
+]

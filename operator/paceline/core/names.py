@@ -1,0 +1,29 @@
+"""Names and labels of the objects we make. Load-bearing: a changed name orphans what an older release made."""
+
+import hashlib
+
+LONGEST = 63
+
+MANAGED_BY = {"app.kubernetes.io/managed-by": "paceline"}
+DEPLOYMENT_LABEL = "paceline.dev/deployment"
+POOL_LABEL = "paceline.dev/pool"
+RUN_LABEL = "paceline.dev/run"
+COMPONENT_LABEL = "paceline.dev/component"
+CACHE_LABEL = "paceline.dev/cache"
+
+MODELS = "/models"
+
+
+def child_name(*parts: str | int) -> str:
+    """The parts joined by "-"; a hash of the whole takes the place of what is over 63 characters."""
+    name = "-".join(str(part) for part in parts)
+    if len(name) <= LONGEST:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:10]
+    return f"{name[: LONGEST - 11].rstrip('-')}-{digest}"
+
+
+def snapshot_path(source: str, commit: str) -> str:
+    """Where the prefetch puts a repository: the hub's own cache layout under the cache volume."""
+    repository = source.removeprefix("hf://")
+    return f"{MODELS}/hub/models--{repository.replace('/', '--')}/snapshots/{commit}"
