@@ -1,0 +1,13 @@
+"""One adapter an engine: how an arm becomes a process, and what that process must then say of itself.
+
+An engine is a row of functions, not a class to inherit from: `ENGINES[server.engine.name].argv(server, arm)`.
+"""
+
+from collections.abc import Mapping
+
+from paceline.engines import sglang
+from paceline.engines.adapter import Adapter, Refusal, Scalar
+
+ENGINES: Mapping[str, Adapter] = {"SGLang": sglang.ADAPTER}
+
+__all__ = ["ENGINES", "Adapter", "Refusal", "Scalar"]
