@@ -1,0 +1,30 @@
+"""A round's bytes → valid points.
+
+`question` is what a round is asked, `answer` what it says, `judge` which points of that may be believed, `keep` what a
+run's status keeps of it and what the gate reads from there. Pods use the first two only.
+"""
+
+from paceline.evidence.answer import AnswerError, Point, Replicate, RoundResult, decode, encode
+from paceline.evidence.judge import Judged, judge
+from paceline.evidence.keep import failed_round, fingerprint, measurements, point_noise, round_status
+from paceline.evidence.question import ENVIRONMENT, ArmCommand, RoundPlan, Scalar
+
+__all__ = [
+    "ENVIRONMENT",
+    "AnswerError",
+    "ArmCommand",
+    "Judged",
+    "Point",
+    "Replicate",
+    "RoundPlan",
+    "RoundResult",
+    "Scalar",
+    "decode",
+    "encode",
+    "failed_round",
+    "fingerprint",
+    "judge",
+    "measurements",
+    "point_noise",
+    "round_status",
+]

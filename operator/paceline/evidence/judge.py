@@ -1,0 +1,207 @@
+"""Which points of a round may be believed. Pods report numbers; what is valid is decided here, and can be again.
+
+A rule is a function from what is known to why the point is invalid, or "" if the rule has nothing against it. The
+first rule that objects gives the reason. What is absent or not a number never passes.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeGuard
+
+from paceline.evidence.answer import Point, Replicate, RoundResult
+from paceline.evidence.question import ArmCommand, RoundPlan
+
+LARGEST_TOKEN_DIFFERENCE = 0.05
+"""Of a candidate's output tokens to the baseline's, as a fraction: lossless speculation writes the same text."""
+NOTHING_ACCEPTED_LENGTH = 1.005
+FEWEST_VERIFY_CALLS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """One point of the plan. `point` is None where nothing was measured; `why` is empty if and only if it is valid."""
+
+    arm: str
+    workload: str
+    valid: bool
+    why: str
+    point: Point | None
+
+    @property
+    def nothing_accepted(self) -> bool:
+        """A measurement, not a fault: the head is no use on this target."""
+        return (
+            self.valid
+            and self.point is not None
+            and nothing_accepted(self.point.accept_length, self.point.verify_calls)
+        )
+
+
+def nothing_accepted(accept_length: float | None, verify_calls: float | None) -> bool:
+    """Acceptance length ≤ 1.005 over at least 100 verify calls."""
+    return (
+        accept_length is not None
+        and verify_calls is not None
+        and accept_length <= NOTHING_ACCEPTED_LENGTH
+        and verify_calls >= FEWEST_VERIFY_CALLS
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """All that the rules see of one point: its arm and replicate, and the baseline's. None: not there."""
+
+    arm: ArmCommand
+    replicate: Replicate | None
+    point: Point | None
+    compared: tuple[str, ...]
+    baseline: Replicate | None
+    baseline_point: Point | None
+
+
+Rule = Callable[[Case], str]
+Measured = Callable[[Case, Point], str]
+
+
+def was_run(case: Case) -> str:
+    return "" if case.replicate else "the arm was not run"
+
+
+def server_lived(case: Case) -> str:
+    return _end(case.replicate) if case.replicate else ""
+
+
+def arguments_as_expected(case: Case) -> str:
+    resolved = case.replicate.resolved if case.replicate else {}
+    for key, value in case.arm.expected.items():
+        if key not in resolved:
+            return f"the server does not say its {key}"
+        if resolved[key] != value:
+            return f"the server runs with {key}={resolved[key]}, not {value}"
+    return ""
+
+
+def arguments_equal(case: Case) -> str:
+    """Nothing but the speculation may differ from the baseline. A baseline that ended early says nothing."""
+    if case.replicate is None or case.baseline is None or _end(case.baseline):
+        return ""
+    for key in case.compared:
+        if key not in case.replicate.resolved:
+            return f"the server does not say its {key}"
+        mine, base = case.replicate.resolved[key], case.baseline.resolved.get(key, "unsaid")
+        if mine != base:
+            return f"{key} is {mine}, and {base} on the baseline"
+    return ""
+
+
+def was_measured(case: Case) -> str:
+    return "" if case.point else "nothing was measured"
+
+
+def measured(rule: Measured) -> Rule:
+    """A rule about numbers; says nothing where there are none (`was_measured` does)."""
+
+    def of(case: Case) -> str:
+        return rule(case, case.point) if case.point else ""
+
+    of.__name__ = rule.__name__
+    return of
+
+
+@measured
+def all_completed(_: Case, point: Point) -> str:
+    return "" if 0 < point.asked == point.completed else f"{point.completed} of {point.asked} requests completed"
+
+
+@measured
+def no_errors(_: Case, point: Point) -> str:
+    return "" if point.errors == 0 else f"{point.errors} requests failed"
+
+
+@measured
+def first_token_took_time(_: Case, point: Point) -> str:
+    times = (point.mean_ttft, point.p95_ttft)
+    return "" if all(_positive(time) for time in times) else "no time to first token"
+
+
+@measured
+def throughput_is_a_number(_: Case, point: Point) -> str:
+    return "" if _positive(point.output_throughput) else f"the throughput is {point.output_throughput}"
+
+
+@measured
+def tokens_agree(case: Case, point: Point) -> str:
+    base = case.baseline_point.output_tokens if case.baseline_point else None
+    if not _positive(base) or not _positive(point.output_tokens):
+        return "the output tokens cannot be compared with the baseline's"
+    if abs(point.output_tokens / base - 1) > LARGEST_TOKEN_DIFFERENCE:
+        return f"{point.output_tokens} output tokens, and {base} on the baseline"
+    return ""
+
+
+@measured
+def speculation_ran(case: Case, point: Point) -> str:
+    if not case.arm.candidate:
+        return ""
+    if not _positive(point.verify_calls):
+        return "no speculation was running: no verify calls"
+    return "" if _positive(point.accept_length) else "no speculation was running: no acceptance length"
+
+
+@measured
+def none_retracted(_: Case, point: Point) -> str:
+    if point.retractions == 0:
+        return ""
+    return "retractions unknown" if point.retractions is None else f"{point.retractions} requests were retracted"
+
+
+RULES: tuple[Rule, ...] = (
+    was_run,
+    server_lived,
+    arguments_as_expected,
+    arguments_equal,
+    was_measured,
+    all_completed,
+    no_errors,
+    first_token_took_time,
+    throughput_is_a_number,
+    speculation_ran,
+    none_retracted,
+    tokens_agree,
+)
+
+
+def judge(plan: RoundPlan, result: RoundResult) -> tuple[Judged, ...]:
+    """Every point that the plan asked for, in its order, valid or not and why."""
+    replicates = {replicate.arm: replicate for replicate in result.replicates}
+    base = next((replicates.get(arm.name) for arm in plan.arms if not arm.candidate), None)
+    judged = []
+    for arm in plan.arms:
+        replicate = replicates.get(arm.name)
+        for workload in plan.workloads:
+            case = Case(
+                arm=arm,
+                replicate=replicate,
+                point=_point(replicate, workload.name),
+                compared=plan.compared,
+                baseline=base,
+                baseline_point=_point(base, workload.name),
+            )
+            why = next(filter(None, (rule(case) for rule in RULES)), "")
+            judged.append(Judged(arm=arm.name, workload=workload.name, valid=not why, why=why, point=case.point))
+    return tuple(judged)
+
+
+def _end(replicate: Replicate) -> str:
+    """Why the server did not live to the end; "" if it did."""
+    exited = "" if replicate.exit_code is None else f"the server exited with {replicate.exit_code}"
+    return ": ".join(filter(None, [exited, replicate.error]))
+
+
+def _point(replicate: Replicate | None, workload: str) -> Point | None:
+    return next((point for point in replicate.points if point.workload == workload), None) if replicate else None
+
+
+def _positive(value: float | None) -> TypeGuard[float]:
+    return value is not None and math.isfinite(value) and value > 0

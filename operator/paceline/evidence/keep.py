@@ -1,0 +1,167 @@
+"""What a run's status keeps of its rounds, and what is made of it again: measurements for the gate, the noise.
+
+Kubernetes has no floats in a schema, so numbers with a fraction are decimal strings of at most six digits.
+"""
+
+import hashlib
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from paceline.core import BASELINE, Measurement
+from paceline.evidence.answer import Replicate, RoundResult
+from paceline.evidence.judge import Judged, nothing_accepted
+from paceline.evidence.question import RoundPlan, Scalar
+
+FIELDS = {
+    "asked": "asked",
+    "completed": "completed",
+    "outputTokens": "output_tokens",
+    "outputThroughput": "output_throughput",
+    "steadyThroughput": "steady_throughput",
+    "meanTTFT": "mean_ttft",
+    "p95TTFT": "p95_ttft",
+    "meanTPOT": "mean_tpot",
+    "p95TPOT": "p95_tpot",
+    "p95E2E": "p95_e2e",
+    "acceptLength": "accept_length",
+    "verifyCalls": "verify_calls",
+    "retractions": "retractions",
+}
+"""Of a point in status: its field → the `Point`'s."""
+COUNTS = frozenset({"asked", "completed", "outputTokens", "verifyCalls", "retractions"})
+METRICS = ("steadyThroughput", "meanTTFT", "p95TTFT", "meanTPOT", "p95TPOT", "p95E2E", "acceptLength")
+"""What a measurement carries beside the throughput; `Gate.limits` name them."""
+NOT_IN_FINGERPRINT = ("attempt", "trigger", "token", "podLabels")
+
+
+def round_status(plan: RoundPlan, result: RoundResult, judged: Sequence[Judged], job: str, node: str) -> dict[str, Any]:
+    """The entry of `status.rounds` of a round that gave a result (docs/architecture.md)."""
+    entry: dict[str, Any] = {
+        "round": plan.round,
+        "try": plan.attempt,
+        "job": job,
+        "node": node,
+        "startedAt": _rfc3339(result.started),
+        "finishedAt": _rfc3339(result.finished),
+        "gpus": list(result.gpus),
+    }
+    if result.driver:
+        entry["driver"] = result.driver
+    return entry | {
+        "engineVersion": result.engine_version,
+        "emulated": result.emulated,
+        "replicates": [_replicate(replicate) for replicate in result.replicates],
+        "points": [_point(one) for one in judged],
+        "error": "",
+    }
+
+
+def failed_round(*, round: int, attempt: int, job: str, node: str, error: str) -> dict[str, Any]:
+    """The entry of a round that gave no result: it counts as a try and measures nothing."""
+    return {"round": round, "try": attempt, "job": job, "node": node, "replicates": [], "points": [], "error": error}
+
+
+def measurements(rounds: Iterable[Mapping[str, Any]]) -> list[Measurement]:
+    """What the gate reads: every point of the last try of each round that gave a result, in order."""
+    kept = {entry["round"]: entry for entry in sorted(rounds, key=_order) if not entry.get("error")}
+    return [_measurement(number, point) for number, entry in kept.items() for point in entry.get("points", ())]
+
+
+def fingerprint(spec: Mapping[str, Any]) -> str:
+    """Ten hex digits that name what a run measures: equal for specs that differ only in why they were started."""
+    asked = {key: value for key, value in spec.items() if key not in NOT_IN_FINGERPRINT}
+    canonical = json.dumps(asked, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:10]
+
+
+def point_noise(rounds: Iterable[Mapping[str, Any]]) -> float | None:
+    """The noise of a point: pooled standard deviation of ln throughput over rounds, per arm and workload.
+
+    Near the coefficient of variation for small values (0.003 is 0.3 %). None before anything was measured twice.
+    """
+    groups: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for one in measurements(rounds):
+        if one.valid and one.output_throughput:
+            groups[one.arm, one.workload].append(math.log(one.output_throughput))
+    repeated = [logs for logs in groups.values() if len(logs) > 1]
+    freedom = sum(len(logs) - 1 for logs in repeated)
+    if not freedom:
+        return None
+    means = [math.fsum(logs) / len(logs) for logs in repeated]
+    squares = math.fsum((x - mean) ** 2 for logs, mean in zip(repeated, means, strict=True) for x in logs)
+    return math.sqrt(squares / freedom)
+
+
+def _replicate(replicate: Replicate) -> dict[str, Any]:
+    entry: dict[str, Any] = {"arm": replicate.arm}
+    if replicate.start_seconds is not None:
+        entry["startSeconds"] = decimal(replicate.start_seconds)
+    if replicate.exit_code is not None:
+        entry["exitCode"] = replicate.exit_code
+    if replicate.error:
+        entry["error"] = replicate.error
+    resolved = {key: _text(value) for key, value in replicate.resolved.items()}
+    return entry | {"resolved": resolved, "restSHA256": replicate.rest_sha256}
+
+
+def _point(judged: Judged) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "arm": judged.arm,
+        "workload": judged.workload,
+        "valid": judged.valid,
+        "why": judged.why,
+    }
+    for name, attribute in FIELDS.items():
+        value = getattr(judged.point, attribute) if judged.point else None
+        if value is not None and math.isfinite(value):
+            entry[name] = int(value) if name in COUNTS else decimal(value)
+    return entry
+
+
+def _measurement(number: int, point: Mapping[str, Any]) -> Measurement:
+    throughput = _parsed(point.get("outputThroughput"))
+    metrics = {name: _parsed(point[name]) for name in METRICS if name in point}
+    garbage = throughput is None or throughput <= 0 or None in metrics.values()
+    read = {name: value for name, value in metrics.items() if value is not None}
+    valid = point.get("valid") is True and not garbage
+    accepted_nothing = nothing_accepted(read.get("acceptLength"), _parsed(point.get("verifyCalls")))
+    return Measurement(
+        round=number,
+        arm=point["arm"],
+        workload=point["workload"],
+        output_throughput=throughput,
+        valid=valid,
+        nothing_accepted=valid and point["arm"] != BASELINE and accepted_nothing,
+        metrics=read,
+    )
+
+
+def decimal(value: float) -> str:
+    """A number as status keeps it: plain decimal digits, six of them significant."""
+    return f"{Decimal(f'{value:.6g}').normalize():f}"
+
+
+def _parsed(value: Any) -> float | None:
+    """A finite number, from a number or its text; None for anything else."""
+    try:
+        number = float(value) if not isinstance(value, bool) else math.nan
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _text(value: Scalar) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _rfc3339(epoch: float) -> str:
+    return datetime.fromtimestamp(int(epoch), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _order(entry: Mapping[str, Any]) -> tuple[int, int]:
+    return entry["round"], entry["try"]

@@ -1,0 +1,71 @@
+"""What a round is asked: everything the client of a round needs, in one environment variable."""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from paceline.core import Dataset, Workload
+
+ENVIRONMENT = "PACELINE_ROUND"
+"""The variable of the client's container that holds `RoundPlan.to_json()`."""
+
+Scalar = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmCommand:
+    """One arm as it is started: the argv that would be served, byte for byte.
+
+    `expected` are values that the server's resolved arguments must have (`speculative_num_steps: 3`).
+    """
+
+    name: str
+    argv: tuple[str, ...]
+    candidate: bool
+    expected: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundPlan:
+    """One replicate of each arm, in this order, each on all workloads.
+
+    `tokenizer` is a directory that the client can read, `port` the server's on localhost, `results_dir` where the full
+    lines go (the cache volume; best effort), `compared` the resolved arguments that must be equal on all arms. The
+    timeouts are in seconds: from an arm's start to ready, and for one workload.
+    """
+
+    run: str
+    round: int
+    attempt: int
+    engine: str
+    served_name: str
+    tokenizer: str
+    port: int
+    arms: tuple[ArmCommand, ...]
+    workloads: tuple[Workload, ...]
+    results_dir: str
+    compared: tuple[str, ...] = ()
+    start_timeout_seconds: float = 1800.0
+    workload_timeout_seconds: float = 3600.0
+
+    @property
+    def watched(self) -> tuple[str, ...]:
+        """The resolved arguments that a replicate reports: the compared ones, then those some arm expects."""
+        return tuple(dict.fromkeys([*self.compared, *(key for arm in self.arms for key in arm.expected)]))
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> "RoundPlan":
+        """The plan; raises ValueError, KeyError or TypeError if `text` is not one."""
+        raw: dict[str, Any] = json.loads(text)
+        raw["arms"] = tuple(ArmCommand(**{**arm, "argv": tuple(arm["argv"])}) for arm in raw["arms"])
+        raw["workloads"] = tuple(
+            Workload(dataset=Dataset(**workload["dataset"]), concurrency=workload["concurrency"])
+            for workload in raw["workloads"]
+        )
+        raw["compared"] = tuple(raw["compared"])
+        return cls(**raw)
