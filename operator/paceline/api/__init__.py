@@ -1,0 +1,18 @@
+"""The two kinds: their fields, what is wrong with a manifest, and the way from a manifest to core types."""
+
+from paceline.api.convert import deployment, run, run_manifest_spec
+from paceline.api.problems import InvalidManifestError, Problem, problems
+from paceline.api.reasons import Mark, Reason, conditions, to_status
+
+__all__ = [
+    "InvalidManifestError",
+    "Mark",
+    "Problem",
+    "Reason",
+    "conditions",
+    "deployment",
+    "problems",
+    "run",
+    "run_manifest_spec",
+    "to_status",
+]

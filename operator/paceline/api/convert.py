@@ -1,0 +1,307 @@
+"""A manifest into core types, once and with every default filled in; and a RunSpec back into a BenchmarkRun's spec."""
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+from paceline import core
+from paceline.api.deployment import (
+    BUILTIN,
+    BenchmarkSpec,
+    CacheSpec,
+    PoolSpec,
+    PromotionSpec,
+    SpeculativeDeploymentSpec,
+)
+from paceline.api.parts import AcceleratorSpec, DatasetSpec, DraftSpec, EngineSpec, EnvVar, GateSpec, TreeSpec
+from paceline.api.problems import InvalidManifestError, broken_rules, read
+from paceline.api.run import BenchmarkRunSpec, RunDraft
+
+REQUESTS = 64
+MAX_TOKENS = 512
+TOKEN_VARIABLE = "HF_TOKEN"
+"""What huggingface_hub reads its token from."""
+
+
+def deployment(manifest: Mapping[str, Any]) -> core.DeploymentSpec:
+    """Raises InvalidManifestError where `problems` would find something in the spec."""
+    spec = read(SpeculativeDeploymentSpec, manifest)
+    _refuse(broken_rules(spec, "spec"))
+    benchmark, promotion = spec.benchmark or BenchmarkSpec(), spec.promotion or PromotionSpec()
+    server = core.Server(
+        engine=_engine(spec.engine),
+        target=core.Model(source=spec.target.source, revision=spec.target.revision),
+        served_name=spec.target.served_name,
+        accelerator=_accelerator(spec.accelerator),
+        cache=_cache(spec.cache),
+        largest_concurrency=max(max(pool.concurrency) for pool in spec.pools),
+    )
+    return core.DeploymentSpec(
+        suspend=spec.suspend,
+        server=server,
+        pools=tuple(_pool(pool, spec, benchmark) for pool in spec.pools),
+        cache_claim=_claim(spec.cache),
+        promotion=_promotion(promotion),
+        run_pod_labels=benchmark.pod_labels,
+        **_given(max_evidence_age=_duration(benchmark.max_evidence_age)),
+    )
+
+
+def run(manifest: Mapping[str, Any]) -> core.RunSpec:
+    """Raises InvalidManifestError where `problems` would find something in the spec."""
+    spec = read(BenchmarkRunSpec, manifest)
+    _refuse(broken_rules(spec, "spec"))
+    largest = spec.largest_concurrency or max(workload.concurrency for workload in spec.workloads)
+    server = core.Server(
+        engine=_engine(spec.engine),
+        target=core.Model(source=spec.target.source, revision=spec.target.revision, commit=spec.target.commit),
+        served_name=spec.target.served_name,
+        accelerator=_accelerator(spec.accelerator),
+        cache=core.Cache(claim=spec.cache.existing_claim, host_path=spec.cache.host_path, env=_env(spec.cache.env)),
+        largest_concurrency=largest,
+        node_selector=spec.node_selector,
+    )
+    return core.RunSpec(
+        pool=spec.pool,
+        server=server,
+        arms=tuple(
+            core.Arm(name=arm.name, draft=_draft(arm.draft), tree=_tree(arm.tree), args=arm.args) for arm in spec.arms
+        ),
+        workloads=tuple(
+            core.Workload(dataset=_dataset(workload, workload.concurrency), concurrency=workload.concurrency)
+            for workload in spec.workloads
+        ),
+        gate=_gate(spec.gate, decide_after_rounds=spec.gate.decide_after_rounds),
+        purpose=spec.purpose,
+        attempt=spec.attempt,
+        trigger=spec.trigger.reason,
+        token=spec.trigger.token,
+        pod_labels=spec.pod_labels,
+    )
+
+
+def run_manifest_spec(spec: core.RunSpec) -> dict[str, Any]:
+    """What `run` reads back as the same RunSpec; fractions keep six decimals."""
+    server = spec.server
+    engine, accelerator, cache, gate = server.engine, server.accelerator, server.cache, spec.gate
+    manifest = BenchmarkRunSpec.model_validate(
+        {
+            "pool": spec.pool,
+            "purpose": spec.purpose,
+            "attempt": spec.attempt,
+            "trigger": {"reason": spec.trigger, "token": spec.token},
+            "target": {**_model(server.target), "servedName": server.served_name},
+            "engine": {
+                "name": engine.name,
+                "version": engine.version,
+                "image": engine.image,
+                "args": engine.args,
+                "trustRemoteCode": engine.trust_remote_code,
+                "env": engine.env,
+            },
+            "accelerator": {
+                "product": accelerator.product,
+                "count": accelerator.count,
+                "tensorParallelSize": accelerator.tensor_parallel_size,
+                "resourceName": accelerator.resource_name,
+                "productLabel": accelerator.product_label,
+            },
+            "cache": {"existingClaim": cache.claim, "hostPath": cache.host_path, "env": cache.env},
+            "nodeSelector": dict(server.node_selector),
+            "largestConcurrency": server.largest_concurrency,
+            "arms": tuple(_arm_manifest(arm) for arm in spec.arms),
+            "workloads": tuple(
+                {
+                    "name": workload.dataset.name,
+                    "source": workload.dataset.source,
+                    "requests": workload.dataset.requests,
+                    "maxTokens": workload.dataset.max_tokens,
+                    "weight": int(workload.dataset.weight),
+                    "concurrency": workload.concurrency,
+                }
+                for workload in spec.workloads
+            ),
+            "gate": {
+                "minimumImprovement": _decimal(gate.minimum_improvement),
+                "regressionTolerance": _decimal(gate.regression_tolerance),
+                "confidence": _decimal(gate.confidence),
+                "varianceFloor": _decimal(gate.variance_floor),
+                "limits": tuple(
+                    {"metric": limit.metric, "maximumIncrease": _decimal(limit.maximum_increase)}
+                    for limit in gate.limits
+                ),
+                "decideAfterRounds": gate.decide_after_rounds,
+            },
+            "podLabels": dict(spec.pod_labels),
+        }
+    )
+    return manifest.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def _refuse(found: Iterable[Any]) -> None:
+    if problems := list(found):
+        raise InvalidManifestError(problems)
+
+
+def _pool(pool: PoolSpec, spec: SpeculativeDeploymentSpec, benchmark: BenchmarkSpec) -> core.PoolSpec:
+    largest = max(pool.concurrency)
+    datasets = benchmark.datasets or tuple(DatasetSpec(name=name, source=f"builtin://{name}") for name in BUILTIN)
+    candidates = (
+        core.Arm(
+            name=candidate.name,
+            draft=_draft(candidate.draft or spec.draft),
+            tree=_tree(candidate.tree),
+            args=candidate.args,
+        )
+        for candidate in pool.candidates
+    )
+    return core.PoolSpec(
+        name=pool.name,
+        replicas=pool.replicas,
+        arms=(core.Arm(name=core.BASELINE), *sorted(candidates, key=lambda arm: (arm.verify_width, arm.name))),
+        workloads=tuple(
+            core.Workload(dataset=_dataset(dataset, largest), concurrency=concurrency)
+            for concurrency in sorted(pool.concurrency)
+            for dataset in datasets
+            if pool.datasets is None or dataset.name in pool.datasets
+        ),
+        gate=_gate(spec.gate, pool.gate, decide_after_rounds=benchmark.decide_after_rounds),
+    )
+
+
+def _dataset(dataset: DatasetSpec, largest_concurrency: int) -> core.Dataset:
+    return core.Dataset(
+        name=dataset.name,
+        source=dataset.source,
+        requests=dataset.requests or max(REQUESTS, 3 * largest_concurrency),
+        max_tokens=dataset.max_tokens or MAX_TOKENS,
+        weight=float(dataset.weight),
+    )
+
+
+def _gate(*gates: GateSpec | None, decide_after_rounds: tuple[int, ...] | None) -> core.Gate:
+    """The later of two gates wins, key by key."""
+    said: dict[str, Any] = {}
+    for gate in gates:
+        if gate is not None:
+            said |= _given(
+                minimum_improvement=_number(gate.minimum_improvement),
+                regression_tolerance=_number(gate.regression_tolerance),
+                confidence=_number(gate.confidence),
+                variance_floor=_number(gate.variance_floor),
+                limits=None
+                if gate.limits is None
+                else tuple(
+                    core.Limit(metric=limit.metric, maximum_increase=float(limit.maximum_increase))
+                    for limit in gate.limits
+                ),
+            )
+    return core.Gate(**said, **_given(decide_after_rounds=decide_after_rounds))
+
+
+def _engine(engine: EngineSpec) -> core.Engine:
+    return core.Engine(
+        name=engine.name,
+        version=engine.version,
+        image=engine.image,
+        args=engine.args,
+        trust_remote_code=engine.trust_remote_code,
+        env=_env(engine.env),
+    )
+
+
+def _accelerator(accelerator: AcceleratorSpec) -> core.Accelerator:
+    return core.Accelerator(
+        product=accelerator.product,
+        count=accelerator.count,
+        tensor_parallel_size=accelerator.tensor_parallel_size or accelerator.count,
+        resource_name=accelerator.resource_name,
+        product_label=accelerator.product_label,
+    )
+
+
+def _cache(cache: CacheSpec) -> core.Cache:
+    env = _env(cache.env)
+    if secret := cache.token_secret_ref:
+        env += ({"name": TOKEN_VARIABLE, "valueFrom": {"secretKeyRef": {"name": secret.name, "key": secret.key}}},)
+    return core.Cache(
+        claim=cache.claim.name if cache.claim else cache.existing_claim, host_path=cache.host_path, env=env
+    )
+
+
+def _claim(cache: CacheSpec) -> core.ClaimTemplate | None:
+    if (claim := cache.claim) is None:
+        return None
+    return core.ClaimTemplate(
+        name=claim.name,
+        size=claim.size,
+        storage_class_name=claim.storage_class_name,
+        **_given(access_modes=claim.access_modes),
+    )
+
+
+def _promotion(promotion: PromotionSpec) -> core.PromotionSpec:
+    return core.PromotionSpec(
+        mode=promotion.mode,
+        until_decided=promotion.until_decided,
+        **_given(
+            revision_history_limit=promotion.revision_history_limit,
+            progress_deadline=_duration(promotion.progress_deadline),
+        ),
+    )
+
+
+def _draft(draft: DraftSpec | None) -> core.Draft | None:
+    if draft is None:
+        return None
+    commit = draft.commit if isinstance(draft, RunDraft) else None
+    model = draft.source and core.Model(source=draft.source, revision=draft.revision, commit=commit)
+    return core.Draft(algorithm=draft.algorithm, model=model or None)
+
+
+def _tree(tree: TreeSpec | None) -> core.Tree | None:
+    if tree is None:
+        return None
+    return core.Tree(num_steps=tree.num_steps, top_k=tree.top_k, num_draft_tokens=tree.num_draft_tokens)
+
+
+def _env(env: Iterable[EnvVar]) -> tuple[Mapping[str, Any], ...]:
+    return tuple(variable.model_dump(by_alias=True, exclude_none=True) for variable in env)
+
+
+def _model(model: core.Model) -> dict[str, Any]:
+    return {"source": model.source, "revision": model.revision, "commit": model.commit}
+
+
+def _arm_manifest(arm: core.Arm) -> dict[str, Any]:
+    draft, tree = arm.draft, arm.tree
+    return {
+        "name": arm.name,
+        "draft": draft and {"algorithm": draft.algorithm, **(_model(draft.model) if draft.model else {})},
+        "tree": tree and {"numSteps": tree.num_steps, "topK": tree.top_k, "numDraftTokens": tree.num_draft_tokens},
+        "args": arm.args,
+    }
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    """Only what was said: the rest is left to the defaults of core."""
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _number(text: str | None) -> float | None:
+    return None if text is None else float(text)
+
+
+def _decimal(value: float) -> str:
+    text = f"{Decimal(repr(value)):.6f}"
+    return text.rstrip("0").rstrip(".")
+
+
+def _duration(text: str | None) -> timedelta | None:
+    """A Go duration of hours, minutes and seconds."""
+    if text is None:
+        return None
+    units = {"h": "hours", "m": "minutes", "s": "seconds"}
+    return timedelta(**{units[unit]: int(number) for number, unit in re.findall(r"([0-9]+)([hms])", text)})

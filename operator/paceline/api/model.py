@@ -1,0 +1,114 @@
+"""What every model of the API is made of: strict camelCase models, and static rules that are said once for two readers.
+
+A rule stands in CEL, which the API server runs, and in Python, which `paceline validate` runs; tests/api holds the two
+together on a real API server. The docstring of a field is its description in the CRD and in the reference.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.alias_generators import to_camel
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+GROUP = "paceline.dev"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+
+VALIDATIONS = "x-kubernetes-validations"
+
+Finding = tuple[str, str]
+"""The path below the model that has the rule (`.tree.numDraftTokens`), and what to change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A static rule on one model; `self` in CEL and the argument of `broken` are that model."""
+
+    cel: str
+    message: str = ""
+    say: str = ""
+    """A CEL expression that gives the message, where it can name the right value."""
+    field: str = ""
+    broken: Callable[[Any], Iterable[Finding]]
+
+    def validation(self) -> dict[str, str]:
+        entry = {"rule": self.cel, "message": self.message, "messageExpression": self.say, "fieldPath": self.field}
+        return {key: value for key, value in entry.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """A string type: the whole of it matches `pattern` (RE2 and Python alike), or `must` is what the user reads."""
+
+    pattern: str
+    must: str
+
+    def check(self, value: str) -> str:
+        if not re.search(self.pattern, value, re.ASCII):
+            raise PydanticCustomError("matches", "{must}", {"must": f"must {self.must}"})
+        return value
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        rule = {"rule": f"self.matches(r'{self.pattern}')", "message": f"must {self.must}"}
+        return {**handler(schema), VALIDATIONS: [rule]}
+
+
+NAME = Matches(
+    r"^[a-z]([-a-z0-9]*[a-z0-9])?$",
+    "be lower-case letters, digits and '-', a letter first: the names of Services are made of it",
+)
+LONGEST_NAME = 63
+"""Of an object of ours, in characters: the name is the value of a label."""
+
+
+class Model(BaseModel):
+    """Read from JSON: `1`, `"1"` and `true` are three things, as they are to the API server."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        alias_generator=to_camel,
+        populate_by_name=True,
+        use_attribute_docstrings=True,
+        protected_namespaces=(),
+    )
+    rules: ClassVar[tuple[Rule, ...]] = ()
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        json = handler.resolve_ref_schema(handler(schema))
+        if cls.rules:
+            json[VALIDATIONS] = [rule.validation() for rule in cls.rules]
+        return json
+
+
+@dataclass(frozen=True, slots=True)
+class Unique:
+    """A list in which no two items are the same, or the same in these fields: those of a list-map, which is merged."""
+
+    keys: tuple[str, ...] = ()
+
+    def check(self, items: tuple[Any, ...]) -> tuple[Any, ...]:
+        seen = set()
+        for item in items:
+            value = tuple(getattr(item, key) for key in self.keys) if self.keys else (item,)
+            if value in seen:
+                what = " and ".join(self.keys) or "values"
+                message = f"{what} must be unique; {', '.join(map(str, value))} stands twice"
+                raise PydanticCustomError("unique", "{message}", {"message": message})
+            seen.add(value)
+        return items
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        kind = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(self.keys)}
+        return {**handler(schema), **(kind if self.keys else {"x-kubernetes-list-type": "set"})}

@@ -1,0 +1,111 @@
+"""What is wrong with a manifest, each with its path: what the API server would refuse, before it is asked."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from paceline.api.crd import schema
+from paceline.api.deployment import SpeculativeDeploymentSpec
+from paceline.api.model import API_VERSION, GROUP, LONGEST_NAME, NAME, Model
+from paceline.api.run import BenchmarkRunSpec
+
+M = TypeVar("M", bound=Model)
+
+SPECS: Mapping[str, type[Model]] = {
+    "SpeculativeDeployment": SpeculativeDeploymentSpec,
+    "BenchmarkRun": BenchmarkRunSpec,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """What to change in the field at `path`, written as in `spec.pools[0].candidates[1].tree.numDraftTokens`."""
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}"
+
+
+class InvalidManifestError(ValueError):
+    """A manifest that cannot be read."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__("; ".join(map(str, problems)))
+        self.problems = problems
+
+
+def is_ours(manifest: Any) -> bool:
+    """Whether it is for us to judge: our group, whatever the kind and version."""
+    return isinstance(manifest, Mapping) and str(manifest.get("apiVersion", "")).partition("/")[0] == GROUP
+
+
+def problems(manifest: Mapping[str, Any]) -> list[Problem]:
+    """All that can be said without the model's files and without a cluster; empty if nothing is wrong."""
+    kind = str(manifest.get("kind"))
+    if manifest.get("apiVersion") != API_VERSION:
+        return [Problem(path="apiVersion", message=f"must be {API_VERSION}; got {manifest.get('apiVersion')}")]
+    if kind not in SPECS:
+        return [Problem(path="kind", message=f"must be {' or '.join(SPECS)}; got {kind}")]
+    try:
+        model = read(SPECS[kind], manifest)
+    except InvalidManifestError as invalid:
+        return [*_metadata(manifest), *invalid.problems]
+    return [*_metadata(manifest), *broken_rules(model, "spec")]
+
+
+def read(model: type[M], manifest: Mapping[str, Any]) -> M:
+    """The manifest's spec. Raises InvalidManifestError where a field has the wrong shape; rules: `broken_rules`."""
+    try:
+        return model.model_validate_json(json.dumps(manifest.get("spec"), default=str))
+    except ValidationError as error:
+        raise InvalidManifestError([_problem(details, model) for details in error.errors(include_url=False)]) from None
+
+
+def broken_rules(model: Model, path: str) -> Iterator[Problem]:
+    """The rules that `model`, which stands at `path`, and everything in it break."""
+    for rule in model.rules:
+        for below, message in rule.broken(model):
+            yield Problem(path=path + below, message=message)
+    for name, field in type(model).model_fields.items():
+        value = getattr(model, name)
+        items = enumerate(value) if isinstance(value, tuple) else [(None, value)]
+        for i, item in items:
+            if isinstance(item, Model):
+                yield from broken_rules(item, f"{path}.{field.alias}" + ("" if i is None else f"[{i}]"))
+
+
+def _metadata(manifest: Mapping[str, Any]) -> Iterator[Problem]:
+    metadata = manifest.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    if not isinstance(name, str) or not re.search(NAME.pattern, name) or len(name) > LONGEST_NAME:
+        yield Problem(path="metadata.name", message=f"must {NAME.must}, at most {LONGEST_NAME}; got {name}")
+
+
+def _problem(details: ErrorDetails, model: type[Model]) -> Problem:
+    path = "spec" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in details["loc"])
+    match details["type"]:
+        case "missing":
+            message = "must be set"
+        case "extra_forbidden":
+            known = _fields_beside(details["loc"], schema(model))
+            near = get_close_matches(str(details["loc"][-1]), known, n=1)
+            message = f"is no field here; did you mean {near[0]}?" if near else f"is no field here: {', '.join(known)}"
+        case _:
+            message = re.sub(r"^\w+ should ", "must ", details["msg"]).replace("after validation, ", "")
+            if isinstance(got := details["input"], str | int | float) and len(str(got)) < 100:
+                message += f"; got {json.dumps(got)}"
+    return Problem(path=path, message=message)
+
+
+def _fields_beside(loc: Sequence[int | str], node: Mapping[str, Any]) -> list[str]:
+    for step in loc[:-1]:
+        node = node["items"] if isinstance(step, int) else node["properties"][step]
+    return list(node["properties"])

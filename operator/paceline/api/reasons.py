@@ -1,0 +1,142 @@
+"""Every condition and every reason there is: the table is the documentation, and no step sets a condition by itself."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum, unique
+from typing import Any
+
+LONGEST_MESSAGE = 32768
+"""Of a metav1.Condition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What a reason says about which condition; `text` is the reason as shown, where the member's name is taken."""
+
+    condition: str
+    status: bool
+    message: str
+    text: str = ""
+
+
+@unique
+class Reason(Enum):
+    """Within a condition the worst comes first and wins. Reconciling and Stalled are absent unless true."""
+
+    # A person must act.
+    NameConflict = Row("Stalled", True, "an object of that name is not ours")
+    InvalidSpec = Row("Stalled", True, "the spec cannot be carried out")
+    FetchFailed = Row("Stalled", True, "the models cannot be brought", "PrefetchFailed")
+    PreflightFailed = Row("Stalled", True, "the models do not fit what is asked of them")
+    ServerFailed = Row("Stalled", True, "the server does not start")
+    NotReady = Row("Stalled", True, "a revision was not ready by its deadline and was undone")
+
+    # Something needed for Ready is under way.
+    Fetching = Row("Reconciling", True, "models are being brought", "Prefetching")
+    Starting = Row("Reconciling", True, "servers are being started")
+    RollingOut = Row("Reconciling", True, "servers are being replaced")
+
+    # It serves, or not.
+    Crashing = Row("Ready", False, "a server keeps ending")
+    NoCapacity = Row("Ready", False, "a server finds no room")
+    ServersStarting = Row("Ready", False, "fewer servers ready than asked for")
+    NothingServes = Row("Ready", False, "nothing is served before there is a verdict")
+    Serving = Row("Ready", True, "every pool serves")
+
+    # The models are on the cache volume.
+    PrefetchFailed = Row("CacheReady", False, "the models cannot be brought")
+    Prefetching = Row("CacheReady", False, "models are being brought")
+    Cached = Row("CacheReady", True, "the models are on the cache volume")
+
+    # A question is being answered. What goes on outranks what waits.
+    Measuring = Row("Measuring", True, "candidates are compared with the baseline")
+    WaitingForCapacity = Row("Measuring", False, "a run waits for accelerators")
+    Suspended = Row("Measuring", False, "spec.suspend is set")
+    NothingToMeasure = Row("Measuring", False, "no question is open")
+
+    # Every pool has a verdict for this generation.
+    BenchmarkError = Row("Decided", False, "a run failed, which says nothing about its candidates")
+    Inconclusive = Row("Decided", False, "the rounds are spent and the candidates still undecided")
+    Undecided = Row("Decided", False, "no verdict yet")
+    AllDecided = Row("Decided", True, "every pool has a verdict")
+
+    # Every pool serves a candidate.
+    NothingAccepted = Row("Promoted", False, "the target accepts nothing of what the head drafts")
+    BaselineFaster = Row("Promoted", False, "no candidate was shown to be fast enough; the baseline is served")
+    Held = Row("Promoted", False, "a hold keeps the candidate from being served")
+    AwaitingPromote = Row("Promoted", False, "promotion.mode is Manual: a person's promote is awaited")
+    Promoting = Row("Promoted", False, "a candidate is being rolled out")
+    NotDecided = Row("Promoted", False, "no verdict yet")
+    AllPromoted = Row("Promoted", True, "every pool serves a candidate")
+
+    # Speculation stopped paying.
+    AcceptanceDropped = Row("SpeculationDegraded", True, "acceptance is below that of the evidence")
+
+    # A BenchmarkRun, while it goes on and when it has ended.
+    Superseded = Row("Failed", True, "the question was replaced; the answer is never used")
+    RunError = Row("Failed", True, "the harness or a server failed, which says nothing about the candidates", "Error")
+    RunWaiting = Row("Complete", False, "no node has room for a round", "WaitingForCapacity")
+    RunSuspended = Row("Complete", False, "suspended", "Suspended")
+    RunMeasuring = Row("Complete", False, "rounds are being measured", "Measuring")
+    Inconclusively = Row("Complete", True, "the rounds are spent and the candidates still undecided", "Inconclusive")
+    Reject = Row("Complete", True, "no candidate was shown to be fast enough")
+    Promote = Row("Complete", True, "a candidate was shown to be faster")
+
+    @property
+    def text(self) -> str:
+        """The reason as it stands in status."""
+        return self.value.text or self.name
+
+
+RANK: Mapping[Reason, int] = {reason: rank for rank, reason in enumerate(Reason)}
+ORDER: Sequence[str] = ("Ready", "Reconciling", "Stalled", "CacheReady", "Measuring", "Decided", "Promoted",
+                        "SpeculationDegraded", "Complete", "Failed")  # fmt: skip
+"""In which conditions stand in status: as a person reads them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A reason, said of a pool or of the whole; `note` is what is known beyond the table, a sentence without a dot."""
+
+    reason: Reason
+    pool: str | None = None
+    note: str = ""
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.pool, self.note) if part)
+
+
+def conditions(marks: Iterable[Mark]) -> dict[str, Mark]:
+    """Type → its worst mark; what nobody said is absent."""
+    found: dict[str, Mark] = {}
+    for mark in sorted(marks, key=lambda mark: RANK[mark.reason]):
+        found.setdefault(mark.reason.value.condition, mark)
+    return found
+
+
+def to_status(
+    marks: Iterable[Mark], previous: Iterable[Mapping[str, Any]], generation: int, now: datetime
+) -> list[dict[str, Any]]:
+    """`status.conditions`: what is absent from `marks` is absent here, the time of a transition stays until `status`
+    flips, and the message names every pool that shares the winning reason."""
+    marks = list(marks)
+    since = {(was["type"], was["status"]): was["lastTransitionTime"] for was in previous}
+    worst = conditions(marks)
+    return [
+        {
+            "type": kind,
+            "status": (status := str(worst[kind].reason.value.status)),
+            "reason": worst[kind].reason.text,
+            "message": _message(worst[kind].reason, marks),
+            "observedGeneration": generation,
+            "lastTransitionTime": since.get((kind, status)) or now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+        for kind in ORDER
+        if kind in worst
+    ]
+
+
+def _message(reason: Reason, marks: Sequence[Mark]) -> str:
+    said = dict.fromkeys(str(mark) for mark in marks if mark.reason is reason and str(mark))
+    return ": ".join(part for part in (reason.value.message, "; ".join(said)) if part)[:LONGEST_MESSAGE]

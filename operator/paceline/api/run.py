@@ -1,0 +1,198 @@
+"""The spec of a BenchmarkRun: one comparison, complete in itself."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import Field
+
+from paceline.api.deployment import HostPath, TargetSpec
+from paceline.api.model import Finding, Model, Rule, Unique
+from paceline.api.parts import (
+    MOST_POINTS,
+    RISING,
+    AcceleratorSpec,
+    Arguments,
+    ArmName,
+    Commit,
+    DatasetSpec,
+    DecideAfterRounds,
+    DraftSpec,
+    EngineSpec,
+    Env,
+    GateSpec,
+    Labels,
+    ObjectName,
+    PoolName,
+    TreeSpec,
+)
+from paceline.core import BASELINE, Purpose, Trigger
+
+
+class RunTarget(TargetSpec):
+    """The served model."""
+
+    commit: Commit | None = None
+    """The commit that the prefetch found."""
+
+
+class RunDraft(DraftSpec):
+    """A draft head and the algorithm that drives it."""
+
+    commit: Commit | None = None
+    """The commit that the prefetch found."""
+
+
+def _which_cache(cache: "RunCache") -> Iterator[Finding]:
+    if (cache.existing_claim is None) == (cache.host_path is None):
+        yield "", "exactly one of existingClaim and hostPath must be set"
+
+
+class RunCache(Model):
+    """Where models are kept."""
+
+    rules = (
+        Rule(
+            cel="has(self.existingClaim) != has(self.hostPath)",
+            message="exactly one of existingClaim and hostPath must be set",
+            broken=_which_cache,
+        ),
+    )
+
+    existing_claim: ObjectName | None = None
+    """A PersistentVolumeClaim."""
+    host_path: HostPath | None = None
+    """A directory of the node."""
+    env: Env = ()
+    """Environment of the prefetch alone."""
+
+
+def _baseline_with_draft(arm: "ArmSpec") -> Iterator[Finding]:
+    if (arm.name == BASELINE) != (arm.draft is None):
+        yield ".draft", "draft must be set on every arm but the baseline"
+
+
+class ArmSpec(Model):
+    """One server configuration under measurement."""
+
+    rules = (
+        Rule(
+            cel="(self.name == 'baseline') != has(self.draft)",
+            message="draft must be set on every arm but the baseline",
+            field=".draft",
+            broken=_baseline_with_draft,
+        ),
+    )
+
+    name: ArmName
+    """`baseline`, or a candidate's name."""
+    draft: RunDraft | None = None
+    """What it speculates with; absent on the baseline."""
+    tree: TreeSpec | None = None
+    """The shape of a proposal."""
+    args: Arguments = ()
+    """Arguments of the server on this arm alone."""
+
+
+class WorkloadSpec(DatasetSpec):
+    """A dataset at a concurrency."""
+
+    concurrency: Annotated[int, Field(ge=1, le=4096)]
+    """Requests at a time."""
+
+
+class RunGate(GateSpec):
+    """The rule from rounds to a verdict."""
+
+    rules = (RISING,)
+
+    decide_after_rounds: DecideAfterRounds | None = None
+    """After how many rounds the gate is asked; the last is the most. [3, 5, 8] if absent."""
+
+
+class TriggerSpec(Model):
+    """What started the run."""
+
+    reason: Trigger = Trigger.SPEC
+    """Spec: a change; Retry: a person's `retry`; Hold, Stale: the operator; Person: made by hand."""
+    token: Annotated[str, Field(max_length=253)] = ""
+    """Of the request that asked for it."""
+
+
+def _no_baseline(run: "BenchmarkRunSpec") -> Iterator[Finding]:
+    if all(arm.name != BASELINE for arm in run.arms):
+        yield ".arms", "arms must contain 'baseline'"
+
+
+def _too_many_points(run: "BenchmarkRunSpec") -> Iterator[Finding]:
+    if (points := len(run.arms) * len(run.workloads)) > MOST_POINTS:
+        yield ".arms", f"arms x workloads must be at most {MOST_POINTS}, what one round can report; got {points}"
+
+
+def _too_few_requests(run: "BenchmarkRunSpec") -> Iterator[Finding]:
+    for i, workload in enumerate(run.workloads):
+        if workload.requests is not None and workload.requests < 3 * workload.concurrency:
+            yield (
+                f".workloads[{i}].requests",
+                f"requests must be at least three times the concurrency, {3 * workload.concurrency}; "
+                f"got {workload.requests}",
+            )
+
+
+class BenchmarkRunSpec(Model):
+    """What is compared with what, on what, and by which rule. It never changes."""
+
+    rules = (
+        Rule(
+            cel="self == oldSelf",
+            message="spec is immutable: make another BenchmarkRun",
+            broken=lambda _: (),
+        ),
+        Rule(
+            cel="self.arms.exists(a, a.name == 'baseline')",
+            message="arms must contain 'baseline'",
+            field=".arms",
+            broken=_no_baseline,
+        ),
+        Rule(
+            cel=f"self.arms.size() * self.workloads.size() <= {MOST_POINTS}",
+            say=f"'arms x workloads must be at most {MOST_POINTS}, what one round can report; got '"
+            " + string(self.arms.size() * self.workloads.size())",
+            field=".arms",
+            broken=_too_many_points,
+        ),
+        Rule(
+            cel="self.workloads.all(w, !has(w.requests) || w.requests >= 3 * w.concurrency)",
+            message="requests must be at least three times the concurrency",
+            field=".workloads",
+            broken=_too_few_requests,
+        ),
+    )
+
+    pool: PoolName
+    """The pool in question, or any such word for a run made by hand."""
+    purpose: Purpose = Purpose.GATE
+    """What the result is used for."""
+    attempt: Annotated[int, Field(ge=1, le=100000)] = 1
+    """1 + the highest there was for this pool and question."""
+    trigger: TriggerSpec = TriggerSpec()
+    """What started it."""
+    target: RunTarget
+    """The served model."""
+    engine: EngineSpec
+    """What serves it."""
+    accelerator: AcceleratorSpec
+    """What it is served on."""
+    cache: RunCache
+    """Where models are kept."""
+    node_selector: Labels = Field(default_factory=dict)
+    """Labels that a node must have besides the accelerator's."""
+    largest_concurrency: Annotated[int, Field(ge=1, le=4096)] | None = None
+    """Of the pool: the servers' request limit is pinned from it. The workloads' largest if absent."""
+    arms: Annotated[tuple[ArmSpec, ...], Field(min_length=2, max_length=48), Unique(("name",))]
+    """What is compared; ties go to the one that stands first."""
+    workloads: Annotated[tuple[WorkloadSpec, ...], Field(min_length=1, max_length=24), Unique(("name", "concurrency"))]
+    """What it is compared on."""
+    gate: RunGate = RunGate()
+    """The rule from rounds to a verdict."""
+    pod_labels: Labels = Field(default_factory=dict)
+    """Labels of the rounds' pods."""
