@@ -1,0 +1,33 @@
+"""`paceline datasets`: look at the built-in prompts and take them elsewhere."""
+
+import json
+import sys
+from argparse import ArgumentParser, Namespace, _SubParsersAction
+from pathlib import Path
+
+from paceline import datasets
+
+
+def add(subparsers: "_SubParsersAction[ArgumentParser]") -> None:
+    parser = subparsers.add_parser("datasets", help="the built-in prompt sets")
+    actions = parser.add_subparsers(dest="action", required=True)
+    actions.add_parser("list", help="names and sizes")
+    export = actions.add_parser("export", help="write one as ShareGPT JSON")
+    export.add_argument("name", choices=datasets.NAMES)
+    export.add_argument("-o", "--output", metavar="F", default="-", help="file to write (default: standard output)")
+    parser.set_defaults(run=run)
+
+
+def run(args: Namespace) -> int:
+    match args.action:
+        case "list":
+            print(f"{'NAME':<10} {'PROMPTS':>7}")
+            for name in datasets.NAMES:
+                print(f"{name:<10} {len(datasets.load(name)):>7}")
+        case "export":
+            text = json.dumps(datasets.sharegpt(args.name), ensure_ascii=False, indent=1) + "\n"
+            if args.output == "-":
+                sys.stdout.write(text)
+            else:
+                Path(args.output).write_text(text, encoding="utf-8")
+    return 0

@@ -1,0 +1,61 @@
+"""The built-in prompts are many, different from each other and short enough to be sent."""
+
+from itertools import combinations
+
+import pytest
+from paceline import datasets
+
+WORDS = {"code": (20, 150), "chat": (20, 150), "swe": (40, 250), "terminal": (40, 250)}
+
+# 700 tokens even for text as dense as 3 bytes a token; tokenizers of the served models take 3.2 to 4.5 on such text.
+MOST_BYTES = 2100
+
+
+def five_grams(prompt: str) -> set[tuple[str, ...]]:
+    words = prompt.lower().split()
+    return {tuple(words[i : i + 5]) for i in range(len(words) - 4)}
+
+
+@pytest.mark.parametrize("name", datasets.NAMES)
+def test_a_set_has_at_least_96_prompts_with_ids_in_order(name: str) -> None:
+    records = datasets.records(name)
+    assert len(records) >= 96
+    assert [record.id for record in records] == [f"{name}-{i:03d}" for i in range(1, len(records) + 1)]
+
+
+@pytest.mark.parametrize("name", datasets.NAMES)
+def test_prompts_have_the_length_of_real_requests(name: str) -> None:
+    least, most = WORDS[name]
+    odd = [
+        record.id
+        for record in datasets.records(name)
+        if not least <= len(record.prompt.split()) <= most or len(record.prompt.encode()) > MOST_BYTES
+    ]
+    assert odd == []
+
+
+@pytest.mark.parametrize("name", datasets.NAMES)
+def test_no_two_prompts_of_a_set_share_more_than_30_percent_of_their_five_grams(name: str) -> None:
+    """Shared 5-grams over those of the smaller prompt: near-copies would be answered from the prefix cache."""
+    grams = [(record.id, five_grams(record.prompt)) for record in datasets.records(name)]
+    alike = [(a, b) for (a, x), (b, y) in combinations(grams, 2) if len(x & y) > 0.3 * min(len(x), len(y))]
+    assert alike == []
+
+
+def test_no_prompt_is_in_two_sets() -> None:
+    prompts = [prompt for name in datasets.NAMES for prompt in datasets.load(name)]
+    assert len(set(prompts)) == len(prompts)
+
+
+def test_hosts_are_examples() -> None:
+    """Nothing a model might be asked to fetch leads to anybody's machine."""
+    prompts = [(record.id, record.prompt) for name in datasets.NAMES for record in datasets.records(name)]
+    hosts = [(i, rest.split("/")[0]) for i, prompt in prompts for rest in prompt.split("://")[1:]]
+    allowed = ("example.com", "example.org", "localhost", "127.0.0.1", "$", "[", "192.0.2.", "10.")
+    assert [(i, host) for i, host in hosts if not any(word in host for word in allowed)] == []
+
+
+def test_an_unknown_set_is_named_together_with_the_known_ones() -> None:
+    with pytest.raises(KeyError) as error:
+        datasets.load("humaneval")
+    assert str(error.value) == "no built-in dataset 'humaneval'; there are code, swe, terminal, chat"
