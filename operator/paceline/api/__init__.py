@@ -1,6 +1,7 @@
 """The two kinds: their fields, what is wrong with a manifest, and the way from a manifest to core types."""
 
 from paceline.api.convert import deployment, run, run_manifest_spec
+from paceline.api.crd import crds
 from paceline.api.problems import InvalidManifestError, Problem, problems
 from paceline.api.reasons import Mark, Reason, conditions, to_status
 
@@ -10,6 +11,7 @@ __all__ = [
     "Problem",
     "Reason",
     "conditions",
+    "crds",
     "deployment",
     "problems",
     "run",

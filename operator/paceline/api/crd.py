@@ -2,15 +2,141 @@
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from paceline.api.model import Model
+import yaml
+
+from paceline.api.deployment import SpeculativeDeploymentSpec
+from paceline.api.model import GROUP, LONGEST_NAME, NAME, VALIDATIONS, VERSION, Model
+from paceline.api.run import BenchmarkRunSpec
+from paceline.api.status import BenchmarkRunStatus, SpeculativeDeploymentStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One of our kinds, and how kubectl shows it."""
+
+    name: str
+    plural: str
+    short: str
+    description: str
+    spec: type[Model]
+    status: type[Model]
+    columns: tuple[Mapping[str, Any], ...]
+
+
+def _column(name: str, path: str, type: str = "string", **more: Any) -> Mapping[str, Any]:
+    return {"name": name, "type": type, "jsonPath": path, **more}
+
+
+AGE = _column("Age", ".metadata.creationTimestamp", "date")
+
+KINDS: Mapping[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind(
+            name="SpeculativeDeployment",
+            plural="speculativedeployments",
+            short="specdep",
+            description="A model that is served with a draft configuration once that has been shown to be faster.",
+            spec=SpeculativeDeploymentSpec,
+            status=SpeculativeDeploymentStatus,
+            columns=(
+                _column("Ready", ".status.conditions[?(@.type=='Ready')].status"),
+                _column("Status", ".status.conditions[?(@.type=='Ready')].reason"),
+                _column("Summary", ".status.summary"),
+                _column("Measuring", ".status.conditions[?(@.type=='Measuring')].status"),
+                AGE,
+                _column("Model", ".spec.target.source", priority=1),
+                _column("Engine", ".spec.engine.version", priority=1),
+            ),
+        ),
+        Kind(
+            name="BenchmarkRun",
+            plural="benchmarkruns",
+            short="bench",
+            description="One comparison of draft configurations with the baseline, and what came of it.",
+            spec=BenchmarkRunSpec,
+            status=BenchmarkRunStatus,
+            columns=(
+                _column("Pool", ".spec.pool"),
+                _column("Rounds", ".status.progress.round", "integer"),
+                _column("Outcome", ".status.verdict.outcome"),
+                _column("Winner", ".status.verdict.winner"),
+                _column("Speedup", ".status.verdict.speedup"),
+                _column("Node", ".status.node"),
+                AGE,
+            ),
+        ),
+    )
+}
 
 KEPT = frozenset((
     "type", "format", "enum", "items", "minItems", "maxItems", "minLength", "maxLength", "minimum", "maximum",
     "maxProperties", "pattern", "required", "description", "default",
 ))  # fmt: skip
+
+
+def crds() -> list[dict[str, Any]]:
+    """Both CustomResourceDefinitions."""
+    return [_definition(kind) for kind in KINDS.values()]
+
+
+def files() -> dict[str, str]:
+    """File name → YAML, as checked in under crds/ and in the chart."""
+    return {
+        f"{crd['spec']['group']}_{crd['spec']['names']['plural']}.yaml": "# Made by `paceline crds`.\n"
+        + yaml.safe_dump(crd, sort_keys=False, width=120, allow_unicode=True)
+        for crd in crds()
+    }
+
+
+def _definition(kind: Kind) -> dict[str, Any]:
+    name = {"rule": f"self.metadata.name.matches(r'{NAME.pattern}') && self.metadata.name.size() <= {LONGEST_NAME}",
+            "message": f"metadata.name must {NAME.must}, at most {LONGEST_NAME}"}  # fmt: skip
+    properties = {
+        "apiVersion": {"type": "string", "description": "Version of this schema."},
+        "kind": {"type": "string", "description": "Kind of this object."},
+        "metadata": {"type": "object"},
+        "spec": schema(kind.spec),
+        "status": schema(kind.status),
+    }
+    version = {
+        "name": VERSION,
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": [dict(column) for column in kind.columns],
+        "schema": {
+            "openAPIV3Schema": {
+                "type": "object",
+                "description": kind.description,
+                "required": ["spec"],
+                "properties": properties,
+                VALIDATIONS: [name],
+            }
+        },
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{kind.plural}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {
+                "kind": kind.name,
+                "listKind": f"{kind.name}List",
+                "plural": kind.plural,
+                "singular": kind.name.lower(),
+                "shortNames": [kind.short],
+                "categories": ["all"],
+            },
+            "versions": [version],
+        },
+    }
 
 
 @cache

@@ -10,17 +10,10 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from paceline.api.crd import schema
-from paceline.api.deployment import SpeculativeDeploymentSpec
+from paceline.api.crd import KINDS, schema
 from paceline.api.model import API_VERSION, GROUP, LONGEST_NAME, NAME, Model
-from paceline.api.run import BenchmarkRunSpec
 
 M = TypeVar("M", bound=Model)
-
-SPECS: Mapping[str, type[Model]] = {
-    "SpeculativeDeployment": SpeculativeDeploymentSpec,
-    "BenchmarkRun": BenchmarkRunSpec,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +24,7 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.message}"
+        return f"{self.path}: {self.message}" if self.path else self.message
 
 
 class InvalidManifestError(ValueError):
@@ -52,10 +45,10 @@ def problems(manifest: Mapping[str, Any]) -> list[Problem]:
     kind = str(manifest.get("kind"))
     if manifest.get("apiVersion") != API_VERSION:
         return [Problem(path="apiVersion", message=f"must be {API_VERSION}; got {manifest.get('apiVersion')}")]
-    if kind not in SPECS:
-        return [Problem(path="kind", message=f"must be {' or '.join(SPECS)}; got {kind}")]
+    if kind not in KINDS:
+        return [Problem(path="kind", message=f"must be {' or '.join(KINDS)}; got {kind}")]
     try:
-        model = read(SPECS[kind], manifest)
+        model = read(KINDS[kind].spec, manifest)
     except InvalidManifestError as invalid:
         return [*_metadata(manifest), *invalid.problems]
     return [*_metadata(manifest), *broken_rules(model, "spec")]

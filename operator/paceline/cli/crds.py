@@ -1,0 +1,23 @@
+"""`paceline crds`: the CustomResourceDefinitions."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from paceline.api.crd import files
+
+
+def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser("crds", help="print the CustomResourceDefinitions as YAML")
+    parser.add_argument("-d", "--directory", type=Path, help="write one file a kind into this directory instead")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.directory is None:
+        sys.stdout.write("---\n".join(files().values()))
+        return 0
+    args.directory.mkdir(parents=True, exist_ok=True)
+    for name, text in files().items():
+        (args.directory / name).write_text(text)
+    return 0
