@@ -1,0 +1,50 @@
+"""Cluster plumbing; knows nothing of Paceline.
+
+`connect()` gives a `Transport`, which speaks the verbs of `Api` with plain dicts. A `Reflector` keeps a `Store` equal
+to the objects of one kind and says what changed; a `WorkQueue` turns such changes into one call of a reconcile function
+a key. `needs_apply` tells whether an apply would change anything. A `Lease` decides who works, `Events` tells people.
+"""
+
+from paceline.kube.errors import (
+    ApiError,
+    Conflict,
+    Forbidden,
+    Gone,
+    Invalid,
+    NotFound,
+    TooManyRequests,
+    Unavailable,
+)
+from paceline.kube.interface import Api, Listing, WatchEvent
+from paceline.kube.queue import WorkQueue
+from paceline.kube.reflector import Reflector
+from paceline.kube.resources import KINDS, Kinds, Manifest, Ref, Resource, kinds, ref_of, selector
+from paceline.kube.store import Store
+from paceline.kube.transport import Transport, connect
+
+__all__ = [
+    "KINDS",
+    "Api",
+    "ApiError",
+    "Conflict",
+    "Forbidden",
+    "Gone",
+    "Invalid",
+    "Kinds",
+    "Listing",
+    "Manifest",
+    "NotFound",
+    "Ref",
+    "Reflector",
+    "Resource",
+    "Store",
+    "TooManyRequests",
+    "Transport",
+    "Unavailable",
+    "WatchEvent",
+    "WorkQueue",
+    "connect",
+    "kinds",
+    "ref_of",
+    "selector",
+]

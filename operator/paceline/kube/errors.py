@@ -1,0 +1,63 @@
+"""What an API server can answer besides yes. One class for each thing a caller does differently."""
+# ruff: noqa: N818 (these are the server's words, not ours)
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class ApiError(Exception):
+    """The request was not granted. `status` is the HTTP status (0: no answer), `reason` Kubernetes' own word."""
+
+    def __init__(self, status: int, reason: str, message: str, retry_after: float = 0.0) -> None:
+        super().__init__(f"{status} {reason}: {message}")
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.retry_after = retry_after
+        """Seconds the server asks us to wait; 0 if it does not say."""
+
+
+class NotFound(ApiError):
+    """404: the object, its namespace or its kind is not there."""
+
+
+class Conflict(ApiError):
+    """409: someone else's version, uid or field, or the name is taken. Look again, then decide."""
+
+
+class Gone(ApiError):
+    """410: the version asked for is no longer kept. List again."""
+
+
+class Invalid(ApiError):
+    """400, 422: this object will never be accepted as it is."""
+
+
+class Forbidden(ApiError):
+    """401, 403: we may not."""
+
+
+class TooManyRequests(ApiError):
+    """429: later, see `retry_after`."""
+
+
+class Unavailable(ApiError):
+    """5xx, a timeout, no connection, a broken answer. A write may or may not have happened."""
+
+
+BY_STATUS: Mapping[int, type[ApiError]] = {
+    400: Invalid,
+    401: Forbidden,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    410: Gone,
+    422: Invalid,
+    429: TooManyRequests,
+}
+
+
+def error_of(status: int, answer: Mapping[str, Any], retry_after: float = 0.0) -> ApiError:
+    """The exception for a metav1.Status `answer`."""
+    kind = Unavailable if status >= 500 else BY_STATUS.get(status, ApiError)
+    return kind(status, answer.get("reason") or "Unknown", answer.get("message") or "", retry_after)

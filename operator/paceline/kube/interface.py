@@ -1,0 +1,54 @@
+"""The five verbs everything above this package speaks. `Transport` speaks them to a real API server."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import Protocol
+
+from paceline.kube.resources import Manifest, Ref, Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """All objects of a kind at one version of the cluster."""
+
+    items: list[Manifest]
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """`type` is ADDED, MODIFIED, DELETED or BOOKMARK (which carries only a resourceVersion)."""
+
+    type: str
+    object: Manifest
+
+
+class Api(Protocol):
+    """A Kubernetes API. Every method raises `ApiError` and its kinds, nothing else."""
+
+    async def get(self, ref: Ref) -> Manifest | None:
+        """The object, or None if it is not there."""
+
+    async def list(
+        self, resource: Resource, namespace: str | None = None, selector: str = "", limit: int = 500
+    ) -> Listing:
+        """Everything that matches, read in pages of `limit`. Gone if the pages take too long."""
+
+    def watch(
+        self, resource: Resource, namespace: str | None = None, selector: str = "", resource_version: str = ""
+    ) -> AsyncGenerator[WatchEvent, None]:
+        """Changes after `resource_version`, in order. Ends when the server ends it; Gone if the version is too old."""
+
+    async def apply(
+        self, manifest: Manifest, *, manager: str, force: bool = True, subresource: str | None = None
+    ) -> Manifest:
+        """Server-side apply. A `metadata.uid` or `resourceVersion` in it must be the object's, else Conflict."""
+
+    async def create(self, manifest: Manifest) -> Manifest:
+        """Conflict if the name is taken."""
+
+    async def update(self, manifest: Manifest) -> Manifest:
+        """Replace the whole object; Conflict unless `metadata.resourceVersion` is the current one."""
+
+    async def delete(self, ref: Ref, *, uid: str, propagation: str = "Background") -> bool:
+        """Delete the object of that uid. False if it is not there or is another one by now."""

@@ -1,0 +1,153 @@
+"""A work queue of keys: what waits is waiting once, what fails is tried again later, lanes run one key at a time."""
+
+import asyncio
+import contextlib
+import heapq
+import logging
+import random
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+
+from paceline.kube.errors import ApiError
+
+log = logging.getLogger(__name__)
+
+Key = TypeVar("Key", bound=Hashable)
+
+FIRST_DELAY, LONGEST_DELAY = 0.005, 300.0
+"""Seconds until a failed key is tried again: doubled from the first to the longest, each up to half as long again."""
+
+
+class WorkQueue(Generic[Key]):
+    """Keys to work on. Keys of one lane are never worked on at the same time; by default a key is its own lane.
+
+    A key added while it is being worked on is worked on once more afterwards. All methods are for one event loop.
+    """
+
+    def __init__(
+        self,
+        *,
+        lane: Callable[[Key], Hashable] = lambda key: key,
+        clock: Callable[[], float] = time.monotonic,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._lane = lane
+        self._clock = clock
+        self._jitter = jitter
+        self._waiting: dict[Hashable, dict[Key, float]] = {}
+        """Lane → keys in the order of their coming, each with the time since when."""
+        self._free: deque[Hashable] = deque()
+        """Lanes that have a key waiting and none in work."""
+        self._working: dict[Hashable, tuple[Key, float]] = {}
+        """Lane → the key in work and since when it waited."""
+        self._later: dict[Key, float] = {}
+        self._alarms: list[tuple[float, int, Key]] = []
+        """Heap of (due, tie-breaker, key); only those that agree with `_later` count."""
+        self._count = 0
+        self._failures: dict[Key, int] = {}
+        self._wake = asyncio.Event()
+
+    def add(self, key: Key) -> None:
+        """Work on `key` soon."""
+        self._later.pop(key, None)
+        lane = self._lane(key)
+        keys = self._waiting.setdefault(lane, {})
+        if not keys and lane not in self._working:
+            self._free.append(lane)
+        keys.setdefault(key, self._clock())
+        self._wake.set()
+
+    def add_after(self, key: Key, delay: float) -> None:
+        """Work on `key` in `delay` seconds, if nothing adds it sooner. Of two such times the earlier counts."""
+        due = self._clock() + delay
+        if due < self._later.get(key, float("inf")):
+            self._later[key] = due
+            self._count += 1
+            heapq.heappush(self._alarms, (due, self._count, key))
+            self._wake.set()
+
+    def take(self) -> Key | None:
+        """The next key to work on now; `done` must follow. None if there is none."""
+        now = self._clock()
+        while self._alarms and self._alarms[0][0] <= now:
+            due, _, key = heapq.heappop(self._alarms)
+            if self._later.get(key) == due:
+                self.add(key)
+        if not self._free:
+            return None
+        lane = self._free.popleft()
+        keys = self._waiting[lane]
+        key = next(iter(keys))
+        self._working[lane] = key, keys.pop(key)
+        return key
+
+    def done(self, key: Key, *, failed: bool = False, again: float | None = None) -> None:
+        """`key` has been worked on: look again in `again` seconds (None: no need), later with each failure in a row."""
+        lane = self._lane(key)
+        del self._working[lane]
+        if self._waiting[lane]:
+            self._free.append(lane)
+            self._wake.set()
+        else:
+            del self._waiting[lane]
+        if failed:
+            count = self._failures[key] = self._failures.get(key, 0) + 1
+            delay = min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(count - 1, 30)) * (1 + self._jitter() / 2)
+            self.add_after(key, max(delay, again or 0.0))
+        else:
+            self._failures.pop(key, None)
+            if again is not None:
+                self.add_after(key, again)
+
+    @property
+    def due(self) -> float | None:
+        """When (by the clock) the next delayed key is due; None if there is none."""
+        while self._alarms and self._later.get(self._alarms[0][2]) != self._alarms[0][0]:
+            heapq.heappop(self._alarms)
+        return self._alarms[0][0] if self._alarms else None
+
+    @property
+    def age(self) -> float:
+        """Seconds since the oldest key that is waiting or in work came; 0 if there is none. Grows if a worker hangs."""
+        since = [at for keys in self._waiting.values() for at in keys.values()]
+        since += [at for _, at in self._working.values()]
+        return self._clock() - min(since) if since else 0.0
+
+    def __len__(self) -> int:
+        """Keys that wait to be worked on now."""
+        return sum(map(len, self._waiting.values()))
+
+    async def run(self, reconcile: Callable[[Key], Awaitable[float | None]], workers: int = 4) -> None:
+        """Work until cancelled. `reconcile` returns the seconds until the key should be looked at again, if at all."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(workers):
+                group.create_task(self._worker(reconcile))
+
+    async def _worker(self, reconcile: Callable[[Key], Awaitable[float | None]]) -> None:
+        while True:
+            key = self.take()
+            if key is None:
+                self._wake.clear()
+                wait = None if self.due is None else max(0.0, self.due - self._clock())
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._wake.wait(), wait)
+                continue
+            await self.work(key, reconcile)
+
+    async def work(self, key: Key, reconcile: Callable[[Key], Awaitable[float | None]]) -> None:
+        """Work on a key that `take` gave. What `reconcile` raises is logged and tried again."""
+        try:
+            again = await reconcile(key)
+        except ApiError as error:
+            log.warning("%s: %s", key, error)
+            self.done(key, failed=True, again=error.retry_after)
+        except Exception:
+            log.exception("%s", key)
+            self.done(key, failed=True)
+        except BaseException:
+            self.done(key)
+            raise
+        else:
+            self.done(key, again=again)

@@ -1,0 +1,105 @@
+"""A store kept equal to the cluster: list, then watch, then list again when the watch has lost its place.
+
+What was deleted while the watch was broken never sends an event (Kopf's index keeps it for ever). Every list here is
+compared with the store, so such an object is noticed and announced like any other deletion.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+
+from paceline.kube.errors import ApiError, Gone
+from paceline.kube.interface import Api
+from paceline.kube.resources import Manifest, Resource
+from paceline.kube.store import OnChange, Store
+
+log = logging.getLogger(__name__)
+
+FIRST_DELAY, LONGEST_DELAY = 0.2, 30.0
+"""Seconds between attempts: doubled from the first to the longest, each up to half as long again at random."""
+
+
+def without_managed_fields(manifest: Manifest) -> Manifest:
+    """Half of an object's size, and of no use to a reader. Copies what it changes."""
+    metadata = {key: value for key, value in manifest["metadata"].items() if key != "managedFields"}
+    return manifest | {"metadata": metadata}
+
+
+def _ignore(_kind: str, _object: Manifest, _old: Manifest | None) -> None:
+    pass
+
+
+class Reflector:
+    """Keeps `store` equal to the objects of one kind. `run()` never returns and survives every ApiError.
+
+    `synced` is set after the first list. `last_activity` (seconds of `clock`) is when the server was last heard:
+    its age is what a probe should look at, whatever the reason for the silence.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        selector: str = "",
+        prune: Callable[[Manifest], Manifest] = without_managed_fields,
+        on_change: OnChange = _ignore,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._api = api
+        self.resource = resource
+        self._namespace = namespace
+        self._selector = selector
+        self._clock = clock
+        self._sleep = sleep
+        self._position: str | None = None
+        """Where the watch goes on; None: list first."""
+        self.store = Store(prune, on_change)
+        self.synced = asyncio.Event()
+        self.last_activity = clock()
+
+    @property
+    def age(self) -> float:
+        """Seconds since the server was last heard."""
+        return self._clock() - self.last_activity
+
+    async def run(self) -> None:
+        """List and watch until cancelled."""
+        failures = 0
+        while True:
+            before = self.last_activity
+            try:
+                await self._pass()
+                trouble: ApiError | None = None
+            except Gone as gone:
+                self._position = None
+                trouble = gone
+            except ApiError as error:
+                trouble = error
+            heard = self.last_activity != before
+            failures = 0 if heard else failures + 1
+            if trouble is not None:
+                log.log(logging.INFO if heard else logging.WARNING, "watch of %s: %s", self.resource.plural, trouble)
+            if trouble is not None or not heard:
+                pause = min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(failures, 10)) * (1 + random.random() / 2)
+                await self._sleep(max(pause, trouble.retry_after if trouble else 0.0))
+
+    async def _pass(self) -> None:
+        """List if needed, then watch until the watch ends."""
+        if self._position is None:
+            listing = await self._api.list(self.resource, self._namespace, self._selector)
+            self.store.replace(listing.items, int(listing.resource_version))
+            self._position = listing.resource_version
+            self.last_activity = self._clock()
+            self.synced.set()
+        events = self._api.watch(self.resource, self._namespace, self._selector, self._position)
+        async with aclosing(events):
+            async for event in events:
+                self.store.observe(event.type, event.object)
+                self._position = event.object["metadata"]["resourceVersion"]
+                self.last_activity = self._clock()

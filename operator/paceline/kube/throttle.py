@@ -1,0 +1,33 @@
+"""A token bucket: the client's own limit on requests per second."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+
+class Throttle:
+    """On average `qps` requests a second, `burst` at once after a pause. First come, first served."""
+
+    def __init__(
+        self,
+        qps: float = 20.0,
+        burst: int = 30,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._interval = 1 / qps
+        self._slack = (burst - 1) * self._interval
+        self._clock = clock
+        self._sleep = sleep
+        self._next = clock() - self._slack
+        """The earliest time of the next request; falls behind `now` by `_slack` at most, which is the burst."""
+
+    async def take(self) -> None:
+        """Return when the request may be sent."""
+        now = self._clock()
+        self._next = max(self._next, now - self._slack)
+        wait = self._next - now
+        self._next += self._interval
+        if wait > 0:
+            await self._sleep(wait)

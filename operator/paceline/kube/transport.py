@@ -1,0 +1,193 @@
+"""The API over HTTP: `kubernetes.aio` for configuration, TLS and tokens; plain dicts for everything else."""
+
+import json
+import os
+import random
+from collections.abc import AsyncGenerator, Callable, Mapping
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import urlencode
+
+import aiohttp
+import kubernetes.aio.config
+from kubernetes.aio.client import ApiClient, Configuration
+
+from paceline.kube.errors import Conflict, NotFound, Unavailable, error_of
+from paceline.kube.interface import Listing, WatchEvent
+from paceline.kube.resources import KINDS, Kinds, Manifest, Ref, Resource, ref_of
+from paceline.kube.throttle import Throttle
+
+REQUEST_TIMEOUT = aiohttp.ClientTimeout(total=30, connect=5)
+WATCH_SECONDS = 300
+"""The server ends a watch after 1 to 2 times this (jittered, so that not all watches come back at once)."""
+SILENCE = 90.0
+"""Seconds without a byte on a watch until the connection counts as dead. The server sends a bookmark every minute."""
+
+config: Any = kubernetes.aio.config
+"""Any: the library ships py.typed with half of its functions untyped."""
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
+
+
+class Transport:
+    """`Api` over HTTP. Close it when done, or use it as `async with`."""
+
+    def __init__(self, client: Any, *, kinds: Kinds = KINDS, throttle: Throttle | None = None) -> None:
+        self._client = client
+        """A `kubernetes.aio.client.ApiClient`; Any for the same reason as `config`."""
+        self._kinds = kinds
+        self._throttle = throttle or Throttle()
+
+    async def __aenter__(self) -> "Transport":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def get(self, ref: Ref) -> Manifest | None:
+        try:
+            return await self._json("GET", ref.path)
+        except NotFound:
+            return None
+
+    async def list(
+        self, resource: Resource, namespace: str | None = None, selector: str = "", limit: int = 500
+    ) -> Listing:
+        items: list[Manifest] = []
+        query = {"limit": str(limit)} | ({"labelSelector": selector} if selector else {})
+        while True:
+            page = await self._json("GET", resource.path(namespace), query)
+            items += page.get("items") or []
+            if not page["metadata"].get("continue"):
+                break
+            query["continue"] = page["metadata"]["continue"]
+        for item in items:  # a list says the kind once, not in each item
+            item.setdefault("apiVersion", resource.api_version)
+            item.setdefault("kind", resource.kind)
+        return Listing(items, page["metadata"]["resourceVersion"])
+
+    async def watch(
+        self, resource: Resource, namespace: str | None = None, selector: str = "", resource_version: str = ""
+    ) -> AsyncGenerator[WatchEvent, None]:
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(int(WATCH_SECONDS * (1 + random.random()))),
+            "resourceVersion": resource_version,
+        } | ({"labelSelector": selector} if selector else {})
+        response = await self._send(
+            "GET",
+            resource.path(namespace),
+            query,
+            timeout=aiohttp.ClientTimeout(total=None, connect=5, sock_read=SILENCE),
+        )
+        try:
+            while line := await _read(response.content.readline):
+                event = _parsed(line)
+                if event["type"] == "ERROR":
+                    raise error_of(event["object"].get("code") or 500, event["object"])
+                yield WatchEvent(event["type"], event["object"])
+        finally:
+            response.close()
+
+    async def apply(
+        self, manifest: Manifest, *, manager: str, force: bool = True, subresource: str | None = None
+    ) -> Manifest:
+        ref = ref_of(manifest, self._kinds)
+        query = {"fieldManager": manager, "force": str(force).lower(), "fieldValidation": "Strict"}
+        path = ref.resource.path(ref.namespace, ref.name, subresource)
+        return await self._json("PATCH", path, query, manifest, "application/apply-patch+yaml")
+
+    async def create(self, manifest: Manifest) -> Manifest:
+        ref = ref_of(manifest, self._kinds)
+        return await self._json("POST", ref.resource.path(ref.namespace), {}, manifest)
+
+    async def update(self, manifest: Manifest) -> Manifest:
+        return await self._json("PUT", ref_of(manifest, self._kinds).path, {}, manifest)
+
+    async def delete(self, ref: Ref, *, uid: str, propagation: str = "Background") -> bool:
+        options = {"preconditions": {"uid": uid}, "propagationPolicy": propagation}
+        try:
+            await self._json("DELETE", ref.path, {}, options)
+        except (NotFound, Conflict):
+            return False
+        return True
+
+    async def _json(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: Manifest | None = None,
+        content_type: str = "application/json",
+    ) -> Manifest:
+        response = await self._send(method, path, query or {}, body, content_type)
+        return _parsed(await _read(response.read))
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: Manifest | None = None,
+        content_type: str = "application/json",
+        timeout: aiohttp.ClientTimeout = REQUEST_TIMEOUT,  # noqa: ASYNC109 (aiohttp's own, per phase)
+    ) -> aiohttp.ClientResponse:
+        """The response with its body unread, if the status is a success; else the error it stands for."""
+        await self._throttle.take()
+        settings = self._client.configuration
+        headers = {"Accept": "application/json", "Content-Type": content_type, "User-Agent": "paceline"}
+        if token := (await settings.auth_settings()).get("BearerToken"):  # re-reads a rotated token file
+            headers["Authorization"] = str(token["value"])
+        url = settings.host + path + (f"?{urlencode(query)}" if query else "")
+        answer = await _read(
+            lambda: self._client.rest_client.request(method, url, headers=headers, body=body, _request_timeout=timeout)
+        )
+        response: aiohttp.ClientResponse = answer.response
+        if response.status >= 300:
+            raise error_of(response.status, _status(await _read(response.read)), _retry_after(response.headers))
+        return response
+
+
+async def connect(kubeconfig: str | None = None, *, kinds: Kinds = KINDS) -> Transport:
+    """The API server of `kubeconfig`; else the one of the pod we run in; else of $KUBECONFIG or ~/.kube/config."""
+    settings = Configuration()
+    if kubeconfig is None and SERVICE_ACCOUNT.exists():  # noqa: ASYNC240 (a tmpfs)
+        config.load_incluster_config(client_configuration=settings)
+    else:
+        await config.load_kube_config(
+            config_file=kubeconfig or os.environ.get("KUBECONFIG"), client_configuration=settings, persist_config=False
+        )
+    return Transport(ApiClient(settings), kinds=kinds)
+
+
+async def _read(read: Callable[[], Any]) -> Any:
+    """Await `read()`; whatever can go wrong between two machines becomes Unavailable."""
+    try:
+        return await read()
+    except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+        raise Unavailable(0, type(error).__name__, str(error) or repr(error)) from error
+
+
+def _parsed(text: bytes) -> Manifest:
+    try:
+        return cast("Manifest", json.loads(text))
+    except ValueError as error:
+        raise Unavailable(0, "BrokenAnswer", f"not JSON: {text[:200]!r}") from error
+
+
+def _status(text: bytes) -> Mapping[str, Any]:
+    """A metav1.Status, or what a proxy in between said, put like one."""
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        answer = None
+    return answer if isinstance(answer, dict) else {"message": text[:500].decode(errors="replace")}
+
+
+def _retry_after(headers: Mapping[str, str]) -> float:
+    value = headers.get("Retry-After", "")
+    return float(value) if value.isdigit() else 0.0
