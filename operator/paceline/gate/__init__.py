@@ -1,0 +1,14 @@
+"""From rounds to a verdict. Pure: the same measurements always come to the same verdict, in any order.
+
+    `decide`     the rule: looks, rejection, stop, tie, outcome            (rule.py)
+    `judge`      one candidate at one look, and the sentence that says why (findings.py)
+    `undecided`  the candidates that later rounds must still contain
+    `explain`    the sentence of a candidate's verdict
+
+Why the rule is what it is, and how often it errs: docs/gate.md.
+"""
+
+from paceline.gate.findings import Finding, Judged, explain
+from paceline.gate.rule import decide, undecided
+
+__all__ = ["Finding", "Judged", "decide", "explain", "undecided"]

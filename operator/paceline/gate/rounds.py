@@ -1,0 +1,71 @@
+"""Measurements as a table, and the rounds of it that count for a candidate."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeGuard
+
+from paceline.core import Measurement
+
+Cell = tuple[int, str, str]
+"""Round, arm, workload."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rounds:
+    """What was measured of one baseline and its candidates. A cell that was not measured is not there."""
+
+    baseline: str
+    workloads: Mapping[str, float]
+    """Name → weight."""
+    cells: Mapping[Cell, Measurement]
+
+    def complete(self, candidate: str) -> list[int]:
+        """The rounds in which candidate and baseline are valid on all workloads, in order."""
+        pair = (self.baseline, candidate)
+        numbers = sorted({number for number, arm, _ in self.cells if arm == candidate})
+        return [n for n in numbers if all(usable(self.cells.get((n, arm, w))) for arm in pair for w in self.workloads)]
+
+    def speed_ups(self, candidate: str, numbers: Sequence[int], workload: str) -> list[float]:
+        """ln(candidate/baseline output tokens per second) of these complete rounds."""
+        return [
+            math.log(throughput(self.cells[n, candidate, workload]))
+            - math.log(throughput(self.cells[n, self.baseline, workload]))
+            for n in numbers
+        ]
+
+    def increases(self, candidate: str, numbers: Sequence[int], workload: str, metric: str) -> list[float] | None:
+        """ln(candidate/baseline) of another metric; None if it is not a positive number in each of these rounds."""
+        logs = []
+        for n in numbers:
+            mine, theirs = (self.cells[n, arm, workload].metrics.get(metric) for arm in (candidate, self.baseline))
+            if not (positive(mine) and positive(theirs)):
+                return None
+            logs.append(math.log(mine) - math.log(theirs))
+        return logs
+
+    def nothing_accepted(self, candidate: str, number: int) -> list[str]:
+        """The workloads on which the candidate's draft got nothing accepted in that round."""
+        return [w for w in self.workloads if self.cells[number, candidate, w].nothing_accepted]
+
+
+def table(baseline: str, workloads: Mapping[str, float], measurements: Sequence[Measurement]) -> Rounds:
+    cells = {(m.round, m.arm, m.workload): m for m in measurements}
+    return Rounds(baseline=baseline, workloads=workloads, cells=cells)
+
+
+def usable(measurement: Measurement | None) -> bool:
+    """Absent, marked invalid, null, not finite or not positive: all of it is no measurement."""
+    return measurement is not None and measurement.valid and positive(measurement.output_throughput)
+
+
+def throughput(measurement: Measurement) -> float:
+    """Of a usable measurement."""
+    value = measurement.output_throughput
+    assert value is not None
+    return value
+
+
+def positive(value: float | None) -> TypeGuard[float]:
+    """NaN never passes: it compares as nothing."""
+    return value is not None and 0 < value < math.inf

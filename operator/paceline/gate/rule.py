@@ -1,0 +1,144 @@
+"""The rule from rounds to a verdict (DESIGN §8)."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from paceline.core import ArmOutcome, ArmVerdict, Gate, Measurement, Outcome, Verdict
+from paceline.gate.findings import Finding, Judged, Look, judge
+from paceline.gate.interval import interval
+from paceline.gate.rounds import Rounds, table
+
+OPEN = (ArmOutcome.UNDECIDED, ArmOutcome.ERROR)
+
+
+def decide(
+    gate: Gate, arms: Sequence[str], workloads: Mapping[str, float], measurements: Sequence[Measurement]
+) -> Verdict:
+    """What these rounds show. `arms` has the baseline first, and ties go to the earlier arm; `workloads` name → weight.
+
+    May be asked at any time: between two looks the verdict is that of the look before, and `final` says whether more
+    rounds could change it. A round that is missing or invalid for an arm is no evidence about that arm; how often it is
+    tried again is the caller's affair. Raises ValueError, naming the place, for arguments that make no question.
+    """
+    for fault in _faults(gate, arms, workloads, measurements):
+        raise ValueError(fault)
+    baseline, *candidates = arms
+    rounds = table(baseline, workloads, measurements)
+    complete = {arm: rounds.complete(arm) for arm in candidates}
+    # The chance of a wrong verdict is shared out evenly: to the candidates there were at the start and to all looks.
+    error = (1 - gate.confidence) / (len(candidates) * len(gate.decide_after_rounds))
+
+    verdicts: dict[str, ArmVerdict] = {arm: _at_first(rounds, gate, arm, complete[arm]) for arm in candidates}
+    used = max(verdict.rounds for verdict in verdicts.values())
+    for n in gate.decide_after_rounds:
+        if _stops(verdicts):
+            break
+        asked = [arm for arm in candidates if verdicts[arm].outcome in OPEN and len(complete[arm]) >= n]
+        verdicts |= {arm: judge(_look(rounds, gate, arm, complete[arm][:n], error), gate) for arm in asked}
+        used = n if asked else used
+
+    outcome = _outcome(verdicts)
+    waiting = [arm for arm in candidates if verdicts[arm].outcome in OPEN]
+    return Verdict(
+        outcome=outcome,
+        winner=_winner(verdicts, gate) if outcome is Outcome.PROMOTE else None,
+        rounds=used,
+        arms=verdicts,
+        final=_stops(verdicts) or all(len(complete[arm]) >= gate.decide_after_rounds[-1] for arm in waiting),
+    )
+
+
+def undecided(verdict: Verdict) -> tuple[str, ...]:
+    """The candidates that later rounds must still contain, in the order of arms; none once the verdict is final."""
+    return () if verdict.final else tuple(name for name, arm in verdict.arms.items() if arm.outcome in OPEN)
+
+
+def _at_first(rounds: Rounds, gate: Gate, arm: str, complete: Sequence[int]) -> ArmVerdict:
+    """Before any look. A draft of which nothing is accepted needs no statistics: one complete round shows it."""
+    if not complete:
+        return Judged(outcome=ArmOutcome.ERROR, reason=Finding.NO_COMPLETE_ROUND)
+    if empty := rounds.nothing_accepted(arm, complete[0]):
+        message = f"the target accepted no draft token on {', '.join(empty)}"
+        return Judged(outcome=ArmOutcome.REJECTED, reason=Finding.NOTHING_ACCEPTED, message=message, rounds=1)
+    message = f"complete rounds: {len(complete)}, the first look needs {gate.decide_after_rounds[0]}"
+    return Judged(outcome=ArmOutcome.ERROR, reason=Finding.TOO_FEW_ROUNDS, message=message)
+
+
+def _look(rounds: Rounds, gate: Gate, arm: str, numbers: Sequence[int], error: float) -> Look:
+    """Bounds from these rounds: of every workload, of their weighted mean taken round by round, and of the limits."""
+    logs = {w: rounds.speed_ups(arm, numbers, w) for w in rounds.workloads}
+    total = math.fsum(rounds.workloads.values())
+    means = [
+        math.fsum(weight * logs[w][i] for w, weight in rounds.workloads.items()) / total for i in range(len(numbers))
+    ]
+    increases = {
+        limit.metric: {w: rounds.increases(arm, numbers, w, limit.metric) for w in rounds.workloads}
+        for limit in gate.limits
+    }
+    return Look(
+        rounds=len(numbers),
+        mean=interval(means, error=error, floor=gate.variance_floor),
+        workloads={w: interval(found, error=error, floor=gate.variance_floor) for w, found in logs.items()},
+        limits={
+            metric: {
+                w: interval(found, error=error, floor=gate.variance_floor) if found else None
+                for w, found in by_workload.items()
+            }
+            for metric, by_workload in increases.items()
+        },
+    )
+
+
+def _promotable(verdicts: Mapping[str, ArmVerdict]) -> dict[str, float]:
+    """Name → lower bound of the mean."""
+    return {name: arm.mean.lower for name, arm in verdicts.items() if arm.outcome is ArmOutcome.PROMOTABLE and arm.mean}
+
+
+def _stops(verdicts: Mapping[str, ArmVerdict]) -> bool:
+    """Every candidate is decided, or one is promotable and no undecided one can be better.
+
+    A candidate without a look could be anything: a failed harness must not cost it its chance.
+    """
+    waiting = [arm.mean for arm in verdicts.values() if arm.outcome in OPEN]
+    best = max(_promotable(verdicts).values(), default=-math.inf)
+    return all(mean is not None and mean.upper <= best for mean in waiting)
+
+
+def _outcome(verdicts: Mapping[str, ArmVerdict]) -> Outcome:
+    outcomes = [arm.outcome for arm in verdicts.values()]
+    if ArmOutcome.PROMOTABLE in outcomes:
+        return Outcome.PROMOTE
+    if all(outcome is ArmOutcome.ERROR for outcome in outcomes):
+        return Outcome.ERROR
+    # A candidate that could not be measured is not decided either: Reject would blame it for the harness.
+    return Outcome.INCONCLUSIVE if any(outcome in OPEN for outcome in outcomes) else Outcome.REJECT
+
+
+def _winner(verdicts: Mapping[str, ArmVerdict], gate: Gate) -> str:
+    """The best lower bound; what is within the variance floor of it is as good, and the first of these wins."""
+    promotable = _promotable(verdicts)
+    enough = math.log(max(promotable.values())) - gate.variance_floor
+    return next(name for name, lower in promotable.items() if math.log(lower) >= enough)
+
+
+def _faults(
+    gate: Gate, arms: Sequence[str], workloads: Mapping[str, float], measurements: Sequence[Measurement]
+) -> Iterator[str]:
+    """What makes the arguments no question, each with its place."""
+    if len(arms) < 2 or len(set(arms)) < len(arms):
+        yield "arms: the baseline and at least one candidate, each once"
+    if not math.fsum(workloads.values()) > 0:
+        yield "workloads: at least one, and one of positive weight"
+    looks = gate.decide_after_rounds
+    if not looks or looks[0] < 2 or any(later <= earlier for earlier, later in pairwise(looks)):
+        yield "decideAfterRounds: numbers of rounds, at least 2, each larger than the one before"
+    seen = set()
+    for i, m in enumerate(measurements):
+        if m.arm not in arms:
+            yield f"measurements[{i}].arm: unknown arm {m.arm!r}; there are {', '.join(arms)}"
+        if m.workload not in workloads:
+            yield f"measurements[{i}].workload: unknown workload {m.workload!r}; there are {', '.join(workloads)}"
+        if (cell := (m.round, m.arm, m.workload)) in seen:
+            yield f"measurements[{i}]: a second measurement of round {m.round}, arm {m.arm}, workload {m.workload}"
+        seen.add(cell)
