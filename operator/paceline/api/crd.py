@@ -94,12 +94,15 @@ def files() -> dict[str, str]:
 
 
 def _definition(kind: Kind) -> dict[str, Any]:
-    name = {"rule": f"self.metadata.name.matches(r'{NAME.pattern}') && self.metadata.name.size() <= {LONGEST_NAME}",
-            "message": f"metadata.name must {NAME.must}, at most {LONGEST_NAME}"}  # fmt: skip
+    name = {
+        "rule": f"self.metadata.name.matches(r'{NAME.pattern}')",
+        "message": f"metadata.name must {NAME.must}",
+        "fieldPath": ".metadata.name",
+    }
     properties = {
         "apiVersion": {"type": "string", "description": "Version of this schema."},
         "kind": {"type": "string", "description": "Kind of this object."},
-        "metadata": {"type": "object"},
+        "metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": LONGEST_NAME}}},
         "spec": schema(kind.spec),
         "status": schema(kind.status),
     }

@@ -30,7 +30,8 @@ class Rule:
     cel: str
     message: str = ""
     say: str = ""
-    """A CEL expression that gives the message, where it can name the right value."""
+    """A CEL expression that gives the message, where it can name the right value. Numbers go through `format`: the
+    length of `string(number)` is unknown to the API server's estimate of cost, which then refuses the CRD."""
     field: str = ""
     broken: Callable[[Any], Iterable[Finding]]
 

@@ -129,16 +129,15 @@ class TreeSpec(Model):
     rules = (
         Rule(
             cel="self.topK != 1 || self.numDraftTokens == self.numSteps + 1",
-            say="'numDraftTokens must be numSteps + 1 = ' + string(self.numSteps + 1)"
-            " + ' where topK is 1 (a chain); got ' + string(self.numDraftTokens)",
+            say="'numDraftTokens must be numSteps + 1 = %d where topK is 1 (a chain); got %d'"
+            ".format([self.numSteps + 1, self.numDraftTokens])",
             field=".numDraftTokens",
             broken=_narrow,
         ),
         Rule(
             cel="self.topK == 1 || self.numDraftTokens - 1 <= self.topK + (self.numSteps - 1) * self.topK * self.topK",
-            say="'numDraftTokens must be at most 1 + topK + (numSteps - 1) * topK * topK = '"
-            " + string(1 + self.topK + (self.numSteps - 1) * self.topK * self.topK)"
-            " + '; got ' + string(self.numDraftTokens)",
+            say="'numDraftTokens must be at most 1 + topK + (numSteps - 1) * topK * topK = %d; got %d'"
+            ".format([1 + self.topK + (self.numSteps - 1) * self.topK * self.topK, self.numDraftTokens])",
             field=".numDraftTokens",
             broken=_overfull,
         ),
@@ -168,7 +167,7 @@ class DraftSpec(Model):
     rules = (
         Rule(
             cel="!(self.algorithm in ['EAGLE', 'EAGLE3', 'STANDALONE']) || has(self.source)",
-            say="'source must name a draft head for ' + self.algorithm",
+            say="'source must name a draft head for %s'.format([self.algorithm])",
             field=".source",
             broken=_sourceless,
         ),
@@ -221,8 +220,7 @@ class AcceleratorSpec(Model):
     rules = (
         Rule(
             cel="!has(self.tensorParallelSize) || self.tensorParallelSize <= self.count",
-            say="'tensorParallelSize must be at most count = ' + string(self.count)"
-            " + '; got ' + string(self.tensorParallelSize)",
+            say="'tensorParallelSize must be at most count = %d; got %d'.format([self.count, self.tensorParallelSize])",
             field=".tensorParallelSize",
             broken=_too_parallel,
         ),

@@ -155,8 +155,8 @@ class BenchmarkRunSpec(Model):
         ),
         Rule(
             cel=f"self.arms.size() * self.workloads.size() <= {MOST_POINTS}",
-            say=f"'arms x workloads must be at most {MOST_POINTS}, what one round can report; got '"
-            " + string(self.arms.size() * self.workloads.size())",
+            say=f"'arms x workloads must be at most {MOST_POINTS}, what one round can report; got %d'"
+            ".format([self.arms.size() * self.workloads.size()])",
             field=".arms",
             broken=_too_many_points,
         ),
@@ -174,7 +174,7 @@ class BenchmarkRunSpec(Model):
     """What the result is used for."""
     attempt: Annotated[int, Field(ge=1, le=100000)] = 1
     """1 + the highest there was for this pool and question."""
-    trigger: TriggerSpec = TriggerSpec()
+    trigger: TriggerSpec = Field(default_factory=TriggerSpec)
     """What started it."""
     target: RunTarget
     """The served model."""
@@ -192,7 +192,7 @@ class BenchmarkRunSpec(Model):
     """What is compared; ties go to the one that stands first."""
     workloads: Annotated[tuple[WorkloadSpec, ...], Field(min_length=1, max_length=24), Unique(("name", "concurrency"))]
     """What it is compared on."""
-    gate: RunGate = RunGate()
+    gate: RunGate = Field(default_factory=RunGate)
     """The rule from rounds to a verdict."""
     pod_labels: Labels = Field(default_factory=dict)
     """Labels of the rounds' pods."""

@@ -1,0 +1,165 @@
+"""A real etcd and kube-apiserver on loopback: admission, CRDs, CEL, RBAC and server-side apply, and nothing that acts.
+
+The binaries are those of dev/cluster, which builds them.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+CACHE = Path(os.environ.get("PACELINE_CACHE", Path.home() / ".cache" / "paceline"))
+BINARIES = CACHE / "bin"
+BUILD = Path(__file__).parents[2] / "dev" / "cluster" / "build"
+ADMIN = "admin-of-a-test"
+START_SECONDS = 90
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """`kubeconfig` is that of a member of system:masters; the token stands in it."""
+
+    kubeconfig: Path
+    url: str
+    token: str
+    certificate: Path
+    """Signs itself: the one to trust."""
+    processes: tuple[subprocess.Popen[bytes], ...]
+
+    def kubectl(self, *args: str, given: object = None, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """`given` is sent to standard input as JSON. Raises with what kubectl said, unless `check` is False."""
+        done = subprocess.run(
+            [BINARIES / "kubectl", "--kubeconfig", self.kubeconfig, *args],
+            input=None if given is None else json.dumps(given),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        if check and done.returncode:
+            raise RuntimeError(f"kubectl {' '.join(args)}: {done.stderr or done.stdout}")
+        return done
+
+    def stop(self) -> None:
+        """The API server first: without etcd it would not end in time."""
+        for process in reversed(self.processes):
+            process.terminate()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def start(directory: Path) -> Running:
+    """Both on ports of 127.0.0.1 that were free; all state and logs in `directory`. Returns when the server is ready."""
+    subprocess.run([BUILD, "etcd", "kube-apiserver", "kubectl"], check=True, stdout=subprocess.DEVNULL)
+    directory.mkdir(parents=True, exist_ok=True)
+    client, peer, api = _free_ports(3)
+    url = f"https://127.0.0.1:{api}"
+    certificate = directory / "pki" / "apiserver.crt"
+    key = directory / "service-account.key"
+    tokens = directory / "tokens.csv"
+    tokens.write_text(f'{ADMIN},admin,admin,"system:masters"\n')
+    subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
+    etcd = _run(
+        directory / "etcd.log",
+        BINARIES / "etcd",
+        f"--data-dir={directory / 'etcd'}",
+        f"--listen-client-urls=http://127.0.0.1:{client}",
+        f"--advertise-client-urls=http://127.0.0.1:{client}",
+        f"--listen-peer-urls=http://127.0.0.1:{peer}",
+        f"--initial-advertise-peer-urls=http://127.0.0.1:{peer}",
+        f"--initial-cluster=default=http://127.0.0.1:{peer}",
+        "--unsafe-no-fsync",
+        "--log-level=warn",
+    )
+    server = _run(
+        directory / "kube-apiserver.log",
+        BINARIES / "kube-apiserver",
+        f"--etcd-servers=http://127.0.0.1:{client}",
+        f"--secure-port={api}",
+        "--bind-address=127.0.0.1",
+        "--advertise-address=127.0.0.1",
+        f"--cert-dir={certificate.parent}",
+        f"--token-auth-file={tokens}",
+        "--authorization-mode=RBAC",
+        "--service-cluster-ip-range=10.0.0.0/24",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={key}",
+        f"--service-account-signing-key-file={key}",
+        # There is no controller manager to make the namespaces' service accounts.
+        "--disable-admission-plugins=ServiceAccount",
+        # No endpoint of this server is ever looked for in the cluster.
+        "--endpoint-reconciler-type=none",
+    )
+    running = Running(
+        kubeconfig=directory / "kubeconfig",
+        url=url,
+        token=ADMIN,
+        certificate=certificate,
+        processes=(etcd, server),
+    )
+    running.kubeconfig.write_text(_kubeconfig(running))
+    try:
+        _wait_until_ready(running, directory / "kube-apiserver.log")
+    except BaseException:
+        running.stop()
+        raise
+    return running
+
+
+def _free_ports(number: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+def _run(log: Path, *argv: str | Path) -> "subprocess.Popen[bytes]":
+    """A child that ends with us, even if we are killed."""
+    with log.open("wb") as out:
+        return subprocess.Popen(argv, stdout=out, stderr=out, stdin=subprocess.DEVNULL, preexec_fn=_die_with_parent)
+
+
+def _die_with_parent() -> None:
+    import ctypes
+
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def _kubeconfig(running: Running) -> str:
+    return json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [
+                {
+                    "name": "test",
+                    "cluster": {"server": running.url, "certificate-authority": str(running.certificate)},
+                }
+            ],
+            "users": [{"name": "admin", "user": {"token": running.token}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "admin"}}],
+            "current-context": "test",
+        },
+        indent=2,
+    )
+
+
+def _wait_until_ready(running: Running, log: Path) -> None:
+    until = time.monotonic() + START_SECONDS
+    while running.kubectl("get", "--raw", "/readyz", check=False).returncode:
+        ended = [process.args for process in running.processes if process.poll() is not None]
+        if ended or time.monotonic() > until:
+            raise RuntimeError(f"the API server is not ready: {log.read_text()[-2000:]}")
+        time.sleep(0.3)
+    running.kubectl("get", "namespace", "default")
