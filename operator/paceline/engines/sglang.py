@@ -28,12 +28,13 @@ OWNED = (
 )  # fmt: skip
 OWNED_PREFIX = "--speculative-"
 
+# Not compared: overlap scheduling and mixed chunks. Some algorithms cannot run with them (and nothing speculative can on
+# a CPU), so losing them is part of what speculation costs.
 COMPARED = (
     "attention_backend", "prefill_attention_backend", "decode_attention_backend", "page_size",
     "max_running_requests", "mem_fraction_static", "context_length", "dtype", "kv_cache_dtype", "quantization",
     "chunked_prefill_size", "max_prefill_tokens", "schedule_policy", "random_seed", "tp_size", "sampling_backend",
-    "disable_radix_cache", "disable_overlap_schedule", "enable_mixed_chunk", "decode_log_interval",
-    "moe_runner_backend", "moe_a2a_backend",
+    "disable_radix_cache", "decode_log_interval", "moe_runner_backend", "moe_a2a_backend",
 )  # fmt: skip
 
 

@@ -1,0 +1,84 @@
+"""What the controller knows of the cluster: the API, a store of each child kind, and the queue of what to look at."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
+from paceline.core.names import DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL
+from paceline.kube import Api, Manifest, Reflector, Resource, Store, WorkQueue, selector
+from paceline.kube.resources import CLAIM, DEPLOYMENT, JOB, POD, REVISION, SERVICE
+
+CHILDREN: tuple[Resource, ...] = (JOB, POD, DEPLOYMENT, SERVICE, REVISION, CLAIM, BENCHMARK_RUN)
+OURS = selector(MANAGED_BY)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One object to reconcile."""
+
+    plural: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.plural}/{self.namespace}/{self.name}"
+
+
+def lane(key: Key) -> object:
+    """All runs share one worker that sees its own writes: two never take one node."""
+    return BENCHMARK_RUN.plural if key.plural == BENCHMARK_RUN.plural else key
+
+
+class Cluster:
+    """Stores are filled by `reflectors`, whose changes put the owners' keys into `queue`."""
+
+    def __init__(self, api: Api, namespaces: tuple[str, ...] = ()) -> None:
+        self.api = api
+        self.queue: WorkQueue[Key] = WorkQueue(lane=lane)
+        self.known: set[Key] = set()
+        """Deployments heard of: a claim that changes concerns all of them in its namespace."""
+        self.reflectors: tuple[Reflector, ...] = tuple(
+            Reflector(
+                api,
+                resource,
+                namespace=namespace,
+                selector="" if resource is BENCHMARK_RUN else OURS,
+                on_change=self._changed,
+            )
+            for resource in CHILDREN
+            for namespace in namespaces or (None,)
+        )
+
+    def hear(self, key: Key) -> None:
+        """Something may have happened to this object of ours."""
+        if key.plural == SPECULATIVE_DEPLOYMENT.plural:
+            self.known.add(key)
+        self.queue.add(key)
+
+    def stores(self, kind: str) -> list[Store]:
+        return [reflector.store for reflector in self.reflectors if reflector.resource.kind == kind]
+
+    def get(self, kind: str, namespace: str, name: str) -> Manifest | None:
+        return next((found for store in self.stores(kind) if (found := store.get(namespace, name))), None)
+
+    def select(self, kind: str, namespace: str | None, labels: Mapping[str, str]) -> list[Manifest]:
+        return [found for store in self.stores(kind) for found in store.select(namespace, labels)]
+
+    def saw(self, manifest: Manifest) -> None:
+        """The answer to an own write, ahead of the watch."""
+        for store in self.stores(manifest["kind"])[:1]:
+            store.saw(manifest)
+
+    def _changed(self, _event: str, found: Manifest, _old: Manifest | None) -> None:
+        metadata = found["metadata"]
+        labels, namespace = metadata.get("labels") or {}, metadata["namespace"]
+        if found.get("kind") == BENCHMARK_RUN.kind:
+            self.queue.add(Key(BENCHMARK_RUN.plural, namespace, metadata["name"]))
+        if RUN_LABEL in labels:
+            self.queue.add(Key(BENCHMARK_RUN.plural, namespace, labels[RUN_LABEL]))
+        elif DEPLOYMENT_LABEL in labels:
+            self.queue.add(Key(SPECULATIVE_DEPLOYMENT.plural, namespace, labels[DEPLOYMENT_LABEL]))
+        elif found.get("kind") == CLAIM.kind:
+            for key in self.known:
+                if key.namespace == namespace:
+                    self.queue.add(key)

@@ -1,0 +1,105 @@
+"""All reading, in one place: an object of ours and everything its planner looks at.
+
+    our own object   read from the server on every pass: status is what was decided last, and must not be stale
+    children         from the stores; what the stores do not have under a name that we need is asked for once more,
+                     because a store holds only what carries our label, and a stranger's object must not be taken over
+    a round's pod    asked for when its Job has ended and the result is not yet recorded: the store may lag behind
+"""
+
+from collections.abc import Iterator
+
+from paceline import api
+from paceline.controller.cluster import Cluster, Key
+from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
+from paceline.core import DeploymentSpec
+from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, RUN_LABEL, child_name
+from paceline.kube import Manifest, Ref
+from paceline.kube.resources import CLAIM, DEPLOYMENT, JOB, POD, REVISION, SERVICE
+from paceline.plan import deployment, run
+from paceline.plan.run.look import Round
+from paceline.plan.terms import condition, owned_by
+from paceline.render import Settings
+
+
+async def gather_deployment(cluster: Cluster, key: Key, settings: Settings) -> deployment.Snapshot | None:
+    """None once the object is gone: its children go by their owner references."""
+    manifest = await cluster.api.get(Ref(SPECULATIVE_DEPLOYMENT, key.namespace, key.name))
+    if manifest is None or "deletionTimestamp" in manifest["metadata"]:
+        cluster.known.discard(key)
+        return None
+    spec, invalid = None, ""
+    try:
+        spec = api.deployment(manifest)
+    except api.InvalidManifestError as error:
+        invalid = str(error)
+    mine = {DEPLOYMENT_LABEL: key.name}
+    children = {
+        resource.kind: tuple(cluster.select(resource.kind, key.namespace, mine))
+        for resource in (JOB, POD, DEPLOYMENT, SERVICE, REVISION, BENCHMARK_RUN)
+    }
+    children |= {CLAIM.kind: ()}
+    for ref in _needed(spec, key):
+        if all(child["metadata"]["name"] != ref.name for child in children[ref.resource.kind]):
+            found = cluster.get(ref.resource.kind, key.namespace, ref.name) or await cluster.api.get(ref)
+            children[ref.resource.kind] += (found,) if found else ()
+    if any(_prefetch_ended(job) for job in children[JOB.kind]) and "modelsHash" not in (manifest.get("status") or {}):
+        listing = await cluster.api.list(POD, key.namespace, f"{DEPLOYMENT_LABEL}={key.name}")
+        children[POD.kind] = tuple(listing.items)
+    return deployment.Snapshot(manifest=manifest, spec=spec, invalid=invalid, children=children, settings=settings)
+
+
+async def gather_run(cluster: Cluster, key: Key, settings: Settings) -> run.Snapshot | None:
+    manifest = await cluster.api.get(Ref(BENCHMARK_RUN, key.namespace, key.name))
+    if manifest is None or "deletionTimestamp" in manifest["metadata"]:
+        return None
+    spec, invalid = None, ""
+    try:
+        spec = api.run(manifest)
+    except api.InvalidManifestError as error:
+        invalid = str(error)
+    uid = manifest["metadata"]["uid"]
+    mine = {RUN_LABEL: key.name}
+    jobs = [job for job in cluster.select(JOB.kind, key.namespace, mine) if owned_by(job, uid)]
+    recorded = {record["job"] for record in (manifest.get("status") or {}).get("rounds", ())}
+    pods = cluster.select(POD.kind, key.namespace, mine)
+    if any(_ended(job) and job["metadata"]["name"] not in recorded for job in jobs):
+        pods = (await cluster.api.list(POD, key.namespace, f"{RUN_LABEL}={key.name}")).items
+    return run.Snapshot(
+        manifest=manifest,
+        spec=spec,
+        invalid=invalid,
+        rounds=tuple(Round(job=job, pod=_pod_of(job, pods)) for job in jobs),
+        taken=tuple(_nodes_of_others(cluster, uid)),
+        suspended=(manifest["metadata"].get("annotations") or {}).get("paceline.dev/suspended") == "true",
+        settings=settings,
+    )
+
+
+def _needed(spec: DeploymentSpec | None, key: Key) -> Iterator[Ref]:
+    """Names that we are going to write and that somebody else may hold."""
+    if spec is None:
+        return
+    if spec.cache_claim:
+        yield Ref(CLAIM, key.namespace, spec.cache_claim.name)
+    for pool in spec.pools:
+        yield Ref(DEPLOYMENT, key.namespace, child_name(key.name, pool.name))
+        yield Ref(SERVICE, key.namespace, child_name(key.name, pool.name))
+
+
+def _ended(job: Manifest) -> bool:
+    return bool(condition(job, "Complete") or condition(job, "Failed"))
+
+
+def _prefetch_ended(job: Manifest) -> bool:
+    return _ended(job) and job["metadata"]["labels"].get(COMPONENT_LABEL) == "fetch"
+
+
+def _pod_of(job: Manifest, pods: list[Manifest]) -> Manifest | None:
+    return next((pod for pod in pods if owned_by(pod, job["metadata"]["uid"])), None)
+
+
+def _nodes_of_others(cluster: Cluster, uid: str) -> Iterator[str]:
+    for other in cluster.select(BENCHMARK_RUN.kind, None, {}):
+        node = (other.get("status") or {}).get("node")
+        if node and other["metadata"]["uid"] != uid and not _ended(other):
+            yield node

@@ -1,0 +1,68 @@
+"""One reconcile: gather, plan, publish the status, then act."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from paceline.controller import metrics
+from paceline.controller.cluster import Cluster, Key
+from paceline.controller.execute import execute, publish
+from paceline.controller.gather import gather_deployment, gather_run
+from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
+from paceline.kube import Manifest
+from paceline.plan import deployment, run
+from paceline.plan.terms import Happening, Todo
+from paceline.render import Settings
+
+log = logging.getLogger(__name__)
+
+RESYNC_SECONDS = 600.0
+"""A missed event costs at most this; nothing is written if nothing changed."""
+
+
+class Recorder(Protocol):
+    """Tells people: an Event regarding an object."""
+
+    async def __call__(self, regarding: Manifest, happening: Happening) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How one of our kinds is reconciled."""
+
+    gather: Callable[[Cluster, Key, Settings], Awaitable[Any]]
+    plan: Callable[[Any, datetime], Todo]
+
+
+PLANNERS: Mapping[str, Kind] = {
+    SPECULATIVE_DEPLOYMENT.plural: Kind(gather_deployment, deployment.plan),
+    BENCHMARK_RUN.plural: Kind(gather_run, run.plan),
+}
+
+
+def now() -> datetime:
+    """To the second, as statuses keep it."""
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+async def reconcile(
+    cluster: Cluster, key: Key, settings: Settings, record: Recorder, clock: Callable[[], datetime] = now
+) -> float | None:
+    """Seconds until the next look; None once the object is gone."""
+    kind = PLANNERS[key.plural]
+    with metrics.reconciling(key.plural):
+        snapshot = await kind.gather(cluster, key, settings)
+        if snapshot is None:
+            return None
+        at = clock()
+        todo = kind.plan(snapshot, at)
+        if todo.status is not None:
+            await publish(cluster, snapshot.manifest, dict(todo.status))
+            metrics.show(key.plural, snapshot.manifest, todo.status)
+        await execute(cluster, todo.actions)
+        for happening in todo.happenings:
+            await record(snapshot.manifest, happening)
+    wait = RESYNC_SECONDS if todo.wake is None else (todo.wake - at).total_seconds()
+    return min(max(wait, 0.0), RESYNC_SECONDS)

@@ -1,0 +1,95 @@
+"""A SpeculativeDeployment: what to do now. Read this first.
+
+    readable    the spec can be carried out
+    keep_claim  there is a place for models
+    fetch       the models are there, pinned to commits
+    preflight   the draft fits its target
+    let_go      pools that are no longer asked for end
+  then for each pool:
+    serve       the servers are what choose() says: at first the baseline, later what has been shown to be faster
+    measure     a BenchmarkRun for what is undecided
+
+Every step speaks; none acts after one that holds. There is no step that promotes: a run's verdict changes what
+choose() answers, and serve() does the rest.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from paceline.api import Mark, Reason, to_status
+from paceline.core import BASELINE
+from paceline.plan.deployment.cache import commits, fetch, keep_claim
+from paceline.plan.deployment.check import let_go, preflight, readable
+from paceline.plan.deployment.look import Pool, Snapshot, pin, pools
+from paceline.plan.deployment.measure import measure
+from paceline.plan.deployment.serve import serve
+from paceline.plan.deployment.tell import happenings
+from paceline.plan.terms import Said, Step, Todo, earliest, walk
+
+STEPS: tuple[Step[Snapshot], ...] = (readable, keep_claim, fetch, preflight, let_go)
+POOL_STEPS: tuple[Step[Pool], ...] = (serve, measure)
+
+REMEMBERED = ("serving", "target", "hold", "handled", "attempts", "verdict", "history", "progress", "endpoint")
+"""What a pool's entry keeps when no step speaks of it."""
+
+
+def plan(snapshot: Snapshot, now: datetime) -> Todo:
+    """Pure: the same snapshot at the same time gives the same status and actions."""
+    said = walk(STEPS, snapshot, now)
+    entries: list[Mapping[str, Any]] = []
+    pool_said: list[Said] = []
+    held = any(step.holds for step in said)
+    known = commits(snapshot)
+    if snapshot.spec is not None and known is not None and not held:
+        for pool in pools(snapshot, pin(snapshot.spec, known)):
+            steps = walk(POOL_STEPS, pool, now)
+            pool_said += steps
+            entries.append(_entry(pool, steps))
+    else:
+        entries = list(snapshot.status.get("pools", ()))
+    everything = [*said, *pool_said]
+    marks = [mark for say in everything for mark in say.marks]
+    if not any(mark.reason.value.condition == "Ready" for mark in marks):
+        marks.append(_ready_meanwhile(entries))
+    status = {
+        **{key: value for say in said for key, value in say.record.items()},
+        "observedGeneration": snapshot.generation,
+        "summary": " ".join(_in_a_word(entry) for entry in entries),
+        "conditions": to_status(marks, snapshot.status.get("conditions", ()), snapshot.generation, now),
+        "pools": entries,
+    }
+    return Todo(
+        status=status,
+        actions=tuple(action for say in everything for action in say.actions),
+        happenings=happenings(snapshot.status, status),
+        wake=earliest(say.wake for say in everything),
+    )
+
+
+def _entry(pool: Pool, steps: list[Said]) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": pool.name}
+    entry |= {key: pool.remembered[key] for key in REMEMBERED if key in pool.remembered}
+    for say in steps:
+        entry |= say.record
+    if pool.decided is None:
+        entry.pop("verdict", None)  # it answered another question
+    hold = entry.get("hold")
+    if hold and hold["revision"] not in {pool.revision(arm) for arm in pool.spec.arms}:
+        del entry["hold"]
+    return entry
+
+
+def _ready_meanwhile(entries: list[Mapping[str, Any]]) -> Mark:
+    """Before the pools are looked at: what served goes on serving."""
+    if entries and all(entry.get("serving") for entry in entries):
+        return Mark(Reason.Serving, None, "as before")
+    return Mark(Reason.ServersStarting, None, "")
+
+
+def _in_a_word(entry: Mapping[str, Any]) -> str:
+    """`latency=wide 1.36x`."""
+    arm = (entry.get("serving") or {}).get("arm", "-")
+    speedup = (entry.get("verdict") or {}).get("speedup")
+    shown = f" {float(speedup):.2f}x" if speedup and arm not in (BASELINE, "-") else ""
+    return f"{entry['name']}={arm}{shown}"

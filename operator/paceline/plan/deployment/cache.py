@@ -1,0 +1,135 @@
+"""The models are on the cache volume, pinned to commits."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from paceline.api import Mark, Reason
+from paceline.core.names import CACHE_LABEL, DEPLOYMENT_LABEL
+from paceline.plan.deployment.look import Snapshot, models_of
+from paceline.plan.pods import last_line, terminated, trouble
+from paceline.plan.terms import Action, Apply, Found, Said, condition
+from paceline.preflight.facts import Fetched, read_message
+from paceline.render import claim, fetch_job, fetch_name
+from paceline.render.cache import fetch_inputs
+
+
+def keep_claim(snapshot: Snapshot, _: datetime) -> Said:
+    """The claim is made once and never owned: models outlive their deployments."""
+    spec = snapshot.spec
+    if spec is None or spec.cache_claim is None:
+        return Said()
+    found = snapshot.child("PersistentVolumeClaim", spec.cache_claim.name)
+    if found is None:
+        return Said(actions=(Apply(claim(snapshot.namespace, spec.cache_claim), "models need a place"),))
+    if found["metadata"].get("labels", {}).get(CACHE_LABEL) != "true":
+        note = f"claim {spec.cache_claim.name} is not a Paceline cache; name it in cache.existingClaim to use it"
+        return Said(marks=(Mark(Reason.NameConflict, None, note),), holds=True)
+    return Said()
+
+
+def fetch(snapshot: Snapshot, _: datetime) -> Said:
+    """One Job for target and heads; what it found is pinned in status and never asked again."""
+    if snapshot.spec is None:
+        return Said()
+    if fetched := _fetched(snapshot):
+        return Said(marks=(Mark(Reason.Cached),), record=_record(snapshot, fetched))
+    if commits(snapshot) is not None:
+        return Said(marks=(Mark(Reason.Cached),), record=_as_recorded(snapshot))
+    job, failed = _job(snapshot), _failure(snapshot)
+    if failed:
+        return Said(marks=(Mark(Reason.FetchFailed, None, failed), Mark(Reason.PrefetchFailed, None, failed)), holds=True)
+    waiting = trouble(_pods(snapshot))
+    note = waiting.what if waiting else ", ".join(model.source for model in models_of(snapshot.spec))
+    action: tuple[Action, ...] = ()
+    if job is None:
+        spec = snapshot.spec
+        action = (
+            Apply(
+                fetch_job(snapshot.owner, spec.server, models_of(spec), snapshot.settings),
+                f"bring {', '.join(model.source for model in models_of(spec))}",
+            ),
+        )
+    return Said(
+        marks=(Mark(Reason.Fetching, None, note), Mark(Reason.Prefetching, None, note)),
+        actions=action,
+        holds=True,
+    )
+
+
+def commits(snapshot: Snapshot) -> Mapping[tuple[str, str], str] | None:
+    """Source and revision → commit, from the Job that has just ended or from status; None before either."""
+    if snapshot.spec is None:
+        return None
+    if fetched := _fetched(snapshot):
+        return {(model.source, model.revision): model.commit for model in fetched.models}
+    if snapshot.status.get("modelsHash") != _inputs(snapshot):
+        return None
+    return {(model["source"], model["revision"]): model["commit"] for model in snapshot.status["models"]}
+
+
+def facts(snapshot: Snapshot) -> Fetched | None:
+    """What the prefetch saw of the models; None once its Job is gone."""
+    return _fetched(snapshot)
+
+
+def _inputs(snapshot: Snapshot) -> str:
+    assert snapshot.spec is not None
+    return fetch_inputs(snapshot.spec.server, models_of(snapshot.spec))
+
+
+def _job(snapshot: Snapshot) -> Found | None:
+    assert snapshot.spec is not None
+    return snapshot.child("Job", fetch_name(snapshot.owner, snapshot.spec.server, models_of(snapshot.spec)))
+
+
+def _pods(snapshot: Snapshot) -> list[Found]:
+    job = _job(snapshot)
+    name = job["metadata"]["name"] if job else None
+    return [
+        pod
+        for pod in snapshot.children.get("Pod", ())
+        if pod["metadata"].get("labels", {}).get(DEPLOYMENT_LABEL) == snapshot.name
+        and pod["metadata"]["labels"].get("batch.kubernetes.io/job-name") == name
+    ]
+
+
+def _fetched(snapshot: Snapshot) -> Fetched | None:
+    job = _job(snapshot)
+    if job is None or condition(job, "Complete") is None:
+        return None
+    for pod in _pods(snapshot):
+        ended = terminated(pod, "fetch")
+        if ended and ended.get("exitCode") == 0 and ended.get("message"):
+            return read_message(ended["message"])
+    return None
+
+
+def _failure(snapshot: Snapshot) -> str | None:
+    job = _job(snapshot)
+    failed = condition(job, "Failed") if job else None
+    if failed is None:
+        return None
+    ends = [ended for pod in _pods(snapshot) if (ended := terminated(pod, "fetch"))]
+    said = [last_line(ended.get("message", "")) for ended in ends]
+    return next((line for line in said if line), failed.get("message", "the prefetch failed"))
+
+
+def _record(snapshot: Snapshot, fetched: Fetched) -> dict[str, Any]:
+    return {
+        "modelsHash": _inputs(snapshot),
+        "models": [
+            {
+                "source": model.source,
+                "revision": model.revision,
+                "commit": model.commit,
+                "bytes": model.bytes,
+                "path": model.path,
+            }
+            for model in fetched.models
+        ],
+    }
+
+
+def _as_recorded(snapshot: Snapshot) -> dict[str, Any]:
+    return {key: snapshot.status[key] for key in ("modelsHash", "models")}

@@ -1,0 +1,54 @@
+"""What can be known to be wrong before a GPU is taken."""
+
+from datetime import datetime
+
+from paceline.api import Mark, Reason
+from paceline.core.names import POOL_LABEL
+from paceline.engines import ENGINES
+from paceline.plan.deployment.cache import facts
+from paceline.plan.deployment.look import Snapshot
+from paceline.plan.terms import Delete, Said, owned_by
+from paceline.preflight import findings
+
+
+def readable(snapshot: Snapshot, _: datetime) -> Said:
+    """The spec says something that can be carried out."""
+    if snapshot.spec is None:
+        return Said(marks=(Mark(Reason.InvalidSpec, None, snapshot.invalid),), holds=True)
+    adapter = ENGINES.get(snapshot.spec.server.engine.name)
+    if adapter is None:
+        note = f"spec.engine.name: {snapshot.spec.server.engine.name} is not served yet; known: {', '.join(ENGINES)}"
+        return Said(marks=(Mark(Reason.InvalidSpec, None, note),), holds=True)
+    arms = tuple(dict.fromkeys(arm for pool in snapshot.spec.pools for arm in pool.arms))
+    refused = adapter.refusals(snapshot.spec.server, arms)
+    if refused:
+        note = "; ".join(f"{refusal.path}: {refusal.message}" for refusal in refused)
+        return Said(marks=(Mark(Reason.InvalidSpec, None, note),), holds=True)
+    return Said()
+
+
+def preflight(snapshot: Snapshot, _: datetime) -> Said:
+    """The draft fits its target, as far as the prefetch's facts tell."""
+    spec, known = snapshot.spec, facts(snapshot)
+    if spec is None or known is None:
+        return Said()
+    arms = tuple(dict.fromkeys(arm for pool in spec.pools for arm in pool.arms))
+    found = findings(spec.server, arms, known.facts)
+    if not found:
+        return Said()
+    note = "; ".join(f"{finding.path}: {finding.found}; {finding.why}; {finding.fix}" for finding in found)
+    return Said(marks=(Mark(Reason.PreflightFailed, None, note),), holds=True)
+
+
+def let_go(snapshot: Snapshot, _: datetime) -> Said:
+    """What belongs to a pool that the spec no longer has."""
+    if snapshot.spec is None:
+        return Said()
+    wanted = {pool.name for pool in snapshot.spec.pools}
+    left = [
+        child
+        for kind in ("Deployment", "Service", "BenchmarkRun", "ControllerRevision")
+        for child in snapshot.children.get(kind, ())
+        if owned_by(child, snapshot.owner.uid) and child["metadata"].get("labels", {}).get(POOL_LABEL) not in wanted
+    ]
+    return Said(actions=tuple(Delete(child, "its pool is no longer in spec.pools") for child in left))

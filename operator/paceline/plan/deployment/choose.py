@@ -1,0 +1,106 @@
+"""What a pool should serve, and why. Promotion, fallback and upgrade are one roll-out with another `why`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from paceline.core import BASELINE, PromotionMode
+from paceline.plan.deployment.look import Pool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """An arm at a revision; `evidence` is the run that earned it its place, empty for the baseline."""
+
+    arm: str
+    revision: str
+    why: str
+    evidence: str = ""
+
+
+def frozen(pool: Pool) -> Choice | None:
+    """Suspended: go on with what was chosen last, whatever the spec says by now."""
+    spec = pool.snapshot.spec
+    target = pool.remembered.get("target")
+    if spec is None or not spec.suspend or not target or target["revision"] not in pool.kept:
+        return None
+    return Choice(
+        arm=target["arm"], revision=target["revision"], evidence=target.get("evidence", ""), why="spec.suspend is set"
+    )
+
+
+def proven(pool: Pool) -> Choice | None:
+    """The winner of the run that answers the question of now."""
+    run = pool.decided
+    if run is None or run.outcome != "Promote" or run.winner not in pool.arms:
+        return None
+    revision = pool.revision(pool.arms[run.winner])
+    if revision == held_revision(pool) or not allowed(pool, revision):
+        return None
+    speed = run.ratio(run.winner)
+    return Choice(
+        arm=run.winner,
+        revision=revision,
+        evidence=run.name,
+        why=f"{run.name}: {run.winner} is {bounds(speed)} against the baseline",
+    )
+
+
+def as_before(pool: Pool) -> Choice | None:
+    """What was earned stays, also when the run that earned it is gone; a changed spec changes the revision."""
+    target: Mapping[str, Any] = pool.remembered.get("target") or {}
+    arm = pool.arms.get(target.get("arm", ""))
+    if (
+        arm is None
+        or not target.get("evidence")
+        or target.get("fingerprint") != pool.question
+        or target["revision"] != pool.revision(arm)
+        or target["revision"] == held_revision(pool)
+        or pool.decided
+    ):
+        return None
+    return Choice(
+        arm=arm.name,
+        revision=target["revision"],
+        evidence=target["evidence"],
+        why=f"{target['evidence']} has shown it before",
+    )
+
+
+def unproven(pool: Pool) -> Choice:
+    """Nothing has been shown to be faster."""
+    hold = pool.remembered.get("hold")
+    return Choice(
+        arm=BASELINE,
+        revision=pool.revision(pool.arms[BASELINE]),
+        why=f"held: {hold['reason']}" if hold else "no candidate has been shown to be faster",
+    )
+
+
+CHOICES = (frozen, proven, as_before)
+"""The first answer wins; where there is none, the baseline is served."""
+
+
+def choose(pool: Pool) -> Choice:
+    return next((choice for rule in CHOICES if (choice := rule(pool))), unproven(pool))
+
+
+def held_revision(pool: Pool) -> str | None:
+    """A hold forgets itself when the question changes."""
+    hold = pool.remembered.get("hold") or {}
+    return hold.get("revision")
+
+
+def allowed(pool: Pool, revision: str) -> bool:
+    """Manual: a person has written `promote.paceline.dev/POOL: REVISION@TOKEN`."""
+    spec = pool.snapshot.spec
+    if spec is None or spec.promotion.mode is PromotionMode.AUTOMATIC:
+        return True
+    return pool.snapshot.annotations.get(f"promote.paceline.dev/{pool.name}", "").split("@")[0] == revision
+
+
+def bounds(speed: Mapping[str, str]) -> str:
+    """`1.36x (1.34–1.39)`."""
+    if not speed:
+        return "faster"
+    return f"{float(speed['ratio']):.2f}x ({float(speed['lower']):.2f}–{float(speed['upper']):.2f})"

@@ -1,0 +1,245 @@
+"""From what was gathered to what the steps read: one frozen view of the deployment, one of each pool."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from paceline.api import run_manifest_spec
+from paceline.core import Arm, DeploymentSpec, Model, PoolSpec, RunSpec, Server
+from paceline.core.names import POOL_LABEL, child_name
+from paceline.evidence import fingerprint
+from paceline.plan.pods import Trouble, trouble
+from paceline.plan.terms import Found, condition, owned_by
+from paceline.render import Owner, Settings, revision_of
+from paceline.render.serving import ARM_LABEL, REVISION_LABEL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A SpeculativeDeployment and its children at one moment. `spec` is None where it cannot be read, `invalid` why.
+
+    `children` are objects by kind (Job, Pod, Deployment, Service, ControllerRevision, BenchmarkRun,
+    PersistentVolumeClaim), ours by label or under a name that we want.
+    """
+
+    manifest: Found
+    spec: DeploymentSpec | None
+    invalid: str
+    children: Mapping[str, tuple[Found, ...]]
+    settings: Settings
+
+    @property
+    def name(self) -> str:
+        return str(self.manifest["metadata"]["name"])
+
+    @property
+    def namespace(self) -> str:
+        return str(self.manifest["metadata"]["namespace"])
+
+    @property
+    def generation(self) -> int:
+        return int(self.manifest["metadata"].get("generation", 1))
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        return self.manifest["metadata"].get("annotations") or {}
+
+    @property
+    def status(self) -> Mapping[str, Any]:
+        return self.manifest.get("status") or {}
+
+    @property
+    def owner(self) -> Owner:
+        return Owner(
+            kind="SpeculativeDeployment",
+            name=self.name,
+            namespace=self.namespace,
+            uid=self.manifest["metadata"]["uid"],
+        )
+
+    def child(self, kind: str, name: str) -> Found | None:
+        return next((c for c in self.children.get(kind, ()) if c["metadata"]["name"] == name), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A BenchmarkRun of the pool, as far as the pool cares."""
+
+    found: Found
+
+    @property
+    def name(self) -> str:
+        return str(self.found["metadata"]["name"])
+
+    @property
+    def status(self) -> Mapping[str, Any]:
+        return self.found.get("status") or {}
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint(self.found["spec"])
+
+    @property
+    def attempt(self) -> int:
+        return int(self.found["spec"].get("attempt", 1))
+
+    @property
+    def finished(self) -> bool:
+        return bool(condition(self.found, "Complete") or condition(self.found, "Failed"))
+
+    @property
+    def outcome(self) -> str | None:
+        """Of the verdict; None while there is none, and for a run that was superseded."""
+        return self.status.get("verdict", {}).get("outcome") if self.finished else None
+
+    @property
+    def winner(self) -> str | None:
+        return self.status.get("verdict", {}).get("winner") or None
+
+    def ratio(self, arm: str | None) -> Mapping[str, str]:
+        """ratio, lower and upper of an arm's mean over workloads, as decimal strings."""
+        return next(
+            (r for r in self.status.get("results", ()) if r["arm"] == arm and r["workload"] == "mean"),
+            {},
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Servers:
+    """A pool's Deployment: what it runs and how far it has come."""
+
+    found: Found
+    revision: str
+    ready: int
+    settled: bool
+    """Every replica asked for is of this revision and ready, and none of another is left."""
+    trouble: Trouble | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """One pool at one moment: asked for, remembered from last time, there now."""
+
+    snapshot: Snapshot
+    spec: PoolSpec
+    server: Server
+    remembered: Mapping[str, Any]
+    runs: tuple[Run, ...]
+    servers: Servers | None
+    kept: Mapping[str, Found]
+    """Revision → its ControllerRevision."""
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def arms(self) -> Mapping[str, Arm]:
+        return {arm.name: arm for arm in self.spec.arms}
+
+    @property
+    def run_spec(self) -> RunSpec:
+        assert self.snapshot.spec is not None
+        return RunSpec(
+            pool=self.name,
+            server=self.server,
+            arms=self.spec.arms,
+            workloads=self.spec.workloads,
+            gate=self.spec.gate,
+            pod_labels=self.snapshot.spec.run_pod_labels,
+        )
+
+    @property
+    def question(self) -> str:
+        """The fingerprint of what is to be decided now."""
+        return fingerprint(run_manifest_spec(self.run_spec))
+
+    @property
+    def asked(self) -> tuple[Run, ...]:
+        """Runs of the question of now, the latest attempt first."""
+        question = self.question
+        of_now = [run for run in self.runs if run.fingerprint == question]
+        return tuple(sorted(of_now, key=lambda run: run.attempt, reverse=True))
+
+    @property
+    def decided(self) -> Run | None:
+        return next((run for run in self.asked if run.outcome), None)
+
+    def revision(self, arm: Arm) -> str:
+        return revision_of(self.server, arm)
+
+
+def models_of(spec: DeploymentSpec) -> tuple[Model, ...]:
+    """Target first, then every head once."""
+    heads = (arm.draft.model for pool in spec.pools for arm in pool.arms if arm.draft and arm.draft.model)
+    return tuple(dict.fromkeys((spec.server.target, *heads)))
+
+
+def pin(spec: DeploymentSpec, commits: Mapping[tuple[str, str], str]) -> DeploymentSpec:
+    """The spec with every model at its commit; `commits` by source and revision."""
+
+    def model(asked: Model) -> Model:
+        return replace(asked, commit=commits[asked.source, asked.revision])
+
+    def arm(asked: Arm) -> Arm:
+        if asked.draft is None or asked.draft.model is None:
+            return asked
+        return replace(asked, draft=replace(asked.draft, model=model(asked.draft.model)))
+
+    return replace(
+        spec,
+        server=replace(spec.server, target=model(spec.server.target)),
+        pools=tuple(replace(pool, arms=tuple(arm(asked) for asked in pool.arms)) for pool in spec.pools),
+    )
+
+
+def pools(snapshot: Snapshot, pinned: DeploymentSpec) -> tuple[Pool, ...]:
+    return tuple(_pool(snapshot, pinned, spec) for spec in pinned.pools)
+
+
+def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec) -> Pool:
+    def mine(kind: str) -> list[Found]:
+        return [
+            child
+            for child in snapshot.children.get(kind, ())
+            if child["metadata"].get("labels", {}).get(POOL_LABEL) == spec.name
+            and owned_by(child, snapshot.owner.uid)
+        ]
+
+    remembered = next((entry for entry in snapshot.status.get("pools", ()) if entry["name"] == spec.name), {})
+    largest = max(workload.concurrency for workload in spec.workloads)
+    return Pool(
+        snapshot=snapshot,
+        spec=spec,
+        server=replace(pinned.server, largest_concurrency=largest),
+        remembered=remembered,
+        runs=tuple(Run(found=found) for found in mine("BenchmarkRun")),
+        servers=_servers(snapshot, spec),
+        kept={found["metadata"]["labels"][REVISION_LABEL]: found for found in mine("ControllerRevision")},
+    )
+
+
+def _servers(snapshot: Snapshot, spec: PoolSpec) -> Servers | None:
+    found = snapshot.child("Deployment", child_name(snapshot.name, spec.name))
+    if found is None:
+        return None
+    status, wanted = found.get("status") or {}, found["spec"].get("replicas", 1)
+    labels = found["spec"]["template"]["metadata"].get("labels", {})
+    revision = labels.get(REVISION_LABEL, "")
+    pods = [
+        pod
+        for pod in snapshot.children.get("Pod", ())
+        if pod["metadata"].get("labels", {}).get(POOL_LABEL) == spec.name
+        and pod["metadata"]["labels"].get(REVISION_LABEL) == revision
+        and ARM_LABEL in pod["metadata"]["labels"]
+        and "deletionTimestamp" not in pod["metadata"]
+    ]
+    ready = status.get("readyReplicas", 0)
+    return Servers(
+        found=found,
+        revision=revision,
+        ready=ready,
+        settled=status.get("observedGeneration", 0) >= found["metadata"].get("generation", 1)
+        and status.get("updatedReplicas", 0) == status.get("replicas", 0) == ready == wanted,
+        trouble=trouble(pods),
+    )

@@ -1,0 +1,161 @@
+"""Make the servers what choose() says."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from paceline.api import Mark, Reason
+from paceline.core import BASELINE, UntilDecided
+from paceline.core.names import child_name
+from paceline.plan.deployment.choose import Choice, choose
+from paceline.plan.deployment.look import Pool
+from paceline.plan.terms import Action, Apply, Delete, Found, Manifest, Said, owned_by, parse_time, timestamp
+from paceline.render import controller_revision, deployment, service
+from paceline.render.serving import template
+
+
+def serve(pool: Pool, now: datetime) -> Said:
+    """Hold until the servers are what was chosen: a run takes the GPUs that are left when everybody is served."""
+    choice = choose(pool)
+    if foreign := _foreign(pool):
+        return Said(marks=(Mark(Reason.NameConflict, pool.name, foreign),), holds=True)
+    overdue = _overdue(pool, choice, now)
+    if overdue:
+        return overdue
+    wanted = _replicas(pool, choice)
+    settled = pool.servers is not None and pool.servers.revision == choice.revision and pool.servers.settled
+    target = _target(pool, choice, now)
+    record: dict[str, Any] = {
+        "target": target,
+        "readyReplicas": pool.servers.ready if pool.servers else 0,
+        "endpoint": f"http://{child_name(pool.snapshot.name, pool.name)}.{pool.snapshot.namespace}.svc",
+    }
+    if settled:
+        record["serving"] = _serving(pool, target, now)
+    deadline = None if settled or pool.snapshot.spec is None else (
+        parse_time(target["since"]) + pool.snapshot.spec.promotion.progress_deadline
+    )
+    return Said(
+        marks=tuple(_marks(pool, choice, settled)),
+        actions=_actions(pool, choice, wanted),
+        record=record,
+        holds=not settled,
+        wake=deadline,
+    )
+
+
+def _actions(pool: Pool, choice: Choice, wanted: int | None) -> tuple[Action, ...]:
+    owner, spec = pool.snapshot.owner, pool.snapshot.spec
+    assert spec is not None
+    kept = pool.kept.get(choice.revision)
+    pinned: Manifest = (
+        kept["data"]["template"]
+        if kept
+        else template(owner, pool.name, pool.server, pool.arms[choice.arm], choice.revision, pool.snapshot.settings)
+    )
+    why = f"serve {choice.arm}: {choice.why}"
+    keep = () if kept else (Apply(controller_revision(owner, pool.name, choice.revision, pinned), why),)
+    return (
+        *keep,
+        Apply(
+            deployment(
+                owner, pool.name, pinned, wanted, spec.promotion.progress_deadline, {"paceline.dev/why": choice.why}
+            ),
+            why,
+        ),
+        Apply(service(owner, pool.name, pool.server), "the pool's address"),
+        *_forget(pool, choice),
+    )
+
+
+def _forget(pool: Pool, choice: Choice) -> list[Delete]:
+    """Old renderings beyond the history limit; never one that may be chosen now."""
+    assert pool.snapshot.spec is not None
+    needed = {choice.revision, *(pool.revision(arm) for arm in pool.spec.arms)}
+    if pool.servers:
+        needed.add(pool.servers.revision)
+    spare = sorted(
+        (found for revision, found in pool.kept.items() if revision not in needed),
+        key=lambda found: found["metadata"].get("creationTimestamp", ""),
+    )
+    surplus = len(spare) - pool.snapshot.spec.promotion.revision_history_limit
+    return [Delete(found, "beyond revisionHistoryLimit") for found in spare[: max(0, surplus)]]
+
+
+def _replicas(pool: Pool, choice: Choice) -> int | None:
+    spec = pool.snapshot.spec
+    assert spec is not None
+    waits = spec.promotion.until_decided is UntilDecided.NOTHING and choice.arm == BASELINE and pool.decided is None
+    return 0 if waits else pool.spec.replicas
+
+
+def _marks(pool: Pool, choice: Choice, settled: bool) -> list[Mark]:
+    if settled:
+        note = choice.arm if choice.arm == BASELINE else f"{choice.arm}, {choice.why}"
+        return [Mark(Reason.Serving, pool.name, note)]
+    first = not pool.remembered.get("serving")
+    found = pool.servers.trouble if pool.servers and pool.servers.revision == choice.revision else None
+    marks = [Mark(Reason.Starting if first else Reason.RollingOut, pool.name, f"{choice.arm}: {choice.why}")]
+    if found is None:
+        return [*marks, Mark(Reason.ServersStarting, pool.name, choice.arm)]
+    if found.fatal:
+        return [Mark(Reason.ServerFailed, pool.name, found.what), Mark(Reason.Crashing, pool.name, found.what)]
+    worst = Reason.NoCapacity if found.what.startswith("not placed") else Reason.ServersStarting
+    return [*marks, Mark(worst, pool.name, found.what)]
+
+
+def _target(pool: Pool, choice: Choice, now: datetime) -> Mapping[str, Any]:
+    """The intent, written before the Deployment is touched."""
+    before = pool.remembered.get("target") or {}
+    same = before.get("revision") == choice.revision
+    target = {
+        "revision": choice.revision,
+        "arm": choice.arm,
+        "why": choice.why,
+        "since": before["since"] if same else timestamp(now),
+        "fingerprint": pool.question,
+    }
+    return target | ({"evidence": choice.evidence} if choice.evidence else {})
+
+
+def _serving(pool: Pool, target: Mapping[str, Any], now: datetime) -> Mapping[str, Any]:
+    before = pool.remembered.get("serving") or {}
+    same = before.get("revision") == target["revision"]
+    return {
+        "revision": target["revision"],
+        "arm": target["arm"],
+        "since": before["since"] if same else timestamp(now),
+        **({"evidence": target["evidence"]} if "evidence" in target else {}),
+    }
+
+
+def _overdue(pool: Pool, choice: Choice, now: datetime) -> Said | None:
+    """A candidate that is not ready by its deadline is undone and held; the next pass rolls back."""
+    spec, target = pool.snapshot.spec, pool.remembered.get("target") or {}
+    if (
+        spec is None
+        or choice.arm == BASELINE
+        or target.get("revision") != choice.revision
+        or (pool.servers and pool.servers.revision == choice.revision and pool.servers.settled)
+        or (pool.remembered.get("serving") or {}).get("revision") == choice.revision
+        or now < parse_time(target["since"]) + spec.promotion.progress_deadline
+    ):
+        return None
+    hold = {"reason": "NotReady", "since": timestamp(now), "revision": choice.revision}
+    note = pool.servers.trouble.what if pool.servers and pool.servers.trouble else choice.arm
+    return Said(
+        marks=(Mark(Reason.NotReady, pool.name, note), Mark(Reason.ServersStarting, pool.name, note)),
+        record={"hold": hold},
+        holds=True,
+        wake=now,
+    )
+
+
+def _foreign(pool: Pool) -> str | None:
+    """An object of the name we need that is somebody else's is never taken over."""
+    name = child_name(pool.snapshot.name, pool.name)
+    for kind in ("Deployment", "Service"):
+        found: Found | None = pool.snapshot.child(kind, name)
+        if found is not None and not owned_by(found, pool.snapshot.owner.uid):
+            return f"{kind} {name} belongs to somebody else; rename the pool or remove the object"
+    return None

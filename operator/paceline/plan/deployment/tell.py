@@ -1,0 +1,66 @@
+"""Events: what changed between two statuses, told once, in the past tense."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from paceline.core import BASELINE
+from paceline.plan.terms import Happening
+
+
+def happenings(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Happening, ...]:
+    return (*_models(before, after), *_stalled(before, after), *_pools(before, after))
+
+
+def _models(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Happening]:
+    if "modelsHash" in after and before.get("modelsHash") != after["modelsHash"]:
+        told = ", ".join(f"{model['source']} at {model['commit'][:12]}" for model in after["models"])
+        yield Happening(reason="Cached", note=told)
+
+
+def _stalled(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Happening]:
+    was, now = _condition(before, "Stalled"), _condition(after, "Stalled")
+    if now and (not was or was["message"] != now["message"]):
+        yield Happening(reason=now["reason"], note=now["message"], type="Warning")
+
+
+def _pools(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Happening]:
+    remembered = {entry["name"]: entry for entry in before.get("pools", ())}
+    for entry in after.get("pools", ()):
+        was = remembered.get(entry["name"], {})
+        yield from _run(was, entry)
+        yield from _verdict(was, entry)
+        yield from _target(was, entry)
+        yield from _serving(was, entry)
+
+
+def _run(was: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[Happening]:
+    run = (entry.get("progress") or {}).get("benchmarkRun")
+    if run and entry.get("attempts") and run != (was.get("progress") or {}).get("benchmarkRun"):
+        yield Happening(reason="Measuring", note=f"{entry['name']}: {run} compares the candidates with the baseline")
+
+
+def _verdict(was: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[Happening]:
+    verdict = entry.get("verdict")
+    if verdict and verdict.get("benchmarkRun") != (was.get("verdict") or {}).get("benchmarkRun"):
+        note = f"{entry['name']}: {verdict['outcome']} ({verdict['benchmarkRun']}): {verdict.get('message', '')}"
+        bad = verdict["outcome"] == "Error"
+        yield Happening(reason=f"Verdict{verdict['outcome']}", note=note, type="Warning" if bad else "Normal")
+
+
+def _target(was: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[Happening]:
+    target, before = entry.get("target"), was.get("target")
+    if target and (not before or before["revision"] != target["revision"]):
+        reason = "Starting" if not before else "Promoting" if target["arm"] != BASELINE else "RollingBack"
+        yield Happening(reason=reason, note=f"{entry['name']}: {target['arm']}, because {target['why']}")
+
+
+def _serving(was: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[Happening]:
+    serving, before = entry.get("serving"), was.get("serving")
+    if serving and (not before or before["revision"] != serving["revision"]):
+        promoted = serving["arm"] != BASELINE
+        note = f"{entry['name']}: {serving['arm']} is served at revision {serving['revision']}"
+        yield Happening(reason="Promoted" if promoted else "Serving", note=note)
+
+
+def _condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:
+    return next((c for c in status.get("conditions", ()) if c["type"] == kind), None)

@@ -1,0 +1,75 @@
+"""What a pod says of itself: why it does not run, how it ended."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from paceline.plan.terms import Found
+
+PULL_REASONS = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """Why a pod is no use. `fatal`: trying again changes nothing, a person must act."""
+
+    what: str
+    fatal: bool = False
+
+
+def trouble(pods: Iterable[Found]) -> Trouble | None:
+    """The worst of these pods' troubles, in the order unplaced, unpulled, crashed."""
+    for pod in pods:
+        if found := unplaced(pod) or _unpulled(pod) or _crashed(pod):
+            return found
+    return None
+
+
+def unplaced(pod: Found) -> Trouble | None:
+    """In the scheduler's own words what is missing."""
+    for found in pod.get("status", {}).get("conditions", ()):
+        if found["type"] == "PodScheduled" and found["status"] == "False":
+            return Trouble(what=f"not placed: {found.get('message', found.get('reason', ''))}")
+    return None
+
+
+def terminated(pod: Found, container: str) -> Mapping[str, Any] | None:
+    """The `terminated` state of a container: exitCode, message, reason."""
+    for status in pod.get("status", {}).get("containerStatuses", ()):
+        if status["name"] == container:
+            ended: Mapping[str, Any] | None = status.get("state", {}).get("terminated")
+            return ended
+    return None
+
+
+def last_line(message: str, limit: int = 300) -> str:
+    """The last line that says something."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    return lines[-1][-limit:] if lines else ""
+
+
+def _unpulled(pod: Found) -> Trouble | None:
+    for status in pod.get("status", {}).get("containerStatuses", ()):
+        waiting = status.get("state", {}).get("waiting", {})
+        if waiting.get("reason") in PULL_REASONS:
+            return Trouble(what=f"{waiting['reason']}: {last_line(waiting.get('message', ''))}")
+    return None
+
+
+USAGE_ERROR = 2
+"""argparse's exit code: the arguments will be as wrong the next time."""
+MANY_RESTARTS = 3
+
+
+def _crashed(pod: Found) -> Trouble | None:
+    for status in pod.get("status", {}).get("containerStatuses", ()):
+        state = status.get("state", {})
+        ended = state.get("terminated") or status.get("lastState", {}).get("terminated")
+        if ended and "running" not in state:
+            code = ended.get("exitCode", 0)
+            line = last_line(ended.get("message", "")) or ended.get("reason", "")
+            return Trouble(
+                what=f"the server exited with {code}: {line}",
+                fatal=code == USAGE_ERROR or status.get("restartCount", 0) >= MANY_RESTARTS,
+            )
+    return None

@@ -1,0 +1,75 @@
+"""A BenchmarkRun: what to do now. Read this first.
+
+    collect    what the ended Jobs measured goes into status, once
+    conclude   the gate is asked; a run that is superseded, or whose harness keeps failing, ends
+    measure    the next round: one Job, on the run's node once it has one
+
+A run is its rounds: status.rounds is all that is remembered, and the next round's name follows from it. So a crash
+anywhere repeats an action (the same Job under the same name), never a round.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from paceline.api import Mark, Reason, to_status
+from paceline.evidence import point_noise
+from paceline.plan.run.collect import collect
+from paceline.plan.run.conclude import Conclusion, conclude
+from paceline.plan.run.look import Evidence, Snapshot
+from paceline.plan.run.measure import measure
+from paceline.plan.run.tell import happenings, results, cost
+from paceline.plan.terms import Delete, Todo, condition, timestamp
+
+
+def plan(snapshot: Snapshot, now: datetime) -> Todo:
+    """Pure: the same snapshot at the same time gives the same status and actions."""
+    if snapshot.finished:
+        return Todo(status=None)
+    if snapshot.spec is None:
+        ended = Conclusion(reason=Reason.RunError, message=snapshot.invalid)
+        return _told(snapshot, {}, ended, now)
+    records = collect(snapshot)
+    evidence = Evidence(spec=snapshot.spec, records=records)
+    status = {**_remembered(snapshot), "rounds": list(records), **results(evidence, snapshot), **cost(evidence)}
+    noise = point_noise(records)
+    if noise is not None:
+        status["noise"] = f"{noise:.5f}"
+    if conclusion := conclude(snapshot, evidence):
+        return _told(snapshot, status, conclusion, now)
+    said = measure(snapshot, evidence, now)
+    status |= said.record
+    status["conditions"] = to_status(said.marks, snapshot.status.get("conditions", ()), snapshot.generation, now)
+    status["observedGeneration"] = snapshot.generation
+    return Todo(
+        status=status,
+        actions=said.actions,
+        happenings=happenings(snapshot.status, status),
+        wake=said.wake,
+    )
+
+
+def _remembered(snapshot: Snapshot) -> dict[str, Any]:
+    return {key: snapshot.status[key] for key in ("startedAt", "node") if key in snapshot.status}
+
+
+def _told(snapshot: Snapshot, status: Mapping[str, Any], conclusion: Conclusion, now: datetime) -> Todo:
+    """The run ends; a round that is still going on is stopped and not kept."""
+    mark = Mark(conclusion.reason, None, conclusion.message)
+    final = {
+        **status,
+        **conclusion.record,
+        "observedGeneration": snapshot.generation,
+        "finishedAt": timestamp(now),
+        "progress": {"step": "Finished", "message": conclusion.message},
+        "conditions": to_status((mark,), snapshot.status.get("conditions", ()), snapshot.generation, now),
+    }
+    active = snapshot.active
+    return Todo(
+        status=final,
+        actions=(Delete(active.job, conclusion.message),) if active else (),
+        happenings=happenings(snapshot.status, final),
+    )
+
+
+__all__ = ["Evidence", "Snapshot", "condition", "plan"]

@@ -1,0 +1,92 @@
+"""The next round: one Job, on the run's node once it has one."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from paceline.api import Mark, Reason
+from paceline.core import BASELINE, Arm
+from paceline.plan.pods import trouble, unplaced
+from paceline.plan.run.conclude import in_question
+from paceline.plan.run.look import Evidence, Round, Snapshot
+from paceline.plan.terms import Apply, Delete, Said, parse_time, timestamp
+from paceline.render import round_job
+from paceline.render.benchmark import round_plan
+
+
+def measure(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Said:
+    """Watch the round that is going on, or start the next."""
+    active = snapshot.active
+    if snapshot.suspended:
+        stop = (Delete(active.job, "spec.suspend is set; a stopped round is not kept"),) if active else ()
+        return Said(marks=(Mark(Reason.RunSuspended),), actions=stop, record={"progress": {"step": "Suspended"}})
+    if active is not None:
+        return _watch(snapshot, evidence, active)
+    return _start(snapshot, evidence, now)
+
+
+def _watch(snapshot: Snapshot, evidence: Evidence, active: Round) -> Said:
+    asked = active.plan
+    placed = {"node": active.node} if active.node else {}
+    arms = ", ".join(arm.name for arm in asked.arms)
+    message = f"round {asked.round + 1} of {_looks(evidence)}: {arms}"
+    found = trouble([active.pod]) if active.pod else None
+    waits = active.pod is not None and unplaced(active.pod) is not None
+    if found:
+        message = f"{message}; {found.what}"
+    reason = Reason.RunWaiting if waits else Reason.RunMeasuring
+    return Said(
+        marks=(Mark(reason, None, message),),
+        record={**placed, "progress": _progress(evidence, asked.round, active.name, message)},
+    )
+
+
+def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Said:
+    assert snapshot.spec is not None
+    number = len(evidence.results)
+    attempt = sum(1 for record in evidence.records if record["round"] == number)
+    arms = rotated(snapshot.spec.arms, in_question(evidence) if evidence.results else None, number)
+    asked = round_plan(snapshot.name, snapshot.spec, arms, number, attempt)
+    job = round_job(
+        snapshot.owner,
+        snapshot.spec,
+        asked,
+        snapshot.status.get("node"),
+        snapshot.taken,
+        snapshot.settings,
+    )
+    names = ", ".join(arm.name for arm in arms)
+    again = f", try {attempt + 1}" if attempt else ""
+    message = f"round {number + 1} of {_looks(evidence)}{again}: {names}"
+    return Said(
+        marks=(Mark(Reason.RunMeasuring, None, message),),
+        actions=(Apply(job, f"measure {names} one after another on the same GPUs"),),
+        record={
+            "startedAt": snapshot.status.get("startedAt") or timestamp(now),
+            "progress": _progress(evidence, number, job["metadata"]["name"], message),
+        },
+    )
+
+
+def rotated(arms: tuple[Arm, ...], candidates: tuple[str, ...] | None, number: int) -> tuple[Arm, ...]:
+    """The baseline and the candidates still in question, another one first in each round: drift hits all alike."""
+    kept = [arm for arm in arms if candidates is None or arm.name == BASELINE or arm.name in candidates]
+    shift = number % len(kept)
+    return tuple(kept[shift:] + kept[:shift])
+
+
+def _looks(evidence: Evidence) -> str:
+    """`3, 5 or 8`: after how many rounds the gate is asked."""
+    looks = [str(look) for look in evidence.spec.gate.decide_after_rounds]
+    return f"{', '.join(looks[:-1])} or {looks[-1]}" if len(looks) > 1 else looks[0]
+
+
+def _progress(evidence: Evidence, number: int, job: str, message: str) -> dict[str, Any]:
+    """`secondsPerRound` is the mean of the rounds so far: with it a reader knows how long the next look takes."""
+    progress: dict[str, Any] = {"step": "Measuring", "round": number, "job": job, "message": message}
+    lengths = [_seconds(record) for record in evidence.results]
+    return progress | ({"secondsPerRound": round(sum(lengths) / len(lengths))} if lengths else {})
+
+
+def _seconds(record: Mapping[str, Any]) -> float:
+    return (parse_time(record["finishedAt"]) - parse_time(record["startedAt"])).total_seconds()

@@ -1,0 +1,22 @@
+"""One builder per child object; pure functions from core types to plain dicts."""
+
+from paceline.render.benchmark import benchmark_run, round_job
+from paceline.render.cache import claim, fetch_job, fetch_name
+from paceline.render.common import Manifest, Owner, Settings
+from paceline.render.revision import controller_revision, revision_of
+from paceline.render.serving import deployment, service
+
+__all__ = [
+    "Manifest",
+    "Owner",
+    "Settings",
+    "benchmark_run",
+    "claim",
+    "controller_revision",
+    "deployment",
+    "fetch_job",
+    "fetch_name",
+    "revision_of",
+    "round_job",
+    "service",
+]

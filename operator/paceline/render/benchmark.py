@@ -1,0 +1,166 @@
+"""A run and its rounds."""
+
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any
+
+from paceline.core import BASELINE, Arm, RunSpec
+from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, MODELS, POOL_LABEL, RUN_LABEL, child_name
+from paceline.core.names import snapshot_path
+from paceline.engines import ENGINES
+from paceline.evidence import ENVIRONMENT, ArmCommand, RoundPlan
+from paceline.render.common import API_VERSION, MANAGED_BY, Manifest, Owner, Settings, metadata
+from paceline.render.pod import CLIENT_UID, placement, restricted, server_container, volumes
+
+CONTROL = "/ctl"
+RESULTS = f"{MODELS}/.paceline/results"
+
+START_TIMEOUT_SECONDS = 1800
+# Beside the arms' starts: scheduling, image pulls, the client's own start.
+SLACK_SECONDS = 900
+
+
+def benchmark_run(owner: Owner, pool: str, name: str, spec: Mapping[str, Any]) -> Manifest:
+    """The comparison that a pool waits for."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "BenchmarkRun",
+        "metadata": metadata(name, owner, {DEPLOYMENT_LABEL: owner.name, POOL_LABEL: pool}),
+        "spec": dict(spec),
+    }
+
+
+def round_plan(run_name: str, run: RunSpec, arms: tuple[Arm, ...], number: int, attempt: int) -> RoundPlan:
+    """What the client of a round is asked; `arms` in the order to run."""
+    server, adapter = run.server, ENGINES[run.server.engine.name]
+    assert server.target.commit, "a run is made after the prefetch has pinned its commits"
+    model = snapshot_path(server.target.source, server.target.commit)
+    return RoundPlan(
+        run=run_name,
+        round=number,
+        attempt=attempt,
+        engine=server.engine.name,
+        served_name=server.served_name,
+        tokenizer=model,
+        port=adapter.port,
+        arms=tuple(
+            ArmCommand(
+                name=arm.name,
+                argv=adapter.argv(server, arm),
+                candidate=arm.name != BASELINE,
+                expected=adapter.expected(server, arm),
+            )
+            for arm in arms
+        ),
+        workloads=run.workloads,
+        results_dir=f"{RESULTS}/{run_name}",
+        compared=adapter.compared,
+        start_timeout_seconds=START_TIMEOUT_SECONDS,
+    )
+
+
+def round_job(
+    owner: Owner,
+    run: RunSpec,
+    plan: RoundPlan,
+    node: str | None,
+    avoid: tuple[str, ...],
+    settings: Settings,
+) -> Manifest:
+    """One replicate of every arm on the same GPUs, one after another.
+
+    `node` is the run's, once its first round has been placed; until then `avoid` are nodes that other runs measure on.
+    """
+    labels = {
+        **({DEPLOYMENT_LABEL: owner.name} if owner.kind == "SpeculativeDeployment" else {}),
+        RUN_LABEL: plan.run,
+        POOL_LABEL: run.pool,
+        COMPONENT_LABEL: "round",
+    }
+    priority = {"priorityClassName": settings.benchmark_priority_class} if settings.benchmark_priority_class else {}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": metadata(child_name(plan.run, plan.round, plan.attempt), owner, labels),
+        "spec": {
+            "backoffLimit": 0,
+            "activeDeadlineSeconds": SLACK_SECONDS + len(plan.arms) * START_TIMEOUT_SECONDS,
+            "template": {
+                "metadata": {"labels": {**MANAGED_BY, **labels, **run.pod_labels}},
+                "spec": {
+                    "restartPolicy": "Never",
+                    "automountServiceAccountToken": False,
+                    "enableServiceLinks": False,
+                    "terminationGracePeriodSeconds": 30,
+                    "securityContext": {"fsGroup": CLIENT_UID, "fsGroupChangePolicy": "OnRootMismatch"},
+                    "containers": [_server(run, settings), _client(plan, settings)],
+                    "volumes": [
+                        *volumes(run.server),
+                        {"name": "ctl", "emptyDir": {}},
+                        {"name": "tmp", "emptyDir": {}},
+                    ],
+                    **placement(run.server),
+                    "affinity": _alone(node, avoid),
+                    **priority,
+                },
+            },
+        },
+    }
+
+
+def _server(run: RunSpec, settings: Settings) -> Manifest:
+    script = resources.files("paceline.render").joinpath("wrapper.sh").read_text()
+    container = server_container(run.server, ["sh", "-c", script], settings)
+    container["volumeMounts"].append({"name": "ctl", "mountPath": CONTROL})
+    return container
+
+
+def _client(plan: RoundPlan, settings: Settings) -> Manifest:
+    return {
+        "name": "client",
+        "image": settings.image,
+        "imagePullPolicy": settings.image_pull_policy,
+        "command": ["python", "-m", "paceline.pods.round"],
+        "env": [{"name": ENVIRONMENT, "value": plan.to_json()}, {"name": "HOME", "value": "/tmp"}],
+        "securityContext": restricted(),
+        "volumeMounts": [
+            {"name": "ctl", "mountPath": CONTROL},
+            {"name": "models", "mountPath": MODELS},
+            {"name": "tmp", "mountPath": "/tmp"},
+        ],
+    }
+
+
+def _alone(node: str | None, avoid: tuple[str, ...]) -> Manifest:
+    """On the run's node; before it has one, on a node where nothing else is being measured."""
+    hostname = "kubernetes.io/hostname"
+    expressions = (
+        [{"key": hostname, "operator": "In", "values": [node]}]
+        if node
+        else [{"key": hostname, "operator": "NotIn", "values": sorted(avoid)}]
+        if avoid
+        else []
+    )
+    chosen = (
+        {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [{"matchExpressions": expressions}]
+                }
+            }
+        }
+        if expressions
+        else {}
+    )
+    return {
+        **chosen,
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "labelSelector": {"matchLabels": {COMPONENT_LABEL: "round"}},
+                    "topologyKey": hostname,
+                    "namespaceSelector": {},
+                }
+            ]
+        },
+    }

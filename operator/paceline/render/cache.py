@@ -1,0 +1,86 @@
+"""The model cache: a claim that outlives its deployments, and the Job that fills it."""
+
+import json
+
+from paceline.core import ClaimTemplate, Model, Server
+from paceline.core.names import CACHE_LABEL, COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, MODELS, child_name
+from paceline.render.common import Manifest, Owner, Settings, digest, metadata
+from paceline.render.pod import CLIENT_UID, models_volume, placement, restricted
+
+FETCH_RETRIES = 3
+
+
+def claim(namespace: str, template: ClaimTemplate) -> Manifest:
+    """No owner: models are shared by all of the namespace and outlive the deployment that brought them."""
+    storage_class = {"storageClassName": template.storage_class_name} if template.storage_class_name else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": template.name,
+            "namespace": namespace,
+            "labels": {**MANAGED_BY, CACHE_LABEL: "true"},
+        },
+        "spec": {
+            "accessModes": list(template.access_modes),
+            "resources": {"requests": {"storage": template.size}},
+            **storage_class,
+        },
+    }
+
+
+def fetch_inputs(server: Server, models: tuple[Model, ...]) -> str:
+    """What the fetched commits depend on; another value means another prefetch."""
+    wanted = [[model.source, model.revision] for model in models]
+    return digest([wanted, server.cache.claim, server.cache.host_path])
+
+
+def fetch_name(owner: Owner, server: Server, models: tuple[Model, ...]) -> str:
+    return child_name(owner.name, "fetch", fetch_inputs(server, models))
+
+
+def fetch_job(owner: Owner, server: Server, models: tuple[Model, ...], settings: Settings) -> Manifest:
+    """Brings target and heads, both or neither. Runs where the accelerators are, without taking one."""
+    labels = {DEPLOYMENT_LABEL: owner.name, COMPONENT_LABEL: "fetch"}
+    request = {
+        "models": [{"source": model.source, "revision": model.revision} for model in models],
+        "path": MODELS,
+        "trustRemoteCode": server.engine.trust_remote_code,
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": metadata(fetch_name(owner, server, models), owner, labels),
+        "spec": {
+            "backoffLimit": FETCH_RETRIES,
+            "template": {
+                "metadata": {"labels": {**MANAGED_BY, **labels}},
+                "spec": {
+                    "restartPolicy": "Never",
+                    "automountServiceAccountToken": False,
+                    "enableServiceLinks": False,
+                    "securityContext": {"fsGroup": CLIENT_UID, "fsGroupChangePolicy": "OnRootMismatch"},
+                    "containers": [
+                        {
+                            "name": "fetch",
+                            "image": settings.image,
+                            "imagePullPolicy": settings.image_pull_policy,
+                            "command": ["python", "-m", "paceline.pods.fetch"],
+                            "env": [
+                                {"name": "PACELINE_FETCH", "value": json.dumps(request, sort_keys=True)},
+                                {"name": "HOME", "value": "/tmp"},
+                                *(dict(variable) for variable in server.cache.env),
+                            ],
+                            "securityContext": restricted(),
+                            "volumeMounts": [
+                                {"name": "models", "mountPath": MODELS},
+                                {"name": "tmp", "mountPath": "/tmp"},
+                            ],
+                        }
+                    ],
+                    "volumes": [models_volume(server), {"name": "tmp", "emptyDir": {}}],
+                    **placement(server),
+                },
+            },
+        },
+    }

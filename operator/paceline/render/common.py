@@ -1,0 +1,61 @@
+"""What all builders share."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from paceline.core.names import MANAGED_BY
+
+Manifest = dict[str, Any]
+
+API_VERSION = "paceline.dev/v1alpha1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the operator's own installation decides: our image, and who gives way to whom."""
+
+    image: str
+    image_pull_policy: str = "IfNotPresent"
+    server_priority_class: str | None = None
+    benchmark_priority_class: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """The resource that a child belongs to."""
+
+    kind: str
+    name: str
+    namespace: str
+    uid: str
+
+    @property
+    def reference(self) -> Manifest:
+        """blockOwnerDeletion stays false: it would need rights on the owner's finalizers."""
+        return {
+            "apiVersion": API_VERSION,
+            "kind": self.kind,
+            "name": self.name,
+            "uid": self.uid,
+            "controller": True,
+            "blockOwnerDeletion": False,
+        }
+
+
+def metadata(name: str, owner: Owner, labels: Mapping[str, str], **more: Any) -> Manifest:
+    return {
+        "name": name,
+        "namespace": owner.namespace,
+        "labels": {**MANAGED_BY, **labels},
+        "ownerReferences": [owner.reference],
+        **more,
+    }
+
+
+def digest(value: Any, length: int = 10) -> str:
+    """The first hex digits of the SHA-256 of canonical JSON."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:length]

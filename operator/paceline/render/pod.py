@@ -1,0 +1,70 @@
+"""The server container and its surroundings: the same in a served pod and in a round."""
+
+from paceline.core import Server
+from paceline.core.names import MODELS
+from paceline.engines import ENGINES
+from paceline.render.common import Manifest, Settings
+
+CLIENT_UID = 65532
+
+
+def server_container(server: Server, command: list[str], settings: Settings) -> Manifest:
+    adapter = ENGINES[server.engine.name]
+    return {
+        "name": "server",
+        "image": server.engine.image,
+        "imagePullPolicy": settings.image_pull_policy,
+        "command": command,
+        "env": [dict(variable) for variable in adapter.env(server)],
+        "ports": [{"name": "http", "containerPort": adapter.port, "protocol": "TCP"}],
+        "resources": accelerators(server),
+        # The last lines of the log are what a person needs when a server does not start.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [
+            {"name": "models", "mountPath": MODELS, "readOnly": True},
+            {"name": "models", "mountPath": adapter.jit_cache, "subPath": f"jit/{digest_path(server)}"},
+            {"name": "shm", "mountPath": "/dev/shm"},
+        ],
+    }
+
+
+def digest_path(server: Server) -> str:
+    """Compiled kernels fit one engine version on one kind of GPU."""
+    return f"{server.engine.name}-{server.engine.version}-{server.accelerator.product}".lower()
+
+
+def accelerators(server: Server) -> Manifest:
+    amount = {server.accelerator.resource_name: str(server.accelerator.count)}
+    return {"limits": amount, "requests": amount}
+
+
+def placement(server: Server) -> Manifest:
+    """Only nodes with the product asked for; the taint that GPU nodes usually carry is tolerated."""
+    return {
+        "nodeSelector": {server.accelerator.product_label: server.accelerator.product, **server.node_selector},
+        "tolerations": [{"key": server.accelerator.resource_name, "operator": "Exists", "effect": "NoSchedule"}],
+    }
+
+
+def volumes(server: Server) -> list[Manifest]:
+    """The model cache, and memory for NCCL and torch, which talk through /dev/shm."""
+    return [models_volume(server), {"name": "shm", "emptyDir": {"medium": "Memory"}}]
+
+
+def models_volume(server: Server) -> Manifest:
+    if server.cache.host_path:
+        return {"name": "models", "hostPath": {"path": server.cache.host_path, "type": "DirectoryOrCreate"}}
+    return {"name": "models", "persistentVolumeClaim": {"claimName": server.cache.claim}}
+
+
+def restricted() -> Manifest:
+    """The security context of containers of our own image."""
+    return {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+        "runAsNonRoot": True,
+        "runAsUser": CLIENT_UID,
+        "runAsGroup": CLIENT_UID,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
