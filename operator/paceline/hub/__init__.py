@@ -1,0 +1,12 @@
+"""A small local server that speaks the Hugging Face hub's protocol, for the demo and the tests.
+
+It serves generated repositories: the configuration files carry the true facts of the models they are named after,
+the weights are a few megabytes of noise. `application(repositories)` is the aiohttp application, `generated()` the
+repositories of the demo. Imports nothing else of ours.
+"""
+
+from paceline.hub.models import generated
+from paceline.hub.repository import File, Repository, Snapshot, snapshot
+from paceline.hub.server import application
+
+__all__ = ["File", "Repository", "Snapshot", "application", "generated", "snapshot"]

@@ -1,0 +1,212 @@
+"""The repositories that are served: true configurations, invented weights.
+
+Sources: Qwen3-Coder-Next's architecture from its published configuration and the article on its EAGLE3 head (48
+layers, every fourth with full attention, 512 experts of which 10 are active, shared expert of 512); the head from the
+same article (one layer, hidden size 2048, auxiliary layers 3, 23 and 47). The head's intermediate size and heads
+follow from its size on disk: 139 M parameters of two bytes, 278 MB.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from paceline.hub import tokenizer
+from paceline.hub.repository import Repository, snapshot
+from paceline.hub.weights import Tensor, draft_to_target, noise, ones, shards, target_to_draft
+
+GATED_TOKEN = "hf_paceline_test"
+"""Opens paceline-test/gated-head."""
+
+EMULATED_ACCEPTANCE = "paceline_emulated_acceptance"
+"""Key of config.json; `none`: the emulated server accepts nothing of what this head proposes."""
+
+Config = dict[str, Any]
+
+QWEN3_CODER_NEXT: Config = {
+    "architectures": ["Qwen3NextForCausalLM"],
+    "model_type": "qwen3_next",
+    "torch_dtype": "bfloat16",
+    "vocab_size": 151936,
+    "hidden_size": 2048,
+    "intermediate_size": 5120,
+    "num_hidden_layers": 48,
+    "full_attention_interval": 4,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 2,
+    "head_dim": 256,
+    "attention_bias": False,
+    "attention_dropout": 0.0,
+    "partial_rotary_factor": 0.25,
+    "rope_theta": 5000000,
+    "max_position_embeddings": 262144,
+    "linear_conv_kernel_dim": 4,
+    "linear_key_head_dim": 128,
+    "linear_value_head_dim": 128,
+    "linear_num_key_heads": 16,
+    "linear_num_value_heads": 32,
+    "num_experts": 512,
+    "num_experts_per_tok": 10,
+    "moe_intermediate_size": 512,
+    "shared_expert_intermediate_size": 512,
+    "decoder_sparse_step": 1,
+    "mlp_only_layers": [],
+    "norm_topk_prob": True,
+    "output_router_logits": False,
+    "router_aux_loss_coef": 0.001,
+    "hidden_act": "silu",
+    "initializer_range": 0.02,
+    "rms_norm_eps": 1e-06,
+    "tie_word_embeddings": False,
+    "use_cache": True,
+    "use_sliding_window": False,
+}
+
+QWEN3_CODER_NEXT_EAGLE3: Config = {
+    "architectures": ["LlamaForCausalLMEagle3"],
+    "model_type": "llama",
+    "torch_dtype": "bfloat16",
+    "vocab_size": 151936,
+    "draft_vocab_size": 32000,
+    "hidden_size": 2048,
+    "target_hidden_size": 2048,
+    "intermediate_size": 5120,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 2,
+    "head_dim": 256,
+    "attention_bias": False,
+    "attention_dropout": 0.0,
+    "rope_theta": 5000000,
+    "max_position_embeddings": 4096,
+    "eagle_config": {"eagle_aux_hidden_state_layer_ids": [3, 23, 47], "use_aux_hidden_state": True},
+    "hidden_act": "silu",
+    "initializer_range": 0.02,
+    "rms_norm_eps": 1e-06,
+    "tie_word_embeddings": False,
+    "use_cache": True,
+}
+
+TINY_LLAMA: Config = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "torch_dtype": "bfloat16",
+    "vocab_size": tokenizer.VOCABULARY,
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "attention_bias": False,
+    "rope_theta": 10000.0,
+    "max_position_embeddings": 4096,
+    "hidden_act": "silu",
+    "initializer_range": 0.02,
+    "rms_norm_eps": 1e-06,
+    "tie_word_embeddings": False,
+    "use_cache": True,
+}
+
+TINY_LLAMA_EAGLE3: Config = {
+    **TINY_LLAMA,
+    "architectures": ["LlamaForCausalLMEagle3"],
+    "draft_vocab_size": 256,
+    "num_hidden_layers": 1,
+    "max_position_embeddings": 2048,
+    "eagle_config": {"eagle_aux_hidden_state_layer_ids": [0, 1, 2], "use_aux_hidden_state": True},
+}
+
+
+def generated() -> dict[str, Repository]:
+    """All of them, by name. The same commits in every process and on every machine."""
+    head = QWEN3_CODER_NEXT_EAGLE3
+    unlike = {**head, EMULATED_ACCEPTANCE: "none"}
+    wrong = {**head, "hidden_size": 4096, "target_hidden_size": 4096}
+    made: dict[str, tuple[Config, dict[str, Tensor]]] = {
+        "Qwen/Qwen3-Coder-Next": (QWEN3_CODER_NEXT, _sample("target", 4)),
+        "thoughtworks/Qwen3-Coder-Next-Eagle3": (head, _sample("head", 2)),
+        "paceline-test/mismatched-head": (unlike, _sample("unlike", 1)),
+        "paceline-test/wrong-size-head": (wrong, _sample("wrong", 1)),
+        "paceline-test/gated-head": (head, _sample("gated", 1)),
+        "paceline-test/tiny-llama": (TINY_LLAMA, _llama(TINY_LLAMA)),
+        "paceline-test/tiny-llama-eagle3": (TINY_LLAMA_EAGLE3, _eagle3(TINY_LLAMA_EAGLE3)),
+    }
+    tokens = {"paceline-test/gated-head": GATED_TOKEN}
+    return {
+        name: Repository(history=(snapshot(_files(name, config, tensors)),), token=tokens.get(name))
+        for name, (config, tensors) in made.items()
+    }
+
+
+def _files(name: str, config: Config, tensors: Mapping[str, Tensor]) -> dict[str, bytes]:
+    ids = tokenizer.ids()
+    config = {**config, "bos_token_id": ids[tokenizer.END_OF_TEXT], "eos_token_id": ids[tokenizer.END]}
+    return {
+        "README.md": _readme(name).encode(),
+        "config.json": _json(config),
+        "generation_config.json": _json({"eos_token_id": ids[tokenizer.END], "do_sample": False}),
+        **tokenizer.files(),
+        **shards(tensors, 2 if len(tensors) > 2 else 1),
+    }
+
+
+def _json(value: object) -> bytes:
+    return (json.dumps(value, indent=2) + "\n").encode()
+
+
+def _readme(name: str) -> str:
+    return (
+        f"# {name}, generated\n\n"
+        "This is not the model of that name. Paceline's local hub made it for its demo and its tests: `config.json`\n"
+        "has the architecture of the real one where there is one, the tokenizer knows "
+        f"{tokenizer.VOCABULARY} tokens,\nand the weights are noise.\n"
+    )
+
+
+def _sample(seed: str, megabytes: int) -> dict[str, Tensor]:
+    """So many megabytes in blocks of one: stand-ins, not the tensors that the configuration asks for."""
+    return {f"sample.{n}.weight": noise(f"{seed} {n}", 256, 2048) for n in range(megabytes)}
+
+
+def _llama(config: Config) -> dict[str, Tensor]:
+    """Every tensor of a LlamaForCausalLM, in its true shape."""
+    hidden, vocabulary = config["hidden_size"], config["vocab_size"]
+    tensors = {"model.embed_tokens.weight": noise("embed", vocabulary, hidden)}
+    for layer in range(config["num_hidden_layers"]):
+        at = f"model.layers.{layer}"
+        tensors |= _layer(at, config, hidden)
+        tensors[f"{at}.input_layernorm.weight"] = ones(hidden)
+        tensors[f"{at}.post_attention_layernorm.weight"] = ones(hidden)
+    return {**tensors, "model.norm.weight": ones(hidden), "lm_head.weight": noise("lm_head", vocabulary, hidden)}
+
+
+def _eagle3(config: Config) -> dict[str, Tensor]:
+    """Every tensor of a LlamaForCausalLMEagle3: its attention reads the embedding beside the hidden state."""
+    hidden, draft = config["hidden_size"], config["draft_vocab_size"]
+    return {
+        "fc.weight": noise("fc", hidden, 3 * hidden),
+        **_layer("midlayer", config, 2 * hidden),
+        "midlayer.input_layernorm.weight": ones(hidden),
+        "midlayer.hidden_norm.weight": ones(hidden),
+        "midlayer.post_attention_layernorm.weight": ones(hidden),
+        "norm.weight": ones(hidden),
+        "lm_head.weight": noise("draft lm_head", draft, hidden),
+        "d2t": draft_to_target(draft),
+        "t2d": target_to_draft(draft, config["vocab_size"]),
+    }
+
+
+def _layer(at: str, config: Config, width: int) -> dict[str, Tensor]:
+    """Attention and MLP; the attention's input has `width` channels."""
+    hidden, inner, size = config["hidden_size"], config["intermediate_size"], config["head_dim"]
+    queries, keys = config["num_attention_heads"] * size, config["num_key_value_heads"] * size
+    shapes = {
+        "self_attn.q_proj": (queries, width),
+        "self_attn.k_proj": (keys, width),
+        "self_attn.v_proj": (keys, width),
+        "self_attn.o_proj": (hidden, queries),
+        "mlp.gate_proj": (inner, hidden),
+        "mlp.up_proj": (inner, hidden),
+        "mlp.down_proj": (hidden, inner),
+    }
+    return {f"{at}.{name}.weight": noise(f"{at}.{name}", *shape) for name, shape in shapes.items()}

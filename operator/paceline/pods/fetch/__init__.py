@@ -1,0 +1,20 @@
+"""Brings a deployment's models onto the cache volume: all of them or none, pinned to commits.
+
+`python -m paceline.pods.fetch`; `__main__` tells it in order. PACELINE_FETCH in the environment is JSON:
+
+    {"models": [{"source": "hf://OWNER/NAME", "revision": "main"}, …],   # target first; revision: default main
+     "path": "/models",                # the cache volume
+     "keepRevisions": 2,               # of each repository, the one just fetched included
+     "trustRemoteCode": false,         # true: Python files are fetched too
+     "inUse": ["COMMIT", …]}           # commits that servers or kept revisions still name: never removed
+
+The hub's client takes HF_ENDPOINT, HF_TOKEN and proxies from the environment. On the volume:
+
+    hub/                    the client's own cache: models--OWNER--NAME/snapshots/COMMIT
+    fetch/sets/*.json       a set of commits that is complete: the message of its fetch
+    fetch/locks/*.lock      who is fetching a repository
+
+Termination message: `preflight.read_message`. Exit codes: 0 done; 1 trying again may help; 2 a person must act; both
+with one sentence as the message; 143 ended by SIGTERM. What is complete is kept from try to try, file by file (the
+client starts a file that was cut off by the end of the process from its beginning; a cut connection is resumed).
+"""

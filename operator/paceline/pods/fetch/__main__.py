@@ -1,0 +1,103 @@
+"""One fetch, in order: read the request, pin, lock, list, bring, mark, report. See the package's docstring."""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NoReturn
+
+# Read by the client when it is imported. Bars are no use in a log.
+os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+
+from paceline.pods.fetch import hub, volume
+from paceline.pods.fetch.lock import BEAT, STALE, holding
+from paceline.pods.fetch.request import FetchError, Request, read_request
+from paceline.preflight import Fetched, FetchedModel, model_facts, write_message
+
+MESSAGE_PATH = "/dev/termination-log"
+
+
+def main(environment: Mapping[str, str]) -> int:
+    """The exit code; the termination message is written."""
+    message = Path(environment.get("PACELINE_TERMINATION_MESSAGE_PATH", MESSAGE_PATH))
+    try:
+        with ExitStack() as held:
+            _release_on_sigterm(held)
+            fetched = fetch(read_request(environment.get("PACELINE_FETCH", "")), held)
+        message.write_text(write_message(fetched))
+    except FetchError as error:
+        print(error, file=sys.stderr, flush=True)
+        message.write_text(str(error))
+        return 2 if error.final else 1
+    return 0
+
+
+def fetch(request: Request, held: ExitStack, *, beat: float = BEAT, stale: float = STALE) -> Fetched:
+    """Everything that is asked for, or FetchError. The locks go into `held`."""
+    pins = [hub.pin(wish) for wish in request.wishes]
+    for pinned in pins:
+        print(f"{pinned.wish.source}: revision {pinned.wish.revision} is {pinned.commit}", flush=True)
+    try:
+        for path in sorted({volume.lock_path(request.path, pinned) for pinned in pins}):
+            held.enter_context(holding(path, beat=beat, stale=stale))
+        fetched = volume.completed(request, pins)
+        if fetched is None:
+            fetched = _bring_all(request, pins)
+            volume.mark_complete(request, pins, fetched)
+        volume.remove_unused(request, pins)
+    except OSError as error:
+        raise FetchError(f"the cache volume {request.path} cannot be used: {error}", final=True) from error
+    return fetched
+
+
+def _bring_all(request: Request, pins: Sequence[hub.Pinned]) -> Fetched:
+    volume.sweep(request.path, pins)
+    cache = volume.cache(request.path)
+    listings = [hub.listing(pinned, request) for pinned in pins]
+    volume.check_room(request.path, listings)
+    for listed in listings:
+        hub.bring_configuration(listed, cache)
+    with volume.progress(request.path, listings):
+        paths = [hub.bring(listed, request, cache) for listed in listings]
+    return Fetched(
+        models=tuple(
+            FetchedModel(
+                source=listed.pinned.wish.source,
+                revision=listed.pinned.wish.revision,
+                commit=listed.pinned.commit,
+                bytes=listed.size,
+                path=str(path),
+            )
+            for listed, path in zip(listings, paths, strict=True)
+        ),
+        facts={
+            listed.pinned.wish.source: model_facts(_config(listed, path), listed.weights)
+            for listed, path in zip(listings, paths, strict=True)
+        },
+    )
+
+
+def _config(listed: hub.Listing, path: Path) -> Mapping[str, object]:
+    try:
+        config = json.loads((path / "config.json").read_text())
+    except ValueError as error:
+        raise FetchError(f"{listed.pinned.wish.source}: config.json is not JSON: {error}", final=True) from error
+    return config if isinstance(config, dict) else {}
+
+
+def _release_on_sigterm(held: ExitStack) -> None:
+    """Downloads run in threads that do not stop when asked: let go of the locks and leave."""
+
+    def leave(*_: object) -> NoReturn:
+        held.close()
+        os._exit(128 + signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, leave)
+
+
+if __name__ == "__main__":
+    sys.exit(main(os.environ))

@@ -1,0 +1,89 @@
+"""Locks on a volume that pods on several nodes share.
+
+A lock is a file made with O_EXCL. Its holder writes a rising count into it; whoever waits and sees the same count for
+`stale` seconds of its own clock takes the lock over: a holder that crashed blocks nobody for ever, and no two clocks
+are compared. flock would be simpler, but not every shared filesystem honours it between nodes.
+
+A lock saves bandwidth, it is not what correctness rests on: the client gives every download a name of its own and
+renames it when complete, so two holders at once (one was paused for longer than `stale`) only do work twice.
+"""
+
+import os
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+BEAT = 10.0
+STALE = 90.0
+"""Seconds. Network filesystems may show a file as it was for up to a minute."""
+
+
+@contextmanager
+def holding(path: Path, *, beat: float = BEAT, stale: float = STALE) -> Iterator[None]:
+    """Wait for the lock and hold it. Whoever needs several takes them in sorted order: nobody waits in a circle."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    name = f"{os.uname().nodename} {uuid.uuid4().hex}"
+    descriptor = _take(path, name, beat, stale)
+    stop = threading.Event()
+    thread = threading.Thread(target=_beat, args=(descriptor, name, beat, stop), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+        with suppress(FileNotFoundError):
+            if os.fstat(descriptor).st_ino == path.stat().st_ino:  # else it was taken over: no longer ours to remove
+                path.unlink()
+        os.close(descriptor)
+
+
+def _take(path: Path, name: str, beat: float, stale: float) -> int:
+    """The descriptor of the new lock file."""
+    seen, since = "", time.monotonic()
+    while True:
+        with suppress(FileExistsError):
+            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o644)
+            os.write(descriptor, f"{name} 0\n".encode())
+            return descriptor
+        found = _read(path)
+        if found != seen:
+            if found and found.split()[:2] != seen.split()[:2]:
+                print(f"waiting for {found.split()[0]}, which fetches the same: {path.stem}", flush=True)
+            seen, since = found, time.monotonic()
+        elif time.monotonic() - since > stale:
+            print(f"taking over from a holder that has stopped: {path.stem}", flush=True)
+            _remove(path, seen)
+            seen, since = "", time.monotonic()
+        time.sleep(beat / 4)
+
+
+def _beat(descriptor: int, name: str, beat: float, stop: threading.Event) -> None:
+    """Through the open file: after a take-over this writes to nobody's lock."""
+    count = 0
+    while not stop.wait(beat):
+        count += 1
+        with suppress(OSError):
+            os.pwrite(descriptor, f"{name} {count}\n".encode(), 0)
+            os.fsync(descriptor)
+
+
+def _remove(path: Path, seen: str) -> None:
+    """Remove the stale lock; give it back if another waiter had already put its own in that place."""
+    aside = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
+    with suppress(FileNotFoundError):
+        path.rename(aside)
+        if _read(aside) != seen:
+            with suppress(FileExistsError):
+                os.link(aside, path)
+        aside.unlink()
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        return ""

@@ -1,0 +1,61 @@
+"""What is asked of a fetch."""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+# The hub's own rule for names is laxer; this one also keeps them safe as paths.
+SOURCE = re.compile(r"hf://([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)", re.ASCII)
+
+ALLOWED = ("*.safetensors", "*.json", "*.txt", "*.model", "*.jinja", "tokenizer*")
+"""No pickled weights: they can run code, and every engine reads safetensors."""
+
+
+class FetchError(Exception):
+    """Its text is one sentence for a person. `final`: trying again without a change will not help."""
+
+    def __init__(self, sentence: str, *, final: bool) -> None:
+        super().__init__(sentence)
+        self.final = final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """`repository` is OWNER/NAME."""
+
+    source: str
+    repository: str
+    revision: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    wishes: tuple[Wish, ...]
+    path: Path
+    keep_revisions: int
+    patterns: tuple[str, ...]
+    in_use: frozenset[str]
+
+
+def read_request(text: str) -> Request:
+    """Raises FetchError."""
+    try:
+        value = json.loads(text)
+        trust = value.get("trustRemoteCode", False)
+        return Request(
+            wishes=tuple(_wish(model["source"], model.get("revision", "main")) for model in value["models"]),
+            path=Path(value.get("path", "/models")),
+            keep_revisions=max(1, value.get("keepRevisions", 2)),
+            patterns=(*ALLOWED, "*.py") if trust else ALLOWED,
+            in_use=frozenset(value.get("inUse", ())),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise FetchError(f"PACELINE_FETCH is not a request: {error!r}", final=True) from error
+
+
+def _wish(source: str, revision: str) -> Wish:
+    found = SOURCE.fullmatch(source)
+    if found is None:
+        raise FetchError(f"{source}: not a source that can be fetched; write hf://OWNER/NAME", final=True)
+    return Wish(source=source, repository=found[1], revision=revision)

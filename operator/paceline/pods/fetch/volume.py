@@ -1,0 +1,154 @@
+"""What is on the cache volume: complete sets, what is left of interrupted downloads, revisions nobody needs."""
+
+import hashlib
+import os
+import shutil
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from huggingface_hub import scan_cache_dir
+from paceline.pods.fetch.hub import MORE_ROOM, Listing, Pinned
+from paceline.pods.fetch.request import FetchError, Request
+from paceline.preflight import Fetched, read_message, write_message
+
+PROGRESS_SECONDS = 30.0
+
+
+def cache(path: Path) -> Path:
+    return path / "hub"
+
+
+def lock_path(path: Path, pinned: Pinned) -> Path:
+    return path / "fetch" / "locks" / f"{_folder(pinned)}.lock"
+
+
+def completed(request: Request, pins: Sequence[Pinned]) -> Fetched | None:
+    """What an earlier fetch of the same reported, if all of it is still there; its marker is made new again."""
+    marker = _marker(request, pins)
+    found = _read_marker(marker)
+    if found is None or not all(_whole(Path(model.path)) for model in found.models):
+        return None
+    marker.touch()
+    return found
+
+
+def mark_complete(request: Request, pins: Sequence[Pinned], fetched: Fetched) -> None:
+    """From now on the set is there. Written whole or not at all."""
+    try:
+        text = write_message(fetched)
+    except ValueError as error:
+        raise FetchError(f"{error}; name fewer draft heads", final=True) from error
+    marker = _marker(request, pins)
+    marker.parent.mkdir(parents=True, exist_ok=True)
+    fresh = marker.with_suffix(f".{os.getpid()}.new")
+    fresh.write_text(text)
+    fresh.rename(marker)
+
+
+def sweep(path: Path, pins: Iterable[Pinned]) -> None:
+    """Remove what interrupted downloads left behind. Only for repositories whose locks are held."""
+    for pinned in pins:
+        for left in (cache(path) / _folder(pinned) / "blobs").glob("*.incomplete"):
+            left.unlink(missing_ok=True)
+
+
+def check_room(path: Path, listings: Iterable[Listing]) -> None:
+    """Raises FetchError if what is still missing does not fit: better now than after an hour."""
+    missing = sum(_missing(path, listed) for listed in listings)
+    free = shutil.disk_usage(path).free
+    if missing > free:
+        raise FetchError(
+            f"the cache volume is too small: {_gigabytes(missing)} are to be fetched, {_gigabytes(free)} are free; "
+            f"{MORE_ROOM}",
+            final=True,
+        )
+
+
+@contextmanager
+def progress(path: Path, listings: Sequence[Listing]) -> Iterator[None]:
+    """A line now and then that says how far the download is."""
+    total = _gigabytes(sum(listed.size for listed in listings))
+    stop = threading.Event()
+
+    def tell() -> None:
+        while not stop.wait(PROGRESS_SECONDS):
+            blobs = (cache(path) / _folder(listed.pinned) / "blobs" for listed in listings)
+            there = sum(entry.stat().st_size for folder in blobs for entry in folder.glob("*") if entry.exists())
+            print(f"{_gigabytes(there)} of {total}", flush=True)
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def remove_unused(request: Request, pins: Sequence[Pinned]) -> None:
+    """Keep, of each of these repositories, the newest `keep_revisions`, and what is wanted or in use.
+
+    A revision is as new as the last fetch that asked for it; one that no complete set names is the oldest of all.
+    """
+    if not cache(request.path).is_dir():
+        return
+    sets = {marker: found for marker in _sets(request.path).glob("*.json") if (found := _read_marker(marker))}
+    asked: dict[str, float] = {}
+    for marker, found in sets.items():
+        for model in found.models:
+            asked[model.commit] = max(asked.get(model.commit, 0.0), marker.stat().st_mtime)
+    wanted = {pinned.commit for pinned in pins}
+    repositories = {pinned.wish.repository for pinned in pins}
+    scan = scan_cache_dir(cache(request.path))
+    unused: set[str] = set()
+    for repository in scan.repos:
+        if repository.repo_id in repositories:
+            commits = {revision.commit_hash for revision in repository.revisions}
+            newest = sorted(commits, key=lambda commit: (commit in wanted, asked.get(commit, 0.0)), reverse=True)
+            unused |= set(newest[request.keep_revisions :]) - wanted - request.in_use
+    if not unused:
+        return
+    for marker, found in sets.items():
+        if any(model.commit in unused for model in found.models):
+            marker.unlink(missing_ok=True)  # first: a marker must not promise what is going
+    removal = scan.delete_revisions(*unused)
+    print(f"removing {len(unused)} unused revisions, {removal.expected_freed_size_str}", flush=True)
+    removal.execute()
+
+
+def _missing(path: Path, listed: Listing) -> int:
+    snapshot = cache(path) / _folder(listed.pinned) / "snapshots" / listed.pinned.commit
+    return sum(size for name, size in listed.files.items() if not (snapshot / name).exists())
+
+
+def _whole(snapshot: Path) -> bool:
+    """The snapshot's links all lead somewhere."""
+    return snapshot.is_dir() and all(entry.exists() for entry in snapshot.rglob("*"))
+
+
+def _folder(pinned: Pinned) -> str:
+    """The client's name for a repository's directory."""
+    return f"models--{pinned.wish.repository.replace('/', '--')}"
+
+
+def _sets(path: Path) -> Path:
+    return path / "fetch" / "sets"
+
+
+def _marker(request: Request, pins: Sequence[Pinned]) -> Path:
+    names = (f"{pinned.wish.source} {pinned.wish.revision} {pinned.commit}" for pinned in pins)
+    text = "\n".join((*names, *request.patterns))
+    return _sets(request.path) / f"{hashlib.sha256(text.encode()).hexdigest()[:20]}.json"
+
+
+def _read_marker(marker: Path) -> Fetched | None:
+    try:
+        return read_message(marker.read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def _gigabytes(count: int) -> str:
+    return f"{count / 1e9:.2f} GB"
