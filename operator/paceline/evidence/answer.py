@@ -1,13 +1,14 @@
 """What a round answers, small enough for a termination message.
 
-A message is `paceline1:` and the base85 of a deflated compact JSON. Points are written by column, so equal numbers
-beside each other cost almost nothing: 48 points of 15 numbers fit with their arms. Pods report numbers and judge
-nothing; the operator does, so that evidence can be judged again.
+A message is `paceline1:` and the base85 of a deflated compact JSON. It is written by column, so equal values beside
+each other cost almost nothing, and times as whole microseconds: 48 points fit with their arms, however they are cut.
+Pods report numbers and judge nothing; the operator does, so that evidence can be judged again.
 """
 
 import base64
 import dataclasses
 import hashlib
+import itertools
 import json
 import math
 import re
@@ -21,9 +22,12 @@ from paceline.evidence.question import Scalar
 PREFIX = "paceline1:"
 LONGEST = 4096
 """Bytes the kubelet keeps of a container's termination message (of a longer one: the last)."""
-LONGEST_ERROR = 200
+LONGEST_ERRORS = (200, 60, 20)
+"""Characters kept of each error: the first length with which the whole fits."""
 LARGEST_JSON = 1 << 20
-DIGITS = 6
+DIGITS = {"output_throughput": 5, "steady_throughput": 5}
+OTHER_DIGITS = 4
+"""Significant digits of a number with a fraction: far below the noise of any measurement. Whole numbers keep all."""
 
 SECRET = re.compile(r"key|token|secret|password", re.IGNORECASE)
 VOLATILE = frozenset({"launch_command", "internal_states", "startup_time", "status", "env_vars"})
@@ -38,7 +42,7 @@ class AnswerError(ValueError):
 class Point:
     """One arm on one workload. Times in seconds, throughputs in output tokens per second; None: not to be had.
 
-    `output_throughput` is output tokens over the client's `duration`; `steady_throughput` the same in the window in
+    `output_throughput` is output tokens over the client's duration; `steady_throughput` the same in the window in
     which at least 90 % of the peak concurrency was reached. `accept_length` is the server's average since the flush
     before the workload; `verify_calls` and `retractions` are differences of its counters.
     """
@@ -47,7 +51,6 @@ class Point:
     asked: int
     completed: int
     errors: int
-    duration: float | None = None
     output_tokens: int | None = None
     output_throughput: float | None = None
     steady_throughput: float | None = None
@@ -60,15 +63,22 @@ class Point:
     verify_calls: int | None = None
     retractions: int | None = None
 
+    @property
+    def duration(self) -> float | None:
+        """The client's, in seconds: what the throughput was made with, so no message needs to carry it."""
+        return self.output_tokens / self.output_throughput if self.output_tokens and self.output_throughput else None
+
 
 NUMBERS = tuple(f.name for f in dataclasses.fields(Point) if f.name != "workload")
+TIMES = frozenset({"mean_ttft", "p95_ttft", "mean_tpot", "p95_tpot", "p95_e2e"})
+MICROSECONDS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replicate:
     """One fresh server process of one arm. `exit_code` and `error` are set if it did not live to the end.
 
-    `resolved` are the values of the plan's watched arguments; `rest_sha256` the first 16 hex digits of the SHA-256 of
+    `resolved` are the values of the plan's watched arguments; `rest_sha256` the first 12 hex digits of the SHA-256 of
     all the others.
     """
 
@@ -111,7 +121,7 @@ def pick(resolved: Mapping[str, Any], watched: tuple[str, ...]) -> tuple[dict[st
         if key not in watched and key not in VOLATILE and not SECRET.search(key)
     }
     canonical = json.dumps(rest, sort_keys=True, separators=(",", ":"), default=str)
-    return kept, hashlib.sha256(canonical.encode()).hexdigest()[:16]
+    return kept, hashlib.sha256(canonical.encode()).hexdigest()[:12]
 
 
 def _tellable(key: str, value: Any) -> bool:
@@ -120,31 +130,38 @@ def _tellable(key: str, value: Any) -> bool:
 
 def encode(result: RoundResult) -> str:
     """The message: ASCII, at most 4096 bytes. Raises AnswerError if the result does not fit."""
-    points = [(arm, point) for arm, replicate in enumerate(result.replicates) for point in replicate.points]
-    workloads = list(dict.fromkeys(point.workload for _, point in points))
+    messages = [_message(result, longest) for longest in LONGEST_ERRORS]
+    for message in messages:
+        if len(message) <= LONGEST:
+            return message
+    points = sum(len(replicate.points) for replicate in result.replicates)
+    raise AnswerError(f"the result of {points} points takes {len(messages[-1])} bytes; a message holds {LONGEST}")
+
+
+def _message(result: RoundResult, longest_error: int) -> str:
+    points = [point for replicate in result.replicates for point in replicate.points]
+    workloads = list(dict.fromkeys(point.workload for point in points))
     keys = list(dict.fromkeys(key for replicate in result.replicates for key in replicate.resolved))
+    arms = [
+        (r.arm, _short(r.start_seconds), r.exit_code, r.error[:longest_error], r.rest_sha256, len(r.points))
+        for r in result.replicates
+    ]
     raw = {
-        "round": [result.round, result.attempt, _short(result.started), _short(result.finished)],
+        "round": [result.round, result.attempt, round(result.started), round(result.finished)],
         "overhead": _short(result.overhead_seconds),
         "gpus": list(result.gpus),
         "driver": result.driver,
         "engine": [result.engine_version, result.emulated],
-        "notes": [note[:LONGEST_ERROR] for note in result.notes[:4]],
+        "notes": [note[:longest_error] for note in result.notes[:4]],
         "keys": keys,
-        "arms": [
-            [r.arm, _short(r.start_seconds), r.exit_code, r.error[:LONGEST_ERROR], r.rest_sha256]
-            for r in result.replicates
-        ],
+        "arms": list(zip(*arms, strict=True)),
         "resolved": [[[r.resolved[key]] if key in r.resolved else [] for r in result.replicates] for key in keys],
         "workloads": workloads,
-        "of": [[arm, workloads.index(point.workload)] for arm, point in points],
-        "points": [[_short(getattr(point, name)) for _, point in points] for name in NUMBERS],
+        "of": [workloads.index(point.workload) for point in points],
+        "points": [[_packed(name, getattr(point, name)) for point in points] for name in NUMBERS],
     }
     packed = zlib.compress(json.dumps(raw, separators=(",", ":")).encode(), level=9)
-    message = PREFIX + base64.b85encode(packed).decode()
-    if len(message) > LONGEST:
-        raise AnswerError(f"the result of {len(points)} points takes {len(message)} bytes; a message holds {LONGEST}")
-    return message
+    return PREFIX + base64.b85encode(packed).decode()
 
 
 def decode(text: str) -> RoundResult:
@@ -170,12 +187,7 @@ def decode(text: str) -> RoundResult:
 
 def _result(raw: dict[str, Any]) -> RoundResult:
     columns = dict(zip(NUMBERS, raw["points"], strict=True))
-    points: list[list[Point]] = [[] for _ in raw["arms"]]
-    for row, (arm, workload) in enumerate(raw["of"]):
-        numbers = {name: _number(column[row]) for name, column in columns.items()}
-        if not all(isinstance(numbers[name], int) for name in ("asked", "completed", "errors")):
-            raise TypeError("a point without counts")
-        points[arm].append(Point(workload=raw["workloads"][workload], **numbers))
+    points = iter([_point(raw["workloads"][of], columns, row) for row, of in enumerate(raw["of"])])
     number, attempt, started, finished = raw["round"]
     version, emulated = raw["engine"]
     return RoundResult(
@@ -189,9 +201,9 @@ def _result(raw: dict[str, Any]) -> RoundResult:
                 error=error,
                 rest_sha256=rest,
                 resolved={key: of[row][0] for key, of in zip(raw["keys"], raw["resolved"], strict=True) if of[row]},
-                points=tuple(points[row]),
+                points=tuple(itertools.islice(points, count)),
             )
-            for row, (arm, start, exit_code, error, rest) in enumerate(raw["arms"])
+            for row, (arm, start, exit_code, error, rest, count) in enumerate(zip(*raw["arms"], strict=True))
         ),
         gpus=tuple(raw["gpus"]),
         driver=raw["driver"],
@@ -204,18 +216,31 @@ def _result(raw: dict[str, Any]) -> RoundResult:
     )
 
 
-def _number(value: Any) -> Any:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+def _point(workload: str, columns: Mapping[str, list[Any]], row: int) -> Point:
+    numbers = {name: _unpacked(name, column[row]) for name, column in columns.items()}
+    if not all(isinstance(numbers[name], int) for name in ("asked", "completed", "errors")):
+        raise TypeError("a point without counts")
+    return Point(workload=workload, **numbers)
+
+
+def _packed(name: str, value: float | None) -> float | None:
+    unit = MICROSECONDS if name in TIMES else 1
+    return _short(None if value is None else value * unit, DIGITS.get(name, OTHER_DIGITS))
+
+
+def _unpacked(name: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{value!r} is no number")
-    return value
+    return value / MICROSECONDS if name in TIMES else value
 
 
-def _short(value: float | None) -> float | None:
-    """Six significant digits (whole numbers keep theirs); what is not finite is written as absent."""
+def _short(value: float | None, digits: int = OTHER_DIGITS) -> float | None:
+    """A whole number as it is; any other with so many significant digits; None if it is not finite."""
     if value is None or isinstance(value, int):
         return value
     if not math.isfinite(value):
         return None
-    if abs(value) >= 10**DIGITS:
-        return round(value)
-    return float(f"{value:.{DIGITS}g}")
+    rounded = float(f"{value:.{digits}g}")
+    return int(rounded) if rounded.is_integer() else rounded

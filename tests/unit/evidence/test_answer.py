@@ -1,0 +1,166 @@
+"""The message of a round: what goes in comes out, in 4096 bytes, and damage is told."""
+
+import dataclasses
+import math
+import random
+
+import pytest
+
+from paceline.engines import ENGINES
+from paceline.evidence import AnswerError, Point, Replicate, RoundResult, decode, encode
+from paceline.evidence.answer import LONGEST, NUMBERS, PREFIX, pick
+
+RESOLVED = dict.fromkeys(ENGINES["SGLang"].compared, "triton") | {
+    "served_model_name": "qwen3-coder-next",
+    "speculative_algorithm": "EAGLE3",
+    "speculative_num_steps": 3,
+    "speculative_eagle_topk": 4,
+}
+
+
+def realistic_point(workload: str, rng: random.Random) -> Point:
+    """Every number with all its noise, as a client would measure it."""
+    tokens = rng.randint(20_000, 40_000)
+    duration = rng.uniform(10, 200)
+    return Point(
+        workload=workload,
+        asked=96,
+        completed=96,
+        errors=0,
+        output_tokens=tokens,
+        output_throughput=tokens / duration,
+        steady_throughput=tokens / duration * rng.uniform(1, 1.1),
+        mean_ttft=rng.uniform(0.02, 0.2),
+        p95_ttft=rng.uniform(0.05, 0.5),
+        mean_tpot=rng.uniform(0.003, 0.03),
+        p95_tpot=rng.uniform(0.003, 0.03),
+        p95_e2e=rng.uniform(1, 20),
+        accept_length=rng.uniform(1, 4),
+        verify_calls=rng.randint(5_000, 20_000),
+        retractions=0,
+    )
+
+
+def result_of(arms: int, workloads: int, seed: int = 1) -> RoundResult:
+    rng = random.Random(seed)
+    replicates = tuple(
+        Replicate(
+            arm=f"candidate-{arm}" if arm else "baseline",
+            start_seconds=rng.uniform(60, 300),
+            resolved=RESOLVED | {"speculative_num_draft_tokens": arm or None},
+            rest_sha256=f"{rng.getrandbits(48):012x}",
+            points=tuple(realistic_point(f"terminal-{number}@32", rng) for number in range(workloads)),
+        )
+        for arm in range(arms)
+    )
+    return RoundResult(
+        round=7,
+        attempt=1,
+        replicates=replicates,
+        gpus=tuple(f"GPU-{rng.getrandbits(128):032x}" for _ in range(8)),
+        driver="550.127.08",
+        engine_version="0.5.23",
+        emulated=False,
+        started=1_795_245_504.25,
+        finished=1_795_249_004.5,
+        overhead_seconds=41.7,
+    )
+
+
+@pytest.mark.parametrize(("arms", "workloads"), [(2, 24), (3, 16), (12, 4), (24, 2), (48, 1)])
+def test_48_points_fit_the_message_however_they_are_cut(arms: int, workloads: int) -> None:
+    message = encode(result_of(arms, workloads))
+    assert message.isascii()
+    assert len(message) <= LONGEST
+
+
+def test_a_point_has_at_most_16_numbers() -> None:
+    assert len(NUMBERS) <= 16
+
+
+def test_what_goes_in_comes_out_to_the_digits_that_matter() -> None:
+    result = result_of(3, 4)
+    again = decode(encode(result))
+    assert [r.arm for r in again.replicates] == ["baseline", "candidate-1", "candidate-2"]
+    assert again.gpus == result.gpus
+    assert again.replicates[2].resolved == result.replicates[2].resolved
+    for before, after in zip(result.replicates, again.replicates, strict=True):
+        for one, other in zip(before.points, after.points, strict=True):
+            assert other.output_throughput == pytest.approx(one.output_throughput, rel=1e-4)
+            assert other.p95_tpot == pytest.approx(one.p95_tpot, rel=1e-3)
+            assert other.output_tokens == one.output_tokens
+    assert decode(encode(again)) == again
+
+
+def test_an_arm_that_did_not_start_keeps_its_last_words() -> None:
+    died = Replicate(arm="wide", exit_code=2, error="error: unrecognized arguments: --bogus")
+    result = dataclasses.replace(result_of(1, 2), replicates=(died,))
+    assert decode(encode(result)).replicates == (died,)
+
+
+def test_48_arms_that_failed_each_in_its_own_words_still_fit() -> None:
+    rng = random.Random(2)
+    words = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz ", k=300)) for _ in range(48)]
+    result = dataclasses.replace(
+        result_of(1, 1), replicates=tuple(Replicate(arm=f"arm-{n}", exit_code=1, error=w) for n, w in enumerate(words))
+    )
+    assert [one.error for one in decode(encode(result)).replicates] == [w[:60] for w in words]
+
+
+def test_what_is_not_finite_becomes_absent() -> None:
+    point = Point(workload="code@1", asked=6, completed=6, errors=0, output_throughput=math.nan, mean_ttft=math.inf)
+    result = dataclasses.replace(result_of(1, 1), replicates=(Replicate(arm="baseline", points=(point,)),))
+    read = decode(encode(result)).replicates[0].points[0]
+    assert (read.output_throughput, read.mean_ttft) == (None, None)
+
+
+def test_a_result_that_cannot_fit_is_refused() -> None:
+    with pytest.raises(AnswerError, match="400 points takes"):
+        encode(result_of(20, 20))
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        (lambda text: "", "empty"),
+        (lambda text: "Traceback: no such file", "does not begin with paceline1:"),
+        (lambda text: text[50:], "does not begin with paceline1:"),
+        (lambda text: text[: len(text) // 2], "cut off|damaged"),
+        (lambda text: PREFIX + "not base85: ~~~ \\", "damaged"),
+        (lambda text: text[:60] + "zzzz" + text[64:], "damaged|cut off|no result"),
+    ],
+)
+def test_damage_is_told(damage, why: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(AnswerError, match=why):
+        decode(damage(encode(result_of(2, 4))))
+
+
+@pytest.mark.parametrize("payload", ["[]", "{}", "null", '{"points": [], "arms": []}', "{", '"text"'])
+def test_a_well_packed_message_that_is_no_result_is_told(payload: str) -> None:
+    import base64
+    import zlib
+
+    message = PREFIX + base64.b85encode(zlib.compress(payload.encode())).decode()
+    with pytest.raises(AnswerError, match="no result of this version"):
+        decode(message)
+
+
+def test_secrets_are_neither_kept_nor_hashed() -> None:
+    secret = {
+        "api_key": "sk-1",
+        "admin_api_key": "sk-2",
+        "launch_command": "--api-key sk-1",
+        "ssl_keyfile_password": "x",
+    }
+    plain = {"attention_backend": "triton", "speculative_num_draft_tokens": 8, "dtype": "auto"}
+    watched = ("attention_backend", "speculative_num_draft_tokens", "api_key", "admin_api_key")
+    kept, rest = pick(plain | secret, watched)
+    assert kept == {"attention_backend": "triton", "speculative_num_draft_tokens": 8}
+    assert pick(plain, watched)[1] == rest
+
+
+def test_the_digest_tells_other_arguments_apart_but_not_processes() -> None:
+    _, one = pick({"dtype": "auto", "startup_time": {"load": 1.5}}, ())
+    _, same = pick({"startup_time": {"load": 2.5}, "dtype": "auto"}, ())
+    _, other = pick({"dtype": "bfloat16"}, ())
+    assert one == same != other

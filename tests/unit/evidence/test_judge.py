@@ -1,0 +1,190 @@
+"""One test a rule: what makes a point of a round unfit to be believed."""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from paceline.core import Dataset, Workload
+from paceline.evidence import ArmCommand, Judged, Point, Replicate, RoundPlan, RoundResult, judge
+
+CODE = Workload(dataset=Dataset(name="code", source="builtin://code", requests=6, max_tokens=96), concurrency=1)
+CHAT = Workload(dataset=Dataset(name="chat", source="builtin://chat", requests=6, max_tokens=96), concurrency=1)
+PLAN = RoundPlan(
+    run="pair-latency-0123456789-1",
+    round=0,
+    attempt=0,
+    engine="SGLang",
+    served_name="pair",
+    tokenizer="/models/target",
+    port=30000,
+    arms=(
+        ArmCommand(name="baseline", argv=("serve",), candidate=False, expected={"speculative_algorithm": None}),
+        ArmCommand(name="wide", argv=("serve", "--speculative-num-steps=3"), candidate=True,
+                   expected={"speculative_num_steps": 3}),
+    ),
+    workloads=(CODE, CHAT),
+    results_dir="/models/results",
+    compared=("attention_backend",),
+)  # fmt: skip
+GOOD = Point(
+    workload="code@1",
+    asked=6,
+    completed=6,
+    errors=0,
+    output_tokens=576,
+    output_throughput=249.7,
+    mean_ttft=0.04,
+    p95_ttft=0.05,
+    retractions=0,
+)
+SPECULATED = dataclasses.replace(GOOD, accept_length=2.81, verify_calls=205, output_throughput=379.5)
+NONE_SPECULATED: Mapping[str, Any] = {"verify_calls": 0, "accept_length": None}
+
+
+def both(point: Point) -> tuple[Point, ...]:
+    return tuple(dataclasses.replace(point, workload=workload.name) for workload in PLAN.workloads)
+
+
+BASELINE = Replicate(
+    arm="baseline",
+    start_seconds=13.2,
+    resolved={"attention_backend": "triton", "speculative_algorithm": None},
+    points=both(GOOD),
+)
+WIDE = Replicate(
+    arm="wide",
+    start_seconds=15.0,
+    resolved={"attention_backend": "triton", "speculative_num_steps": 3},
+    points=both(SPECULATED),
+)
+
+
+def verdict(*, baseline: Replicate | None = BASELINE, wide: Replicate | None = WIDE) -> dict[tuple[str, str], Judged]:
+    result = RoundResult(round=0, attempt=0, replicates=tuple(filter(None, (baseline, wide))))
+    return {(one.arm, one.workload): one for one in judge(PLAN, result)}
+
+
+def why(replicate: Replicate = WIDE, /, **numbers: Any) -> str:
+    """The reason given for a point of `wide` that is like a good one but for `numbers`."""
+    points = tuple(dataclasses.replace(point, **numbers) for point in replicate.points)
+    judged = verdict(wide=dataclasses.replace(replicate, points=points))["wide", "code@1"]
+    assert judged.valid is (not judged.why)
+    return judged.why
+
+
+def test_a_good_round_is_valid_in_every_point() -> None:
+    judged = verdict()
+    assert list(judged) == [("baseline", "code@1"), ("baseline", "chat@1"), ("wide", "code@1"), ("wide", "chat@1")]
+    assert all(one.valid and not one.why and not one.nothing_accepted for one in judged.values())
+
+
+def test_an_arm_that_was_not_run() -> None:
+    assert verdict(wide=None)["wide", "code@1"].why == "the arm was not run"
+
+
+def test_a_server_that_exited_spoils_even_the_points_it_had_finished() -> None:
+    died = dataclasses.replace(WIDE, exit_code=137, error="CUDA out of memory", points=WIDE.points[:1])
+    judged = verdict(wide=died)
+    for workload in ("code@1", "chat@1"):
+        assert judged["wide", workload].why == "the server exited with 137: CUDA out of memory"
+    assert judged["baseline", "code@1"].valid
+
+
+def test_a_server_that_never_got_ready() -> None:
+    slow = Replicate(arm="wide", error="not ready after 1800 s")
+    assert verdict(wide=slow)["wide", "code@1"].why == "not ready after 1800 s"
+
+
+def test_an_exit_code_of_zero_is_no_excuse() -> None:
+    """SGLang as process 1 ends with 0 when its scheduler dies."""
+    assert why(dataclasses.replace(WIDE, exit_code=0)) == "the server exited with 0"
+
+
+def test_arguments_other_than_asked() -> None:
+    shallow = dataclasses.replace(WIDE, resolved={"attention_backend": "triton", "speculative_num_steps": 1})
+    assert why(shallow) == "the server runs with speculative_num_steps=1, not 3"
+    silent = dataclasses.replace(WIDE, resolved={"attention_backend": "triton"})
+    assert why(silent) == "the server does not say its speculative_num_steps"
+
+
+def test_arguments_that_differ_between_arms() -> None:
+    other = dataclasses.replace(WIDE, resolved={"attention_backend": "flashinfer", "speculative_num_steps": 3})
+    assert why(other) == "attention_backend is flashinfer, and triton on the baseline"
+    silent = dataclasses.replace(WIDE, resolved={"speculative_num_steps": 3})
+    assert why(silent) == "the server does not say its attention_backend"
+
+
+def test_a_workload_that_was_not_measured() -> None:
+    judged = verdict(wide=dataclasses.replace(WIDE, points=WIDE.points[:1]))
+    assert judged["wide", "chat@1"].why == "nothing was measured"
+    assert judged["wide", "code@1"].valid
+
+
+def test_requests_that_did_not_complete() -> None:
+    assert why(completed=3) == "3 of 6 requests completed"
+    assert why(asked=0, completed=0) == "0 of 0 requests completed"
+
+
+def test_requests_that_failed() -> None:
+    assert why(errors=2) == "2 requests failed"
+
+
+@pytest.mark.parametrize("time", [0.0, None, math.nan, math.inf, -0.1])
+def test_a_first_token_that_took_no_time(time: float | None) -> None:
+    assert why(mean_ttft=time) == "no time to first token"
+    assert why(p95_ttft=time) == "no time to first token"
+
+
+@pytest.mark.parametrize("throughput", [0.0, None, math.nan, math.inf, -1.0])
+def test_a_throughput_that_is_none(throughput: float | None) -> None:
+    assert why(output_throughput=throughput) == f"the throughput is {throughput}"
+
+
+@pytest.mark.parametrize(
+    ("tokens", "reason"),
+    [
+        (548, ""),  # 4.9 % fewer
+        (604, ""),  # 4.9 % more
+        (547, "547 output tokens, and 576 on the baseline"),
+        (605, "605 output tokens, and 576 on the baseline"),
+        (None, "the output tokens cannot be compared with the baseline's"),
+        (0, "the output tokens cannot be compared with the baseline's"),
+    ],
+)
+def test_output_tokens_agree_with_the_baseline_within_5_percent(tokens: int | None, reason: str) -> None:
+    assert why(output_tokens=tokens) == reason
+
+
+def test_without_a_baseline_nothing_can_be_compared() -> None:
+    died = Replicate(arm="baseline", exit_code=1)
+    assert verdict(baseline=died)["wide", "code@1"].why == "the output tokens cannot be compared with the baseline's"
+
+
+def test_a_candidate_that_does_not_speculate() -> None:
+    assert why(verify_calls=0) == "no speculation was running: no verify calls"
+    assert why(verify_calls=None) == "no speculation was running: no verify calls"
+    assert why(accept_length=None) == "no speculation was running: no acceptance length"
+    assert why(accept_length=math.nan) == "no speculation was running: no acceptance length"
+
+
+def test_the_baseline_needs_no_speculation() -> None:
+    assert BASELINE.points[0].verify_calls is None
+    assert verdict()["baseline", "code@1"].valid
+
+
+@pytest.mark.parametrize(("retractions", "reason"), [(1, "1 requests were retracted"), (None, "retractions unknown")])
+def test_retractions(retractions: int | None, reason: str) -> None:
+    assert why(retractions=retractions) == reason
+
+
+@pytest.mark.parametrize(
+    ("length", "calls", "nothing"),
+    [(1.0, 100, True), (1.005, 500, True), (1.006, 500, False), (1.0, 99, False)],
+)
+def test_a_head_that_accepts_nothing_is_a_measurement(length: float, calls: int, nothing: bool) -> None:
+    point = dataclasses.replace(SPECULATED, accept_length=length, verify_calls=calls)
+    judged = verdict(wide=dataclasses.replace(WIDE, points=both(point)))["wide", "code@1"]
+    assert (judged.valid, judged.nothing_accepted) == (True, nothing)

@@ -1,0 +1,177 @@
+"""What status keeps of a round, and what the gate reads of it again."""
+
+import copy
+import json
+import math
+from typing import Any
+
+import pytest
+
+from paceline.evidence import RoundPlan, RoundResult, failed_round, fingerprint, judge, measurements, point_noise
+from paceline.evidence import round_status as keep
+from paceline.evidence.keep import decimal
+
+from .test_judge import BASELINE, PLAN, WIDE
+
+RESULT = RoundResult(
+    round=0,
+    attempt=0,
+    replicates=(BASELINE, WIDE),
+    gpus=("GPU-0", "GPU-1"),
+    driver="550.127.08",
+    engine_version="0.5.23",
+    emulated=True,
+    started=1_795_245_504.6,
+    finished=1_795_245_604.0,
+)
+KEPT = keep(PLAN, RESULT, judge(PLAN, RESULT), "pair-latency-0123456789-1-0-0", "gpu-0")
+
+
+def test_a_round_in_status() -> None:
+    assert KEPT | {"points": KEPT["points"][2:3], "replicates": KEPT["replicates"][1:]} == {
+        "round": 0,
+        "try": 0,
+        "job": "pair-latency-0123456789-1-0-0",
+        "node": "gpu-0",
+        "startedAt": "2026-11-21T07:18:24Z",
+        "finishedAt": "2026-11-21T07:20:04Z",
+        "gpus": ["GPU-0", "GPU-1"],
+        "driver": "550.127.08",
+        "engineVersion": "0.5.23",
+        "emulated": True,
+        "replicates": [
+            {
+                "arm": "wide",
+                "startSeconds": "15",
+                "resolved": {"attention_backend": "triton", "speculative_num_steps": "3"},
+                "restSHA256": "",
+            }
+        ],
+        "points": [
+            {
+                "arm": "wide",
+                "workload": "code@1",
+                "valid": True,
+                "why": "",
+                "asked": 6,
+                "completed": 6,
+                "outputTokens": 576,
+                "outputThroughput": "379.5",
+                "meanTTFT": "0.04",
+                "p95TTFT": "0.05",
+                "acceptLength": "2.81",
+                "verifyCalls": 205,
+                "retractions": 0,
+            }
+        ],
+        "error": "",
+    }
+
+
+def test_status_has_no_floats() -> None:
+    def floats(value: Any) -> bool:
+        if isinstance(value, dict | list):
+            return any(map(floats, value.values() if isinstance(value, dict) else value))
+        return isinstance(value, float)
+
+    assert not floats(KEPT)
+
+
+def test_the_gate_reads_what_status_kept() -> None:
+    read = {(one.arm, one.workload): one for one in measurements([json.loads(json.dumps(KEPT))])}
+    wide = read["wide", "code@1"]
+    assert (wide.round, wide.output_throughput, wide.valid, wide.nothing_accepted) == (0, 379.5, True, False)
+    assert wide.metrics["p95TTFT"] == 0.05
+    assert read["baseline", "chat@1"].output_throughput == 249.7
+
+
+def edited(**changes: Any) -> dict[str, Any]:
+    """The round with the point of `wide` on code@1 changed."""
+    entry = copy.deepcopy(KEPT)
+    entry["points"][2].update(changes)
+    return entry
+
+
+@pytest.mark.parametrize("garbage", ["", "fast", "nan", "inf", "-1", "0", None, True, [1]])
+def test_a_throughput_that_is_garbage_is_invalid(garbage: Any) -> None:
+    assert not measurements([edited(outputThroughput=garbage)])[2].valid
+    assert not measurements([edited(p95TTFT="nan")])[2].valid
+
+
+def test_invalid_stays_invalid() -> None:
+    assert not measurements([edited(valid=False, why="2 requests failed")])[2].valid
+
+
+def test_nothing_accepted_is_of_candidates() -> None:
+    assert measurements([edited(acceptLength="1.0", verifyCalls=400)])[2].nothing_accepted
+    entry = copy.deepcopy(KEPT)
+    entry["points"][0] |= {"acceptLength": "1.0", "verifyCalls": 400}
+    assert not measurements([entry])[0].nothing_accepted
+
+
+def test_of_two_tries_the_last_one_with_a_result_counts() -> None:
+    again = edited(outputThroughput="400") | {"try": 1}
+    lost = failed_round(round=0, attempt=2, job="j", node="gpu-0", error="the message is empty")
+    read = measurements([again, lost, KEPT])
+    assert [one.output_throughput for one in read if (one.arm, one.workload) == ("wide", "code@1")] == [400.0]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (249.71234, "249.712"),
+        (0.0039, "0.0039"),
+        (12.0, "12"),
+        (1234567.8, "1234570"),
+        (0.0000123456789, "0.0000123457"),
+        (0.0, "0"),
+    ],
+)
+def test_decimal(value: float, text: str) -> None:
+    assert decimal(value) == text
+
+
+def test_the_fingerprint_is_of_what_is_measured() -> None:
+    spec = {"pool": "latency", "arms": [{"name": "wide"}], "attempt": 1, "trigger": "Spec", "token": ""}
+    again = {
+        "token": "x",
+        "trigger": "Retry",
+        "attempt": 2,
+        "arms": [{"name": "wide"}],
+        "pool": "latency",
+        "podLabels": {},
+    }
+    assert fingerprint(spec) == fingerprint(again)
+    assert len(fingerprint(spec)) == 10
+    assert fingerprint(spec) != fingerprint(spec | {"arms": [{"name": "narrow"}]})
+
+
+def rounds_of(**throughputs: list[float]) -> list[dict[str, Any]]:
+    return [
+        {
+            "round": number,
+            "try": 0,
+            "points": [
+                {"arm": arm, "workload": "code@1", "valid": True, "outputThroughput": str(values[number])}
+                for arm, values in throughputs.items()
+            ],
+        }
+        for number in range(len(next(iter(throughputs.values()))))
+    ]
+
+
+def test_the_noise_of_a_point_is_pooled_over_arms() -> None:
+    """Arms differ, rounds of an arm should not: ±1 % around two very different means is 1 %."""
+    up, down = math.exp(0.01), math.exp(-0.01)
+    noise = point_noise(rounds_of(baseline=[100 * up, 100 * down], wide=[152 * down, 152 * up]))
+    assert noise == pytest.approx(0.01 * math.sqrt(2), rel=1e-3)
+
+
+def test_one_round_has_no_noise() -> None:
+    assert point_noise([KEPT]) is None
+    assert point_noise([]) is None
+
+
+def test_a_plan_survives_its_environment_variable() -> None:
+    assert RoundPlan.from_json(PLAN.to_json()) == PLAN
+    assert PLAN.watched == ("attention_backend", "speculative_algorithm", "speculative_num_steps")
