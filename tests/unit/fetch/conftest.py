@@ -15,6 +15,7 @@ from aiohttp import web
 from paceline.hub import Repository, application, generated
 
 TARGET, HEAD = "Qwen/Qwen3-Coder-Next", "thoughtworks/Qwen3-Coder-Next-Eagle3"
+GENERATED = generated()
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -40,7 +41,7 @@ class Hub:
 async def hub() -> AsyncIterator[Hub]:
     with socket.socket() as chosen:
         chosen.bind(("127.0.0.1", 0))
-        hub = Hub(port=chosen.getsockname()[1], repositories=generated())
+        hub = Hub(port=chosen.getsockname()[1], repositories=dict(GENERATED))
 
     @web.middleware
     async def watch(request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -9,13 +9,14 @@ from aiohttp.test_utils import TestClient, TestServer
 from paceline.hub import application, generated
 from paceline.hub.models import GATED_TOKEN
 
+GENERATED = generated()
 TARGET = "Qwen/Qwen3-Coder-Next"
 SHARD = "model-00001-of-00002.safetensors"
 
 
 @pytest.fixture
 async def client() -> AsyncIterator[TestClient]:
-    async with TestClient(TestServer(application(generated()))) as client:
+    async with TestClient(TestServer(application(GENERATED))) as client:
         yield client
 
 

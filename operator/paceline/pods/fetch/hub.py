@@ -24,6 +24,7 @@ from huggingface_hub.hf_api import RepoFile
 from paceline.pods.fetch.request import FetchError, Request, Wish
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
+MORE_ROOM = "enlarge the cache claim or lower cache.keepRevisions"
 TOKEN = "give a token in cache.tokenSecretRef"
 
 
@@ -137,16 +138,13 @@ def _explanation(error: BaseException, wish: Wish) -> FetchError:
         case HfHubHTTPError(response=response):
             return FetchError(f"{source}: {ENDPOINT} answered {response.status_code}", final=False)
         case httpx2.HTTPError() | LocalEntryNotFoundError() | ConnectionError():
-            sentence = f"{source}: {ENDPOINT} cannot be reached ({_short(error)}); check HF_ENDPOINT and the proxies in cache.env"
-            return FetchError(sentence, final=False)
+            unreached = f"{source}: {ENDPOINT} cannot be reached ({_short(error)})"
+            return FetchError(f"{unreached}; check HF_ENDPOINT and the proxies in cache.env", final=False)
         case OSError(errno=errno.ENOSPC | errno.EDQUOT):
             return FetchError(f"{source}: the cache volume is full; {MORE_ROOM}", final=True)
         case OSError(errno=errno.EACCES | errno.EPERM | errno.EROFS):
             return FetchError(f"{source}: cannot write to the cache volume ({_short(error)})", final=True)
     return FetchError(f"{source}: {_short(error)}", final=False)
-
-
-MORE_ROOM = "enlarge the cache claim or lower cache.keepRevisions"
 
 
 def _short(error: BaseException) -> str:
