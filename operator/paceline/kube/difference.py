@@ -1,0 +1,97 @@
+"""Whether an apply would change anything, told from the object as it is: what is not sent cannot start a storm.
+
+Only what we set is compared, so defaults of the API server and fields of others never count. A field that we *stopped*
+setting cannot be seen that way: `stamped` puts a hash of the whole manifest into an annotation, and that is compared.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from paceline.kube.resources import Manifest
+
+APPLIED = "paceline.dev/applied"
+"""Annotation: the hash of the manifest that was applied last."""
+
+LIST_KEYS = ("name", "type", "containerPort", "port", "mountPath", "uid")
+"""What items of a list are told apart by: the first of these that all have and no two share. Else by their order."""
+
+QUANTITIES = frozenset({"requests", "limits", "capacity", "sizeLimit"})
+"""Fields under which the API server rewrites numbers: 0.5 comes back as 500m."""
+
+SUFFIXES = {
+    **{"n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "": Decimal(1)},
+    **{suffix: Decimal(1000) ** n for n, suffix in enumerate("kMGTPE", 1)},
+    **{f"{suffix}i": Decimal(1024) ** n for n, suffix in enumerate("KMGTPE", 1)},
+}
+
+
+def stamped(manifest: Manifest) -> Manifest:
+    """The manifest with its own hash in the annotation: apply this, and compare with this."""
+    metadata = manifest["metadata"]
+    lasting = {key: value for key, value in metadata.items() if key not in ("uid", "resourceVersion")}
+    hashed = json.dumps(manifest | {"metadata": lasting}, sort_keys=True)
+    digest = hashlib.sha256(hashed.encode()).hexdigest()[:16]
+    annotations = {**(metadata.get("annotations") or {}), APPLIED: digest}
+    return manifest | {"metadata": metadata | {"annotations": annotations}}
+
+
+def needs_apply(current: Mapping[str, Any] | None, desired: Mapping[str, Any]) -> bool:
+    """Applying `desired` would change `current` (None: not there)."""
+    return current is None or difference(current, desired) is not None
+
+
+def needs_status(current: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
+    """The status is not exactly `status`. All of it is ours and nothing is defaulted: no hash is needed."""
+    there = current.get("status") or {}
+    return difference(there, status) is not None or difference(status, there) is not None
+
+
+def difference(current: Any, desired: Any, path: str = "", quantity: bool = False) -> str | None:
+    """The path of the first thing in `desired` that `current` has otherwise; None if it has everything."""
+    match desired:
+        case None | {} | [] if not desired:
+            return None  # says nothing: the API server leaves it out
+        case Mapping():
+            if not isinstance(current, Mapping):
+                return path
+            found = (
+                difference(current.get(key), value, f"{path}.{key}", quantity or key in QUANTITIES)
+                for key, value in desired.items()
+            )
+        case [*_]:
+            if not isinstance(current, Sequence) or isinstance(current, str):
+                return path
+            if key := _list_key(desired):
+                there = {item.get(key): item for item in current if isinstance(item, Mapping)}
+                found = (difference(there.get(item[key]), item, f"{path}[{item[key]}]", quantity) for item in desired)
+            elif len(current) != len(desired):
+                return path
+            else:
+                found = (
+                    difference(now, item, f"{path}[{n}]", quantity)
+                    for n, (now, item) in enumerate(zip(current, desired, strict=True))
+                )
+        case _:
+            same = amount(current) == amount(desired) if quantity else current == desired
+            return None if same else path
+    return next((where for where in found if where is not None), None)
+
+
+def amount(value: Any) -> Any:
+    """A quantity as a number, whatever its notation; what is none is returned as it is."""
+    parts = re.fullmatch(r"([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)([numkMGTPE]?|[KMGTPE]i)", str(value))
+    return Decimal(parts[1]) * SUFFIXES[parts[2]] if parts else value
+
+
+def _list_key(items: Sequence[Any]) -> str | None:
+    if not all(isinstance(item, Mapping) for item in items):
+        return None
+    for key in LIST_KEYS:
+        values = [item.get(key) for item in items]
+        if all(isinstance(value, str | int) for value in values) and len(set(values)) == len(values):
+            return key
+    return None

@@ -1,0 +1,101 @@
+"""Events for people: what happened to an object, said once and then counted."""
+
+import hashlib
+import logging
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from paceline.kube.errors import ApiError, Conflict
+from paceline.kube.interface import Api
+from paceline.kube.resources import EVENT, Manifest, Ref
+
+log = logging.getLogger(__name__)
+
+LONGEST_NOTE = 1024
+"""Bytes; the API server refuses more."""
+
+NAME_LENGTH = 253
+"""Longest name of an Event."""
+
+
+class Recorder:
+    """Writes events.k8s.io Events. The name comes from what is said, so that a repeat, even by another process after a
+    crash, is found and counted in `series`. The API server forgets an Event an hour after its last repeat."""
+
+    def __init__(
+        self,
+        api: Api,
+        *,
+        controller: str,
+        instance: str,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._api = api
+        self._controller = controller
+        self._instance = instance
+        self._now = now
+
+    async def record(
+        self,
+        regarding: Mapping[str, Any],
+        type: Literal["Normal", "Warning"],
+        reason: str,
+        note: str,
+        *,
+        action: str | None = None,
+    ) -> None:
+        """Say it about the object `regarding`. Never fails: what cannot be said is logged."""
+        event = self._event(regarding, type, reason, shortened(note), action or reason)
+        try:
+            await self._write(event)
+        except ApiError as error:
+            log.warning("event %s about %s not written: %s", reason, event["regarding"]["name"], error)
+
+    async def _write(self, event: Manifest) -> None:
+        try:
+            await self._api.create(event)
+        except Conflict:  # said before: count it
+            ref = Ref(EVENT, event["metadata"]["namespace"], event["metadata"]["name"])
+            known = await self._api.get(ref)
+            if known is not None:
+                count = (known.get("series") or {}).get("count", 1)
+                series = {"count": count + 1, "lastObservedTime": self._time()}
+                await self._api.update(known | {"series": series})
+
+    def _event(self, regarding: Mapping[str, Any], type: str, reason: str, note: str, action: str) -> Manifest:
+        metadata = regarding["metadata"]
+        said = "\n".join((metadata["uid"], type, reason, note))
+        digest = hashlib.sha256(said.encode()).hexdigest()[:16]
+        return {
+            "apiVersion": EVENT.api_version,
+            "kind": EVENT.kind,
+            "metadata": {
+                "namespace": metadata.get("namespace") or "default",
+                "name": f"{metadata['name'][: NAME_LENGTH - 17]}.{digest}",
+            },
+            "eventTime": self._time(),
+            "type": type,
+            "reason": reason,
+            "action": action,
+            "note": note,
+            "reportingController": self._controller,
+            "reportingInstance": self._instance,
+            "regarding": {
+                "apiVersion": regarding["apiVersion"],
+                "kind": regarding["kind"],
+                "name": metadata["name"],
+                "namespace": metadata.get("namespace"),
+                "uid": metadata["uid"],
+            },
+        }
+
+    def _time(self) -> str:
+        return self._now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def shortened(note: str) -> str:
+    """At most 1024 bytes, cut between characters."""
+    if len(note.encode()) <= LONGEST_NOTE:
+        return note
+    return note.encode()[: LONGEST_NOTE - 3].decode(errors="ignore") + "…"

@@ -1,0 +1,146 @@
+"""Who works: leader election on a coordination.k8s.io Lease, by the rules of client-go.
+
+Clocks of two machines are never compared. A rival's lease has run out when *its record has not changed* for as long as
+it promises, measured here; our own is lost when we could not renew it for `renew_deadline` seconds, which is less.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+from paceline.kube.errors import ApiError, Conflict, Unavailable
+from paceline.kube.interface import Api
+from paceline.kube.resources import LEASE, Manifest, Ref
+
+log = logging.getLogger(__name__)
+
+
+class Lease:
+    """One candidate. `identity` must be new with each process, or a restart would take its own old lease for its own.
+
+    `await acquire()`, work while `await keep()` has not returned, `await release()`. All times are in seconds.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        namespace: str,
+        name: str,
+        identity: str,
+        *,
+        duration: float = 15.0,
+        renew_deadline: float = 10.0,
+        retry: float = 2.0,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._api = api
+        self._ref = Ref(LEASE, namespace, name)
+        self._identity = identity
+        self._duration = duration
+        self._renew_deadline = renew_deadline
+        self._retry = retry
+        self._clock = clock
+        self._sleep = sleep
+        self._record: Manifest | None = None
+        """The lease as last seen, and since when (by our clock) it has looked like that."""
+        self._since = clock()
+        self._renewed: float | None = None
+        """When (by our clock) the request of the last successful renewal was sent; None: not ours."""
+        self.lost = asyncio.Event()
+
+    @property
+    def held(self) -> bool:
+        """Ours beyond doubt: no rival can have taken it yet."""
+        return self._renewed is not None and self._clock() < self._renewed + self._renew_deadline
+
+    async def acquire(self) -> None:
+        """Return when the lease is ours. Errors of the API are waited out."""
+        while not await self._try():
+            await self._sleep(self._retry)
+        log.info("lease %s is ours (%s)", self._ref.name, self._identity)
+
+    async def keep(self) -> None:
+        """Renew until the lease is lost; then set `lost` and return."""
+        while self.held and self._held_by(self._identity):
+            await self._sleep(self._retry)
+            await self._try()
+        log.error("lease %s is lost", self._ref.name)
+        self._renewed = None
+        self.lost.set()
+
+    async def release(self) -> None:
+        """Let a rival take over at once. Best effort: otherwise the lease runs out by itself."""
+        if not self.held or self._record is None:
+            return
+        self._renewed = None
+        spec = self._record["spec"] | {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _now()}
+        try:
+            await self._api.update(self._record | {"spec": spec})
+        except ApiError as error:
+            log.warning("lease %s was not released: %s", self._ref.name, error)
+
+    async def _try(self) -> bool:
+        """One attempt to get or renew the lease, given up in time for the next."""
+        sent = self._clock()
+        left = self._renew_deadline if self._renewed is None else self._renewed + self._renew_deadline - sent
+        try:
+            async with asyncio.timeout(min(left, self._renew_deadline / 2)):
+                await self._write()
+        except (ApiError, TimeoutError) as error:
+            log.info("lease %s: %s", self._ref.name, error or "no answer in time")
+            return False
+        if not self._held_by(self._identity):
+            return False
+        self._renewed = sent
+        return True
+
+    async def _write(self) -> None:
+        """Write our name into the lease, if it is free, ours or run out. Leaves what is there in `_record`."""
+        if not self._held_by(self._identity):
+            self._look(await self._api.get(self._ref))
+        if not self._may_take():
+            return
+        try:
+            written = await (self._api.create if self._record is None else self._api.update)(self._ours())
+        except (Conflict, Unavailable):  # a rival was faster, or we were and did not hear of it
+            self._look(await self._api.get(self._ref))
+            raise
+        self._look(written)
+
+    def _look(self, record: Manifest | None) -> None:
+        if record is None or self._record is None or record["spec"] != self._record["spec"]:
+            self._since = self._clock()
+        self._record = record
+
+    def _held_by(self, identity: str) -> bool:
+        return self._record is not None and self._record["spec"].get("holderIdentity") == identity
+
+    def _may_take(self) -> bool:
+        if self._record is None:
+            return True
+        spec = self._record["spec"]
+        if spec.get("holderIdentity") in (None, "", self._identity):
+            return True
+        return self._clock() >= self._since + float(spec.get("leaseDurationSeconds") or self._duration)
+
+    def _ours(self) -> Manifest:
+        old = self._record["spec"] if self._record else {}
+        spec = {
+            "holderIdentity": self._identity,
+            "leaseDurationSeconds": round(self._duration),
+            "renewTime": _now(),
+            "acquireTime": old.get("acquireTime") if self._held_by(self._identity) else _now(),
+            "leaseTransitions": old.get("leaseTransitions", -1) + (not self._held_by(self._identity)),
+        }
+        if self._record is not None:
+            return self._record | {"spec": spec}
+        metadata = {"namespace": self._ref.namespace, "name": self._ref.name}
+        return {"apiVersion": LEASE.api_version, "kind": LEASE.kind, "metadata": metadata, "spec": spec}
+
+
+def _now() -> str:
+    """MicroTime. For people only: nothing is decided by it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
