@@ -8,12 +8,14 @@ import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 CACHE = Path(os.environ.get("PACELINE_CACHE", Path.home() / ".cache" / "paceline"))
 BINARIES = CACHE / "bin"
@@ -47,6 +49,23 @@ class Running:
             raise RuntimeError(f"kubectl {' '.join(args)}: {done.stderr or done.stdout}")
         return done
 
+    def request(self, method: str, path: str, body: object = None) -> dict[str, Any]:
+        """The answer, whatever its code: an object, or a Status that says what is wrong."""
+        context = ssl.create_default_context(cafile=str(self.certificate))
+        request = urllib.request.Request(
+            self.url + path,
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"},
+        )
+        try:
+            with urllib.request.urlopen(request, context=context, timeout=30) as response:
+                answer = response.read()
+        except urllib.error.HTTPError as error:
+            answer = error.read()
+        parsed: dict[str, Any] = json.loads(answer)
+        return parsed
+
     def stop(self) -> None:
         """The API server first: without etcd it would not end in time."""
         for process in reversed(self.processes):
@@ -59,7 +78,7 @@ class Running:
 
 
 def start(directory: Path) -> Running:
-    """Both on ports of 127.0.0.1 that were free; all state and logs in `directory`. Returns when the server is ready."""
+    """Both on free ports of 127.0.0.1, all state and logs in `directory`. Returns when the server is ready."""
     subprocess.run([BUILD, "etcd", "kube-apiserver", "kubectl"], check=True, stdout=subprocess.DEVNULL)
     directory.mkdir(parents=True, exist_ok=True)
     client, peer, api = _free_ports(3)

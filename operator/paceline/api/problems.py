@@ -57,7 +57,7 @@ def problems(manifest: Mapping[str, Any]) -> list[Problem]:
 def read(model: type[M], manifest: Mapping[str, Any]) -> M:
     """The manifest's spec. Raises InvalidManifestError where a field has the wrong shape; rules: `broken_rules`."""
     try:
-        return model.model_validate_json(json.dumps(manifest.get("spec"), default=str))
+        return model.model_validate_json(json.dumps(_without_nulls(manifest.get("spec")), default=str))
     except ValidationError as error:
         raise InvalidManifestError([_problem(details, model) for details in error.errors(include_url=False)]) from None
 
@@ -75,9 +75,17 @@ def broken_rules(model: Model, path: str) -> Iterator[Problem]:
                 yield from broken_rules(item, f"{path}.{field.alias}" + ("" if i is None else f"[{i}]"))
 
 
+def _without_nulls(node: Any) -> Any:
+    """A field that is null is absent, to the API server too."""
+    if isinstance(node, Mapping):
+        return {key: _without_nulls(value) for key, value in node.items() if value is not None}
+    return [_without_nulls(item) for item in node] if isinstance(node, list | tuple) else node
+
+
 def _metadata(manifest: Mapping[str, Any]) -> Iterator[Problem]:
     metadata = manifest.get("metadata")
-    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    named = metadata if isinstance(metadata, Mapping) else {}
+    name = named.get("name", f"{named['generateName']}x" if "generateName" in named else None)
     if not isinstance(name, str) or not re.search(NAME.pattern, name) or len(name) > LONGEST_NAME:
         yield Problem(path="metadata.name", message=f"must {NAME.must}, at most {LONGEST_NAME}; got {name}")
 
@@ -91,6 +99,8 @@ def _problem(details: ErrorDetails, model: type[Model]) -> Problem:
             known = _fields_beside(details["loc"], schema(model))
             near = get_close_matches(str(details["loc"][-1]), known, n=1)
             message = f"is no field here; did you mean {near[0]}?" if near else f"is no field here: {', '.join(known)}"
+        case "string_type":
+            message = f"must be a string: put it in quotes; got {json.dumps(details['input'])[:100]}"
         case _:
             message = re.sub(r"^\w+ should ", "must ", details["msg"]).replace("after validation, ", "")
             if isinstance(got := details["input"], str | int | float) and len(str(got)) < 100:

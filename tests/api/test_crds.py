@@ -1,0 +1,194 @@
+"""The CRDs on a real API server: established, structural, with a status of its own and columns that tell the story."""
+
+import json
+from typing import Any
+
+import pytest
+
+from paceline.api import Mark, Reason, to_status
+from paceline.api.crd import crds
+from tests.api.apiserver import Running
+from tests.api.refusals import EXAMPLE, example_run
+
+NOW = "2026-11-21T12:00:00Z"
+
+
+@pytest.fixture
+def specdep(apiserver: Running) -> Any:
+    apiserver.kubectl("apply", "--server-side", "-f", str(EXAMPLE))
+    yield "qwen3-coder-next"
+    apiserver.kubectl("delete", "specdep", "qwen3-coder-next")
+
+
+@pytest.fixture
+def bench(apiserver: Running) -> Any:
+    manifest = example_run()
+    apiserver.kubectl("create", "-f", "-", given=manifest)
+    yield manifest["metadata"]["name"]
+    apiserver.kubectl("delete", "bench", manifest["metadata"]["name"])
+
+
+def publish(apiserver: Running, plural: str, name: str, status: dict[str, Any]) -> dict[str, Any]:
+    """Server-side apply of the status alone, as the operator does it; returns what is stored."""
+    kind = {"speculativedeployments": "SpeculativeDeployment", "benchmarkruns": "BenchmarkRun"}[plural]
+    manifest = {
+        "apiVersion": "paceline.dev/v1alpha1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "default"},
+        "status": status,
+    }
+    flags = ("--server-side", "--field-manager=paceline-status", "--subresource=status")
+    apiserver.kubectl("apply", *flags, "-f", "-", given=manifest)
+    stored: dict[str, Any] = json.loads(apiserver.kubectl("get", plural, name, "-o", "json").stdout)
+    return stored
+
+
+@pytest.mark.parametrize("name", [crd["metadata"]["name"] for crd in crds()])
+def test_the_crd_is_established_and_structural(apiserver: Running, name: str) -> None:
+    stored = json.loads(apiserver.kubectl("get", "crd", name, "-o", "json").stdout)
+    found = {condition["type"]: condition["status"] for condition in stored["status"]["conditions"]}
+    assert found == {"NamesAccepted": "True", "Established": "True"}
+
+
+def test_one_line_says_what_is_served_and_why(apiserver: Running, specdep: str) -> None:
+    from datetime import datetime
+
+    marks = [Mark(Reason.Serving), Mark(Reason.NothingToMeasure), Mark(Reason.AllPromoted)]
+    status = {
+        "observedGeneration": 1,
+        "summary": "latency=wide 1.36x throughput=narrow 1.03x",
+        "conditions": to_status(marks, [], 1, datetime.fromisoformat(NOW)),
+    }
+    publish(apiserver, "speculativedeployments", specdep, status)
+    header, line = apiserver.kubectl("get", "specdep").stdout.splitlines()
+    assert header.split() == ["NAME", "READY", "STATUS", "SUMMARY", "MEASURING", "AGE"]
+    assert line.split()[:-1] == [specdep, "True", "Serving", *status["summary"].split(), "False"]
+    wide = apiserver.kubectl("get", "specdep", "-o", "wide").stdout.splitlines()[1]
+    assert wide.split()[-2:] == ["hf://Qwen/Qwen3-Coder-Next", "0.5.23"]
+    assert specdep in apiserver.kubectl("get", "all").stdout
+
+
+def test_status_and_spec_are_written_apart(apiserver: Running, specdep: str) -> None:
+    stored = publish(apiserver, "speculativedeployments", specdep, {"summary": "latency=baseline"})
+    assert stored["metadata"]["generation"] == 1
+    apiserver.kubectl(
+        "patch", "specdep", specdep, "--type=merge", "-p", '{"spec":{"suspend":true},"status":{"summary":""}}'
+    )
+    stored = json.loads(apiserver.kubectl("get", "specdep", specdep, "-o", "json").stdout)
+    assert (stored["metadata"]["generation"], stored["status"]["summary"]) == (2, "latency=baseline")
+
+
+POOL = {
+    "name": "latency",
+    "serving": {"revision": "5d41402abc", "arm": "wide", "evidence": "run-1", "since": NOW},
+    "target": {
+        "revision": "5d41402abc", "arm": "wide", "evidence": "run-1", "fingerprint": "0123456789", "since": NOW,
+        "why": "proven",
+    },
+    "progress": {
+        "step": "measure", "benchmarkRun": "run-1", "round": 2, "rounds": 8, "arms": ["baseline", "wide"],
+        "message": "round 3 of at most 8", "remaining": "4m",
+    },
+    "verdict": {
+        "outcome": "Promote", "winner": "wide", "speedup": "1.36", "lower": "1.34", "upper": "1.38",
+        "reason": "faster on every workload", "benchmarkRun": "run-1", "fingerprint": "0123456789",
+    },
+    "hold": {"reason": "NotReady", "since": NOW, "revision": "5d41402abc"},
+    "handled": {"promote": "t1", "abort": "t2", "retry": "t3", "rollback": "t4"},
+    "attempts": 1,
+    "readyReplicas": 1,
+    "endpoint": "http://qwen3-coder-next-latency.default.svc:80",
+    "history": [{"revision": "7d793037a0", "arm": "baseline", "since": NOW, "why": "first start"}],
+}  # fmt: skip
+DEPLOYMENT_STATUS = {
+    "observedGeneration": 1,
+    "summary": "latency=wide 1.36x",
+    "modelsHash": "abcdef0123",
+    "models": [
+        {
+            "source": "hf://a/b",
+            "revision": "main",
+            "commit": "0" * 40,
+            "bytes": 160_000_000_000,
+            "path": "/models/hub/x",
+        }
+    ],
+    "pools": [POOL],
+}
+
+# As docs/architecture.md has it.
+ROUND = {
+    "round": 0,
+    "try": 0,
+    "job": "run-1-0-0",
+    "node": "gpu-0",
+    "startedAt": NOW,
+    "finishedAt": NOW,
+    "gpus": ["GPU-0", "GPU-1"],
+    "driver": "550.127.08",
+    "engineVersion": "0.5.23",
+    "emulated": True,
+    "replicates": [
+        {
+            "arm": "baseline", "startSeconds": "13.2", "exitCode": 1, "error": "last useful line",
+            "resolved": {"attention_backend": "triton"}, "restSHA256": "ab" * 32,
+        }
+    ],
+    "points": [
+        {
+            "arm": "wide", "workload": "code@1", "valid": True, "why": "", "asked": 6, "completed": 6,
+            "outputTokens": 576, "outputThroughput": "249.71", "steadyThroughput": "250.1", "meanTTFT": "0.041",
+            "p95TTFT": "0.05", "meanTPOT": "0.0039", "p95TPOT": "0.004", "p95E2E": "0.4", "acceptLength": "2.81",
+            "verifyCalls": 205, "retractions": 0,
+        }
+    ],
+    "error": "",
+}  # fmt: skip
+RUN_STATUS = {
+    "observedGeneration": 1,
+    "summary": "wide 1.36x",
+    "fingerprint": "0123456789",
+    "node": "gpu-0",
+    "startedAt": NOW,
+    "finishedAt": NOW,
+    "engineVersion": "0.5.23",
+    "imageDigests": {"server": "sha256:00"},
+    "driver": "550.127.08",
+    "gpus": ["GPU-0"],
+    "rounds": [ROUND],
+    "results": [
+        {"arm": "wide", "workload": "mean", "ratio": "1.36", "lower": "1.3", "upper": "1.4", "acceptLength": "2.8"}
+    ],
+    "verdict": {
+        "outcome": "Promote",
+        "winner": "wide",
+        "speedup": "1.36",
+        "rounds": 3,
+        "reason": "Promote",
+        "message": "wide is faster",
+    },
+    "armVerdicts": [
+        {"arm": "wide", "outcome": "promotable", "reason": "ok", "ratio": "1.36", "lower": "1.3", "upper": "1.4"}
+    ],
+    "cost": {"gpuSeconds": 1234, "serverStarts": 6},
+    "emulated": True,
+    "noise": "0.003",
+    "progress": {"step": "done", "round": 3, "job": "run-1-2-0", "message": "decided"},
+}
+
+
+def test_nothing_of_a_deployments_status_is_pruned(apiserver: Running, specdep: str) -> None:
+    assert publish(apiserver, "speculativedeployments", specdep, DEPLOYMENT_STATUS)["status"] == DEPLOYMENT_STATUS
+
+
+def test_nothing_of_a_runs_status_is_pruned(apiserver: Running, bench: str) -> None:
+    assert publish(apiserver, "benchmarkruns", bench, RUN_STATUS)["status"] == RUN_STATUS
+    header, line = apiserver.kubectl("get", "bench").stdout.splitlines()
+    assert header.split() == ["NAME", "POOL", "ROUNDS", "OUTCOME", "WINNER", "SPEEDUP", "NODE", "AGE"]
+    assert line.split()[:-1] == [bench, "throughput", "3", "Promote", "wide", "1.36", "gpu-0"]
+
+
+def test_a_run_never_changes(apiserver: Running, bench: str) -> None:
+    refused = apiserver.kubectl("patch", "bench", bench, "--type=merge", "-p", '{"spec":{"attempt":2}}', check=False)
+    assert "spec is immutable: make another BenchmarkRun" in refused.stderr
+    apiserver.kubectl("label", "bench", bench, "note=kept")

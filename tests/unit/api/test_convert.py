@@ -1,0 +1,203 @@
+"""A manifest becomes core types, once, with every default filled in; a RunSpec goes into a manifest and comes back."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paceline import core
+from paceline.api import InvalidManifestError, deployment, run, run_manifest_spec
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "qwen3-coder-next.yaml"
+
+
+@pytest.fixture
+def manifest() -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load(EXAMPLE.read_text())
+    return loaded
+
+
+def test_the_example_is_what_was_published(manifest: dict[str, Any]) -> None:
+    spec = deployment(manifest)
+    head = core.Draft(algorithm="EAGLE3", model=core.Model(source="hf://thoughtworks/Qwen3-Coder-Next-Eagle3"))
+    wide = core.Arm(name="wide", draft=head, tree=core.Tree(num_steps=3, top_k=4, num_draft_tokens=8))
+    narrow = core.Arm(name="narrow", draft=head, tree=core.Tree(num_steps=5, top_k=1, num_draft_tokens=6))
+    latency, throughput = spec.pools
+
+    assert spec.server.target == core.Model(source="hf://Qwen/Qwen3-Coder-Next")
+    assert spec.server.accelerator == core.Accelerator(product="NVIDIA-H200", count=4, tensor_parallel_size=4)
+    assert spec.server.engine == core.Engine(
+        name="SGLang",
+        version="0.5.23",
+        image="lmsysorg/sglang:v0.5.23",
+        args=("--attention-backend=triton",),
+        trust_remote_code=True,
+    )
+    assert spec.cache_claim == core.ClaimTemplate(name="models", size="400Gi")
+    assert latency.arms == (core.Arm(name="baseline"), wide)
+    assert throughput.arms == (core.Arm(name="baseline"), narrow, wide), "fewer draft tokens first"
+    assert [workload.name for workload in throughput.workloads] == ["code@32", "swe@32", "terminal@32", "chat@32"]
+    assert {(w.dataset.requests, w.dataset.max_tokens) for w in latency.workloads} == {(64, 512)}
+    assert {(w.dataset.requests, w.dataset.max_tokens) for w in throughput.workloads} == {(96, 512)}
+
+
+def test_what_is_not_said_is_taken_from_core(manifest: dict[str, Any]) -> None:
+    spec = deployment(manifest)
+    assert spec.pools[0].gate == core.Gate()
+    assert spec.promotion == core.PromotionSpec()
+    assert spec.max_evidence_age == timedelta(hours=720)
+    assert not spec.suspend
+
+
+def test_a_pools_gate_overrides_key_by_key(manifest: dict[str, Any]) -> None:
+    manifest["spec"]["gate"] = {"minimumImprovement": "0.1", "confidence": "0.9"}
+    manifest["spec"]["benchmark"] = {"decideAfterRounds": [2, 4]}
+    latency, throughput = deployment(manifest).pools
+    assert latency.gate == core.Gate(minimum_improvement=0.1, confidence=0.9, decide_after_rounds=(2, 4))
+    assert throughput.gate == core.Gate(minimum_improvement=0.02, confidence=0.9, decide_after_rounds=(2, 4))
+
+
+def test_a_candidates_own_draft_takes_the_place_of_the_default(manifest: dict[str, Any]) -> None:
+    manifest["spec"]["pools"][0]["candidates"] = [{"name": "ngram", "draft": {"algorithm": "NGRAM"}}]
+    assert deployment(manifest).pools[0].arms[1] == core.Arm(name="ngram", draft=core.Draft(algorithm="NGRAM"))
+
+
+def test_durations_are_gos(manifest: dict[str, Any]) -> None:
+    manifest["spec"]["promotion"] = {"progressDeadline": "1h30m5s", "mode": "Manual", "untilDecided": "Nothing"}
+    assert deployment(manifest).promotion == core.PromotionSpec(
+        mode=core.PromotionMode.MANUAL,
+        until_decided=core.UntilDecided.NOTHING,
+        progress_deadline=timedelta(hours=1, minutes=30, seconds=5),
+    )
+
+
+def test_the_hubs_token_goes_by_reference(manifest: dict[str, Any]) -> None:
+    manifest["spec"]["cache"] = {"existingClaim": "shared", "tokenSecretRef": {"name": "hub"}}
+    spec = deployment(manifest)
+    assert spec.cache_claim is None
+    assert spec.server.cache.claim == "shared"
+    assert spec.server.cache.env == (
+        {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hub", "key": "token"}}},
+    )
+
+
+def test_six_requests_are_enough_at_concurrency_one(manifest: dict[str, Any]) -> None:
+    manifest["spec"]["benchmark"] = {"datasets": [{"name": "code", "source": "builtin://code", "requests": 6}]}
+    manifest["spec"]["pools"].pop()
+    assert deployment(manifest).pools[0].workloads[0].dataset.requests == 6
+
+
+def test_six_requests_are_too_few_at_concurrency_32(manifest: dict[str, Any]) -> None:
+    manifest["spec"]["benchmark"] = {"datasets": [{"name": "code", "source": "builtin://code", "requests": 6}]}
+    with pytest.raises(InvalidManifestError) as refused:
+        deployment(manifest)
+    assert str(refused.value) == (
+        "spec.benchmark.datasets[0].requests: requests must be at least three times the concurrency of pool "
+        "throughput, 96; got 6"
+    )
+
+
+# Every RunSpec that the operator can make. Fractions have at most six decimals, as in any manifest.
+
+words = st.from_regex(r"[a-z][a-z0-9]{0,10}", fullmatch=True)
+commits = st.none() | st.from_regex(r"[0-9a-f]{40}", fullmatch=True)
+sources = st.builds("hf://{}/{}".format, words, words) | st.builds("pvc://{}/{}".format, words, words)
+models = st.builds(core.Model, source=sources, revision=words, commit=commits)
+labels = st.dictionaries(words, words, max_size=2)
+arguments = st.lists(st.builds("--{}".format, words), max_size=2).map(tuple)
+env = st.lists(
+    st.fixed_dictionaries({"name": words, "value": words})
+    | st.fixed_dictionaries({"name": words, "valueFrom": st.just({"secretKeyRef": {"name": "s", "key": "k"}})}),
+    max_size=2,
+    unique_by=lambda variable: variable["name"],
+).map(tuple)
+millionths = st.integers(1, 999_999).map(lambda n: round(n / 1_000_000, 6))
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> core.Tree:
+    steps, top_k = draw(st.integers(1, 8)), draw(st.integers(1, 4))
+    widest = 1 + top_k + (steps - 1) * top_k**2
+    tokens = steps + 1 if top_k == 1 else draw(st.integers(2, widest))
+    return core.Tree(num_steps=steps, top_k=top_k, num_draft_tokens=tokens)
+
+
+drafts = st.builds(core.Draft, algorithm=st.sampled_from(["EAGLE", "EAGLE3", "STANDALONE"]), model=models) | st.just(
+    core.Draft(algorithm="NGRAM")
+)
+candidates = st.builds(
+    core.Arm,
+    name=words.filter(lambda name: name != core.BASELINE),
+    draft=drafts,
+    tree=st.none() | trees(),
+    args=arguments,
+)
+
+
+@st.composite
+def workloads(draw: st.DrawFn) -> core.Workload:
+    concurrency = draw(st.integers(1, 64))
+    dataset = core.Dataset(
+        name=draw(words),
+        source=draw(st.sampled_from(["builtin://code", "builtin://chat"])),
+        requests=3 * concurrency + draw(st.integers(0, 100)),
+        max_tokens=draw(st.integers(1, 4096)),
+        weight=float(draw(st.integers(1, 9))),
+    )
+    return core.Workload(dataset=dataset, concurrency=concurrency)
+
+
+caches = st.builds(core.Cache, claim=words, env=env) | st.builds(
+    core.Cache, host_path=st.builds("/{}".format, words), env=env
+)
+servers = st.builds(
+    core.Server,
+    engine=st.builds(
+        core.Engine,
+        name=st.sampled_from(["SGLang", "SGLangJAX", "VLLM"]),
+        version=st.just("0.5.23"),
+        image=words,
+        args=arguments,
+        trust_remote_code=st.booleans(),
+        env=env,
+    ),
+    target=models,
+    served_name=words,
+    accelerator=st.builds(core.Accelerator, product=words, count=st.just(8), tensor_parallel_size=st.integers(1, 8)),
+    cache=caches,
+    largest_concurrency=st.integers(1, 128),
+    node_selector=labels,
+)
+gates = st.builds(
+    core.Gate,
+    minimum_improvement=millionths,
+    regression_tolerance=millionths,
+    confidence=millionths.map(lambda x: round(0.5 + x / 2.1, 6)),
+    variance_floor=millionths,
+    limits=st.sampled_from([(), (core.Limit(metric="p95TTFT", maximum_increase=0.2),)]),
+    decide_after_rounds=st.sets(st.integers(2, 20), min_size=1, max_size=4).map(lambda s: tuple(sorted(s))),
+)
+runs = st.builds(
+    core.RunSpec,
+    pool=words,
+    server=servers,
+    arms=st.lists(candidates, min_size=1, max_size=4, unique_by=lambda arm: arm.name).map(
+        lambda arms: (core.Arm(name=core.BASELINE), *arms)
+    ),
+    workloads=st.lists(workloads(), min_size=1, max_size=4, unique_by=lambda workload: workload.name).map(tuple),
+    gate=gates,
+    purpose=st.sampled_from(core.Purpose),
+    attempt=st.integers(1, 99),
+    trigger=st.sampled_from(core.Trigger),
+    token=st.just("") | words,
+    pod_labels=labels,
+)
+
+
+@given(runs)
+def test_a_run_comes_back_from_its_manifest(spec: core.RunSpec) -> None:
+    assert run({"spec": run_manifest_spec(spec)}) == spec

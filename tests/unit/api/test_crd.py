@@ -1,0 +1,131 @@
+"""The CRDs are current, structural and described. That a real API server takes them is in tests/api."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paceline.api.crd import crds, files
+
+CHECKED_IN = Path(__file__).parents[3] / "crds"
+
+FORBIDDEN = (
+    *("$ref", "$defs", "definitions", "title", "examples", "const", "discriminator", "deprecated", "readOnly"),
+    *("writeOnly", "patternProperties", "prefixItems", "uniqueItems", "anyOf", "oneOf", "allOf", "not"),
+)
+FORMATS = {"int32", "int64", "date-time"}
+
+Node = tuple[str, dict[str, Any]]
+
+
+def walk(path: str, node: dict[str, Any]) -> Iterator[Node]:
+    yield path, node
+    for name, child in node.get("properties", {}).items():
+        yield from walk(f"{path}.{name}", child)
+    if "items" in node:
+        yield from walk(f"{path}[]", node["items"])
+    if isinstance(node.get("additionalProperties"), dict):
+        yield from walk(f"{path}{{}}", node["additionalProperties"])
+
+
+def nodes() -> list[Node]:
+    schemas = {c["spec"]["names"]["kind"]: c["spec"]["versions"][0]["schema"]["openAPIV3Schema"] for c in crds()}
+    return [node for kind, schema in schemas.items() for node in walk(kind, schema)]
+
+
+def ours() -> list[Node]:
+    return [(path, node) for path, node in nodes() if ".spec" in path or ".status" in path]
+
+
+def violations(node: dict[str, Any]) -> list[str]:
+    """The rules of a structural schema, and of OpenAPI 3.0 as Kubernetes reads it."""
+    found = [f"{key} is forbidden" for key in FORBIDDEN if key in node]
+    if node.get("type") not in {"object", "array", "string", "integer", "boolean"}:
+        found.append(f"type is {node.get('type')}")
+    if "properties" in node and "additionalProperties" in node:
+        found.append("properties and additionalProperties exclude each other")
+    if node.get("type") == "array" and "items" not in node:
+        found.append("an array without items")
+    if node.get("type") == "object" and not node.keys() & {
+        "properties",
+        "additionalProperties",
+        "x-kubernetes-preserve-unknown-fields",
+    }:
+        found.append("an object of nothing")
+    if node.get("format", "int32") not in FORMATS or (node.get("type") == "integer") != (
+        node.get("format") in {"int32", "int64"}
+    ):
+        found.append(f"format of {node.get('type')} is {node.get('format')}")
+    if node.get("default", 0) is None:
+        found.append("null is no default")
+    if node.get("x-kubernetes-list-type") == "map":
+        item = node["items"]
+        for key in node["x-kubernetes-list-map-keys"]:
+            if key not in item.get("required", []) and "default" not in item["properties"][key]:
+                found.append(f"key {key} is neither required nor has a default")
+    return found
+
+
+def test_the_checked_in_files_are_current() -> None:
+    assert {path.name: path.read_text() for path in CHECKED_IN.glob("*.yaml")} == files()
+
+
+def test_every_node_is_structural() -> None:
+    assert {path: found for path, node in nodes() if (found := violations(node))} == {}
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        {"type": "array"},
+        {"type": "integer"},
+        {"type": "object", "properties": {}, "additionalProperties": False},
+        {"type": "string", "format": "duration"},
+        {"type": "string", "title": "Name"},
+    ],
+)
+def test_the_checker_sees_what_pydantic_would_leave(node: dict[str, Any]) -> None:
+    assert violations(node)
+
+
+def test_every_field_is_described() -> None:
+    items = ("[]", "{}")
+    assert [path for path, node in ours() if not path.endswith(items) and not node.get("description")] == []
+
+
+def test_every_string_list_and_map_is_bounded() -> None:
+    bounds = {"string": "maxLength", "array": "maxItems"}
+    loose = [
+        path
+        for path, node in ours()
+        if node["type"] in bounds and bounds[node["type"]] not in node and "enum" not in node
+    ]
+    assert loose == []
+    assert [path for path, node in ours() if "additionalProperties" in node and "maxProperties" not in node] == []
+
+
+def test_only_a_value_source_is_free_form() -> None:
+    free = {path.rpartition(".")[2] for path, node in nodes() if "x-kubernetes-preserve-unknown-fields" in node}
+    assert free == {"valueFrom"}
+
+
+def test_the_defaults_that_the_api_server_writes_are_few() -> None:
+    """Each is rewritten into stored objects for ever; the rest is filled in on conversion."""
+    found = {path: node["default"] for path, node in nodes() if "default" in node}
+    assert {
+        path.removeprefix("SpeculativeDeployment.spec."): v for path, v in found.items() if "Deployment" in path
+    } == {
+        "suspend": False,
+        "target.revision": "main",
+        "draft.revision": "main",
+        "pools[].candidates[].draft.revision": "main",
+        "engine.trustRemoteCode": False,
+        "accelerator.resourceName": "nvidia.com/gpu",
+        "accelerator.productLabel": "nvidia.com/gpu.product",
+        "cache.tokenSecretRef.key": "token",
+        "benchmark.datasets[].weight": 1,
+        "promotion.mode": "Automatic",
+        "promotion.untilDecided": "Baseline",
+    }

@@ -1,0 +1,64 @@
+"""The closed list of reasons, and conditions made of it."""
+
+from datetime import UTC, datetime, timedelta
+
+from paceline.api.reasons import ORDER, Mark, Reason, conditions, to_status
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+def test_the_worst_mark_of_a_condition_wins() -> None:
+    marks = [Mark(Reason.Serving, "latency"), Mark(Reason.ServersStarting, "throughput"), Mark(Reason.Cached)]
+    assert conditions(marks) == {
+        "Ready": Mark(Reason.ServersStarting, "throughput"),
+        "CacheReady": Mark(Reason.Cached),
+    }
+
+
+def test_the_message_names_every_pool_of_the_winning_reason() -> None:
+    marks = [
+        Mark(Reason.NoCapacity, "latency", "0/2 nodes are available"),
+        Mark(Reason.Serving, "chat"),
+        Mark(Reason.NoCapacity, "throughput"),
+    ]
+    (ready,) = to_status(marks, [], 3, NOW)
+    assert ready == {
+        "type": "Ready",
+        "status": "False",
+        "reason": "NoCapacity",
+        "message": "a server finds no room: latency: 0/2 nodes are available; throughput",
+        "observedGeneration": 3,
+        "lastTransitionTime": "2026-11-21T12:00:00Z",
+    }
+
+
+def test_a_transition_is_a_change_of_status_not_of_reason() -> None:
+    later = NOW + timedelta(minutes=5)
+    first = to_status([Mark(Reason.ServersStarting)], [], 1, NOW)
+    second = to_status([Mark(Reason.Crashing)], first, 2, later)
+    third = to_status([Mark(Reason.Serving)], second, 2, later)
+    assert [(c["reason"], c["lastTransitionTime"]) for (c,) in (first, second, third)] == [
+        ("ServersStarting", "2026-11-21T12:00:00Z"),
+        ("Crashing", "2026-11-21T12:00:00Z"),
+        ("Serving", "2026-11-21T12:05:00Z"),
+    ]
+
+
+def test_what_nobody_says_is_absent() -> None:
+    before = to_status([Mark(Reason.RollingOut), Mark(Reason.Serving)], [], 1, NOW)
+    assert [condition["type"] for condition in before] == ["Ready", "Reconciling"]
+    assert [condition["type"] for condition in to_status([Mark(Reason.Serving)], before, 1, NOW)] == ["Ready"]
+
+
+def test_reconciling_and_stalled_are_never_false() -> None:
+    """kstatus takes their presence for their truth."""
+    assert {r.value.status for r in Reason if r.value.condition in {"Reconciling", "Stalled"}} == {True}
+
+
+def test_every_condition_has_a_place_in_status() -> None:
+    assert {reason.value.condition for reason in Reason} == set(ORDER)
+
+
+def test_within_a_condition_reasons_differ() -> None:
+    shown = [(reason.value.condition, reason.text) for reason in Reason]
+    assert len(set(shown)) == len(shown)
