@@ -6,8 +6,8 @@ from typing import assert_never
 
 from paceline.controller.cluster import Cluster
 from paceline.controller.kinds import KINDS
-from paceline.kube import Manifest, needs_apply, ref_of
-from paceline.kube.needs import stamped
+from paceline.kube import Manifest, ref_of
+from paceline.kube.difference import difference, needs_status, stamped
 from paceline.plan.terms import Action, Apply, Delete
 
 log = logging.getLogger(__name__)
@@ -18,7 +18,7 @@ STATUS_MANAGER = "paceline-status"
 
 async def publish(cluster: Cluster, manifest: Manifest, status: Manifest) -> None:
     """Nothing is written when nothing changed: a write of our own wakes us up again."""
-    if manifest.get("status") == status:
+    if not needs_status(manifest, status):
         return
     metadata = manifest["metadata"]
     wanted = {
@@ -47,7 +47,9 @@ async def execute(cluster: Cluster, actions: Sequence[Action]) -> None:
 async def _apply(cluster: Cluster, manifest: Manifest, why: str) -> None:
     metadata = manifest["metadata"]
     current = cluster.get(manifest["kind"], metadata["namespace"], metadata["name"])
-    if current is not None and not needs_apply(current, manifest):
+    wanted = stamped(manifest)
+    changed = difference(current, wanted) if current else "all of it"
+    if changed is None:
         return
-    log.info("apply %s %s/%s: %s", manifest["kind"], metadata["namespace"], metadata["name"], why)
-    cluster.saw(await cluster.api.apply(stamped(manifest), manager=MANAGER))
+    log.info("apply %s %s/%s (%s): %s", manifest["kind"], metadata["namespace"], metadata["name"], changed, why)
+    cluster.saw(await cluster.api.apply(wanted, manager=MANAGER))

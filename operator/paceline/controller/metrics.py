@@ -13,7 +13,7 @@ FAILURES = Counter("paceline_reconcile_failures", "Reconciles that raised", ["ki
 SPEEDUP = Gauge(
     "paceline_pool_speedup_ratio",
     "Output throughput of the served arm over the baseline's, as its evidence shows; 1 for the baseline",
-    ["namespace", "name", "pool", "arm"],
+    ["namespace", "name", "pool"],
 )
 CONDITION = Gauge("paceline_condition", "1 where the condition is True", ["kind", "namespace", "name", "type"])
 ROUNDS = Gauge("paceline_run_rounds", "Rounds of a run that are in its status", ["namespace", "name"])
@@ -35,4 +35,4 @@ def show(kind: str, manifest: Manifest, status: Mapping[str, Any]) -> None:
         serving = pool.get("serving")
         if serving:
             speedup = (pool.get("verdict") or {}).get("speedup") if serving.get("evidence") else None
-            SPEEDUP.labels(namespace, name, pool["name"], serving["arm"]).set(float(speedup or 1))
+            SPEEDUP.labels(namespace, name, pool["name"]).set(float(speedup or 1))

@@ -5,18 +5,27 @@ from importlib import resources
 from typing import Any
 
 from paceline.core import BASELINE, Arm, RunSpec
-from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, MODELS, POOL_LABEL, RUN_LABEL, child_name
-from paceline.core.names import snapshot_path
+from paceline.core.names import (
+    COMPONENT_LABEL,
+    DEPLOYMENT_LABEL,
+    MANAGED_BY,
+    MODELS,
+    POOL_LABEL,
+    RUN_LABEL,
+    child_name,
+    snapshot_path,
+)
 from paceline.engines import ENGINES
 from paceline.evidence import ENVIRONMENT, ArmCommand, RoundPlan
-from paceline.render.common import API_VERSION, MANAGED_BY, Manifest, Owner, Settings, metadata
+from paceline.render.common import API_VERSION, Manifest, Owner, Settings, metadata
 from paceline.render.pod import CLIENT_UID, placement, restricted, server_container, volumes
 
 CONTROL = "/ctl"
 RESULTS = f"{MODELS}/.paceline/results"
 
 START_TIMEOUT_SECONDS = 1800
-# Beside the arms' starts: scheduling, image pulls, the client's own start.
+WORKLOAD_TIMEOUT_SECONDS = 1800
+# Beside starts and workloads: scheduling, image pulls, the client's own start.
 SLACK_SECONDS = 900
 
 
@@ -56,6 +65,7 @@ def round_plan(run_name: str, run: RunSpec, arms: tuple[Arm, ...], number: int, 
         results_dir=f"{RESULTS}/{run_name}",
         compared=adapter.compared,
         start_timeout_seconds=START_TIMEOUT_SECONDS,
+        workload_timeout_seconds=WORKLOAD_TIMEOUT_SECONDS,
     )
 
 
@@ -84,7 +94,7 @@ def round_job(
         "metadata": metadata(child_name(plan.run, plan.round, plan.attempt), owner, labels),
         "spec": {
             "backoffLimit": 0,
-            "activeDeadlineSeconds": SLACK_SECONDS + len(plan.arms) * START_TIMEOUT_SECONDS,
+            "activeDeadlineSeconds": _deadline(plan),
             "template": {
                 "metadata": {"labels": {**MANAGED_BY, **labels, **run.pod_labels}},
                 "spec": {
@@ -93,7 +103,7 @@ def round_job(
                     "enableServiceLinks": False,
                     "terminationGracePeriodSeconds": 30,
                     "securityContext": {"fsGroup": CLIENT_UID, "fsGroupChangePolicy": "OnRootMismatch"},
-                    "containers": [_server(run, settings), _client(plan, settings)],
+                    "containers": [_server(run), _client(plan, settings)],
                     "volumes": [
                         *volumes(run.server),
                         {"name": "ctl", "emptyDir": {}},
@@ -108,9 +118,15 @@ def round_job(
     }
 
 
-def _server(run: RunSpec, settings: Settings) -> Manifest:
+def _deadline(plan: RoundPlan) -> int:
+    """Seconds after which a round is hopeless: every arm started as slowly, every workload as long as is allowed."""
+    an_arm = START_TIMEOUT_SECONDS + len(plan.workloads) * WORKLOAD_TIMEOUT_SECONDS
+    return SLACK_SECONDS + len(plan.arms) * an_arm
+
+
+def _server(run: RunSpec) -> Manifest:
     script = resources.files("paceline.render").joinpath("wrapper.sh").read_text()
-    container = server_container(run.server, ["sh", "-c", script], settings)
+    container = server_container(run.server, ["sh", "-c", script])
     container["volumeMounts"].append({"name": "ctl", "mountPath": CONTROL})
     return container
 

@@ -3,39 +3,33 @@
 from paceline.core import Server
 from paceline.core.names import MODELS
 from paceline.engines import ENGINES
-from paceline.render.common import Manifest, Settings
+from paceline.render.common import Manifest
 
 CLIENT_UID = 65532
 
 
-def server_container(server: Server, command: list[str], settings: Settings) -> Manifest:
+def server_container(server: Server, command: list[str]) -> Manifest:
     adapter = ENGINES[server.engine.name]
     return {
         "name": "server",
         "image": server.engine.image,
-        "imagePullPolicy": settings.image_pull_policy,
         "command": command,
         "env": [dict(variable) for variable in adapter.env(server)],
         "ports": [{"name": "http", "containerPort": adapter.port, "protocol": "TCP"}],
-        "resources": accelerators(server),
+        "resources": {"limits": {server.accelerator.resource_name: str(server.accelerator.count)}},
         # The last lines of the log are what a person needs when a server does not start.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
             {"name": "models", "mountPath": MODELS, "readOnly": True},
-            {"name": "models", "mountPath": adapter.jit_cache, "subPath": f"jit/{digest_path(server)}"},
+            {"name": "models", "mountPath": adapter.jit_cache, "subPath": jit_path(server)},
             {"name": "shm", "mountPath": "/dev/shm"},
         ],
     }
 
 
-def digest_path(server: Server) -> str:
+def jit_path(server: Server) -> str:
     """Compiled kernels fit one engine version on one kind of GPU."""
-    return f"{server.engine.name}-{server.engine.version}-{server.accelerator.product}".lower()
-
-
-def accelerators(server: Server) -> Manifest:
-    amount = {server.accelerator.resource_name: str(server.accelerator.count)}
-    return {"limits": amount, "requests": amount}
+    return f"jit/{server.engine.name}-{server.engine.version}-{server.accelerator.product}".lower()
 
 
 def placement(server: Server) -> Manifest:

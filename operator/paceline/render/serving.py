@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from paceline.core import Arm, Server
-from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, POOL_LABEL, child_name
+from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, POOL_LABEL, child_name
 from paceline.engines import ENGINES
 from paceline.render.common import Manifest, Owner, Settings, metadata
 from paceline.render.pod import placement, server_container, volumes
@@ -24,7 +24,7 @@ def labels(owner: Owner, pool: str) -> dict[str, str]:
 def template(owner: Owner, pool: str, server: Server, arm: Arm, revision: str, settings: Settings) -> Manifest:
     """The pod template of one revision: what a ControllerRevision keeps."""
     adapter = ENGINES[server.engine.name]
-    container = server_container(server, list(adapter.argv(server, arm)), settings) | {
+    container = server_container(server, list(adapter.argv(server, arm))) | {
         "startupProbe": _get(adapter.ready_path, timeout=2, period=2, failures=900),
         "readinessProbe": _get(adapter.ready_path, timeout=2, period=2, failures=3),
         "livenessProbe": _get(adapter.health_path, timeout=adapter.health_timeout_seconds, period=30, failures=4),
@@ -32,7 +32,7 @@ def template(owner: Owner, pool: str, server: Server, arm: Arm, revision: str, s
     }
     priority = {"priorityClassName": settings.server_priority_class} if settings.server_priority_class else {}
     return {
-        "metadata": {"labels": {**labels(owner, pool), REVISION_LABEL: revision, ARM_LABEL: arm.name}},
+        "metadata": {"labels": {**MANAGED_BY, **labels(owner, pool), REVISION_LABEL: revision, ARM_LABEL: arm.name}},
         "spec": {
             "containers": [container],
             "volumes": volumes(server),

@@ -93,3 +93,6 @@ def _in_a_word(entry: Mapping[str, Any]) -> str:
     speedup = (entry.get("verdict") or {}).get("speedup")
     shown = f" {float(speedup):.2f}x" if speedup and arm not in (BASELINE, "-") else ""
     return f"{entry['name']}={arm}{shown}"
+
+
+__all__ = ["POOL_STEPS", "STEPS", "Pool", "Snapshot", "plan"]

@@ -32,17 +32,18 @@ def frozen(pool: Pool) -> Choice | None:
 def proven(pool: Pool) -> Choice | None:
     """The winner of the run that answers the question of now."""
     run = pool.decided
-    if run is None or run.outcome != "Promote" or run.winner not in pool.arms:
+    arm = pool.arms.get((run.winner if run else None) or "")
+    if run is None or arm is None or run.outcome != "Promote":
         return None
-    revision = pool.revision(pool.arms[run.winner])
+    revision = pool.revision(arm)
     if revision == held_revision(pool) or not allowed(pool, revision):
         return None
-    speed = run.ratio(run.winner)
+    speed = run.ratio(arm.name)
     return Choice(
-        arm=run.winner,
+        arm=arm.name,
         revision=revision,
         evidence=run.name,
-        why=f"{run.name}: {run.winner} is {bounds(speed)} against the baseline",
+        why=f"{run.name}: {arm.name} is {bounds(speed)} against the baseline",
     )
 
 

@@ -206,7 +206,7 @@ def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec) -> Pool:
             and owned_by(child, snapshot.owner.uid)
         ]
 
-    remembered = next((entry for entry in snapshot.status.get("pools", ()) if entry["name"] == spec.name), {})
+    remembered: Mapping[str, Any] = next((entry for entry in snapshot.status.get("pools", ()) if entry["name"] == spec.name), {})
     largest = max(workload.concurrency for workload in spec.workloads)
     return Pool(
         snapshot=snapshot,

@@ -72,8 +72,9 @@ def happenings(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Hap
     if "verdict" not in after or "verdict" in before:
         return tuple(rounds)
     verdict = after["verdict"]
-    kind = "Warning" if verdict["outcome"] == "Error" else "Normal"
-    return (*rounds, Happening(reason=verdict["outcome"], note=verdict["message"], type=kind))
+    bad = verdict["outcome"] == "Error"
+    told = Happening(reason=verdict["outcome"], note=verdict["message"], type="Warning" if bad else "Normal")
+    return (*rounds, told)
 
 
 def _round(record: Mapping[str, Any]) -> Happening:

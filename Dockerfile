@@ -1,0 +1,33 @@
+# Paceline: the operator, the client of a round and the prefetch are one image; `sglang-emulator` stands in for an engine.
+ARG BASE=python:3.11-slim-bookworm
+
+FROM ${BASE} AS build
+RUN python3 -m venv /opt/venv
+COPY requirements.lock requirements-bench.lock /src/
+# Of SGLang's wheel only the compiled benchmark client is used; it needs a bare CPython 3.11.
+RUN /opt/venv/bin/pip install --no-cache-dir --require-hashes -r /src/requirements.lock \
+ && /opt/venv/bin/pip install --no-cache-dir --no-deps --require-hashes --target /tmp/wheel \
+      -r /src/requirements-bench.lock \
+ && mkdir -p /opt/bench/sglang/srt/rust_extensions \
+ && cp /tmp/wheel/sglang/srt/rust_extensions/_bench.*.so /opt/bench/sglang/srt/rust_extensions/ \
+ && rm -rf /tmp/wheel \
+ && find /opt/venv -name tests -type d -prune -exec rm -rf {} +
+
+FROM ${BASE} AS paceline
+COPY --from=build /opt/venv /opt/venv
+COPY --from=build /opt/bench /opt/bench
+COPY operator/paceline /app/paceline
+RUN /opt/venv/bin/python -m compileall -q /app
+ENV PATH=/opt/venv/bin:$PATH \
+    PYTHONPATH=/app \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    PACELINE_BENCH_CLIENT=/opt/bench \
+    HOME=/tmp
+USER 65532:65532
+ENTRYPOINT ["python", "-m", "paceline.cli"]
+
+FROM paceline AS sglang-emulator
+COPY dev/emulator-image /opt/emulator
+ENV PYTHONPATH=/app:/opt/emulator
+ENTRYPOINT []

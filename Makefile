@@ -1,0 +1,42 @@
+# Each target sets up what it needs on a Debian-like machine (root, Python 3.11, Go; Docker is used where it runs).
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+
+BIN := .venv/bin
+SGLANG_DIR ?= $(DIR)
+
+.PHONY: venv lint test test-all test-sglang demo bench generate cluster-up cluster-down images operator-up clean
+
+venv: .venv/.installed
+
+.venv/.installed: requirements-dev.lock requirements-bench.lock pyproject.toml
+	dev/make-venv
+	touch $@
+
+lint: venv
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+generate: venv
+	$(BIN)/paceline crds --directory crds
+	$(BIN)/paceline crds --directory charts/paceline/files/crds
+
+cluster-up:
+	dev/cluster/up
+
+cluster-down:
+	dev/cluster/down
+
+images: cluster-up
+	dev/cluster/build-images
+
+operator-up: images
+	dev/install-operator
+
+test: lint operator-up
+	$(BIN)/pytest
+
+demo: venv operator-up
+	$(BIN)/python dev/demo.py

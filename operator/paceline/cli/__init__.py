@@ -1,0 +1,23 @@
+"""The `paceline` command: one module a subcommand, each with `add(subparsers)` and `run(args) -> int`."""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+COMMANDS = ("validate", "render", "crds", "gate", "datasets", "report", "emulate", "hub", "operator")
+"""Modules of this package, imported only when asked for: `paceline validate` must not wait for Kopf."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The exit code of the subcommand; 2 for a wrong command line."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    named = [name for name in COMMANDS if name in arguments[:1]] or list(COMMANDS)
+    parser = argparse.ArgumentParser(prog="paceline", description="Promote speculative decoding only on measured evidence.")
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    modules = {name: importlib.import_module(f"paceline.cli.{name}") for name in named}
+    for module in modules.values():
+        module.add(subparsers)
+    args = parser.parse_args(arguments)
+    code: int = modules[args.command].run(args)
+    return code

@@ -1,0 +1,7 @@
+"""`python -m paceline.cli`: the image's entry point."""
+
+import sys
+
+from paceline.cli import main
+
+sys.exit(main())

@@ -1,0 +1,133 @@
+"""Kopf as a shell: it starts us, hints at which of our objects changed, answers probes and shuts us down.
+
+Nothing else of Kopf is used: no handlers that write, no index, no finalizer, no posting, no peering (docs/decisions).
+One process works, the holder of a Lease; who loses it exits, because only a new process forgets everything.
+"""
+
+import asyncio
+import itertools
+import logging
+import random
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import kopf
+from prometheus_client import start_http_server
+
+from paceline.controller.cluster import Cluster, Key
+from paceline.controller.kinds import KINDS
+from paceline.controller.reconcile import PLANNERS, reconcile
+from paceline.controller.settings import OperatorSettings
+from paceline.kube import Lease, Manifest, Recorder, connect
+from paceline.plan.terms import Happening
+
+log = logging.getLogger(__name__)
+
+WORKERS = 4
+SILENT_SECONDS = 600.0
+"""A watch that has said nothing for this long (the server sends bookmarks every minute) is dead."""
+STUCK_SECONDS = 300.0
+
+
+def run(settings: OperatorSettings) -> int:
+    """Work until told to stop; 1 if the Lease was lost."""
+    start_http_server(settings.metrics_port)
+    return asyncio.run(_lead(settings))
+
+
+async def _lead(settings: OperatorSettings) -> int:
+    """Wait for the Lease, work while it is ours."""
+    async with await connect(kinds=KINDS) as api:
+        # A new identity for each process: a restart must not take its predecessor's lease for its own.
+        lease = Lease(api, settings.home, "paceline", f"{settings.identity}_{uuid4().hex[:8]}")
+        await lease.acquire()
+        stop = asyncio.Event()
+        keeping = asyncio.create_task(lease.keep())
+        keeping.add_done_callback(lambda _: stop.set())
+        try:
+            cluster = Cluster(api, settings.namespaces)
+            recorder = Recorder(api, controller="paceline.dev/operator", instance=settings.identity)
+            await _operate(cluster, settings, recorder, stop)
+        finally:
+            keeping.cancel()
+            await lease.release()
+        return 1 if lease.lost.is_set() else 0
+
+
+async def _operate(cluster: Cluster, settings: OperatorSettings, events: Recorder, stop: asyncio.Event) -> None:
+    """The children's watches first: a pass that does not see the children would start everything again."""
+    work = asyncio.create_task(_work(cluster, settings, events))
+    work.add_done_callback(lambda _: stop.set())
+    try:
+        await kopf.operator(
+            registry=_registry(cluster),
+            settings=_kopf_settings(),
+            standalone=True,
+            clusterwide=not settings.namespaces,
+            namespaces=settings.namespaces,
+            stop_flag=stop,
+            liveness_endpoint=f"http://0.0.0.0:{settings.probe_port}/healthz",
+        )
+    finally:
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+    if not work.cancelled() and (error := work.exception()):
+        raise error
+
+
+async def _work(cluster: Cluster, settings: OperatorSettings, events: Recorder) -> None:
+    async def record(regarding: Manifest, happening: Happening) -> None:
+        await events.record(regarding, happening.type, happening.reason, happening.note)
+
+    async def one(key: Key) -> float | None:
+        return await reconcile(cluster, key, settings.render, record)
+
+    async with asyncio.TaskGroup() as group:
+        for reflector in cluster.reflectors:
+            group.create_task(reflector.run())
+        for reflector in cluster.reflectors:
+            await reflector.synced.wait()
+        group.create_task(cluster.queue.run(one, workers=WORKERS))
+
+
+def _registry(cluster: Cluster) -> kopf.OperatorRegistry:
+    """All we want of Kopf: a name."""
+    registry = kopf.OperatorRegistry()
+
+    async def hint(event: Any, resource: Any, namespace: str | None, name: str | None, **_: Any) -> None:
+        cluster.hear(Key(resource.plural, namespace or "", name or ""))
+
+    async def alive(**_: Any) -> str:
+        silent = max(reflector.age for reflector in cluster.reflectors)
+        if silent > SILENT_SECONDS:
+            raise kopf.PermanentError(f"a watch has been silent for {silent:.0f} s")
+        if cluster.queue.age > STUCK_SECONDS:
+            raise kopf.PermanentError(f"work has been waiting for {cluster.queue.age:.0f} s")
+        return "ok"
+
+    for plural in PLANNERS:
+        kopf.on.event("paceline.dev", plural, id=plural, registry=registry)(hint)
+    kopf.on.probe(id="alive", registry=registry)(alive)
+    kopf.on.login(registry=registry)(kopf.login_via_client)
+    return registry
+
+
+def _kopf_settings() -> kopf.OperatorSettings:
+    settings = kopf.OperatorSettings()
+    settings.posting.enabled = False
+    settings.scanning.disabled = True
+    settings.peering.standalone = True
+    settings.networking.request_timeout = 30
+    settings.networking.connect_timeout = 5
+    settings.networking.error_backoffs = _Patient()
+    settings.watching.server_timeout = 300
+    return settings
+
+
+class _Patient:
+    """Backoffs without end, so that a rolling API server does not restart us."""
+
+    def __iter__(self) -> Iterator[float]:
+        first = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+        return (delay * (1 + random.random() / 2) for delay in itertools.chain(first, itertools.repeat(20.0)))
