@@ -144,7 +144,7 @@ def _free_ports(number: int) -> list[int]:
 
 
 def _run(log: Path, *argv: str | Path) -> "subprocess.Popen[bytes]":
-    """A child that ends with us, even if we are killed."""
+    """A child that ends with the thread that started it, even if that is killed: start from the main thread."""
     with log.open("wb") as out:
         return subprocess.Popen(argv, stdout=out, stderr=out, stdin=subprocess.DEVNULL, preexec_fn=_die_with_parent)
 

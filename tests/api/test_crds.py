@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 import pytest
-
 from paceline.api import Mark, Reason, to_status
 from paceline.api.crd import crds
+
 from tests.api.apiserver import Running
 from tests.api.refusals import EXAMPLE, example_run
 
@@ -91,7 +91,7 @@ POOL = {
     },
     "verdict": {
         "outcome": "Promote", "winner": "wide", "speedup": "1.36", "lower": "1.34", "upper": "1.38",
-        "reason": "faster on every workload", "benchmarkRun": "run-1", "fingerprint": "0123456789",
+        "reason": "Faster", "message": "faster on every workload", "benchmarkRun": "run-1", "fingerprint": "0123456789",
     },
     "hold": {"reason": "NotReady", "since": NOW, "revision": "5d41402abc"},
     "handled": {"promote": "t1", "abort": "t2", "retry": "t3", "rollback": "t4"},
@@ -173,7 +173,7 @@ RUN_STATUS = {
     "cost": {"gpuSeconds": 1234, "serverStarts": 6},
     "emulated": True,
     "noise": "0.003",
-    "progress": {"step": "done", "round": 3, "job": "run-1-2-0", "message": "decided"},
+    "progress": {"step": "done", "round": 3, "job": "run-1-2-0", "message": "decided", "secondsPerRound": 300},
 }
 
 

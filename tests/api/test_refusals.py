@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-
 from paceline.api import problems
+
 from tests.api.apiserver import Running
 from tests.api.refusals import EDITS, RUN_EDITS, Edit, example, example_run
 

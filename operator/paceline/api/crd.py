@@ -62,12 +62,13 @@ KINDS: Mapping[str, Kind] = {
             status=BenchmarkRunStatus,
             columns=(
                 _column("Pool", ".spec.pool"),
-                _column("Rounds", ".status.progress.round", "integer"),
+                _column("Rounds", ".status.verdict.rounds", "integer"),
                 _column("Outcome", ".status.verdict.outcome"),
                 _column("Winner", ".status.verdict.winner"),
                 _column("Speedup", ".status.verdict.speedup"),
                 _column("Node", ".status.node"),
                 AGE,
+                _column("Progress", ".status.progress.message", priority=1),
             ),
         ),
     )

@@ -108,7 +108,9 @@ class PoolVerdict(Model):
     upper: Number | None = None
     """Upper confidence bound of that."""
     reason: Text | None = None
-    """Why."""
+    """Why, in one word."""
+    message: Text | None = None
+    """Why, for a person."""
     benchmark_run: Name | None = None
     """The run."""
     fingerprint: Name | None = None
@@ -343,9 +345,11 @@ class RunProgress(Model):
     step: Name | None = None
     """The step under way."""
     round: Count | None = None
-    """The round under way, or the number of rounds there were."""
+    """The round under way, counted from 0."""
     job: Name | None = None
     """Its Job."""
+    seconds_per_round: Count | None = None
+    """Mean of the rounds so far."""
     message: Text | None = None
     """For a person."""
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-
 from paceline.api import crds as definitions
 from paceline.cli import crds, validate
 

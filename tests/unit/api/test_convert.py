@@ -8,7 +8,6 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-
 from paceline import core
 from paceline.api import InvalidManifestError, deployment, run, run_manifest_spec
 
@@ -99,6 +98,27 @@ def test_six_requests_are_too_few_at_concurrency_32(manifest: dict[str, Any]) ->
         "spec.benchmark.datasets[0].requests: requests must be at least three times the concurrency of pool "
         "throughput, 96; got 6"
     )
+
+
+def test_a_run_made_by_hand_needs_little(manifest: dict[str, Any]) -> None:
+    asked = manifest["spec"]
+    by_hand = {
+        "pool": "mine",
+        "target": asked["target"],
+        "engine": asked["engine"],
+        "accelerator": asked["accelerator"],
+        "cache": {"hostPath": "/models"},
+        "arms": [{"name": "baseline"}, {"name": "ngram", "draft": {"algorithm": "NGRAM"}}],
+        "workloads": [{"name": "code", "source": "builtin://code", "concurrency": 32}],
+    }
+    spec = run({"spec": by_hand})
+    assert spec.workloads == (
+        core.Workload(
+            dataset=core.Dataset(name="code", source="builtin://code", requests=96, max_tokens=512), concurrency=32
+        ),
+    )
+    assert (spec.gate, spec.attempt, spec.purpose) == (core.Gate(), 1, core.Purpose.GATE)
+    assert spec.server.largest_concurrency == 32
 
 
 # Every RunSpec that the operator can make. Fractions have at most six decimals, as in any manifest.
