@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from tests.api.apiserver import Running, start
 
 ROOT = Path(__file__).parents[2]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
 from paceline import core
 from paceline.api import deployment, run_manifest_spec
 

@@ -4,11 +4,11 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from paceline.api import problems
-
 from tests.api.apiserver import Running
 from tests.api.refusals import GONE, Edit, example
 from tests.api.test_refusals import dry_run
+
+from paceline.api import problems
 
 CODE = {"name": "code", "source": "builtin://code"}
 texts = st.sampled_from(

@@ -4,11 +4,11 @@ import json
 from typing import Any
 
 import pytest
-from paceline.api import Mark, Reason, to_status
-from paceline.api.crd import crds
-
 from tests.api.apiserver import Running
 from tests.api.refusals import EXAMPLE, example_run
+
+from paceline.api import Mark, Reason, to_status
+from paceline.api.crd import crds
 
 NOW = "2026-11-21T12:00:00Z"
 

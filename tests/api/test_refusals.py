@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from paceline.api import problems
-
 from tests.api.apiserver import Running
 from tests.api.refusals import EDITS, RUN_EDITS, Edit, example, example_run
+
+from paceline.api import problems
 
 CASES = [pytest.param(example(), edit, id=f"{i:02}-{edit.path}") for i, edit in enumerate(EDITS)] + [
     pytest.param(example_run(), edit, id=f"run-{i:02}-{edit.path}") for i, edit in enumerate(RUN_EDITS)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+
 from paceline.api import crds as definitions
 from paceline.cli import crds, validate
 

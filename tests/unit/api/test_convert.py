@@ -8,6 +8,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+
 from paceline import core
 from paceline.api import InvalidManifestError, deployment, run, run_manifest_spec
 

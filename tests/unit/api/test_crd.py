@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from paceline.api.crd import crds, files
 
 CHECKED_IN = Path(__file__).parents[3] / "crds"
