@@ -11,14 +11,14 @@ from statistics import mean
 
 from paceline import core, gate
 
-WORKLOADS = ("code", "repo", "terminal", "chat")
+WORKLOADS = ("code", "swe", "terminal", "chat")
 
 # Output tokens per second, published for Qwen3-Coder-Next with its EAGLE3 head on four H200 (seeds/002).
-BASELINE_1 = {"code": 171.1, "repo": 163.9, "terminal": 166.0, "chat": 166.5}
-WIDE_1 = {"code": 237.9, "repo": 249.7, "terminal": 231.0, "chat": 196.0}
-BASELINE_32 = {"code": 1740.2, "repo": 2010.4, "terminal": 2310.5, "chat": 1529.1}
-WIDE_32 = {"code": 1793.8, "repo": 2186.5, "terminal": 2057.1, "chat": 2009.4}
-NARROW_32 = {"code": 1756.3, "repo": 1998.7, "terminal": 2379.8, "chat": 1688.6}
+BASELINE_1 = {"code": 171.1, "swe": 163.9, "terminal": 166.0, "chat": 166.5}
+WIDE_1 = {"code": 237.9, "swe": 249.7, "terminal": 231.0, "chat": 196.0}
+BASELINE_32 = {"code": 1740.2, "swe": 2010.4, "terminal": 2310.5, "chat": 1529.1}
+WIDE_32 = {"code": 1793.8, "swe": 2186.5, "terminal": 2057.1, "chat": 2009.4}
+NARROW_32 = {"code": 1756.3, "swe": 1998.7, "terminal": 2379.8, "chat": 1688.6}
 
 LATENCY = {"baseline": BASELINE_1, "wide": WIDE_1}
 THROUGHPUT = {"baseline": BASELINE_32, "narrow": NARROW_32, "wide": WIDE_32}
@@ -60,7 +60,7 @@ def verdicts(rule: core.Gate, truth: Truth, *, cv: float, seeds: range, tail: bo
 def table(campaigns: int) -> Iterator[str]:
     """Rows of Markdown."""
     plain = core.Gate()
-    uneven = {"code": 1.23, "repo": 1.23, "terminal": 0.94, "chat": 1.23}
+    uneven = {"code": 1.23, "swe": 1.23, "terminal": 0.94, "chat": 1.23}
     rows: list[tuple[str, core.Gate, Truth, float, bool]] = [
         *(("demo, `latency`", plain, LATENCY, cv, False) for cv in (0.003, 0.007, 0.01)),
         *(("demo, `throughput`", THROUGHPUT_GATE, THROUGHPUT, cv, False) for cv in (0.003, 0.005, 0.007, 0.01)),

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from paceline.cli import gate as command
-
 from tests.gate.campaigns import LATENCY, THROUGHPUT, WORKLOADS, Truth, against, measure
+
+from paceline.cli import gate as command
 
 Run = Callable[[str, str], tuple[int, str, str]]
 

@@ -2,10 +2,10 @@
 
 import math
 
+from tests.gate.campaigns import THROUGHPUT, THROUGHPUT_GATE, WORKLOADS, Truth, against, verdicts
+
 from paceline import core
 from paceline.core import Outcome
-
-from tests.gate.campaigns import THROUGHPUT, THROUGHPUT_GATE, WORKLOADS, Truth, against, verdicts
 
 CAMPAIGNS = 4000
 

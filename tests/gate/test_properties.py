@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
+
 from paceline import core, gate
 from paceline.core import ArmOutcome, Bounds, Measurement
-from scipy import stats
 
 ARMS = ("baseline", "a", "b")
 WORKLOADS = {"x": 1.0, "y": 2.5}

@@ -4,10 +4,10 @@ import math
 from dataclasses import replace
 
 import pytest
+from tests.gate.campaigns import LATENCY, THROUGHPUT, THROUGHPUT_GATE, WORKLOADS, Truth, against, measure
+
 from paceline import core, gate
 from paceline.core import ArmOutcome, Outcome
-
-from tests.gate.campaigns import LATENCY, THROUGHPUT, THROUGHPUT_GATE, WORKLOADS, Truth, against, measure
 
 EVEN = dict.fromkeys(WORKLOADS, 1.0)
 STEADY = 0.003
@@ -31,7 +31,7 @@ def test_latency_promotes_the_wide_tree_after_three_rounds(cv: float) -> None:
     assert wide.mean.ratio == pytest.approx(1.364, abs=0.01)
     assert {w: round(found.ratio, 1) for w, found in wide.workloads.items()} == {
         "code": 1.4,
-        "repo": 1.5,
+        "swe": 1.5,
         "terminal": 1.4,
         "chat": 1.2,
     }
@@ -192,7 +192,7 @@ class TestNothingAccepted:
 
         assert (verdict.outcome, verdict.rounds, verdict.final) == (Outcome.REJECT, 1, True)
         assert verdict.arms["candidate"].reason == "NothingAccepted"
-        assert "code, repo, terminal, chat" in gate.explain(verdict.arms["candidate"])
+        assert "code, swe, terminal, chat" in gate.explain(verdict.arms["candidate"])
 
     def test_an_incomplete_round_does_not_count(self) -> None:
         one = [
@@ -242,7 +242,7 @@ class TestLimits:
 
 
 def test_weights_count_in_the_mean_but_protect_no_workload() -> None:
-    light = decided(THROUGHPUT, measure(THROUGHPUT, cv=0.0, seed=18), code=1, repo=1, terminal=1, chat=7).arms["wide"]
+    light = decided(THROUGHPUT, measure(THROUGHPUT, cv=0.0, seed=18), code=1, swe=1, terminal=1, chat=7).arms["wide"]
     even = decided(THROUGHPUT, measure(THROUGHPUT, cv=0.0, seed=18)).arms["wide"]
 
     assert light.mean is not None

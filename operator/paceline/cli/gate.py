@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-from paceline import core, gate
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, StrictBool, StrictInt, ValidationError
 from pydantic.alias_generators import to_camel
+
+from paceline import core, gate
 
 EXIT = {core.Outcome.PROMOTE: 0, core.Outcome.REJECT: 10, core.Outcome.INCONCLUSIVE: 11, core.Outcome.ERROR: 12}
 

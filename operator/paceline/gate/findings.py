@@ -67,7 +67,7 @@ def judge(look: Look, gate: Gate) -> Judged:
     }
     return Judged(
         outcome=outcome,
-        reason=reason,
+        reason=reason.value,
         message="; ".join(said),
         mean=look.mean.bounds,
         workloads={w: found.bounds for w, found in look.workloads.items()},

@@ -57,12 +57,12 @@ def undecided(verdict: Verdict) -> tuple[str, ...]:
 def _at_first(rounds: Rounds, gate: Gate, arm: str, complete: Sequence[int]) -> ArmVerdict:
     """Before any look. A draft of which nothing is accepted needs no statistics: one complete round shows it."""
     if not complete:
-        return Judged(outcome=ArmOutcome.ERROR, reason=Finding.NO_COMPLETE_ROUND)
+        return Judged(outcome=ArmOutcome.ERROR, reason=Finding.NO_COMPLETE_ROUND.value)
     if empty := rounds.nothing_accepted(arm, complete[0]):
         message = f"the target accepted no draft token on {', '.join(empty)}"
-        return Judged(outcome=ArmOutcome.REJECTED, reason=Finding.NOTHING_ACCEPTED, message=message, rounds=1)
+        return Judged(outcome=ArmOutcome.REJECTED, reason=Finding.NOTHING_ACCEPTED.value, message=message, rounds=1)
     message = f"complete rounds: {len(complete)}, the first look needs {gate.decide_after_rounds[0]}"
-    return Judged(outcome=ArmOutcome.ERROR, reason=Finding.TOO_FEW_ROUNDS, message=message)
+    return Judged(outcome=ArmOutcome.ERROR, reason=Finding.TOO_FEW_ROUNDS.value, message=message)
 
 
 def _look(rounds: Rounds, gate: Gate, arm: str, numbers: Sequence[int], error: float) -> Look:
