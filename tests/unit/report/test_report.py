@@ -14,6 +14,7 @@ from tests.unit.report.runs import latency, lost_round, throughput
 
 from paceline.api.status import BenchmarkRunStatus
 from paceline.cli import report
+from paceline.cli.report_view import view
 
 VOID = {"meta", "link", "br", "line", "circle", "polyline"}
 
@@ -85,13 +86,13 @@ def test_only_what_differs_between_the_arms_is_listed_of_the_servers_arguments()
 
 
 def test_dots_lie_within_their_intervals_and_intervals_within_the_chart() -> None:
-    rows = [row for c in report.view(throughput()).candidates for row in c.rows]
+    rows = [row for c in view(throughput()).candidates for row in c.rows]
     assert len(rows) == 10
     assert all(0 <= row.left < row.dot < row.right <= 100 for row in rows)
 
 
 def test_colours_say_what_was_shown_of_each_workload() -> None:
-    narrow, wide = report.view(throughput()).candidates
+    narrow, wide = view(throughput()).candidates
     assert {row.tone for row in narrow.rows} == {"good"}
     assert [row.label for row in wide.rows if row.tone == "bad"] == ["terminal@32"]
 
@@ -102,7 +103,7 @@ def test_drift_is_drawn_as_a_slope_that_the_arms_share() -> None:
     for entry in run["status"]["rounds"]:
         for point in entry["points"]:
             point["outputThroughput"] = f"{100 * 0.99 ** entry['round']:.3f}"
-    for panel in report.view(run).panels:
+    for panel in view(run).panels:
         for line in panel.lines:
             heights = [y for _, y in line.dots]
             assert heights == sorted(heights)
