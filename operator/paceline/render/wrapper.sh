@@ -1,0 +1,102 @@
+# PID 1 of a round's server container: runs one arm's server after another, at the client's word. POSIX sh.
+#
+# The two containers share the directory PACELINE_CTL (/ctl). A file is written under another name and renamed, so none
+# is ever seen half.
+#
+#   by the client                                     by this script
+#   heartbeat  changes at least every few seconds     gpus    NVIDIA_VISIBLE_DEVICES, once
+#   start      a shell script that execs one server   driver  the GPU driver's version, once, where nvidia-smi is
+#   stop       end that server                        pid     of the server, which leads its own session and group
+#   done       nothing more is wanted                 log     of the server, whole; it goes to our stdout too
+#                                                     exit    its status, once all it started is gone and the GPUs'
+#                                                             memory is free again (the client removes it before start)
+#
+# We exit 0 after done; 70 if the heartbeat stands still for PACELINE_HEARTBEAT_SECONDS (30) or does not begin within
+# PACELINE_CLIENT_SECONDS (300); 143 on SIGTERM. A server that still runs is ended first, every time.
+set -u
+ctl=${PACELINE_CTL:-/ctl}
+patience=${PACELINE_CLIENT_SECONDS:-300} # until the first heartbeat; then the other
+grace=${PACELINE_GRACE_SECONDS:-5}       # from SIGTERM to SIGKILL
+unload=${PACELINE_GPU_SECONDS:-120}      # at most, for the driver to free what a killed server held
+child='' over='' beat=''
+
+tell() { printf '%s\n' "$2" >"$ctl/.$1" && mv -f "$ctl/.$1" "$ctl/$1"; }
+now() { read -r up _ </proc/uptime && echo "${up%%.*}"; } # of the machine, so that no clock can be set
+nap() { sleep 0.2 2>/dev/null || sleep 1; }
+gpus() { timeout 10 nvidia-smi --query-gpu="$1" --format=csv,noheader,nounits 2>/dev/null | sort -n | tail -n 1; }
+
+members() { # processes of the server's session that are more than zombies
+  for stat in /proc/[0-9]*/stat; do
+    { read -r line <"$stat"; } 2>/dev/null || continue
+    who=${stat#/proc/} who=${who%/stat}
+    set -- ${line##*) } # state, parent, group, session, …
+    case $1 in Z | X) continue ;; esac
+    if [ "$who" = "$child" ] || [ "$3" = "$child" ] || [ "$4" = "$child" ]; then echo "$who"; fi
+  done
+}
+
+begin() {
+  mv -f "$ctl/start" "$ctl/command"
+  rm -f "$ctl/pipe" "$ctl/log"
+  mkfifo "$ctl/pipe"
+  tee "$ctl/log" <"$ctl/pipe" &
+  logger=$!
+  # setsid execs: we start it in the background, so it leads no group yet. Its pid is the server's.
+  if command -v setsid >/dev/null; then
+    setsid sh "$ctl/command" >"$ctl/pipe" 2>&1 &
+  else
+    sh "$ctl/command" >"$ctl/pipe" 2>&1 &
+  fi
+  child=$!
+  tell pid "$child"
+}
+
+end() { # with signal $1; wait at most $2 seconds for the last of them to go
+  deadline=$(($(now) + $2)) left=$(members)
+  # shellcheck disable=SC2086 # one word a process; the group too, for what forks just now
+  if [ -n "$left" ]; then kill -s "$1" -- "-$child" $left 2>/dev/null; fi
+  while [ -n "$(members)" ] && [ "$(now)" -lt "$deadline" ]; do nap; done
+}
+
+finish() {
+  end TERM "$grace"
+  end KILL "$grace"
+  if kill -0 "$child" 2>/dev/null && [ -n "$(members)" ]; then status=137; else wait "$child" && status=0 || status=$?; fi
+  nap # for the last lines: whoever left the session may hold the pipe open for ever
+  kill "$logger" 2>/dev/null
+  wait "$logger" 2>/dev/null
+  deadline=$(($(now) + unload))
+  while [ -n "$used" ] && [ -z "$over" ] && [ "$(now)" -lt "$deadline" ]; do
+    if [ "$(gpus memory.used)" -le $((used + 1024)) ] 2>/dev/null; then break; fi
+    nap
+  done
+  child=''
+  rm -f "$ctl/stop" "$ctl/pid"
+  tell exit "$status"
+}
+
+trap 'over=143' TERM INT
+tell gpus "${NVIDIA_VISIBLE_DEVICES:-}"
+driver='' used=''
+if command -v nvidia-smi >/dev/null; then driver=$(gpus driver_version) used=$(gpus memory.used); fi
+if [ -n "$driver" ]; then tell driver "$driver"; fi
+since=$(now)
+while [ -z "$over" ]; do
+  if [ -e "$ctl/done" ]; then
+    over=0
+  elif [ -n "$child" ] && { [ -e "$ctl/stop" ] || ! kill -0 "$child" 2>/dev/null; }; then
+    finish
+  elif [ -z "$child" ] && [ -e "$ctl/start" ]; then
+    begin
+  fi
+  seen=$(cat "$ctl/heartbeat" 2>/dev/null)
+  if [ "$seen" != "$beat" ]; then
+    beat=$seen since=$(now) patience=${PACELINE_HEARTBEAT_SECONDS:-30}
+  elif [ $(($(now) - since)) -ge "$patience" ]; then
+    echo "paceline: no sign of the client for $patience s" >&2
+    over=${over:-70}
+  fi
+  nap
+done
+if [ -n "$child" ]; then finish; fi
+exit "$over"

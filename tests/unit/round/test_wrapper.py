@@ -1,0 +1,222 @@
+"""PID 1 of a round's server container, run by dash as it is, with real processes."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from paceline import render
+
+WRAPPER = Path(render.__file__).with_name("wrapper.sh")
+QUICK = {
+    "PACELINE_HEARTBEAT_SECONDS": "2",
+    "PACELINE_CLIENT_SECONDS": "4",
+    "PACELINE_GRACE_SECONDS": "1",
+    "PACELINE_GPU_SECONDS": "3",
+}
+
+
+@dataclass
+class Wrapped:
+    """The wrapper at work, and what a client does to it."""
+
+    process: "subprocess.Popen[bytes]"
+    ctl: Path
+    beats: int = 0
+    seen: list[int] = field(default_factory=list)
+
+    def tell(self, name: str, text: str = "") -> None:
+        """As the client writes: under another name, then renamed."""
+        hidden = self.ctl / f".client-{name}"
+        hidden.write_text(text)
+        hidden.rename(self.ctl / name)
+
+    def until(self, ready: Callable[[], object], *, beating: bool = True, seconds: float = 15) -> None:
+        """Wait, with a heartbeat."""
+        deadline = time.monotonic() + seconds
+        while not ready():
+            assert time.monotonic() < deadline, f"not in {seconds} s: {sorted(p.name for p in self.ctl.iterdir())}"
+            if beating:
+                self.beats += 1
+                self.tell("heartbeat", str(self.beats))
+            time.sleep(0.05)
+
+    def start(self, *argv: str) -> int:
+        """Start a server and wait for its pid."""
+        (self.ctl / "exit").unlink(missing_ok=True)
+        self.tell("start", f"exec {shlex.join(argv)}\n")
+        self.until((self.ctl / "pid").exists)
+        pid = int((self.ctl / "pid").read_text())
+        self.seen.append(pid)
+        return pid
+
+    def exit(self) -> int:
+        """The server's exit status, once there is one."""
+        self.until((self.ctl / "exit").exists)
+        return int((self.ctl / "exit").read_text())
+
+    def ended(self, **how: bool) -> int:
+        """The wrapper's own exit code, once it has ended."""
+        self.until(lambda: self.process.poll() is not None, **how)
+        return self.process.returncode
+
+
+def alive(pid: int) -> bool:
+    """More than a zombie."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
+@pytest.fixture
+def wrap(tmp_path: Path) -> Iterator[Callable[..., Wrapped]]:
+    made: list[Wrapped] = []
+
+    def start(**env: str) -> Wrapped:
+        ctl = tmp_path / "ctl"
+        ctl.mkdir()
+        environment: Mapping[str, str] = {**os.environ, **QUICK, "PACELINE_CTL": str(ctl), **env}
+        out = (tmp_path / "stdout").open("wb")
+        process = subprocess.Popen(["dash", "-c", WRAPPER.read_text()], env=environment, stdout=out, stderr=out)
+        made.append(Wrapped(process, ctl))
+        return made[-1]
+
+    yield start
+    for one in made:
+        one.process.kill()
+        one.process.wait()
+        for pid in filter(alive, one.seen):
+            os.killpg(pid, signal.SIGKILL)
+
+
+Wrap = Callable[..., Wrapped]
+
+
+def test_arms_run_one_after_another_and_done_is_the_end(wrap: Wrap, tmp_path: Path) -> None:
+    wrapped = wrap()
+    first = wrapped.start(sys.executable, "-u", "-c", "print('one of two'); import time; time.sleep(60)")
+    wrapped.until(lambda: b"one of two" in (wrapped.ctl / "log").read_bytes())
+    wrapped.tell("stop")
+    assert wrapped.exit() == 128 + signal.SIGTERM
+    assert not alive(first)
+    second = wrapped.start(sys.executable, "-u", "-c", "import time; print('two of two'); time.sleep(60)")
+    assert second != first
+    wrapped.until(lambda: (wrapped.ctl / "log").read_bytes() == b"two of two\n")
+    wrapped.tell("done")
+    assert wrapped.ended() == 0
+    assert not alive(second)
+    assert (tmp_path / "stdout").read_text() == "one of two\ntwo of two\n"
+
+
+def test_the_argv_arrives_byte_for_byte(wrap: Wrap) -> None:
+    wrapped = wrap()
+    argv = ["a b", "$HOME", "it's", '{"k": "v"}', "*", "ä\n"]
+    wrapped.start(sys.executable, "-c", "import sys, json; print(json.dumps(sys.argv[1:]))", *argv)
+    assert wrapped.exit() == 0
+    assert json.loads((wrapped.ctl / "log").read_text()) == argv
+
+
+def test_a_server_that_dies_by_itself(wrap: Wrap) -> None:
+    wrapped = wrap()
+    wrapped.start(sys.executable, "-c", "import sys; sys.exit('error: unrecognized arguments: --bogus')")
+    assert wrapped.exit() == 1
+    assert (wrapped.ctl / "log").read_text() == "error: unrecognized arguments: --bogus\n"
+
+
+def test_a_command_that_is_not_there(wrap: Wrap) -> None:
+    wrapped = wrap()
+    wrapped.start("/no/such/engine")
+    assert wrapped.exit() == 127
+    assert "/no/such/engine" in (wrapped.ctl / "log").read_text()
+
+
+STUBBORN = """
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+child = os.fork()
+if not child:
+    os.setpgid(0, 0)  # a group of its own, in the session still
+os.write(1, b'%d\\n' % os.getpid())
+time.sleep(60)
+"""
+
+
+def test_children_that_ignore_sigterm_are_gone_too(wrap: Wrap) -> None:
+    wrapped = wrap()
+    wrapped.start(sys.executable, "-c", STUBBORN)
+    wrapped.until(lambda: len((wrapped.ctl / "log").read_text().split()) == 2)
+    pids = [int(pid) for pid in (wrapped.ctl / "log").read_text().split()]
+    wrapped.tell("stop")
+    assert wrapped.exit() == 128 + signal.SIGKILL
+    assert not any(map(alive, pids))
+
+
+def test_a_dead_leader_takes_its_children_along(wrap: Wrap) -> None:
+    wrapped = wrap()
+    orphan = "import os, time\npid = os.fork()\nif pid: print(pid, flush=True); os._exit(3)\ntime.sleep(60)"
+    wrapped.exit()
+    wrapped.start(sys.executable, "-c", orphan)
+    assert wrapped.exit() == 3
+    assert not alive(int((wrapped.ctl / "log").read_text()))
+
+
+def test_a_heartbeat_that_stands_still_ends_the_server(wrap: Wrap) -> None:
+    wrapped = wrap()
+    pid = wrapped.start(sys.executable, "-c", STUBBORN)
+    before = time.monotonic()
+    assert wrapped.ended(beating=False) == 70
+    assert 1 < time.monotonic() - before < 8
+    assert not alive(pid)
+
+
+def test_no_client_at_all(wrap: Wrap, tmp_path: Path) -> None:
+    assert wrap().ended(beating=False) == 70
+    assert (tmp_path / "stdout").read_text() == "paceline: no sign of the client for 4 s\n"
+
+
+def test_sigterm_ends_the_server(wrap: Wrap) -> None:
+    wrapped = wrap()
+    pid = wrapped.start(sys.executable, "-c", STUBBORN)
+    wrapped.process.terminate()
+    assert wrapped.ended() == 143
+    assert not alive(pid)
+
+
+NVIDIA_SMI = """#!/bin/sh
+case $1 in
+*driver_version) echo 550.127.08 ; echo 550.127.08 ;;
+*memory.used) cat "{memory}" ;;
+esac
+"""
+
+
+def test_gpus_are_named_and_waited_for(wrap: Wrap, tmp_path: Path) -> None:
+    """The next arm must not meet memory that the last one still holds."""
+    memory, smi = tmp_path / "memory", tmp_path / "bin" / "nvidia-smi"
+    smi.parent.mkdir()
+    smi.write_text(NVIDIA_SMI.format(memory=memory))
+    smi.chmod(0o755)
+    memory.write_text("12\n4\n")
+    wrapped = wrap(PATH=f"{smi.parent}:{os.environ['PATH']}", NVIDIA_VISIBLE_DEVICES="GPU-a,GPU-b",
+                   PACELINE_GPU_SECONDS="60")  # fmt: skip
+    wrapped.until((wrapped.ctl / "driver").exists)
+    assert (wrapped.ctl / "driver").read_text() == "550.127.08\n"
+    assert (wrapped.ctl / "gpus").read_text() == "GPU-a,GPU-b\n"
+    wrapped.start("sleep", "60")
+    memory.write_text("4\n70000\n")
+    wrapped.tell("stop")
+    then = time.monotonic() + 2
+    wrapped.until(lambda: time.monotonic() > then)
+    assert not (wrapped.ctl / "exit").exists()
+    memory.write_text("4\n12\n")
+    assert wrapped.exit() == 128 + signal.SIGTERM
