@@ -1,0 +1,81 @@
+"""What a prompt decides: its dataset, how long its answer is, and the answer's text.
+
+All of it follows from the text alone, so every arm answers alike, as lossless speculation does.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+INDEX_FILE = "prompts.json"
+SHORTEST, LONGEST = 150, 700
+"""Natural output lengths, tokens."""
+CHARACTERS_A_TOKEN = 4
+TEMPLATE_TOKENS = 12
+
+WORDS = (
+    " the", " a", " value", " of", " and", " result", " is", " to", " in", " for", " each", " list", " we", " can",
+    " function", " returns", " with", " number", " then", " which", " that", " when", " first", " check", " if",
+    " test", " file", " line", " error", " run", " so", ",",
+)  # fmt: skip
+END = "."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """`dataset` None: of no built-in set. `natural_length` tokens until it ends by itself."""
+
+    tokens: int
+    dataset: str | None
+    natural_length: int
+    digest: bytes
+
+    def token(self, index: int) -> int:
+        """The id of one token of the answer."""
+        return (self.digest[index % 32] + 7 * index) % len(WORDS)
+
+    def text(self, start: int, stop: int, *, ends: bool) -> str:
+        """The answer's tokens [start, stop); `ends`: the last of them is its natural end."""
+        words = [WORDS[self.token(index)] for index in range(start, stop)]
+        if ends:
+            words[-1] = END
+        return "".join(words)
+
+
+def prompt_hash(text: str) -> str:
+    """Under which the index knows a prompt: 16 hexadecimal digits of the SHA-256 of the last user message."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def index() -> dict[str, str]:
+    """Prompt hash → dataset, of the built-in sets."""
+    listed = json.loads((files(__package__) / "data" / INDEX_FILE).read_text())
+    return {digest: dataset for dataset, digests in listed.items() for digest in digests}
+
+
+def prompt(text: str, last_user_message: str, known: dict[str, str]) -> Prompt:
+    """`text` is all that is prefilled."""
+    digest = hashlib.sha256(last_user_message.encode()).digest()
+    return Prompt(
+        tokens=max(1, len(text) // CHARACTERS_A_TOKEN),
+        dataset=known.get(digest.hex()[:16]),
+        natural_length=SHORTEST + int.from_bytes(digest[:4]) % (LONGEST - SHORTEST + 1),
+        digest=digest,
+    )
+
+
+def chat_prompt(messages: list[dict[str, Any]], known: dict[str, str]) -> Prompt:
+    """Of a conversation: the dataset is that of the last user message."""
+    texts = [(message.get("role"), _content(message.get("content"))) for message in messages]
+    last = next((text for role, text in reversed(texts) if role == "user"), "")
+    filler = "x" * (CHARACTERS_A_TOKEN * TEMPLATE_TOKENS)
+    return prompt(filler + "".join(text for _, text in texts), last, known)
+
+
+def _content(content: Any) -> str:
+    """Plain text, or the text parts of a list of parts."""
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return "" if content is None else str(content)

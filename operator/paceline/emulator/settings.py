@@ -1,0 +1,106 @@
+"""What the emulator is told by its environment: argv stays pure SGLang.
+
+| variable | default | meaning |
+|---|---|---|
+| PACELINE_EMULATE_STARTUP_SECONDS | 2 | from the process's start to the open port (loading and graph capture) |
+| PACELINE_EMULATE_WARMUP_SECONDS | 0.2 | from the open port to ready: 503 from /health and /ready |
+| PACELINE_EMULATE_NOISE_CV | 0.003 | log-normal noise of a point's throughput; a new factor at start and each flush |
+| PACELINE_EMULATE_DRAIN_POLL_SECONDS | 0.5 | how often the drain after SIGTERM looks; SGLang's is 5 |
+| PACELINE_EMULATE_FAIL_FRACTION | 0 | that fraction of requests fails: a 500, or an error inside a streamed 200 |
+| PACELINE_EMULATE_FAIL_FRACTION_WHEN | always | `speculative`, `baseline` or `always`: which servers do it |
+| PACELINE_EMULATE_DIE_AFTER_REQUESTS | never | as if a scheduler died when this many requests have finished |
+| PACELINE_EMULATE_DIE_AFTER_REQUESTS_WHEN | always | as above |
+| POD_UID | random | seeds the noise; set from the downward API |
+
+Read as SGLang reads them: HF_HUB_OFFLINE, HF_HUB_CACHE, HF_HOME, SGL_FORCE_SHUTDOWN, SGLANG_SIMULATE_ACC_LEN,
+SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION, SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN.
+"""
+
+import math
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+PREFIX = "PACELINE_EMULATE_"
+CONDITIONS = ("always", "speculative", "baseline")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """`amount` is a fraction or a number of requests; None: no fault."""
+
+    amount: float | None
+    when: str
+
+    def of(self, speculative: bool) -> float | None:
+        """The amount on a server that speculates or does not."""
+        applies = {"always": True, "speculative": speculative, "baseline": not speculative}[self.when]
+        return self.amount if applies else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Seconds, and fractions of one."""
+
+    startup: float
+    warmup: float
+    noise: float
+    drain_poll: float
+    fail: Fault
+    die: Fault
+    uid: str
+    hub_cache: Path
+    offline: bool
+    force_shutdown: bool
+    health_generates: bool
+    overwrite_longer_context: bool
+    simulated_acceptance: float | None
+
+
+def read(env: Mapping[str, str]) -> Settings:
+    """The table above; a value that cannot be read is a ValueError that names the variable."""
+    simulated = _number(env, "SGLANG_SIMULATE_ACC_LEN", -1.0)
+    return Settings(
+        startup=_number(env, f"{PREFIX}STARTUP_SECONDS", 2.0),
+        warmup=_number(env, f"{PREFIX}WARMUP_SECONDS", 0.2),
+        noise=_number(env, f"{PREFIX}NOISE_CV", 0.003),
+        drain_poll=_number(env, f"{PREFIX}DRAIN_POLL_SECONDS", 0.5),
+        fail=_fault(env, "FAIL_FRACTION"),
+        die=_fault(env, "DIE_AFTER_REQUESTS"),
+        uid=env.get("POD_UID") or uuid.uuid4().hex,
+        hub_cache=_hub_cache(env),
+        offline=_true(env, "HF_HUB_OFFLINE"),
+        force_shutdown=_true(env, "SGL_FORCE_SHUTDOWN"),
+        health_generates=_true(env, "SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION", default=True),
+        overwrite_longer_context=_true(env, "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN"),
+        simulated_acceptance=simulated if simulated > 0 else None,
+    )
+
+
+def _number(env: Mapping[str, str], name: str, default: float) -> float:
+    try:
+        value = float(env.get(name) or default)
+    except ValueError:
+        raise ValueError(f"{name} is not a number: {env[name]!r}") from None
+    if not math.isfinite(value):
+        raise ValueError(f"{name} is not finite: {env[name]!r}")
+    return value
+
+
+def _fault(env: Mapping[str, str], name: str) -> Fault:
+    when = env.get(f"{PREFIX}{name}_WHEN") or "always"
+    if when not in CONDITIONS:
+        raise ValueError(f"{PREFIX}{name}_WHEN is {when!r}, not one of {', '.join(CONDITIONS)}")
+    amount = _number(env, f"{PREFIX}{name}", 0.0)
+    return Fault(amount=amount if amount > 0 else None, when=when)
+
+
+def _hub_cache(env: Mapping[str, str]) -> Path:
+    home = env.get("HF_HOME") or str(Path(env.get("HOME") or "/") / ".cache" / "huggingface")
+    return Path(env.get("HF_HUB_CACHE") or Path(home) / "hub")
+
+
+def _true(env: Mapping[str, str], name: str, *, default: bool = False) -> bool:
+    value = env.get(name)
+    return default if value is None else value.strip().lower() in ("1", "true", "yes", "on", "y", "t")
