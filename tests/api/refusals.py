@@ -125,7 +125,6 @@ EDITS = (
     _edit("spec.benchmark.decideAfterRounds", [5, 3], "spec.benchmark.decideAfterRounds", "must rise"),
     _edit("spec.benchmark.decideAfterRounds", [3, 3], "spec.benchmark.decideAfterRounds", ""),
     _edit("spec.benchmark.decideAfterRounds", [1], "decideAfterRounds[0]", "greater than or equal to 2"),
-    _edit("spec.benchmark.datasets", [{**CODE, "requests": 95}], "spec.benchmark.datasets", "three times the"),
     _edit("spec.pools.0.datasets", ["math"], "spec.pools", "code, swe, terminal, chat"),
     _edit("spec.pools.0.concurrency", [], "spec.pools[0].concurrency", ""),
     _edit("spec.pools.0.candidates", MANY, "spec.pools", "at most 48"),

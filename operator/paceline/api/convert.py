@@ -146,7 +146,6 @@ def _refuse(found: Iterable[Any]) -> None:
 
 
 def _pool(pool: PoolSpec, spec: SpeculativeDeploymentSpec, benchmark: BenchmarkSpec) -> core.PoolSpec:
-    largest = max(pool.concurrency)
     datasets = benchmark.datasets or tuple(DatasetSpec(name=name, source=f"builtin://{name}") for name in BUILTIN)
     candidates = (
         core.Arm(
@@ -162,7 +161,7 @@ def _pool(pool: PoolSpec, spec: SpeculativeDeploymentSpec, benchmark: BenchmarkS
         replicas=pool.replicas,
         arms=(core.Arm(name=core.BASELINE), *sorted(candidates, key=lambda arm: (arm.verify_width, arm.name))),
         workloads=tuple(
-            core.Workload(dataset=_dataset(dataset, largest), concurrency=concurrency)
+            core.Workload(dataset=_dataset(dataset, concurrency), concurrency=concurrency)
             for concurrency in sorted(pool.concurrency)
             for dataset in datasets
             if pool.datasets is None or dataset.name in pool.datasets
@@ -171,11 +170,11 @@ def _pool(pool: PoolSpec, spec: SpeculativeDeploymentSpec, benchmark: BenchmarkS
     )
 
 
-def _dataset(dataset: DatasetSpec, largest_concurrency: int) -> core.Dataset:
+def _dataset(dataset: DatasetSpec, concurrency: int) -> core.Dataset:
     return core.Dataset(
         name=dataset.name,
         source=dataset.source,
-        requests=dataset.requests or max(REQUESTS, 3 * largest_concurrency),
+        requests=max(dataset.requests or REQUESTS, 3 * concurrency),
         max_tokens=dataset.max_tokens or MAX_TOKENS,
         weight=float(dataset.weight),
     )

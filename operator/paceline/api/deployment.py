@@ -206,19 +206,6 @@ def _unknown_dataset(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:
                 yield f".pools[{i}].datasets[{j}]", f"'{name}' must be one of the datasets: {', '.join(names)}"
 
 
-def _too_few_requests(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:
-    for i, dataset in enumerate(_datasets(spec) or ()):
-        for pool in spec.pools:
-            least = 3 * max(pool.concurrency)
-            used = pool.datasets is None or dataset.name in pool.datasets
-            if used and dataset.requests is not None and dataset.requests < least:
-                yield (
-                    f".benchmark.datasets[{i}].requests",
-                    f"requests must be at least three times the concurrency of pool {pool.name}, {least}; "
-                    f"got {dataset.requests}",
-                )
-
-
 def _too_many_points(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:
     chosen = _datasets(spec)
     every = len(BUILTIN) if chosen is None else len(chosen)
@@ -259,13 +246,6 @@ class SpeculativeDeploymentSpec(Model):
             message="datasets must be names in benchmark.datasets (by default: code, swe, terminal, chat)",
             field=".pools",
             broken=_unknown_dataset,
-        ),
-        Rule(
-            cel=f"!{_SETS} || self.benchmark.datasets.all(d, !has(d.requests) || self.pools.all(p,"
-            " (has(p.datasets) && !(d.name in p.datasets)) || p.concurrency.all(c, d.requests >= 3 * c)))",
-            message="requests must be at least three times the largest concurrency of every pool that uses the dataset",
-            field=".benchmark.datasets",
-            broken=_too_few_requests,
         ),
         Rule(
             cel="self.pools.all(p, (1 + p.candidates.size()) * p.concurrency.size() *"

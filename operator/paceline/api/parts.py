@@ -246,7 +246,7 @@ class DatasetSpec(Model):
     source: DatasetSource
     """Where the prompts come from: builtin://code, builtin://swe, builtin://terminal or builtin://chat."""
     requests: Annotated[int, Field(ge=1, le=100000)] | None = None
-    """How many are sent: at least three times the concurrency. If absent, 64 or three times the largest concurrency."""
+    """How many are sent, 64 if absent; at a higher concurrency never fewer than three times that."""
     max_tokens: Annotated[int, Field(ge=1, le=131072)] | None = None
     """Cap of an answer; 512 if absent."""
     weight: Annotated[int, Field(ge=1, le=1000)] = 1

@@ -70,8 +70,12 @@ class ArmVerdict:
 
     outcome: ArmOutcome
     reason: str
+    message: str = ""
+    """The reason in a sentence, with its numbers."""
     mean: Bounds | None = None
     workloads: Mapping[str, Bounds] = field(default_factory=dict)
+    limits: Mapping[str, Mapping[str, Bounds]] = field(default_factory=dict)
+    """Metric → workload → bounds of its ratio."""
     rounds: int = 0
 
 

@@ -8,7 +8,7 @@
 Why the rule is what it is, and how often it errs: docs/gate.md.
 """
 
-from paceline.gate.findings import Finding, Judged, explain
+from paceline.gate.findings import Finding, explain
 from paceline.gate.rule import decide, undecided
 
-__all__ = ["Finding", "Judged", "decide", "explain", "undecided"]
+__all__ = ["Finding", "decide", "explain", "undecided"]

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from paceline.core import ArmOutcome, ArmVerdict, Bounds, Gate
@@ -23,19 +23,9 @@ class Finding(StrEnum):
     NO_COMPLETE_ROUND = "NoCompleteRound"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged(ArmVerdict):
-    """An `ArmVerdict` that also says why in a sentence, and how the limited metrics came out."""
-
-    message: str = ""
-    limits: Mapping[str, Mapping[str, Bounds]] = field(default_factory=dict)
-    """Metric → workload → bounds."""
-
-
 def explain(verdict: ArmVerdict) -> str:
     """`Reason: the numbers behind it.`"""
-    message = verdict.message if isinstance(verdict, Judged) else ""
-    return f"{verdict.reason}: {message}" if message else verdict.reason
+    return f"{verdict.reason}: {verdict.message}" if verdict.message else verdict.reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +40,7 @@ class Look:
     """Metric → workload → bounds; None where a round lacks the metric."""
 
 
-def judge(look: Look, gate: Gate) -> Judged:
+def judge(look: Look, gate: Gate) -> ArmVerdict:
     """Rejected by the first check that objects, else promotable if all is shown, else undecided."""
     objections = ((finding, list(check(look, gate))) for finding, check in REJECTIONS)
     rejection = next(((finding, said) for finding, said in objections if said), None)
@@ -65,7 +55,7 @@ def judge(look: Look, gate: Gate) -> Judged:
         metric: {w: found.bounds for w, found in workloads.items() if found}
         for metric, workloads in look.limits.items()
     }
-    return Judged(
+    return ArmVerdict(
         outcome=outcome,
         reason=reason.value,
         message="; ".join(said),

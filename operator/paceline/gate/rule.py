@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from paceline.core import ArmOutcome, ArmVerdict, Gate, Measurement, Outcome, Verdict
-from paceline.gate.findings import Finding, Judged, Look, judge
+from paceline.gate.findings import Finding, Look, judge
 from paceline.gate.interval import interval
 from paceline.gate.rounds import Rounds, table
 
@@ -57,12 +57,12 @@ def undecided(verdict: Verdict) -> tuple[str, ...]:
 def _at_first(rounds: Rounds, gate: Gate, arm: str, complete: Sequence[int]) -> ArmVerdict:
     """Before any look. A draft of which nothing is accepted needs no statistics: one complete round shows it."""
     if not complete:
-        return Judged(outcome=ArmOutcome.ERROR, reason=Finding.NO_COMPLETE_ROUND.value)
+        return ArmVerdict(outcome=ArmOutcome.ERROR, reason=Finding.NO_COMPLETE_ROUND.value)
     if empty := rounds.nothing_accepted(arm, complete[0]):
         message = f"the target accepted no draft token on {', '.join(empty)}"
-        return Judged(outcome=ArmOutcome.REJECTED, reason=Finding.NOTHING_ACCEPTED.value, message=message, rounds=1)
+        return ArmVerdict(outcome=ArmOutcome.REJECTED, reason=Finding.NOTHING_ACCEPTED.value, message=message, rounds=1)
     message = f"complete rounds: {len(complete)}, the first look needs {gate.decide_after_rounds[0]}"
-    return Judged(outcome=ArmOutcome.ERROR, reason=Finding.TOO_FEW_ROUNDS.value, message=message)
+    return ArmVerdict(outcome=ArmOutcome.ERROR, reason=Finding.TOO_FEW_ROUNDS.value, message=message)
 
 
 def _look(rounds: Rounds, gate: Gate, arm: str, numbers: Sequence[int], error: float) -> Look:

@@ -8,6 +8,8 @@ from paceline.render.common import Manifest, Owner, Settings, digest, metadata
 from paceline.render.pod import CLIENT_UID, models_volume, placement, restricted
 
 FETCH_RETRIES = 3
+A_PERSON_MUST_ACT = 2
+"""The prefetch's exit code where trying again changes nothing: no such repository, no token."""
 
 
 def claim(namespace: str, template: ClaimTemplate) -> Manifest:
@@ -53,6 +55,14 @@ def fetch_job(owner: Owner, server: Server, models: tuple[Model, ...], settings:
         "metadata": metadata(fetch_name(owner, server, models), owner, labels),
         "spec": {
             "backoffLimit": FETCH_RETRIES,
+            "podFailurePolicy": {
+                "rules": [
+                    {
+                        "action": "FailJob",
+                        "onExitCodes": {"containerName": "fetch", "operator": "In", "values": [A_PERSON_MUST_ACT]},
+                    }
+                ]
+            },
             "template": {
                 "metadata": {"labels": {**MANAGED_BY, **labels}},
                 "spec": {

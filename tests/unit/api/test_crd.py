@@ -8,7 +8,7 @@ import pytest
 
 from paceline.api.crd import crds, files
 
-CHECKED_IN = Path(__file__).parents[3] / "crds"
+ROOT = Path(__file__).parents[3]
 
 FORBIDDEN = (
     *("$ref", "$defs", "definitions", "title", "examples", "const", "discriminator", "deprecated", "readOnly"),
@@ -67,8 +67,9 @@ def violations(node: dict[str, Any]) -> list[str]:
     return found
 
 
-def test_the_checked_in_files_are_current() -> None:
-    assert {path.name: path.read_text() for path in CHECKED_IN.glob("*.yaml")} == files()
+@pytest.mark.parametrize("directory", ["crds", "charts/paceline/files/crds"])
+def test_the_checked_in_files_are_current(directory: str) -> None:
+    assert {path.name: path.read_text() for path in (ROOT / directory).glob("*.yaml")} == files()
 
 
 def test_every_node_is_structural() -> None:

@@ -33,7 +33,7 @@ def preflight(snapshot: Snapshot, _: datetime) -> Said:
     if spec is None or known is None:
         return Said()
     arms = tuple(dict.fromkeys(arm for pool in spec.pools for arm in pool.arms))
-    found = findings(spec.server, arms, known.facts)
+    found = [finding for finding in findings(spec.server, arms, known.facts) if finding.blocks]
     if not found:
         return Said()
     note = "; ".join(f"{finding.path}: {finding.found}; {finding.why}; {finding.fix}" for finding in found)

@@ -69,9 +69,16 @@ def _concluded(evidence: Evidence, verdict: Verdict) -> Conclusion:
                 "rounds": verdict.rounds,
                 "reason": _reason(verdict, outcome),
                 "message": message,
+                **_speedup(verdict),
             }
         },
     )
+
+
+def _speedup(verdict: Verdict) -> dict[str, str]:
+    """The winner's mean over workloads, for `kubectl get`."""
+    mean = verdict.arms[verdict.winner].mean if verdict.winner else None
+    return {"speedup": f"{mean.ratio:.3f}"} if mean else {}
 
 
 def _reason(verdict: Verdict, outcome: Outcome) -> str:

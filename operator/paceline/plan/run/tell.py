@@ -5,6 +5,7 @@ from typing import Any
 
 from paceline.core import Bounds
 from paceline.evidence import fingerprint, measurements
+from paceline.gate import explain
 from paceline.plan.run.look import Evidence, Snapshot
 from paceline.plan.terms import Happening, parse_time
 
@@ -19,7 +20,7 @@ def results(evidence: Evidence, snapshot: Snapshot) -> dict[str, Any]:
     verdict = evidence.verdict
     told["results"] = [entry for name in verdict.arms for entry in _arm(evidence, name)]
     told["armVerdicts"] = [
-        {"arm": name, "outcome": arm.outcome.value, "reason": arm.reason} for name, arm in verdict.arms.items()
+        {"arm": name, "outcome": arm.outcome.value, "reason": explain(arm)} for name, arm in verdict.arms.items()
     ]
     last = evidence.results[-1]
     told |= {
