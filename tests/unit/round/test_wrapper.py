@@ -50,13 +50,15 @@ class Wrapped:
             time.sleep(0.05)
 
     def start(self, *argv: str) -> int:
-        """Start a server and wait for its pid."""
+        """Start a server; its pid, or 0 if it has ended already."""
         (self.ctl / "exit").unlink(missing_ok=True)
         self.tell("start", f"exec {shlex.join(argv)}\n")
-        self.until((self.ctl / "pid").exists)
-        pid = int((self.ctl / "pid").read_text())
-        self.seen.append(pid)
-        return pid
+        self.until(lambda: (self.ctl / "pid").exists() or (self.ctl / "exit").exists())
+        try:
+            self.seen.append(int((self.ctl / "pid").read_text()))
+        except FileNotFoundError:
+            return 0
+        return self.seen[-1]
 
     def exit(self) -> int:
         """The server's exit status, once there is one."""
