@@ -65,6 +65,11 @@ class Wrapped:
         self.until((self.ctl / "exit").exists)
         return int((self.ctl / "exit").read_text())
 
+    def log(self) -> str:
+        """What the server has said so far."""
+        log = self.ctl / "log"
+        return log.read_text() if log.exists() else ""
+
     def ended(self, **how: bool) -> int:
         """The wrapper's own exit code, once it has ended."""
         self.until(lambda: self.process.poll() is not None, **how)
@@ -107,13 +112,13 @@ Wrap = Callable[..., Wrapped]
 def test_arms_run_one_after_another_and_done_is_the_end(wrap: Wrap, tmp_path: Path) -> None:
     wrapped = wrap()
     first = wrapped.start(sys.executable, "-u", "-c", "print('one of two'); import time; time.sleep(60)")
-    wrapped.until(lambda: b"one of two" in (wrapped.ctl / "log").read_bytes())
+    wrapped.until(lambda: "one of two" in wrapped.log())
     wrapped.tell("stop")
     assert wrapped.exit() == 128 + signal.SIGTERM
     assert not alive(first)
     second = wrapped.start(sys.executable, "-u", "-c", "import time; print('two of two'); time.sleep(60)")
     assert second != first
-    wrapped.until(lambda: (wrapped.ctl / "log").read_bytes() == b"two of two\n")
+    wrapped.until(lambda: wrapped.log() == "two of two\n")
     wrapped.tell("done")
     assert wrapped.ended() == 0
     assert not alive(second)
@@ -125,21 +130,21 @@ def test_the_argv_arrives_byte_for_byte(wrap: Wrap) -> None:
     argv = ["a b", "$HOME", "it's", '{"k": "v"}', "*", "ä\n"]
     wrapped.start(sys.executable, "-c", "import sys, json; print(json.dumps(sys.argv[1:]))", *argv)
     assert wrapped.exit() == 0
-    assert json.loads((wrapped.ctl / "log").read_text()) == argv
+    assert json.loads(wrapped.log()) == argv
 
 
 def test_a_server_that_dies_by_itself(wrap: Wrap) -> None:
     wrapped = wrap()
     wrapped.start(sys.executable, "-c", "import sys; sys.exit('error: unrecognized arguments: --bogus')")
     assert wrapped.exit() == 1
-    assert (wrapped.ctl / "log").read_text() == "error: unrecognized arguments: --bogus\n"
+    assert wrapped.log() == "error: unrecognized arguments: --bogus\n"
 
 
 def test_a_command_that_is_not_there(wrap: Wrap) -> None:
     wrapped = wrap()
     wrapped.start("/no/such/engine")
     assert wrapped.exit() == 127
-    assert "/no/such/engine" in (wrapped.ctl / "log").read_text()
+    assert "/no/such/engine" in wrapped.log()
 
 
 STUBBORN = """
@@ -156,20 +161,21 @@ time.sleep(60)
 def test_children_that_ignore_sigterm_are_gone_too(wrap: Wrap) -> None:
     wrapped = wrap()
     wrapped.start(sys.executable, "-c", STUBBORN)
-    wrapped.until(lambda: len((wrapped.ctl / "log").read_text().split()) == 2)
-    pids = [int(pid) for pid in (wrapped.ctl / "log").read_text().split()]
+    wrapped.until(lambda: len(wrapped.log().split()) == 2)
+    pids = [int(pid) for pid in wrapped.log().split()]
     wrapped.tell("stop")
     assert wrapped.exit() == 128 + signal.SIGKILL
     assert not any(map(alive, pids))
 
 
+ORPHANED = "import os, time\npid = os.fork()\nif pid: print(pid, flush=True); os._exit(3)\ntime.sleep(60)"
+
+
 def test_a_dead_leader_takes_its_children_along(wrap: Wrap) -> None:
     wrapped = wrap()
-    orphan = "import os, time\npid = os.fork()\nif pid: print(pid, flush=True); os._exit(3)\ntime.sleep(60)"
-    wrapped.exit()
-    wrapped.start(sys.executable, "-c", orphan)
+    wrapped.start(sys.executable, "-c", ORPHANED)
     assert wrapped.exit() == 3
-    assert not alive(int((wrapped.ctl / "log").read_text()))
+    assert not alive(int(wrapped.log()))
 
 
 def test_a_heartbeat_that_stands_still_ends_the_server(wrap: Wrap) -> None:
