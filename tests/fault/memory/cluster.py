@@ -250,13 +250,12 @@ class Cluster:
         old = stored.manifest if stored else None
         new = {"apiVersion": ref.resource.api_version, "kind": ref.resource.kind, **copy.deepcopy(result)}
         metadata = new["metadata"]
+        metadata |= {"name": ref.name} | ({"namespace": ref.namespace} if ref.namespace else {})
         if ref.resource.kind in DEFAULT_REPLICAS:
             new.setdefault("spec", {}).setdefault("replicas", DEFAULT_REPLICAS[ref.resource.kind])
         if old is None:
             self._uids += 1
-            metadata |= {"name": ref.name, "uid": str(uuid.UUID(int=self._uids)), "creationTimestamp": self._time()}
-            metadata |= {"namespace": ref.namespace} if ref.namespace else {}
-            metadata["generation"] = 1
+            metadata |= {"uid": str(uuid.UUID(int=self._uids)), "creationTimestamp": self._time(), "generation": 1}
             _check_name(ref)
         elif stored is not None and managers == stored.managers and _content(new) == _content(old):
             return copy.deepcopy(old)

@@ -119,7 +119,7 @@ def applied(
         raise Conflict(409, "Conflict", f"Apply failed: {told}")
     others = {who: what - clashes.get(who, set()) for who, what in others.items()}
     kept = _with_parents(frozenset().union(mine, *others.values()))
-    gone = _with_parents(before) - kept
+    gone = _with_parents(before) - kept - {("metadata",)}
     result = without(merge(live, sent, keys), gone, keys)
     owners = {who: what for who, what in {**others, manager: mine}.items() if what}
     for path in frozenset().union(*owners.values()):  # a map sent as {} that loses its last field so becomes null
@@ -143,7 +143,7 @@ def updated(
 def without(value: Any, paths: Iterable[Path], keys: ListKeys) -> Any:
     """A copy without what is at `paths`."""
     result = copy.deepcopy(value)
-    for path in sorted(paths, key=len, reverse=True):
+    for path in sorted(paths, key=len):  # an item before its key
         parent, last = value_at(result, path[:-1], keys), path[-1]
         if isinstance(parent, dict) and isinstance(last, str):
             parent.pop(last, None)
