@@ -5,6 +5,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 
 import pytest
+
 from paceline import datasets
 from paceline.cli import datasets as command
 
