@@ -55,6 +55,8 @@ class MemoryApi:
         self.attempts = 0
         self.writes: list[Write] = []
         """Those that changed something."""
+        self.watches = 0
+        """How many are open."""
         self.dead = False
         self._seen: int | None = None
         self._connections = 0
@@ -89,21 +91,25 @@ class MemoryApi:
         position = int(resource_version or self.cluster.version)
         matching = selects(selector)
         connection, bookmarks = self._connections, self.cluster.bookmarks
-        while connection == self._connections:
-            now = self.cluster.version if self._seen is None else self._seen
-            for change in [c for c in self.cluster.since(min(position, self.cluster.version)) if c.version <= now]:
-                position = max(position, change.version)
-                if change.ref.resource == resource and namespace in (None, change.ref.namespace):
-                    for event in _event(change, matching):
-                        for arriving in self.deliver(event):
-                            yield arriving
-            if bookmarks != self.cluster.bookmarks:
-                bookmarks, position = self.cluster.bookmarks, max(position, now)
-                kind = {"apiVersion": resource.api_version, "kind": resource.kind}
-                yield WatchEvent("BOOKMARK", kind | {"metadata": {"resourceVersion": str(position)}})
-            elif self.cluster.version <= now or self._seen is not None:
-                await self.cluster.changed()
-            await self._alive()
+        self.watches += 1
+        try:
+            while connection == self._connections:
+                now = self.cluster.version if self._seen is None else self._seen
+                for change in [c for c in self.cluster.since(min(position, self.cluster.version)) if c.version <= now]:
+                    position = max(position, change.version)
+                    if change.ref.resource == resource and namespace in (None, change.ref.namespace):
+                        for event in _event(change, matching):
+                            for arriving in self.deliver(event):
+                                yield arriving
+                if bookmarks != self.cluster.bookmarks:
+                    bookmarks, position = self.cluster.bookmarks, max(position, now)
+                    kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+                    yield WatchEvent("BOOKMARK", kind | {"metadata": {"resourceVersion": str(position)}})
+                elif self.cluster.version <= now or self._seen is not None:
+                    await self.cluster.changed()
+                await self._alive()
+        finally:
+            self.watches -= 1
 
     async def apply(
         self, manifest: Manifest, *, manager: str, force: bool = True, subresource: str | None = None

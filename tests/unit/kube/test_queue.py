@@ -1,0 +1,166 @@
+"""The work queue, on a clock that stands still until told."""
+
+import asyncio
+from contextlib import suppress
+
+from paceline.kube import TooManyRequests, WorkQueue
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def a_queue(**options: object) -> tuple[WorkQueue[str], Clock]:
+    clock = Clock()
+    return WorkQueue[str](clock=clock, jitter=lambda: 0.0, **options), clock  # type: ignore[arg-type]
+
+
+def test_a_key_waits_once():
+    queue, _ = a_queue()
+    queue.add("a")
+    queue.add("b")
+    queue.add("a")
+    assert [queue.take(), queue.take(), queue.take()] == ["a", "b", None]
+
+
+def test_a_key_added_while_in_work_is_worked_on_once_more():
+    queue, _ = a_queue()
+    queue.add("a")
+    assert queue.take() == "a"
+    queue.add("a")
+    queue.add("a")
+    assert queue.take() is None, "never two at a time"
+    queue.done("a")
+    assert queue.take() == "a"
+    queue.done("a")
+    assert queue.take() is None
+
+
+def test_keys_of_a_lane_take_turns():
+    queue, _ = a_queue(lane=lambda key: "runs" if key.startswith("run") else key)
+    for key in ("run1", "run2", "other"):
+        queue.add(key)
+    assert [queue.take(), queue.take(), queue.take()] == ["run1", "other", None]
+    queue.done("run1")
+    assert queue.take() == "run2"
+
+
+def test_the_earlier_of_two_times_counts_and_an_add_ends_the_wait():
+    queue, clock = a_queue()
+    queue.add_after("a", 10)
+    queue.add_after("a", 5)
+    queue.add_after("a", 20)
+    assert queue.due == 5
+    clock.now = 5
+    assert queue.take() == "a"
+    queue.done("a")
+    clock.now = 30
+    assert queue.take() is None
+    queue.add_after("a", 5)
+    queue.add("a")
+    assert queue.take() == "a"
+    assert queue.due is None
+
+
+def test_failures_are_tried_again_later_and_later_until_a_success():
+    queue, clock = a_queue()
+    waits = []
+    queue.add("a")
+    for _ in range(20):
+        queue.take()
+        queue.done("a", failed=True)
+        assert queue.due is not None
+        waits.append(queue.due - clock.now)
+        clock.now = queue.due
+    assert [round(wait, 3) for wait in waits[:4]] == [0.005, 0.01, 0.02, 0.04]
+    assert waits[-1] == 300
+    queue.take()
+    queue.done("a", again=60)
+    assert queue.due == clock.now + 60
+    clock.now += 60
+    queue.take()
+    queue.done("a", failed=True)
+    assert queue.due is not None
+    assert round(queue.due - clock.now, 3) == 0.005
+
+
+def test_the_age_is_that_of_the_oldest_key_even_in_work():
+    queue, clock = a_queue()
+    assert queue.age == 0
+    queue.add("a")
+    clock.now = 3
+    queue.add("b")
+    queue.take()
+    clock.now = 5
+    assert queue.age == 5
+    queue.done("a")
+    assert queue.age == 2
+    assert len(queue) == 1
+
+
+async def test_workers_call_reconcile_and_come_back_when_it_says():
+    queue = WorkQueue[str]()
+    calls: list[str] = []
+    finished = asyncio.Event()
+
+    async def reconcile(key: str) -> float | None:
+        calls.append(key)
+        if calls.count("a") == 3:
+            finished.set()
+        match calls.count("a"):
+            case 1:
+                raise RuntimeError("at first")
+            case 2:
+                return 0.01
+            case _:
+                return None
+
+    queue.add("a")
+    task = asyncio.create_task(queue.run(reconcile, workers=2))
+    async with asyncio.timeout(5):
+        await finished.wait()
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+    assert calls == ["a", "a", "a"]
+
+
+async def test_a_server_that_asks_to_wait_is_heard():
+    queue, _ = a_queue()
+
+    async def reconcile(key: str) -> float | None:
+        raise TooManyRequests(429, "TooManyRequests", "", retry_after=9.0)
+
+    queue.add("a")
+    assert queue.take() == "a"
+    await queue.work("a", reconcile)
+    assert queue.due == 9
+
+
+async def test_many_events_make_few_passes_and_never_two_of_a_key():
+    """2100 events for 100 keys, four workers."""
+    queue = WorkQueue[int]()
+    busy: set[int] = set()
+    passes = 0
+
+    async def reconcile(key: int) -> float | None:
+        nonlocal passes
+        assert key not in busy
+        busy.add(key)
+        passes += 1
+        await asyncio.sleep(0)
+        busy.remove(key)
+        return None
+
+    task = asyncio.create_task(queue.run(reconcile))
+    for _ in range(21):
+        for key in range(100):
+            queue.add(key)
+    async with asyncio.timeout(5):
+        while len(queue) or busy:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+    task.cancel()
+    assert passes == 100

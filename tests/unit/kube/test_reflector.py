@@ -1,0 +1,140 @@
+"""The reflector under fire: every way a list or a watch can fail, on the API in memory."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+from tests.fault.memory import Cluster, MemoryApi
+
+from paceline.kube import ApiError, Listing, Manifest, Ref, Reflector, Resource, WatchEvent
+from paceline.kube.errors import error_of
+from paceline.kube.resources import CONFIG_MAP
+
+
+def config_map(name: str, value: str = "") -> Manifest:
+    metadata = {"namespace": "default", "name": name}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"value": value}}
+
+
+class Flaky(MemoryApi):
+    """Its lists fail as told, one after the other."""
+
+    def fail(self, errors: Iterable[ApiError]) -> None:
+        self.errors = list(errors)
+
+    async def list(
+        self, resource: Resource, namespace: str | None = None, selector: str = "", limit: int = 500
+    ) -> Listing:
+        if self.errors:
+            raise self.errors.pop(0)
+        return await super().list(resource, namespace, selector, limit)
+
+
+@asynccontextmanager
+async def running(api: MemoryApi) -> AsyncIterator[tuple[Reflector, list[float]]]:
+    """A reflector of config maps that does not really sleep, and how long it would have slept."""
+    sleeps: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        sleeps.append(seconds)
+        await asyncio.sleep(0)
+
+    reflector = Reflector(api, CONFIG_MAP, sleep=sleep)
+    task = asyncio.create_task(reflector.run())
+    try:
+        async with asyncio.timeout(5):
+            await reflector.synced.wait()
+            yield reflector, sleeps
+    finally:
+        assert not task.done(), task
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    while not holds():  # noqa: ASYNC110 (nothing here sets an event)
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 429, 500, 503])
+async def test_survives_any_answer_to_a_list(status: int):
+    api = Flaky(Cluster())
+    api.fail(error_of(status, {}, retry_after=7.0 if status == 429 else 0.0) for _ in range(8))
+    async with running(api) as (_, sleeps):
+        assert len(sleeps) == 8
+        assert sleeps[-1] <= 45
+        assert sleeps[5] > sleeps[0] or status == 429
+        assert status != 429 or min(sleeps) >= 7
+
+
+async def test_notices_a_deletion_that_no_event_told():
+    cluster = Cluster()
+    cluster.create(config_map("a"))
+    cluster.create(config_map("b"))
+    api = MemoryApi(cluster, deliver=lambda event: () if event.type == "DELETED" else (event,))
+    async with running(api) as (reflector, _):
+        cluster.delete(Ref(CONFIG_MAP, "default", "a"))
+        cluster.create(config_map("c"))
+        await until(lambda: len(reflector.store) == 3)  # the ghost
+        api.freeze()
+        cluster.create(config_map("d"))
+        cluster.compact()
+        api.thaw()  # what it missed is forgotten by now, so it lists again
+        await until(lambda: reflector.store.get("default", "a") is None)
+        assert [o["metadata"]["name"] for o in reflector.store.select()] == ["b", "c", "d"]
+
+
+async def test_events_that_come_twice_are_told_once():
+    cluster = Cluster()
+    told: list[str] = []
+    reflector = Reflector(
+        MemoryApi(cluster, deliver=lambda event: (event, event)),
+        CONFIG_MAP,
+        on_change=lambda kind, new, old: told.append(kind),
+    )
+    task = asyncio.create_task(reflector.run())
+    await reflector.synced.wait()
+    cluster.create(config_map("a"))
+    await until(lambda: len(reflector.store) == 1)
+    cluster.delete(Ref(CONFIG_MAP, "default", "a"))
+    await until(lambda: len(reflector.store) == 0)
+    task.cancel()
+    assert told == ["ADDED", "DELETED"]
+
+
+async def test_a_bookmark_is_a_sign_of_life_and_moves_on():
+    cluster = Cluster()
+    api = MemoryApi(cluster)
+    async with running(api) as (reflector, _):
+        await until(lambda: api.watches == 1)
+        before = reflector.last_activity
+        cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "elsewhere"}})
+        cluster.bookmark()
+        await until(lambda: reflector.last_activity > before)
+        assert reflector._position == str(cluster.version)
+
+
+async def test_a_frozen_view_shows_the_past_and_then_catches_up():
+    cluster = Cluster()
+    api = MemoryApi(cluster)
+    async with running(api) as (reflector, _):
+        api.freeze()
+        cluster.create(config_map("a"))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert len(reflector.store) == 0
+        api.thaw()
+        await until(lambda: len(reflector.store) == 1)
+
+
+async def test_a_watch_that_ends_at_once_is_not_started_in_a_tight_loop():
+    class Closing(MemoryApi):
+        async def watch(self, *args: object, **kwargs: object):  # type: ignore[no-untyped-def, override]
+            return
+            yield WatchEvent("BOOKMARK", {})
+
+    async with running(Closing(Cluster())) as (_, sleeps):
+        await until(lambda: len(sleeps) > 5)
+        assert sleeps[5] > 2
