@@ -115,13 +115,14 @@ def pick(resolved: Mapping[str, Any], watched: tuple[str, ...]) -> tuple[dict[st
     A watched name that looks like a secret is kept only if its value is no string: `speculative_num_draft_tokens`.
     """
     kept = {key: resolved[key] for key in watched if key in resolved and _tellable(key, resolved[key])}
-    rest = {
-        key: value
-        for key, value in resolved.items()
-        if key not in watched and key not in VOLATILE and not SECRET.search(key)
-    }
+    rest = {key: value for key, value in without_secrets(resolved).items() if key not in watched}
     canonical = json.dumps(rest, sort_keys=True, separators=(",", ":"), default=str)
     return kept, hashlib.sha256(canonical.encode()).hexdigest()[:12]
+
+
+def without_secrets(resolved: Mapping[str, Any]) -> dict[str, Any]:
+    """What may be told of a server's resolved arguments and does not differ from process to process."""
+    return {key: value for key, value in resolved.items() if key not in VOLATILE and not SECRET.search(key)}
 
 
 def _tellable(key: str, value: Any) -> bool:
@@ -170,7 +171,7 @@ def decode(text: str) -> RoundResult:
     if not text:
         raise AnswerError("the message is empty")
     if not text.startswith(PREFIX):
-        raise AnswerError(f"the message does not begin with {PREFIX}")
+        raise AnswerError(f"the message does not begin with {PREFIX} but with {text[: LONGEST_ERRORS[0]]!r}")
     try:
         packed = base64.b85decode(text.removeprefix(PREFIX))
         inflater = zlib.decompressobj()

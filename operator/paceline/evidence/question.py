@@ -26,6 +26,15 @@ class ArmCommand:
     candidate: bool
     expected: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
 
+    def other_than_expected(self, resolved: Mapping[str, Scalar]) -> str:
+        """What a server with these resolved arguments is not that it should be; "" if it is this arm."""
+        for key, value in self.expected.items():
+            if key not in resolved:
+                return f"the server does not say its {key}"
+            if resolved[key] != value:
+                return f"the server runs with {key}={resolved[key]}, not {value}"
+        return ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundPlan:

@@ -1,0 +1,1 @@
+"""What runs in pods that Paceline starts: `round` measures, `fetch` brings models."""

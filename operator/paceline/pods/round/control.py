@@ -1,0 +1,98 @@
+"""The client's side of /ctl. The other side, and what each file means, is in `render/wrapper.sh`."""
+
+import re
+import shlex
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+HEARTBEAT_SECONDS = 3.0
+POLL_SECONDS = 0.1
+STOP_SECONDS = 300.0
+"""More than the wrapper takes at most: its graces, and the wait for the GPUs' memory."""
+LONGEST_LINE = 200
+TELLING = re.compile(r"error|exception|fail|fatal|killed|unrecognized|out of memory", re.IGNORECASE)
+NOISE = re.compile(r"\x1b\[[0-9;]*m|^\[[^\]]*\d{2}:\d{2}:\d{2}[^\]]*\]\s*")
+
+
+class WrapperError(RuntimeError):
+    """The wrapper does not do what it promises: the round cannot go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """A directory shared with the wrapper."""
+
+    directory: Path
+
+    def wait_for_wrapper(self, seconds: float) -> None:
+        """The server's container may come up long after ours: its image is large."""
+        self._await("gpus", seconds, "the server's container did not start")
+
+    def start(self, argv: Sequence[str]) -> None:
+        """Ask for a server; it is on its way when `start` is gone."""
+        (self.directory / "exit").unlink(missing_ok=True)
+        self._tell("start", f"exec {shlex.join(argv)}\n")
+
+    def exit_code(self) -> int | None:
+        """Of the server that was started last; None while it runs."""
+        text = self._read("exit")
+        return int(text) if text else None
+
+    def stop(self) -> None:
+        """End the server and wait until nothing is left of it."""
+        if self.exit_code() is None:
+            self._tell("stop", "")
+            self._await("exit", STOP_SECONDS, "the server could not be ended")
+
+    def done(self) -> None:
+        self._tell("done", "")
+
+    def beat(self, count: int) -> None:
+        self._tell("heartbeat", str(count))
+
+    def gpus(self) -> tuple[str, ...]:
+        return tuple(filter(None, self._read("gpus").split(",")))
+
+    def driver(self) -> str | None:
+        return self._read("driver") or None
+
+    def last_words(self) -> str:
+        """The last line of the server's log that tells of a failure, or else its last line."""
+        lines = [NOISE.sub("", line).strip() for line in self._read("log").splitlines()]
+        lines = [line for line in lines if line]
+        telling = [line for line in lines if TELLING.search(line)]
+        return (telling or lines or [""])[-1][:LONGEST_LINE]
+
+    def _tell(self, name: str, text: str) -> None:
+        hidden = self.directory / f".client-{name}"
+        hidden.write_text(text)
+        hidden.rename(self.directory / name)
+
+    def _read(self, name: str) -> str:
+        try:
+            return (self.directory / name).read_text(errors="replace").strip()
+        except FileNotFoundError:
+            return ""
+
+    def _await(self, name: str, seconds: float, otherwise: str) -> None:
+        deadline = time.monotonic() + seconds
+        while not (self.directory / name).exists():
+            if time.monotonic() > deadline:
+                raise WrapperError(f"{otherwise} in {seconds:.0f} s")
+            time.sleep(POLL_SECONDS)
+
+
+def keep_beating(control: Control) -> None:
+    """A heartbeat from a thread of this process for as long as the process lives."""
+
+    def beat() -> None:
+        count = 0
+        while True:
+            count += 1
+            control.beat(count)
+            time.sleep(HEARTBEAT_SECONDS)
+
+    threading.Thread(target=beat, name="heartbeat", daemon=True).start()

@@ -1,0 +1,102 @@
+"""A workload as the benchmark client gets it: which prompts, in a file, and the command line.
+
+Every arm is sent the same prompts in the same order: the file holds just the requests of the workload, the client
+shuffles it by a fixed seed, and one worker thread keeps to that order (two were seen to race for the places).
+"""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from paceline import datasets
+from paceline.core import Workload
+from paceline.evidence import RoundPlan
+
+BUILTIN = "builtin://"
+SEED = 42
+WARM_UP_TOKENS = 32
+PROXIES = frozenset({"http_proxy", "https_proxy", "all_proxy"})
+
+
+class LoadError(RuntimeError):
+    """The benchmark client gave no report."""
+
+
+def prompts(workload: Workload) -> tuple[str, ...]:
+    """As many prompts as the workload has requests: the set from its beginning, again and again if it is too small."""
+    return tuple(itertools.islice(itertools.cycle(_all(workload)), workload.dataset.requests))
+
+
+def warm_up_prompts(workload: Workload) -> tuple[str, ...]:
+    """One for each place, of those that are not measured; if all are, of them (a flush follows anyway)."""
+    spare = _all(workload)[workload.dataset.requests :] or _all(workload)
+    return tuple(itertools.islice(itertools.cycle(spare), workload.concurrency))
+
+
+def _all(workload: Workload) -> tuple[str, ...]:
+    return datasets.load(workload.dataset.source.removeprefix(BUILTIN))
+
+
+def command(
+    plan: RoundPlan, workload: Workload, *, dataset: Path, report: Path, requests: int, tokens: int
+) -> list[str]:
+    """Of the process that sends `requests` of the file's prompts and writes one line of JSON to `report`."""
+    return [
+        sys.executable, "-m", "paceline.pods.round.rust",
+        "--backend", "sglang-oai-chat",
+        "--base-url", f"http://127.0.0.1:{plan.port}",
+        "--ready-check-timeout-sec", "0",
+        "--model", plan.served_name,
+        "--tokenizer", plan.tokenizer,
+        "--dataset-name", "sharegpt",
+        "--dataset-path", str(dataset),
+        "--num-prompts", str(requests),
+        "--sharegpt-output-len", str(tokens),
+        "--max-concurrency", str(workload.concurrency),
+        "--worker-threads", "1",
+        "--seed", str(SEED),
+        "--temperature", "0",
+        "--disable-ignore-eos",
+        "--disable-retokenize",
+        "--warmup-requests", "0",
+        "--disable-tqdm",
+        "--output-details",
+        "--output-file", str(report),
+    ]  # fmt: skip
+
+
+def send(plan: RoundPlan, workload: Workload, scratch: Path, *, warm_up: bool) -> Mapping[str, Any]:
+    """Run the client to its end; its report. Raises LoadError, or subprocess.TimeoutExpired."""
+    chosen = warm_up_prompts(workload) if warm_up else prompts(workload)
+    tokens = min(workload.dataset.max_tokens, WARM_UP_TOKENS) if warm_up else workload.dataset.max_tokens
+    dataset, report = scratch / "prompts.json", scratch / "report.jsonl"
+    dataset.write_text(json.dumps([_conversation(prompt) for prompt in chosen]))
+    report.unlink(missing_ok=True)
+    argv = command(plan, workload, dataset=dataset, report=report, requests=len(chosen), tokens=tokens)
+    ended = subprocess.run(
+        argv,
+        env={name: value for name, value in os.environ.items() if name.lower() not in PROXIES},
+        cwd=scratch,
+        capture_output=True,
+        text=True,
+        timeout=plan.workload_timeout_seconds,
+        check=False,
+    )
+    if ended.returncode != 0:
+        said = (ended.stderr or ended.stdout).strip().splitlines() or [""]
+        raise LoadError(f"the benchmark client exited with {ended.returncode}: {said[-1]}")
+    try:
+        found: Mapping[str, Any] = json.loads(report.read_text().splitlines()[-1])
+    except (OSError, ValueError, IndexError) as error:
+        raise LoadError(f"the benchmark client left no report: {error}") from error
+    return {key: value for key, value in found.items() if key != "server_info"}  # that has the server's keys in it
+
+
+def _conversation(prompt: str) -> dict[str, Any]:
+    said = [{"from": "human", "value": prompt}, {"from": "gpt", "value": datasets.PLACEHOLDER}]
+    return {"conversations": said}

@@ -1,0 +1,143 @@
+"""Where a round happens: does what the protocol's steps ask for, and times it."""
+
+import gzip
+import json
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, assert_never
+
+from paceline.engines import ENGINES
+from paceline.evidence import ArmCommand, RoundPlan, RoundResult
+from paceline.pods.round import load, server
+from paceline.pods.round.control import Control
+from paceline.pods.round.steps import Flush, Get, Keep, Load, Ran, ServerFailed, Start, Step, Stop, replicate
+
+READY_POLL_SECONDS = 0.2
+EMULATED = "emulated"
+"""In the version an emulator gives of itself."""
+
+
+@dataclass(slots=True)
+class Room:
+    """A round's plan, the wrapper beside us, a scratch directory; seconds spent starting and measuring so far."""
+
+    plan: RoundPlan
+    control: Control
+    scratch: Path
+    useful_seconds: float = 0.0
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.plan.port}"
+
+    def run(self) -> RoundResult:
+        """Every arm in its turn. A server's failure is in the result; a failure of the round itself is raised."""
+        began = time.monotonic()
+        started = time.time()
+        ran = [self.drive(arm) for arm in self.plan.arms]
+        versions = [one.version for one in ran if one.version]
+        return RoundResult(
+            round=self.plan.round,
+            attempt=self.plan.attempt,
+            replicates=tuple(one.replicate for one in ran),
+            gpus=self.control.gpus(),
+            driver=self.control.driver(),
+            engine_version=versions[0] if versions else "",
+            emulated=any(EMULATED in version for version in versions),
+            started=started,
+            finished=time.time(),
+            overhead_seconds=max(0.0, time.monotonic() - began - self.useful_seconds),
+            notes=tuple(self.notes),
+        )
+
+    def drive(self, arm: ArmCommand) -> Ran:
+        """Walk the protocol of one arm to its end."""
+        steps = replicate(self.plan, arm)
+        step = next(steps)
+        while True:
+            try:
+                try:
+                    answer = self.perform(step)
+                    self.check_alive(step)
+                except ServerFailed as failed:
+                    step = steps.throw(self.with_exit(failed))
+                else:
+                    step = steps.send(answer)
+            except StopIteration as end:
+                ran: Ran = end.value
+                say(f"{arm.name}: {ran.replicate.error or 'done'}")
+                return ran
+
+    def perform(self, step: Step) -> Any:
+        match step:
+            case Start(arm):
+                return self.start(arm)
+            case Get(path):
+                return server.get(self.url, path)
+            case Flush():
+                return server.flush(self.url)
+            case Load():
+                return self.load(step)
+            case Keep(line):
+                return self.keep(line)
+            case Stop():
+                return self.control.stop()
+            case _:
+                assert_never(step)
+
+    def start(self, arm: ArmCommand) -> float:
+        say(f"{arm.name}: starting")
+        began = time.monotonic()
+        self.control.start(arm.argv)
+        ready = ENGINES[self.plan.engine].ready_path
+        while not server.is_ready(self.url, ready):
+            if self.control.exit_code() is not None:
+                raise ServerFailed("")
+            if time.monotonic() - began > self.plan.start_timeout_seconds:
+                raise ServerFailed(f"not ready after {self.plan.start_timeout_seconds:.0f} s")
+            time.sleep(READY_POLL_SECONDS)
+        took = time.monotonic() - began
+        self.useful_seconds += took
+        say(f"{arm.name}: ready after {took:.1f} s")
+        return took
+
+    def load(self, step: Load) -> Mapping[str, Any]:
+        try:
+            report = load.send(self.plan, step.workload, self.scratch, warm_up=step.warm_up)
+        except (load.LoadError, subprocess.TimeoutExpired) as error:
+            raise ServerFailed(f"{step.workload.name}: {error}") from error
+        if not step.warm_up:
+            self.useful_seconds += report["duration"]
+            say(f"{step.arm.name} {step.workload.name}: {report['output_throughput']:.2f} tok/s")
+        return report
+
+    def keep(self, line: Mapping[str, Any]) -> None:
+        """Whole lines are a help, not a condition: a volume that cannot be written is a note in the result."""
+        directory = Path(self.plan.results_dir)
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            with gzip.open(directory / f"{self.plan.round}-{self.plan.attempt}.jsonl.gz", "at") as lines:
+                lines.write(json.dumps(line) + "\n")
+        except OSError as error:
+            note = f"results not kept: {error}"
+            if note not in self.notes:
+                self.notes.append(note)
+
+    def check_alive(self, step: Step) -> None:
+        """Whatever was just done, it was done to a server that lives."""
+        if not isinstance(step, Stop) and self.control.exit_code() is not None:
+            raise ServerFailed("")
+
+    def with_exit(self, failed: ServerFailed) -> ServerFailed:
+        """If the server has exited, that is why: its status and last words."""
+        code = self.control.exit_code()
+        return failed if code is None else ServerFailed(self.control.last_words() or failed.error, code)
+
+
+def say(line: str) -> None:
+    """To the container's log, for whoever follows it."""
+    print(line, flush=True)

@@ -1,0 +1,46 @@
+"""HTTP to the arm's server, on localhost and past any proxy."""
+
+import time
+import urllib.error
+import urllib.request
+
+from paceline.pods.round.steps import ServerFailed
+
+TIMEOUT_SECONDS = 30.0
+READY_TIMEOUT_SECONDS = 2.0
+FLUSH_TRIES = 5
+FLUSH_PAUSE_SECONDS = 1.0
+
+_direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def is_ready(url: str, path: str) -> bool:
+    try:
+        with _direct.open(url + path, timeout=READY_TIMEOUT_SECONDS) as answer:
+            return bool(answer.status == 200)
+    except OSError:  # refused, timed out, or an HTTP status that says no
+        return False
+
+
+def get(url: str, path: str) -> str:
+    """The body of a page; raises ServerFailed."""
+    try:
+        with _direct.open(url + path, timeout=TIMEOUT_SECONDS) as answer:
+            return str(answer.read().decode())
+    except (OSError, ValueError) as error:
+        raise ServerFailed(f"GET {path}: {error}") from error
+
+
+def flush(url: str) -> None:
+    """Empty the cache. A server that is not idle yet refuses with 400 and is asked again."""
+    path = f"/flush_cache?timeout={TIMEOUT_SECONDS:.0f}"
+    for last in [False] * (FLUSH_TRIES - 1) + [True]:
+        try:
+            with _direct.open(urllib.request.Request(url + path, method="POST"), timeout=2 * TIMEOUT_SECONDS):
+                return
+        except urllib.error.HTTPError as error:
+            if last or error.code != 400:
+                raise ServerFailed(f"POST /flush_cache: {error}") from error
+        except OSError as error:
+            raise ServerFailed(f"POST /flush_cache: {error}") from error
+        time.sleep(FLUSH_PAUSE_SECONDS)

@@ -1,0 +1,124 @@
+"""The protocol of a round without I/O: what is done to one arm's server, in which order, and what is noted.
+
+`replicate` yields one step at a time and is sent its answer. Whoever drives it does the I/O; what goes wrong with the
+server is thrown in as `ServerFailed` and becomes the replicate's error, so the arms after it still run.
+"""
+
+import json
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from paceline.core import Workload
+from paceline.evidence import ArmCommand, Replicate, RoundPlan
+from paceline.evidence.answer import Point, pick, without_secrets
+from paceline.pods.round.report import Counters, counters, point
+
+
+class ServerFailed(Exception):  # noqa: N818
+    """The arm's server did not do its part. `exit_code` is None if it still runs."""
+
+    def __init__(self, error: str, exit_code: int | None = None) -> None:
+        super().__init__(error)
+        self.error = error
+        self.exit_code = exit_code
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Answer: seconds from the start to ready."""
+
+    arm: ArmCommand
+
+
+@dataclass(frozen=True, slots=True)
+class Get:
+    """Answer: the body of a page of the server, text."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """Empty the cache and the server's speculation counters. Answer: None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Send a workload's requests; a warm-up sends others. Answer: the benchmark client's report."""
+
+    arm: ArmCommand
+    workload: Workload
+    warm_up: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Write a line to the results on the cache volume, as far as that is possible. Answer: None."""
+
+    line: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """End the server, if it still runs. Answer: None."""
+
+
+Step = Start | Get | Flush | Load | Keep | Stop
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A replicate, and what its server called itself ("" if it never said)."""
+
+    replicate: Replicate
+    version: str
+
+
+def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, Ran]:
+    """One fresh server process of `arm`, measured on every workload, and what came of it."""
+    noted: dict[str, Any] = {}
+    points: list[Point] = []
+    version = ""
+    try:
+        noted["start_seconds"] = yield Start(arm)
+        _check_models(plan, (yield Get("/v1/models")))
+        info = _object((yield Get("/server_info")))
+        version = str(info.get("version", ""))
+        yield Keep({"arm": arm.name, "resolved": without_secrets(info)})
+        noted["resolved"], noted["rest_sha256"] = pick(info, plan.watched)
+        if other := arm.other_than_expected(noted["resolved"]):
+            raise ServerFailed(other)
+        for workload in plan.workloads:
+            yield Load(arm, workload, warm_up=True)
+            yield Flush()
+            before = yield from _counters()
+            report: Mapping[str, Any] = yield Load(arm, workload)
+            after = yield from _counters()
+            info = _object((yield Get("/server_info")))
+            points.append(point(workload, report, before, after, info))
+            yield Keep({"arm": arm.name, "workload": workload.name, "report": report})
+    except ServerFailed as failed:
+        noted |= {"error": failed.error, "exit_code": failed.exit_code}
+    yield Stop()
+    return Ran(Replicate(arm=arm.name, points=tuple(points), **noted), version)
+
+
+def _counters() -> Generator[Step, Any, Counters]:
+    return counters((yield Get("/metrics")))
+
+
+def _check_models(plan: RoundPlan, page: str) -> None:
+    names = [str(model.get("id")) for model in _object(page).get("data", [])]
+    if plan.served_name not in names:
+        raise ServerFailed(f"the server serves {', '.join(names) or 'nothing'}, not {plan.served_name}")
+
+
+def _object(page: str) -> Mapping[str, Any]:
+    try:
+        value = json.loads(page)
+    except ValueError as error:
+        raise ServerFailed(f"the server answered with no JSON: {page[:80]!r}") from error
+    if not isinstance(value, dict):
+        raise ServerFailed(f"the server answered with no object: {page[:80]!r}")
+    return value
