@@ -97,6 +97,8 @@ class Controllers:
     def _deployments(self) -> None:
         for deployment in self._all(DEPLOYMENT):
             metadata, spec = deployment["metadata"], deployment["spec"]
+            if "deletionTimestamp" in metadata:
+                continue
             digest = hashlib.sha256(json.dumps(spec["template"], sort_keys=True).encode()).hexdigest()[:10]
             pods = self._owned(POD, metadata["uid"])
             old = [pod for pod in pods if pod["metadata"]["labels"][TEMPLATE_LABEL] != digest]
@@ -131,7 +133,8 @@ class Controllers:
     def _jobs(self) -> None:
         for job in self._all(JOB):
             metadata, status = job["metadata"], job.get("status", {})
-            if _condition(job, "Complete") == "True" or _condition(job, "Failed") == "True":
+            over = "True" in (_condition(job, "Complete"), _condition(job, "Failed"))
+            if over or "deletionTimestamp" in metadata:
                 continue
             if job["spec"].get("suspend"):
                 for pod in self._owned(POD, metadata["uid"]):

@@ -1,0 +1,118 @@
+"""The lease, with two candidates on one clock."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from tests.fault.memory import Cluster, MemoryApi, Write, fail_at, lost
+
+from paceline.kube import Lease, Ref
+from paceline.kube.resources import LEASE
+
+
+class Clock:
+    """Time passes only by sleeping, and another candidate may act meanwhile."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.meanwhile()
+        await asyncio.sleep(0)
+
+
+def candidate(api: MemoryApi, name: str, clock: Clock) -> Lease:
+    return Lease(api, "default", "paceline", name, clock=clock, sleep=clock.sleep)
+
+
+def holder(cluster: Cluster) -> str:
+    lease = cluster.get(Ref(LEASE, "default", "paceline"))
+    assert lease is not None
+    return str(lease["spec"]["holderIdentity"])
+
+
+async def test_a_dead_leader_is_followed_after_the_lease_has_run_out():
+    cluster, clock = Cluster(), Clock()
+    await candidate(MemoryApi(cluster), "dead", clock).acquire()
+    clock.now = 1000.0  # of no importance: the rival has only just looked
+    rival = candidate(MemoryApi(cluster), "rival", clock)
+    await rival.acquire()
+    assert 1015 <= clock.now <= 1017
+    assert holder(cluster) == "rival"
+
+
+async def test_a_living_leader_is_not_followed():
+    cluster, clock = Cluster(), Clock()
+    leader, rival = (candidate(MemoryApi(cluster), name, clock) for name in ("leader", "rival"))
+    await leader.acquire()
+    for _ in range(30):
+        clock.now += 2
+        assert await leader._try()
+        assert not await rival._try()
+
+
+async def test_a_leader_that_is_cut_off_stops_before_a_rival_can_start():
+    cluster, clock = Cluster(), Clock()
+    api = MemoryApi(cluster)
+    leader = candidate(api, "leader", clock)
+    await leader.acquire()
+
+    def cut(write: Write) -> None:
+        raise lost()
+
+    api.before = cut
+    await leader.keep()
+    assert leader.lost.is_set()
+    assert not leader.held
+    assert clock.now <= 12 < 15
+    assert holder(cluster) == "leader"
+
+
+async def test_a_lost_answer_is_not_a_lost_lease():
+    cluster, clock = Cluster(), Clock()
+    api = MemoryApi(cluster, after=fail_at(2, lost()))
+    leader = candidate(api, "leader", clock)
+    await leader.acquire()
+    clock.now += 2
+    assert not await leader._try()
+    clock.now += 2
+    assert await leader._try()
+    assert leader.held
+
+
+async def test_a_created_lease_whose_answer_was_lost_is_ours():
+    cluster, clock = Cluster(), Clock()
+    leader = candidate(MemoryApi(cluster, after=fail_at(1, lost())), "leader", clock)
+    await leader.acquire()
+    assert leader.held
+    assert clock.now < 15
+
+
+async def test_a_leader_that_was_asleep_sees_that_it_was_replaced():
+    cluster, clock = Cluster(), Clock()
+    leader, rival = (candidate(MemoryApi(cluster), name, clock) for name in ("leader", "rival"))
+    await leader.acquire()
+    await rival._try()
+    clock.now += 16  # as a stopped process
+    assert not leader.held
+    assert await rival._try()
+    async with asyncio.timeout(5):
+        await leader.keep()
+    assert leader.lost.is_set()
+    await leader.release()
+    assert holder(cluster) == "rival"
+
+
+@pytest.mark.parametrize("released", [True, False])
+async def test_a_released_lease_is_free_at_once(released: bool):
+    cluster, clock = Cluster(), Clock()
+    leader, rival = (candidate(MemoryApi(cluster), name, clock) for name in ("leader", "rival"))
+    await leader.acquire()
+    if released:
+        await leader.release()
+    assert await rival._try() is released

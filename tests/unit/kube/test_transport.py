@@ -1,0 +1,205 @@
+"""What the transport makes of bad answers, from a server that gives them."""
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from paceline.kube import (
+    ApiError,
+    Conflict,
+    Forbidden,
+    Gone,
+    Invalid,
+    Ref,
+    TooManyRequests,
+    Transport,
+    Unavailable,
+    connect,
+)
+from paceline.kube.resources import CONFIG_MAP, POD
+from paceline.kube.throttle import Throttle
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+REF = Ref(CONFIG_MAP, "ns", "a")
+
+
+@asynccontextmanager
+async def talking_to(handler: Handler, directory: Path) -> AsyncIterator[Transport]:
+    """A transport whose server answers everything by `handler`."""
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", handler)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    host, port = runner.addresses[0][:2]
+    kubeconfig = directory / "kubeconfig"
+    kubeconfig.write_text(
+        json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "clusters": [{"name": "c", "cluster": {"server": f"http://{host}:{port}"}}],
+                "users": [{"name": "u", "user": {"token": "secret"}}],
+                "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+                "current-context": "x",
+            }
+        )
+    )
+    try:
+        async with await connect(str(kubeconfig)) as transport:
+            yield transport
+    finally:
+        await runner.cleanup()
+
+
+def answering(status: int, body: object, headers: dict[str, str] | None = None) -> Handler:
+    async def handler(request: web.Request) -> web.Response:
+        text = body if isinstance(body, str) else json.dumps(body)
+        return web.Response(status=status, text=text, headers=headers, content_type="application/json")
+
+    return handler
+
+
+def status(reason: str, message: str = "", field: str = "") -> dict[str, object]:
+    causes = [{"field": field}] if field else []
+    return {"kind": "Status", "reason": reason, "message": message, "details": {"causes": causes}}
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "error"),
+    [
+        (400, status("BadRequest"), Invalid),
+        (401, status("Unauthorized"), Forbidden),
+        (403, status("Forbidden"), Forbidden),
+        (405, status("MethodNotAllowed"), ApiError),
+        (409, status("Conflict"), Conflict),
+        (410, status("Expired"), Gone),
+        (422, status("Invalid"), Invalid),
+        (422, status("Invalid", field="metadata.uid"), Conflict),
+        (429, status("TooManyRequests"), TooManyRequests),
+        (500, status("InternalError"), Unavailable),
+        (500, status("", "failed to create typed patch object (…): .spec.x: field not declared in schema"), Invalid),
+        (502, "<html>Bad Gateway</html>", Unavailable),
+        (503, status("ServiceUnavailable"), Unavailable),
+    ],
+)
+async def test_every_refusal_has_its_class(tmp_path: Path, code: int, body: object, error: type[ApiError]):
+    async with talking_to(answering(code, body, {"Retry-After": "7"}), tmp_path) as transport:
+        with pytest.raises(ApiError) as refused:
+            await transport.get(REF)
+    assert type(refused.value) is error
+    assert (refused.value.status, refused.value.retry_after) == (code, 7)
+
+
+async def test_what_is_not_there_is_none_and_not_deleted(tmp_path: Path):
+    async with talking_to(answering(404, status("NotFound")), tmp_path) as transport:
+        assert await transport.get(REF) is None
+        assert await transport.delete(REF, uid="u") is False
+
+
+async def test_a_broken_answer_is_unavailable(tmp_path: Path):
+    async with talking_to(answering(200, '{"kind": "Conf'), tmp_path) as transport:
+        with pytest.raises(Unavailable):
+            await transport.get(REF)
+
+
+async def test_no_server_is_unavailable(tmp_path: Path):
+    async with talking_to(answering(200, {}), tmp_path) as transport:
+        pass
+    async with await connect(str(tmp_path / "kubeconfig")) as transport:
+        with pytest.raises(Unavailable):
+            await transport.get(REF)
+
+
+async def test_a_request_says_what_server_side_apply_needs(tmp_path: Path):
+    seen: dict[str, object] = {}
+
+    async def handler(request: web.Request) -> web.Response:
+        seen.update(path=request.path, method=request.method, query=dict(request.query), body=await request.json())
+        seen.update({name: request.headers[name] for name in ("Content-Type", "Authorization")})
+        return web.json_response({})
+
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "ns", "name": "a"}}
+    async with talking_to(handler, tmp_path) as transport:
+        await transport.apply(manifest, manager="paceline-status", subresource="status")
+    assert seen == {
+        "method": "PATCH",
+        "path": "/api/v1/namespaces/ns/configmaps/a/status",
+        "query": {"fieldManager": "paceline-status", "force": "true", "fieldValidation": "Strict"},
+        "Content-Type": "application/apply-patch+yaml",
+        "Authorization": "Bearer secret",
+        "body": manifest,
+    }
+
+
+async def test_a_delete_carries_the_uid(tmp_path: Path):
+    seen: dict[str, object] = {}
+
+    async def handler(request: web.Request) -> web.Response:
+        seen.update(await request.json())
+        return web.json_response({})
+
+    async with talking_to(handler, tmp_path) as transport:
+        assert await transport.delete(REF, uid="u1", propagation="Foreground")
+    assert seen == {"preconditions": {"uid": "u1"}, "propagationPolicy": "Foreground"}
+
+
+def watching(*lines: object, cut: str = "") -> Handler:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for line in lines:
+            await response.write(json.dumps(line).encode() + b"\n")
+        await response.write(cut.encode())
+        return response
+
+    return handler
+
+
+def added(version: int, size: int = 0) -> dict[str, object]:
+    return {"type": "ADDED", "object": {"metadata": {"resourceVersion": str(version)}, "data": "x" * size}}
+
+
+async def versions(transport: Transport) -> list[str]:
+    async with aclosing(transport.watch(POD, resource_version="1")) as watch:
+        return [event.object["metadata"]["resourceVersion"] async for event in watch]
+
+
+async def test_a_watch_ends_when_the_server_ends_it(tmp_path: Path):
+    async with talking_to(watching(added(2), added(3, size=1_500_000)), tmp_path) as transport:
+        assert await versions(transport) == ["2", "3"]
+
+
+async def test_an_error_in_a_watch_is_raised(tmp_path: Path):
+    gone = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}}
+    async with talking_to(watching(added(2), gone), tmp_path) as transport:
+        with pytest.raises(Gone, match="too old"):
+            await versions(transport)
+
+
+async def test_a_watch_cut_in_the_middle_of_an_event_is_unavailable(tmp_path: Path):
+    async with talking_to(watching(added(2), cut='{"type": "ADD'), tmp_path) as transport:
+        with pytest.raises(Unavailable):
+            await versions(transport)
+
+
+async def test_a_throttle_lets_a_burst_pass_and_then_keeps_the_rate():
+    now, slept = 0.0, []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    throttle = Throttle(qps=10, burst=3, clock=lambda: now, sleep=sleep)
+    for _ in range(5):
+        await throttle.take()
+    assert slept == pytest.approx([0.1, 0.2])
+    slept.clear()
+    now = 100.0
+    for _ in range(4):
+        await throttle.take()
+    assert slept == pytest.approx([0.1])
