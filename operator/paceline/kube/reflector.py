@@ -59,6 +59,8 @@ class Reflector:
         self._sleep = sleep
         self._position: str | None = None
         """Where the watch goes on; None: list first."""
+        self._failures = 0
+        """In a row, without one event in between."""
         self.store = Store(prune, on_change)
         self.synced = asyncio.Event()
         self.last_activity = clock()
@@ -70,23 +72,22 @@ class Reflector:
 
     async def run(self) -> None:
         """List and watch until cancelled."""
-        failures = 0
         while True:
             before = self.last_activity
+            trouble: ApiError | None = None
             try:
                 await self._pass()
-                trouble: ApiError | None = None
             except Gone as gone:
                 self._position = None
                 trouble = gone
             except ApiError as error:
                 trouble = error
             heard = self.last_activity != before
-            failures = 0 if heard else failures + 1
             if trouble is not None:
                 log.log(logging.INFO if heard else logging.WARNING, "watch of %s: %s", self.resource.plural, trouble)
             if trouble is not None or not heard:
-                pause = min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(failures, 10)) * (1 + random.random() / 2)
+                pause = min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(self._failures, 10)) * (1 + random.random() / 2)
+                self._failures += 1
                 await self._sleep(max(pause, trouble.retry_after if trouble else 0.0))
 
     async def _pass(self) -> None:
@@ -103,3 +104,4 @@ class Reflector:
                 self.store.observe(event.type, event.object)
                 self._position = event.object["metadata"]["resourceVersion"]
                 self.last_activity = self._clock()
+                self._failures = 0

@@ -86,6 +86,17 @@ async def test_notices_a_deletion_that_no_event_told():
         assert [o["metadata"]["name"] for o in reflector.store.select()] == ["b", "c", "d"]
 
 
+async def test_a_server_whose_every_list_is_too_old_is_not_asked_in_a_tight_loop():
+    cluster = Cluster()
+    api = MemoryApi(cluster)
+    api.freeze()
+    cluster.create(config_map("a"))
+    cluster.compact()
+    async with running(api) as (_, sleeps):
+        await until(lambda: len(sleeps) > 5)
+        assert sleeps[5] > 2
+
+
 async def test_events_that_come_twice_are_told_once():
     cluster = Cluster()
     told: list[str] = []

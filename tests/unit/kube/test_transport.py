@@ -3,10 +3,12 @@
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from aiohttp import web
+from kubernetes.aio.config.incluster_config import InClusterConfigLoader
 
 from paceline.kube import (
     ApiError,
@@ -135,6 +137,30 @@ async def test_a_request_says_what_server_side_apply_needs(tmp_path: Path):
         "Authorization": "Bearer secret",
         "body": manifest,
     }
+
+
+async def test_a_rotated_service_account_token_is_read_again(tmp_path: Path):
+    seen: list[str] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        seen.append(request.headers["Authorization"])
+        return web.json_response({})
+
+    token, certificate = tmp_path / "token", tmp_path / "ca.crt"
+    token.write_text("first")
+    certificate.write_text("not read: the server speaks HTTP")
+    async with talking_to(handler, tmp_path) as transport:
+        settings = transport._client.configuration
+        host = settings.host
+        environment = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "1"}
+        loader = InClusterConfigLoader(str(token), str(certificate), environ=environment)
+        loader._token_refresh_period = timedelta(0)  # a minute, really
+        loader.load_and_set(settings)
+        loader.host = settings.host = host
+        await transport.get(REF)
+        token.write_text("second")
+        await transport.get(REF)
+    assert seen == ["bearer first", "bearer second"]
 
 
 async def test_a_delete_carries_the_uid(tmp_path: Path):
