@@ -32,15 +32,16 @@ def serve(pool: Pool, now: datetime) -> Said:
     }
     if settled:
         record["serving"] = _serving(pool, target, now)
-    deadline = None if settled or pool.snapshot.spec is None else (
-        parse_time(target["since"]) + pool.snapshot.spec.promotion.progress_deadline
-    )
+    spec = pool.snapshot.spec
+    assert spec is not None
+    deadline = parse_time(target["since"]) + spec.promotion.progress_deadline
     return Said(
         marks=tuple(_marks(pool, choice, settled)),
         actions=_actions(pool, choice, wanted),
         record=record,
         holds=not settled,
-        wake=deadline,
+        # Once it has passed nothing but an event changes anything: a wake in the past would be looked at again and again.
+        wake=deadline if not settled and deadline > now else None,
     )
 
 
