@@ -40,7 +40,7 @@ def serve(pool: Pool, now: datetime) -> Said:
         actions=_actions(pool, choice, wanted),
         record=record,
         holds=not settled,
-        # Once it has passed nothing but an event changes anything: a wake in the past would be looked at again and again.
+        # Once it has passed only an event changes anything; a wake in the past would come again and again.
         wake=deadline if not settled and deadline > now else None,
     )
 
