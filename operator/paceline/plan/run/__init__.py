@@ -12,23 +12,22 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from paceline.api import Mark, Reason, to_status
+from paceline.api import Mark, to_status
 from paceline.evidence import point_noise
 from paceline.plan.run.collect import collect
-from paceline.plan.run.conclude import Conclusion, conclude
+from paceline.plan.run.conclude import Conclusion, conclude, error
 from paceline.plan.run.look import Evidence, Snapshot
 from paceline.plan.run.measure import measure
-from paceline.plan.run.tell import happenings, results, cost
+from paceline.plan.run.tell import cost, happenings, results
 from paceline.plan.terms import Delete, Todo, condition, timestamp
 
 
 def plan(snapshot: Snapshot, now: datetime) -> Todo:
     """Pure: the same snapshot at the same time gives the same status and actions."""
     if snapshot.finished:
-        return Todo(status=None)
+        return Todo(status=None, actions=_stop(snapshot, "the run has ended"))  # a crash may have come between
     if snapshot.spec is None:
-        ended = Conclusion(reason=Reason.RunError, message=snapshot.invalid)
-        return _told(snapshot, {}, ended, now)
+        return _told(snapshot, snapshot.status, error(snapshot.invalid), now)
     records = collect(snapshot)
     evidence = Evidence(spec=snapshot.spec, records=records)
     status = {**_remembered(snapshot), "rounds": list(records), **results(evidence, snapshot), **cost(evidence)}
@@ -64,12 +63,15 @@ def _told(snapshot: Snapshot, status: Mapping[str, Any], conclusion: Conclusion,
         "progress": {"step": "Finished", "message": conclusion.message},
         "conditions": to_status((mark,), snapshot.status.get("conditions", ()), snapshot.generation, now),
     }
-    active = snapshot.active
     return Todo(
         status=final,
-        actions=(Delete(active.job, conclusion.message),) if active else (),
+        actions=_stop(snapshot, conclusion.message),
         happenings=happenings(snapshot.status, final),
     )
+
+
+def _stop(snapshot: Snapshot, why: str) -> tuple[Delete, ...]:
+    return (Delete(snapshot.active.job, why),) if snapshot.active else ()
 
 
 __all__ = ["Evidence", "Snapshot", "condition", "plan"]

@@ -34,12 +34,12 @@ def conclude(snapshot: Snapshot, evidence: Evidence) -> Conclusion | None:
     if snapshot.superseded:
         return Conclusion(reason=Reason.Superseded, message="the question has changed")
     if evidence.fruitless >= MOST_FRUITLESS:
-        return _error(f"{MOST_FRUITLESS} rounds in a row gave no result; the last: {evidence.records[-1]['error']}")
+        return error(f"{MOST_FRUITLESS} rounds in a row gave no result; the last: {evidence.records[-1]['error']}")
     if not evidence.results:
         return None
     failures = evidence.baseline_failures
     if len(failures) >= MOST_FAILURES:
-        return _error(f"the baseline could not be measured: {failures[-1]}")
+        return error(f"the baseline could not be measured: {failures[-1]}")
     verdict = evidence.verdict
     if verdict.final or not in_question(evidence):
         return _concluded(evidence, verdict)
@@ -104,6 +104,7 @@ def _word(verdict: Verdict, name: str) -> str:
     return " ".join(part for part in (ratio, arm.outcome.value, said) if part)
 
 
-def _error(message: str) -> Conclusion:
+def error(message: str) -> Conclusion:
+    """The verdict Error: without it the deployment would take the run for superseded and ask again, for ever."""
     verdict = {"outcome": Outcome.ERROR.value, "winner": "", "rounds": 0, "reason": "Error", "message": message}
     return Conclusion(reason=Reason.RunError, message=message, record={"verdict": verdict})
