@@ -5,27 +5,35 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.core import BASELINE, PromotionMode
-from paceline.plan.deployment.look import Pool
+from paceline.plan.deployment.look import Pool, Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """An arm at a revision; `evidence` is the run that earned it its place, empty for the baseline."""
+    """An arm at a revision. `evidence` is the run that earned it its place, empty for the baseline; `question` the
+    fingerprint that was answered then."""
 
     arm: str
     revision: str
     why: str
+    question: str
     evidence: str = ""
 
 
 def frozen(pool: Pool) -> Choice | None:
-    """Suspended: go on with what was chosen last, whatever the spec says by now."""
+    """Suspended: go on with what was chosen last, whatever the spec says by now; but never with what does not start."""
     spec = pool.snapshot.spec
     target = pool.remembered.get("target")
     if spec is None or not spec.suspend or not target or target["revision"] not in pool.kept:
         return None
+    if target["revision"] == held_revision(pool):
+        return None
     return Choice(
-        arm=target["arm"], revision=target["revision"], evidence=target.get("evidence", ""), why="spec.suspend is set"
+        arm=target["arm"],
+        revision=target["revision"],
+        question=target.get("fingerprint", ""),
+        evidence=target.get("evidence", ""),
+        why="spec.suspend is set",
     )
 
 
@@ -36,12 +44,13 @@ def proven(pool: Pool) -> Choice | None:
     if run is None or arm is None or run.outcome != "Promote":
         return None
     revision = pool.revision(arm)
-    if revision == held_revision(pool) or not allowed(pool, revision):
+    if revision == held_revision(pool) or not allowed(pool, run, revision):
         return None
     speed = run.ratio(arm.name)
     return Choice(
         arm=arm.name,
         revision=revision,
+        question=run.fingerprint,
         evidence=run.name,
         why=f"{run.name}: {arm.name} is {bounds(speed)} against the baseline",
     )
@@ -63,6 +72,7 @@ def as_before(pool: Pool) -> Choice | None:
     return Choice(
         arm=arm.name,
         revision=target["revision"],
+        question=target["fingerprint"],
         evidence=target["evidence"],
         why=f"{target['evidence']} has shown it before",
     )
@@ -74,6 +84,7 @@ def unproven(pool: Pool) -> Choice:
     return Choice(
         arm=BASELINE,
         revision=pool.revision(pool.arms[BASELINE]),
+        question=pool.question,
         why=f"held: {hold['reason']}" if hold else "no candidate has been shown to be faster",
     )
 
@@ -87,17 +98,22 @@ def choose(pool: Pool) -> Choice:
 
 
 def held_revision(pool: Pool) -> str | None:
-    """A hold forgets itself when the question changes."""
     hold = pool.remembered.get("hold") or {}
     return hold.get("revision")
 
 
-def allowed(pool: Pool, revision: str) -> bool:
-    """Manual: a person has written `promote.paceline.dev/POOL: REVISION@TOKEN`."""
+def allowed(pool: Pool, run: Run, revision: str) -> bool:
+    """Manual: a person has written `promote.paceline.dev/POOL: REVISION@TOKEN`, now or when it was chosen."""
     spec = pool.snapshot.spec
     if spec is None or spec.promotion.mode is PromotionMode.AUTOMATIC:
         return True
-    return pool.snapshot.annotations.get(f"promote.paceline.dev/{pool.name}", "").split("@")[0] == revision
+    target = pool.remembered.get("target") or {}
+    chosen = target.get("evidence") == run.name and target["revision"] == revision
+    return chosen or pool.snapshot.annotations.get(promote_annotation(pool), "").split("@")[0] == revision
+
+
+def promote_annotation(pool: Pool) -> str:
+    return f"promote.paceline.dev/{pool.name}"
 
 
 def bounds(speed: Mapping[str, str]) -> str:

@@ -114,7 +114,7 @@ def _target(pool: Pool, choice: Choice, now: datetime) -> Mapping[str, Any]:
         "arm": choice.arm,
         "why": choice.why,
         "since": before["since"] if same else timestamp(now),
-        "fingerprint": pool.question,
+        "fingerprint": choice.question,
     }
     return target | ({"evidence": choice.evidence} if choice.evidence else {})
 
