@@ -6,6 +6,7 @@
     preflight   the draft fits its target
     let_go      pools that are no longer asked for end
   then for each pool:
+    stop        runs of old questions end, and all rest while suspended
     serve       the servers are what choose() says: at first the baseline, later what has been shown to be faster
     measure     a BenchmarkRun for what is undecided
 
@@ -22,13 +23,13 @@ from paceline.core import BASELINE
 from paceline.plan.deployment.cache import commits, fetch, keep_claim
 from paceline.plan.deployment.check import let_go, preflight, readable
 from paceline.plan.deployment.look import Pool, Snapshot, pin, pools
-from paceline.plan.deployment.measure import measure
+from paceline.plan.deployment.measure import measure, stop
 from paceline.plan.deployment.serve import serve
 from paceline.plan.deployment.tell import happenings
 from paceline.plan.terms import Said, Step, Todo, earliest, walk
 
 STEPS: tuple[Step[Snapshot], ...] = (readable, keep_claim, fetch, preflight, let_go)
-POOL_STEPS: tuple[Step[Pool], ...] = (serve, measure)
+POOL_STEPS: tuple[Step[Pool], ...] = (stop, serve, measure)
 
 REMEMBERED = ("serving", "target", "hold", "handled", "attempts", "verdict", "history", "progress", "endpoint")
 """What a pool's entry keeps when no step speaks of it."""

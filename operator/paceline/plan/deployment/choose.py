@@ -97,6 +97,11 @@ def choose(pool: Pool) -> Choice:
     return next((choice for rule in CHOICES if (choice := rule(pool))), unproven(pool))
 
 
+def as_chosen(pool: Pool, choice: Choice) -> bool:
+    """The servers are what was chosen, all of them ready and none of another revision left."""
+    return pool.servers is not None and pool.servers.revision == choice.revision and pool.servers.settled
+
+
 def held_revision(pool: Pool) -> str | None:
     hold = pool.remembered.get("hold") or {}
     return hold.get("revision")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from paceline.api import run_manifest_spec
+from paceline.api import Reason, run_manifest_spec
 from paceline.core import Arm, DeploymentSpec, Model, PoolSpec, RunSpec, Server
 from paceline.core.names import POOL_LABEL, child_name
 from paceline.evidence import fingerprint
@@ -12,6 +12,10 @@ from paceline.plan.pods import Trouble, trouble
 from paceline.plan.terms import Found, condition, owned_by
 from paceline.render import Owner, Settings, revision_of
 from paceline.render.serving import ARM_LABEL, REVISION_LABEL
+
+SUPERSEDED = "paceline.dev/superseded"
+SUSPENDED = "paceline.dev/suspended"
+"""Annotations of a run, by which the deployment speaks to it: end, and rest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +90,15 @@ class Run:
     @property
     def finished(self) -> bool:
         return bool(condition(self.found, "Complete") or condition(self.found, "Failed"))
+
+    @property
+    def waits(self) -> bool:
+        """For a node with room for its round."""
+        return any(said["reason"] == Reason.RunWaiting.text for said in self.status.get("conditions", ()))
+
+    @property
+    def suspended(self) -> bool:
+        return (self.found["metadata"].get("annotations") or {}).get(SUSPENDED) == "true"
 
     @property
     def outcome(self) -> str | None:

@@ -6,12 +6,10 @@ from typing import Any
 
 from paceline.api import Mark, Reason, run_manifest_spec
 from paceline.core.names import child_name
-from paceline.plan.deployment.choose import bounds
-from paceline.plan.deployment.look import Pool, Run
-from paceline.plan.terms import Action, Apply, Said
+from paceline.plan.deployment.choose import as_chosen, bounds, choose, held_revision, promote_annotation
+from paceline.plan.deployment.look import SUPERSEDED, SUSPENDED, Pool, Run
+from paceline.plan.terms import Apply, Said
 from paceline.render import benchmark_run
-
-SUPERSEDED = "paceline.dev/superseded"
 
 OUTCOMES = {
     "Inconclusive": (Reason.Inconclusive, Reason.NotDecided),
@@ -22,31 +20,42 @@ OUTCOMES = {
 """Outcome → what it says of Decided and of Promoted."""
 
 
+def stop(pool: Pool, _: datetime) -> Said:
+    """Runs that must not go on: of a question that is no more, or while suspended. Stands before serve, which may hold
+    for long. Their spec goes along: an apply without it would take it away."""
+    question, actions = pool.question, []
+    for run in pool.runs:
+        if not run.finished and run.fingerprint != question:
+            actions.append(Apply(_annotated(pool, run, SUPERSEDED), "the question has changed"))
+        elif not run.finished and _suspended(pool):
+            actions.append(Apply(_annotated(pool, run, SUSPENDED), "spec.suspend is set"))
+    return Said(actions=tuple(actions))
+
+
 def measure(pool: Pool, now: datetime) -> Said:
-    """The question of now is answered, being answered, or asked; runs of old questions end."""
-    old = _superseded(pool)
+    """The question of now is answered, being answered, or asked."""
     if run := pool.decided:
-        return Said(marks=_verdict_marks(pool, run), actions=old, record=_verdict(run))
+        return Said(marks=_verdict_marks(pool, run), record=_verdict(run))
     marks = (Mark(Reason.Undecided, pool.name), Mark(Reason.NotDecided, pool.name))
-    spec = pool.snapshot.spec
-    if spec is not None and spec.suspend:
-        return Said(marks=(*marks, Mark(Reason.Suspended, pool.name)), actions=old)
     running = next((run for run in pool.asked if not run.finished), None)
+    if _suspended(pool):
+        waits = {"step": "Suspended", **({"benchmarkRun": running.name} if running else {})}
+        return Said(marks=(*marks, Mark(Reason.Suspended, pool.name)), record={"progress": waits})
     if running is not None:
-        progress = _progress(running)
+        return _follow(pool, running, marks)
+    if not as_chosen(pool, choose(pool)):
+        note = "the pool's own servers come first"
         return Said(
-            marks=(*marks, Mark(Reason.Measuring, pool.name, progress["message"])),
-            actions=old,
-            record={"progress": progress},
+            marks=(*marks, Mark(Reason.WaitingForCapacity, pool.name, note)),
+            record={"progress": {"step": "Serving", "message": note}},
         )
     attempt = 1 + max((run.attempt for run in pool.asked), default=0)
     name = child_name(pool.snapshot.name, pool.name, pool.question, attempt)
     wanted = run_manifest_spec(replace(pool.run_spec, attempt=attempt))
-    candidates = ", ".join(arm.name for arm in pool.spec.arms[1:])
+    candidates = " or ".join(arm.name for arm in pool.spec.arms[1:])
     return Said(
         marks=(*marks, Mark(Reason.Measuring, pool.name, name)),
         actions=(
-            *old,
             Apply(
                 benchmark_run(pool.snapshot.owner, pool.name, name, wanted),
                 f"nobody knows yet whether {candidates} beats the baseline",
@@ -59,21 +68,23 @@ def measure(pool: Pool, now: datetime) -> Said:
     )
 
 
-def _superseded(pool: Pool) -> tuple[Action, ...]:
-    """Their spec goes along: an apply without it would take it away."""
-    question = pool.question
-    return tuple(
-        Apply(
-            _annotated(benchmark_run(pool.snapshot.owner, pool.name, run.name, run.found["spec"])),
-            "the question has changed",
-        )
-        for run in pool.runs
-        if not run.finished and run.fingerprint != question
+def _suspended(pool: Pool) -> bool:
+    spec = pool.snapshot.spec
+    return spec is not None and spec.suspend
+
+
+def _follow(pool: Pool, run: Run, marks: tuple[Mark, ...]) -> Said:
+    progress = _progress(run)
+    reason = Reason.WaitingForCapacity if run.waits else Reason.Measuring
+    resume = (Apply(_annotated(pool, run), "spec.suspend is no longer set"),) if run.suspended else ()
+    return Said(
+        marks=(*marks, Mark(reason, pool.name, progress["message"])), actions=resume, record={"progress": progress}
     )
 
 
-def _annotated(manifest: dict[str, Any]) -> dict[str, Any]:
-    manifest["metadata"]["annotations"] = {SUPERSEDED: "true"}
+def _annotated(pool: Pool, run: Run, *annotations: str) -> dict[str, Any]:
+    manifest = benchmark_run(pool.snapshot.owner, pool.name, run.name, run.found["spec"])
+    manifest["metadata"]["annotations"] = dict.fromkeys(annotations, "true")
     return manifest
 
 
@@ -93,25 +104,28 @@ def _verdict_marks(pool: Pool, run: Run) -> tuple[Mark, ...]:
     verdict = run.status.get("verdict", {})
     if verdict.get("reason") == "NothingAccepted":
         promoted = Reason.NothingAccepted
-    elif promoted is Reason.AllPromoted:
-        promoted = _how_far(pool, run)
-    note = verdict.get("message", "")
+    said = Mark(promoted, pool.name, verdict.get("message", ""))
     return (
         Mark(decided, pool.name, f"{run.outcome}, {run.name}"),
-        Mark(promoted, pool.name, note),
+        _how_far(pool, run) if promoted is Reason.AllPromoted else said,
         Mark(Reason.NothingToMeasure, pool.name),
     )
 
 
-def _how_far(pool: Pool, run: Run) -> Reason:
+def _how_far(pool: Pool, run: Run) -> Mark:
     """A winner is shown, but is it served?"""
-    serving = pool.remembered.get("serving") or {}
-    if pool.remembered.get("hold"):
-        return Reason.Held
-    if serving.get("arm") == run.winner and serving.get("evidence") == run.name:
-        return Reason.AllPromoted
-    target = pool.remembered.get("target") or {}
-    return Reason.Promoting if target.get("arm") == run.winner else Reason.AwaitingPromote
+    said = run.status.get("verdict", {}).get("message", "")
+    choice, serving = choose(pool), pool.remembered.get("serving") or {}
+    if choice.evidence == run.name:
+        served = serving.get("evidence") == run.name or as_chosen(pool, choice)
+        return Mark(Reason.AllPromoted if served else Reason.Promoting, pool.name, said)
+    revision = pool.revision(pool.arms[run.winner or ""])
+    if revision == held_revision(pool):
+        return Mark(Reason.Held, pool.name, said)
+    if _suspended(pool):
+        return Mark(Reason.Held, pool.name, f"{said}; spec.suspend is set")
+    ask = f"annotate {promote_annotation(pool)}={revision}@TOKEN, with any word for TOKEN"
+    return Mark(Reason.AwaitingPromote, pool.name, f"{said}; {ask}")
 
 
 def _verdict(run: Run) -> dict[str, Any]:

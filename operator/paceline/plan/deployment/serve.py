@@ -7,7 +7,7 @@ from typing import Any
 from paceline.api import Mark, Reason
 from paceline.core import BASELINE, UntilDecided
 from paceline.core.names import child_name
-from paceline.plan.deployment.choose import Choice, choose
+from paceline.plan.deployment.choose import Choice, as_chosen, choose
 from paceline.plan.deployment.look import Pool
 from paceline.plan.terms import Action, Apply, Delete, Found, Manifest, Said, owned_by, parse_time, timestamp
 from paceline.render import controller_revision, deployment, service
@@ -23,7 +23,7 @@ def serve(pool: Pool, now: datetime) -> Said:
     if overdue:
         return overdue
     wanted = _replicas(pool, choice)
-    settled = pool.servers is not None and pool.servers.revision == choice.revision and pool.servers.settled
+    settled = as_chosen(pool, choice)
     target = _target(pool, choice, now)
     record: dict[str, Any] = {
         "target": target,
@@ -137,7 +137,7 @@ def _overdue(pool: Pool, choice: Choice, now: datetime) -> Said | None:
         spec is None
         or choice.arm == BASELINE
         or target.get("revision") != choice.revision
-        or (pool.servers and pool.servers.revision == choice.revision and pool.servers.settled)
+        or as_chosen(pool, choice)
         or (pool.remembered.get("serving") or {}).get("revision") == choice.revision
         or now < parse_time(target["since"]) + spec.promotion.progress_deadline
     ):
