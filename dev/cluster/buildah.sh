@@ -1,24 +1,36 @@
-# Sourced after env.sh by the scripts that make images. Storage of its own under the cache; the vfs driver and chroot
-# isolation work where overlay mounts and user namespaces do not.
+# Sourced after env.sh by the scripts that make images, one at a time. Storage of its own under the cache; a mount
+# namespace of its own for every call, or its overlay mounts would stay. Chroot isolation needs no container runtime.
+mkdir -p "$images"
+exec 8>"$images/.lock"
+flock 8
 buildah() {
-    command buildah --root "$cache/buildah" --runroot "$cache/buildah-run" --storage-driver vfs "$@"
+    unshare --mount --propagation private -- \
+        buildah --root "$cache/buildah" --runroot "$cache/buildah-run" --storage-driver overlay "$@" 8>&-
 }
-
-# The archive of an image, named after it: localhost/paceline:dev → paceline.tar.
-image_archive() { local n=${1#localhost/}; echo "$images/${n%%:*}.tar"; }
 
 # What an image in the cache was made from, or nothing.
 image_key() { [ ! -s "$(image_archive "$1")" ] || cat "$(image_archive "$1").key" 2>/dev/null || true; }
 
-# build_image NAME KEY CONTEXT [buildah bud options]: builds, and writes archive and key.
+# in_storage NAME: puts an image of the cache into buildah's storage, for a build to start from.
+in_storage() { buildah inspect --type image "$1" >/dev/null 2>&1 || buildah pull --quiet "docker-archive:$(image_archive "$1")" >/dev/null; }
+
+# bud IMAGE CONTEXT [options]: a build whose output is shown only if it fails.
+bud() {
+    local image=$1 context=$2 log
+    shift 2
+    log=$(image_archive "$image").log
+    buildah bud --isolation chroot --pull-never --tag "$image" "$@" "$context" >"$log" 2>&1 ||
+        { tail -n 30 "$log" >&2; fail "$image could not be built (all of it: $log)"; }
+}
+
+# build_image IMAGE KEY CONTEXT [options]: builds, and writes archive and key.
 build_image() {
     local image=$1 key=$2 context=$3 archive started=$SECONDS
     shift 3
     archive=$(image_archive "$image")
-    mkdir -p "$images"
-    rm -f "$archive" "$archive.key"
-    buildah bud --quiet --isolation chroot --pull-never --tag "$image" "$@" "$context" >"$archive.log" 2>&1 ||
-        { tail -n 30 "$archive.log" >&2; fail "$image could not be built (all of it: $archive.log)"; }
+    rm -f "$archive.key"
+    bud "$image" "$context" "$@"
+    rm -f "$archive.new"
     buildah push --quiet "$image" "docker-archive:$archive.new:$image"
     mv "$archive.new" "$archive"
     echo "$key" >"$archive.key"

@@ -6,6 +6,7 @@ containerd_configuration() {
 version = 2
 root = "$dir/containerd"
 state = "/run/containerd"
+disabled_plugins = ["io.containerd.internal.v1.opt"]    # it would make /opt/containerd
 [grpc]
   address = "$dir/containerd.sock"
 [plugins."io.containerd.grpc.v1.cri"]

@@ -23,6 +23,9 @@ node_ip() { echo "$net.0.1$1"; }
 node_pods() { echo "$net.$((16 + $1)).0/24"; }
 node_dir() { echo "$state/node-$1"; }
 
+# The archive of an image, named after it: localhost/paceline:dev → paceline.tar.
+image_archive() { local n=${1#localhost/}; echo "$images/${n%%:*}.tar"; }
+
 say() { echo "${0##*/}: $*" >&2; }
 fail() { say "$*"; exit 1; }
 docker_usable() { command -v docker >/dev/null && docker info >/dev/null 2>&1; }
