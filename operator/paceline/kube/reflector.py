@@ -21,6 +21,9 @@ log = logging.getLogger(__name__)
 FIRST_DELAY, LONGEST_DELAY = 0.2, 30.0
 """Seconds between attempts: doubled from the first to the longest, each up to half as long again at random."""
 
+SHORTEST_WATCH = 1.0
+"""Seconds: a watch that ends by itself after at least this long has been served to its end."""
+
 
 def without_managed_fields(manifest: Manifest) -> Manifest:
     """Half of an object's size, and of no use to a reader. Copies what it changes."""
@@ -98,6 +101,7 @@ class Reflector:
             self._position = listing.resource_version
             self.last_activity = self._clock()
             self.synced.set()
+        started = self._clock()
         events = self._api.watch(self.resource, self._namespace, self._selector, self._position)
         async with aclosing(events):
             async for event in events:
@@ -105,3 +109,6 @@ class Reflector:
                 self._position = event.object["metadata"]["resourceVersion"]
                 self.last_activity = self._clock()
                 self._failures = 0
+        if self._clock() - started >= SHORTEST_WATCH:
+            self.last_activity = self._clock()
+            self._failures = 0

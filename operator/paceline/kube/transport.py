@@ -18,10 +18,11 @@ from paceline.kube.resources import KINDS, Kinds, Manifest, Ref, Resource, ref_o
 from paceline.kube.throttle import Throttle
 
 REQUEST_TIMEOUT = aiohttp.ClientTimeout(total=30, connect=5)
-WATCH_SECONDS = 300
-"""The server ends a watch after 1 to 2 times this (jittered, so that not all watches come back at once)."""
+WATCH_SECONDS = 50
+"""The server ends a watch after 1 to 1.5 times this. A kind that nothing has happened to since the server started gets
+no bookmarks (seen on 1.34), so this end is the only sign of life that can be counted on."""
 SILENCE = 90.0
-"""Seconds without a byte on a watch until the connection counts as dead. The server sends a bookmark every minute."""
+"""Seconds without a byte on a watch until the connection counts as dead: longer than any watch lasts."""
 
 config: Any = kubernetes.aio.config
 """Any: the library ships py.typed with half of its functions untyped."""
@@ -75,7 +76,7 @@ class Transport:
         query = {
             "watch": "true",
             "allowWatchBookmarks": "true",
-            "timeoutSeconds": str(int(WATCH_SECONDS * (1 + random.random()))),
+            "timeoutSeconds": str(int(WATCH_SECONDS * (1 + random.random() / 2))),
             "resourceVersion": resource_version,
         } | ({"labelSelector": selector} if selector else {})
         response = await self._send(

@@ -127,6 +127,24 @@ async def test_a_bookmark_is_a_sign_of_life_and_moves_on():
         assert reflector._position == str(cluster.version)
 
 
+async def test_a_quiet_watch_that_the_server_ends_in_time_is_a_sign_of_life():
+    now = 0.0
+
+    class Quiet(MemoryApi):
+        async def watch(self, *args: object, **kwargs: object):  # type: ignore[no-untyped-def, override]
+            nonlocal now
+            await asyncio.sleep(0)
+            now += 60
+            return
+            yield WatchEvent("BOOKMARK", {})
+
+    reflector = Reflector(Quiet(Cluster()), CONFIG_MAP, clock=lambda: now)
+    task = asyncio.create_task(reflector.run())
+    await until(lambda: now >= 600)
+    assert reflector.age <= 60
+    task.cancel()
+
+
 async def test_a_frozen_view_shows_the_past_and_then_catches_up():
     cluster = Cluster()
     api = MemoryApi(cluster)
