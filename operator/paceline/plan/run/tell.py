@@ -85,7 +85,9 @@ def _round(record: Mapping[str, Any]) -> Happening:
     invalid = [point for point in record["points"] if not point["valid"]]
     if invalid:
         first = invalid[0]
-        note = f"round {number}: {len(invalid)} points are invalid; {first['arm']} on {first['workload']}: {first['why']}"
+        note = (
+            f"round {number}: {len(invalid)} points are invalid; {first['arm']} on {first['workload']}: {first['why']}"
+        )
         return Happening(reason="RoundInvalid", note=note, type="Warning")
     arms = ", ".join(replicate["arm"] for replicate in record["replicates"])
     return Happening(reason="RoundMeasured", note=f"round {number} on {record['node']}: {arms}")
