@@ -34,6 +34,9 @@ POOL_STEPS: tuple[Step[Pool], ...] = (stop, serve, measure)
 REMEMBERED = ("serving", "target", "hold", "handled", "attempts", "verdict", "history", "progress", "endpoint")
 """What a pool's entry keeps when no step speaks of it."""
 
+PINS = ("modelsHash", "models")
+"""Stay whatever becomes of the spec: another prefetch may find other commits, and all would be measured again."""
+
 
 def plan(snapshot: Snapshot, now: datetime) -> Todo:
     """Pure: the same snapshot at the same time gives the same status and actions."""
@@ -54,6 +57,7 @@ def plan(snapshot: Snapshot, now: datetime) -> Todo:
     if not any(mark.reason.value.condition == "Ready" for mark in marks):
         marks.append(_ready_meanwhile(entries))
     status = {
+        **{key: snapshot.status[key] for key in PINS if key in snapshot.status},
         **{key: value for say in said for key, value in say.record.items()},
         "observedGeneration": snapshot.generation,
         "summary": " ".join(_in_a_word(entry) for entry in entries),
@@ -78,7 +82,7 @@ def _entry(pool: Pool, steps: list[Said]) -> dict[str, Any]:
     hold = entry.get("hold")
     if hold and hold["revision"] not in {pool.revision(arm) for arm in pool.spec.arms}:
         del entry["hold"]
-    return entry
+    return {key: value for key, value in entry.items() if value is not None}
 
 
 def _ready_meanwhile(entries: list[Mapping[str, Any]]) -> Mark:

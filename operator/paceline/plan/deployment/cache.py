@@ -1,14 +1,16 @@
 """The models are on the cache volume, pinned to commits."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
 from paceline.api import Mark, Reason
+from paceline.core import DeploymentSpec
 from paceline.core.names import CACHE_LABEL, DEPLOYMENT_LABEL
 from paceline.plan.deployment.look import Snapshot, models_of
 from paceline.plan.pods import last_line, terminated, trouble
-from paceline.plan.terms import Action, Apply, Found, Said, condition
+from paceline.plan.terms import Action, Apply, Delete, Found, Said, condition
 from paceline.preflight.facts import Fetched, read_message
 from paceline.render import claim, fetch_job, fetch_name
 from paceline.render.cache import fetch_inputs
@@ -38,23 +40,25 @@ def fetch(snapshot: Snapshot, _: datetime) -> Said:
         return Said(marks=(Mark(Reason.Cached),), record=_as_recorded(snapshot))
     job, failed = _job(snapshot), _failure(snapshot)
     if failed:
-        return Said(marks=(Mark(Reason.FetchFailed, None, failed), Mark(Reason.PrefetchFailed, None, failed)), holds=True)
+        marks = (Mark(Reason.FetchFailed, None, failed), Mark(Reason.PrefetchFailed, None, failed))
+        return Said(marks=marks, holds=True)
     waiting = trouble(_pods(snapshot))
     note = waiting.what if waiting else ", ".join(model.source for model in models_of(snapshot.spec))
-    action: tuple[Action, ...] = ()
-    if job is None:
-        spec = snapshot.spec
-        action = (
-            Apply(
-                fetch_job(snapshot.owner, spec.server, models_of(spec), snapshot.settings),
-                f"bring {', '.join(model.source for model in models_of(spec))}",
-            ),
-        )
     return Said(
         marks=(Mark(Reason.Fetching, None, note), Mark(Reason.Prefetching, None, note)),
-        actions=action,
+        actions=_fetch(snapshot, snapshot.spec, job),
         holds=True,
     )
+
+
+def _fetch(snapshot: Snapshot, spec: DeploymentSpec, job: Found | None) -> tuple[Action, ...]:
+    """A Job that has ended and said nothing that can be read, its pod gone or of another release, runs again."""
+    if job is None:
+        wanted = fetch_job(snapshot.owner, spec.server, models_of(spec), snapshot.settings)
+        return (Apply(wanted, f"bring {', '.join(model.source for model in models_of(spec))}"),)
+    if condition(job, "Complete") and not any(terminated(pod, "fetch") is None for pod in _pods(snapshot)):
+        return (Delete(job, "what it found is lost; the models are there, so it will be quick"),)
+    return ()
 
 
 def commits(snapshot: Snapshot) -> Mapping[tuple[str, str], str] | None:
@@ -88,7 +92,7 @@ def _pods(snapshot: Snapshot) -> list[Found]:
     name = job["metadata"]["name"] if job else None
     return [
         pod
-        for pod in snapshot.children.get("Pod", ())
+        for pod in snapshot.of("Pod")
         if pod["metadata"].get("labels", {}).get(DEPLOYMENT_LABEL) == snapshot.name
         and pod["metadata"]["labels"].get("batch.kubernetes.io/job-name") == name
     ]
@@ -100,8 +104,9 @@ def _fetched(snapshot: Snapshot) -> Fetched | None:
         return None
     for pod in _pods(snapshot):
         ended = terminated(pod, "fetch")
-        if ended and ended.get("exitCode") == 0 and ended.get("message"):
-            return read_message(ended["message"])
+        if ended and ended.get("exitCode") == 0:
+            with suppress(ValueError):
+                return read_message(ended.get("message", ""))
     return None
 
 
@@ -111,6 +116,7 @@ def _failure(snapshot: Snapshot) -> str | None:
     if failed is None:
         return None
     ends = [ended for pod in _pods(snapshot) if (ended := terminated(pod, "fetch"))]
+    ends.sort(key=lambda ended: str(ended.get("finishedAt", "")), reverse=True)
     said = [last_line(ended.get("message", "")) for ended in ends]
     return next((line for line in said if line), failed.get("message", "the prefetch failed"))
 

@@ -61,6 +61,10 @@ class Snapshot:
             uid=self.manifest["metadata"]["uid"],
         )
 
+    def of(self, kind: str) -> list[Found]:
+        """By name: what is planned must not depend on the order in which a list came."""
+        return sorted(self.children.get(kind, ()), key=lambda child: str(child["metadata"]["name"]))
+
     def child(self, kind: str, name: str) -> Found | None:
         return next((c for c in self.children.get(kind, ()) if c["metadata"]["name"] == name), None)
 
@@ -214,18 +218,17 @@ def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec) -> Pool:
     def mine(kind: str) -> list[Found]:
         return [
             child
-            for child in snapshot.children.get(kind, ())
-            if child["metadata"].get("labels", {}).get(POOL_LABEL) == spec.name
-            and owned_by(child, snapshot.owner.uid)
+            for child in snapshot.of(kind)
+            if child["metadata"].get("labels", {}).get(POOL_LABEL) == spec.name and owned_by(child, snapshot.owner.uid)
         ]
 
-    remembered: Mapping[str, Any] = next((entry for entry in snapshot.status.get("pools", ()) if entry["name"] == spec.name), {})
+    entries: Mapping[str, Mapping[str, Any]] = {entry["name"]: entry for entry in snapshot.status.get("pools", ())}
     largest = max(workload.concurrency for workload in spec.workloads)
     return Pool(
         snapshot=snapshot,
         spec=spec,
         server=replace(pinned.server, largest_concurrency=largest),
-        remembered=remembered,
+        remembered=entries.get(spec.name, {}),
         runs=tuple(Run(found=found) for found in mine("BenchmarkRun")),
         servers=_servers(snapshot, spec),
         kept={found["metadata"]["labels"][REVISION_LABEL]: found for found in mine("ControllerRevision")},
@@ -241,7 +244,7 @@ def _servers(snapshot: Snapshot, spec: PoolSpec) -> Servers | None:
     revision = labels.get(REVISION_LABEL, "")
     pods = [
         pod
-        for pod in snapshot.children.get("Pod", ())
+        for pod in snapshot.of("Pod")
         if pod["metadata"].get("labels", {}).get(POOL_LABEL) == spec.name
         and pod["metadata"]["labels"].get(REVISION_LABEL) == revision
         and ARM_LABEL in pod["metadata"]["labels"]
