@@ -6,7 +6,13 @@ from typing import Any
 
 from paceline.plan.terms import Found
 
-PULL_REASONS = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError")
+PULL_REASONS = (
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,11 +24,9 @@ class Trouble:
 
 
 def trouble(pods: Iterable[Found]) -> Trouble | None:
-    """The worst of these pods' troubles, in the order unplaced, unpulled, crashed."""
-    for pod in pods:
-        if found := unplaced(pod) or _unpulled(pod) or _crashed(pod):
-            return found
-    return None
+    """The worst of these pods' troubles, in the order unplaced, unpulled, crashed; of equal ones the first pod's."""
+    pods = list(pods)
+    return next((found for kind in (unplaced, _unpulled, _crashed) for pod in pods if (found := kind(pod))), None)
 
 
 def unplaced(pod: Found) -> Trouble | None:

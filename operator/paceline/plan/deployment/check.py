@@ -48,7 +48,7 @@ def let_go(snapshot: Snapshot, _: datetime) -> Said:
     left = [
         child
         for kind in ("Deployment", "Service", "BenchmarkRun", "ControllerRevision")
-        for child in snapshot.children.get(kind, ())
+        for child in snapshot.of(kind)
         if owned_by(child, snapshot.owner.uid) and child["metadata"].get("labels", {}).get(POOL_LABEL) not in wanted
     ]
     return Said(actions=tuple(Delete(child, "its pool is no longer in spec.pools") for child in left))

@@ -22,7 +22,7 @@ def serve(pool: Pool, now: datetime) -> Said:
     overdue = _overdue(pool, choice, now)
     if overdue:
         return overdue
-    wanted = _replicas(pool, choice)
+    waits = _waits(pool, choice)
     settled = as_chosen(pool, choice)
     target = _target(pool, choice, now)
     record: dict[str, Any] = {
@@ -31,13 +31,13 @@ def serve(pool: Pool, now: datetime) -> Said:
         "endpoint": f"http://{child_name(pool.snapshot.name, pool.name)}.{pool.snapshot.namespace}.svc",
     }
     if settled:
-        record["serving"] = _serving(pool, target, now)
+        record["serving"] = None if waits else _serving(pool, target, now)
     spec = pool.snapshot.spec
     assert spec is not None
     deadline = parse_time(target["since"]) + spec.promotion.progress_deadline
     return Said(
-        marks=tuple(_marks(pool, choice, settled)),
-        actions=_actions(pool, choice, wanted),
+        marks=(Mark(Reason.NothingServes, pool.name),) if settled and waits else tuple(_marks(pool, choice, settled)),
+        actions=_actions(pool, choice, 0 if waits else pool.spec.replicas),
         record=record,
         holds=not settled,
         # Once it has passed only an event changes anything; a wake in the past would come again and again.
@@ -77,17 +77,18 @@ def _forget(pool: Pool, choice: Choice) -> list[Delete]:
         needed.add(pool.servers.revision)
     spare = sorted(
         (found for revision, found in pool.kept.items() if revision not in needed),
-        key=lambda found: found["metadata"].get("creationTimestamp", ""),
+        key=lambda found: (found["metadata"].get("creationTimestamp", ""), found["metadata"]["name"]),
     )
     surplus = len(spare) - pool.snapshot.spec.promotion.revision_history_limit
     return [Delete(found, "beyond revisionHistoryLimit") for found in spare[: max(0, surplus)]]
 
 
-def _replicas(pool: Pool, choice: Choice) -> int | None:
+def _waits(pool: Pool, choice: Choice) -> bool:
+    """untilDecided: Nothing, and no verdict yet."""
     spec = pool.snapshot.spec
     assert spec is not None
-    waits = spec.promotion.until_decided is UntilDecided.NOTHING and choice.arm == BASELINE and pool.decided is None
-    return 0 if waits else pool.spec.replicas
+    nothing = spec.promotion.until_decided is UntilDecided.NOTHING
+    return nothing and choice.arm == BASELINE and pool.decided is None
 
 
 def _marks(pool: Pool, choice: Choice, settled: bool) -> list[Mark]:
