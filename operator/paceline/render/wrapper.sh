@@ -8,8 +8,10 @@
 #   start      a shell script that execs one server   driver  the GPU driver's version, once, where nvidia-smi is
 #   stop       end that server                        pid     of the server, which leads its own session and group
 #   done       nothing more is wanted                 log     of the server, whole; it goes to our stdout too
-#                                                     exit    its status, once all it started is gone and the GPUs'
-#                                                             memory is free again (the client removes it before start)
+#                                                     exit    its status, and "stopped" if it ended at our word; written
+#                                                             once all it started is gone and the GPUs' memory is free
+#
+# The client removes exit and stop before it writes start.
 #
 # We exit 0 after done; 70 if the heartbeat stands still for PACELINE_HEARTBEAT_SECONDS (30) or does not begin within
 # PACELINE_CLIENT_SECONDS (300); 143 on SIGTERM. A server that still runs is ended first, every time.
@@ -29,7 +31,8 @@ members() { # processes of the server's session that are more than zombies
   for stat in /proc/[0-9]*/stat; do
     { read -r line <"$stat"; } 2>/dev/null || continue
     who=${stat#/proc/} who=${who%/stat}
-    set -- ${line##*) } # state, parent, group, session, …
+    # shellcheck disable=SC2086 # to be split: state, parent, group, session, …
+    set -- ${line##*) }
     case $1 in Z | X) continue ;; esac
     if [ "$who" = "$child" ] || [ "$3" = "$child" ] || [ "$4" = "$child" ]; then echo "$who"; fi
   done
@@ -58,7 +61,7 @@ end() { # with signal $1; wait at most $2 seconds for the last of them to go
   while [ -n "$(members)" ] && [ "$(now)" -lt "$deadline" ]; do nap; done
 }
 
-finish() {
+finish() { # $1: "stopped", or nothing if the server ended by itself
   end TERM "$grace"
   end KILL "$grace"
   if kill -0 "$child" 2>/dev/null && [ -n "$(members)" ]; then status=137; else wait "$child" && status=0 || status=$?; fi
@@ -72,7 +75,7 @@ finish() {
   done
   child=''
   rm -f "$ctl/stop" "$ctl/pid"
-  tell exit "$status"
+  tell exit "$status${1:+ $1}"
 }
 
 trap 'over=143' TERM INT
@@ -84,8 +87,10 @@ since=$(now)
 while [ -z "$over" ]; do
   if [ -e "$ctl/done" ]; then
     over=0
-  elif [ -n "$child" ] && { [ -e "$ctl/stop" ] || ! kill -0 "$child" 2>/dev/null; }; then
+  elif [ -n "$child" ] && ! kill -0 "$child" 2>/dev/null; then
     finish
+  elif [ -n "$child" ] && [ -e "$ctl/stop" ]; then
+    finish stopped
   elif [ -z "$child" ] && [ -e "$ctl/start" ]; then
     begin
   fi
@@ -98,5 +103,5 @@ while [ -z "$over" ]; do
   fi
   nap
 done
-if [ -n "$child" ]; then finish; fi
+if [ -n "$child" ]; then finish stopped; fi
 exit "$over"

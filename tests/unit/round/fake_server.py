@@ -38,7 +38,7 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(
                 f'sglang:spec_verify_calls_total{{model_name="{name}"}} {self.verify_calls}\n'
                 if self.options.length
-                else "# TYPE sglang:num_requests_total counter\n"
+                else f'sglang:num_requests_total{{model_name="{name}"}} {self.requests}\n'
             )
         else:
             self.answer("ok")

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from paceline.pods.round.steps import Ended
+
 HEARTBEAT_SECONDS = 3.0
 POLL_SECONDS = 0.1
 STOP_SECONDS = 300.0
@@ -33,19 +35,21 @@ class Control:
 
     def start(self, argv: Sequence[str]) -> None:
         """Ask for a server; it is on its way when `start` is gone."""
-        (self.directory / "exit").unlink(missing_ok=True)
+        for old in ("exit", "stop"):
+            (self.directory / old).unlink(missing_ok=True)
         self._tell("start", f"exec {shlex.join(argv)}\n")
 
-    def exit_code(self) -> int | None:
-        """Of the server that was started last; None while it runs."""
-        text = self._read("exit")
-        return int(text) if text else None
+    def has_exited(self) -> bool:
+        """The server that was started last, for whatever reason."""
+        return (self.directory / "exit").exists()
 
-    def stop(self) -> None:
-        """End the server and wait until nothing is left of it."""
-        if self.exit_code() is None:
+    def stop(self) -> Ended:
+        """End the server, wait until nothing is left of it, and say how it ended."""
+        if not self.has_exited():
             self._tell("stop", "")
             self._await("exit", STOP_SECONDS, "the server could not be ended")
+        code, _, how = self._read("exit").partition(" ")
+        return Ended(None if how == "stopped" else int(code), self.last_words())
 
     def done(self) -> None:
         self._tell("done", "")

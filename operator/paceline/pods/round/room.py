@@ -64,7 +64,7 @@ class Room:
                     answer = self.perform(step)
                     self.check_alive(step)
                 except ServerFailed as failed:
-                    step = steps.throw(self.with_exit(failed))
+                    step = steps.throw(failed)
                 else:
                     step = steps.send(answer)
             except StopIteration as end:
@@ -95,8 +95,8 @@ class Room:
         self.control.start(arm.argv)
         ready = ENGINES[self.plan.engine].ready_path
         while not server.is_ready(self.url, ready):
-            if self.control.exit_code() is not None:
-                raise ServerFailed("")
+            if self.control.has_exited():
+                raise ServerFailed("the server exited")
             if time.monotonic() - began > self.plan.start_timeout_seconds:
                 raise ServerFailed(f"not ready after {self.plan.start_timeout_seconds:.0f} s")
             time.sleep(READY_POLL_SECONDS)
@@ -129,13 +129,8 @@ class Room:
 
     def check_alive(self, step: Step) -> None:
         """Whatever was just done, it was done to a server that lives."""
-        if not isinstance(step, Stop) and self.control.exit_code() is not None:
-            raise ServerFailed("")
-
-    def with_exit(self, failed: ServerFailed) -> ServerFailed:
-        """If the server has exited, that is why: its status and last words."""
-        code = self.control.exit_code()
-        return failed if code is None else ServerFailed(self.control.last_words() or failed.error, code)
+        if not isinstance(step, Stop) and self.control.has_exited():
+            raise ServerFailed("the server exited")
 
 
 def say(line: str) -> None:

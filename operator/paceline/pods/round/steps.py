@@ -16,12 +16,15 @@ from paceline.pods.round.report import Counters, counters, point
 
 
 class ServerFailed(Exception):  # noqa: N818
-    """The arm's server did not do its part. `exit_code` is None if it still runs."""
+    """The arm's server did not do its part; the text says what was seen of it."""
 
-    def __init__(self, error: str, exit_code: int | None = None) -> None:
-        super().__init__(error)
-        self.error = error
-        self.exit_code = exit_code
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a server ended: `exit_code` is None if it lived until it was told to stop."""
+
+    exit_code: int | None
+    last_words: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """End the server, if it still runs. Answer: None."""
+    """End the server, if it still runs. Answer: `Ended`."""
 
 
 Step = Start | Get | Flush | Load | Keep | Stop
@@ -99,8 +102,10 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, Ran]:
             points.append(point(workload, report, before, after, info))
             yield Keep({"arm": arm.name, "workload": workload.name, "report": report})
     except ServerFailed as failed:
-        noted |= {"error": failed.error, "exit_code": failed.exit_code}
-    yield Stop()
+        noted["error"] = str(failed)
+    ended: Ended = yield Stop()
+    if ended.exit_code is not None:
+        noted |= {"exit_code": ended.exit_code, "error": ended.last_words or noted.get("error", "")}
     return Ran(Replicate(arm=arm.name, points=tuple(points), **noted), version)
 
 

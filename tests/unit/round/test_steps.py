@@ -1,0 +1,194 @@
+"""The protocol of a round, driven without a server: what is done, in which order, and what is noted."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from paceline.core import Dataset, Workload
+from paceline.evidence import ArmCommand, Point, RoundPlan
+from paceline.pods.round.steps import Ended, Flush, Get, Keep, Load, Ran, ServerFailed, Start, Step, Stop, replicate
+
+CODE = Workload(dataset=Dataset(name="code", source="builtin://code", requests=6, max_tokens=96), concurrency=1)
+WIDE = ArmCommand(name="wide", argv=("serve",), candidate=True, expected={"speculative_num_steps": 3})
+PLAN = RoundPlan(
+    run="run",
+    round=0,
+    attempt=0,
+    engine="SGLang",
+    served_name="pair",
+    tokenizer="/models/target",
+    port=30000,
+    arms=(WIDE,),
+    workloads=(CODE,),
+    results_dir="/models/results",
+    compared=("attention_backend",),
+)
+INFO = {
+    "version": "0.5.23",
+    "attention_backend": "triton",
+    "speculative_num_steps": 3,
+    "api_key": "sk-1",
+    "internal_states": [{"avg_spec_accept_length": 2.81, "api_key": "sk-1"}],
+}
+REPORT = {
+    "completed": 6,
+    "total_output_tokens": 576,
+    "duration": 2.3,
+    "output_throughput": 250.4,
+    "mean_ttft_ms": 41.0,
+    "p95_ttft_ms": 50.0,
+    "mean_tpot_ms": 3.9,
+    "p95_tpot_ms": 4.0,
+    "p95_e2e_latency_ms": 400.0,
+    "errors": [""] * 6,
+    "ttfts": [0.04] * 6,
+    "itls": [[0.0036] * 95] * 6,
+    "output_lens": [96] * 6,
+}
+
+
+LIVED = Ended(None, "INFO: 200 OK")
+
+
+class Server:
+    """Answers every step as a good server does; its verify calls grow with every measured workload."""
+
+    def __init__(self, ended: Ended = LIVED) -> None:
+        self.verify_calls = 40.0
+        self.ended = ended
+
+    def __call__(self, step: Step) -> Any:
+        match step:
+            case Start():
+                return 13.2
+            case Get("/v1/models"):
+                return json.dumps({"data": [{"id": "pair"}]})
+            case Get("/server_info"):
+                return json.dumps(INFO)
+            case Get("/metrics"):
+                return f'sglang:spec_verify_calls_total{{model_name="pair"}} {self.verify_calls}\n'
+            case Load(warm_up=False):
+                self.verify_calls += 205
+                return REPORT
+            case Stop():
+                return self.ended
+        return None
+
+
+def drive(answer: Callable[[Step], Any]) -> tuple[list[Step], Ran]:
+    """Every step that was asked for, and the replicate."""
+    steps, done = replicate(PLAN, WIDE), []
+    try:
+        step = next(steps)
+        while True:
+            done.append(step)
+            try:
+                value = answer(step)
+            except ServerFailed as failed:
+                step = steps.throw(failed)
+            else:
+                step = steps.send(value)
+    except StopIteration as end:
+        return done, end.value
+
+
+def test_the_steps_of_an_arm() -> None:
+    done, _ = drive(Server())
+    assert [step for step in done if not isinstance(step, Keep)] == [
+        Start(WIDE),
+        Get("/v1/models"),
+        Get("/server_info"),
+        Load(WIDE, CODE, warm_up=True),
+        Flush(),
+        Get("/metrics"),
+        Load(WIDE, CODE),
+        Get("/metrics"),
+        Get("/server_info"),
+        Stop(),
+    ]
+
+
+def test_what_is_noted_of_an_arm() -> None:
+    _, ran = drive(Server())
+    assert ran.version == "0.5.23"
+    assert (ran.replicate.arm, ran.replicate.start_seconds, ran.replicate.error) == ("wide", 13.2, "")
+    assert ran.replicate.resolved == {"attention_backend": "triton", "speculative_num_steps": 3}
+    (point,) = ran.replicate.points
+    assert (point.asked, point.completed, point.output_tokens) == (6, 6, 576)
+    assert (point.accept_length, point.verify_calls, point.retractions) == (2.81, 205, 0)
+    assert (point.mean_ttft, point.p95_ttft, point.p95_e2e) == (0.041, 0.05, 0.4)
+
+
+def test_secrets_do_not_reach_the_results() -> None:
+    done, ran = drive(Server())
+    assert "sk-1" not in str(done) + str(ran)
+
+
+def failing_at(kind: type, ended: Ended) -> tuple[list[Step], Ran]:
+    server = Server(ended)
+
+    def answer(step: Step) -> Any:
+        if isinstance(step, kind):
+            raise ServerFailed("connection refused")
+        return server(step)
+
+    return drive(answer)
+
+
+def test_a_server_that_dies_is_noted_with_its_last_words() -> None:
+    done, ran = failing_at(Load, Ended(1, "CUDA out of memory"))
+    assert done[-1] == Stop()
+    assert (ran.replicate.exit_code, ran.replicate.error) == (1, "CUDA out of memory")
+    assert ran.replicate.start_seconds == 13.2
+    assert ran.replicate.points == ()
+
+
+def test_a_server_that_fails_but_lives_is_noted_with_what_was_seen() -> None:
+    _, ran = failing_at(Flush, LIVED)
+    assert (ran.replicate.exit_code, ran.replicate.error) == (None, "connection refused")
+
+
+def test_a_server_that_dies_after_its_last_point_has_failed_too() -> None:
+    _, ran = drive(Server(Ended(0, "")))
+    assert ran.replicate.exit_code == 0
+
+
+def test_a_server_that_does_not_start_is_asked_nothing() -> None:
+    done, ran = failing_at(Start, Ended(2, "error: unrecognized arguments"))
+    assert done == [Start(WIDE), Stop()]
+    assert ran.replicate.start_seconds is None
+
+
+def answering(**pages: Any) -> tuple[list[Step], Ran]:
+    """A good server but for the pages named, by their last part."""
+    server = Server()
+
+    def answer(step: Step) -> Any:
+        name = step.path.rpartition("/")[2] if isinstance(step, Get) else ""
+        return pages[name] if name in pages else server(step)
+
+    return drive(answer)
+
+
+def test_another_model_is_not_measured() -> None:
+    done, ran = answering(models='{"data": [{"id": "other"}]}')
+    assert ran.replicate.error == "the server serves other, not pair"
+    assert not any(isinstance(step, Load) for step in done)
+
+
+def test_another_configuration_is_not_measured() -> None:
+    done, ran = answering(server_info=json.dumps(INFO | {"speculative_num_steps": 1}))
+    assert ran.replicate.error == "the server runs with speculative_num_steps=1, not 3"
+    assert ran.replicate.resolved["speculative_num_steps"] == 1
+    assert not any(isinstance(step, Load) for step in done)
+
+
+def test_a_page_that_is_no_json() -> None:
+    _, ran = answering(server_info="<html>")
+    assert ran.replicate.error == "the server answered with no JSON: '<html>'"
+
+
+def test_a_server_without_speculation_counters() -> None:
+    _, ran = answering(metrics='sglang:num_requests_total{model_name="pair"} 7.0\n')
+    point: Point = ran.replicate.points[0]
+    assert (point.verify_calls, point.retractions) == (None, 0)
