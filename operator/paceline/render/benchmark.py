@@ -21,6 +21,7 @@ from paceline.render.common import API_VERSION, Manifest, Owner, Settings, metad
 from paceline.render.pod import CLIENT_UID, placement, restricted, server_container, volumes
 
 CONTROL = "/ctl"
+HOSTNAME = "kubernetes.io/hostname"
 RESULTS = f"{MODELS}/.paceline/results"
 
 START_TIMEOUT_SECONDS = 1800
@@ -147,13 +148,20 @@ def _client(plan: RoundPlan, settings: Settings) -> Manifest:
     }
 
 
+def avoided(job: Mapping[str, Any]) -> frozenset[str]:
+    """The nodes that a round's Job was told to keep off: `avoid` of `round_job`."""
+    wanted = job["spec"]["template"]["spec"]["affinity"].get("nodeAffinity", {})
+    terms = wanted.get("requiredDuringSchedulingIgnoredDuringExecution", {}).get("nodeSelectorTerms", ())
+    rules = (rule for term in terms for rule in term["matchExpressions"])
+    return frozenset(node for rule in rules if rule["operator"] == "NotIn" for node in rule["values"])
+
+
 def _alone(node: str | None, avoid: tuple[str, ...]) -> Manifest:
     """On the run's node; before it has one, on a node where nothing else is being measured."""
-    hostname = "kubernetes.io/hostname"
     expressions = (
-        [{"key": hostname, "operator": "In", "values": [node]}]
+        [{"key": HOSTNAME, "operator": "In", "values": [node]}]
         if node
-        else [{"key": hostname, "operator": "NotIn", "values": sorted(avoid)}]
+        else [{"key": HOSTNAME, "operator": "NotIn", "values": sorted(avoid)}]
         if avoid
         else []
     )
@@ -174,7 +182,7 @@ def _alone(node: str | None, avoid: tuple[str, ...]) -> Manifest:
             "requiredDuringSchedulingIgnoredDuringExecution": [
                 {
                     "labelSelector": {"matchLabels": {COMPONENT_LABEL: "round"}},
-                    "topologyKey": hostname,
+                    "topologyKey": HOSTNAME,
                     "namespaceSelector": {},
                 }
             ]

@@ -11,7 +11,7 @@ from paceline.plan.run.conclude import in_question
 from paceline.plan.run.look import Evidence, Round, Snapshot
 from paceline.plan.terms import Apply, Delete, Said, parse_time, timestamp
 from paceline.render import round_job
-from paceline.render.benchmark import round_plan
+from paceline.render.benchmark import avoided, round_plan
 
 
 def measure(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Said:
@@ -34,9 +34,12 @@ def _watch(snapshot: Snapshot, evidence: Evidence, active: Round) -> Said:
     waits = active.pod is not None and unplaced(active.pod) is not None
     if found:
         message = f"{message}; {found.what}"
+    # Where a round may not run was said when its Job was made, and a Job cannot be changed.
+    freed = waits and avoided(active.job) - set(snapshot.taken)
     reason = Reason.RunWaiting if waits else Reason.RunMeasuring
     return Said(
         marks=(Mark(reason, None, message),),
+        actions=(Delete(active.job, "a node that it had to keep off is free again"),) if freed else (),
         record={**placed, "progress": _progress(evidence, asked.round, active.name, message)},
     )
 
