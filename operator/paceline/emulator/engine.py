@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 from paceline.emulator.profile import Pace
 
-HOLD = 0.05
+HOLD = 0.1
 ROUNDING = 1e-9
 
 

@@ -1,0 +1,17 @@
+"""What is generated is what lies there. Regenerate with `python -m tests.contract.make_…` and look at the diff."""
+
+from pathlib import Path
+
+import pytest
+from tests.contract import make_catalogues, make_profiles, make_prompt_index
+
+GENERATED = {
+    **make_catalogues.files(),
+    **make_profiles.files(),
+    make_prompt_index.TO: make_prompt_index.text(),
+}
+
+
+@pytest.mark.parametrize("path", GENERATED, ids=lambda path: path.name)
+def test_file_is_current(path: Path) -> None:
+    assert path.read_text() == GENERATED[path]
