@@ -73,8 +73,8 @@ def commits(snapshot: Snapshot) -> Mapping[tuple[str, str], str] | None:
 
 
 def facts(snapshot: Snapshot) -> Fetched | None:
-    """What the prefetch saw of the models; None once its Job is gone."""
-    return _fetched(snapshot)
+    """What the prefetch saw of the models; None once its Job is gone, and where the spec cannot be read."""
+    return _fetched(snapshot) if snapshot.spec is not None else None
 
 
 def _inputs(snapshot: Snapshot) -> str:
