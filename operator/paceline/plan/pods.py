@@ -52,6 +52,12 @@ def last_line(message: str, limit: int = 300) -> str:
     return lines[-1][-limit:] if lines else ""
 
 
+def exit_text(who: str, ended: Mapping[str, Any]) -> str:
+    """`the server exited with 2: error: unrecognized arguments: --x`, of a `terminated` state."""
+    said = last_line(ended.get("message", "")) or ended.get("reason", "")
+    return ": ".join(part for part in (f"the {who} exited with {ended.get('exitCode', 0)}", said) if part)
+
+
 def _unpulled(pod: Found) -> Trouble | None:
     for status in pod.get("status", {}).get("containerStatuses", ()):
         waiting = status.get("state", {}).get("waiting", {})
@@ -70,10 +76,6 @@ def _crashed(pod: Found) -> Trouble | None:
         state = status.get("state", {})
         ended = state.get("terminated") or status.get("lastState", {}).get("terminated")
         if ended and "running" not in state:
-            code = ended.get("exitCode", 0)
-            line = last_line(ended.get("message", "")) or ended.get("reason", "")
-            return Trouble(
-                what=f"the server exited with {code}: {line}",
-                fatal=code == USAGE_ERROR or status.get("restartCount", 0) >= MANY_RESTARTS,
-            )
+            again = status.get("restartCount", 0) >= MANY_RESTARTS
+            return Trouble(what=exit_text("server", ended), fatal=ended.get("exitCode") == USAGE_ERROR or again)
     return None

@@ -121,10 +121,11 @@ def _how_far(pool: Pool, run: Run) -> Mark:
         return Mark(Reason.AllPromoted if served else Reason.Promoting, pool.name, said)
     revision = pool.revision(pool.arms[run.winner or ""])
     if revision == held_revision(pool):
-        return Mark(Reason.Held, pool.name, said)
+        hold = pool.remembered["hold"]
+        return Mark(Reason.Held, pool.name, f"{said}; {hold['reason']} since {hold['since']}")
     if _suspended(pool):
         return Mark(Reason.Held, pool.name, f"{said}; spec.suspend is set")
-    ask = f"annotate {promote_annotation(pool)}={revision}@TOKEN, with any word for TOKEN"
+    ask = f"annotate {promote_annotation(pool)}={revision}@TOKEN (TOKEN: any word)"
     return Mark(Reason.AwaitingPromote, pool.name, f"{said}; {ask}")
 
 

@@ -27,10 +27,10 @@ def _pools(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Happ
     remembered = {entry["name"]: entry for entry in before.get("pools", ())}
     for entry in after.get("pools", ()):
         was = remembered.get(entry["name"], {})
-        yield from _run(was, entry)
         yield from _verdict(was, entry)
         yield from _target(was, entry)
         yield from _serving(was, entry)
+        yield from _run(was, entry)
 
 
 def _run(was: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[Happening]:
@@ -50,8 +50,17 @@ def _verdict(was: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[Happe
 def _target(was: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[Happening]:
     target, before = entry.get("target"), was.get("target")
     if target and (not before or before["revision"] != target["revision"]):
-        reason = "Starting" if not before else "Promoting" if target["arm"] != BASELINE else "RollingBack"
-        yield Happening(reason=reason, note=f"{entry['name']}: {target['arm']}, because {target['why']}")
+        yield Happening(
+            reason=_roll_out(before, target), note=f"{entry['name']}: {target['arm']}, because {target['why']}"
+        )
+
+
+def _roll_out(before: Mapping[str, Any] | None, target: Mapping[str, Any]) -> str:
+    if not before:
+        return "Starting"
+    if target["arm"] != BASELINE:
+        return "Promoting"
+    return "RollingBack" if before["arm"] != BASELINE else "RollingOut"
 
 
 def _serving(was: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[Happening]:

@@ -60,7 +60,11 @@ def _told(snapshot: Snapshot, status: Mapping[str, Any], conclusion: Conclusion,
         **conclusion.record,
         "observedGeneration": snapshot.generation,
         "finishedAt": timestamp(now),
-        "progress": {"step": "Finished", "message": conclusion.message},
+        "progress": {
+            "step": "Finished",
+            "round": sum(1 for record in status.get("rounds", ()) if not record.get("error")),
+            "message": conclusion.message,
+        },
         "conditions": to_status((mark,), snapshot.status.get("conditions", ()), snapshot.generation, now),
     }
     return Todo(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paceline.evidence import AnswerError, decode, failed_round, judge, round_status
-from paceline.plan.pods import last_line, terminated
+from paceline.plan.pods import exit_text, terminated
 from paceline.plan.run.look import Round, Snapshot
 from paceline.plan.terms import condition
 
@@ -42,8 +42,7 @@ def _why(round: Round, client: Mapping[str, Any] | None) -> str:
     if pod_status.get("reason") in ("Evicted", "Preempting", "NodeLost", "NodeShutdown", "DeadlineExceeded"):
         return f"{pod_status['reason']}: {pod_status.get('message', '')}"
     if client and client.get("exitCode"):
-        said = last_line(client.get("message", "")) or client.get("reason", "")
-        return f"the client exited with {client['exitCode']}: {said}"
+        return exit_text("client", client)
     server = terminated(round.pod, "server") if round.pod else None
     if server and server.get("exitCode") == HEARTBEAT_LOST:
         return "the client fell silent and the wrapper ended the server"

@@ -58,7 +58,7 @@ def _concluded(evidence: Evidence, verdict: Verdict) -> Conclusion:
     outcome = verdict.outcome
     if failing and outcome in (Outcome.INCONCLUSIVE, Outcome.ERROR):
         outcome = Outcome.ERROR
-    message = _sentence(verdict) if not failing else "; ".join(f"{name}: {why[-1]}" for name, why in failing.items())
+    message = _sentence(verdict, {name: why[-1] for name, why in failing.items()})
     return Conclusion(
         reason=REASONS[outcome],
         message=message,
@@ -90,11 +90,13 @@ def _reason(verdict: Verdict, outcome: Outcome) -> str:
     return max(verdict.arms.values(), key=lambda arm: arm.rounds).reason
 
 
-def _sentence(verdict: Verdict) -> str:
-    """Every candidate in a few words, the winner first."""
+def _sentence(verdict: Verdict, failing: Mapping[str, str]) -> str:
+    """Every candidate in a few words, the winner first; of those that kept failing, why."""
     first = [verdict.winner] if verdict.winner else []
     names = [*first, *(name for name in verdict.arms if name != verdict.winner)]
-    return "; ".join(f"{name} {_word(verdict, name)}" for name in names)
+    return "; ".join(
+        f"{name}: {failing[name]}" if name in failing else f"{name} {_word(verdict, name)}" for name in names
+    )
 
 
 def _word(verdict: Verdict, name: str) -> str:

@@ -40,7 +40,7 @@ def _watch(snapshot: Snapshot, evidence: Evidence, active: Round) -> Said:
     return Said(
         marks=(Mark(reason, None, message),),
         actions=(Delete(active.job, "a node that it had to keep off is free again"),) if freed else (),
-        record={**placed, "progress": _progress(evidence, asked.round, active.name, message)},
+        record={**placed, "progress": _progress(evidence, active.name, message)},
     )
 
 
@@ -66,7 +66,7 @@ def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Said:
         actions=(Apply(job, f"measure {names} one after another on the same GPUs"),),
         record={
             "startedAt": snapshot.status.get("startedAt") or timestamp(now),
-            "progress": _progress(evidence, number, job["metadata"]["name"], message),
+            "progress": _progress(evidence, job["metadata"]["name"], message),
         },
     )
 
@@ -84,9 +84,10 @@ def _looks(evidence: Evidence) -> str:
     return f"{', '.join(looks[:-1])} or {looks[-1]}" if len(looks) > 1 else looks[0]
 
 
-def _progress(evidence: Evidence, number: int, job: str, message: str) -> dict[str, Any]:
-    """`secondsPerRound` is the mean of the rounds so far: with it a reader knows how long the next look takes."""
-    progress: dict[str, Any] = {"step": "Measuring", "round": number, "job": job, "message": message}
+def _progress(evidence: Evidence, job: str, message: str) -> dict[str, Any]:
+    """`round` counts the rounds measured; with `secondsPerRound`, their mean, a reader knows when the next look comes."""
+    done = len(evidence.results)
+    progress: dict[str, Any] = {"step": "Measuring", "round": done, "job": job, "message": message}
     lengths = [_seconds(record) for record in evidence.results]
     return progress | ({"secondsPerRound": round(sum(lengths) / len(lengths))} if lengths else {})
 
