@@ -35,5 +35,10 @@ def _told(value: Any) -> Any:
     return {
         field.name: _told(getattr(value, field.name))
         for field in dataclasses.fields(value)
-        if getattr(value, field.name) != field.default
+        if getattr(value, field.name) != _default(field)
     }
+
+
+def _default(field: "dataclasses.Field[Any]") -> Any:
+    made = field.default_factory
+    return field.default if made is dataclasses.MISSING else made()

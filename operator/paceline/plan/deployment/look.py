@@ -223,11 +223,16 @@ def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec) -> Pool:
         ]
 
     entries: Mapping[str, Mapping[str, Any]] = {entry["name"]: entry for entry in snapshot.status.get("pools", ())}
-    largest = max(workload.concurrency for workload in spec.workloads)
+    server = replace(
+        pinned.server,
+        largest_concurrency=max(workload.concurrency for workload in spec.workloads),
+        # How the models were brought shapes no server: another proxy is no other question.
+        cache=replace(pinned.server.cache, env=()),
+    )
     return Pool(
         snapshot=snapshot,
         spec=spec,
-        server=replace(pinned.server, largest_concurrency=largest),
+        server=server,
         remembered=entries.get(spec.name, {}),
         runs=tuple(Run(found=found) for found in mine("BenchmarkRun")),
         servers=_servers(snapshot, spec),
