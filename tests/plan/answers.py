@@ -1,0 +1,103 @@
+"""What the pods of a story answer: a prefetch its commits, a round the published throughputs with a little noise."""
+
+import math
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from paceline.evidence import ArmCommand, Point, Replicate, RoundPlan, RoundResult, encode
+from paceline.preflight import Fetched, FetchedModel, ModelFacts, write_message
+
+Truth = Mapping[str, Mapping[str, float]]
+"""Arm → dataset → output tokens per second."""
+Spoiled = Callable[[Replicate], Replicate]
+
+NOISE = 0.002
+"""Standard deviation of a point, as a fraction; the same arm, workload and round always give the same number."""
+ACCEPT_LENGTH = 2.8
+TARGET_FACTS = ModelFacts(architectures=("Qwen3NextForCausalLM",), hidden_size=2048, num_attention_heads=16)
+HEAD_FACTS = ModelFacts(architectures=("LlamaForCausalLMEagle3",), hidden_size=2048)
+
+
+def fetched(models: list[Mapping[str, str]], head: ModelFacts) -> str:
+    """The prefetch's message. The commit of a repository is a function of its name and revision."""
+    found = [
+        FetchedModel(
+            source=model["source"],
+            revision=model["revision"],
+            commit=random.Random(f"{model['source']}@{model['revision']}").randbytes(20).hex(),
+            bytes=4_000_000,
+            path=f"/models/hub/{model['source']}",
+        )
+        for model in models
+    ]
+    facts = [TARGET_FACTS, *(head for _ in found[1:])]
+    return write_message(Fetched(models=tuple(found), facts=dict(zip([m.source for m in found], facts, strict=True))))
+
+
+def answer(asked: RoundPlan, truth: Truth, began: float, ended: float, spoiled: Mapping[str, Spoiled]) -> str:
+    """The client's message after all arms of `asked` ran. `spoiled` says by arm what went wrong with its replicate."""
+    replicates = [_replicate(asked, arm, truth[arm.name]) for arm in asked.arms]
+    return encode(
+        RoundResult(
+            round=asked.round,
+            attempt=asked.attempt,
+            replicates=tuple(spoiled[one.arm](one) if one.arm in spoiled else one for one in replicates),
+            gpus=("GPU-0", "GPU-1", "GPU-2", "GPU-3"),
+            engine_version="0.5.23",
+            emulated=True,
+            started=began,
+            finished=ended,
+        )
+    )
+
+
+def _replicate(asked: RoundPlan, arm: ArmCommand, truth: Mapping[str, float]) -> Replicate:
+    return Replicate(
+        arm=arm.name,
+        start_seconds=60.0,
+        resolved={**dict.fromkeys(asked.compared, "as asked"), **arm.expected},
+        points=tuple(
+            Point(
+                workload=workload.name,
+                asked=workload.dataset.requests,
+                completed=workload.dataset.requests,
+                errors=0,
+                output_tokens=(tokens := workload.dataset.requests * workload.dataset.max_tokens),
+                output_throughput=truth[workload.dataset.name]
+                * math.exp(random.Random(f"{arm.name} {workload.name} {asked.round}").gauss(0, NOISE)),
+                mean_ttft=0.04,
+                p95_ttft=0.05,
+                accept_length=ACCEPT_LENGTH if arm.candidate else None,
+                verify_calls=round(tokens / ACCEPT_LENGTH) if arm.candidate else 0,
+                retractions=0,
+            )
+            for workload in asked.workloads
+        ),
+    )
+
+
+def nothing_accepted(found: Replicate) -> Replicate:
+    """The head runs and drafts, and the target takes none of it."""
+    return _points(found, lambda point: replace(point, accept_length=1.0))
+
+
+def half_failed(found: Replicate) -> Replicate:
+    return _points(
+        found, lambda point: replace(point, completed=point.asked // 2, errors=point.asked - point.asked // 2)
+    )
+
+
+def died(found: Replicate) -> Replicate:
+    """The server ended between the first workload and the second."""
+    return replace(found, exit_code=-9, error="CUDA error: an illegal memory access", points=found.points[:1])
+
+
+def noisy(found: Replicate) -> Replicate:
+    """A neighbour takes a fifth of the machine, now and then."""
+    dice = random.Random(f"{found.arm} {found.points[0].output_throughput}")
+    return _points(found, lambda p: replace(p, output_throughput=(p.output_throughput or 0) * dice.uniform(0.8, 1)))
+
+
+def _points(found: Replicate, change: Callable[[Point], Point]) -> Replicate:
+    return replace(found, points=tuple(map(change, found.points)))

@@ -1,0 +1,169 @@
+"""The objects of a story's cluster, and what Kubernetes does to them by itself: pods are made, placed and removed."""
+
+import json
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from paceline.core.names import COMPONENT_LABEL
+from paceline.kube.difference import needs_apply, stamped
+from paceline.plan.terms import condition, timestamp
+from paceline.render.serving import REVISION_LABEL
+
+Object = dict[str, Any]
+Key = tuple[str, str]
+"""Kind and name: a story has one namespace."""
+
+GPU = "nvidia.com/gpu"
+HOSTNAME = "kubernetes.io/hostname"
+
+
+@dataclass
+class Cluster:
+    """Objects as an API server would keep them; `nodes` is how many GPUs each has."""
+
+    now: datetime
+    nodes: Mapping[str, int]
+    objects: dict[Key, Object] = field(default_factory=dict)
+    made: int = 0
+
+    def of(self, kind: str, **labels: str) -> list[Object]:
+        """Objects of a kind whose labels have these values; `pool` stands for paceline.dev/pool."""
+        wanted = {f"paceline.dev/{key}": value for key, value in labels.items()}
+        return [
+            found
+            for (there, _), found in self.objects.items()
+            if there == kind and wanted.items() <= found["metadata"].get("labels", {}).items()
+        ]
+
+    def apply(self, manifest: Mapping[str, Any]) -> bool:
+        """Server-side apply by the one who owns all of the object. False if nothing changed."""
+        wanted = stamped(deepcopy(dict(manifest)))
+        key = (wanted["kind"], wanted["metadata"]["name"])
+        there = self.objects.get(key)
+        if there is None:
+            self.made += 1
+            wanted["metadata"] |= {"uid": f"uid-{self.made}", "generation": 1, "creationTimestamp": timestamp(self.now)}
+            if wanted["kind"] == "Deployment":
+                wanted["spec"].setdefault("replicas", 1)
+            self.objects[key] = wanted
+            return True
+        if not needs_apply(there, wanted):
+            return False
+        kept = {name: there["metadata"][name] for name in ("uid", "generation", "creationTimestamp")}
+        if json.dumps(there.get("spec"), sort_keys=True) != json.dumps(wanted.get("spec"), sort_keys=True):
+            kept["generation"] += 1
+        wanted["metadata"] |= kept
+        self.objects[key] = wanted | ({"status": there["status"]} if "status" in there else {})
+        return True
+
+    def delete(self, kind: str, name: str) -> None:
+        """The object, and in the background all that it owns."""
+        gone = self.objects.pop((kind, name))
+        for key, found in list(self.objects.items()):
+            owners = {owner["uid"] for owner in found["metadata"].get("ownerReferences", ())}
+            if gone["metadata"]["uid"] in owners and key in self.objects:
+                self.delete(*key)
+
+    def owned(self, kind: str, owner: Object) -> list[Object]:
+        uid = owner["metadata"]["uid"]
+        return [
+            found
+            for found in self.of(kind)
+            if any(reference["uid"] == uid for reference in found["metadata"].get("ownerReferences", ()))
+        ]
+
+    def turn(self) -> None:
+        """What the built-in controllers and the scheduler do next."""
+        for job in self.of("Job"):
+            if not ended(job) and not self.owned("Pod", job):
+                self._pod(job, f"{job['metadata']['name']}-pod", job["spec"]["template"])
+        for servers in self.of("Deployment"):
+            self._replace(servers)
+        for pod in self.of("Pod"):
+            if "nodeName" not in pod["spec"]:
+                self._place(pod)
+        for servers in self.of("Deployment"):
+            pods = self.owned("Pod", servers)
+            servers["status"] = {
+                "observedGeneration": servers["metadata"]["generation"],
+                "replicas": len(pods),
+                "updatedReplicas": len([pod for pod in pods if revision(pod) == revision(servers["spec"]["template"])]),
+                "readyReplicas": len([pod for pod in pods if pod["status"].get("phase") == "Running"]),
+            }
+
+    def _replace(self, servers: Object) -> None:
+        """No surge: a pod of another template goes before its successor comes."""
+        template = servers["spec"]["template"]
+        for pod in self.owned("Pod", servers):
+            number = int(pod["metadata"]["name"].rsplit("-", 1)[1])
+            if revision(pod) != revision(template) or number >= servers["spec"]["replicas"]:
+                self.delete("Pod", pod["metadata"]["name"])
+        there = {pod["metadata"]["name"] for pod in self.owned("Pod", servers)}
+        for number in range(servers["spec"]["replicas"]):
+            name = f"{servers['metadata']['name']}-{number}"
+            if name not in there:
+                self._pod(servers, name, template)
+
+    def _pod(self, owner: Object, name: str, template: Object) -> None:
+        reference = {"kind": owner["kind"], "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]}
+        labels = dict(template["metadata"]["labels"])
+        if owner["kind"] == "Job":
+            labels["batch.kubernetes.io/job-name"] = owner["metadata"]["name"]
+        self.apply(
+            {
+                "kind": "Pod",
+                "metadata": {"name": name, "labels": labels, "ownerReferences": [reference]},
+                "spec": template["spec"],
+            }
+        )
+        self.objects["Pod", name]["status"] = {"phase": "Pending"}
+
+    def _place(self, pod: Object) -> None:
+        fitting = [node for node in self.nodes if self._fits(pod, node)]
+        if fitting:
+            pod["spec"]["nodeName"] = max(fitting, key=self._free)
+            pod["status"]["conditions"] = [{"type": "PodScheduled", "status": "True"}]
+        else:
+            message = f"0/{len(self.nodes)} nodes are available: {len(self.nodes)} Insufficient {GPU}."
+            pod["status"]["conditions"] = [{"type": "PodScheduled", "status": "False", "message": message}]
+
+    def _fits(self, pod: Object, node: str) -> bool:
+        allowed = all((node in rule["values"]) is (rule["operator"] == "In") for rule in _hostnames(pod))
+        crowded = is_round(pod) and any(map(is_round, self._on(node)))
+        return allowed and not crowded and gpus(pod) <= self._free(node)
+
+    def _on(self, node: str) -> list[Object]:
+        return [
+            pod for pod in self.of("Pod") if pod["spec"].get("nodeName") == node and pod["status"]["phase"] in ALIVE
+        ]
+
+    def _free(self, node: str) -> int:
+        return self.nodes[node] - sum(map(gpus, self._on(node)))
+
+
+ALIVE = ("Pending", "Running")
+
+
+def ended(job: Object) -> bool:
+    return bool(condition(job, "Complete") or condition(job, "Failed"))
+
+
+def is_round(pod: Object) -> bool:
+    return bool(pod["metadata"]["labels"].get(COMPONENT_LABEL) == "round")
+
+
+def revision(found: Object) -> str:
+    return str(found["metadata"]["labels"].get(REVISION_LABEL, ""))
+
+
+def gpus(pod: Object) -> int:
+    return sum(int(c.get("resources", {}).get("limits", {}).get(GPU, 0)) for c in pod["spec"]["containers"])
+
+
+def _hostnames(pod: Object) -> Iterator[Mapping[str, Any]]:
+    wanted = pod["spec"].get("affinity", {}).get("nodeAffinity", {})
+    for term in wanted.get("requiredDuringSchedulingIgnoredDuringExecution", {}).get("nodeSelectorTerms", ()):
+        yield from (rule for rule in term["matchExpressions"] if rule["key"] == HOSTNAME)

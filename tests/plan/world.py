@@ -1,0 +1,378 @@
+"""A simulated cluster for the pure planners: a story moves it, `settle` reconciles until nothing changes, and what was
+planned is told.
+
+    world = World()
+    world.apply(example())
+    world.prefetch_ends()
+    world.servers_ready()
+    world.round_ends("latency")
+    assert world.serving("latency") == "wide"
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import yaml
+from tests.gate.campaigns import LATENCY, THROUGHPUT
+from tests.plan.answers import HEAD_FACTS, Spoiled, Truth, answer, fetched
+from tests.plan.cluster import Cluster, Key, Object, ended
+
+from paceline import api
+from paceline.kube.difference import needs_status
+from paceline.plan import deployment, run
+from paceline.plan.run.look import Round
+from paceline.plan.terms import Action, Apply, Happening, Todo, timestamp
+from paceline.preflight import ModelFacts
+from paceline.render import Settings
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "qwen3-coder-next.yaml"
+START = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
+OURS = ("SpeculativeDeployment", "BenchmarkRun")
+FREE_FOR_ALL = ("PersistentVolumeClaim", "Deployment", "Service")
+"""Kinds of which a stranger may hold a name that we need: the planner sees them all."""
+TRUTHS: Mapping[str, Truth] = {"latency": LATENCY, "throughput": THROUGHPUT}
+MOST_PASSES = 40
+
+
+def example(*pools: str) -> Object:
+    """examples/qwen3-coder-next.yaml with these of its pools; all of them if none is named."""
+    manifest: Object = yaml.safe_load(EXAMPLE.read_text())
+    manifest["metadata"]["namespace"] = "models"
+    manifest["spec"]["pools"] = [pool for pool in manifest["spec"]["pools"] if not pools or pool["name"] in pools]
+    return manifest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pass:
+    """One reconcile that did something. `conditions` are those that changed."""
+
+    at: datetime
+    after: str
+    of: str
+    actions: Sequence[str]
+    conditions: Mapping[str, str]
+    summary: str
+    events: Sequence[str]
+
+
+@dataclass
+class World:
+    """Time stands still but for the steps of a story. `crash` says which actions of a pass are lost on the way."""
+
+    nodes: Mapping[str, int] = field(default_factory=lambda: {"gpu-0": 8, "gpu-1": 8})
+    truths: Mapping[str, Truth] = field(default_factory=lambda: TRUTHS)
+    crash: Callable[[Sequence[Action]], Sequence[Action]] = lambda actions: actions
+    told: list[Pass] = field(default_factory=list)
+    cluster: Cluster = field(init=False)
+    wakes: dict[Key, datetime | None] = field(default_factory=dict)
+    _after: str = ""
+
+    def __post_init__(self) -> None:
+        self.cluster = Cluster(now=START, nodes=self.nodes)
+
+    # What people do.
+
+    def apply(self, manifest: Object) -> None:
+        self.cluster.apply({**manifest, "metadata": {**manifest["metadata"], "labels": {}}})
+        self.settle(f"kubectl apply {manifest['kind']} {manifest['metadata']['name']}", 0)
+
+    def edit(self, what: str, change: Callable[[Object], object]) -> None:
+        """`change` edits the spec in place."""
+        deployed = self._deployed()
+        change(deployed["spec"])
+        deployed["metadata"]["generation"] += 1
+        self.settle(f"the spec is edited: {what}", 5)
+
+    def annotate(self, key: str, value: str) -> None:
+        self._deployed()["metadata"].setdefault("annotations", {})[key] = value
+        self.settle(f"kubectl annotate {key}={value}", 5)
+
+    def delete(self, kind: str, name: str) -> None:
+        self.cluster.delete(kind, name)
+        self.settle(f"kubectl delete {kind} {name}", 5)
+
+    # What the cluster does.
+
+    def wait(self, minutes: int) -> None:
+        self.settle(f"{minutes} minutes pass", minutes)
+
+    def until_wake(self) -> None:
+        """Time passes until a planner wants to look again."""
+        times = [time for time in self.wakes.values() if time]
+        assert times, "nobody waits for a time"
+        self.settle("the time has come that a planner waited for", 0, at=min(times))
+
+    def prefetch_ends(self, head: ModelFacts = HEAD_FACTS) -> None:
+        job = self._jobs("fetch")[0]
+        (variable,) = (v for v in _container(job, "fetch")["env"] if v["name"] == "PACELINE_FETCH")
+        self._end(job, "fetch", 0, fetched(yaml.safe_load(variable["value"])["models"], head))
+        self.settle("the prefetch has ended", 4)
+
+    def prefetch_fails(self, line: str) -> None:
+        self._end(self._jobs("fetch")[0], "fetch", 2, line)
+        self.settle("the prefetch has failed", 4)
+
+    def servers_ready(self) -> None:
+        for pod in self._servers():
+            if "nodeName" in pod["spec"]:
+                pod["status"] = {"phase": "Running", "conditions": [{"type": "PodScheduled", "status": "True"}]}
+        self.settle("the servers that have a node are ready", 2)
+
+    def server_exits(self, pool: str, code: int, log: str) -> None:
+        for pod in self._servers(pool=pool):
+            state = {"terminated": {"exitCode": code, "message": log}}
+            pod["status"] = {"phase": "Pending", "containerStatuses": [{"name": "server", "state": state}]}
+        self.settle(f"the server of {pool} exits with {code}", 1)
+
+    def rounds_placed(self) -> None:
+        """Nothing happens but that the operator sees where the rounds' pods are."""
+        self.settle("the rounds' pods are placed", 1)
+
+    def round_ends(self, *pools: str, truth: Truth | None = None, **spoiled: Spoiled) -> None:
+        """The rounds under way of these pools (of all, if none is named) end with the published throughputs; an arm
+        named in `spoiled` with something else."""
+        self._advance(20)
+        for job in self._rounds(pools):
+            asked = Round(job=job, pod=None).plan
+            known = truth or self.truths[job["metadata"]["labels"]["paceline.dev/pool"]]
+            ended_at = self.cluster.now.timestamp()
+            self._end(job, "client", 0, answer(asked, known, ended_at - 1080, ended_at, spoiled))
+        self.settle(f"a round of {' and '.join(pools) or 'every pool'} has ended{_spoiled(spoiled)}", 0)
+
+    def prefetch_vanishes(self) -> None:
+        """Its Job is Complete, its pod gone."""
+        job = self._jobs("fetch")[0]
+        self._end(job, "fetch", 0, "")
+        self.cluster.delete("Pod", f"{job['metadata']['name']}-pod")
+        self.settle("the prefetch has ended and its pod is gone", 4)
+
+    def round_dies(self, pool: str, code: int, line: str) -> None:
+        self._end(self._rounds([pool])[0], "client", code, line)
+        self.settle(f"the round of {pool} dies", 3)
+
+    # What the story asks.
+
+    def status(self) -> Mapping[str, Any]:
+        return dict(self._deployed().get("status") or {})
+
+    def pool(self, name: str) -> Mapping[str, Any]:
+        return next(entry for entry in self.status()["pools"] if entry["name"] == name)
+
+    def serving(self, pool: str) -> str:
+        return str(self.pool(pool)["serving"]["arm"])
+
+    def condition(self, kind: str, found: Object | None = None) -> str:
+        """`True Serving`; "" where there is none."""
+        status = (found or self._deployed()).get("status") or {}
+        said = [c for c in status.get("conditions", ()) if c["type"] == kind]
+        return f"{said[0]['status']} {said[0]['reason']}" if said else ""
+
+    def message(self, kind: str) -> str:
+        return str(next(c["message"] for c in self.status()["conditions"] if c["type"] == kind))
+
+    def requests(self, verb: str) -> list[tuple[str, str]]:
+        """The annotations that status tells a person to write: key and value."""
+        said = " ".join(c["message"] for c in self.status()["conditions"])
+        return re.findall(rf"({verb}\.paceline\.dev/\w+)=(\S+)", said)
+
+    def rounds_under_way(self) -> list[Object]:
+        return self._jobs("round")
+
+    def runs(self, pool: str) -> list[Object]:
+        return self.cluster.of("BenchmarkRun", pool=pool)
+
+    def outcome(self, pool: str) -> str:
+        """Of the pool's latest run."""
+        return str(self.runs(pool)[-1]["status"].get("verdict", {}).get("outcome", ""))
+
+    # One reconcile after another.
+
+    def settle(self, after: str, minutes: int, at: datetime | None = None) -> None:
+        """Time passes; then everybody acts until there is nothing left to do."""
+        self._advance(minutes, at)
+        self._after = after
+        for _ in range(MOST_PASSES):
+            self.cluster.turn()
+            done = [self.reconcile(key) for key in list(self.cluster.objects) if key[0] in OURS]
+            if not any(done):
+                return
+        raise AssertionError(f"the planners never come to rest after {after}")
+
+    def reconcile(self, key: Key) -> bool:
+        """Status first, then actions. False if nothing changed."""
+        if key not in self.cluster.objects:
+            return False
+        found, todo = self.cluster.objects[key], self.plan(key)
+        was = found.get("status") or {}
+        published = todo.status is not None and needs_status(found, dict(todo.status))
+        if todo.status is not None:
+            found["status"] = deepcopy(dict(todo.status))
+        sent = [f"{_word(action)}: {action.why}" for action in self.crash(todo.actions) if self._act(action)]
+        self.wakes[key] = todo.wake
+        if not (published or sent):
+            assert todo.wake is None or todo.wake > self.cluster.now, f"{key} would be looked at again and again"
+            return False
+        self._tell(key, was, todo, sent)
+        return True
+
+    def plan(self, key: Key) -> Todo:
+        if key[0] == "BenchmarkRun":
+            return run.plan(self.run_snapshot(key[1]), self.cluster.now)
+        return deployment.plan(self.deployment_snapshot(), self.cluster.now)
+
+    def deployment_snapshot(self) -> deployment.Snapshot:
+        manifest = self._deployed()
+        name = manifest["metadata"]["name"]
+        try:
+            spec, invalid = api.deployment(manifest), ""
+        except api.InvalidManifestError as error:
+            spec, invalid = None, str(error)
+        children = {kind: tuple(self.cluster.of(kind)) for kind in FREE_FOR_ALL} | {
+            kind: tuple(self.cluster.of(kind, deployment=name))
+            for kind in ("Job", "Pod", "ControllerRevision", "BenchmarkRun")
+        }
+        return deepcopy(
+            deployment.Snapshot(
+                manifest=manifest, spec=spec, invalid=invalid, children=children, settings=Settings(image="paceline")
+            )
+        )
+
+    def run_snapshot(self, name: str) -> run.Snapshot:
+        manifest = self.cluster.objects["BenchmarkRun", name]
+        annotations = manifest["metadata"].get("annotations") or {}
+        others = [other for other in self.cluster.of("BenchmarkRun") if other is not manifest and not ended(other)]
+        try:
+            spec, invalid = api.run(manifest), ""
+        except api.InvalidManifestError as error:
+            spec, invalid = None, str(error)
+        return deepcopy(
+            run.Snapshot(
+                manifest=manifest,
+                spec=spec,
+                invalid=invalid,
+                rounds=tuple(
+                    Round(job=job, pod=next(iter(self.cluster.owned("Pod", job)), None))
+                    for job in self.cluster.owned("Job", manifest)
+                ),
+                taken=tuple(node for other in others if (node := (other.get("status") or {}).get("node"))),
+                suspended=annotations.get("paceline.dev/suspended") == "true",
+                settings=Settings(image="paceline"),
+            )
+        )
+
+    def _act(self, action: Action) -> bool:
+        if isinstance(action, Apply):
+            return self.cluster.apply(action.manifest)
+        self.cluster.delete(action.found["kind"], action.found["metadata"]["name"])
+        return True
+
+    def _tell(self, key: Key, was: Mapping[str, Any], todo: Todo, sent: Sequence[str]) -> None:
+        """A pass of which nobody would see anything is not told."""
+        now = todo.status or was
+        told = Pass(
+            at=self.cluster.now,
+            after=self._after,
+            of=key[1],
+            actions=sent,
+            conditions=_changed(was, now),
+            summary=now.get("summary", "") if now.get("summary") != was.get("summary") else "",
+            events=[_shown(happening) for happening in todo.happenings],
+        )
+        if told.actions or told.conditions or told.summary or told.events:
+            self.told.append(told)
+            self._after = ""
+
+    def _advance(self, minutes: int, at: datetime | None = None) -> None:
+        self.cluster.now = at or self.cluster.now + timedelta(minutes=minutes)
+
+    def _deployed(self) -> Object:
+        (found,) = self.cluster.of("SpeculativeDeployment")
+        return found
+
+    def _servers(self, **labels: str) -> list[Object]:
+        return self.cluster.of("Pod", component="server", **labels)
+
+    def _jobs(self, component: str) -> list[Object]:
+        return [job for job in self.cluster.of("Job", component=component) if not ended(job)]
+
+    def _rounds(self, pools: Sequence[str]) -> list[Object]:
+        found = [
+            job
+            for job in self._jobs("round")
+            if "nodeName" in self.cluster.owned("Pod", job)[0]["spec"]
+            and (not pools or job["metadata"]["labels"]["paceline.dev/pool"] in pools)
+        ]
+        assert found, "no round is under way"
+        return found
+
+    def _end(self, job: Object, container: str, code: int, message: str) -> None:
+        (pod,) = self.cluster.owned("Pod", job)
+        state = {"terminated": {"exitCode": code, "message": message}}
+        pod["status"] |= {
+            "phase": "Failed" if code else "Succeeded",
+            "containerStatuses": [{"name": container, "state": state}],
+        }
+        why = {"reason": "BackoffLimitExceeded", "message": "Job has reached the specified backoff limit"}
+        done = {"type": "Failed", **why} if code else {"type": "Complete"}
+        job["status"] = {"conditions": [{**done, "status": "True", "lastTransitionTime": timestamp(self.cluster.now)}]}
+
+
+def story(told: Sequence[Pass]) -> list[dict[str, Any]]:
+    """Passes as a golden file has them: what is empty is left out, hashes are numbered in the order of their coming."""
+    seen: dict[str, str] = {}
+
+    def numbered(match: re.Match[str]) -> str:
+        return seen.setdefault(match[0], f"#{len(seen) + 1}")
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, str):
+            return re.sub(r"\b[0-9a-f]{10}\b", numbered, value)
+        if isinstance(value, Mapping):
+            return {key: plain(one) for key, one in value.items()}
+        return [plain(one) for one in value]
+
+    passes = (
+        {
+            "at": one.at.strftime("%H:%M"),
+            "after": one.after,
+            "of": one.of,
+            "actions": one.actions,
+            "conditions": one.conditions,
+            "summary": one.summary,
+            "events": one.events,
+        }
+        for one in told
+    )
+    return [plain({key: value for key, value in one.items() if value}) for one in passes]
+
+
+def _changed(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str]:
+    before, after = (
+        {c["type"]: f"{c['status']} {c['reason']}: {c['message']}" for c in status.get("conditions", ())}
+        for status in (was, now)
+    )
+    gone = {kind: "gone" for kind in before if kind not in after}
+    return {kind: said for kind, said in after.items() if before.get(kind) != said} | gone
+
+
+def _word(action: Action) -> str:
+    found = action.manifest if isinstance(action, Apply) else action.found
+    return f"{type(action).__name__} {found['kind']} {found['metadata']['name']}"
+
+
+def _shown(happening: Happening) -> str:
+    return f"{happening.type} {happening.reason}: {happening.note}"
+
+
+def _spoiled(spoiled: Mapping[str, Spoiled]) -> str:
+    said = [f"{arm} {what.__name__.replace('_', ' ')}" for arm, what in spoiled.items()]
+    return f", {', '.join(said)}" if said else ""
+
+
+def _container(job: Object, name: str) -> Mapping[str, Any]:
+    return next(c for c in job["spec"]["template"]["spec"]["containers"] if c["name"] == name)
