@@ -62,7 +62,7 @@ KINDS: Mapping[str, Kind] = {
             status=BenchmarkRunStatus,
             columns=(
                 _column("Pool", ".spec.pool"),
-                _column("Rounds", ".status.verdict.rounds", "integer"),
+                _column("Rounds", ".status.progress.round", "integer"),
                 _column("Outcome", ".status.verdict.outcome"),
                 _column("Winner", ".status.verdict.winner"),
                 _column("Speedup", ".status.verdict.speedup"),

@@ -9,7 +9,7 @@ import itertools
 import logging
 import random
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import kopf
@@ -25,8 +25,8 @@ from paceline.plan.terms import Happening
 log = logging.getLogger(__name__)
 
 WORKERS = 4
-SILENT_SECONDS = 600.0
-"""A watch that has said nothing for this long (the server sends bookmarks every minute) is dead."""
+SILENT_SECONDS = 300.0
+"""A watch ends by itself within 75 s, which counts as a sign of life: longer silence means it is dead."""
 STUCK_SECONDS = 300.0
 
 
@@ -51,6 +51,7 @@ async def _lead(settings: OperatorSettings) -> int:
             await _operate(cluster, settings, recorder, stop)
         finally:
             keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
             await lease.release()
         return 1 if lease.lost.is_set() else 0
 
@@ -63,6 +64,8 @@ async def _operate(cluster: Cluster, settings: OperatorSettings, events: Recorde
         await kopf.operator(
             registry=_registry(cluster),
             settings=_kopf_settings(),
+            # Kopf would look up the user's name for one; a container's uid has none.
+            identity=cast("Any", settings.identity),
             standalone=True,
             clusterwide=not settings.namespaces,
             namespaces=settings.namespaces,
