@@ -192,3 +192,9 @@ def test_a_server_without_speculation_counters() -> None:
     _, ran = answering(metrics='sglang:num_requests_total{model_name="pair"} 7.0\n')
     point: Point = ran.replicate.points[0]
     assert (point.verify_calls, point.retractions) == (None, 0)
+
+
+def test_counters_that_are_none_are_not_believed() -> None:
+    _, ran = answering(metrics="sglang:spec_verify_calls_total NaN\nsglang:num_retracted_requests_total NaN\n")
+    point: Point = ran.replicate.points[0]
+    assert (point.verify_calls, point.retractions) == (None, None)

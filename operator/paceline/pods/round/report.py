@@ -128,7 +128,9 @@ def _longest(spans: Sequence[tuple[float, float]]) -> tuple[float, float] | None
 
 
 def _difference(before: float | None, after: float | None) -> int | None:
-    return None if after is None else round(after - (before or 0.0))
+    """None if the counter is not there or no counter: it fell, or is no number."""
+    grown = math.nan if after is None else after - (before or 0.0)
+    return round(grown) if math.isfinite(grown) and grown >= 0 else None
 
 
 def _seconds(milliseconds: float | None) -> float | None:
