@@ -3,9 +3,8 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 
 BIN := .venv/bin
-SGLANG_DIR ?= $(DIR)
 
-.PHONY: venv lint test test-all test-sglang demo bench generate cluster-up cluster-down images operator-up clean
+.PHONY: venv lint test test-sglang demo demos bench generate cluster-up cluster-down images operator-up
 
 venv: .venv/.installed
 
@@ -39,4 +38,13 @@ test: lint operator-up
 	$(BIN)/pytest
 
 demo: venv operator-up
-	$(BIN)/python dev/demo.py
+	$(BIN)/python -m dev.demo
+
+demos: venv operator-up
+	$(BIN)/python -m dev.demos
+
+bench: venv
+	$(BIN)/python -m tests.gate.campaigns
+
+test-sglang: venv operator-up
+	dev/test-sglang "$(DIR)"

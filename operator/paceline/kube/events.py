@@ -20,8 +20,11 @@ NAME_LENGTH = 253
 
 
 class Recorder:
-    """Writes events.k8s.io Events. The name comes from what is said, so that a repeat, even by another process after a
-    crash, is found and counted in `series`. The API server forgets an Event an hour after its last repeat."""
+    """Writes core Events: `kubectl describe` orders by their timestamps, which those of events.k8s.io may not have.
+
+    The name comes from what is said, so that a repeat, even by another process after a crash, is found and counted. The
+    API server forgets an Event an hour after its last repeat.
+    """
 
     def __init__(
         self,
@@ -50,7 +53,7 @@ class Recorder:
         try:
             await self._write(event)
         except ApiError as error:
-            log.warning("event %s about %s not written: %s", reason, event["regarding"]["name"], error)
+            log.warning("event %s about %s not written: %s", reason, event["involvedObject"]["name"], error)
 
     async def _write(self, event: Manifest) -> None:
         try:
@@ -59,12 +62,12 @@ class Recorder:
             ref = Ref(EVENT, event["metadata"]["namespace"], event["metadata"]["name"])
             known = await self._api.get(ref)
             if known is not None:
-                count = (known.get("series") or {}).get("count", 1)
-                series = {"count": count + 1, "lastObservedTime": self._time()}
-                await self._api.update(known | {"series": series})
+                repeated = {"count": known.get("count", 1) + 1, "lastTimestamp": event["lastTimestamp"]}
+                await self._api.update(known | repeated)
 
     def _event(self, regarding: Mapping[str, Any], type: str, reason: str, note: str, action: str) -> Manifest:
         metadata = regarding["metadata"]
+        now = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
         said = "\n".join((metadata["uid"], type, reason, note))
         digest = hashlib.sha256(said.encode()).hexdigest()[:16]
         return {
@@ -74,14 +77,17 @@ class Recorder:
                 "namespace": metadata.get("namespace") or "default",
                 "name": f"{metadata['name'][: NAME_LENGTH - 17]}.{digest}",
             },
-            "eventTime": self._time(),
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
             "type": type,
             "reason": reason,
             "action": action,
-            "note": note,
-            "reportingController": self._controller,
+            "message": note,
+            "source": {"component": self._controller},
+            "reportingComponent": self._controller,
             "reportingInstance": self._instance,
-            "regarding": {
+            "involvedObject": {
                 "apiVersion": regarding["apiVersion"],
                 "kind": regarding["kind"],
                 "name": metadata["name"],
@@ -89,9 +95,6 @@ class Recorder:
                 "uid": metadata["uid"],
             },
         }
-
-    def _time(self) -> str:
-        return self._now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def shortened(note: str) -> str:

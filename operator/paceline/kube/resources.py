@@ -60,7 +60,7 @@ REPLICA_SET = Resource("apps", "v1", "replicasets", "ReplicaSet")
 REVISION = Resource("apps", "v1", "controllerrevisions", "ControllerRevision")
 JOB = Resource("batch", "v1", "jobs", "Job")
 LEASE = Resource("coordination.k8s.io", "v1", "leases", "Lease")
-EVENT = Resource("events.k8s.io", "v1", "events", "Event")
+EVENT = Resource("", "v1", "events", "Event")
 CRD = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 
 Kinds = Mapping[tuple[str, str], Resource]
