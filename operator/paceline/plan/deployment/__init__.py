@@ -22,6 +22,7 @@ from paceline.api import Mark, Reason, to_status
 from paceline.core import BASELINE
 from paceline.plan.deployment.cache import commits, fetch, keep_claim
 from paceline.plan.deployment.check import let_go, preflight, readable
+from paceline.plan.deployment.choose import hold
 from paceline.plan.deployment.look import Pool, Snapshot, pin, pools
 from paceline.plan.deployment.measure import measure, stop
 from paceline.plan.deployment.serve import serve
@@ -75,13 +76,11 @@ def plan(snapshot: Snapshot, now: datetime) -> Todo:
 def _entry(pool: Pool, steps: list[Said]) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": pool.name}
     entry |= {key: pool.remembered[key] for key in REMEMBERED if key in pool.remembered}
+    entry["hold"] = hold(pool) or None
     for say in steps:
         entry |= say.record
     if pool.decided is None:
         entry.pop("verdict", None)  # it answered another question
-    hold = entry.get("hold")
-    if hold and hold["revision"] not in {pool.revision(arm) for arm in pool.spec.arms}:
-        del entry["hold"]
     return {key: value for key, value in entry.items() if value is not None}
 
 

@@ -33,7 +33,7 @@ def frozen(pool: Pool) -> Choice | None:
         revision=target["revision"],
         question=target.get("fingerprint", ""),
         evidence=target.get("evidence", ""),
-        why="spec.suspend is set",
+        why=target["why"],
     )
 
 
@@ -80,12 +80,12 @@ def as_before(pool: Pool) -> Choice | None:
 
 def unproven(pool: Pool) -> Choice:
     """Nothing has been shown to be faster."""
-    hold = pool.remembered.get("hold")
+    held = hold(pool)
     return Choice(
         arm=BASELINE,
         revision=pool.revision(pool.arms[BASELINE]),
         question=pool.question,
-        why=f"held: {hold['reason']}" if hold else "no candidate has been shown to be faster",
+        why=f"held: {held['reason']}" if held else "no candidate has been shown to be faster",
     )
 
 
@@ -102,9 +102,16 @@ def as_chosen(pool: Pool, choice: Choice) -> bool:
     return pool.servers is not None and pool.servers.revision == choice.revision and pool.servers.settled
 
 
+def hold(pool: Pool) -> Mapping[str, Any]:
+    """What keeps the same evidence from promoting again; it ends with the question, or the revision, it was set for."""
+    held: Mapping[str, Any] = pool.remembered.get("hold") or {}
+    target = pool.remembered.get("target") or {}
+    asked_then = target.get("fingerprint") == pool.question
+    return held if asked_then and held.get("revision") in {pool.revision(arm) for arm in pool.spec.arms} else {}
+
+
 def held_revision(pool: Pool) -> str | None:
-    hold = pool.remembered.get("hold") or {}
-    return hold.get("revision")
+    return hold(pool).get("revision")
 
 
 def allowed(pool: Pool, run: Run, revision: str) -> bool:

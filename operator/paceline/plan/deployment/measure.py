@@ -6,7 +6,7 @@ from typing import Any
 
 from paceline.api import Mark, Reason, run_manifest_spec
 from paceline.core.names import child_name
-from paceline.plan.deployment.choose import as_chosen, bounds, choose, held_revision, promote_annotation
+from paceline.plan.deployment.choose import as_chosen, bounds, choose, held_revision, hold, promote_annotation
 from paceline.plan.deployment.look import SUPERSEDED, SUSPENDED, Pool, Run
 from paceline.plan.terms import Apply, Said
 from paceline.render import benchmark_run
@@ -121,8 +121,8 @@ def _how_far(pool: Pool, run: Run) -> Mark:
         return Mark(Reason.AllPromoted if served else Reason.Promoting, pool.name, said)
     revision = pool.revision(pool.arms[run.winner or ""])
     if revision == held_revision(pool):
-        hold = pool.remembered["hold"]
-        return Mark(Reason.Held, pool.name, f"{said}; {hold['reason']} since {hold['since']}")
+        held = hold(pool)
+        return Mark(Reason.Held, pool.name, f"{said}; {held['reason']} since {held['since']}")
     if _suspended(pool):
         return Mark(Reason.Held, pool.name, f"{said}; spec.suspend is set")
     ask = f"annotate {promote_annotation(pool)}={revision}@TOKEN (TOKEN: any word)"
