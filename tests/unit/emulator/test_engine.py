@@ -133,19 +133,19 @@ def test_a_slot_is_held_for_its_clients_next_request_and_no_longer() -> None:
     def second_answer(turn_around: float) -> float:
         """When the second of two requests ends, after it was asked."""
         running = engine(SLOW)
-        running.submit(request(16), 0.0)
-        freed = 16 / SLOW.throughput(1)
+        running.submit(request(160), 0.0)
+        freed = 160 / SLOW.throughput(1)
         running.advance(freed)
         ended: list[float] = []
         asked_at = freed + turn_around
         running.advance(asked_at)
         clock = asked_at
-        running.submit(request(16, lambda tokens, finish: ended.append(clock) if finish else None), asked_at)
+        running.submit(request(160, lambda tokens, finish: ended.append(clock) if finish else None), asked_at)
         while (deadline := running.advance(clock)) is not None:
             clock = deadline
         return ended[0] - asked_at
 
-    alone = 16 / SLOW.throughput(1)
+    alone = 160 / SLOW.throughput(1)
     assert second_answer(HOLD / 2) == pytest.approx(alone - HOLD / 2)
     assert second_answer(2 * HOLD) == pytest.approx(alone)
 
