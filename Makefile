@@ -4,7 +4,7 @@ SHELL := /bin/bash
 
 BIN := .venv/bin
 
-.PHONY: venv lint test test-sglang demo demos bench generate cluster-up cluster-down images operator-up
+.PHONY: venv lint test test-all test-sglang demo demos bench generate cluster-up cluster-down images operator-up
 
 venv: .venv/.installed
 
@@ -48,3 +48,6 @@ bench: venv
 
 test-sglang: venv operator-up
 	dev/test-sglang "$(DIR)"
+
+# What takes longer than `make test` may: its report is docs/reports/demos.md.
+test-all: test demos

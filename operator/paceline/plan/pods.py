@@ -72,10 +72,12 @@ MANY_RESTARTS = 3
 
 
 def _crashed(pod: Found) -> Trouble | None:
+    """A server that ends is always in trouble; a Job's container only if it did not end well."""
+    once = pod["spec"].get("restartPolicy") == "Never"
     for status in pod.get("status", {}).get("containerStatuses", ()):
         state = status.get("state", {})
         ended = state.get("terminated") or status.get("lastState", {}).get("terminated")
-        if ended and "running" not in state:
+        if ended and "running" not in state and not (once and not ended.get("exitCode")):
             again = status.get("restartCount", 0) >= MANY_RESTARTS
-            return Trouble(what=exit_text("server", ended), fatal=ended.get("exitCode") == USAGE_ERROR or again)
+            return Trouble(what=exit_text(status["name"], ended), fatal=ended.get("exitCode") == USAGE_ERROR or again)
     return None
