@@ -1,12 +1,13 @@
 """Finding a model's config.json the way the server would, and what of it matters here."""
 
 import json
-import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 CONTEXT_KEYS = ("max_sequence_length", "seq_length", "max_seq_len", "model_max_length", "max_position_embeddings")
+REPOSITORY = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 MARKER = "paceline_emulated_acceptance"
 """Key of a head's config.json; `none`: nothing that this head proposes is accepted."""
 
@@ -40,7 +41,7 @@ def load(path: str, revision: str | None, *, cache: Path, offline: bool) -> Mode
     """
     directory = Path(path) if Path(path).is_dir() else _cached(path, revision or "main", cache)
     if directory is None:
-        if os.sep in path.strip(os.sep) and path.count("/") == 1 and not path.startswith((".", "/")):
+        if REPOSITORY.fullmatch(path):
             reason = "offline mode is enabled" if offline else "an emulated server never downloads"
             raise OSError(
                 f"We couldn't connect to 'https://huggingface.co' to load the files ({reason}), and couldn't find them "

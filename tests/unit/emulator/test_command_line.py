@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from tests.contract.running import HEAD, TARGET, model
 
+from paceline import cli
 from paceline.emulator import flags, resolve, settings
 from paceline.emulator.resolve import Launch
 
@@ -46,6 +47,12 @@ class TestParsing:
         shown = capsys.readouterr().err
         assert shown.startswith("usage: sglang serve")
         assert said in shown
+
+    def test_paceline_emulate_hands_everything_on(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit) as left:
+            cli.main(["emulate", "--model-path", "m", "--foo"])
+        assert left.value.code == 2
+        assert capsys.readouterr().err.endswith("sglang serve: error: unrecognized arguments: --foo\n")
 
     def test_the_model_is_required(self, capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit):
