@@ -1,0 +1,52 @@
+"""examples/qwen3-coder-next.yaml as a story needs it: one pool, two rounds of a quarter of a minute."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+from dev.demo import EXAMPLE, OVERLAY, merged
+from tests.cluster.kubernetes import Manifest
+
+POOL = "latency"
+WIDE = {"numSteps": 3, "topK": 4, "numDraftTokens": 8}
+
+
+def emulated(**options: str) -> list[Manifest]:
+    """An engine's environment: the emulator starts fast and measures the same each time, and `options`, if any."""
+    told = {"STARTUP_SECONDS": "0.5", "NOISE_CV": "0", **options}
+    return [{"name": f"PACELINE_EMULATE_{name}", "value": value} for name, value in told.items()]
+
+
+def small(name: str, hub: str, **spec: Any) -> Manifest:
+    """One GPU and one candidate, which is 1.39x; `spec` over that. What is a list is replaced as a whole."""
+    overlay = {
+        "metadata": {"name": name},
+        "spec": {
+            "engine": {"env": emulated()},
+            "accelerator": {"count": 1},
+            "cache": {"env": [{"name": "HF_ENDPOINT", "value": hub}, {"name": "HF_HUB_DISABLE_XET", "value": "1"}]},
+            "pools": [pool()],
+            # 144 tokens: without acceptance as many verify calls, more than NothingAccepted needs.
+            "benchmark": {
+                "datasets": [{"name": "code", "source": "builtin://code", "requests": 6, "maxTokens": 24}],
+                "decideAfterRounds": [2],
+            },
+            "gate": {"confidence": "0.8"},  # two rounds of a noise below 1 % are enough to show 39 %
+        },
+    }
+    found: Manifest = merged(merged(merged(_read(EXAMPLE), _read(OVERLAY)), overlay), {"spec": spec})
+    return found
+
+
+def pool(*, replicas: int = 1, tree: Mapping[str, int] = WIDE) -> Manifest:
+    return {
+        "name": POOL,
+        "replicas": replicas,
+        "concurrency": [1],
+        "candidates": [{"name": "wide", "tree": dict(tree)}],
+    }
+
+
+def _read(path: Any) -> Manifest:
+    found: Manifest = yaml.safe_load(path.read_text())
+    return found

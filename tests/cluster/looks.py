@@ -1,0 +1,57 @@
+"""What a story asks the cluster again and again; None while it is not so."""
+
+from collections.abc import Callable
+
+from tests.cluster.example import POOL
+from tests.cluster.kubernetes import Manifest, Namespace, condition, labels_of, says
+
+RUN = "paceline.dev/run"
+
+
+def pool_of(deployment: Manifest) -> Manifest:
+    """The status of its only pool."""
+    pools: list[Manifest] = deployment.get("status", {}).get("pools", [])
+    return pools[0] if pools else {}
+
+
+def served(here: Namespace, name: str, arm: str) -> Callable[[], Manifest | None]:
+    """The deployment, once it serves this arm and nothing is being changed."""
+
+    def look() -> Manifest | None:
+        found = here.get("specdep", name)
+        calm = says(found, "Ready", "True", "Serving") and not condition(found, "Reconciling")
+        return found if calm and pool_of(found).get("serving", {}).get("arm") == arm else None
+
+    return look
+
+
+def stalled(here: Namespace, name: str) -> Callable[[], Manifest | None]:
+    return lambda: condition(here.get("specdep", name), "Stalled")
+
+
+def run_of(here: Namespace, name: str) -> Callable[[], Manifest | None]:
+    """Its first run."""
+    return lambda: next(iter(here.list("bench", f"paceline.dev/deployment={name},paceline.dev/pool={POOL}")), None)
+
+
+def finished(here: Namespace, run: Manifest) -> Callable[[], Manifest | None]:
+    """The run, once it has a verdict."""
+
+    def look() -> Manifest | None:
+        found = here.get("bench", run["metadata"]["name"])
+        return found if "verdict" in found.get("status", {}) else None
+
+    return look
+
+
+def measuring(here: Namespace, run: Manifest, number: int) -> Callable[[], Manifest | None]:
+    """The pod of that round (counted from 0), once its first server is ready and so a point is being measured."""
+
+    def look() -> Manifest | None:
+        for pod in here.list("pods", f"{RUN}={run['metadata']['name']}"):
+            of_round = labels_of(pod)["batch.kubernetes.io/job-name"].split("-")[-2] == str(number)
+            if of_round and "ready after" in here.logs(pod["metadata"]["name"], "client"):
+                return pod
+        return None
+
+    return look

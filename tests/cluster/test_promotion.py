@@ -1,0 +1,180 @@
+"""The main job: a pool serves the baseline, measures a candidate beside it, serves the winner, starts over with a
+changed spec and leaves nothing but its models. One deployment from beginning to end, in the order of the tests."""
+
+import base64
+import gzip
+import json
+from collections.abc import Iterator
+
+import pytest
+from tests.cluster.conftest import namespace_for
+from tests.cluster.example import small
+from tests.cluster.kubernetes import Manifest, Namespace, condition, kubectl
+from tests.cluster.looks import finished, pool_of, run_of, served
+
+NAME = "coder"
+PUBLISHED = """
+    --speculative-algorithm EAGLE3 --speculative-num-steps 3 --speculative-num-draft-tokens 8 --speculative-eagle-topk 4
+    --trust-remote-code --attention-backend triton
+"""  # how to use it, huggingface.co/thoughtworks/Qwen3-Coder-Next-Eagle3; --tp 4 is short for --tp-size 4
+
+
+@pytest.fixture(scope="module")
+def here(hub: str) -> Iterator[Namespace]:
+    with namespace_for("promotion") as fresh:
+        fresh.apply(small(NAME, hub, accelerator={"count": 4}))
+        fresh.wait("the winner to be served", served(fresh, NAME, "wide"), 150)
+        yield fresh
+
+
+def test_one_line_says_it(here: Namespace) -> None:
+    columns = here.kubectl("get", "specdep", "--no-headers").split()
+    assert columns[:3] == [NAME, "True", "Serving"]
+    assert "latency=wide 1.3" in here.kubectl("get", "specdep")  # 1.39x, and a busy machine
+    run = here.kubectl("get", "bench", "--no-headers").split()
+    assert run[1:5] == ["latency", "2", "Promote", "wide"]
+
+
+def test_events_tell_the_story(here: Namespace) -> None:
+    told = ["Cached", "Starting", "Serving", "Measuring", "VerdictPromote", "Promoting", "Promoted"]
+    assert events(here, "SpeculativeDeployment") == told
+    assert events(here, "BenchmarkRun") == ["RoundMeasured", "RoundMeasured", "Promote"]
+
+
+def test_a_served_pod_is_what_was_published(here: Namespace) -> None:
+    pod = server(here)
+    container = pod["spec"]["containers"][0]
+    flags = flags_of(container["command"])
+    assert flags["--tp-size"] == "4"
+    assert flags_of(PUBLISHED.split()).items() <= flags.items()
+    assert pod["spec"]["nodeSelector"] == {"nvidia.com/gpu.product": "NVIDIA-H200"}
+    assert container["resources"]["limits"] == {"nvidia.com/gpu": "4"}
+
+
+def test_its_models_are_in_the_cache_at_their_commits(here: Namespace) -> None:
+    pod = server(here)
+    flags = flags_of(pod["spec"]["containers"][0]["command"])
+    models = {model["source"]: model for model in here.get("specdep", NAME)["status"]["models"]}
+    for flag, source in (
+        ("--model-path", "hf://Qwen/Qwen3-Coder-Next"),
+        ("--speculative-draft-model-path", "hf://thoughtworks/Qwen3-Coder-Next-Eagle3"),
+    ):
+        assert flags[flag] == models[source]["path"]
+        assert flags[flag].endswith(models[source]["commit"])
+        config = here.kubectl("exec", pod["metadata"]["name"], "--", "cat", f"{flags[flag]}/config.json")
+        assert json.loads(config)["hidden_size"] == 2048
+
+
+def test_what_is_served_is_what_was_measured(here: Namespace) -> None:
+    """The same argv, byte for byte."""
+    jobs = here.list("jobs", "paceline.dev/component=round")
+    for job in jobs:
+        client = next(c for c in job["spec"]["template"]["spec"]["containers"] if c["name"] == "client")
+        plan = json.loads(next(v["value"] for v in client["env"] if v["name"] == "PACELINE_ROUND"))
+        wide = next(arm["argv"] for arm in plan["arms"] if arm["name"] == "wide")
+        assert wide == server(here)["spec"]["containers"][0]["command"]
+    assert len(jobs) == 2
+
+
+def test_the_pool_answers_at_its_address(here: Namespace) -> None:
+    address = pool_of(here.get("specdep", NAME))["endpoint"]
+    question = {"model": "qwen3-coder-next", "max_tokens": 8, "messages": [{"role": "user", "content": "Hello"}]}
+    answer = json.loads(
+        here.kubectl(
+            *("exec", server(here)["metadata"]["name"], "--", "curl", "--silent", "--fail", "--max-time", "20"),
+            *("--json", json.dumps(question), f"{address}/v1/chat/completions"),
+        )
+    )
+    assert answer["model"] == "qwen3-coder-next"
+    assert answer["usage"]["completion_tokens"] == 8
+    assert answer["choices"][0]["message"]["content"]
+
+
+def test_the_evidence_says_where_and_on_what(here: Namespace) -> None:
+    status = here.wait("the run", run_of(here, NAME), 1)["status"]
+    assert status["emulated"]
+    assert "emulated" in status["engineVersion"]
+    assert {round["node"] for round in status["rounds"]} == {status["node"]}
+    for round in status["rounds"]:
+        assert len(set(round["gpus"])) == 4
+        assert all(gpu.startswith(f"GPU-{status['node']}-") for gpu in round["gpus"])
+        assert [point["valid"] for point in round["points"]] == [True, True]
+    assert {replicate["arm"] for replicate in status["rounds"][0]["replicates"]} == {"baseline", "wide"}
+
+
+def test_every_answer_is_on_the_cache_volume(here: Namespace) -> None:
+    run = here.wait("the run", run_of(here, NAME), 1)
+    for number in (0, 1):
+        path = f"/models/.paceline/results/{run['metadata']['name']}/{number}-0.jsonl.gz"
+        encoded = here.kubectl("exec", server(here)["metadata"]["name"], "--", "base64", path)
+        lines = [json.loads(line) for line in gzip.decompress(base64.b64decode(encoded)).splitlines()]
+        reports = {line["arm"]: line["report"] for line in lines if "report" in line}
+        assert {arm: report["completed"] for arm, report in reports.items()} == {"baseline": 6, "wide": 6}
+
+
+def test_a_changed_spec_is_served_without_speculation_until_it_is_measured(here: Namespace) -> None:
+    before = here.wait("the first run", run_of(here, NAME), 1)
+    change = {"spec": {"engine": {"args": ["--attention-backend=triton", "--mem-fraction-static=0.8"]}}}
+    here.kubectl("patch", "specdep", NAME, "--type", "merge", "--patch", json.dumps(change))
+    deployment = here.wait("the baseline to be served", served(here, NAME, "baseline"), 60)
+    command = server(here)["spec"]["containers"][0]["command"]
+    assert "--mem-fraction-static=0.8" in command
+    assert not any("speculative" in argument for argument in command)
+    promoted = condition(deployment, "Promoted")
+    assert promoted is not None
+    assert (promoted["status"], promoted["reason"]) == ("False", "NotDecided")
+
+    def another() -> Manifest | None:
+        runs = [run for run in here.list("bench") if run["metadata"]["uid"] != before["metadata"]["uid"]]
+        return runs[0] if runs else None
+
+    asked = here.wait("a run of the new question", another, 20)
+    assert asked["spec"]["engine"]["args"] == change["spec"]["engine"]["args"]
+    assert asked["status"].get("verdict") is None
+    assert finished(here, before)() is not None
+
+
+def test_deleting_it_leaves_nothing_but_its_models(here: Namespace) -> None:
+    """In the middle of a round, as it happens."""
+    here.wait("a round of the new run", lambda: any(running(pod) for pod in rounds(here)), 30)
+    here.kubectl("delete", "specdep", NAME)
+    here.wait("all of it to go", lambda: objects(here) == {"persistentvolumeclaim/models"}, 60)
+
+
+def events(here: Namespace, kind: str) -> list[str]:
+    """Reasons in the order in which they were written."""
+    found = here.list("events")
+    found.sort(key=lambda event: int(event["metadata"]["resourceVersion"]))
+    return [event["reason"] for event in found if event["involvedObject"]["kind"] == kind]
+
+
+def server(here: Namespace) -> Manifest:
+    """The pod that serves; one that is on its way out does not."""
+    pods = here.list("pods", f"paceline.dev/deployment={NAME},paceline.dev/component=server")
+    (pod,) = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+    return pod
+
+
+def rounds(here: Namespace) -> list[Manifest]:
+    return here.list("pods", "paceline.dev/component=round")
+
+
+def running(pod: Manifest) -> bool:
+    return bool(pod["status"]["phase"] == "Running")
+
+
+def flags_of(command: list[str]) -> dict[str, str]:
+    """`--flag value`, `--flag=value` and `--flag` as flag → value, "" for none."""
+    found, words = {}, [word for argument in command for word in argument.split("=", 1)]
+    for word, following in zip(words, [*words[1:], "--"], strict=True):
+        if word.startswith("--"):
+            found[word] = "" if following.startswith("--") else following
+    return found
+
+
+def objects(here: Namespace) -> set[str]:
+    """All that is in the namespace, of every kind that can be listed, but what Kubernetes itself puts there."""
+    kinds = kubectl("api-resources", "--namespaced", "--verbs=list", "--output=name").split()
+    kinds = [kind for kind in kinds if kind not in ("events", "events.events.k8s.io")]
+    found = set(here.kubectl("get", ",".join(kinds), "--output=name", "--ignore-not-found").split())
+    return found - {"configmap/kube-root-ca.crt", "serviceaccount/default"}
