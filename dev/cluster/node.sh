@@ -26,14 +26,16 @@ join_cgroups() {
 node_processes() {
     local hierarchy
     for hierarchy in $(cgroup_hierarchies); do
-        find "$hierarchy/$(node_name "$1")" -name cgroup.procs -exec cat {} + 2>/dev/null
-    done | sort -un | grep -vx 0
+        # Containers' cgroups vanish while they are read.
+        find "$hierarchy/$(node_name "$1")" -name cgroup.procs -exec cat {} + 2>/dev/null || true
+    done | sort -un
 }
 
-# alive NODE PROGRAM: is the recorded process there, and the node's (a number may have been given to another since)?
+# alive NODE PROGRAM: is the recorded process there, no zombie, and the node's (its number may be another's by now)?
 alive() {
-    local pid
-    pid=$(cat "$state/run/$2-$1.pid" 2>/dev/null) && grep -q ":/$(node_name "$1")/system$" "/proc/$pid/cgroup" 2>/dev/null
+    local proc
+    proc=/proc/$(cat "$state/run/$2-$1.pid" 2>/dev/null) || return 1
+    grep -qs ":/$(node_name "$1")/system$" "$proc/cgroup" && ! grep -qs '^State:.Z' "$proc/status"
 }
 
 # spawn NODE PROGRAM COMMAND…: runs it detached in the node's cgroup and records its pid.
@@ -68,21 +70,27 @@ wait_until() {
     shift 2
     until "$@" >/dev/null 2>&1; do
         [ $SECONDS -lt $deadline ] || fail "gave up waiting for $what (logs: $state/log)"
-        sleep 0.2
+        sleep 0.1
+    done
+}
+
+kill_processes() {
+    local processes
+    processes=$(node_processes "$1")
+    [ -z "$processes" ] || { xargs kill -KILL <<<"$processes" || true; return 1; }
+}
+
+remove_cgroups() {
+    local hierarchy
+    for hierarchy in $(cgroup_hierarchies); do
+        [ ! -d "$hierarchy/$(node_name "$1")" ] || find "$hierarchy/$(node_name "$1")" -depth -type d -exec rmdir {} +
     done
 }
 
 remove_node() {
-    local i=$1 hierarchy deadline=$((SECONDS + 20)) processes
-    while processes=$(node_processes "$i"); do
-        [ $SECONDS -lt $deadline ] || fail "these do not die: $processes"
-        xargs kill -KILL <<<"$processes" 2>/dev/null || true
-        sleep 0.1
-    done
-    for hierarchy in $(cgroup_hierarchies); do
-        [ ! -d "$hierarchy/$(node_name "$i")" ] || find "$hierarchy/$(node_name "$i")" -depth -type d -exec rmdir {} +
-    done
-    ip link delete "$(node_name "$i")" 2>/dev/null || true
+    wait_until 20 "the processes of node $1 to die" kill_processes "$1"
+    wait_until 20 "the cgroups of node $1 to empty" remove_cgroups "$1"
+    ip link delete "$(node_name "$1")" 2>/dev/null || true    # its other end went with the namespace
 }
 
 remove_nodes() {
