@@ -5,13 +5,14 @@
 cgroup_hierarchies() { awk '$3 == "cgroup" || $3 == "cgroup2" {print $2}' /proc/mounts; }
 
 make_cgroups() {
-    local hierarchy dir file
+    local hierarchy dir
     for hierarchy in $(cgroup_hierarchies); do
         for dir in "$hierarchy/$(node_name "$1")" "$hierarchy/$(node_name "$1")/system"; do
             mkdir -p "$dir"
-            for file in cpuset.cpus cpuset.mems; do    # cgroup v1: empty until copied, and nothing can run in it
-                [ ! -w "$dir/$file" ] || [ -s "$dir/cgroup.subtree_control" ] || cat "${dir%/*}/$file" >"$dir/$file"
-            done
+            [ -e "$dir/cgroup.controllers" ] || [ ! -e "$dir/cpuset.cpus" ] || {    # version 1: empty, and nothing can run
+                cat "${dir%/*}/cpuset.cpus" >"$dir/cpuset.cpus"
+                cat "${dir%/*}/cpuset.mems" >"$dir/cpuset.mems"
+            }
         done
     done
 }
@@ -44,6 +45,8 @@ spawn() {
     shift 2
     (
         join_cgroups "$i"
+        cd /
+        ulimit -n "$(ulimit -Hn)"
         exec setsid "$@" </dev/null >>"$state/log/$program-$i.log" 2>&1 9>&-
     ) &
     echo $! >"$state/run/$program-$i.pid"
