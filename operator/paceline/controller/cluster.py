@@ -7,6 +7,7 @@ from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
 from paceline.core.names import DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL
 from paceline.kube import Api, Manifest, Reflector, Resource, Store, WorkQueue, selector
 from paceline.kube.resources import CLAIM, DEPLOYMENT, JOB, POD, REVISION, SERVICE
+from paceline.plan.terms import condition
 
 CHILDREN: tuple[Resource, ...] = (JOB, POD, DEPLOYMENT, SERVICE, REVISION, CLAIM, BENCHMARK_RUN)
 OURS = selector(MANAGED_BY)
@@ -69,11 +70,13 @@ class Cluster:
         for store in self.stores(manifest["kind"])[:1]:
             store.saw(manifest)
 
-    def _changed(self, _event: str, found: Manifest, _old: Manifest | None) -> None:
+    def _changed(self, event: str, found: Manifest, old: Manifest | None) -> None:
         metadata = found["metadata"]
         labels, namespace = metadata.get("labels") or {}, metadata["namespace"]
         if found.get("kind") == BENCHMARK_RUN.kind:
             self.queue.add(Key(BENCHMARK_RUN.plural, namespace, metadata["name"]))
+            if old and node_of(old) and (event == "DELETED" or node_of(found) != node_of(old)):
+                self._wake_runs()
         if RUN_LABEL in labels:
             self.queue.add(Key(BENCHMARK_RUN.plural, namespace, labels[RUN_LABEL]))
         elif DEPLOYMENT_LABEL in labels:
@@ -82,3 +85,24 @@ class Cluster:
             for key in self.known:
                 if key.namespace == namespace:
                     self.queue.add(key)
+
+    def _wake_runs(self) -> None:
+        """A node is free to measure on: nothing else tells those that were kept off it."""
+        for run in self.select(BENCHMARK_RUN.kind, None, {}):
+            if not ended(run):
+                metadata = run["metadata"]
+                self.queue.add(Key(BENCHMARK_RUN.plural, metadata["namespace"], metadata["name"]))
+
+
+def node_of(run: Manifest) -> str | None:
+    """The node that a run keeps others off: none before its first round is placed, while suspended and at its end."""
+    return None if ended(run) or suspended(run) else (run.get("status") or {}).get("node")
+
+
+def suspended(run: Manifest) -> bool:
+    return (run["metadata"].get("annotations") or {}).get("paceline.dev/suspended") == "true"
+
+
+def ended(found: Manifest) -> bool:
+    """A Job or a run, whatever came of it."""
+    return bool(condition(found, "Complete") or condition(found, "Failed"))

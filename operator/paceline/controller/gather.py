@@ -9,7 +9,7 @@
 from collections.abc import Iterator
 
 from paceline import api
-from paceline.controller.cluster import Cluster, Key
+from paceline.controller.cluster import Cluster, Key, ended, node_of, suspended
 from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
 from paceline.core import DeploymentSpec
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, RUN_LABEL, child_name
@@ -17,7 +17,7 @@ from paceline.kube import Manifest, Ref
 from paceline.kube.resources import CLAIM, DEPLOYMENT, JOB, POD, REVISION, SERVICE
 from paceline.plan import deployment, run
 from paceline.plan.run.look import Round
-from paceline.plan.terms import condition, owned_by
+from paceline.plan.terms import owned_by
 from paceline.render import Settings
 
 
@@ -62,7 +62,7 @@ async def gather_run(cluster: Cluster, key: Key, settings: Settings) -> run.Snap
     jobs = [job for job in cluster.select(JOB.kind, key.namespace, mine) if owned_by(job, uid)]
     recorded = {record["job"] for record in (manifest.get("status") or {}).get("rounds", ())}
     pods = cluster.select(POD.kind, key.namespace, mine)
-    if any(_ended(job) and job["metadata"]["name"] not in recorded for job in jobs):
+    if any(ended(job) and job["metadata"]["name"] not in recorded for job in jobs):
         pods = (await cluster.api.list(POD, key.namespace, f"{RUN_LABEL}={key.name}")).items
     return run.Snapshot(
         manifest=manifest,
@@ -70,7 +70,7 @@ async def gather_run(cluster: Cluster, key: Key, settings: Settings) -> run.Snap
         invalid=invalid,
         rounds=tuple(Round(job=job, pod=_pod_of(job, pods)) for job in jobs),
         taken=tuple(_nodes_of_others(cluster, uid)),
-        suspended=(manifest["metadata"].get("annotations") or {}).get("paceline.dev/suspended") == "true",
+        suspended=suspended(manifest),
         settings=settings,
     )
 
@@ -86,12 +86,8 @@ def _needed(spec: DeploymentSpec | None, key: Key) -> Iterator[Ref]:
         yield Ref(SERVICE, key.namespace, child_name(key.name, pool.name))
 
 
-def _ended(job: Manifest) -> bool:
-    return bool(condition(job, "Complete") or condition(job, "Failed"))
-
-
 def _prefetch_ended(job: Manifest) -> bool:
-    return _ended(job) and job["metadata"]["labels"].get(COMPONENT_LABEL) == "fetch"
+    return ended(job) and job["metadata"]["labels"].get(COMPONENT_LABEL) == "fetch"
 
 
 def _pod_of(job: Manifest, pods: list[Manifest]) -> Manifest | None:
@@ -100,6 +96,6 @@ def _pod_of(job: Manifest, pods: list[Manifest]) -> Manifest | None:
 
 def _nodes_of_others(cluster: Cluster, uid: str) -> Iterator[str]:
     for other in cluster.select(BENCHMARK_RUN.kind, None, {}):
-        node = (other.get("status") or {}).get("node")
-        if node and other["metadata"]["uid"] != uid and not _ended(other):
+        node = node_of(other)
+        if node and other["metadata"]["uid"] != uid:
             yield node
