@@ -1,0 +1,93 @@
+"""What is wrong is refused, or said in the words of whoever noticed it, and is never taken for a verdict."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.cluster.conftest import namespace_for
+from tests.cluster.example import emulated, pool, small
+from tests.cluster.kubernetes import Manifest, Namespace, condition, says
+from tests.cluster.looks import finished, pool_of, run_of, served, stalled
+
+TRITON = "--attention-backend=triton"
+MISMATCHED = {"algorithm": "EAGLE3", "source": "hf://paceline-test/mismatched-head"}
+
+
+@pytest.fixture(scope="module")
+def here(hub: str) -> Iterator[Namespace]:
+    """All but the refused one, side by side on one cache: what goes wrong with one is nothing to the others."""
+    with namespace_for("bad-input") as fresh:
+        fresh.apply(small("flag", hub, engine={"args": [TRITON, "--no-such-flag=1"]}))
+        fresh.apply(small("failing", hub, engine={"env": emulated(FAIL_FRACTION="0.5")}))
+        # It dies of the third of six requests, the warm-up's one included; the baseline does not.
+        dying = emulated(DIE_AFTER_REQUESTS="3", DIE_AFTER_REQUESTS_WHEN="speculative")
+        fresh.apply(small("dying", hub, engine={"env": dying}))
+        fresh.apply(small("mismatched", hub, draft=MISMATCHED))
+        yield fresh
+
+
+def test_an_infeasible_tree_is_refused_with_the_right_value(here: Namespace, hub: str) -> None:
+    chain = pool(tree={"numSteps": 5, "topK": 1, "numDraftTokens": 8})
+    said = here.refused(small("infeasible", hub, pools=[chain]))
+    assert "spec.pools[0].candidates[0].tree.numDraftTokens" in said
+    assert "numDraftTokens must be numSteps + 1 = 6 where topK is 1 (a chain); got 8" in said
+
+
+def test_an_unknown_flag_stalls_with_the_servers_last_line(here: Namespace) -> None:
+    found = here.wait("Stalled", stalled(here, "flag"), 60)
+    assert found["reason"] == "ServerFailed"
+    assert "error: unrecognized arguments: --no-such-flag=1" in found["message"]
+    assert says(here.get("specdep", "flag"), "Ready", "False", "Crashing")
+
+
+def test_half_of_the_requests_failing_is_an_error(here: Namespace) -> None:
+    run = verdict(here, "failing")
+    assert outcome(run) == ("Error", "")
+    assert "3 of 6 requests completed" in run["status"]["verdict"]["message"]
+    assert not any(point["valid"] for round in run["status"]["rounds"] for point in round["points"])
+    nothing_is_claimed(here, "failing")
+
+
+def test_a_server_that_dies_in_a_round_is_an_error(here: Namespace) -> None:
+    run = verdict(here, "dying")
+    assert outcome(run) == ("Error", "")
+    for round in run["status"]["rounds"]:
+        ended = {replicate["arm"]: replicate.get("exitCode") for replicate in round["replicates"]}
+        assert ended["baseline"] is None
+        assert ended["wide"] not in (None, 0)
+    nothing_is_claimed(here, "dying")
+
+
+def test_a_head_that_accepts_nothing_is_rejected_after_one_round(here: Namespace) -> None:
+    run = verdict(here, "mismatched")
+    assert outcome(run) == ("Reject", "")
+    assert run["status"]["verdict"]["reason"] == "NothingAccepted"
+    assert len(run["status"]["rounds"]) == 1
+    here.wait(
+        "it to be told", lambda: says(here.get("specdep", "mismatched"), "Promoted", "False", "NothingAccepted"), 10
+    )
+    assert served(here, "mismatched", "baseline")()
+
+
+def verdict(here: Namespace, name: str) -> Manifest:
+    run = here.wait(f"a run of {name}", run_of(here, name), 90)
+    return here.wait(f"a verdict on {name}", finished(here, run), 150)
+
+
+def outcome(run: Manifest) -> tuple[str, str]:
+    found = run["status"]["verdict"]
+    return found["outcome"], found["winner"]
+
+
+def nothing_is_claimed(here: Namespace, name: str) -> None:
+    """The baseline goes on serving, and the candidate is neither promoted nor called slower."""
+    decided = here.wait("it to be told", lambda: told(here, name), 10)
+    assert decided["reason"] == "BenchmarkError"
+    deployment = here.get("specdep", name)
+    assert says(deployment, "Promoted", "False", "NotDecided")
+    assert pool_of(deployment)["serving"]["arm"] == "baseline"
+    assert "speedup" not in pool_of(deployment)["verdict"]
+
+
+def told(here: Namespace, name: str) -> Manifest | None:
+    found = condition(here.get("specdep", name), "Decided")
+    return found if found and found["reason"] != "Undecided" else None
