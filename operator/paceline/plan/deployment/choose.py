@@ -22,9 +22,8 @@ class Choice:
 
 def frozen(pool: Pool) -> Choice | None:
     """Suspended: go on with what was chosen last, whatever the spec says by now; but never with what does not start."""
-    spec = pool.snapshot.spec
     target = pool.remembered.get("target")
-    if spec is None or not spec.suspend or not target or target["revision"] not in pool.kept:
+    if not suspended(pool) or not target or target["revision"] not in pool.kept:
         return None
     if target["revision"] == held_revision(pool):
         return None
@@ -103,11 +102,18 @@ def as_chosen(pool: Pool, choice: Choice) -> bool:
 
 
 def hold(pool: Pool) -> Mapping[str, Any]:
-    """What keeps the same evidence from promoting again; it ends with the question, or the revision, it was set for."""
+    """What keeps the same evidence from promoting again; it ends with the question, or the revision, it was set for.
+    While suspended the question is the one that was, whatever the spec says by now."""
     held: Mapping[str, Any] = pool.remembered.get("hold") or {}
-    target = pool.remembered.get("target") or {}
-    asked_then = target.get("fingerprint") == pool.question
+    if suspended(pool):
+        return held
+    asked_then = (pool.remembered.get("target") or {}).get("fingerprint") == pool.question
     return held if asked_then and held.get("revision") in {pool.revision(arm) for arm in pool.spec.arms} else {}
+
+
+def suspended(pool: Pool) -> bool:
+    spec = pool.snapshot.spec
+    return spec is not None and spec.suspend
 
 
 def held_revision(pool: Pool) -> str | None:

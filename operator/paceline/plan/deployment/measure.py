@@ -6,7 +6,15 @@ from typing import Any
 
 from paceline.api import Mark, Reason, run_manifest_spec
 from paceline.core.names import child_name
-from paceline.plan.deployment.choose import as_chosen, bounds, choose, held_revision, hold, promote_annotation
+from paceline.plan.deployment.choose import (
+    as_chosen,
+    bounds,
+    choose,
+    held_revision,
+    hold,
+    promote_annotation,
+    suspended,
+)
 from paceline.plan.deployment.look import SUPERSEDED, SUSPENDED, Pool, Run
 from paceline.plan.terms import Apply, Said
 from paceline.render import benchmark_run
@@ -27,7 +35,7 @@ def stop(pool: Pool, _: datetime) -> Said:
     for run in pool.runs:
         if not run.finished and run.fingerprint != question:
             actions.append(Apply(_annotated(pool, run, SUPERSEDED), "the question has changed"))
-        elif not run.finished and _suspended(pool):
+        elif not run.finished and suspended(pool):
             actions.append(Apply(_annotated(pool, run, SUSPENDED), "spec.suspend is set"))
     return Said(actions=tuple(actions))
 
@@ -38,7 +46,7 @@ def measure(pool: Pool, now: datetime) -> Said:
         return Said(marks=_verdict_marks(pool, run), record=_verdict(run))
     marks = (Mark(Reason.Undecided, pool.name), Mark(Reason.NotDecided, pool.name))
     running = next((run for run in pool.asked if not run.finished), None)
-    if _suspended(pool):
+    if suspended(pool):
         waits = {"step": "Suspended", **({"benchmarkRun": running.name} if running else {})}
         return Said(marks=(*marks, Mark(Reason.Suspended, pool.name)), record={"progress": waits})
     if running is not None:
@@ -66,11 +74,6 @@ def measure(pool: Pool, now: datetime) -> Said:
             "progress": {"step": "Measuring", "benchmarkRun": name, "message": "the run is being made"},
         },
     )
-
-
-def _suspended(pool: Pool) -> bool:
-    spec = pool.snapshot.spec
-    return spec is not None and spec.suspend
 
 
 def _follow(pool: Pool, run: Run, marks: tuple[Mark, ...]) -> Said:
@@ -123,7 +126,7 @@ def _how_far(pool: Pool, run: Run) -> Mark:
     if revision == held_revision(pool):
         held = hold(pool)
         return Mark(Reason.Held, pool.name, f"{said}; {held['reason']} since {held['since']}")
-    if _suspended(pool):
+    if suspended(pool):
         return Mark(Reason.Held, pool.name, f"{said}; spec.suspend is set")
     ask = f"annotate {promote_annotation(pool)}={revision}@TOKEN (TOKEN: any word)"
     return Mark(Reason.AwaitingPromote, pool.name, f"{said}; {ask}")
