@@ -328,7 +328,7 @@ def test_suspended_in_the_middle_of_a_run(world: World) -> None:
     world.round_ends()
     world.edit("suspend", lambda spec: spec.update(suspend=True))
     assert world.condition("Measuring") == "False Suspended"
-    assert not world.rounds_under_way()
+    assert not world.under_way("round")
 
     world.edit("resume", lambda spec: spec.update(suspend=False))
     for _ in range(2):
@@ -441,7 +441,7 @@ def test_nothing_is_served_until_decided(world: World) -> None:
     assert (world.condition("Ready"), world.serving("latency")) == ("True Serving", "wide")
 
 
-UNREACHED: dict[Reason, str] = {}
+UNREACHED = {Reason.AcceptanceDropped: "said by the step that watches what is served; it comes with the guard"}
 """Reasons that no planner sets so far, and why they are there."""
 
 

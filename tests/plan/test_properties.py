@@ -1,0 +1,277 @@
+"""What holds whatever happens: random histories of a small world."""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import strategies as st
+from tests.plan.answers import died, half_failed, nothing_accepted
+from tests.plan.cluster import Key, Object, ended
+from tests.plan.world import OURS, World, example
+
+from paceline.core import BASELINE
+from paceline.evidence import fingerprint
+from paceline.plan import deployment, run
+from paceline.plan.deployment.cache import commits
+from paceline.plan.deployment.look import pin, pools
+from paceline.plan.terms import Action
+from paceline.render.serving import ARM_LABEL
+
+ROOM = {"gpu-0": 8, "gpu-1": 8, "gpu-2": 8, "gpu-3": 8}
+"""More than is ever needed, so that what happens does not depend on who came first."""
+quick = settings(
+    max_examples=20,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    phases=set(Phase) - {Phase.explain},
+)
+
+
+def started(**options: Any) -> World:
+    """Two pools that are decided after two rounds or three."""
+    world = World(nodes=ROOM, **options)
+    manifest = example()
+    manifest["spec"]["benchmark"] = {"decideAfterRounds": [2, 3]}
+    world.apply(manifest)
+    return world
+
+
+def prefetch(world: World) -> None:
+    if world.under_way("fetch"):
+        world.prefetch_ends()
+
+
+def ready(world: World) -> None:
+    world.servers_ready()
+
+
+def measure(world: World) -> None:
+    if world.under_way("round"):
+        world.round_ends()
+
+
+def spoil(world: World) -> None:
+    if world.under_way("round"):
+        world.round_ends(wide=died, narrow=half_failed)
+
+
+def refuse(world: World) -> None:
+    if world.under_way("round"):
+        world.round_ends(wide=nothing_accepted)
+
+
+def lose_a_round(world: World) -> None:
+    if jobs := world.under_way("round"):
+        world.round_dies(jobs[0]["metadata"]["labels"]["paceline.dev/pool"], 1, "killed")
+
+
+def crash_a_server(world: World) -> None:
+    world.server_exits("latency", 1, "CUDA error")
+
+
+def wait(world: World) -> None:
+    world.wait(31)
+
+
+def change_the_image(world: World) -> None:
+    image = world.spec()["engine"]["image"]
+    world.edit("image", lambda spec: spec["engine"].update(image="b" if image != "b" else "a"))
+
+
+def change_the_gate(world: World) -> None:
+    world.edit("gate", lambda spec: spec.update(gate={"minimumImprovement": "0.01"}))
+
+
+def suspend(world: World) -> None:
+    world.edit("suspend", lambda spec: spec.update(suspend=True))
+
+
+def resume(world: World) -> None:
+    world.edit("resume", lambda spec: spec.update(suspend=False))
+
+
+def delete_a_round(world: World) -> None:
+    if jobs := world.under_way("round"):
+        world.delete("Job", jobs[0]["metadata"]["name"])
+
+
+Event = Callable[[World], None]
+USUAL: Sequence[Event] = (prefetch, ready, measure, measure, measure, ready)
+POD_EVENTS: Sequence[Event] = (prefetch, ready, measure, spoil, refuse, lose_a_round, crash_a_server)
+EVENTS = st.sampled_from([*POD_EVENTS, wait, change_the_image, change_the_gate, suspend, resume, delete_a_round])
+histories = st.builds(lambda n, more: [*USUAL[:n], *more], st.integers(1, len(USUAL)), st.lists(EVENTS, max_size=4))
+
+
+@st.composite
+def moments(draw: st.DrawFn) -> World:
+    """A world to which something has just happened that the operator has not seen, some children gone."""
+    world = started()
+    *seen, unseen = draw(histories)
+    for event in seen:
+        event(world)
+    world.away = True
+    unseen(world)
+    children = [key for key in world.cluster.objects if key[0] not in OURS]
+    for key in draw(st.lists(st.sampled_from(children), max_size=2, unique=True)):
+        if key in world.cluster.objects:
+            world.cluster.delete(*key)
+    return world
+
+
+@quick
+@given(moments())
+def test_the_same_snapshot_gives_the_same_plan(world: World) -> None:
+    for key in world.ours():
+        assert world.plan(key) == world.plan(key)
+
+
+@quick
+@given(moments(), st.randoms(use_true_random=False))
+def test_the_order_of_children_changes_nothing(world: World, dice: random.Random) -> None:
+    def shuffled(found: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(dice.sample(found, len(found)))
+
+    now, seen = world.cluster.now, world.deployment_snapshot()
+    mixed = replace(seen, children={kind: shuffled(found) for kind, found in seen.children.items()})
+    assert deployment.plan(mixed, now) == deployment.plan(seen, now)
+    for _, name in [key for key in world.ours() if key[0] == "BenchmarkRun"]:
+        of_run = world.run_snapshot(name)
+        mixed_run = replace(of_run, rounds=shuffled(of_run.rounds), taken=shuffled(of_run.taken))
+        assert run.plan(mixed_run, now) == run.plan(of_run, now)
+
+
+@quick
+@given(moments())
+def test_what_was_planned_and_done_is_not_planned_again(world: World) -> None:
+    """A pass that only applied leaves nothing to do, until something else happens. A hold is written first and acted
+    upon by the next pass."""
+    for key in world.ours():
+        holds, actions = held(world), act(world, key)
+        if actions and holds == held(world) and not any(action.startswith("Delete") for action in actions):
+            assert act(world, key) == []
+
+
+def act(world: World, key: Key) -> list[str]:
+    """What one pass did."""
+    before = len(world.told)
+    world.reconcile(key)
+    return [action for one in world.told[before:] for action in one.actions]
+
+
+def held(world: World) -> list[Any]:
+    return [pool.get("hold") for pool in world.status().get("pools", ())]
+
+
+@quick
+@given(histories)
+def test_one_answer_is_looked_for_once_and_nothing_unproven_is_served(history: list[Event]) -> None:
+    world = started()
+    for event in history:
+        event(world)
+        assert one_round_each(world)
+        assert one_run_a_question(world)
+        assert all(map(proven, world.cluster.of("Deployment")))
+        if world.condition("Promoted").startswith("True"):
+            assert all(promoted(world, pool["name"]) for pool in world.status()["pools"])
+
+
+@quick
+@given(histories, st.lists(st.integers(0, 4), max_size=20))
+def test_a_crash_after_any_action_changes_nothing_in_the_end(history: list[Event], crashes: list[int]) -> None:
+    """`crashes`: how many of a pass's actions are carried out before the operator dies; then it lives on."""
+    left = iter(crashes)
+
+    def crash(actions: Sequence[Action]) -> Sequence[Action]:
+        return actions[: next(left, len(actions))]
+
+    calm, stormy = started(), started(crash=crash)
+    for event in history:
+        event(calm)
+        event(stormy)
+        assert outline(stormy) == outline(calm)
+
+
+@quick
+@given(histories, st.data())
+def test_a_status_that_is_lost_moves_no_server_and_measures_nothing_again(
+    history: list[Event], data: st.DataObject
+) -> None:
+    """One object's, as after a restore from a backup. A hold is lost with it, and what a suspended pool keeps to."""
+    world = started()
+    for event in history:
+        event(world)
+    lost = data.draw(st.sampled_from(world.ours()))
+    assume(lost[0] == "BenchmarkRun" or not world.spec().get("suspend"))
+    assume(lost[0] == "BenchmarkRun" or not any(held(world)))
+    before = {key: found["metadata"]["generation"] for key, found in world.cluster.objects.items()}
+    world.cluster.objects[lost].pop("status", None)
+    world.settle("a status is lost", 0)
+    assert {key: found["metadata"]["generation"] for key, found in world.cluster.objects.items()} == before
+
+
+def test_a_runs_lost_status_is_read_again_from_its_jobs() -> None:
+    world = started()
+    for event in USUAL:
+        event(world)
+    before = outline(world)
+    for run_ in world.runs("throughput"):
+        del run_["status"]
+    world.settle("a status is lost", 0)
+    assert outline(world) == before
+    assert world.outcome("throughput") == "Promote"
+
+
+def one_round_each(world: World) -> bool:
+    runs = [job["metadata"]["labels"]["paceline.dev/run"] for job in world.under_way("round")]
+    return len(set(runs)) == len(runs)
+
+
+def one_run_a_question(world: World) -> bool:
+    open_ = [found for found in world.cluster.of("BenchmarkRun") if not ended(found)]
+    questions = [(found["spec"]["pool"], fingerprint(found["spec"])) for found in open_]
+    return len(set(questions)) == len(questions)
+
+
+def proven(servers: Object) -> bool:
+    """A Deployment says by whose evidence it serves a candidate."""
+    arm = servers["spec"]["template"]["metadata"]["labels"][ARM_LABEL]
+    return arm == BASELINE or "against the baseline" in servers["metadata"]["annotations"]["paceline.dev/why"]
+
+
+def promoted(world: World, pool: str) -> bool:
+    """Its servers run the winner of a run that asked the question of now."""
+    serving = world.pool(pool)["serving"]
+    evidence = world.cluster.objects["BenchmarkRun", serving["evidence"]]
+    (servers,) = world.cluster.of("Deployment", pool=pool)
+    labels = servers["spec"]["template"]["metadata"]["labels"]
+    (now,) = (p for p in deployment_pools(world) if p.name == pool)
+    return (
+        evidence["status"]["verdict"]["winner"] == serving["arm"] == labels[ARM_LABEL]
+        and fingerprint(evidence["spec"]) == now.question
+    )
+
+
+def deployment_pools(world: World) -> Sequence[deployment.Pool]:
+    snapshot = world.deployment_snapshot()
+    known = commits(snapshot)
+    assert snapshot.spec is not None
+    assert known is not None
+    return pools(snapshot, pin(snapshot.spec, known))
+
+
+def outline(world: World) -> Mapping[Key, Any]:
+    """What there is, but for times, nodes and the order of things."""
+    found: dict[Key, Any] = {}
+    for key, one in world.cluster.objects.items():
+        status = one.get("status") or {}
+        match key[0]:
+            case "Deployment":
+                found[key] = one["spec"]
+            case "SpeculativeDeployment" | "BenchmarkRun":
+                said = {(c["type"], c["status"], c["reason"]) for c in status.get("conditions", ())}
+                found[key] = (said, status.get("verdict"), status.get("summary"), len(status.get("rounds", ())))
+            case _:
+                found[key] = None
+    return found
