@@ -26,7 +26,13 @@ def served(here: Namespace, name: str, arm: str) -> Callable[[], Manifest | None
 
 
 def stalled(here: Namespace, name: str) -> Callable[[], Manifest | None]:
-    return lambda: condition(here.get("specdep", name), "Stalled")
+    """The deployment, once a person must act."""
+
+    def look() -> Manifest | None:
+        found = here.get("specdep", name)
+        return found if condition(found, "Stalled") else None
+
+    return look
 
 
 def run_of(here: Namespace, name: str) -> Callable[[], Manifest | None]:

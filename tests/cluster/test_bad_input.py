@@ -5,11 +5,10 @@ from collections.abc import Iterator
 import pytest
 from tests.cluster.conftest import namespace_for
 from tests.cluster.example import emulated, pool, small
-from tests.cluster.kubernetes import Manifest, Namespace, condition, says
+from tests.cluster.kubernetes import Manifest, Namespace, condition, labels_of, says
 from tests.cluster.looks import finished, pool_of, run_of, served, stalled
 
 TRITON = "--attention-backend=triton"
-MISMATCHED = {"algorithm": "EAGLE3", "source": "hf://paceline-test/mismatched-head"}
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +20,9 @@ def here(hub: str) -> Iterator[Namespace]:
         # It dies of the third of six requests, the warm-up's one included; the baseline does not.
         dying = emulated(DIE_AFTER_REQUESTS="3", DIE_AFTER_REQUESTS_WHEN="speculative")
         fresh.apply(small("dying", hub, engine={"env": dying}))
-        fresh.apply(small("mismatched", hub, draft=MISMATCHED))
+        fresh.apply(small("mismatched", hub, draft=head("mismatched-head")))
+        fresh.apply(small("wrong", hub, draft=head("wrong-size-head")))
+        fresh.apply(small("absent", hub, draft=head("no-such-head")))
         yield fresh
 
 
@@ -33,10 +34,24 @@ def test_an_infeasible_tree_is_refused_with_the_right_value(here: Namespace, hub
 
 
 def test_an_unknown_flag_stalls_with_the_servers_last_line(here: Namespace) -> None:
-    found = here.wait("Stalled", stalled(here, "flag"), 60)
-    assert found["reason"] == "ServerFailed"
-    assert "error: unrecognized arguments: --no-such-flag=1" in found["message"]
-    assert says(here.get("specdep", "flag"), "Ready", "False", "Crashing")
+    deployment = here.wait("Stalled", stalled(here, "flag"), 60)
+    assert says(deployment, "Stalled", "True", "ServerFailed")
+    assert says(deployment, "Ready", "False", "Crashing")
+    assert message(deployment, "Stalled").endswith("error: unrecognized arguments: --no-such-flag=1")
+
+
+def test_a_head_for_another_target_stalls_before_a_gpu_is_taken(here: Namespace) -> None:
+    deployment = here.wait("Stalled", stalled(here, "wrong"), 60)
+    assert says(deployment, "Stalled", "True", "PreflightFailed")
+    assert "reads hidden states of 4096, the target's have 2048" in message(deployment, "Stalled")
+    pods = here.list("pods", "paceline.dev/deployment=wrong")
+    assert [labels_of(pod)["paceline.dev/component"] for pod in pods] == ["fetch"]
+
+
+def test_a_repository_that_is_not_there_stalls_with_its_name(here: Namespace) -> None:
+    deployment = here.wait("Stalled", stalled(here, "absent"), 60)
+    assert says(deployment, "Stalled", "True", "PrefetchFailed")
+    assert "paceline-test/no-such-head" in message(deployment, "Stalled")
 
 
 def test_half_of_the_requests_failing_is_an_error(here: Namespace) -> None:
@@ -86,6 +101,14 @@ def nothing_is_claimed(here: Namespace, name: str) -> None:
     assert says(deployment, "Promoted", "False", "NotDecided")
     assert pool_of(deployment)["serving"]["arm"] == "baseline"
     assert "speedup" not in pool_of(deployment)["verdict"]
+
+
+def head(name: str) -> Manifest:
+    return {"algorithm": "EAGLE3", "source": f"hf://paceline-test/{name}"}
+
+
+def message(manifest: Manifest, kind: str) -> str:
+    return str((condition(manifest, kind) or {}).get("message"))
 
 
 def told(here: Namespace, name: str) -> Manifest | None:
