@@ -67,8 +67,12 @@ class Cluster:
 
     def saw(self, manifest: Manifest) -> None:
         """The answer to an own write, ahead of the watch."""
-        for store in self.stores(manifest["kind"])[:1]:
-            store.saw(manifest)
+        for reflector in self.reflectors:
+            if reflector.resource.kind == manifest["kind"] and reflector.namespace in (
+                None,
+                manifest["metadata"]["namespace"],
+            ):
+                reflector.store.saw(manifest)
 
     def _changed(self, event: str, found: Manifest, old: Manifest | None) -> None:
         metadata = found["metadata"]

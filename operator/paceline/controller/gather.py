@@ -1,9 +1,9 @@
 """All reading, in one place: an object of ours and everything its planner looks at.
 
-    our own object   read from the server on every pass: status is what was decided last, and must not be stale
-    children         from the stores; what the stores do not have under a name that we need is asked for once more,
-                     because a store holds only what carries our label, and a stranger's object must not be taken over
-    a round's pod    asked for when its Job has ended and the result is not yet recorded: the store may lag behind
+our own object   read from the server on every pass: status is what was decided last, and must not be stale
+children         from the stores; what the stores do not have under a name that we need is asked for once more,
+                 because a store holds only what carries our label, and a stranger's object must not be taken over
+a round's pod    asked for when its Job has ended and the result is not yet recorded: the store may lag behind
 """
 
 from collections.abc import Iterator

@@ -34,5 +34,3 @@ def from_environment(env: Mapping[str, str] = os.environ) -> OperatorSettings:
         metrics_port=int(env.get("PACELINE_METRICS_PORT", "8080")),
         probe_port=int(env.get("PACELINE_PROBE_PORT", "8081")),
     )
-
-

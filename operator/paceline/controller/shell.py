@@ -1,4 +1,4 @@
-"""Kopf as a shell: it starts us, hints at which of our objects changed, answers probes and shuts us down.
+"""Kopf as a shell: it hints at which of our objects changed, watches, and shuts us down.
 
 Nothing else of Kopf is used: no handlers that write, no index, no finalizer, no posting, no peering (docs/decisions).
 One process works, the holder of a Lease; who loses it exits, because only a new process forgets everything.
@@ -9,6 +9,7 @@ import itertools
 import logging
 import random
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, cast
 from uuid import uuid4
 
@@ -16,6 +17,7 @@ import kopf
 from prometheus_client import start_http_server
 
 from paceline.controller.cluster import Cluster, Key
+from paceline.controller.health import Health, serving
 from paceline.controller.kinds import KINDS
 from paceline.controller.reconcile import PLANNERS, reconcile
 from paceline.controller.settings import OperatorSettings
@@ -38,7 +40,8 @@ def run(settings: OperatorSettings) -> int:
 
 async def _lead(settings: OperatorSettings) -> int:
     """Wait for the Lease, work while it is ours."""
-    async with await connect(kinds=KINDS) as api:
+    health = Health()
+    async with serving(health, settings.probe_port), await connect(kinds=KINDS) as api:
         # A new identity for each process: a restart must not take its predecessor's lease for its own.
         lease = Lease(api, settings.home, "paceline", f"{settings.identity}_{uuid4().hex[:8]}")
         await lease.acquire()
@@ -47,6 +50,7 @@ async def _lead(settings: OperatorSettings) -> int:
         keeping.add_done_callback(lambda _: stop.set())
         try:
             cluster = Cluster(api, settings.namespaces)
+            health.check = partial(fault, cluster)
             recorder = Recorder(api, controller="paceline.dev/operator", instance=settings.identity)
             await _operate(cluster, settings, recorder, stop)
         finally:
@@ -70,7 +74,6 @@ async def _operate(cluster: Cluster, settings: OperatorSettings, events: Recorde
             clusterwide=not settings.namespaces,
             namespaces=settings.namespaces,
             stop_flag=stop,
-            liveness_endpoint=f"http://0.0.0.0:{settings.probe_port}/healthz",
         )
     finally:
         work.cancel()
@@ -94,6 +97,16 @@ async def _work(cluster: Cluster, settings: OperatorSettings, events: Recorder) 
         group.create_task(cluster.queue.run(one, workers=WORKERS))
 
 
+def fault(cluster: Cluster) -> str | None:
+    """Why this process should be replaced by a new one."""
+    silent = max(reflector.age for reflector in cluster.reflectors)
+    if silent > SILENT_SECONDS:
+        return f"a watch has been silent for {silent:.0f} s"
+    if cluster.queue.age > STUCK_SECONDS:
+        return f"work has been waiting for {cluster.queue.age:.0f} s"
+    return None
+
+
 def _registry(cluster: Cluster) -> kopf.OperatorRegistry:
     """All we want of Kopf: a name."""
     registry = kopf.OperatorRegistry()
@@ -101,17 +114,8 @@ def _registry(cluster: Cluster) -> kopf.OperatorRegistry:
     async def hint(event: Any, resource: Any, namespace: str | None, name: str | None, **_: Any) -> None:
         cluster.hear(Key(resource.plural, namespace or "", name or ""))
 
-    async def alive(**_: Any) -> str:
-        silent = max(reflector.age for reflector in cluster.reflectors)
-        if silent > SILENT_SECONDS:
-            raise kopf.PermanentError(f"a watch has been silent for {silent:.0f} s")
-        if cluster.queue.age > STUCK_SECONDS:
-            raise kopf.PermanentError(f"work has been waiting for {cluster.queue.age:.0f} s")
-        return "ok"
-
     for plural in PLANNERS:
         kopf.on.event("paceline.dev", plural, id=plural, registry=registry)(hint)
-    kopf.on.probe(id="alive", registry=registry)(alive)
     kopf.on.login(registry=registry)(kopf.login_via_client)
     return registry
 

@@ -62,7 +62,7 @@ def env(server: Server) -> tuple[Mapping[str, Any], ...]:
 
 def expected(server: Server, arm: Arm) -> Mapping[str, Scalar]:
     """What `/server_info` must say of this arm; anything else is another experiment."""
-    tree = arm.tree
+    shape = {} if arm.draft and arm.tree is None else _tree_values(arm.tree)
     return {
         "served_model_name": server.served_name,
         "tp_size": server.accelerator.tensor_parallel_size,
@@ -70,6 +70,13 @@ def expected(server: Server, arm: Arm) -> Mapping[str, Scalar]:
         "decode_log_interval": DECODE_LOG_INTERVAL,
         "max_running_requests": running_requests(server),
         "speculative_algorithm": arm.draft.algorithm if arm.draft else None,
+        **shape,
+    }
+
+
+def _tree_values(tree: Tree | None) -> Mapping[str, Scalar]:
+    """None for the baseline. A draft without a tree (NGRAM) takes a shape of the server's own, which is not asked for."""
+    return {
         "speculative_num_steps": tree.num_steps if tree else None,
         "speculative_eagle_topk": tree.top_k if tree else None,
         "speculative_num_draft_tokens": tree.num_draft_tokens if tree else None,

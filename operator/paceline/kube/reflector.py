@@ -56,7 +56,7 @@ class Reflector:
     ) -> None:
         self._api = api
         self.resource = resource
-        self._namespace = namespace
+        self.namespace = namespace
         self._selector = selector
         self._clock = clock
         self._sleep = sleep
@@ -96,13 +96,13 @@ class Reflector:
     async def _pass(self) -> None:
         """List if needed, then watch until the watch ends."""
         if self._position is None:
-            listing = await self._api.list(self.resource, self._namespace, self._selector)
+            listing = await self._api.list(self.resource, self.namespace, self._selector)
             self.store.replace(listing.items, int(listing.resource_version))
             self._position = listing.resource_version
             self.last_activity = self._clock()
             self.synced.set()
         started = self._clock()
-        events = self._api.watch(self.resource, self._namespace, self._selector, self._position)
+        events = self._api.watch(self.resource, self.namespace, self._selector, self._position)
         async with aclosing(events):
             async for event in events:
                 self.store.observe(event.type, event.object)
