@@ -14,6 +14,7 @@ log = logging.getLogger(__name__)
 
 MANAGER = "paceline"
 STATUS_MANAGER = "paceline-status"
+HANDOVER_MANAGER = "paceline-replicas"
 
 
 async def publish(cluster: Cluster, manifest: Manifest, status: Manifest) -> None:
@@ -51,5 +52,23 @@ async def _apply(cluster: Cluster, manifest: Manifest, why: str) -> None:
     changed = difference(current, wanted) if current else "all of it"
     if changed is None:
         return
+    if current and _left_to_an_autoscaler(manifest):
+        await _hand_over_replicas(cluster, current)
     log.info("apply %s %s/%s (%s): %s", manifest["kind"], metadata["namespace"], metadata["name"], changed, why)
     cluster.saw(await cluster.api.apply(wanted, manager=MANAGER))
+
+
+def _left_to_an_autoscaler(manifest: Manifest) -> bool:
+    return manifest["kind"] == "Deployment" and "replicas" not in manifest["spec"]
+
+
+async def _hand_over_replicas(cluster: Cluster, current: Manifest) -> None:
+    """The number stays when we stop setting it: the API server would reset a field that nobody applies any more to 1."""
+    metadata = current["metadata"]
+    kept = {
+        "apiVersion": current["apiVersion"],
+        "kind": current["kind"],
+        "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
+        "spec": {"replicas": current["spec"].get("replicas", 1)},
+    }
+    await cluster.api.apply(kept, manager=HANDOVER_MANAGER)

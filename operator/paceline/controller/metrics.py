@@ -1,12 +1,21 @@
 """The operator's own metrics."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from prometheus_client import Counter, Gauge, Histogram
 
+from paceline.api.reasons import ORDER
+from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
 from paceline.kube import Manifest
+
+OF_RUNS = ("Complete", "Failed")
+CONDITIONS: Mapping[str, tuple[str, ...]] = {
+    SPECULATIVE_DEPLOYMENT.plural: tuple(kind for kind in ORDER if kind not in OF_RUNS),
+    BENCHMARK_RUN.plural: OF_RUNS,
+}
+"""Kind → its conditions; one that is absent from a status is shown as 0, so that an alert clears."""
 
 SECONDS = Histogram("paceline_reconcile_seconds", "Time of one reconcile", ["kind"])
 FAILURES = Counter("paceline_reconcile_failures", "Reconciles that raised", ["kind"])
@@ -25,10 +34,26 @@ def reconciling(kind: str) -> Iterator[None]:
         yield
 
 
+def forget(kind: str, namespace: str, name: str) -> None:
+    """Of an object that is gone nothing is said any more."""
+    for condition in CONDITIONS[kind]:
+        _remove(CONDITION, kind, namespace, name, condition)
+    _remove(ROUNDS, namespace, name)
+    for labels in [s.labels for m in SPEEDUP.collect() for s in m.samples]:
+        if (labels["namespace"], labels["name"]) == (namespace, name) and kind == SPECULATIVE_DEPLOYMENT.plural:
+            _remove(SPEEDUP, namespace, name, labels["pool"])
+
+
+def _remove(gauge: Gauge, *labels: str) -> None:
+    with suppress(KeyError):
+        gauge.remove(*labels)
+
+
 def show(kind: str, manifest: Manifest, status: Mapping[str, Any]) -> None:
     namespace, name = manifest["metadata"]["namespace"], manifest["metadata"]["name"]
-    for condition in status.get("conditions", ()):
-        CONDITION.labels(kind, namespace, name, condition["type"]).set(condition["status"] == "True")
+    true = {condition["type"] for condition in status.get("conditions", ()) if condition["status"] == "True"}
+    for condition in CONDITIONS[kind]:
+        CONDITION.labels(kind, namespace, name, condition).set(condition in true)
     if "rounds" in status:
         ROUNDS.labels(namespace, name).set(len(status["rounds"]))
     for pool in status.get("pools", ()):

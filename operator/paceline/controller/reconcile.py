@@ -11,7 +11,7 @@ from paceline.controller.cluster import Cluster, Key
 from paceline.controller.execute import execute, publish
 from paceline.controller.gather import gather_deployment, gather_run
 from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
-from paceline.kube import Manifest
+from paceline.kube import Forbidden, Invalid, Manifest
 from paceline.plan import deployment, run
 from paceline.plan.terms import Happening, Todo
 from paceline.render import Settings
@@ -55,14 +55,19 @@ async def reconcile(
     with metrics.reconciling(key.plural):
         snapshot = await kind.gather(cluster, key, settings)
         if snapshot is None:
+            metrics.forget(key.plural, key.namespace, key.name)
             return None
         at = clock()
         todo = kind.plan(snapshot, at)
         if todo.status is not None:
             await publish(cluster, snapshot.manifest, dict(todo.status))
             metrics.show(key.plural, snapshot.manifest, todo.status)
-        await execute(cluster, todo.actions)
         for happening in todo.happenings:
             await record(snapshot.manifest, happening)
+        try:
+            await execute(cluster, todo.actions)
+        except (Invalid, Forbidden) as refused:  # trying again will not help: somebody must hear of it
+            await record(snapshot.manifest, Happening(reason="Refused", note=str(refused), type="Warning"))
+            raise
     wait = RESYNC_SECONDS if todo.wake is None else (todo.wake - at).total_seconds()
     return min(max(wait, 0.0), RESYNC_SECONDS)

@@ -83,7 +83,6 @@ def round_job(
     `node` is the run's, once its first round has been placed; until then `avoid` are nodes that other runs measure on.
     """
     labels = {
-        **({DEPLOYMENT_LABEL: owner.name} if owner.kind == "SpeculativeDeployment" else {}),
         RUN_LABEL: plan.run,
         POOL_LABEL: run.pool,
         COMPONENT_LABEL: "round",
@@ -95,11 +94,12 @@ def round_job(
         "metadata": metadata(child_name(plan.run, plan.round, plan.attempt), owner, labels),
         "spec": {
             "backoffLimit": 0,
-            "activeDeadlineSeconds": _deadline(plan),
             "template": {
-                "metadata": {"labels": {**MANAGED_BY, **labels, **run.pod_labels}},
+                "metadata": {"labels": {**run.pod_labels, **MANAGED_BY, **labels}},
                 "spec": {
                     "restartPolicy": "Never",
+                    # Of the pod, not of the Job: waiting for room must not count.
+                    "activeDeadlineSeconds": _deadline(plan),
                     "automountServiceAccountToken": False,
                     "enableServiceLinks": False,
                     "terminationGracePeriodSeconds": 30,
