@@ -63,7 +63,7 @@ def _left_to_an_autoscaler(manifest: Manifest) -> bool:
 
 
 async def _hand_over_replicas(cluster: Cluster, current: Manifest) -> None:
-    """The number stays when we stop setting it: the API server would reset a field that nobody applies any more to 1."""
+    """Without it the API server would reset the number to 1, the default of a field that nobody applies any more."""
     metadata = current["metadata"]
     kept = {
         "apiVersion": current["apiVersion"],

@@ -1,4 +1,4 @@
-"""The liveness endpoint: from the first moment, so that a replica that waits for the Lease is not killed for waiting."""
+"""The liveness endpoint: there from the start, so that a replica is not killed for waiting for the Lease."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
