@@ -29,7 +29,7 @@ PUBLISHED = {
     ("throughput", "wide"): {"chat": 1.31, "swe": 1.09, "code": 1.03, "terminal": 0.89},
     ("throughput", "narrow"): {"chat": 1.10, "terminal": 1.03, "code": 1.01, "swe": 1.00},
 }
-"""Thoughtworks, "EAGLE3 for Qwen3-Coder-Next": SWEBench-Verified, HumanEval, Terminal-Bench and MT-Bench at batch 1 and 32."""
+"""thoughtworks/Qwen3-Coder-Next-Eagle3: SWEBench-Verified, HumanEval, Terminal-Bench, MT-Bench at batch 1 and 32."""
 
 
 class Cluster:

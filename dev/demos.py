@@ -20,7 +20,11 @@ MOST_NOISE = 0.007
 
 EXPECTED = {
     "latency": {"winner": "wide", "wide": "promotable: FasterThanMinimum"},
-    "throughput": {"winner": "narrow", "wide": "rejected: WorkloadRegressed", "narrow": "promotable: FasterThanMinimum"},
+    "throughput": {
+        "winner": "narrow",
+        "wide": "rejected: WorkloadRegressed",
+        "narrow": "promotable: FasterThanMinimum",
+    },
 }
 
 
@@ -78,7 +82,8 @@ def row(number: int, runs: list[dict[str, Any]], seconds: float, wrong: list[str
 
 
 def report(rows: list[str]) -> str:
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
+    asked = ["git", "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True)
     return "\n".join(
         [
             "# Demos in a row",

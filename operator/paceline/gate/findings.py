@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from paceline.core import ArmOutcome, ArmVerdict, Bounds, Gate
+from paceline.core import ArmOutcome, ArmVerdict, Gate
 from paceline.gate.interval import Interval
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline import core
-from paceline.api import InvalidManifestError, deployment, run, run_manifest_spec
+from paceline.api import deployment, run, run_manifest_spec
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "qwen3-coder-next.yaml"
 

@@ -5,6 +5,7 @@ import signal
 from pathlib import Path
 
 from aiohttp import web
+
 from paceline.core.names import snapshot_path
 from paceline.hub import Repository, snapshot
 from paceline.preflight import read_message

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from paceline.hub import Repository, snapshot
 from paceline.hub.models import GATED_TOKEN
 from paceline.pods.fetch import hub as client

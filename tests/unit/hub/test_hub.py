@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
+
 from paceline.hub import application, generated
 from paceline.hub.models import GATED_TOKEN
 

@@ -3,6 +3,7 @@
 import json
 
 from jinja2 import Environment
+
 from paceline.hub.tokenizer import VOCABULARY, files, ids
 
 TOKENIZER = json.loads(files()["tokenizer.json"])

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
+
 from paceline.hub.models import QWEN3_CODER_NEXT, QWEN3_CODER_NEXT_EAGLE3
 from paceline.preflight import Fetched, FetchedModel, ModelFacts, model_facts, read_message, write_message
 

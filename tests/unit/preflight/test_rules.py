@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+
 from paceline.core import Accelerator, Arm, Cache, Draft, Engine, Model, Server, Tree
 from paceline.hub.models import QWEN3_CODER_NEXT, QWEN3_CODER_NEXT_EAGLE3
 from paceline.preflight import ModelFacts, findings, model_facts

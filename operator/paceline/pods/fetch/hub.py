@@ -21,6 +21,7 @@ from huggingface_hub.errors import (
     RevisionNotFoundError,
 )
 from huggingface_hub.hf_api import RepoFile
+
 from paceline.pods.fetch.request import FetchError, Request, Wish
 
 COMMIT = re.compile(r"[0-9a-f]{40}")

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from huggingface_hub import scan_cache_dir
+
 from paceline.pods.fetch.hub import MORE_ROOM, Listing, Pinned
 from paceline.pods.fetch.request import FetchError, Request
 from paceline.preflight import Fetched, read_message, write_message
