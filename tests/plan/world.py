@@ -261,7 +261,6 @@ class World:
 
     def run_snapshot(self, name: str) -> run.Snapshot:
         manifest = self.cluster.objects["BenchmarkRun", name]
-        annotations = manifest["metadata"].get("annotations") or {}
         others = [other for other in self.cluster.of("BenchmarkRun") if other is not manifest and not ended(other)]
         try:
             spec, invalid = api.run(manifest), ""
@@ -275,8 +274,8 @@ class World:
                 Round(job=job, pod=next(iter(self.cluster.owned("Pod", job)), None))
                 for job in self.cluster.owned("Job", manifest)
             ),
-            taken=tuple(node for other in others if (node := (other.get("status") or {}).get("node"))),
-            suspended=annotations.get("paceline.dev/suspended") == "true",
+            taken=tuple(other["status"]["node"] for other in others if _measures(other)),
+            suspended=_suspended(manifest),
             settings=Settings(image="paceline"),
         )
 
@@ -384,6 +383,15 @@ def _shown(happening: Happening) -> str:
 def _spoiled(spoiled: Mapping[str, Spoiled]) -> str:
     said = [f"{arm} {what.__name__.replace('_', ' ')}" for arm, what in spoiled.items()]
     return f", {', '.join(said)}" if said else ""
+
+
+def _suspended(run: Object) -> bool:
+    return (run["metadata"].get("annotations") or {}).get("paceline.dev/suspended") == "true"
+
+
+def _measures(run: Object) -> bool:
+    """Somewhere; others keep off."""
+    return not _suspended(run) and "node" in (run.get("status") or {})
 
 
 def _container(job: Object, name: str) -> Mapping[str, Any]:

@@ -1,0 +1,110 @@
+"""The children of examples/qwen3-coder-next.yaml as they are sent: golden/*.yaml, renewed by `PACELINE_GOLDEN=write`.
+
+Two strings are told apart from the objects that carry them: the wrapper's script, which has tests of its own, and the
+question in PACELINE_ROUND, which is shown as what it says.
+"""
+
+import json
+from datetime import timedelta
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from tests.plan import golden
+from tests.unit.render.example import DEPLOYED, RUN, SETTINGS, arm, pool, run, server, spec
+
+from paceline.evidence import ENVIRONMENT, RoundPlan
+from paceline.plan.deployment.look import models_of
+from paceline.render import (
+    claim,
+    controller_revision,
+    deployment,
+    fetch_job,
+    revision_of,
+    round_job,
+    service,
+)
+from paceline.render.benchmark import round_plan
+from paceline.render.serving import template
+
+GOLDEN = Path(__file__).with_name("golden")
+
+
+def served(name: str) -> dict[str, Any]:
+    """The latency pool's Deployment with this arm."""
+    pinned = template(DEPLOYED, "latency", server(), arm(name), revision_of(server(), arm(name)), SETTINGS)
+    return deployment(DEPLOYED, "latency", pinned, 1, timedelta(minutes=30), {"paceline.dev/why": "it was shown"})
+
+
+def measured() -> tuple[RoundPlan, dict[str, Any]]:
+    """The first round of the latency pool's run, as planned and as sent."""
+    asked = round_plan(RUN.name, run(), pool().spec.arms, number=0, attempt=0)
+    return asked, round_job(RUN, run(), asked, node=None, avoid=("gpu-1",), settings=SETTINGS)
+
+
+def container(pod: Any, name: str) -> dict[str, Any]:
+    return next(found for found in pod["spec"]["containers"] if found["name"] == name)
+
+
+def test_deployment() -> None:
+    golden.check(GOLDEN / "deployment.yaml", served("wide"))
+
+
+def test_controller_revision_keeps_the_template_that_is_served() -> None:
+    whole = served("wide")["spec"]["template"]
+    kept = controller_revision(DEPLOYED, "latency", revision_of(server(), arm("wide")), whole)
+    assert kept["data"]["template"] == whole
+    golden.check(GOLDEN / "controllerrevision.yaml", {**kept, "data": {"template": "that of the Deployment"}})
+
+
+def test_service() -> None:
+    golden.check(GOLDEN / "service.yaml", service(DEPLOYED, "latency", server()))
+
+
+def test_round_job() -> None:
+    _, job = measured()
+    pod = job["spec"]["template"]
+    wrapper, question = container(pod, "server"), container(pod, "client")["env"][0]
+    assert wrapper["command"][2] == resources.files("paceline.render").joinpath("wrapper.sh").read_text()
+    assert question["name"] == ENVIRONMENT
+
+    wrapper["command"][2] = "render/wrapper.sh, the whole of it"
+    question["value"] = json.loads(question["value"])
+    golden.check(GOLDEN / "round.yaml", job)
+
+
+def test_fetch_job() -> None:
+    golden.check(GOLDEN / "fetch.yaml", fetch_job(DEPLOYED, spec().server, models_of(spec()), SETTINGS))
+
+
+def test_claim() -> None:
+    wanted = spec().cache_claim
+    assert wanted is not None
+    golden.check(GOLDEN / "claim.yaml", claim(DEPLOYED.namespace, wanted))
+
+
+def test_what_is_measured_is_what_is_served_byte_for_byte() -> None:
+    """From the two objects as an API server would return them: JSON, twice."""
+    _, job = measured()
+    sent = json.loads(json.dumps(job))["spec"]["template"]
+    asked = RoundPlan.from_json(container(sent, "client")["env"][0]["value"])
+    for name in ("baseline", "wide"):
+        serving = container(json.loads(json.dumps(served(name)))["spec"]["template"], "server")
+        (measuring,) = (command for command in asked.arms if command.name == name)
+        assert list(measuring.argv) == serving["command"]
+        assert "args" not in serving, "arguments would come after the command"
+
+
+def test_a_round_runs_in_the_container_that_serves() -> None:
+    """The same image, environment, volumes and GPUs, so that nothing but the wrapper comes between."""
+    _, job = measured()
+    measuring = container(job["spec"]["template"], "server")
+    serving = container(served("wide")["spec"]["template"], "server")
+    for key in ("image", "env", "ports", "resources", "terminationMessagePolicy"):
+        assert measuring[key] == serving[key]
+    assert [mount for mount in measuring["volumeMounts"] if mount["name"] != "ctl"] == serving["volumeMounts"]
+
+
+def test_a_question_survives_its_environment_variable() -> None:
+    asked, _ = measured()
+    assert RoundPlan.from_json(asked.to_json()) == asked
