@@ -35,4 +35,4 @@ def check(path: Path, value: Any, title: str = "") -> None:
     if WRITE:
         path.write_text(text)
     golden = path.read_text() if path.exists() else ""
-    assert text == golden, f"{path.name} says otherwise; PACELINE_GOLDEN=write pytest {path.parent} and read the diff"
+    assert text == golden, f"{path.name} says otherwise: PACELINE_GOLDEN=write pytest TESTS, then read the diff"
