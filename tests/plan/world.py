@@ -125,9 +125,10 @@ class World:
         self._end(job, "fetch", 0, fetched(yaml.safe_load(variable["value"])["models"], head))
         self.settle("the prefetch has ended", 4)
 
-    def prefetch_fails(self, line: str) -> None:
-        self._end(self.under_way("fetch")[0], "fetch", 2, line)
-        self.settle("the prefetch has failed", 4)
+    def prefetch_fails(self, line: str, code: int = 2) -> None:
+        self._advance(4)
+        self._end(self.under_way("fetch")[0], "fetch", code, line)
+        self.settle("the prefetch has failed", 0)
 
     def servers_ready(self) -> None:
         for pod in self._servers():

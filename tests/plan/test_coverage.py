@@ -1,0 +1,26 @@
+"""The stories reach every reason there is, and every golden file is told by a story."""
+
+import yaml
+from tests.plan import test_stories, test_trouble
+from tests.plan.telling import STORIES
+
+from paceline.api import Reason
+
+UNREACHED = {Reason.AcceptanceDropped: "said by the step that watches what is served; it comes with the guard"}
+"""Reasons that no planner sets so far, and why they are there."""
+
+
+def test_every_reason_is_reached_by_a_story() -> None:
+    shown = {
+        (condition, " ".join(said.split(":")[0].split()[1:]))
+        for file in STORIES.glob("*.yaml")
+        for one in yaml.safe_load(file.read_text())
+        for condition, said in one.get("conditions", {}).items()
+    }
+    unreached = {reason for reason in Reason if (reason.value.condition, reason.text) not in shown}
+    assert unreached == set(UNREACHED)
+
+
+def test_every_golden_file_has_its_story() -> None:
+    stories = {name.removeprefix("test_") for module in (test_stories, test_trouble) for name in vars(module)}
+    assert {file.stem for file in STORIES.glob("*.yaml")} <= stories
