@@ -14,7 +14,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     named = [name for name in COMMANDS if name in arguments[:1]] or list(COMMANDS)
     parser = argparse.ArgumentParser(
-        prog="paceline", description="Speculative decoding, promoted on measured evidence."
+        prog="paceline", description="Speculative decoding, on measured evidence."
     )
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     modules = {name: importlib.import_module(f"paceline.cli.{name}") for name in named}
