@@ -11,6 +11,10 @@ FETCH_RETRIES = 3
 A_PERSON_MUST_ACT = 2
 """The prefetch's exit code where trying again changes nothing: no such repository, no token."""
 
+# A prefetch would remove revisions that other pools or deployments of the volume still serve: it is not told yet which
+# are in use (`inUse`). Until it is, it keeps them all.
+KEEP_REVISIONS = 1000
+
 
 def claim(namespace: str, template: ClaimTemplate) -> Manifest:
     """No owner: models are shared by all of the namespace and outlive the deployment that brought them."""
@@ -32,13 +36,15 @@ def claim(namespace: str, template: ClaimTemplate) -> Manifest:
 
 
 def fetch_inputs(server: Server, models: tuple[Model, ...]) -> str:
-    """What the fetched commits depend on; another value means another prefetch."""
-    wanted = [[model.source, model.revision] for model in models]
+    """What the fetched commits depend on; in any order, for another order of pools is no other question."""
+    wanted = sorted([model.source, model.revision] for model in models)
     return digest([wanted, server.cache.claim, server.cache.host_path])
 
 
 def fetch_name(owner: Owner, server: Server, models: tuple[Model, ...]) -> str:
-    return child_name(owner.name, "fetch", fetch_inputs(server, models))
+    """Also of how the models are brought: who adds the token that a failed prefetch asked for gets another Job."""
+    how = [list(server.cache.env), server.engine.trust_remote_code, placement(server)]
+    return child_name(owner.name, "fetch", digest([fetch_inputs(server, models), how]))
 
 
 def fetch_job(owner: Owner, server: Server, models: tuple[Model, ...], settings: Settings) -> Manifest:
@@ -47,6 +53,7 @@ def fetch_job(owner: Owner, server: Server, models: tuple[Model, ...], settings:
     request = {
         "models": [{"source": model.source, "revision": model.revision} for model in models],
         "path": MODELS,
+        "keepRevisions": KEEP_REVISIONS,
         "trustRemoteCode": server.engine.trust_remote_code,
     }
     return {
@@ -81,6 +88,8 @@ def fetch_job(owner: Owner, server: Server, models: tuple[Model, ...], settings:
                                 {"name": "HOME", "value": "/tmp"},
                                 *(dict(variable) for variable in server.cache.env),
                             ],
+                            # It was killed before it could write its own message.
+                            "terminationMessagePolicy": "FallbackToLogsOnError",
                             "securityContext": restricted(),
                             "volumeMounts": [
                                 {"name": "models", "mountPath": MODELS},

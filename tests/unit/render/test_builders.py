@@ -13,6 +13,7 @@ from paceline.core.names import LONGEST, child_name, snapshot_path
 from paceline.plan.deployment.look import models_of
 from paceline.render import Settings, claim, fetch_job, fetch_name, revision_of, round_job
 from paceline.render.benchmark import avoided, round_plan
+from paceline.render.cache import fetch_inputs
 from paceline.render.common import digest
 from paceline.render.serving import template
 
@@ -59,12 +60,19 @@ def test_the_pools_differ_though_they_share_a_candidate() -> None:
     assert revision_of(server("throughput"), arm("wide", "throughput")) != revision_of(server(), arm("wide"))
 
 
-def test_how_the_models_are_brought_moves_no_revision() -> None:
+def test_how_the_models_are_brought_moves_no_revision_and_no_commit_but_makes_another_job() -> None:
     assert spec().server.cache.env == server().cache.env == ()
     proxied = replace(spec(), server=replace(spec().server, cache=replace(spec().server.cache, env=(PROXY,))))
     fetch = fetch_job(DEPLOYED, proxied.server, models_of(proxied), SETTINGS)
     assert PROXY in fetch["spec"]["template"]["spec"]["containers"][0]["env"]
-    assert fetch["metadata"]["name"] == fetch_name(DEPLOYED, spec().server, models_of(spec()))
+    assert fetch["metadata"]["name"] != fetch_name(DEPLOYED, spec().server, models_of(spec()))
+    assert fetch_inputs(proxied.server, models_of(proxied)) == fetch_inputs(spec().server, models_of(spec()))
+
+
+def test_models_in_another_order_are_no_other_prefetch() -> None:
+    there, models = spec().server, models_of(spec())
+    assert len(models) > 1
+    assert fetch_name(DEPLOYED, there, models[::-1]) == fetch_name(DEPLOYED, there, models)
 
 
 PROXY = {"name": "HTTPS_PROXY", "value": "http://proxy:3128"}

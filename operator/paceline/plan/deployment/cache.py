@@ -2,18 +2,21 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from paceline.api import Mark, Reason
 from paceline.core import DeploymentSpec
-from paceline.core.names import CACHE_LABEL, DEPLOYMENT_LABEL
+from paceline.core.names import CACHE_LABEL, COMPONENT_LABEL, DEPLOYMENT_LABEL
 from paceline.plan.deployment.look import Snapshot, models_of
 from paceline.plan.pods import last_line, terminated, trouble
-from paceline.plan.terms import Action, Apply, Delete, Found, Said, condition
+from paceline.plan.terms import Action, Apply, Delete, Found, Said, condition, owned_by, parse_time, timestamp
 from paceline.preflight.facts import Fetched, read_message
 from paceline.render import claim, fetch_job, fetch_name
-from paceline.render.cache import fetch_inputs
+from paceline.render.cache import A_PERSON_MUST_ACT, fetch_inputs
+
+RETRY_AFTER = timedelta(minutes=5)
+"""From a failure that a person need not end, a hub that was down for instance, to the next Job."""
 
 
 def keep_claim(snapshot: Snapshot, _: datetime) -> Said:
@@ -30,7 +33,7 @@ def keep_claim(snapshot: Snapshot, _: datetime) -> Said:
     return Said()
 
 
-def fetch(snapshot: Snapshot, _: datetime) -> Said:
+def fetch(snapshot: Snapshot, now: datetime) -> Said:
     """One Job for target and heads; what it found is pinned in status and never asked again."""
     if snapshot.spec is None:
         return Said()
@@ -38,11 +41,10 @@ def fetch(snapshot: Snapshot, _: datetime) -> Said:
         return Said(marks=(Mark(Reason.Cached),), record=_record(snapshot, fetched))
     if commits(snapshot) is not None:
         return Said(marks=(Mark(Reason.Cached),), record=_as_recorded(snapshot))
-    job, failed = _job(snapshot), _failure(snapshot)
-    if failed:
-        marks = (Mark(Reason.FetchFailed, None, failed), Mark(Reason.PrefetchFailed, None, failed))
-        return Said(marks=marks, holds=True)
-    waiting = trouble(_pods(snapshot))
+    job = _job(snapshot)
+    if job and (failed := condition(job, "Failed")):
+        return _failed(snapshot, job, failed, now)
+    waiting = trouble(_pods(snapshot, job))
     note = waiting.what if waiting else ", ".join(model.source for model in models_of(snapshot.spec))
     return Said(
         marks=(Mark(Reason.Fetching, None, note), Mark(Reason.Prefetching, None, note)),
@@ -55,8 +57,11 @@ def _fetch(snapshot: Snapshot, spec: DeploymentSpec, job: Found | None) -> tuple
     """A Job that has ended and said nothing that can be read, its pod gone or of another release, runs again."""
     if job is None:
         wanted = fetch_job(snapshot.owner, spec.server, models_of(spec), snapshot.settings)
-        return (Apply(wanted, f"bring {', '.join(model.source for model in models_of(spec))}"),)
-    if condition(job, "Complete") and not any(terminated(pod, "fetch") is None for pod in _pods(snapshot)):
+        return (
+            *(Delete(old, "something else is asked for now") for old in _jobs(snapshot)),
+            Apply(wanted, f"bring {', '.join(model.source for model in models_of(spec))}"),
+        )
+    if condition(job, "Complete") and not any(terminated(pod, "fetch") is None for pod in _pods(snapshot, job)):
         return (Delete(job, "what it found is lost; the models are there, so it will be quick"),)
     return ()
 
@@ -73,8 +78,12 @@ def commits(snapshot: Snapshot) -> Mapping[tuple[str, str], str] | None:
 
 
 def facts(snapshot: Snapshot) -> Fetched | None:
-    """What the prefetch saw of the models; None once its Job is gone, and where the spec cannot be read."""
-    return _fetched(snapshot) if snapshot.spec is not None else None
+    """What a prefetch of these very models saw; None once its Job is gone, and where the spec cannot be read."""
+    if snapshot.spec is None:
+        return None
+    wanted = {(model.source, model.revision) for model in models_of(snapshot.spec)}
+    seen = (_read(pod) for job in _jobs(snapshot) for pod in _pods(snapshot, job))
+    return next((found for found in seen if found and wanted == {(m.source, m.revision) for m in found.models}), None)
 
 
 def _inputs(snapshot: Snapshot) -> str:
@@ -87,8 +96,16 @@ def _job(snapshot: Snapshot) -> Found | None:
     return snapshot.child("Job", fetch_name(snapshot.owner, snapshot.spec.server, models_of(snapshot.spec)))
 
 
-def _pods(snapshot: Snapshot) -> list[Found]:
-    job = _job(snapshot)
+def _jobs(snapshot: Snapshot) -> list[Found]:
+    """Every prefetch of this deployment, also of what was asked before."""
+    return [
+        job
+        for job in snapshot.of("Job")
+        if job["metadata"].get("labels", {}).get(COMPONENT_LABEL) == "fetch" and owned_by(job, snapshot.owner.uid)
+    ]
+
+
+def _pods(snapshot: Snapshot, job: Found | None) -> list[Found]:
     name = job["metadata"]["name"] if job else None
     return [
         pod
@@ -102,23 +119,36 @@ def _fetched(snapshot: Snapshot) -> Fetched | None:
     job = _job(snapshot)
     if job is None or condition(job, "Complete") is None:
         return None
-    for pod in _pods(snapshot):
-        ended = terminated(pod, "fetch")
-        if ended and ended.get("exitCode") == 0:
-            with suppress(ValueError):
-                return read_message(ended.get("message", ""))
+    return next((found for pod in _pods(snapshot, job) if (found := _read(pod))), None)
+
+
+def _read(pod: Found) -> Fetched | None:
+    ended = terminated(pod, "fetch")
+    if ended and ended.get("exitCode") == 0:
+        with suppress(ValueError):
+            return read_message(ended.get("message", ""))
     return None
 
 
-def _failure(snapshot: Snapshot) -> str | None:
-    job = _job(snapshot)
-    failed = condition(job, "Failed") if job else None
-    if failed is None:
-        return None
-    ends = [ended for pod in _pods(snapshot) if (ended := terminated(pod, "fetch"))]
+def _failed(snapshot: Snapshot, job: Found, failed: Mapping[str, Any], now: datetime) -> Said:
+    """Where a person must act, what they change makes another Job; anything else is tried again after a while."""
+    ends = [ended for pod in _pods(snapshot, job) if (ended := terminated(pod, "fetch"))]
     ends.sort(key=lambda ended: str(ended.get("finishedAt", "")), reverse=True)
-    said = [last_line(ended.get("message", "")) for ended in ends]
-    return next((line for line in said if line), failed.get("message", "the prefetch failed"))
+    said = (last_line(ended.get("message", "")) for ended in ends)
+    note = next((line for line in said if line), failed.get("message", "the prefetch failed"))
+    final = failed.get("reason") == "PodFailurePolicy" or any(e.get("exitCode") == A_PERSON_MUST_ACT for e in ends)
+    again = None if final else parse_time(failed["lastTransitionTime"]) + RETRY_AFTER
+    if again is None:
+        note += f" (done without a change of the spec? delete Job {job['metadata']['name']})"
+    else:
+        note += f" (tried again at {timestamp(again)})"
+    due = again is not None and again <= now
+    return Said(
+        marks=(Mark(Reason.FetchFailed, None, note), Mark(Reason.PrefetchFailed, None, note)),
+        actions=(Delete(job, "it failed a while ago: once more"),) if due else (),
+        holds=True,
+        wake=None if due else again,
+    )
 
 
 def _record(snapshot: Snapshot, fetched: Fetched) -> dict[str, Any]:

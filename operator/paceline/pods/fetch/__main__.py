@@ -1,5 +1,6 @@
 """One fetch, in order: read the request, pin, lock, list, bring, mark, report. See the package's docstring."""
 
+import errno
 import json
 import os
 import signal
@@ -19,6 +20,9 @@ from paceline.pods.fetch.request import FetchError, Request, read_request
 from paceline.preflight import Fetched, FetchedModel, model_facts, write_message
 
 MESSAGE_PATH = "/dev/termination-log"
+
+UNUSABLE = (errno.EACCES, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
+"""What the volume says when only a person can help; of anything else (a stale handle, I/O) another try may get over."""
 
 
 def main(environment: Mapping[str, str]) -> int:
@@ -50,7 +54,8 @@ def fetch(request: Request, held: ExitStack, *, beat: float = BEAT, stale: float
             volume.mark_complete(request, pins, fetched)
         volume.remove_unused(request, pins)
     except OSError as error:
-        raise FetchError(f"the cache volume {request.path} cannot be used: {error}", final=True) from error
+        final = error.errno in UNUSABLE
+        raise FetchError(f"the cache volume {request.path} cannot be used: {error}", final=final) from error
     return fetched
 
 

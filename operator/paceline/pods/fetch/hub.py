@@ -25,7 +25,7 @@ from huggingface_hub.hf_api import RepoFile
 from paceline.pods.fetch.request import FetchError, Request, Wish
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
-MORE_ROOM = "enlarge the cache claim or lower cache.keepRevisions"
+MORE_ROOM = "enlarge the cache claim"
 TOKEN = "give a token in cache.tokenSecretRef"
 
 
@@ -143,7 +143,7 @@ def _explanation(error: BaseException, wish: Wish) -> FetchError:
             return FetchError(f"{unreached}; check HF_ENDPOINT and the proxies in cache.env", final=False)
         case OSError(errno=errno.ENOSPC | errno.EDQUOT):
             return FetchError(f"{source}: the cache volume is full; {MORE_ROOM}", final=True)
-        case OSError(errno=errno.EACCES | errno.EPERM | errno.EROFS):
+        case OSError(errno=errno.EACCES | errno.EROFS):
             return FetchError(f"{source}: cannot write to the cache volume ({_short(error)})", final=True)
     return FetchError(f"{source}: {_short(error)}", final=False)
 
