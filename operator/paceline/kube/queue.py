@@ -132,7 +132,8 @@ class WorkQueue(Generic[Key]):
                 self._wake.clear()
                 wait = None if self.due is None else max(0.0, self.due - self._clock())
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), wait)
+                    async with asyncio.timeout(wait):  # wait_for would lose a cancellation that comes with the wake
+                        await self._wake.wait()
                 continue
             await self.work(key, reconcile)
 
