@@ -220,3 +220,54 @@ def test_a_server_dies_long_after(world: World) -> None:
 
     world.servers_ready()
     assert (world.condition("Ready"), world.serving("latency")) == ("True Serving", "wide")
+
+
+@told
+def test_a_server_is_lost_while_a_new_head_is_brought(world: World) -> None:
+    """The rendering that served is kept: it is put back at once, and Ready says what is there and not what was."""
+    promoted(world, "latency")
+    world.edit("another target", lambda spec: spec["target"].update(revision="v2"))
+    assert (world.condition("Ready"), world.condition("CacheReady")) == ("True Serving", "False Prefetching")
+
+    world.delete("Deployment", f"{NAME}-latency")
+    assert world.condition("Ready") == "False ServersStarting"
+    world.servers_ready()
+    assert (world.condition("Ready"), world.condition("CacheReady")) == ("True Serving", "False Prefetching")
+
+
+@told
+def test_suspended_while_another_head_is_brought(world: World) -> None:
+    """A run rests although nobody knows yet whether it is still asked for."""
+    measuring(world, "latency")
+    world.edit("another target", lambda spec: spec["target"].update(revision="v2"))
+    world.edit("suspend", lambda spec: spec.update(suspend=True))
+    (run,) = world.runs("latency")
+    assert run["metadata"]["annotations"]["paceline.dev/suspended"] == "true"
+
+
+@told
+def test_the_address_is_taken(world: World) -> None:
+    """Nothing is measured, and nobody says so, while somebody else has the name of the pool's Service."""
+    world.apply(example("latency"))
+    world.prefetch_ends()
+    world.delete("Service", f"{NAME}-latency")
+    taken = {"kind": "Service", "metadata": {"name": f"{NAME}-latency", "labels": {}}, "spec": {}}
+    world.cluster.objects["Service", f"{NAME}-latency"] = taken
+    world.servers_ready()
+    assert (world.condition("Stalled"), world.condition("Measuring")) == (
+        "True NameConflict",
+        "False WaitingForCapacity",
+    )
+    assert (world.runs("latency"), world.pool("latency").get("attempts")) == ([], None)
+
+
+@told
+def test_a_candidates_server_refuses_its_arguments(world: World) -> None:
+    """Trying again changes nothing: it is undone at once, not at its deadline."""
+    measuring(world, "latency")
+    for _ in range(3):
+        world.round_ends()
+    world.server_exits("latency", 2, "error: argument --speculative-eagle-topk: invalid choice: 4")
+    assert world.pool("latency")["hold"]["reason"] == "NotReady"
+    world.servers_ready()
+    assert world.serving("latency") == "baseline"

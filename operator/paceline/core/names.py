@@ -11,6 +11,10 @@ RUN_LABEL = "paceline.dev/run"
 COMPONENT_LABEL = "paceline.dev/component"
 CACHE_LABEL = "paceline.dev/cache"
 
+SUPERSEDED = "paceline.dev/superseded"
+SUSPENDED = "paceline.dev/suspended"
+"""Annotations of a run, by which its deployment speaks to it: end, and rest."""
+
 MODELS = "/models"
 
 

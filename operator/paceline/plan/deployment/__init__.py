@@ -10,8 +10,8 @@
     serve       the servers are what choose() says: at first the baseline, later what has been shown to be faster
     measure     a BenchmarkRun for what is undecided
 
-Every step speaks; none acts after one that holds. There is no step that promotes: a run's verdict changes what
-choose() answers, and serve() does the rest.
+Every step speaks; none acts after one that holds. While one of the first holds, meanwhile() keeps what serves. There is
+no step that promotes: a run's verdict changes what choose() answers, and serve() does the rest.
 """
 
 from collections.abc import Mapping
@@ -24,6 +24,7 @@ from paceline.plan.deployment.cache import commits, fetch, keep_claim
 from paceline.plan.deployment.check import let_go, preflight, readable
 from paceline.plan.deployment.choose import hold
 from paceline.plan.deployment.look import Pool, Snapshot, pin, pools
+from paceline.plan.deployment.meanwhile import meanwhile
 from paceline.plan.deployment.measure import measure, stop
 from paceline.plan.deployment.serve import serve
 from paceline.plan.deployment.tell import happenings
@@ -52,11 +53,13 @@ def plan(snapshot: Snapshot, now: datetime) -> Todo:
             pool_said += steps
             entries.append(_entry(pool, steps))
     else:
-        entries = list(snapshot.status.get("pools", ()))
+        as_it_is = meanwhile(snapshot)
+        pool_said.append(as_it_is)
+        entries = list(as_it_is.record["pools"])
     everything = [*said, *pool_said]
     marks = [mark for say in everything for mark in say.marks]
     if not any(mark.reason.value.condition == "Ready" for mark in marks):
-        marks.append(_ready_meanwhile(entries))
+        marks.append(Mark(Reason.ServersStarting))
     status = {
         **{key: snapshot.status[key] for key in PINS if key in snapshot.status},
         **{key: value for say in said for key, value in say.record.items()},
@@ -82,13 +85,6 @@ def _entry(pool: Pool, steps: list[Said]) -> dict[str, Any]:
     if pool.decided is None:
         entry.pop("verdict", None)  # it answered another question
     return {key: value for key, value in entry.items() if value is not None}
-
-
-def _ready_meanwhile(entries: list[Mapping[str, Any]]) -> Mark:
-    """Before the pools are looked at: what served goes on serving."""
-    if entries and all(entry.get("serving") for entry in entries):
-        return Mark(Reason.Serving, None, "as before")
-    return Mark(Reason.ServersStarting, None, "")
 
 
 def _in_a_word(entry: Mapping[str, Any]) -> str:

@@ -7,15 +7,13 @@ from typing import Any
 from paceline.api import Reason, run_manifest_spec
 from paceline.core import Arm, DeploymentSpec, Model, PoolSpec, RunSpec, Server
 from paceline.core.names import POOL_LABEL, child_name
+from paceline.core.names import SUPERSEDED as SUPERSEDED  # for whoever still takes them from here
+from paceline.core.names import SUSPENDED as SUSPENDED
 from paceline.evidence import fingerprint
 from paceline.plan.pods import Trouble, trouble
 from paceline.plan.terms import Found, condition, owned_by
 from paceline.render import Owner, Settings, revision_of
 from paceline.render.serving import ARM_LABEL, REVISION_LABEL
-
-SUPERSEDED = "paceline.dev/superseded"
-SUSPENDED = "paceline.dev/suspended"
-"""Annotations of a run, by which the deployment speaks to it: end, and rest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +82,10 @@ class Run:
         return self.found.get("status") or {}
 
     @property
+    def pool(self) -> str:
+        return str(self.found["spec"]["pool"])
+
+    @property
     def fingerprint(self) -> str:
         return fingerprint(self.found["spec"])
 
@@ -145,6 +147,8 @@ class Pool:
     servers: Servers | None
     kept: Mapping[str, Found]
     """Revision → its ControllerRevision."""
+    question: str
+    """The fingerprint of what is to be decided now."""
 
     @property
     def name(self) -> str:
@@ -157,25 +161,12 @@ class Pool:
     @property
     def run_spec(self) -> RunSpec:
         assert self.snapshot.spec is not None
-        return RunSpec(
-            pool=self.name,
-            server=self.server,
-            arms=self.spec.arms,
-            workloads=self.spec.workloads,
-            gate=self.spec.gate,
-            pod_labels=self.snapshot.spec.run_pod_labels,
-        )
-
-    @property
-    def question(self) -> str:
-        """The fingerprint of what is to be decided now."""
-        return fingerprint(run_manifest_spec(self.run_spec))
+        return _run_spec(self.snapshot.spec, self.spec, self.server)
 
     @property
     def asked(self) -> tuple[Run, ...]:
         """Runs of the question of now, the latest attempt first."""
-        question = self.question
-        of_now = [run for run in self.runs if run.fingerprint == question]
+        of_now = [run for run in self.runs if run.fingerprint == self.question]
         return tuple(sorted(of_now, key=lambda run: run.attempt, reverse=True))
 
     @property
@@ -214,14 +205,33 @@ def pools(snapshot: Snapshot, pinned: DeploymentSpec) -> tuple[Pool, ...]:
     return tuple(_pool(snapshot, pinned, spec) for spec in pinned.pools)
 
 
-def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec) -> Pool:
-    def mine(kind: str) -> list[Found]:
-        return [
-            child
-            for child in snapshot.of(kind)
-            if child["metadata"].get("labels", {}).get(POOL_LABEL) == spec.name and owned_by(child, snapshot.owner.uid)
-        ]
+def children(snapshot: Snapshot, kind: str, pool: str) -> list[Found]:
+    """Those of a pool that are ours."""
+    return [
+        child
+        for child in snapshot.of(kind)
+        if child["metadata"].get("labels", {}).get(POOL_LABEL) == pool and owned_by(child, snapshot.owner.uid)
+    ]
 
+
+def revisions(snapshot: Snapshot, pool: str) -> Mapping[str, Found]:
+    """Revision → the ControllerRevision that keeps its rendering."""
+    found = children(snapshot, "ControllerRevision", pool)
+    return {child["metadata"]["labels"][REVISION_LABEL]: child for child in found}
+
+
+def _run_spec(spec: DeploymentSpec, pool: PoolSpec, server: Server) -> RunSpec:
+    return RunSpec(
+        pool=pool.name,
+        server=server,
+        arms=pool.arms,
+        workloads=pool.workloads,
+        gate=pool.gate,
+        pod_labels=spec.run_pod_labels,
+    )
+
+
+def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec) -> Pool:
     entries: Mapping[str, Mapping[str, Any]] = {entry["name"]: entry for entry in snapshot.status.get("pools", ())}
     server = replace(
         pinned.server,
@@ -234,15 +244,17 @@ def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec) -> Pool:
         spec=spec,
         server=server,
         remembered=entries.get(spec.name, {}),
-        runs=tuple(Run(found=found) for found in mine("BenchmarkRun")),
-        servers=_servers(snapshot, spec),
-        kept={found["metadata"]["labels"][REVISION_LABEL]: found for found in mine("ControllerRevision")},
+        runs=tuple(Run(found=found) for found in children(snapshot, "BenchmarkRun", spec.name)),
+        servers=servers(snapshot, spec.name),
+        kept=revisions(snapshot, spec.name),
+        question=fingerprint(run_manifest_spec(_run_spec(pinned, spec, server))),
     )
 
 
-def _servers(snapshot: Snapshot, spec: PoolSpec) -> Servers | None:
-    found = snapshot.child("Deployment", child_name(snapshot.name, spec.name))
-    if found is None:
+def servers(snapshot: Snapshot, pool: str) -> Servers | None:
+    """None where there are none, and where somebody else's stand under their name."""
+    found = snapshot.child("Deployment", child_name(snapshot.name, pool))
+    if found is None or not owned_by(found, snapshot.owner.uid):
         return None
     status, wanted = found.get("status") or {}, found["spec"].get("replicas", 1)
     labels = found["spec"]["template"]["metadata"].get("labels", {})
@@ -250,7 +262,7 @@ def _servers(snapshot: Snapshot, spec: PoolSpec) -> Servers | None:
     pods = [
         pod
         for pod in snapshot.of("Pod")
-        if pod["metadata"].get("labels", {}).get(POOL_LABEL) == spec.name
+        if pod["metadata"].get("labels", {}).get(POOL_LABEL) == pool
         and pod["metadata"]["labels"].get(REVISION_LABEL) == revision
         and ARM_LABEL in pod["metadata"]["labels"]
         and "deletionTimestamp" not in pod["metadata"]

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from paceline.api import Mark, Reason, run_manifest_spec
-from paceline.core.names import child_name
+from paceline.core.names import SUPERSEDED, SUSPENDED, child_name
 from paceline.plan.deployment.choose import (
     as_chosen,
     bounds,
@@ -15,9 +15,10 @@ from paceline.plan.deployment.choose import (
     promote_annotation,
     suspended,
 )
-from paceline.plan.deployment.look import SUPERSEDED, SUSPENDED, Pool, Run
+from paceline.plan.deployment.look import Pool, Run
+from paceline.plan.deployment.serve import foreign
 from paceline.plan.terms import Apply, Said
-from paceline.render import benchmark_run
+from paceline.render import Owner, benchmark_run
 
 OUTCOMES = {
     "Inconclusive": (Reason.Inconclusive, Reason.NotDecided),
@@ -34,9 +35,9 @@ def stop(pool: Pool, _: datetime) -> Said:
     question, actions = pool.question, []
     for run in pool.runs:
         if not run.finished and run.fingerprint != question:
-            actions.append(Apply(_annotated(pool, run, SUPERSEDED), "the question has changed"))
+            actions.append(Apply(annotated(pool.snapshot.owner, run, SUPERSEDED), "the question has changed"))
         elif not run.finished and suspended(pool):
-            actions.append(Apply(_annotated(pool, run, SUSPENDED), "spec.suspend is set"))
+            actions.append(Apply(annotated(pool.snapshot.owner, run, SUSPENDED), "spec.suspend is set"))
     return Said(actions=tuple(actions))
 
 
@@ -49,10 +50,12 @@ def measure(pool: Pool, now: datetime) -> Said:
     if suspended(pool):
         waits = {"step": "Suspended", **({"benchmarkRun": running.name} if running else {})}
         return Said(marks=(*marks, Mark(Reason.Suspended, pool.name)), record={"progress": waits})
-    if running is not None:
+    # serve holds then: what would be said of a run that is to begin or to go on would not be done.
+    blocked = foreign(pool)
+    if running is not None and not (blocked and running.suspended):
         return _follow(pool, running, marks)
-    if not as_chosen(pool, choose(pool)):
-        note = "the pool's own servers come first"
+    if blocked or not as_chosen(pool, choose(pool)):
+        note = blocked or "the pool's own servers come first"
         return Said(
             marks=(*marks, Mark(Reason.WaitingForCapacity, pool.name, note)),
             record={"progress": {"step": "Serving", "message": note}},
@@ -79,14 +82,17 @@ def measure(pool: Pool, now: datetime) -> Said:
 def _follow(pool: Pool, run: Run, marks: tuple[Mark, ...]) -> Said:
     progress = _progress(run)
     reason = Reason.WaitingForCapacity if run.waits else Reason.Measuring
-    resume = (Apply(_annotated(pool, run), "spec.suspend is no longer set"),) if run.suspended else ()
+    resume = Apply(annotated(pool.snapshot.owner, run), "spec.suspend is no longer set")
     return Said(
-        marks=(*marks, Mark(reason, pool.name, progress["message"])), actions=resume, record={"progress": progress}
+        marks=(*marks, Mark(reason, pool.name, progress["message"])),
+        actions=(resume,) if run.suspended else (),
+        record={"progress": progress},
     )
 
 
-def _annotated(pool: Pool, run: Run, *annotations: str) -> dict[str, Any]:
-    manifest = benchmark_run(pool.snapshot.owner, pool.name, run.name, run.found["spec"])
+def annotated(owner: Owner, run: Run, *annotations: str) -> dict[str, Any]:
+    """The run as it is, and these annotations of ours and no other."""
+    manifest = benchmark_run(owner, run.pool, run.name, run.found["spec"])
     manifest["metadata"]["annotations"] = dict.fromkeys(annotations, "true")
     return manifest
 

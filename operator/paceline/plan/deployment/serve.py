@@ -17,8 +17,9 @@ from paceline.render.serving import template
 def serve(pool: Pool, now: datetime) -> Said:
     """Hold until the servers are what was chosen: a run takes the GPUs that are left when everybody is served."""
     choice = choose(pool)
-    if foreign := _foreign(pool):
-        return Said(marks=(Mark(Reason.NameConflict, pool.name, foreign),), holds=True)
+    if taken := foreign(pool):
+        ready = Mark(Reason.Serving if as_chosen(pool, choice) else Reason.ServersStarting, pool.name, choice.arm)
+        return Said(marks=(Mark(Reason.NameConflict, pool.name, taken), ready), holds=True)
     overdue = _overdue(pool, choice, now)
     if overdue:
         return overdue
@@ -132,15 +133,18 @@ def _serving(pool: Pool, target: Mapping[str, Any], now: datetime) -> Mapping[st
 
 
 def _overdue(pool: Pool, choice: Choice, now: datetime) -> Said | None:
-    """A candidate that is not ready by its deadline is undone and held; the next pass rolls back."""
+    """A candidate that is not ready by its deadline is undone and held; the next pass rolls back. One whose server
+    fails for good needs no deadline: trying again changes nothing."""
     spec, target = pool.snapshot.spec, pool.remembered.get("target") or {}
+    ours = pool.servers if pool.servers and pool.servers.revision == choice.revision else None
+    fatal = ours is not None and ours.trouble is not None and ours.trouble.fatal
     if (
         spec is None
         or choice.arm == BASELINE
         or target.get("revision") != choice.revision
         or as_chosen(pool, choice)
         or (pool.remembered.get("serving") or {}).get("revision") == choice.revision
-        or now < parse_time(target["since"]) + spec.promotion.progress_deadline
+        or not (fatal or now >= parse_time(target["since"]) + spec.promotion.progress_deadline)
     ):
         return None
     hold = {"reason": "NotReady", "since": timestamp(now), "revision": choice.revision}
@@ -153,7 +157,7 @@ def _overdue(pool: Pool, choice: Choice, now: datetime) -> Said | None:
     )
 
 
-def _foreign(pool: Pool) -> str | None:
+def foreign(pool: Pool) -> str | None:
     """An object of the name we need that is somebody else's is never taken over."""
     name = child_name(pool.snapshot.name, pool.name)
     for kind in ("Deployment", "Service"):

@@ -1,0 +1,77 @@
+"""While the spec, its models or its heads cannot be used: what serves goes on as it is, and is told as it is."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from paceline.api import Mark, Reason
+from paceline.core import BASELINE, DeploymentSpec, PoolSpec, UntilDecided
+from paceline.core.names import SUPERSEDED, SUSPENDED, child_name
+from paceline.plan.deployment.look import Run, Servers, Snapshot, children, revisions, servers
+from paceline.plan.deployment.measure import annotated
+from paceline.plan.terms import Action, Apply, Said, owned_by
+from paceline.render import deployment
+
+
+def meanwhile(snapshot: Snapshot) -> Said:
+    """`record` has the pools' entries."""
+    spec, entries = snapshot.spec, snapshot.status.get("pools", ())
+    names = [pool.name for pool in spec.pools] if spec else [str(entry["name"]) for entry in entries]
+    there = {name: found for name in names if (found := servers(snapshot, name))}
+    return Said(
+        marks=tuple(_mark(name, there.get(name)) for name in names) if there else (Mark(Reason.ServersStarting),),
+        # A spec that cannot be read says neither how many servers there are to be nor whether runs are to rest.
+        actions=tuple(action for pool in spec.pools for action in _keep(snapshot, spec, pool)) if spec else (),
+        record={"pools": [_entry(entry, there.get(entry["name"])) for entry in entries]},
+    )
+
+
+def _mark(name: str, found: Servers | None) -> Mark:
+    if found is None:
+        return Mark(Reason.ServersStarting, name, "no servers yet")
+    if found.settled:
+        return Mark(Reason.Serving, name, "as before") if found.ready else Mark(Reason.NothingServes, name)
+    if found.trouble is None:
+        return Mark(Reason.ServersStarting, name, f"{found.ready} ready")
+    if found.trouble.fatal:
+        return Mark(Reason.Crashing, name, found.trouble.what)
+    unplaced = found.trouble.what.startswith("not placed")
+    return Mark(Reason.NoCapacity if unplaced else Reason.ServersStarting, name, found.trouble.what)
+
+
+def _keep(snapshot: Snapshot, spec: DeploymentSpec, pool: PoolSpec) -> list[Action]:
+    """Of a pool: the rendering that was served, put back where it was changed or deleted; and a suspended run rests."""
+    entry: Mapping[str, Any] = next((one for one in snapshot.status.get("pools", ()) if one["name"] == pool.name), {})
+    runs = [Run(found=found) for found in children(snapshot, "BenchmarkRun", pool.name)] if spec.suspend else []
+    return [
+        *_serve(snapshot, spec, pool, entry),
+        *(
+            Apply(annotated(snapshot.owner, run, SUSPENDED), "spec.suspend is set")
+            for run in runs
+            if not run.finished and SUPERSEDED not in (run.found["metadata"].get("annotations") or {})
+        ),
+    ]
+
+
+def _serve(snapshot: Snapshot, spec: DeploymentSpec, pool: PoolSpec, entry: Mapping[str, Any]) -> list[Action]:
+    held = (entry.get("hold") or {}).get("revision")
+    choices = (entry.get("target") or {}, entry.get("serving") or {})
+    goal = next((one for one in choices if one and one["revision"] != held), None)
+    kept = revisions(snapshot, pool.name).get(goal["revision"]) if goal else None
+    there = snapshot.child("Deployment", child_name(snapshot.name, pool.name))
+    if goal is None or kept is None or (there and not owned_by(there, snapshot.owner.uid)):
+        return []
+    nothing = spec.promotion.until_decided is UntilDecided.NOTHING
+    waits = nothing and goal["arm"] == BASELINE and not entry.get("verdict")
+    wanted = deployment(
+        snapshot.owner,
+        pool.name,
+        kept["data"]["template"],
+        0 if waits else pool.replicas,
+        spec.promotion.progress_deadline,
+        {"paceline.dev/why": goal["why"]} if "why" in goal else {},
+    )
+    return [Apply(wanted, f"serve {goal['arm']} as before")]
+
+
+def _entry(entry: Mapping[str, Any], found: Servers | None) -> Mapping[str, Any]:
+    return {**entry, "readyReplicas": found.ready if found else 0}
