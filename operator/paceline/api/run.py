@@ -118,9 +118,12 @@ class TriggerSpec(Model):
     """Of the request that asked for it."""
 
 
-def _no_baseline(run: "BenchmarkRunSpec") -> Iterator[Finding]:
-    if all(arm.name != BASELINE for arm in run.arms):
-        yield ".arms", "arms must contain 'baseline'"
+FIRST = "the first of arms must be 'baseline': the others are compared with it"
+
+
+def _baseline_first(run: "BenchmarkRunSpec") -> Iterator[Finding]:
+    if run.arms[0].name != BASELINE:
+        yield ".arms", FIRST
 
 
 def _too_many_points(run: "BenchmarkRunSpec") -> Iterator[Finding]:
@@ -148,10 +151,10 @@ class BenchmarkRunSpec(Model):
             broken=lambda _: (),
         ),
         Rule(
-            cel="self.arms.exists(a, a.name == 'baseline')",
-            message="arms must contain 'baseline'",
+            cel="self.arms[0].name == 'baseline'",
+            message=FIRST,
             field=".arms",
-            broken=_no_baseline,
+            broken=_baseline_first,
         ),
         Rule(
             cel=f"self.arms.size() * self.workloads.size() <= {MOST_POINTS}",
@@ -189,7 +192,7 @@ class BenchmarkRunSpec(Model):
     largest_concurrency: Annotated[int, Field(ge=1, le=4096)] | None = None
     """Of the pool: the servers' request limit is pinned from it. The workloads' largest if absent."""
     arms: Annotated[tuple[ArmSpec, ...], Field(min_length=2, max_length=48), Unique(("name",))]
-    """What is compared; ties go to the one that stands first."""
+    """What is compared: `baseline` first, then the candidates; ties go to the earlier one."""
     workloads: Annotated[tuple[WorkloadSpec, ...], Field(min_length=1, max_length=24), Unique(("name", "concurrency"))]
     """What it is compared on."""
     gate: RunGate = Field(default_factory=RunGate)
