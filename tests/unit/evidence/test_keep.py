@@ -146,6 +146,14 @@ def test_the_fingerprint_is_of_what_is_measured() -> None:
     assert fingerprint(spec) != fingerprint(spec | {"arms": [{"name": "narrow"}]})
 
 
+def test_a_field_that_nobody_uses_moves_no_question() -> None:
+    spec = {"pool": "latency", "arms": [{"name": "wide", "args": ["--x", ""]}]}
+    later = {"pool": "latency", "arms": [{"name": "wide", "args": ["--x", ""], "new": {"inner": []}}], "newer": None}
+    assert fingerprint(later) == fingerprint(spec)
+    assert fingerprint(spec | {"arms": [{"name": "wide", "args": ["--x"]}]}) != fingerprint(spec)
+    assert fingerprint(spec | {"zero": 0}) != fingerprint(spec)
+
+
 def rounds_of(**throughputs: list[float]) -> list[dict[str, Any]]:
     return [
         {
