@@ -8,6 +8,7 @@
 #   start      a shell script that execs one server   driver  the GPU driver's version, once, where nvidia-smi is
 #   stop       end that server                        pid     of the server, which leads its own session and group
 #   done       nothing more is wanted                 log     of the server, whole; it goes to our stdout too
+#                                                     alive   written anew all the time; its time says that we live
 #                                                     exit    its status, and "stopped" if it ended at our word; written
 #                                                             once all it started is gone and the GPUs' memory is free
 #
@@ -24,8 +25,15 @@ child='' over='' beat=''
 
 tell() { printf '%s\n' "$2" >"$ctl/.$1" && mv -f "$ctl/.$1" "$ctl/$1"; }
 now() { read -r up _ </proc/uptime && echo "${up%%.*}"; } # of the machine, so that no clock can be set
-nap() { sleep 0.2 2>/dev/null || sleep 1; }
+nap() { # alive is written in place and without a process: only its time is read, and a server is being measured
+  echo >"$ctl/alive"
+  sleep 0.2 2>/dev/null || sleep 1
+}
 gpus() { timeout 10 nvidia-smi --query-gpu="$1" --format=csv,noheader,nounits 2>/dev/null | sort -n | tail -n 1; }
+memory() { # MiB used on the fullest GPU; nothing where that is unknown ("[N/A]", "[Not Supported]")
+  mib=$(gpus memory.used)
+  case $mib in *[!0-9]*) ;; *) echo "$mib" ;; esac
+}
 
 members() { # processes of the server's session that are more than zombies
   for stat in /proc/[0-9]*/stat; do
@@ -70,7 +78,8 @@ finish() { # $1: "stopped", or nothing if the server ended by itself
   wait "$logger" 2>/dev/null
   deadline=$(($(now) + unload))
   while [ -n "$used" ] && [ -z "$over" ] && [ "$(now)" -lt "$deadline" ]; do
-    if [ "$(gpus memory.used)" -le $((used + 1024)) ] 2>/dev/null; then break; fi
+    left=$(memory)
+    if [ -n "$left" ] && [ "$left" -le $((used + 1024)) ]; then break; fi
     nap
   done
   child=''
@@ -81,7 +90,7 @@ finish() { # $1: "stopped", or nothing if the server ended by itself
 trap 'over=143' TERM INT
 tell gpus "${NVIDIA_VISIBLE_DEVICES:-}"
 driver='' used=''
-if command -v nvidia-smi >/dev/null; then driver=$(gpus driver_version) used=$(gpus memory.used); fi
+if command -v nvidia-smi >/dev/null; then driver=$(gpus driver_version) used=$(memory); fi
 if [ -n "$driver" ]; then tell driver "$driver"; fi
 since=$(now)
 while [ -z "$over" ]; do

@@ -228,3 +228,24 @@ def test_gpus_are_named_and_waited_for(wrap: Wrap, tmp_path: Path) -> None:
     assert not (wrapped.ctl / "exit").exists()
     memory.write_text("4\n12\n")
     assert wrapped.exit() == "143 stopped"
+
+
+@pytest.mark.parametrize("unknown", ["[N/A]", "[Not Supported]", ""])
+def test_a_driver_that_gives_no_number_is_not_waited_for(wrap: Wrap, tmp_path: Path, unknown: str) -> None:
+    memory, smi = tmp_path / "memory", tmp_path / "bin" / "nvidia-smi"
+    smi.parent.mkdir()
+    smi.write_text(NVIDIA_SMI.format(memory=memory))
+    smi.chmod(0o755)
+    memory.write_text(f"{unknown}\n")
+    wrapped = wrap(PATH=f"{smi.parent}:{os.environ['PATH']}", PACELINE_GPU_SECONDS="60")
+    wrapped.start("sleep", "60")
+    wrapped.tell("stop")
+    assert wrapped.exit() == "143 stopped"
+
+
+def test_it_says_all_the_time_that_it_lives(wrap: Wrap) -> None:
+    wrapped = wrap()
+    pulse = wrapped.ctl / "alive"
+    wrapped.until(pulse.exists)
+    first = pulse.stat().st_mtime_ns
+    wrapped.until(lambda: pulse.stat().st_mtime_ns > first, seconds=5)

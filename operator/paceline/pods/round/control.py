@@ -5,6 +5,7 @@ import shlex
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,8 @@ HEARTBEAT_SECONDS = 3.0
 POLL_SECONDS = 0.1
 STOP_SECONDS = 300.0
 """More than the wrapper takes at most: its graces, and the wait for the GPUs' memory."""
+ALIVE_SECONDS = 30.0
+"""The wrapper writes `alive` at least every second, and every 10 while the driver does not answer it."""
 LONGEST_LINE = 200
 TELLING = re.compile(r"error|exception|fail|fatal|killed|unrecognized|out of memory", re.IGNORECASE)
 NOISE = re.compile(r"\x1b\[[0-9;]*m|^\[[^\]]*\d{2}:\d{2}:\d{2}[^\]]*\]\s*")
@@ -23,11 +26,13 @@ class WrapperError(RuntimeError):
     """The wrapper does not do what it promises: the round cannot go on."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Control:
-    """A directory shared with the wrapper."""
+    """A directory shared with the wrapper; when `alive` was last written, and when we first saw that (monotonic)."""
 
     directory: Path
+    _alive: int = 0
+    _seen: float = 0.0
 
     def wait_for_wrapper(self, seconds: float) -> None:
         """The server's container may come up long after ours: its image is large."""
@@ -40,8 +45,18 @@ class Control:
         self._tell("start", f"exec {shlex.join(argv)}\n")
 
     def has_exited(self) -> bool:
-        """The server that was started last, for whatever reason."""
+        """The server that was started last, for whatever reason. Raises WrapperError if its container is gone."""
+        self.check_wrapper()
         return (self.directory / "exit").exists()
+
+    def check_wrapper(self) -> None:
+        """Raises WrapperError where `alive` stands still; as long as there is none, the wrapper has not begun."""
+        with suppress(FileNotFoundError):
+            written = (self.directory / "alive").stat().st_mtime_ns
+            if written != self._alive:
+                self._alive, self._seen = written, time.monotonic()
+            elif time.monotonic() - self._seen > ALIVE_SECONDS:
+                raise WrapperError("the server container has ended")
 
     def stop(self) -> Ended:
         """End the server, wait until nothing is left of it, and say how it ended."""
@@ -84,6 +99,7 @@ class Control:
     def _await(self, name: str, seconds: float, otherwise: str) -> None:
         deadline = time.monotonic() + seconds
         while not (self.directory / name).exists():
+            self.check_wrapper()
             if time.monotonic() > deadline:
                 raise WrapperError(f"{otherwise} in {seconds:.0f} s")
             time.sleep(POLL_SECONDS)
