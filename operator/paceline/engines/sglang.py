@@ -3,7 +3,7 @@
 Sources: SGLang 0.5.23's own argument tables (`srt/arg_groups/fields/*`) and resolution pipeline.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from paceline.core import Arm, Draft, Server, Tree
@@ -27,15 +27,17 @@ OWNED = (
     "--dist-init-addr",
 )  # fmt: skip
 OWNED_PREFIX = "--speculative-"
+"""All that begins with it; and, as argparse takes any beginning of a flag for the flag, all that this begins with."""
 
-# Not compared: overlap scheduling and mixed chunks. Some algorithms cannot run with them (and nothing speculative can on
-# a CPU), so losing them is part of what speculation costs.
+# Not compared: overlap scheduling and mixed chunks. Some algorithms cannot run with them (and nothing speculative can
+# on a CPU), so losing them is part of what speculation costs.
 COMPARED = (
     "attention_backend", "prefill_attention_backend", "decode_attention_backend", "page_size",
     "max_running_requests", "mem_fraction_static", "context_length", "dtype", "kv_cache_dtype", "quantization",
     "chunked_prefill_size", "max_prefill_tokens", "schedule_policy", "random_seed", "tp_size", "sampling_backend",
     "disable_radix_cache", "decode_log_interval", "moe_runner_backend", "moe_a2a_backend",
 )  # fmt: skip
+COMPARED_FLAGS = tuple(f"--{argument.replace('_', '-')}" for argument in COMPARED)
 
 
 def argv(server: Server, arm: Arm) -> tuple[str, ...]:
@@ -75,7 +77,7 @@ def expected(server: Server, arm: Arm) -> Mapping[str, Scalar]:
 
 
 def _tree_values(tree: Tree | None) -> Mapping[str, Scalar]:
-    """None for the baseline. A draft without a tree (NGRAM) takes a shape of the server's own, which is not asked for."""
+    """None for the baseline. A draft without a tree (NGRAM) takes a shape of the server's own, not asked for."""
     return {
         "speculative_num_steps": tree.num_steps if tree else None,
         "speculative_eagle_topk": tree.top_k if tree else None,
@@ -93,7 +95,7 @@ def refusals(server: Server, arms: tuple[Arm, ...]) -> tuple[Refusal, ...]:
     """Arguments that Paceline owns, duplicates, and trees that the pasted arguments cannot carry."""
     return (
         *_refused_args("spec.engine.args", server.engine.args),
-        *(refusal for arm in arms for refusal in _refused_args(f"candidate {arm.name}: args", arm.args)),
+        *(refusal for arm in arms for refusal in _refused_of_an_arm(server, arm)),
         *_branching_without_backend(server, arms),
     )
 
@@ -156,17 +158,37 @@ def _tree(tree: Tree | None) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _refused_args(path: str, args: tuple[str, ...]) -> Iterator[Refusal]:
-    seen: set[str] = set()
-    for argument in args:
-        if not argument.startswith("--"):
-            continue
-        name = flag_name(argument)
-        if name in OWNED or name.startswith(OWNED_PREFIX):
-            yield Refusal(path=path, message=f"{name} is set by Paceline from the resource; remove it")
+def _refused_args(path: str, args: tuple[str, ...], before: Collection[str] = ()) -> Iterator[Refusal]:
+    """`before`: flags of the same command line that stand elsewhere."""
+    seen = set(before)
+    for name in _flags(args):
+        if owned := _meant(name, (*OWNED, OWNED_PREFIX)) or (OWNED_PREFIX if name.startswith(OWNED_PREFIX) else None):
+            read_as = f" (read as {owned})" if not name.startswith(owned) else ""
+            yield Refusal(path=path, message=f"{name}{read_as} is set by Paceline from the resource; remove it")
         elif name in seen:
             yield Refusal(path=path, message=f"{name} is given twice; keep one")
         seen.add(name)
+
+
+def _refused_of_an_arm(server: Server, arm: Arm) -> Iterator[Refusal]:
+    path = f"candidate {arm.name}: args"
+    yield from _refused_args(path, arm.args, _flags(server.engine.args))
+    for name in _flags(arm.args):
+        if not _meant(name, OWNED) and (compared := _meant(name, COMPARED_FLAGS)):
+            what = "is" if name == compared else f"(read as {compared}) is"
+            yield Refusal(
+                path=path,
+                message=f"{name} {what} compared and must not differ between arms; set it in spec.engine.args",
+            )
+
+
+def _flags(args: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(flag_name(argument) for argument in args if argument.startswith("--"))
+
+
+def _meant(name: str, flags: tuple[str, ...]) -> str | None:
+    """The flag itself, or the first that it may be short for."""
+    return name if name in flags else next((flag for flag in flags if flag.startswith(name)), None)
 
 
 def _branching_without_backend(server: Server, arms: tuple[Arm, ...]) -> Iterator[Refusal]:

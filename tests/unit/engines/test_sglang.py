@@ -165,6 +165,47 @@ def test_a_flag_given_twice_is_refused_however_it_is_written() -> None:
     assert refused("--page-size=1", "--page-size", "2") == ["spec.engine.args: --page-size is given twice; keep one"]
 
 
+@pytest.mark.parametrize(
+    ("short", "flag"),
+    [
+        ("--trust-remote", "--trust-remote-code"),
+        ("--api-k=secret", "--api-key"),
+        ("--spec", "--speculative-"),
+        ("--speculative", "--speculative-"),
+    ],
+)
+def test_what_argparse_reads_as_such_a_flag_is_refused(short: str, flag: str) -> None:
+    assert refused(short) == [
+        f"spec.engine.args: {flag_name(short)} (read as {flag}) is set by Paceline from the resource; remove it"
+    ]
+
+
+@pytest.mark.parametrize("flag", ["--tp-size-of-something", "--model-loader-extra-config={}", "--enable-mixed-chunk"])
+def test_a_longer_flag_is_another_flag(flag: str) -> None:
+    assert refused(flag) == []
+
+
+def refused_of_wide(*args: str) -> list[str]:
+    found = SGLANG.refusals(with_args("--attention-backend=triton"), (replace(arm("wide"), args=args),))
+    return [f"{refusal.path}: {refusal.message}" for refusal in found]
+
+
+def test_a_flag_given_to_all_and_again_to_a_candidate_is_refused() -> None:
+    assert "candidate wide: args: --attention-backend is given twice; keep one" in refused_of_wide(
+        "--attention-backend=fa3"
+    )
+
+
+@pytest.mark.parametrize("argument", ["--page-size=16", "--mem-fraction-static=0.7", "--max-running-requests=8"])
+def test_arms_may_not_differ_in_what_is_compared(argument: str) -> None:
+    assert refused_of_wide(argument) == [
+        f"candidate wide: args: {flag_name(argument)} is compared and must not differ between arms; set it in "
+        "spec.engine.args"
+    ]
+    assert refused_of_wide("--page-s=16")[0].startswith("candidate wide: args: --page-s (read as --page-size)")
+    assert refused_of_wide("--disable-overlap-schedule") == []
+
+
 def test_a_candidates_own_arguments_are_looked_at_too() -> None:
     found = SGLANG.refusals(server(), (arm("baseline"), replace(arm("wide"), args=("--tp=8",))))
     assert [refusal.path for refusal in found] == ["candidate wide: args"]
