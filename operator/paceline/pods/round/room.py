@@ -108,7 +108,9 @@ class Room:
     def load(self, step: Load) -> Mapping[str, Any]:
         try:
             report = load.send(self.plan, step.workload, self.scratch, warm_up=step.warm_up)
-        except (load.LoadError, subprocess.TimeoutExpired) as error:
+        except subprocess.TimeoutExpired as error:  # its own words are the whole command line
+            raise ServerFailed(f"{step.workload.name}: timed out after {error.timeout:.0f} s") from error
+        except load.LoadError as error:
             raise ServerFailed(f"{step.workload.name}: {error}") from error
         if not step.warm_up:
             self.useful_seconds += report["duration"]
