@@ -69,12 +69,23 @@ class RoundPlan:
 
     @classmethod
     def from_json(cls, text: str) -> "RoundPlan":
-        """The plan; raises ValueError, KeyError or TypeError if `text` is not one."""
-        raw: dict[str, Any] = json.loads(text)
-        raw["arms"] = tuple(ArmCommand(**{**arm, "argv": tuple(arm["argv"])}) for arm in raw["arms"])
-        raw["workloads"] = tuple(
-            Workload(dataset=Dataset(**workload["dataset"]), concurrency=workload["concurrency"])
-            for workload in raw["workloads"]
-        )
-        raw["compared"] = tuple(raw["compared"])
-        return cls(**raw)
+        """The plan, without what only another release knows; raises ValueError if `text` is none."""
+        try:
+            raw: dict[str, Any] = json.loads(text)
+            raw["arms"] = tuple(
+                ArmCommand(**_known(ArmCommand, {**arm, "argv": tuple(arm["argv"])})) for arm in raw["arms"]
+            )
+            raw["workloads"] = tuple(
+                Workload(dataset=Dataset(**_known(Dataset, one["dataset"])), concurrency=one["concurrency"])
+                for one in raw["workloads"]
+            )
+            raw["compared"] = tuple(raw["compared"])
+            return cls(**_known(cls, raw))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"not a round's plan: {type(error).__name__}: {error}") from error
+
+
+def _known(kind: type, said: Mapping[str, Any]) -> dict[str, Any]:
+    """What has a field of this name."""
+    names = {field.name for field in dataclasses.fields(kind)}
+    return {name: value for name, value in said.items() if name in names}
