@@ -14,6 +14,7 @@ from typing import Any
 
 from paceline.api import Mark, to_status
 from paceline.evidence import point_noise
+from paceline.plan.run.check import fault
 from paceline.plan.run.collect import collect
 from paceline.plan.run.conclude import Conclusion, conclude, error
 from paceline.plan.run.look import Evidence, Snapshot
@@ -28,6 +29,8 @@ def plan(snapshot: Snapshot, now: datetime) -> Todo:
         return Todo(status=None, actions=_stop(snapshot, "the run has ended"))  # a crash may have come between
     if snapshot.spec is None:
         return _told(snapshot, snapshot.status, error(snapshot.invalid), now)
+    if not snapshot.superseded and (wrong := fault(snapshot.spec)):
+        return _told(snapshot, snapshot.status, error(wrong), now)
     records = collect(snapshot)
     evidence = Evidence(spec=snapshot.spec, records=records)
     status = {**_remembered(snapshot), "rounds": list(records), **results(evidence, snapshot), **cost(evidence)}

@@ -5,14 +5,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from paceline.api import Reason
-from paceline.core import ArmOutcome, Outcome, Verdict
+from paceline.core import BASELINE, ArmOutcome, Outcome, Verdict
 from paceline.gate import explain, undecided
 from paceline.plan.run.look import Evidence, Snapshot
 
 MOST_FRUITLESS = 3
-"""Tries in a row without a result: then it is not bad luck."""
+"""Tries in a row without a result, those aside that the cluster took away: then it is not bad luck."""
+MOST_DISRUPTED = 20
+"""Tries in a row, of which none gave a result, that the cluster took away: then there is no room for this run."""
 MOST_FAILURES = 2
-"""Rounds in which an arm gave no valid measurement: then it is the arm, or its server."""
+"""Rounds in a row in which a point of an arm was invalid: then it is the arm, or its server."""
 
 REASONS = {
     Outcome.PROMOTE: Reason.Promote,
@@ -33,17 +35,28 @@ def conclude(snapshot: Snapshot, evidence: Evidence) -> Conclusion | None:
     """None while another round is wanted."""
     if snapshot.superseded:
         return Conclusion(reason=Reason.Superseded, message="the question has changed")
-    if evidence.fruitless >= MOST_FRUITLESS:
-        return error(f"{MOST_FRUITLESS} rounds in a row gave no result; the last: {evidence.records[-1]['error']}")
-    if not evidence.results:
-        return None
-    failures = evidence.baseline_failures
-    if len(failures) >= MOST_FAILURES:
-        return error(f"the baseline could not be measured: {failures[-1]}")
     verdict = evidence.verdict
-    if verdict.final or not in_question(evidence):
+    if why := given_up(evidence):
+        # What was shown so far stands; Error is for a run that came to no look at all.
+        return error(why) if verdict.outcome is Outcome.ERROR else _concluded(evidence, verdict, why)
+    if evidence.results and (verdict.final or not in_question(evidence)):
         return _concluded(evidence, verdict)
     return None
+
+
+def given_up(evidence: Evidence) -> str:
+    """Why no more can be hoped for of further rounds, whatever the gate would say of them; "" while it can."""
+    if evidence.disrupted >= MOST_DISRUPTED:
+        return f"{evidence.disrupted} rounds in a row were taken away; the last: {evidence.since_result[0]}"
+    if evidence.fruitless >= MOST_FRUITLESS:
+        return f"{evidence.fruitless} rounds in a row gave no result; the last: {evidence.since_result[0]}"
+    failures = evidence.failures(BASELINE)
+    if len(failures) >= MOST_FAILURES:
+        return f"the baseline could not be measured: {failures[0]}"
+    most = evidence.spec.gate.decide_after_rounds[-1] + MOST_FAILURES * len(evidence.spec.arms)
+    if len(evidence.results) >= most and not evidence.verdict.final:
+        return f"{most} rounds were measured and too many of them were no evidence"
+    return ""
 
 
 def in_question(evidence: Evidence) -> tuple[str, ...]:
@@ -51,14 +64,12 @@ def in_question(evidence: Evidence) -> tuple[str, ...]:
     return tuple(arm for arm in undecided(evidence.verdict) if len(evidence.failures(arm)) < MOST_FAILURES)
 
 
-def _concluded(evidence: Evidence, verdict: Verdict) -> Conclusion:
-    """A verdict, unless all that is left undecided is so because its server or the harness failed."""
+def _concluded(evidence: Evidence, verdict: Verdict, why: str = "") -> Conclusion:
+    """The gate's verdict as it stands; `why` the run ends before that is final."""
     failed = {name: evidence.failures(name) for name in undecided(verdict)}
-    failing = {name: why for name, why in failed.items() if len(why) >= MOST_FAILURES}
+    failing = {name: whys[0] for name, whys in failed.items() if len(whys) >= MOST_FAILURES}
     outcome = verdict.outcome
-    if failing and outcome in (Outcome.INCONCLUSIVE, Outcome.ERROR):
-        outcome = Outcome.ERROR
-    message = _sentence(verdict, {name: why[-1] for name, why in failing.items()})
+    message = "; ".join(filter(None, (_sentence(verdict, failing), why)))
     return Conclusion(
         reason=REASONS[outcome],
         message=message,
@@ -82,12 +93,15 @@ def _speedup(verdict: Verdict) -> dict[str, str]:
 
 
 def _reason(verdict: Verdict, outcome: Outcome) -> str:
-    """The winner's reason; without one, that of the candidate that came closest (the last to be decided)."""
+    """The winner's reason; without one, that of the candidate that came closest (the last to be decided, or still
+    open)."""
     if verdict.winner:
         return verdict.arms[verdict.winner].reason
     if outcome is Outcome.ERROR:
         return "Error"
-    return max(verdict.arms.values(), key=lambda arm: arm.rounds).reason
+    arms = tuple(verdict.arms.values())
+    still_open = [arm for arm in arms if arm.outcome is not ArmOutcome.REJECTED]
+    return max(still_open or arms, key=lambda arm: arm.rounds).reason
 
 
 def _sentence(verdict: Verdict, failing: Mapping[str, str]) -> str:

@@ -1,16 +1,21 @@
 """From what was gathered to what the steps of a run read."""
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from paceline.core import BASELINE, RunSpec, Verdict
+from paceline.core import RunSpec, Verdict
 from paceline.core.names import RUN_LABEL
 from paceline.evidence import ENVIRONMENT, RoundPlan, measurements
 from paceline.gate import decide
+from paceline.plan.pods import PULL_REASONS
 from paceline.plan.terms import Found, condition
 from paceline.render import Owner, Settings
+
+DISRUPTED = "disrupted: "
+"""How the error of a round begins that the cluster took away: nothing is wrong with the question or its servers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +39,29 @@ class Round:
 
     @property
     def plan(self) -> RoundPlan:
-        """What this very Job was asked, whatever the operator would ask by now."""
+        """What this very Job was asked, whatever the operator would ask by now; raises ValueError if that cannot be
+        read."""
         for container in self.job["spec"]["template"]["spec"]["containers"]:
             for variable in container.get("env", ()):
                 if variable["name"] == ENVIRONMENT:
                     return RoundPlan.from_json(variable["value"])
         raise ValueError(f"Job {self.name} has no {ENVIRONMENT}")
+
+    @property
+    def unreadable(self) -> str:
+        """Why its plan cannot be read: the Job of another release."""
+        try:
+            self.plan  # noqa: B018 (asked for what it raises)
+        except ValueError as error:
+            return str(error)
+        return ""
+
+    @property
+    def hopeless(self) -> str:
+        """Why it can give no result and would go on holding its GPUs all the same."""
+        if self.ended:
+            return ""
+        return self.unreadable or _never_starts(self.pod or {})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,14 +128,20 @@ class Evidence:
         return tuple(record for record in self.records if not record.get("error"))
 
     @property
+    def since_result(self) -> tuple[str, ...]:
+        """The errors of the tries in a row, up to now, that gave none."""
+        errors = (str(record.get("error", "")) for record in reversed(self.records))
+        return tuple(itertools.takewhile(bool, errors))
+
+    @property
+    def disrupted(self) -> int:
+        """How many of these the cluster took away."""
+        return sum(error.startswith(DISRUPTED) for error in self.since_result)
+
+    @property
     def fruitless(self) -> int:
-        """Tries in a row, up to now, that gave none."""
-        count = 0
-        for record in reversed(self.records):
-            if not record.get("error"):
-                break
-            count += 1
-        return count
+        """How many of these failed by themselves."""
+        return len(self.since_result) - self.disrupted
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -124,15 +152,25 @@ class Evidence:
             measurements(self.records),
         )
 
-    def failures(self, arm: str) -> list[str]:
-        """Why this arm's replicates were no evidence: one reason for each round in which a point was invalid."""
-        reasons = []
-        for record in self.results:
-            why = [point.get("why", "") for point in record["points"] if point["arm"] == arm and not point["valid"]]
-            if why:
-                reasons.append(why[0])
-        return reasons
+    def failures(self, arm: str) -> tuple[str, ...]:
+        """Why this arm's latest replicates were no evidence, the latest first: one reason for each of the rounds in a
+        row, of those with a result and with this arm in them, in which a point of it was invalid."""
+        points = ([point for point in record["points"] if point["arm"] == arm] for record in reversed(self.results))
+        reasons = ([point.get("why", "") for point in mine if not point["valid"]] for mine in points if mine)
+        return tuple(why[0] for why in itertools.takewhile(bool, reasons))
 
-    @property
-    def baseline_failures(self) -> list[str]:
-        return self.failures(BASELINE)
+
+def _never_starts(pod: Found) -> str:
+    """One container has ended and the other cannot even be started: the pod stays Pending for ever."""
+    statuses = pod.get("status", {}).get("containerStatuses", ())
+    if not any("terminated" in status.get("state", {}) for status in statuses):
+        return ""
+    waiting = {status["name"]: status.get("state", {}).get("waiting") or {} for status in statuses}
+    return next(
+        (
+            f"the {name} never started: {found['reason']}: {found.get('message', '')}"
+            for name, found in waiting.items()
+            if found.get("reason") in PULL_REASONS
+        ),
+        "",
+    )

@@ -7,6 +7,7 @@ from typing import Any
 from paceline.api import Mark, Reason
 from paceline.core import BASELINE, Arm
 from paceline.plan.pods import trouble, unplaced
+from paceline.plan.run.collect import next_try
 from paceline.plan.run.conclude import in_question
 from paceline.plan.run.look import Evidence, Round, Snapshot
 from paceline.plan.terms import Apply, Delete, Said, parse_time, timestamp
@@ -20,9 +21,22 @@ def measure(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Said:
     if snapshot.suspended:
         stop = (Delete(active.job, "spec.suspend is set; a stopped round is not kept"),) if active else ()
         return Said(marks=(Mark(Reason.RunSuspended),), actions=stop, record={"progress": {"step": "Suspended"}})
+    if active is not None and any(record["job"] == active.name for record in evidence.records):
+        return _clear(evidence, active)
     if active is not None:
         return _watch(snapshot, evidence, active)
     return _start(snapshot, evidence, now)
+
+
+def _clear(evidence: Evidence, active: Round) -> Said:
+    """Of a round that is recorded as failed before its Job has ended: the next try starts once that is gone."""
+    error = next(record["error"] for record in evidence.records if record["job"] == active.name)
+    message = f"round {len(evidence.results) + 1} of {_looks(evidence)} is tried again; {error}"
+    return Said(
+        marks=(Mark(Reason.RunMeasuring, None, message),),
+        actions=(Delete(active.job, f"it can give no result: {error}"),),
+        record={"progress": _progress(evidence, active.name, message)},
+    )
 
 
 def _watch(snapshot: Snapshot, evidence: Evidence, active: Round) -> Said:
@@ -46,8 +60,7 @@ def _watch(snapshot: Snapshot, evidence: Evidence, active: Round) -> Said:
 
 def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Said:
     assert snapshot.spec is not None
-    number = len(evidence.results)
-    attempt = sum(1 for record in evidence.records if record["round"] == number)
+    number, attempt = next_try(evidence.records)
     arms = rotated(snapshot.spec.arms, in_question(evidence) if evidence.results else None, number)
     asked = round_plan(snapshot.name, snapshot.spec, arms, number, attempt)
     job = round_job(
@@ -85,7 +98,7 @@ def _looks(evidence: Evidence) -> str:
 
 
 def _progress(evidence: Evidence, job: str, message: str) -> dict[str, Any]:
-    """`round` counts the rounds measured; with `secondsPerRound`, their mean, a reader knows when the next look comes."""
+    """`round` counts the rounds measured; `secondsPerRound` is their mean: a reader knows when the next look comes."""
     done = len(evidence.results)
     progress: dict[str, Any] = {"step": "Measuring", "round": done, "job": job, "message": message}
     lengths = [_seconds(record) for record in evidence.results]

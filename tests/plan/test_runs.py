@@ -1,0 +1,236 @@
+"""Runs that go wrong: what is recorded, what is tried again, how they end."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from tests.api.refusals import example_run
+from tests.plan.answers import died, half_failed, noisy
+from tests.plan.cluster import Object
+from tests.plan.world import World, example
+
+from paceline import api
+from paceline.evidence import ENVIRONMENT
+from paceline.plan.run.conclude import MOST_DISRUPTED, MOST_FRUITLESS
+
+COMMIT = "0123456789" * 4
+
+
+def by_hand(edit: Mapping[str, Any] | None = None) -> World:
+    """A world with the run of the throughput pool, made by hand; `edit` changes its spec."""
+    manifest = example_run()
+    manifest["metadata"] |= {"name": "mine", "namespace": "models", "labels": {"paceline.dev/pool": "throughput"}}
+    manifest["spec"]["target"]["commit"] = COMMIT
+    for arm in manifest["spec"]["arms"][1:]:
+        arm["draft"]["commit"] = COMMIT
+    manifest["spec"] |= edit or {}
+    world = World()
+    world.apply(manifest)
+    return world
+
+
+def measured(*pools: str) -> World:
+    """The example with its first round under way."""
+    world = World()
+    world.apply(example(*pools))
+    world.prefetch_ends()
+    world.servers_ready()
+    return world
+
+
+def run_of(world: World) -> Object:
+    (run,) = world.cluster.of("BenchmarkRun")
+    return run
+
+
+def verdict(world: World) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = run_of(world)["status"].get("verdict", {})
+    return found
+
+
+def job_of(world: World) -> Object:
+    (job,) = world.under_way("round")
+    return job
+
+
+def pod_of(world: World) -> Object:
+    (pod,) = world.cluster.owned("Pod", job_of(world))
+    return pod
+
+
+def test_the_baseline_stands_first() -> None:
+    arms = example_run()["spec"]["arms"]
+    with pytest.raises(api.InvalidManifestError, match="the first of arms must be 'baseline'"):
+        api.run({"spec": example_run()["spec"] | {"arms": [arms[1], arms[0]]}})
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        ({"target": example_run()["spec"]["target"]}, "spec.target.commit is missing"),
+        ({"arms": example_run()["spec"]["arms"]}, "spec.arms[1].draft.commit is missing"),
+        ({"engine": {**example_run()["spec"]["engine"], "name": "VLLM"}}, "VLLM cannot be measured; known: SGLang"),
+        ({"engine": {**example_run()["spec"]["engine"], "args": ["--tp=8"]}}, "--tp is set by Paceline"),
+    ],
+)
+def test_a_run_by_hand_that_cannot_be_carried_out(edit: Mapping[str, Any], said: str) -> None:
+    world = by_hand(edit)
+    assert not world.under_way("round")
+    assert said in verdict(world)["message"]
+    assert "make another BenchmarkRun" in verdict(world)["message"]
+
+
+def test_a_run_by_hand_is_measured() -> None:
+    world = by_hand()
+    for _ in range(3):
+        world.round_ends()
+    assert verdict(world)["outcome"] == "Promote"
+
+
+def test_a_plan_that_cannot_be_read_is_a_failed_round() -> None:
+    """The Job of another release: it goes, and the round is asked anew."""
+    world = by_hand()
+    job = job_of(world)
+    (asked,) = (v for c in job["spec"]["template"]["spec"]["containers"] for v in c["env"] if v["name"] == ENVIRONMENT)
+    asked["value"] = "{}"
+    world.settle("another release takes over", 1)
+    (record,) = run_of(world)["status"]["rounds"]
+    assert (record["round"], record["try"], record["job"]) == (0, 0, job["metadata"]["name"])
+    assert "not a round's plan" in record["error"]
+    assert job_of(world)["metadata"]["name"].endswith("-0-1")
+
+
+def unpullable(world: World) -> None:
+    """The server has no image; the client has waited for it and gone."""
+    pod_of(world)["status"]["containerStatuses"] = [
+        {"name": "client", "state": {"terminated": {"exitCode": 1, "message": "did not start in 1800 s"}}},
+        {"name": "server", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}},
+    ]
+    world.settle("the server's image cannot be pulled", 30)
+
+
+def test_a_server_that_never_starts_keeps_no_gpu() -> None:
+    world = by_hand()
+    first = job_of(world)["metadata"]["name"]
+    unpullable(world)
+    (record,) = run_of(world)["status"]["rounds"]
+    assert (record["job"], record["error"]) == (first, "the server never started: ImagePullBackOff: no such image")
+    assert job_of(world)["metadata"]["name"] != first
+    for _ in range(MOST_FRUITLESS - 1):
+        unpullable(world)
+    assert not world.under_way("round")
+    assert "ImagePullBackOff" in verdict(world)["message"]
+
+
+def test_its_delete_is_lost_and_it_counts_once() -> None:
+    world = by_hand()
+    world.crash = lambda _: ()
+    pod_of(world)["status"]["containerStatuses"] = [
+        {"name": "client", "state": {"waiting": {"reason": "ErrImagePull"}}},
+        {"name": "server", "state": {"terminated": {"exitCode": 70}}},
+    ]
+    world.cluster.turn()
+    for _ in range(3):
+        world.reconcile(("BenchmarkRun", "mine"))
+    assert len(run_of(world)["status"]["rounds"]) == 1
+    world.crash = lambda actions: actions
+    world.settle("the operator is back", 1)
+    assert len(run_of(world)["status"]["rounds"]) == 1
+    assert job_of(world)["metadata"]["name"].endswith("-0-1")
+
+
+def preempted(world: World) -> None:
+    pod_of(world)["status"] |= {
+        "reason": "Preempting",
+        "message": "for a critical pod",
+        "conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}],
+    }
+    world.round_dies("throughput", 143, "")
+
+
+def test_preemption_is_nobodys_fault_but_not_for_ever() -> None:
+    world = by_hand()
+    for _ in range(MOST_DISRUPTED - 1):
+        preempted(world)
+    assert verdict(world) == {}
+    assert run_of(world)["status"]["rounds"][-1]["error"] == "disrupted: Preempting: for a critical pod"
+    preempted(world)
+    assert verdict(world)["outcome"] == "Error"
+
+
+def test_a_pod_that_is_gone_was_taken_away() -> None:
+    world = by_hand()
+    for _ in range(MOST_FRUITLESS):
+        job = job_of(world)
+        name = pod_of(world)["metadata"]["name"]
+        failed = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}
+        job["status"] = {"conditions": [failed]}
+        world.cluster.delete("Pod", name)
+        world.settle("a node is drained", 1)
+    assert verdict(world) == {}
+
+
+def test_an_out_of_memory_kill_is_not_the_clients_fault() -> None:
+    world = by_hand()
+    pod = pod_of(world)
+    world.round_dies("throughput", 1, "the server container has ended")
+    assert "client" in run_of(world)["status"]["rounds"][0]["error"]
+    pod = pod_of(world)
+    job = job_of(world)
+    pod["status"] |= {
+        "containerStatuses": [
+            {"name": "client", "state": {"terminated": {"exitCode": 1, "message": "the server container has ended"}}},
+            {"name": "server", "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}},
+        ]
+    }
+    job["status"] = {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]}
+    world.settle("the server was killed", 1)
+    assert run_of(world)["status"]["rounds"][1]["error"] == "the server container exited with 137: OOMKilled"
+
+
+def broken_after_the_first_look(world: World) -> None:
+    assert verdict(world) == {}
+    for _ in range(2):
+        world.round_ends(baseline=half_failed)
+
+
+def test_what_was_shown_outlives_a_broken_baseline() -> None:
+    """narrow is promotable, and wide not decided yet."""
+    world = by_hand()
+    world.round_ends(wide=half_failed)
+    for _ in range(2):
+        world.round_ends()
+    broken_after_the_first_look(world)
+    assert (verdict(world)["outcome"], verdict(world)["winner"]) == ("Promote", "narrow")
+    assert "the baseline could not be measured" in verdict(world)["message"]
+
+
+def test_what_was_looked_at_is_inconclusive_and_no_error() -> None:
+    world = by_hand()
+    for _ in range(3):
+        world.round_ends(baseline=noisy, wide=noisy, narrow=noisy)
+    broken_after_the_first_look(world)
+    assert (verdict(world)["outcome"], verdict(world)["reason"]) == ("Inconclusive", "NotEnoughEvidence")
+
+
+def test_failures_count_in_a_row() -> None:
+    """A server that dies now and then goes on being measured."""
+    world = by_hand()
+    world.round_ends(narrow=died)
+    world.round_ends()
+    world.round_ends(narrow=died)
+    assert verdict(world) == {}
+    for _ in range(2):
+        world.round_ends()
+    assert verdict(world)["outcome"] == "Promote"
+
+
+def test_no_run_measures_for_ever() -> None:
+    """Every other round is no evidence: it ends all the same."""
+    world = by_hand({"gate": {"decideAfterRounds": [8]}})
+    rounds = 0
+    while not verdict(world):
+        world.round_ends(**({"baseline": half_failed} if rounds % 2 else {}))
+        rounds += 1
+    assert rounds == 8 + 2 * 3
+    assert "14 rounds were measured" in verdict(world)["message"]
