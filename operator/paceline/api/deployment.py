@@ -95,7 +95,7 @@ class CacheSpec(Model):
     existing_claim: ObjectName | None = None
     """A PersistentVolumeClaim that is there already."""
     host_path: HostPath | None = None
-    """A directory of the node."""
+    """A directory that is there, writable by uid 65532, and shared by all nodes that serve."""
     env: Env = ()
     """Environment of the prefetch alone: HF_ENDPOINT, proxies, a CA."""
     token_secret_ref: SecretKey | None = None

@@ -47,7 +47,8 @@ def volumes(server: Server) -> list[Manifest]:
 
 def models_volume(server: Server) -> Manifest:
     if server.cache.host_path:
-        return {"name": "models", "hostPath": {"path": server.cache.host_path, "type": "DirectoryOrCreate"}}
+        # The kubelet would make it root's: the prefetch could not write to it.
+        return {"name": "models", "hostPath": {"path": server.cache.host_path, "type": "Directory"}}
     return {"name": "models", "persistentVolumeClaim": {"claimName": server.cache.claim}}
 
 
