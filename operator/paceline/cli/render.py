@@ -71,9 +71,10 @@ def _shared(snapshot: Snapshot, spec: DeploymentSpec) -> Iterator[Manifest]:
 
 def _serving(view: Pool, arm: Arm, spec: DeploymentSpec) -> Iterator[Manifest]:
     owner, revision = view.snapshot.owner, view.revision(arm)
-    pinned = template(owner, view.name, view.server, arm, revision, view.snapshot.settings)
+    deadline = spec.promotion.progress_deadline
+    pinned = template(owner, view.name, view.server, arm, revision, view.snapshot.settings, deadline)
     yield controller_revision(owner, view.name, revision, pinned)
-    yield deployment(owner, view.name, pinned, view.spec.replicas, spec.promotion.progress_deadline, {})
+    yield deployment(owner, view.name, pinned, view.spec.replicas, deadline, {})
     yield service(owner, view.name, view.server)
 
 

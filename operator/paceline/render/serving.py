@@ -1,5 +1,6 @@
 """What serves a pool: a Deployment and a Service."""
 
+import math
 from collections.abc import Mapping
 from datetime import timedelta
 
@@ -12,20 +13,33 @@ from paceline.render.pod import placement, server_container, volumes
 REVISION_LABEL = "paceline.dev/revision"
 ARM_LABEL = "paceline.dev/arm"
 
-# Endpoints must be gone before the server stops listening to SIGTERM's aftermath: SGLang still accepts requests then.
+# SIGTERM comes this much later: by then no endpoint sends anything new. After it SGLang still accepts requests, and
+# waits for each of them.
 ENDPOINT_REMOVAL_SECONDS = 5
 LONGEST_GENERATION_SECONDS = 120
+# Polls every five seconds, fifteen seconds for the schedulers, then stragglers are killed and the listener stops.
+SHUTDOWN_SECONDS = 90
+STARTUP_PERIOD_SECONDS = 2
 
 
 def labels(owner: Owner, pool: str) -> dict[str, str]:
     return {DEPLOYMENT_LABEL: owner.name, POOL_LABEL: pool, COMPONENT_LABEL: "server"}
 
 
-def template(owner: Owner, pool: str, server: Server, arm: Arm, revision: str, settings: Settings) -> Manifest:
-    """The pod template of one revision: what a ControllerRevision keeps."""
+def template(
+    owner: Owner,
+    pool: str,
+    server: Server,
+    arm: Arm,
+    revision: str,
+    settings: Settings,
+    progress_deadline: timedelta = timedelta(minutes=30),
+) -> Manifest:
+    """The pod template of one revision: what a ControllerRevision keeps, `progress_deadline` as it was then."""
     adapter = ENGINES[server.engine.name]
+    tries = math.ceil(progress_deadline.total_seconds() / STARTUP_PERIOD_SECONDS)
     container = server_container(server, list(adapter.argv(server, arm))) | {
-        "startupProbe": _get(adapter.ready_path, timeout=2, period=2, failures=900),
+        "startupProbe": _get(adapter.ready_path, timeout=2, period=STARTUP_PERIOD_SECONDS, failures=tries),
         "readinessProbe": _get(adapter.ready_path, timeout=2, period=2, failures=3),
         "livenessProbe": _get(adapter.health_path, timeout=adapter.health_timeout_seconds, period=30, failures=4),
         "lifecycle": {"preStop": {"sleep": {"seconds": ENDPOINT_REMOVAL_SECONDS}}},
@@ -40,7 +54,8 @@ def template(owner: Owner, pool: str, server: Server, arm: Arm, revision: str, s
             "shareProcessNamespace": True,
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
-            "terminationGracePeriodSeconds": LONGEST_GENERATION_SECONDS,
+            # The preStop sleep is part of it.
+            "terminationGracePeriodSeconds": ENDPOINT_REMOVAL_SECONDS + LONGEST_GENERATION_SECONDS + SHUTDOWN_SECONDS,
             **placement(server),
             **priority,
         },

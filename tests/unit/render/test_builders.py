@@ -1,6 +1,7 @@
 """What moves a revision, where a round may run, whose a child is, and how it is called."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.render.example import DEPLOYED, RUN, SETTINGS, arm, pool, run, server, spec
 
-from paceline.core import Server, Tree
+from paceline.core import Cache, Server, Tree
 from paceline.core.names import LONGEST, child_name, snapshot_path
 from paceline.plan.deployment.look import models_of
 from paceline.render import Settings, claim, fetch_job, fetch_name, revision_of, round_job
@@ -96,6 +97,25 @@ def test_a_value_at_its_default_is_not_hashed() -> None:
         "args": [],
     }  # fmt: skip
     assert revision_of(server(), arm("baseline")) == digest(told), "a changed hash rolls every pool of every cluster"
+
+
+def test_a_server_may_start_for_as_long_as_a_promotion_may_take() -> None:
+    asked = (DEPLOYED, "latency", server(), arm("wide"), "0123456789", SETTINGS, timedelta(hours=1))
+    probe = template(*asked)["spec"]["containers"][0]["startupProbe"]
+    assert probe["periodSeconds"] * probe["failureThreshold"] == 3600
+
+
+def test_a_server_has_time_to_end_what_it_has_begun() -> None:
+    """SGLang waits for its requests and then shuts down in up to a minute and a half; the preStop sleep is first."""
+    pod = template(DEPLOYED, "latency", server(), arm("wide"), "0123456789", SETTINGS)["spec"]
+    assert pod["terminationGracePeriodSeconds"] == 5 + 120 + 90
+
+
+def test_a_directory_of_the_node_must_be_there() -> None:
+    """Made by the kubelet it would be root's, and the prefetch could not write to it."""
+    node = replace(server(), cache=Cache(host_path="/srv/models"))
+    volumes = template(DEPLOYED, "latency", node, arm("wide"), "0123456789", SETTINGS)["spec"]["volumes"]
+    assert {"name": "models", "hostPath": {"path": "/srv/models", "type": "Directory"}} in volumes
 
 
 def test_the_installation_moves_no_revision_but_what_it_decides_is_in_the_template() -> None:

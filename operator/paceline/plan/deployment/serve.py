@@ -53,7 +53,15 @@ def _actions(pool: Pool, choice: Choice, wanted: int | None) -> tuple[Action, ..
     pinned: Manifest = (
         kept["data"]["template"]
         if kept
-        else template(owner, pool.name, pool.server, pool.arms[choice.arm], choice.revision, pool.snapshot.settings)
+        else template(
+            owner,
+            pool.name,
+            pool.server,
+            pool.arms[choice.arm],
+            choice.revision,
+            pool.snapshot.settings,
+            spec.promotion.progress_deadline,
+        )
     )
     why = f"serve {choice.arm}: {choice.why}"
     keep = () if kept else (Apply(controller_revision(owner, pool.name, choice.revision, pinned), why),)
