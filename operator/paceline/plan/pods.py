@@ -77,7 +77,12 @@ def _crashed(pod: Found) -> Trouble | None:
     for status in pod.get("status", {}).get("containerStatuses", ()):
         state = status.get("state", {})
         ended = state.get("terminated") or status.get("lastState", {}).get("terminated")
-        if ended and "running" not in state and not (once and not ended.get("exitCode")):
-            again = status.get("restartCount", 0) >= MANY_RESTARTS
-            return Trouble(what=exit_text(status["name"], ended), fatal=ended.get("exitCode") == USAGE_ERROR or again)
+        if not ended or (once and not ended.get("exitCode")):
+            continue
+        hopeless = ended.get("exitCode") == USAGE_ERROR
+        # It will end the same way again, so that it runs for a moment in between is no news.
+        if "running" in state and (status.get("ready") or not hopeless):
+            continue
+        again = status.get("restartCount", 0) >= MANY_RESTARTS
+        return Trouble(what=exit_text(status["name"], ended), fatal=hopeless or again)
     return None
