@@ -23,6 +23,7 @@ from tests.plan.answers import HEAD_FACTS, Spoiled, Truth, answer, fetched
 from tests.plan.cluster import Cluster, Key, Object, ended
 
 from paceline import api
+from paceline.core.names import SUSPENDED
 from paceline.kube.difference import needs_status
 from paceline.plan import deployment, run
 from paceline.plan.run.look import Round
@@ -387,7 +388,7 @@ def _spoiled(spoiled: Mapping[str, Spoiled]) -> str:
 
 
 def _suspended(run: Object) -> bool:
-    return (run["metadata"].get("annotations") or {}).get("paceline.dev/suspended") == "true"
+    return (run["metadata"].get("annotations") or {}).get(SUSPENDED) == "true"
 
 
 def _measures(run: Object) -> bool:
