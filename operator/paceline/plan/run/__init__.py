@@ -1,5 +1,6 @@
 """A BenchmarkRun: what to do now. Read this first.
 
+    check      a run made by hand may ask for what cannot be carried out: it ends, and says what to change
     collect    what the ended Jobs measured goes into status, once
     conclude   the gate is asked; a run that is superseded, or whose harness keeps failing, ends
     measure    the next round: one Job, on the run's node once it has one
