@@ -13,9 +13,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The exit code of the subcommand; 2 for a wrong command line."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     named = [name for name in COMMANDS if name in arguments[:1]] or list(COMMANDS)
-    parser = argparse.ArgumentParser(
-        prog="paceline", description="Speculative decoding, on measured evidence."
-    )
+    parser = argparse.ArgumentParser(prog="paceline", description="Speculative decoding, on measured evidence.")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     modules = {name: importlib.import_module(f"paceline.cli.{name}") for name in named}
     for module in modules.values():

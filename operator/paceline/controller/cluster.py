@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
-from paceline.core.names import DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL
+from paceline.core.names import DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL, SUSPENDED
 from paceline.kube import Api, Manifest, Reflector, Resource, Store, WorkQueue, selector
 from paceline.kube.resources import CLAIM, DEPLOYMENT, JOB, POD, REVISION, SERVICE
 from paceline.plan.terms import condition
@@ -104,7 +104,7 @@ def node_of(run: Manifest) -> str | None:
 
 
 def suspended(run: Manifest) -> bool:
-    return (run["metadata"].get("annotations") or {}).get("paceline.dev/suspended") == "true"
+    return (run["metadata"].get("annotations") or {}).get(SUSPENDED) == "true"
 
 
 def ended(found: Manifest) -> bool:

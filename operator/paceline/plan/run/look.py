@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from paceline.core import RunSpec, Verdict
-from paceline.core.names import RUN_LABEL
+from paceline.core.names import RUN_LABEL, SUPERSEDED
 from paceline.evidence import ENVIRONMENT, RoundPlan, measurements
 from paceline.gate import decide
 from paceline.plan.pods import PULL_REASONS
@@ -95,7 +95,7 @@ class Snapshot:
 
     @property
     def superseded(self) -> bool:
-        return (self.manifest["metadata"].get("annotations") or {}).get("paceline.dev/superseded") == "true"
+        return (self.manifest["metadata"].get("annotations") or {}).get(SUPERSEDED) == "true"
 
     @property
     def owner(self) -> Owner:
