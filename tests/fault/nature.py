@@ -1,0 +1,102 @@
+"""What a cluster does by itself while an operator works: pods are placed, become ready, run and end."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+import yaml
+from tests.fault.memory import Controllers, Exit
+from tests.gate.campaigns import LATENCY, THROUGHPUT
+from tests.plan.answers import HEAD_FACTS, Truth, answer, fetched
+
+from paceline.core.names import COMPONENT_LABEL, POOL_LABEL
+from paceline.evidence import ENVIRONMENT, RoundPlan
+from paceline.kube import Manifest
+from paceline.kube.resources import POD
+
+TRUTHS: Mapping[str, Truth] = {"latency": LATENCY, "throughput": THROUGHPUT}
+STEP_SECONDS = 1.0
+JOB_SECONDS = 60.0
+"""How long a prefetch or a round takes."""
+GPUS, NODES = 4, 4
+"""A server or a round fills a node; both pools and both their runs have room."""
+
+
+@dataclass(kw_only=True)
+class Nature(Controllers):
+    """A prefetch finds its commits, a round measures the published throughputs.
+
+    `spoil` is asked about each round that is about to end; an Exit is how its client ends instead.
+    """
+
+    spoil: Callable[[Manifest], Exit | None] = lambda pod: None
+
+    def __post_init__(self) -> None:
+        self.finish = self._finish
+        if not self.cluster.list(self.cluster.kinds["v1", "Node"]).items:
+            for number in range(NODES):
+                self.add_node(f"gpu-{number}", GPUS, {"nvidia.com/gpu.product": "NVIDIA-H200"})
+
+    async def live(self) -> None:
+        """Never returns. At rest until something changes or a pod's time may be over."""
+        while True:
+            if self.step():
+                await asyncio.sleep(STEP_SECONDS)
+                continue
+            with suppress(TimeoutError):
+                async with asyncio.timeout(JOB_SECONDS / 4 if self._busy() else None):
+                    await self.cluster.changed()
+
+    def _busy(self) -> bool:
+        pods = self.cluster.list(POD).items
+        return any(pod["status"]["phase"] == "Running" and what(pod) != "server" for pod in pods)
+
+    def _finish(self, pod: Manifest) -> Mapping[str, Exit] | None:
+        seconds = (self.cluster.now() - self.started[pod["metadata"]["uid"]]).total_seconds()
+        return None if seconds < JOB_SECONDS else ENDS[what(pod)](self, pod)
+
+    def round_ends(self, pod: Manifest) -> Mapping[str, Exit]:
+        if spoiled := self.spoil(pod):
+            return {"client": spoiled, "server": Exit(70)}
+        asked = RoundPlan.from_json(variable(pod, ENVIRONMENT))
+        ended = self.cluster.now().timestamp()
+        truth = TRUTHS[pod["metadata"]["labels"][POOL_LABEL]]
+        return {"client": Exit(0, answer(asked, truth, ended - JOB_SECONDS, ended, {}))}
+
+    def fetch_ends(self, pod: Manifest) -> Mapping[str, Exit]:
+        return {"fetch": Exit(0, fetched(yaml.safe_load(variable(pod, "PACELINE_FETCH"))["models"], HEAD_FACTS))}
+
+    def _collect_garbage(self) -> None:
+        """Only if there is some: looking for it takes more time than all the rest."""
+        everything = [stored.manifest["metadata"] for stored in self.cluster._objects.values()]
+        uids = {metadata["uid"] for metadata in everything}
+        owners = (owner["uid"] for metadata in everything for owner in metadata.get("ownerReferences", ()))
+        if any(uid not in uids for uid in owners) or any(metadata.get("finalizers") for metadata in everything):
+            super()._collect_garbage()
+
+    def _fits(self, pod: Manifest, node: Manifest) -> bool:
+        """And the node affinity by which a run stays where it began."""
+        name = node["metadata"]["name"]
+        allowed = all((name in rule["values"]) is (rule["operator"] == "In") for rule in _hostnames(pod))
+        return allowed and super()._fits(pod, node)
+
+
+ENDS = {"round": Nature.round_ends, "fetch": Nature.fetch_ends}
+
+
+def what(pod: Manifest) -> str:
+    """server, round or fetch."""
+    return str(pod["metadata"]["labels"][COMPONENT_LABEL])
+
+
+def variable(pod: Manifest, name: str) -> str:
+    """Of the environment of any of the pod's containers."""
+    containers = pod["spec"]["containers"]
+    return next(str(v["value"]) for c in containers for v in c.get("env", ()) if v["name"] == name)
+
+
+def _hostnames(pod: Manifest) -> Iterator[Manifest]:
+    affinity = pod["spec"].get("affinity", {}).get("nodeAffinity", {})
+    for term in affinity.get("requiredDuringSchedulingIgnoredDuringExecution", {}).get("nodeSelectorTerms", ()):
+        yield from term["matchExpressions"]

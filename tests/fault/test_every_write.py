@@ -1,0 +1,103 @@
+"""Whatever happens around any single write of a story, the story ends as it should."""
+
+from collections.abc import Callable
+from itertools import repeat
+
+import pytest
+from tests.fault.forks import Check, Mishap, Roads
+from tests.fault.memory import Crash, MemoryApi, conflict, crash_from, lost
+from tests.fault.oracle import broken_promises, differences, ending
+from tests.fault.stories import (
+    BOTH_PROMOTED,
+    CHANGED,
+    HELD,
+    PROMOTED,
+    Story,
+    example,
+    should,
+    tell,
+    the_published_image,
+)
+from tests.fault.world import World
+
+STORIES = {"promoted": PROMOTED, "both promoted": BOTH_PROMOTED, "changed": CHANGED, "held": HELD}
+
+
+def raising(error: Callable[[], BaseException]) -> Callable[[World], None]:
+    def act(_: World) -> None:
+        raise error()
+
+    return act
+
+
+CRASH = Mishap(what="crash", when="after", do=raising(Crash))
+LOST = Mishap(what="response lost", when="after", do=raising(lost))
+CONFLICT = Mishap(what="conflict", when="before", do=raising(conflict))
+
+
+def same_end(story: Story, told: bool) -> Check:
+    return lambda world: differences(ending(world.cluster), should(story), told) + broken_promises(world.cluster)
+
+
+@pytest.mark.parametrize(
+    ("story", "mishap"),
+    [
+        ("both promoted", CRASH),
+        *((story, mishap) for story in ("promoted", "changed") for mishap in (LOST, CONFLICT)),
+        ("changed", CRASH),
+        *(("held", mishap) for mishap in (CRASH, LOST, CONFLICT)),
+    ],
+    ids=str,
+)
+def test_the_story_ends_the_same(story: str, mishap: Mishap) -> None:
+    """Events are told once a status is known to be written: an operator that has not heard so tells nothing."""
+    check = same_end(STORIES[story], told=mishap is CONFLICT)
+    assert not Roads(STORIES[story], mishap, check).go()
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_no_process_lives_longer_than_one_write(story: str) -> None:
+    """Progress lives in the cluster, not in a process."""
+
+    def short_life(world: World) -> MemoryApi:
+        return MemoryApi(world.cluster, after=crash_from(1))
+
+    world = tell(STORIES[story], *repeat(short_life, 100))
+    assert len(world.lives) < 100
+    assert not same_end(STORIES[story], told=False)(world)
+
+
+@pytest.mark.parametrize("story", ["promoted", "changed"])
+def test_deleted_at_any_moment_nothing_is_left_but_the_models(story: str) -> None:
+    def check(world: World) -> list[str]:
+        left = sorted(set(ending(world.cluster).objects) - {"PersistentVolumeClaim models/models"})
+        return [f"left: {ref}" for ref in left]
+
+    assert not Roads(STORIES[story], Mishap(what="delete", when="after", do=World.delete), check).go()
+
+
+def test_deleted_and_applied_again_at_any_moment_it_is_as_if_nothing_had_been() -> None:
+    def again(world: World) -> None:
+        world.delete()
+        world.apply(example("latency"))
+
+    def check(world: World) -> list[str]:
+        is_, should_be = ending(world.cluster), should(PROMOTED)
+        return differences(is_, should_be, told=False, counted=False) + broken_promises(world.cluster)
+
+    assert not Roads(PROMOTED, Mishap(what="delete and apply", when="after", do=again), check).go()
+
+
+def test_a_change_taken_back_at_any_moment_leaves_what_there_was() -> None:
+    """The old evidence still answers the old question."""
+
+    def back(world: World) -> None:
+        world.edit(the_published_image)
+
+    def check(world: World) -> list[str]:
+        is_, was = ending(world.cluster).objects, should(PROMOTED).objects
+        servers = "Deployment models/qwen3-coder-next-latency"
+        same = is_[servers]["spec"] == was[servers]["spec"]
+        return broken_promises(world.cluster) + ([] if same else ["another revision is served"])
+
+    assert not Roads(CHANGED, Mishap(what="taken back", when="after", do=back), check).go()

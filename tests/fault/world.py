@@ -1,0 +1,201 @@
+"""A cluster, its nature, and operators that work in it, all on a virtual clock.
+
+    async with World() as world:
+        world.operate()                     # an operator; when it crashes another one takes its place
+        world.apply(example("latency"))
+        await world.settle()
+
+One `Process` is the real controller on the API in memory: stores, queue, gather, plan, execute. Only Kopf is left out:
+its hints come from one more watch, as Kopf's do.
+"""
+
+import asyncio
+import copy
+import logging
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from types import TracebackType
+from typing import Self
+
+import tests.fault.quick  # noqa: F401 (for its effect)
+from tests.fault.memory import Cluster, Crash, MemoryApi
+from tests.fault.nature import Nature
+
+from paceline import api
+from paceline.controller.cluster import Cluster as View
+from paceline.controller.cluster import Key, lane
+from paceline.controller.kinds import KINDS, SPECULATIVE_DEPLOYMENT
+from paceline.controller.reconcile import reconcile
+from paceline.controller.shell import WORKERS
+from paceline.kube import Manifest, Recorder, Ref, Reflector, WorkQueue
+from paceline.plan.terms import Happening
+from paceline.render import Settings
+
+START = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
+NAMESPACE, NAME = "models", "qwen3-coder-next"
+RESTART_SECONDS = 5.0
+QUIET_SECONDS = 1300.0
+"""Twice the resync, and beyond every progress deadline of a story: who has not acted by then never will."""
+MOST_CHAPTERS = 30
+
+
+class Process:
+    """One life of the operator."""
+
+    def __init__(self, world: "World", api: MemoryApi) -> None:
+        self.world = world
+        self.api = api
+        self.view = View(api)
+        self.view.queue = WorkQueue(lane=lane, clock=world.loop.time, jitter=lambda: 0.0)
+        self.hints = Reflector(api, SPECULATIVE_DEPLOYMENT, on_change=self._hint)
+        self.events = Recorder(api, controller="paceline.dev/operator", instance="operator", now=world.now)
+
+    async def run(self) -> None:
+        """Until cancelled or crashed; as `controller.shell` does it."""
+        async with asyncio.TaskGroup() as group:
+            for reflector in self.view.reflectors:
+                group.create_task(reflector.run())
+            for reflector in self.view.reflectors:
+                await reflector.synced.wait()
+            group.create_task(self.hints.run())
+            group.create_task(self.view.queue.run(self.reconcile, workers=WORKERS))
+
+    async def reconcile(self, key: Key) -> float | None:
+        return await reconcile(self.view, key, Settings(image="paceline"), self._record, self.world.now)
+
+    async def _record(self, regarding: Manifest, happening: Happening) -> None:
+        await self.events.record(regarding, happening.type, happening.reason, happening.note)
+
+    def _hint(self, _: str, found: Manifest, __: Manifest | None) -> None:
+        self.view.hear(Key(SPECULATIVE_DEPLOYMENT.plural, found["metadata"]["namespace"], found["metadata"]["name"]))
+
+
+Life = Callable[["World"], MemoryApi]
+"""How a process sees the cluster, and what goes wrong in between."""
+
+
+class World:
+    """Made on the loop that it lives on; its time begins at `start`."""
+
+    def __init__(self, start: datetime = START, twin_of: "World | None" = None) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.start, self._born = start, self.loop.time()
+        self.lives: list[Process] = []
+        """Every process there was; the last one is at work."""
+        self.complaints: list[str] = []
+        """What a reconcile raised that is no answer of the API: a bug."""
+        if twin_of is None:
+            self.cluster = Cluster(kinds=KINDS, crds=_crds(), immutable={"BenchmarkRun": "spec"}, now=self.now)
+            self.cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+            self.nature = Nature(cluster=self.cluster)
+        else:
+            self.cluster = _twin(twin_of.cluster, self.now)
+            self.nature = replace(twin_of.nature, cluster=self.cluster, started=dict(twin_of.nature.started))
+
+    def twin(self) -> "World":
+        """Begins with what this world has now, also on another loop; operators and all that happened are forgotten."""
+        return World(self.now(), twin_of=self)
+
+    def now(self) -> datetime:
+        return (self.start + timedelta(seconds=self.loop.time() - self._born)).replace(microsecond=0)
+
+    async def __aenter__(self) -> Self:
+        random.seed(0)  # the jitter of backoffs
+        self._ears = _Ears(self.complaints)
+        logging.getLogger("paceline").addHandler(self._ears)
+        self._tasks = asyncio.TaskGroup()
+        await self._tasks.__aenter__()
+        self._running = [self._tasks.create_task(self.nature.live())]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for task in self._running:
+            task.cancel()
+        try:
+            await self._tasks.__aexit__(kind, error, trace)
+        finally:
+            logging.getLogger("paceline").removeHandler(self._ears)
+        assert not self.complaints, self.complaints
+
+    def operate(self, *lives: Life) -> None:
+        """One process after another, each crash followed by a restart; the last one is without faults."""
+        self._running.append(self._tasks.create_task(self._operate(*lives, faultless)))
+
+    async def _operate(self, *lives: Life) -> None:
+        for life in lives:
+            process = Process(self, life(self))
+            self.lives.append(process)
+            try:
+                await process.run()
+            except* Crash:
+                await asyncio.sleep(RESTART_SECONDS)
+
+    def apply(self, manifest: Manifest) -> None:
+        """What people do."""
+        self.cluster.apply(manifest, manager="kubectl")
+
+    def edit(self, change: Callable[[Manifest], object]) -> None:
+        """`change` edits the spec in place."""
+        found = self.found()
+        change(found["spec"])
+        metadata = {"name": NAME, "namespace": NAMESPACE}
+        self.apply(
+            {"apiVersion": found["apiVersion"], "kind": found["kind"], "metadata": metadata, "spec": found["spec"]}
+        )
+
+    def delete(self) -> None:
+        self.cluster.delete(Ref(SPECULATIVE_DEPLOYMENT, NAMESPACE, NAME))
+
+    def found(self) -> Manifest:
+        found = self.cluster.get(Ref(SPECULATIVE_DEPLOYMENT, NAMESPACE, NAME))
+        assert found is not None
+        return found
+
+    async def settle(self) -> None:
+        """Until nobody has changed anything for a long time."""
+        for _ in range(MOST_CHAPTERS):
+            version = self.cluster.version
+            await asyncio.sleep(QUIET_SECONDS)
+            if self.cluster.version == version:
+                return
+        raise AssertionError("never comes to rest")
+
+    async def reach(self, goal: Callable[["World"], bool]) -> None:
+        """Until the cluster is so, and not one change longer."""
+        async with asyncio.timeout(MOST_CHAPTERS * QUIET_SECONDS):
+            while not goal(self):
+                await self.cluster.changed()
+
+
+def faultless(world: World) -> MemoryApi:
+    return MemoryApi(world.cluster)
+
+
+class _Ears(logging.Handler):
+    def __init__(self, heard: list[str]) -> None:
+        super().__init__(logging.ERROR)
+        self.heard = heard
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.heard.append(logging.Formatter().format(record))
+
+
+@cache
+def _crds() -> list[Manifest]:
+    return api.crds()
+
+
+def _twin(cluster: Cluster, now: Callable[[], datetime]) -> Cluster:
+    """What a cluster holds is never edited, only replaced: the two may share it."""
+    twin = copy.copy(cluster)
+    twin.now = now
+    twin.changes = []
+    twin.compact()
+    twin._objects = dict(cluster._objects)
+    twin._changed = asyncio.Event()
+    return twin
