@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 # bfloat16 is sign, 8 bits of exponent, 7 of mantissa. High bytes 0x3C and 0xBC keep every value finite and small:
@@ -27,6 +27,14 @@ def noise(seed: str, *shape: int) -> Tensor:
 
 def ones(length: int) -> Tensor:
     return Tensor("BF16", (length,), _ONE * length)
+
+
+def silenced(tensor: Tensor, rows: Iterable[int]) -> Tensor:
+    """The same with these rows zero: in an output layer, tokens never said, as some other logit is positive."""
+    data, width = bytearray(tensor.data), len(tensor.data) // tensor.shape[0]
+    for row in rows:
+        data[row * width : (row + 1) * width] = bytes(width)
+    return Tensor(tensor.dtype, tensor.shape, bytes(data))
 
 
 def draft_to_target(draft: int) -> Tensor:

@@ -101,3 +101,18 @@ async def test_weights_are_safetensors_and_the_index_finds_every_tensor(client: 
         total += len(data) - 8 - length
     assert found == index["weight_map"]
     assert total == index["metadata"]["total_size"]
+
+
+async def test_the_tiny_target_says_nothing_that_its_head_proposes(client: TestClient) -> None:
+    index = await (await client.get("/paceline-test/tiny-llama/resolve/main/model.safetensors.index.json")).json(
+        content_type=None
+    )
+    shard = index["weight_map"]["lm_head.weight"]
+    file = await (await client.get(f"/paceline-test/tiny-llama/resolve/main/{shard}")).read()
+    length = int.from_bytes(file[:8], "little")
+    tensor = json.loads(file[8 : 8 + length])["lm_head.weight"]
+    begin, end = (8 + length + offset for offset in tensor["data_offsets"])
+    width = 2 * tensor["shape"][1]
+    rows = [file[at : at + width] for at in range(begin, end, width)]
+    proposed, special = range(256), range(509, 512)  # draft_vocab_size, and the last three of the vocabulary
+    assert {n for n, row in enumerate(rows) if not any(row)} == {*proposed, *special}

@@ -1,0 +1,39 @@
+"""Run by `make test-sglang DIR=…` alone: it needs six gigabytes that only that has. See dev/test-sglang."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from tests.sglang.real import NAMESPACE, ROOT, Deployed, deployed, kubectl, told
+
+collect_ignore_glob = [] if "SGLANG_DIR" in os.environ else ["test_*.py"]
+
+
+@pytest.fixture(scope="session")
+def namespace() -> Iterator[None]:
+    """A namespace of our own with the hub that the prefetch asks."""
+    kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait", "--timeout=180s")
+    kubectl("create", "namespace", NAMESPACE)
+    kubectl("apply", "-f", str(ROOT / "dev/hub.yaml"))
+    kubectl("rollout", "status", "deployment/hub", "--timeout=120s")
+    yield
+    kubectl("delete", "namespace", NAMESPACE, "--wait", "--timeout=180s")
+
+
+@pytest.fixture(scope="module")
+def random_head(namespace: None) -> Iterator[Deployed]:
+    """The head's weights are noise, and what it can propose the target never says (paceline/hub/models.py)."""
+    yield from deployed("random-head")
+
+
+@pytest.fixture(scope="module")
+def forced_length(namespace: None) -> Iterator[Deployed]:
+    """SGLang itself pretends, on servers that speculate, that so many tokens are accepted."""
+    yield from deployed("forced-length", SGLANG_SIMULATE_ACC_LEN="2.5")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if told:
+        terminalreporter.section("the real SGLang, as the operator read it")
+    for line in told:
+        terminalreporter.write_line(line)
