@@ -6,6 +6,7 @@ from typing import Any
 
 from paceline.core import BASELINE, PromotionMode
 from paceline.plan.deployment.look import Pool, Run
+from paceline.plan.terms import parse_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +115,15 @@ def hold(pool: Pool) -> Mapping[str, Any]:
 def suspended(pool: Pool) -> bool:
     spec = pool.snapshot.spec
     return spec is not None and spec.suspend
+
+
+def has_served(pool: Pool, revision: str) -> bool:
+    """All servers were of this revision and ready since it was chosen last; what served before it was last given up
+    does not count."""
+    serving, target = pool.remembered.get("serving") or {}, pool.remembered.get("target") or {}
+    if not serving.get("revision") == target.get("revision") == revision:
+        return False
+    return parse_time(serving["since"]) >= parse_time(target["since"])
 
 
 def held_revision(pool: Pool) -> str | None:

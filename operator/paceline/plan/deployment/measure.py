@@ -10,6 +10,7 @@ from paceline.plan.deployment.choose import (
     as_chosen,
     bounds,
     choose,
+    has_served,
     held_revision,
     hold,
     promote_annotation,
@@ -124,9 +125,9 @@ def _verdict_marks(pool: Pool, run: Run) -> tuple[Mark, ...]:
 def _how_far(pool: Pool, run: Run) -> Mark:
     """A winner is shown, but is it served?"""
     said = run.status.get("verdict", {}).get("message", "")
-    choice, serving = choose(pool), pool.remembered.get("serving") or {}
+    choice = choose(pool)
     if choice.evidence == run.name:
-        served = serving.get("evidence") == run.name or as_chosen(pool, choice)
+        served = as_chosen(pool, choice) or has_served(pool, choice.revision)
         return Mark(Reason.AllPromoted if served else Reason.Promoting, pool.name, said)
     revision = pool.revision(pool.arms[run.winner or ""])
     if revision == held_revision(pool):

@@ -7,7 +7,7 @@ from typing import Any
 from paceline.api import Mark, Reason
 from paceline.core import BASELINE, UntilDecided
 from paceline.core.names import child_name
-from paceline.plan.deployment.choose import Choice, as_chosen, choose
+from paceline.plan.deployment.choose import Choice, as_chosen, choose, has_served
 from paceline.plan.deployment.look import Pool
 from paceline.plan.terms import Action, Apply, Delete, Found, Manifest, Said, owned_by, parse_time, timestamp
 from paceline.render import controller_revision, deployment, service
@@ -130,12 +130,11 @@ def _target(pool: Pool, choice: Choice, now: datetime) -> Mapping[str, Any]:
 
 
 def _serving(pool: Pool, target: Mapping[str, Any], now: datetime) -> Mapping[str, Any]:
-    before = pool.remembered.get("serving") or {}
-    same = before.get("revision") == target["revision"]
+    same = has_served(pool, target["revision"])
     return {
         "revision": target["revision"],
         "arm": target["arm"],
-        "since": before["since"] if same else timestamp(now),
+        "since": pool.remembered["serving"]["since"] if same else timestamp(now),
         **({"evidence": target["evidence"]} if "evidence" in target else {}),
     }
 
@@ -151,7 +150,7 @@ def _overdue(pool: Pool, choice: Choice, now: datetime) -> Said | None:
         or choice.arm == BASELINE
         or target.get("revision") != choice.revision
         or as_chosen(pool, choice)
-        or (pool.remembered.get("serving") or {}).get("revision") == choice.revision
+        or has_served(pool, choice.revision)
         or not (fatal or now >= parse_time(target["since"]) + spec.promotion.progress_deadline)
     ):
         return None
