@@ -27,6 +27,9 @@ OWNED = (
     "--dist-init-addr",
 )  # fmt: skip
 OWNED_PREFIX = "--speculative-"
+
+BACKENDS_PINNED_BY = (("--attention-backend",), ("--prefill-attention-backend", "--decode-attention-backend"))
+"""Either of these leaves SGLang no choice of attention backend."""
 """All that begins with it; and, as argparse takes any beginning of a flag for the flag, all that this begins with."""
 
 # Not compared: overlap scheduling and mixed chunks. Some algorithms cannot run with them (and nothing speculative can
@@ -193,7 +196,7 @@ def _meant(name: str, flags: tuple[str, ...]) -> str | None:
 
 def _branching_without_backend(server: Server, arms: tuple[Arm, ...]) -> Iterator[Refusal]:
     """SGLang picks another attention backend when topk > 1, so the arms would differ in more than the tree."""
-    if flag_value(server.engine.args, "--attention-backend") is not None:
+    if any(all(flag_value(server.engine.args, flag) is not None for flag in flags) for flags in BACKENDS_PINNED_BY):
         return
     for arm in arms:
         if arm.tree and arm.tree.top_k > 1:

@@ -217,3 +217,5 @@ def test_a_branching_tree_needs_a_backend_that_stays() -> None:
     assert "candidate wide has topK 4" in found.message
     assert "--attention-backend=triton" in found.message
     assert SGLANG.refusals(with_args(), (arm("baseline"), arm("narrow", "throughput"))) == ()
+    both = with_args("--prefill-attention-backend=triton", "--decode-attention-backend=triton")
+    assert SGLANG.refusals(both, pool().spec.arms) == ()
