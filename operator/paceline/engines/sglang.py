@@ -171,6 +171,9 @@ def _refused_args(path: str, args: tuple[str, ...], before: Collection[str] = ()
         elif name in seen:
             yield Refusal(path=path, message=f"{name} is given twice; keep one")
         seen.add(name)
+    for argument in args:
+        if "$(" in argument:  # the kubelet would fill it in where it is served, and nobody where it is measured
+            yield Refusal(path=path, message=f"{argument}: $(VAR) is not filled in; write the value")
 
 
 def _refused_of_an_arm(server: Server, arm: Arm) -> Iterator[Refusal]:

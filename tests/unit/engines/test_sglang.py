@@ -185,6 +185,11 @@ def test_a_longer_flag_is_another_flag(flag: str) -> None:
     assert refused(flag) == []
 
 
+def test_a_variable_would_be_served_as_something_else_than_is_measured() -> None:
+    argument = "--log-level=$(LEVEL)"
+    assert refused(argument) == [f"spec.engine.args: {argument}: $(VAR) is not filled in; write the value"]
+
+
 def refused_of_wide(*args: str) -> list[str]:
     found = SGLANG.refusals(with_args("--attention-backend=triton"), (replace(arm("wide"), args=args),))
     return [f"{refusal.path}: {refusal.message}" for refusal in found]
