@@ -53,12 +53,9 @@ def ending(cluster: Cluster) -> Ending:
     )
 
 
-def differences(is_: Ending, should: Ending, told: bool = True, counted: bool = True) -> list[str]:
-    """Where two endings differ, a line each; without `told` an Event may be missing, without `counted` the way there
-    does not matter."""
+def differences(is_: Ending, should: Ending, told: bool = True) -> list[str]:
+    """Where two endings differ, a line each; without `told` an Event may be missing."""
     found = list(_compare(dict(is_.objects), dict(should.objects), ""))
-    if not counted:
-        return found
     found += [f"made {n} times: {ref}" for ref, n in (is_.made - should.made).items()]
     found += [f"never made: {ref}" for ref in should.made - is_.made]
     found += [f"removed {n} times: {ref}" for ref, n in (is_.removed - should.removed).items()]

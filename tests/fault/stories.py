@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from tests.fault.nature import what
-from tests.fault.oracle import Ending, broken_promises, ending
+from tests.fault.oracle import Ending, broken_promises, differences, ending
 from tests.fault.virtual import run
 from tests.fault.world import Life, World
 from tests.plan import world as plan
@@ -89,3 +89,8 @@ def should(story: Story) -> Ending:
     world = tell_once(story)
     assert not broken_promises(world.cluster), broken_promises(world.cluster)
     return ending(world.cluster)
+
+
+def same_end(story: Story, told: bool) -> Callable[[World], list[str]]:
+    """What is wrong with a world in which the story was told, whatever else happened. `told`: with Events too."""
+    return lambda world: differences(ending(world.cluster), should(story), told) + broken_promises(world.cluster)

@@ -37,6 +37,8 @@ from paceline.render import Settings
 START = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 NAMESPACE, NAME = "models", "qwen3-coder-next"
 RESTART_SECONDS = 5.0
+PASS_SECONDS = 0.05
+"""How long a reconcile takes: in no time, two that disagree would write for ever."""
 QUIET_SECONDS = 1300.0
 """Twice the resync, and beyond every progress deadline of a story: who has not acted by then never will."""
 MOST_CHAPTERS = 30
@@ -64,6 +66,7 @@ class Process:
             group.create_task(self.view.queue.run(self.reconcile, workers=WORKERS))
 
     async def reconcile(self, key: Key) -> float | None:
+        await asyncio.sleep(PASS_SECONDS)
         return await reconcile(self.view, key, Settings(image="paceline"), self._record, self.world.now)
 
     async def _record(self, regarding: Manifest, happening: Happening) -> None:
@@ -155,6 +158,9 @@ class World:
         found = self.cluster.get(Ref(SPECULATIVE_DEPLOYMENT, NAMESPACE, NAME))
         assert found is not None
         return found
+
+    def later(self, seconds: float, do: Callable[["World"], object]) -> None:
+        self.loop.call_later(seconds, do, self)
 
     async def settle(self) -> None:
         """Until nobody has changed anything for a long time."""

@@ -1,0 +1,139 @@
+"""What the operator hears of the cluster comes late, twice, in another order, or not at all; and two may listen."""
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+
+import pytest
+from tests.fault.forks import Mishap, Roads
+from tests.fault.memory import MemoryApi
+from tests.fault.oracle import ending
+from tests.fault.stories import CHANGED, HELD, PROMOTED, Story, same_end, should, tell
+from tests.fault.world import NAME, NAMESPACE, Life, Process, World
+
+from paceline.controller.cluster import CHILDREN, Key
+from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
+from paceline.controller.shell import SILENT_SECONDS
+from paceline.kube import Ref, Resource, WatchEvent
+from paceline.kube.resources import CLAIM, DEPLOYMENT, REVISION, SERVICE
+
+STORIES = {"promoted": PROMOTED, "changed": CHANGED, "held": HELD}
+NUDGE_SECONDS = 60.0
+
+
+class Slow(MemoryApi):
+    """Its watches tell everything, but late; what is read is as fresh as ever, as it is from a real API server."""
+
+    late: Callable[[Resource], float]
+    """Seconds, for each event of a kind."""
+
+    async def watch(
+        self, resource: Resource, namespace: str | None = None, selector: str = "", resource_version: str = ""
+    ) -> AsyncGenerator[WatchEvent, None]:
+        async with aclosing(super().watch(resource, namespace, selector, resource_version)) as events:
+            async for event in events:
+                await asyncio.sleep(self.late(resource))
+                yield event
+
+
+def slow(late: Callable[[Resource], float]) -> Life:
+    def life(world: World) -> MemoryApi:
+        api = Slow(world.cluster)
+        api.late = late
+        return api
+
+    return life
+
+
+def go_deaf(world: World) -> None:
+    """No watch tells anything, for as long as the probe allows; then what was missed is no longer known, and all must
+    be listed. Meanwhile work goes on, on what the stores have."""
+    process = world.lives[-1]
+    process.api.deliver = lambda event: ()
+
+    def heal(_: World) -> None:
+        process.api.deliver = lambda event: (event,)
+        world.cluster.compact()
+        process.api.disconnect()
+
+    nudge(process, SILENT_SECONDS)
+    world.later(SILENT_SECONDS, heal)
+
+
+def nudge(process: Process, seconds: float) -> None:
+    """Hints without reason, for so long."""
+    world = process.world
+    runs = world.cluster.list(BENCHMARK_RUN).items
+    keys = [Key(BENCHMARK_RUN.plural, NAMESPACE, run["metadata"]["name"]) for run in runs]
+    keys += [Key(SPECULATIVE_DEPLOYMENT.plural, NAMESPACE, name) for name in (NAME, "stranger")]
+    random.shuffle(keys)
+    for key in keys:
+        process.view.hear(key)
+    if seconds > 0:
+        world.later(NUDGE_SECONDS, lambda _: nudge(process, seconds - NUDGE_SECONDS))
+
+
+@pytest.mark.parametrize("story", ["changed", "held"])
+def test_deaf_from_any_moment_on(story: str) -> None:
+    Roads(STORIES[story], Mishap(what="deaf", when="after", do=go_deaf), same_end(STORIES[story], told=False)).go()
+
+
+@pytest.mark.parametrize("story", ["promoted", "held"])
+def test_two_operators_from_any_moment_on(story: str) -> None:
+    """As when the one that has lost the Lease does not know yet: nothing is made twice, and they agree."""
+    second = Mishap(what="a second operator", when="after", do=World.operate)
+    Roads(STORIES[story], second, same_end(STORIES[story], told=False)).go()
+
+
+@pytest.mark.parametrize("story", ["promoted", "held"])
+def test_the_old_leader_is_deaf_and_works_on(story: str) -> None:
+    """Nothing is made twice, and what is served and measured is the same. It may only remove, and fail to make again,
+    Jobs of rounds that it does not know to have ended."""
+
+    def cut_off(world: World) -> None:
+        go_deaf(world)
+        world.operate()
+
+    def check(world: World) -> list[str]:
+        found = same_end(STORIES[story], told=False)(world)
+        known = ("Job ", "Pod ", "removed 1 times: Job ", "removed 1 times: Pod ", "told: 422 Invalid: Job ")
+        return [line for line in found if not line.startswith(known)]
+
+    Roads(STORIES[story], Mishap(what="cut off", when="after", do=cut_off), check).go()
+
+
+@pytest.mark.parametrize("kind", CHILDREN, ids=lambda kind: kind.plural)
+def test_one_watch_is_behind_the_others(kind: Resource) -> None:
+    world = tell(PROMOTED, slow(lambda resource: 20.0 if resource == kind else 0.0))
+    assert not same_end(PROMOTED, told=False)(world)
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_each_event_comes_late_and_twice(story: str) -> None:
+    def life(world: World) -> MemoryApi:
+        api = slow(lambda resource: random.uniform(0.0, 5.0))(world)
+        api.deliver = lambda event: (event, event)
+        world.later(1.0, lambda world: nudge(world.lives[-1], 600.0))
+        return api
+
+    assert not same_end(STORIES[story], told=True)(tell(STORIES[story], life))
+
+
+@pytest.mark.parametrize("kind", [DEPLOYMENT, SERVICE, REVISION, CLAIM, BENCHMARK_RUN], ids=lambda kind: kind.plural)
+def test_a_child_that_is_deleted_unheard_comes_back(kind: Resource) -> None:
+    """No event will ever tell: only the list after the 410 shows that it is gone."""
+
+    def delete(world: World) -> None:
+        for found in world.cluster.list(kind).items:
+            world.cluster.delete(Ref(kind, NAMESPACE, found["metadata"]["name"]))
+
+    def act(world: World) -> None:
+        world.later(10, go_deaf)
+        world.later(20, delete)
+
+    is_, was = ending(tell(Story(act, after=PROMOTED)).cluster), should(PROMOTED)
+    assert any(ref.startswith(kind.kind) for ref in is_.made)
+    assert {ref: found.get("spec") for ref, found in is_.objects.items()} == {
+        ref: found.get("spec") for ref, found in was.objects.items() if ref in is_.made or ref not in is_.removed
+    }
