@@ -30,7 +30,7 @@ from paceline.controller.cluster import Key, lane
 from paceline.controller.kinds import KINDS, SPECULATIVE_DEPLOYMENT
 from paceline.controller.reconcile import reconcile
 from paceline.controller.shell import WORKERS
-from paceline.kube import Manifest, Recorder, Ref, Reflector, WorkQueue
+from paceline.kube import ApiError, Manifest, Recorder, Ref, Reflector, WorkQueue
 from paceline.plan.terms import Happening
 from paceline.render import Settings
 
@@ -67,7 +67,18 @@ class Process:
 
     async def reconcile(self, key: Key) -> float | None:
         await asyncio.sleep(PASS_SECONDS)
-        return await reconcile(self.view, key, Settings(image="paceline"), self._record, self.world.now)
+        done, end = len(self.api.writes), "crashed"
+        try:
+            again = await reconcile(self.view, key, Settings(image="paceline"), self._record, self.world.now)
+            end = ""
+        except ApiError as error:
+            end = str(error)
+            raise
+        finally:
+            writes = [f"{write.verb} {write.ref.resource.kind} {write.ref.name}" for write in self.api.writes[done:]]
+            if writes or end:
+                self.world.note(f"  {key.plural[:-1]}: {', '.join(filter(None, (*writes, end)))}")
+        return again
 
     async def _record(self, regarding: Manifest, happening: Happening) -> None:
         await self.events.record(regarding, happening.type, happening.reason, happening.note)
@@ -90,6 +101,8 @@ class World:
         """Every process there was; the last one is at work."""
         self.complaints: list[str] = []
         """What a reconcile raised that is no answer of the API: a bug."""
+        self.trace: list[str] = []
+        """What happened, for a person to read."""
         if twin_of is None:
             self.cluster = Cluster(kinds=KINDS, crds=_crds(), immutable={"BenchmarkRun": "spec"}, now=self.now)
             self.cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
@@ -132,6 +145,7 @@ class World:
     async def _operate(self, *lives: Life) -> None:
         for life in lives:
             process = Process(self, life(self))
+            self.note("an operator starts")
             self.lives.append(process)
             try:
                 await process.run()
@@ -158,6 +172,9 @@ class World:
         found = self.cluster.get(Ref(SPECULATIVE_DEPLOYMENT, NAMESPACE, NAME))
         assert found is not None
         return found
+
+    def note(self, what: str) -> None:
+        self.trace.append(f"{self.now():%H:%M:%S} {what}")
 
     def later(self, seconds: float, do: Callable[["World"], object]) -> None:
         self.loop.call_later(seconds, do, self)
