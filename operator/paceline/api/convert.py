@@ -1,23 +1,36 @@
 """A manifest into core types, once and with every default filled in; and a RunSpec back into a BenchmarkRun's spec."""
 
+import dataclasses
 import re
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+from pydantic.alias_generators import to_camel
+
 from paceline import core
 from paceline.api.deployment import (
     BUILTIN,
     BenchmarkSpec,
     CacheSpec,
+    CandidateSpec,
     PoolSpec,
     PromotionSpec,
     SpeculativeDeploymentSpec,
 )
-from paceline.api.parts import AcceleratorSpec, DatasetSpec, DraftSpec, EngineSpec, EnvVar, GateSpec, TreeSpec
+from paceline.api.parts import (
+    AcceleratorSpec,
+    DatasetSpec,
+    DraftSpec,
+    EngineSpec,
+    EnvVar,
+    GateSpec,
+    SecretKey,
+    TreeSpec,
+)
 from paceline.api.problems import InvalidManifestError, broken_rules, read
-from paceline.api.run import BenchmarkRunSpec, RunDraft
+from paceline.api.run import ArmSpec, BenchmarkRunSpec, RunDraft
 
 REQUESTS = 64
 MAX_TOKENS = 512
@@ -45,7 +58,10 @@ def deployment(manifest: Mapping[str, Any]) -> core.DeploymentSpec:
         cache_claim=_claim(spec.cache),
         promotion=_promotion(promotion),
         run_pod_labels=benchmark.pod_labels,
-        **_given(max_evidence_age=_duration(benchmark.max_evidence_age)),
+        **_given(
+            max_evidence_age=_duration(benchmark.max_evidence_age),
+            keep_revisions=spec.cache.keep_revisions,
+        ),
     )
 
 
@@ -66,9 +82,7 @@ def run(manifest: Mapping[str, Any]) -> core.RunSpec:
     return core.RunSpec(
         pool=spec.pool,
         server=server,
-        arms=tuple(
-            core.Arm(name=arm.name, draft=_draft(arm.draft), tree=_tree(arm.tree), args=arm.args) for arm in spec.arms
-        ),
+        arms=tuple(_arm(arm, arm.draft) for arm in spec.arms),
         workloads=tuple(
             core.Workload(dataset=_dataset(workload, workload.concurrency), concurrency=workload.concurrency)
             for workload in spec.workloads
@@ -100,6 +114,10 @@ def run_manifest_spec(spec: core.RunSpec) -> dict[str, Any]:
                 "args": engine.args,
                 "trustRemoteCode": engine.trust_remote_code,
                 "env": engine.env,
+                "eagle3Targets": engine.eagle3_targets or None,
+                "apiKeySecretRef": engine.api_key and dataclasses.asdict(engine.api_key),
+                "adminKeySecretRef": engine.admin_key and dataclasses.asdict(engine.admin_key),
+                "podTemplate": dict(engine.pod_template) or None,
             },
             "accelerator": {
                 "product": accelerator.product,
@@ -107,6 +125,10 @@ def run_manifest_spec(spec: core.RunSpec) -> dict[str, Any]:
                 "tensorParallelSize": accelerator.tensor_parallel_size,
                 "resourceName": accelerator.resource_name,
                 "productLabel": accelerator.product_label,
+                "nodes": _unless(1, accelerator.nodes),
+                "topology": accelerator.topology,
+                "topologyLabel": _unless(core.TOPOLOGY_LABEL, accelerator.topology_label),
+                "memory": accelerator.memory,
             },
             "cache": {"existingClaim": cache.claim, "hostPath": cache.host_path, "env": cache.env},
             "nodeSelector": dict(server.node_selector),
@@ -147,15 +169,7 @@ def _refuse(found: Iterable[Any]) -> None:
 
 def _pool(pool: PoolSpec, spec: SpeculativeDeploymentSpec, benchmark: BenchmarkSpec) -> core.PoolSpec:
     datasets = benchmark.datasets or tuple(DatasetSpec(name=name, source=f"builtin://{name}") for name in BUILTIN)
-    candidates = (
-        core.Arm(
-            name=candidate.name,
-            draft=_draft(candidate.draft or spec.draft),
-            tree=_tree(candidate.tree),
-            args=candidate.args,
-        )
-        for candidate in pool.candidates
-    )
+    candidates = (_arm(candidate, candidate.draft or spec.draft) for candidate in pool.candidates)
     return core.PoolSpec(
         name=pool.name,
         replicas=pool.replicas,
@@ -208,16 +222,27 @@ def _engine(engine: EngineSpec) -> core.Engine:
         args=engine.args,
         trust_remote_code=engine.trust_remote_code,
         env=_env(engine.env),
+        eagle3_targets=engine.eagle3_targets or (),
+        api_key=_secret(engine.api_key_secret_ref),
+        admin_key=_secret(engine.admin_key_secret_ref),
+        pod_template=engine.pod_template or {},
     )
+
+
+def _secret(ref: SecretKey | None) -> core.SecretKey | None:
+    return core.SecretKey(name=ref.name, key=ref.key) if ref else None
 
 
 def _accelerator(accelerator: AcceleratorSpec) -> core.Accelerator:
     return core.Accelerator(
         product=accelerator.product,
         count=accelerator.count,
-        tensor_parallel_size=accelerator.tensor_parallel_size or accelerator.count,
+        tensor_parallel_size=accelerator.tensor_parallel_size or accelerator.count * (accelerator.nodes or 1),
         resource_name=accelerator.resource_name,
         product_label=accelerator.product_label,
+        topology=accelerator.topology,
+        memory=accelerator.memory,
+        **_given(nodes=accelerator.nodes, topology_label=accelerator.topology_label),
     )
 
 
@@ -260,6 +285,19 @@ def _draft(draft: DraftSpec | None) -> core.Draft | None:
     return core.Draft(algorithm=draft.algorithm, model=model or None)
 
 
+def _arm(arm: CandidateSpec | ArmSpec, draft: DraftSpec | None) -> core.Arm:
+    ngram, adaptive = arm.ngram, arm.adaptive
+    return core.Arm(
+        name=arm.name,
+        draft=_draft(draft),
+        tree=_tree(arm.tree),
+        block_size=arm.block_size,
+        ngram=None if ngram is None else core.Ngram(**ngram.model_dump()),
+        adaptive=None if adaptive is None else core.Adaptive(**adaptive.model_dump()),
+        args=arm.args,
+    )
+
+
 def _tree(tree: TreeSpec | None) -> core.Tree | None:
     if tree is None:
         return None
@@ -280,13 +318,25 @@ def _arm_manifest(arm: core.Arm) -> dict[str, Any]:
         "name": arm.name,
         "draft": draft and {"algorithm": draft.algorithm, **(_model(draft.model) if draft.model else {})},
         "tree": tree and {"numSteps": tree.num_steps, "topK": tree.top_k, "numDraftTokens": tree.num_draft_tokens},
+        "blockSize": arm.block_size,
+        "ngram": arm.ngram and _camel(dataclasses.asdict(arm.ngram)),
+        "adaptive": arm.adaptive and _camel(dataclasses.asdict(arm.adaptive)),
         "args": arm.args,
     }
+
+
+def _camel(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {to_camel(name): value for name, value in values.items()}
 
 
 def _given(**values: Any) -> dict[str, Any]:
     """Only what was said: the rest is left to the defaults of core."""
     return {key: value for key, value in values.items() if value is not None}
+
+
+def _unless(default: Any, value: Any) -> Any:
+    """Not written where it is the default: the fingerprint of a question must not move with a new field."""
+    return None if value == default else value
 
 
 def _number(text: str | None) -> float | None:

@@ -1,6 +1,6 @@
 """The spec of a SpeculativeDeployment."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated
 
 from pydantic import Field
@@ -10,6 +10,7 @@ from paceline.api.parts import (
     MOST_POINTS,
     RISING,
     AcceleratorSpec,
+    AdaptiveSpec,
     Arguments,
     ArmName,
     DatasetName,
@@ -21,11 +22,13 @@ from paceline.api.parts import (
     Env,
     GateSpec,
     Labels,
+    NgramSpec,
     ObjectName,
     PoolName,
+    Quantity,
     Revision,
-    SecretKey,
     Source,
+    TokenKey,
     TreeSpec,
 )
 from paceline.core import BASELINE, PromotionMode, UntilDecided
@@ -55,11 +58,7 @@ class ClaimSpec(Model):
 
     name: ObjectName
     """Name of the PersistentVolumeClaim."""
-    size: Annotated[
-        str,
-        Field(max_length=20),
-        Matches(r"^[1-9][0-9]*(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$", "be a quantity such as 400Gi"),
-    ]
+    size: Quantity
     """How much it asks for."""
     storage_class_name: ObjectName | None = None
     """The cluster's default class if absent."""
@@ -98,8 +97,10 @@ class CacheSpec(Model):
     """A directory that is there, writable by uid 65532, and shared by all nodes that serve."""
     env: Env = ()
     """Environment of the prefetch alone: HF_ENDPOINT, proxies, a CA."""
-    token_secret_ref: SecretKey | None = None
+    token_secret_ref: TokenKey | None = None
     """The hub's token, for gated repositories; the operator never reads it."""
+    keep_revisions: Annotated[int, Field(ge=1, le=50)] | None = None
+    """How many revisions of a model stay on the volume besides those in use; 2 if absent."""
 
 
 def _called_baseline(candidate: "CandidateSpec") -> Iterator[Finding]:
@@ -107,10 +108,21 @@ def _called_baseline(candidate: "CandidateSpec") -> Iterator[Finding]:
         yield ".name", "name must not be 'baseline': that is the arm without speculation"
 
 
+def _one_shape(candidate: "CandidateSpec") -> Iterator[Finding]:
+    said = (candidate.tree, candidate.block_size, candidate.ngram, candidate.adaptive)
+    if len(said) - said.count(None) != 1:
+        yield "", "exactly one of tree, blockSize, ngram and adaptive must be set"
+
+
 class CandidateSpec(Model):
     """One way to speculate, measured against the baseline."""
 
     rules = (
+        Rule(
+            cel="[has(self.tree), has(self.blockSize), has(self.ngram), has(self.adaptive)].filter(x, x).size() == 1",
+            message="exactly one of tree, blockSize, ngram and adaptive must be set",
+            broken=_one_shape,
+        ),
         Rule(
             cel="self.name != 'baseline'",
             message="name must not be 'baseline': that is the arm without speculation",
@@ -124,7 +136,13 @@ class CandidateSpec(Model):
     draft: DraftSpec | None = None
     """Takes the place of spec.draft as a whole."""
     tree: TreeSpec | None = None
-    """The shape of a proposal; needed by every algorithm but NGRAM."""
+    """The shape of a proposal, for EAGLE, EAGLE3, NEXTN, MTP and STANDALONE."""
+    block_size: Annotated[int, Field(ge=1, le=64)] | None = None
+    """How many tokens are proposed at once, for DFLASH and DSPARK."""
+    ngram: NgramSpec | None = None
+    """How drafts are found in the text, for NGRAM; may be {}."""
+    adaptive: AdaptiveSpec | None = None
+    """In place of a tree, for EAGLE, EAGLE3, NEXTN and MTP: a chain whose depth the engine chooses; may be {}."""
     args: Arguments = ()
     """Arguments of the server on this arm alone."""
 
@@ -189,12 +207,38 @@ def _draftless(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:
                 yield f".pools[{i}].candidates[{j}].draft", "draft must be set here or in spec.draft"
 
 
-def _treeless(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:
+SHAPES: Mapping[str, tuple[str, ...]] = {
+    "EAGLE": ("tree", "adaptive"),
+    "EAGLE3": ("tree", "adaptive"),
+    "NEXTN": ("tree", "adaptive"),
+    "MTP": ("tree", "adaptive"),
+    "STANDALONE": ("tree",),
+    "NGRAM": ("ngram",),
+    "DFLASH": ("blockSize",),
+    "DSPARK": ("blockSize",),
+}
+"""What a candidate says of its proposals, by algorithm; exactly one of them."""
+
+
+def _shape(candidate: "CandidateSpec") -> str | None:
+    said = {
+        "tree": candidate.tree,
+        "blockSize": candidate.block_size,
+        "ngram": candidate.ngram,
+        "adaptive": candidate.adaptive,
+    }
+    return next((name for name, value in said.items() if value is not None), None)
+
+
+def _misshapen(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:
     for i, pool in enumerate(spec.pools):
         for j, candidate in enumerate(pool.candidates):
-            draft = candidate.draft or spec.draft
-            if candidate.tree is None and draft is not None and draft.algorithm != "NGRAM":
-                yield f".pools[{i}].candidates[{j}].tree", f"tree must be set for {draft.algorithm}"
+            draft, shape = candidate.draft or spec.draft, _shape(candidate)
+            if draft is not None and shape is not None and shape not in (fit := SHAPES[draft.algorithm]):
+                yield (
+                    f".pools[{i}].candidates[{j}].{shape}",
+                    f"{draft.algorithm} takes {' or '.join(fit)}, not {shape}",
+                )
 
 
 def _unknown_dataset(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:
@@ -234,11 +278,13 @@ class SpeculativeDeploymentSpec(Model):
             broken=_draftless,
         ),
         Rule(
-            cel="self.pools.all(p, p.candidates.all(c, has(c.tree) ||"
-            " (has(c.draft) ? c.draft.algorithm == 'NGRAM' : !has(self.draft) || self.draft.algorithm == 'NGRAM')))",
-            message="tree must be set on every candidate whose algorithm is not NGRAM",
+            cel="self.pools.all(p, p.candidates.all(c, [has(c.draft) ? c.draft.algorithm : has(self.draft) ?"
+            " self.draft.algorithm : ''].all(a, a == '' || (a == 'NGRAM' ? has(c.ngram) : a in ['DFLASH', 'DSPARK'] ?"
+            " has(c.blockSize) : has(c.tree) || (has(c.adaptive) && a != 'STANDALONE')))))",
+            message="a candidate takes tree (EAGLE, EAGLE3, NEXTN, MTP, STANDALONE), adaptive (these but STANDALONE),"
+            " blockSize (DFLASH, DSPARK) or ngram (NGRAM)",
             field=".pools",
-            broken=_treeless,
+            broken=_misshapen,
         ),
         Rule(
             cel=f"self.pools.all(p, !has(p.datasets) || p.datasets.all(d, {_SETS}"

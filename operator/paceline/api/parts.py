@@ -74,12 +74,26 @@ Duration = Annotated[
         "be a duration above zero in h, m and s, such as 30m or 1h30m",
     ),
 ]
+Quantity = Annotated[
+    str,
+    Field(max_length=20),
+    Matches(r"^[1-9][0-9]*(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$", "be a quantity such as 400Gi"),
+]
 Argument = Annotated[str, Field(min_length=1, max_length=2048)]
 Arguments = Annotated[tuple[Argument, ...], Field(max_length=64)]
 Labels = Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=16)]
 
-Algorithm = Literal["EAGLE", "EAGLE3", "STANDALONE", "NGRAM"]
-NEEDS_SOURCE = ("EAGLE", "EAGLE3", "STANDALONE")
+ALGORITHMS = ("EAGLE", "EAGLE3", "NEXTN", "MTP", "STANDALONE", "NGRAM", "DFLASH", "DSPARK")
+Algorithm = Annotated[
+    str,
+    Field(max_length=20),
+    Matches(
+        f"^({'|'.join(ALGORITHMS)})$",
+        f"be one of {', '.join(ALGORITHMS)}; Medusa and Lookahead are served by no engine here, the nearest are EAGLE3 "
+        "(a trained head) and NGRAM (no head)",
+    ),
+]
+NEEDS_SOURCE = ("EAGLE", "EAGLE3", "STANDALONE", "DFLASH")
 
 
 class EnvVar(Model):
@@ -101,6 +115,13 @@ class SecretKey(Model):
 
     name: ObjectName
     """Name of the Secret."""
+    key: Annotated[str, Field(min_length=1, max_length=253)]
+    """Key in it."""
+
+
+class TokenKey(SecretKey):
+    """A key of a Secret in the same namespace."""
+
     key: Annotated[str, Field(min_length=1, max_length=253)] = "token"
     """Key in it."""
 
@@ -151,6 +172,26 @@ class TreeSpec(Model):
     """Verify width, the root included: how many tokens the target checks in one step."""
 
 
+class NgramSpec(Model):
+    """How drafts are found in the text itself; what is absent is the engine's own value."""
+
+    num_draft_tokens: Annotated[int, Field(ge=2, le=512)] | None = None
+    """Verify width: how many tokens the target checks in one step."""
+    breadth: Annotated[int, Field(ge=1, le=64)] | None = None
+    """How many continuations are kept; 1 is a chain. SGLang alone."""
+    min_match: Annotated[int, Field(ge=1, le=64)] | None = None
+    """Fewest tokens of the text that must repeat. VLLM, and SGLang before 0.5.10."""
+    max_match: Annotated[int, Field(ge=1, le=64)] | None = None
+    """Most tokens of the text that are looked for. VLLM, and SGLang before 0.5.10."""
+
+
+class AdaptiveSpec(Model):
+    """A chain whose depth the engine chooses while it serves, by what is accepted. SGLang alone."""
+
+    num_steps: Annotated[int, Field(ge=1, le=64)] | None = None
+    """Depth to begin with; the engine's own value if absent."""
+
+
 def _sourceless(draft: "DraftSpec") -> Iterator[Finding]:
     if draft.algorithm in NEEDS_SOURCE and draft.source is None:
         yield ".source", f"source must name a draft head for {draft.algorithm}"
@@ -166,7 +207,7 @@ class DraftSpec(Model):
 
     rules = (
         Rule(
-            cel="!(self.algorithm in ['EAGLE', 'EAGLE3', 'STANDALONE']) || has(self.source)",
+            cel="!(self.algorithm in ['EAGLE', 'EAGLE3', 'STANDALONE', 'DFLASH']) || has(self.source)",
             say="'source must name a draft head for %s'.format([self.algorithm])",
             field=".source",
             broken=_sourceless,
@@ -180,11 +221,18 @@ class DraftSpec(Model):
     )
 
     algorithm: Algorithm
-    """How drafts are made: EAGLE and EAGLE3 with a trained head, STANDALONE with a small model, NGRAM with neither."""
+    """How drafts are made: EAGLE, EAGLE3, DFLASH and DSPARK with a trained head, NEXTN and MTP with layers of the
+    target itself, STANDALONE with a small model, NGRAM from the text."""
     source: Source | None = None
     """The head: hf://OWNER/NAME or pvc://CLAIM/PATH."""
     revision: Revision = "main"
     """Branch, tag or commit of the head."""
+
+
+Architecture = Annotated[
+    str, Field(max_length=100), Matches(r"^[A-Za-z][A-Za-z0-9_]*$", "be a class name such as Qwen3NextForCausalLM")
+]
+PodTemplate = dict[str, Any]
 
 
 class EngineSpec(Model):
@@ -202,25 +250,37 @@ class EngineSpec(Model):
     """Further arguments of the server, the same on every arm."""
     trust_remote_code: bool = False
     """Lets the model's repository bring code of its own."""
+    eagle3_targets: Annotated[tuple[Architecture, ...], Field(max_length=16), Unique()] | None = None
+    """Target architectures for which this image, a fork, adds the EAGLE3 hook to what its version has."""
     env: Env = ()
     """Environment of the servers."""
+    api_key_secret_ref: SecretKey | None = None
+    """The key that clients must send; the operator never reads it."""
+    admin_key_secret_ref: SecretKey | None = None
+    """The key of the server's administration, which the benchmark uses to flush caches; the operator never reads it."""
+    pod_template: PodTemplate | None = None
+    """Laid over the servers' pod template: maps merge, lists of named objects merge by name (the container is
+    `server`), the rest replaces."""
 
 
 def _too_parallel(accelerator: "AcceleratorSpec") -> Iterator[Finding]:
-    if (accelerator.tensor_parallel_size or 0) > accelerator.count:
+    most = accelerator.count * (accelerator.nodes or 1)
+    if (accelerator.tensor_parallel_size or 0) > most:
         yield (
             ".tensorParallelSize",
-            f"tensorParallelSize must be at most count = {accelerator.count}; got {accelerator.tensor_parallel_size}",
+            f"tensorParallelSize must be at most count x nodes = {most}; got {accelerator.tensor_parallel_size}",
         )
 
 
 class AcceleratorSpec(Model):
-    """The accelerators of one server on one node."""
+    """The accelerators of one server."""
 
     rules = (
         Rule(
-            cel="!has(self.tensorParallelSize) || self.tensorParallelSize <= self.count",
-            say="'tensorParallelSize must be at most count = %d; got %d'.format([self.count, self.tensorParallelSize])",
+            cel="!has(self.tensorParallelSize) || self.tensorParallelSize <="
+            " self.count * (has(self.nodes) ? self.nodes : 1)",
+            say="'tensorParallelSize must be at most count x nodes = %d; got %d'"
+            ".format([self.count * (has(self.nodes) ? self.nodes : 1), self.tensorParallelSize])",
             field=".tensorParallelSize",
             broken=_too_parallel,
         ),
@@ -229,13 +289,21 @@ class AcceleratorSpec(Model):
     product: LabelValue
     """Value of the node's product label, for example NVIDIA-H200."""
     count: Annotated[int, Field(ge=1, le=64)]
-    """How many one server takes."""
+    """How many one server takes on each of its nodes."""
     tensor_parallel_size: Annotated[int, Field(ge=1, le=64)] | None = None
     """Over how many of them the model is split; all of them if absent."""
     resource_name: LabelKey = "nvidia.com/gpu"
     """The extended resource that is requested."""
     product_label: LabelKey = "nvidia.com/gpu.product"
     """The node label that `product` is a value of."""
+    nodes: Annotated[int, Field(ge=1, le=16)] | None = None
+    """Over how many nodes one server goes, 1 if absent; more than one needs the LeaderWorkerSet controller."""
+    topology: LabelValue | None = None
+    """Of TPU slices, for example 2x2: the value of the node's topology label."""
+    topology_label: LabelKey | None = None
+    """The node label that `topology` is a value of; cloud.google.com/gke-tpu-topology if absent."""
+    memory: Quantity | None = None
+    """Of one accelerator, for example 80Gi; known for common products if absent."""
 
 
 class DatasetSpec(Model):

@@ -11,6 +11,7 @@ from paceline.api.parts import (
     MOST_POINTS,
     RISING,
     AcceleratorSpec,
+    AdaptiveSpec,
     Arguments,
     ArmName,
     Commit,
@@ -21,6 +22,7 @@ from paceline.api.parts import (
     Env,
     GateSpec,
     Labels,
+    NgramSpec,
     ObjectName,
     PoolName,
     TreeSpec,
@@ -89,6 +91,12 @@ class ArmSpec(Model):
     """What it speculates with; absent on the baseline."""
     tree: TreeSpec | None = None
     """The shape of a proposal."""
+    block_size: Annotated[int, Field(ge=1, le=64)] | None = None
+    """How many tokens are proposed at once, for DFLASH and DSPARK."""
+    ngram: NgramSpec | None = None
+    """How drafts are found in the text, for NGRAM."""
+    adaptive: AdaptiveSpec | None = None
+    """In place of a tree: a chain whose depth the engine chooses."""
     args: Arguments = ()
     """Arguments of the server on this arm alone."""
 

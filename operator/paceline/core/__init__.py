@@ -1,7 +1,7 @@
 """The words of the design as frozen types. Imports nothing of ours; everything else imports these."""
 
 from paceline.core.arm import BASELINE, Arm
-from paceline.core.server import Accelerator, Cache, Engine, Server
+from paceline.core.server import TOPOLOGY_LABEL, Accelerator, Cache, Engine, SecretKey, Server
 from paceline.core.spec import (
     ClaimTemplate,
     DeploymentSpec,
@@ -13,7 +13,7 @@ from paceline.core.spec import (
     Trigger,
     UntilDecided,
 )
-from paceline.core.tree import Draft, Model, Tree
+from paceline.core.tree import Adaptive, Draft, Model, Ngram, Tree
 from paceline.core.verdict import (
     ArmOutcome,
     ArmVerdict,
@@ -28,7 +28,9 @@ from paceline.core.workload import Dataset, Workload
 
 __all__ = [
     "BASELINE",
+    "TOPOLOGY_LABEL",
     "Accelerator",
+    "Adaptive",
     "Arm",
     "ArmOutcome",
     "ArmVerdict",
@@ -43,12 +45,14 @@ __all__ = [
     "Limit",
     "Measurement",
     "Model",
+    "Ngram",
     "Outcome",
     "PoolSpec",
     "PromotionMode",
     "PromotionSpec",
     "Purpose",
     "RunSpec",
+    "SecretKey",
     "Server",
     "Tree",
     "Trigger",

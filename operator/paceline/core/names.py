@@ -28,6 +28,9 @@ def child_name(*parts: str | int) -> str:
 
 
 def snapshot_path(source: str, commit: str) -> str:
-    """Where the prefetch puts a repository: the hub's own cache layout under the cache volume."""
+    """Where a model is on the cache volume: what the prefetch brings has the hub's own cache layout, and what is there
+    already its own path."""
+    if source.startswith("pvc://"):
+        return f"{MODELS}/{source.removeprefix('pvc://').partition('/')[2]}"
     repository = source.removeprefix("hf://")
     return f"{MODELS}/hub/models--{repository.replace('/', '--')}/snapshots/{commit}"

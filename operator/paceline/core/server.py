@@ -6,6 +6,16 @@ from typing import Any
 
 from paceline.core.tree import Model
 
+TOPOLOGY_LABEL = "cloud.google.com/gke-tpu-topology"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecretKey:
+    """A key of a Secret in the same namespace; the kubelet reads it, the operator never does."""
+
+    name: str
+    key: str
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
@@ -18,17 +28,28 @@ class Engine:
     trust_remote_code: bool = False
     env: tuple[Mapping[str, Any], ...] = ()
     """core/v1 EnvVar objects as written by the user."""
+    eagle3_targets: tuple[str, ...] = ()
+    """Target architectures for which this image adds the EAGLE3 hook to what its version has."""
+    api_key: SecretKey | None = None
+    admin_key: SecretKey | None = None
+    pod_template: Mapping[str, Any] = field(default_factory=dict)
+    """What the user lays over the pod template."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerator:
-    """`count` GPUs of one server on one node; tensor parallelism defaults to all of them."""
+    """`count` accelerators of one server on each of its `nodes`; tensor parallelism defaults to all of them."""
 
     product: str
     count: int
     tensor_parallel_size: int
     resource_name: str = "nvidia.com/gpu"
     product_label: str = "nvidia.com/gpu.product"
+    nodes: int = 1
+    topology: str | None = None
+    topology_label: str = TOPOLOGY_LABEL
+    memory: str | None = None
+    """Of one accelerator, a quantity; None where the product is known by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,6 +80,8 @@ class DeploymentSpec:
     cache_claim: ClaimTemplate | None
     promotion: PromotionSpec = PromotionSpec()
     max_evidence_age: timedelta = timedelta(hours=720)
+    keep_revisions: int = 2
+    """Of each model on the cache volume, besides those in use."""
     run_pod_labels: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -21,6 +21,26 @@ class Tree:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ngram:
+    """Drafting from the text itself; None is the engine's own value.
+
+    `breadth` is how many continuations are kept (1 is a chain); a match has `min_match` to `max_match` tokens.
+    """
+
+    num_draft_tokens: int | None = None
+    breadth: int | None = None
+    min_match: int | None = None
+    max_match: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adaptive:
+    """A chain whose depth the engine chooses while it serves; `num_steps` is the depth to begin with."""
+
+    num_steps: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
     """A repository at a revision; `commit` is known once the prefetch has resolved it.
 

@@ -62,8 +62,10 @@ def test_a_pools_gate_overrides_key_by_key(manifest: dict[str, Any]) -> None:
 
 
 def test_a_candidates_own_draft_takes_the_place_of_the_default(manifest: dict[str, Any]) -> None:
-    manifest["spec"]["pools"][0]["candidates"] = [{"name": "ngram", "draft": {"algorithm": "NGRAM"}}]
-    assert deployment(manifest).pools[0].arms[1] == core.Arm(name="ngram", draft=core.Draft(algorithm="NGRAM"))
+    manifest["spec"]["pools"][0]["candidates"] = [{"name": "ngram", "draft": {"algorithm": "NGRAM"}, "ngram": {}}]
+    assert deployment(manifest).pools[0].arms[1] == core.Arm(
+        name="ngram", draft=core.Draft(algorithm="NGRAM"), ngram=core.Ngram()
+    )
 
 
 def test_durations_are_gos(manifest: dict[str, Any]) -> None:
@@ -106,7 +108,7 @@ def test_a_run_made_by_hand_needs_little(manifest: dict[str, Any]) -> None:
         "engine": asked["engine"],
         "accelerator": asked["accelerator"],
         "cache": {"hostPath": "/models"},
-        "arms": [{"name": "baseline"}, {"name": "ngram", "draft": {"algorithm": "NGRAM"}}],
+        "arms": [{"name": "baseline"}, {"name": "ngram", "draft": {"algorithm": "NGRAM"}, "ngram": {}}],
         "workloads": [{"name": "code", "source": "builtin://code", "concurrency": 32}],
     }
     spec = run({"spec": by_hand})
