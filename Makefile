@@ -4,7 +4,7 @@ SHELL := /bin/bash
 
 BIN := .venv/bin
 
-.PHONY: venv lint test test-all test-sglang demo demos bench generate cluster-up cluster-down images operator-up
+.PHONY: venv lint test test-all test-sglang demo demos demo-killed bench generate cluster-up cluster-down images operator-up
 
 venv: .venv/.installed
 
@@ -43,6 +43,9 @@ demo: venv operator-up
 demos: venv operator-up
 	$(BIN)/python -m dev.demos
 
+demo-killed: venv operator-up
+	$(BIN)/python -m dev.demo_killed
+
 bench: venv
 	$(BIN)/python -m tests.gate.campaigns
 
@@ -50,4 +53,4 @@ test-sglang: venv operator-up
 	dev/test-sglang "$(DIR)"
 
 # What takes longer than `make test` may: its report is docs/reports/demos.md.
-test-all: test demos
+test-all: test demos demo-killed
