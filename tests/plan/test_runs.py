@@ -69,7 +69,7 @@ def test_the_baseline_stands_first() -> None:
     [
         ({"target": example_run()["spec"]["target"]}, "spec.target.commit is missing"),
         ({"arms": example_run()["spec"]["arms"]}, "spec.arms[1].draft.commit is missing"),
-        ({"engine": {**example_run()["spec"]["engine"], "name": "VLLM"}}, "VLLM cannot be measured; known: SGLang"),
+        ({"engine": {**example_run()["spec"]["engine"], "name": "VLLM"}}, "VLLM is not served yet; known: SGLang"),
         ({"engine": {**example_run()["spec"]["engine"], "args": ["--tp=8"]}}, "--tp is set by Paceline"),
     ],
 )

@@ -3,14 +3,22 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from paceline import api
 from paceline.api import Problem, problems
 from paceline.api.problems import is_ours
+from paceline.core import DeploymentSpec, RunSpec
+from paceline.engines import places
+
+READ: Mapping[str, Callable[[Mapping[str, Any]], DeploymentSpec | RunSpec]] = {
+    "SpeculativeDeployment": api.deployment,
+    "BenchmarkRun": api.run,
+}
 
 
 class Loader(yaml.CSafeLoader):
@@ -61,4 +69,12 @@ def check(file: str) -> Iterator[Problem]:
         return
     for document in documents:
         if is_ours(document):
-            yield from problems(document)
+            found = problems(document)
+            yield from found or _refused(document)
+
+
+def _refused(document: Mapping[str, Any]) -> Iterator[Problem]:
+    """What the engine would not take, of a manifest that the API server would."""
+    spec = READ[document["kind"]](document)
+    for refusal in places.refused(spec, document["spec"]):
+        yield Problem(path=refusal.path, message=refusal.message)

@@ -11,8 +11,15 @@ Scalar = str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """An argument that cannot stand, and the way out."""
+    """What of a server or of one of its arms cannot stand, and the way out.
 
+    `path` is below the spec for what all arms share (`engine.args[2]`), else below the arm named in `arm`
+    (`args[0]`, `tree`, `draft.algorithm`); `engines.places` makes whole paths of them.
+    """
+
+    rule: str = ""
+    """Id of the rule, for docs and tests."""
+    arm: str | None = None
     path: str
     message: str
 
@@ -31,7 +38,10 @@ class Adapter:
     expected: Callable[[Server, Arm], Mapping[str, Scalar]]
     compared: tuple[str, ...]
     refusals: Callable[[Server, tuple[Arm, ...]], tuple[Refusal, ...]]
-    ready_path: str
+    eagle3_targets: Callable[[str], frozenset[str] | None]
+    """By engine version, the target architectures that can carry an EAGLE3 head; None where that is not known."""
+    ready_path: Callable[[str], str]
+    """By engine version: answers 200 as soon as requests are served."""
     health_path: str
     health_timeout_seconds: int
     jit_cache: str

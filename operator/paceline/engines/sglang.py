@@ -97,7 +97,7 @@ def running_requests(server: Server) -> int:
 def refusals(server: Server, arms: tuple[Arm, ...]) -> tuple[Refusal, ...]:
     """Arguments that Paceline owns, duplicates, and trees that the pasted arguments cannot carry."""
     return (
-        *_refused_args("spec.engine.args", server.engine.args),
+        *_refused_args("engine.args", None, server.engine.args),
         *(refusal for arm in arms for refusal in _refused_of_an_arm(server, arm)),
         *_branching_without_backend(server, arms),
     )
@@ -161,29 +161,35 @@ def _tree(tree: Tree | None) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _refused_args(path: str, args: tuple[str, ...], before: Collection[str] = ()) -> Iterator[Refusal]:
+def _refused_args(at: str, arm: str | None, args: tuple[str, ...], before: Collection[str] = ()) -> Iterator[Refusal]:
     """`before`: flags of the same command line that stand elsewhere."""
     seen = set(before)
-    for name in _flags(args):
+    for i, argument in enumerate(args):
+        path, name = f"{at}[{i}]", flag_name(argument)
+        if "$(" in argument:  # the kubelet would fill it in where it is served, and nobody where it is measured
+            yield Refusal(path=path, arm=arm, message=f"{argument}: $(VAR) is not filled in; write the value")
+        if not name.startswith("--"):
+            continue
         if owned := _meant(name, (*OWNED, OWNED_PREFIX)) or (OWNED_PREFIX if name.startswith(OWNED_PREFIX) else None):
             read_as = f" (read as {owned})" if not name.startswith(owned) else ""
-            yield Refusal(path=path, message=f"{name}{read_as} is set by Paceline from the resource; remove it")
+            yield Refusal(
+                path=path, arm=arm, message=f"{name}{read_as} is set by Paceline from the resource; remove it"
+            )
         elif name in seen:
-            yield Refusal(path=path, message=f"{name} is given twice; keep one")
+            yield Refusal(path=path, arm=arm, message=f"{name} is given twice; keep one")
         seen.add(name)
-    for argument in args:
-        if "$(" in argument:  # the kubelet would fill it in where it is served, and nobody where it is measured
-            yield Refusal(path=path, message=f"{argument}: $(VAR) is not filled in; write the value")
 
 
 def _refused_of_an_arm(server: Server, arm: Arm) -> Iterator[Refusal]:
-    path = f"candidate {arm.name}: args"
-    yield from _refused_args(path, arm.args, _flags(server.engine.args))
-    for name in _flags(arm.args):
+    yield from _refused_args("args", arm.name, arm.args, _flags(server.engine.args))
+    for i, argument in enumerate(arm.args):
+        if not (name := flag_name(argument)).startswith("--"):
+            continue
         if not _meant(name, OWNED) and (compared := _meant(name, COMPARED_FLAGS)):
             what = "is" if name == compared else f"(read as {compared}) is"
             yield Refusal(
-                path=path,
+                path=f"args[{i}]",
+                arm=arm.name,
                 message=f"{name} {what} compared and must not differ between arms; set it in spec.engine.args",
             )
 
@@ -204,7 +210,7 @@ def _branching_without_backend(server: Server, arms: tuple[Arm, ...]) -> Iterato
     for arm in arms:
         if arm.tree and arm.tree.top_k > 1:
             yield Refusal(
-                path="spec.engine.args",
+                path="engine.args",
                 message=f"candidate {arm.name} has topK {arm.tree.top_k}: SGLang would change the attention backend "
                 "behind it; add --attention-backend=triton (or fa3, flashinfer)",
             )
@@ -217,7 +223,8 @@ ADAPTER = Adapter(
     expected=expected,
     compared=COMPARED,
     refusals=refusals,
-    ready_path="/ready",
+    eagle3_targets=lambda _: None,
+    ready_path=lambda _: "/ready",
     health_path="/health",
     health_timeout_seconds=25,  # /health generates a token: never under a second, up to 20
     jit_cache=JIT_CACHE,

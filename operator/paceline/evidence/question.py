@@ -56,6 +56,8 @@ class RoundPlan:
     workloads: tuple[Workload, ...]
     results_dir: str
     compared: tuple[str, ...] = ()
+    engine_version: str = ""
+    """What the image speaks: names of pages and metrics depend on it."""
     start_timeout_seconds: float = 1800.0
     workload_timeout_seconds: float = 3600.0
 

@@ -37,10 +37,11 @@ def template(
 ) -> Manifest:
     """The pod template of one revision: what a ControllerRevision keeps, `progress_deadline` as it was then."""
     adapter = ENGINES[server.engine.name]
+    ready = adapter.ready_path(server.engine.version)
     tries = math.ceil(progress_deadline.total_seconds() / STARTUP_PERIOD_SECONDS)
     container = server_container(server, list(adapter.argv(server, arm))) | {
-        "startupProbe": _get(adapter.ready_path, timeout=2, period=STARTUP_PERIOD_SECONDS, failures=tries),
-        "readinessProbe": _get(adapter.ready_path, timeout=2, period=2, failures=3),
+        "startupProbe": _get(ready, timeout=2, period=STARTUP_PERIOD_SECONDS, failures=tries),
+        "readinessProbe": _get(ready, timeout=2, period=2, failures=3),
         "livenessProbe": _get(adapter.health_path, timeout=adapter.health_timeout_seconds, period=30, failures=4),
         "lifecycle": {"preStop": {"sleep": {"seconds": ENDPOINT_REMOVAL_SECONDS}}},
     }

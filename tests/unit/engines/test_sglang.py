@@ -6,7 +6,7 @@ import pytest
 from tests.unit.render.example import arm, pool, server
 
 from paceline.core import Arm, Draft, Server
-from paceline.engines import ENGINES
+from paceline.engines import ENGINES, Refusal
 from paceline.engines.sglang import COMPARED, OWNED, flag_name, flag_value
 
 SGLANG = ENGINES["SGLang"]
@@ -20,7 +20,12 @@ def with_args(*args: str) -> Server:
 
 def refused(*args: str) -> list[str]:
     found = SGLANG.refusals(with_args("--attention-backend=triton", *args), pool().spec.arms)
-    return [f"{refusal.path}: {refusal.message}" for refusal in found]
+    return [said(refusal) for refusal in found]
+
+
+def said(refusal: Refusal) -> str:
+    at = f"{refusal.arm}: " if refusal.arm else ""
+    return f"{at}{refusal.path}: {refusal.message}"
 
 
 # argv
@@ -158,11 +163,11 @@ def test_the_example_is_not_refused() -> None:
 
 @pytest.mark.parametrize("flag", [*OWNED, "--speculative-num-steps", "--speculative-anything"])
 def test_a_flag_that_paceline_sets_is_refused(flag: str) -> None:
-    assert refused(f"{flag}=1") == [f"spec.engine.args: {flag} is set by Paceline from the resource; remove it"]
+    assert refused(f"{flag}=1") == [f"engine.args[1]: {flag} is set by Paceline from the resource; remove it"]
 
 
 def test_a_flag_given_twice_is_refused_however_it_is_written() -> None:
-    assert refused("--page-size=1", "--page-size", "2") == ["spec.engine.args: --page-size is given twice; keep one"]
+    assert refused("--page-size=1", "--page-size", "2") == ["engine.args[2]: --page-size is given twice; keep one"]
 
 
 @pytest.mark.parametrize(
@@ -176,7 +181,7 @@ def test_a_flag_given_twice_is_refused_however_it_is_written() -> None:
 )
 def test_what_argparse_reads_as_such_a_flag_is_refused(short: str, flag: str) -> None:
     assert refused(short) == [
-        f"spec.engine.args: {flag_name(short)} (read as {flag}) is set by Paceline from the resource; remove it"
+        f"engine.args[1]: {flag_name(short)} (read as {flag}) is set by Paceline from the resource; remove it"
     ]
 
 
@@ -187,33 +192,30 @@ def test_a_longer_flag_is_another_flag(flag: str) -> None:
 
 def test_a_variable_would_be_served_as_something_else_than_is_measured() -> None:
     argument = "--log-level=$(LEVEL)"
-    assert refused(argument) == [f"spec.engine.args: {argument}: $(VAR) is not filled in; write the value"]
+    assert refused(argument) == [f"engine.args[1]: {argument}: $(VAR) is not filled in; write the value"]
 
 
 def refused_of_wide(*args: str) -> list[str]:
     found = SGLANG.refusals(with_args("--attention-backend=triton"), (replace(arm("wide"), args=args),))
-    return [f"{refusal.path}: {refusal.message}" for refusal in found]
+    return [said(refusal) for refusal in found]
 
 
 def test_a_flag_given_to_all_and_again_to_a_candidate_is_refused() -> None:
-    assert "candidate wide: args: --attention-backend is given twice; keep one" in refused_of_wide(
-        "--attention-backend=fa3"
-    )
+    assert "wide: args[0]: --attention-backend is given twice; keep one" in refused_of_wide("--attention-backend=fa3")
 
 
 @pytest.mark.parametrize("argument", ["--page-size=16", "--mem-fraction-static=0.7", "--max-running-requests=8"])
 def test_arms_may_not_differ_in_what_is_compared(argument: str) -> None:
     assert refused_of_wide(argument) == [
-        f"candidate wide: args: {flag_name(argument)} is compared and must not differ between arms; set it in "
-        "spec.engine.args"
+        f"wide: args[0]: {flag_name(argument)} is compared and must not differ between arms; set it in spec.engine.args"
     ]
-    assert refused_of_wide("--page-s=16")[0].startswith("candidate wide: args: --page-s (read as --page-size)")
+    assert refused_of_wide("--page-s=16")[0].startswith("wide: args[0]: --page-s (read as --page-size)")
     assert refused_of_wide("--disable-overlap-schedule") == []
 
 
 def test_a_candidates_own_arguments_are_looked_at_too() -> None:
     found = SGLANG.refusals(server(), (arm("baseline"), replace(arm("wide"), args=("--tp=8",))))
-    assert [refusal.path for refusal in found] == ["candidate wide: args"]
+    assert [(refusal.arm, refusal.path) for refusal in found] == [("wide", "args[0]")]
 
 
 def test_a_branching_tree_needs_a_backend_that_stays() -> None:

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from paceline.api import Mark, Reason
 from paceline.core.names import POOL_LABEL
-from paceline.engines import ENGINES
+from paceline.engines import places
 from paceline.plan.deployment.cache import facts
 from paceline.plan.deployment.look import Snapshot
 from paceline.plan.terms import Delete, Said, owned_by
@@ -15,12 +15,7 @@ def readable(snapshot: Snapshot, _: datetime) -> Said:
     """The spec says something that can be carried out."""
     if snapshot.spec is None:
         return Said(marks=(Mark(Reason.InvalidSpec, None, snapshot.invalid),), holds=True)
-    adapter = ENGINES.get(snapshot.spec.server.engine.name)
-    if adapter is None:
-        note = f"spec.engine.name: {snapshot.spec.server.engine.name} is not served yet; known: {', '.join(ENGINES)}"
-        return Said(marks=(Mark(Reason.InvalidSpec, None, note),), holds=True)
-    arms = tuple(dict.fromkeys(arm for pool in snapshot.spec.pools for arm in pool.arms))
-    refused = adapter.refusals(snapshot.spec.server, arms)
+    refused = places.refused(snapshot.spec, snapshot.manifest["spec"])
     if refused:
         note = "; ".join(f"{refusal.path}: {refusal.message}" for refusal in refused)
         return Said(marks=(Mark(Reason.InvalidSpec, None, note),), holds=True)

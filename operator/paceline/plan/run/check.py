@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from paceline.core import RunSpec
-from paceline.engines import ENGINES
+from paceline.engines import places
 
 COMMIT = "set it to the commit that the cache holds, the directory below snapshots/"
 ANEW = "a spec cannot be changed: make another BenchmarkRun"
@@ -16,14 +16,10 @@ def fault(spec: RunSpec) -> str:
 
 
 def _faults(spec: RunSpec) -> Iterator[str]:
-    adapter = ENGINES.get(spec.server.engine.name)
-    if adapter is None:
-        yield f"spec.engine.name: {spec.server.engine.name} cannot be measured; known: {', '.join(ENGINES)}"
     if not spec.server.target.commit:
         yield f"spec.target.commit is missing; {COMMIT}"
     for i, arm in enumerate(spec.arms):
         if arm.draft and arm.draft.model and not arm.draft.model.commit:
             yield f"spec.arms[{i}].draft.commit is missing; {COMMIT}"
-    if adapter:
-        for refusal in adapter.refusals(spec.server, spec.arms):
-            yield f"{refusal.path}: {refusal.message}"
+    for refusal in places.refused(spec, {}):
+        yield f"{refusal.path}: {refusal.message}"

@@ -93,7 +93,7 @@ class Room:
         say(f"{arm.name}: starting")
         began = time.monotonic()
         self.control.start(arm.argv)
-        ready = ENGINES[self.plan.engine].ready_path
+        ready = ENGINES[self.plan.engine].ready_path(self.plan.engine_version)
         while not server.is_ready(self.url, ready):
             if self.control.has_exited():
                 raise ServerFailed("the server exited")

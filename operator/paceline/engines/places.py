@@ -1,0 +1,51 @@
+"""What an engine refuses of a whole spec, at the place where a person finds it in the manifest."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from paceline.core import Arm, DeploymentSpec, RunSpec, Server
+from paceline.engines import ENGINES
+from paceline.engines.adapter import Adapter, Refusal
+
+Place = Callable[[str, str], str]
+"""An arm's name and a path below the arm → the path in the manifest."""
+
+
+def refused(spec: DeploymentSpec | RunSpec, written: Mapping[str, Any]) -> tuple[Refusal, ...]:
+    """Everything its engine refuses, each once, with whole paths; `written` is the manifest's spec as it came."""
+    engine = spec.server.engine.name
+    if (adapter := ENGINES.get(engine)) is None:
+        message = f"{engine} is not served yet; known: {', '.join(ENGINES)}"
+        return (Refusal(rule="engine-known", path="spec.engine.name", message=message),)
+    if isinstance(spec, RunSpec):
+        return tuple(_placed(adapter, spec.server, spec.arms, in_run(spec.arms)))
+    pools = (_placed(adapter, spec.server, pool.arms, in_pool(written, pool.name)) for pool in spec.pools)
+    return tuple(dict.fromkeys(refusal for found in pools for refusal in found))
+
+
+def in_pool(written: Mapping[str, Any], pool: str) -> Place:
+    """Of a pool's arms in a SpeculativeDeployment. A candidate without a draft of its own has that of the spec."""
+    candidates = {
+        candidate["name"]: (f"spec.pools[{i}].candidates[{j}]", "draft" in candidate)
+        for i, found in enumerate(written["pools"])
+        if found["name"] == pool
+        for j, candidate in enumerate(found["candidates"])
+    }
+
+    def place(arm: str, below: str) -> str:
+        path, has_draft = candidates[arm]
+        return f"spec.{below}" if below.startswith("draft") and not has_draft else f"{path}.{below}"
+
+    return place
+
+
+def in_run(arms: Sequence[Arm]) -> Place:
+    """Of the arms of a BenchmarkRun."""
+    index = {arm.name: i for i, arm in enumerate(arms)}
+    return lambda arm, below: f"spec.arms[{index[arm]}].{below}"
+
+
+def _placed(adapter: Adapter, server: Server, arms: tuple[Arm, ...], place: Place) -> Iterator[Refusal]:
+    for refusal in adapter.refusals(server, arms):
+        path = f"spec.{refusal.path}" if refusal.arm is None else place(refusal.arm, refusal.path)
+        yield Refusal(rule=refusal.rule, path=path, message=refusal.message)
