@@ -7,7 +7,18 @@ from collections.abc import Mapping
 
 from paceline.engines import sglang
 from paceline.engines.adapter import Adapter, Refusal, Scalar
+from paceline.engines.probe import Look, Probe, ProbeError, Speculation, json_object
 
 ENGINES: Mapping[str, Adapter] = {"SGLang": sglang.ADAPTER}
 
-__all__ = ["ENGINES", "Adapter", "Refusal", "Scalar"]
+__all__ = [
+    "ENGINES",
+    "Adapter",
+    "Look",
+    "Probe",
+    "ProbeError",
+    "Refusal",
+    "Scalar",
+    "Speculation",
+    "json_object",
+]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.core import Arm, Server
+from paceline.engines.probe import Probe
 
 Scalar = str | int | float | bool | None
 
@@ -44,5 +45,7 @@ class Adapter:
     """By engine version: answers 200 as soon as requests are served."""
     health_path: str
     health_timeout_seconds: int
+    probe: Callable[[str], Probe]
+    """By engine version: how a round asks a server and what it reads of it."""
     jit_cache: str
     """The directory that holds compiled kernels; kept on the cache volume so that the second start is faster."""

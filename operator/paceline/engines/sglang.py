@@ -9,6 +9,7 @@ from typing import Any
 from paceline.core import Arm, Draft, Server, Tree
 from paceline.core.names import MODELS, snapshot_path
 from paceline.engines.adapter import Adapter, Refusal, Scalar
+from paceline.engines.sglang_probe import probe
 
 PORT = 30000
 JIT_CACHE = "/jit"
@@ -227,5 +228,6 @@ ADAPTER = Adapter(
     ready_path=lambda _: "/ready",
     health_path="/health",
     health_timeout_seconds=25,  # /health generates a token: never under a second, up to 20
+    probe=probe,
     jit_cache=JIT_CACHE,
 )

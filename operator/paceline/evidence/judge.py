@@ -58,6 +58,8 @@ class Case:
     compared: tuple[str, ...]
     baseline: Replicate | None
     baseline_point: Point | None
+    unseen: tuple[str, ...] = ()
+    """Numbers that this engine cannot show."""
 
 
 Rule = Callable[[Case], str]
@@ -138,14 +140,16 @@ def tokens_agree(case: Case, point: Point) -> str:
 def speculation_ran(case: Case, point: Point) -> str:
     if not case.arm.candidate:
         return ""
-    if not _positive(point.verify_calls):
+    if "verify_calls" not in case.unseen and not _positive(point.verify_calls):
         return "no speculation was running: no verify calls"
-    return "" if _positive(point.accept_length) else "no speculation was running: no acceptance length"
+    if "accept_length" not in case.unseen and not _positive(point.accept_length):
+        return "no speculation was running: no acceptance length"
+    return ""
 
 
 @measured
-def none_retracted(_: Case, point: Point) -> str:
-    if point.retractions == 0:
+def none_retracted(case: Case, point: Point) -> str:
+    if point.retractions == 0 or (point.retractions is None and "retractions" in case.unseen):
         return ""
     return "retractions unknown" if point.retractions is None else f"{point.retractions} requests were retracted"
 
@@ -181,6 +185,7 @@ def judge(plan: RoundPlan, result: RoundResult) -> tuple[Judged, ...]:
                 compared=plan.compared,
                 baseline=base,
                 baseline_point=_point(base, workload.name),
+                unseen=plan.unseen,
             )
             why = next(filter(None, (rule(case) for rule in RULES)), "")
             judged.append(Judged(arm=arm.name, workload=workload.name, valid=not why, why=why, point=case.point))

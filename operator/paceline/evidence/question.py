@@ -58,6 +58,8 @@ class RoundPlan:
     compared: tuple[str, ...] = ()
     engine_version: str = ""
     """What the image speaks: names of pages and metrics depend on it."""
+    unseen: tuple[str, ...] = ()
+    """Numbers of a point that this engine cannot show: no point is refused for want of them."""
     start_timeout_seconds: float = 1800.0
     workload_timeout_seconds: float = 3600.0
 
@@ -82,6 +84,7 @@ class RoundPlan:
                 for one in raw["workloads"]
             )
             raw["compared"] = tuple(raw["compared"])
+            raw["unseen"] = tuple(raw.get("unseen", ()))
             return cls(**_known(cls, raw))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"not a round's plan: {type(error).__name__}: {error}") from error

@@ -66,6 +66,7 @@ def round_plan(run_name: str, run: RunSpec, arms: tuple[Arm, ...], number: int, 
         workloads=run.workloads,
         results_dir=f"{RESULTS}/{run_name}",
         compared=adapter.compared,
+        unseen=adapter.probe(server.engine.version).unseen,
         start_timeout_seconds=START_TIMEOUT_SECONDS,
         workload_timeout_seconds=WORKLOAD_TIMEOUT_SECONDS,
     )

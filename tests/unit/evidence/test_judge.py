@@ -62,15 +62,18 @@ WIDE = Replicate(
 )
 
 
-def verdict(*, baseline: Replicate | None = BASELINE, wide: Replicate | None = WIDE) -> dict[tuple[str, str], Judged]:
+def verdict(
+    *, baseline: Replicate | None = BASELINE, wide: Replicate | None = WIDE, plan: RoundPlan = PLAN
+) -> dict[tuple[str, str], Judged]:
     result = RoundResult(round=0, attempt=0, replicates=tuple(filter(None, (baseline, wide))))
-    return {(one.arm, one.workload): one for one in judge(PLAN, result)}
+    return {(one.arm, one.workload): one for one in judge(plan, result)}
 
 
-def why(replicate: Replicate = WIDE, /, **numbers: Any) -> str:
+def why(replicate: Replicate = WIDE, /, unseen: tuple[str, ...] = (), **numbers: Any) -> str:
     """The reason given for a point of `wide` that is like a good one but for `numbers`."""
     points = tuple(dataclasses.replace(point, **numbers) for point in replicate.points)
-    judged = verdict(wide=dataclasses.replace(replicate, points=points))["wide", "code@1"]
+    wide, plan = dataclasses.replace(replicate, points=points), dataclasses.replace(PLAN, unseen=unseen)
+    judged = verdict(wide=wide, plan=plan)["wide", "code@1"]
     assert judged.valid is (not judged.why)
     return judged.why
 
@@ -178,6 +181,19 @@ def test_the_baseline_needs_no_speculation() -> None:
 @pytest.mark.parametrize(("retractions", "reason"), [(1, "1 requests were retracted"), (None, "retractions unknown")])
 def test_retractions(retractions: int | None, reason: str) -> None:
     assert why(retractions=retractions) == reason
+
+
+@pytest.mark.parametrize(
+    ("numbers", "reason"),
+    [
+        ({"retractions": None}, ""),
+        ({"retractions": 1}, "1 requests were retracted"),
+        ({"verify_calls": None}, ""),
+        ({"verify_calls": None, "accept_length": None}, "no speculation was running: no acceptance length"),
+    ],
+)
+def test_what_an_engine_cannot_show_is_not_asked_of_it(numbers: Mapping[str, Any], reason: str) -> None:
+    assert why(WIDE, unseen=("retractions", "verify_calls"), **numbers) == reason
 
 
 @pytest.mark.parametrize(

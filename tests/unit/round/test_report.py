@@ -1,46 +1,8 @@
-"""What the benchmark client's numbers and the server's counters mean."""
-
-from pathlib import Path
+"""What the benchmark client's numbers mean."""
 
 import pytest
 
-from paceline.pods.round.report import Counters, accept_length, counters, steady_throughput
-
-CAPTURES = Path(__file__).parents[2] / "contract" / "captures"
-
-
-def test_counters_of_the_real_server() -> None:
-    assert counters((CAPTURES / "eagle3" / "metrics.txt").read_text()) == Counters(406.0, 0.0)
-    assert counters((CAPTURES / "base" / "metrics.txt").read_text()) == Counters(None, 0.0)
-
-
-def test_counters_are_summed_over_ranks() -> None:
-    page = """\
-# HELP sglang:num_retracted_requests_total Number of retracted requests.
-# TYPE sglang:num_retracted_requests_total counter
-sglang:num_retracted_requests_total{tp_rank="0",note="a } b"} 2.0
-sglang:num_retracted_requests_total{tp_rank="1"} 1.0
-sglang:num_retracted_requests_input_tokens_total{tp_rank="1"} 900.0
-"""
-    assert counters(page) == Counters(None, 3.0)
-
-
-def test_a_page_that_is_not_the_servers_counts_nothing() -> None:
-    assert counters("Not Found") == Counters(None, None)
-
-
-@pytest.mark.parametrize(
-    ("states", "length"),
-    [
-        ([{"avg_spec_accept_length": 2.5}], 2.5),
-        ([{"avg_spec_accept_length": 2.5}, {"avg_spec_accept_length": 3.5}], 3.0),
-        ([{}], None),
-        ([], None),
-        (None, None),
-    ],
-)
-def test_acceptance_length(states: object, length: float | None) -> None:
-    assert accept_length({"internal_states": states}) == length
+from paceline.pods.round.report import steady_throughput
 
 
 def closed_loop(*tokens: int) -> dict[str, object]:

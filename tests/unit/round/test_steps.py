@@ -97,10 +97,12 @@ def test_the_steps_of_an_arm() -> None:
     assert [step for step in done if not isinstance(step, Keep)] == [
         Start(WIDE),
         Get("/v1/models"),
+        Get("/metrics"),
         Get("/server_info"),
         Load(WIDE, CODE, warm_up=True),
-        Flush(),
+        Flush("/flush_cache?timeout=30"),
         Get("/metrics"),
+        Get("/server_info"),
         Load(WIDE, CODE),
         Get("/metrics"),
         Get("/server_info"),

@@ -78,9 +78,13 @@ class Control:
     def driver(self) -> str | None:
         return self._read("driver") or None
 
+    def log(self) -> str:
+        """Of the server that was started last, since its start."""
+        return self._read("log")
+
     def last_words(self) -> str:
         """The last line of the server's log that tells of a failure, or else its last line."""
-        lines = [NOISE.sub("", line).strip() for line in self._read("log").splitlines()]
+        lines = [NOISE.sub("", line).strip() for line in self.log().splitlines()]
         lines = [line for line in lines if line]
         telling = [line for line in lines if TELLING.search(line)]
         return (telling or lines or [""])[-1][:LONGEST_LINE]

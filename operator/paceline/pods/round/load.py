@@ -15,6 +15,7 @@ from typing import Any
 
 from paceline import datasets
 from paceline.core import Workload
+from paceline.engines import ENGINES
 from paceline.evidence import RoundPlan
 
 BUILTIN = "builtin://"
@@ -42,13 +43,20 @@ def _all(workload: Workload) -> tuple[str, ...]:
     return datasets.load(workload.dataset.source.removeprefix(BUILTIN))
 
 
+def name_of(workload: Workload, *, warm_up: bool) -> str:
+    """Of a load: no other load of the same server process has it. Letters, digits and "-" beside the dataset's own."""
+    return f"{workload.dataset.name}-{workload.concurrency}{'-warm-up' if warm_up else ''}"
+
+
 def command(
-    plan: RoundPlan, workload: Workload, *, dataset: Path, report: Path, requests: int, tokens: int
+    plan: RoundPlan, workload: Workload, *, name: str, dataset: Path, report: Path, requests: int, tokens: int
 ) -> list[str]:
     """Of the process that sends `requests` of the file's prompts and writes one line of JSON to `report`."""
+    probe = ENGINES[plan.engine].probe(plan.engine_version)
+    body = probe.body(name)
     return [
         sys.executable, "-m", "paceline.pods.round.rust",
-        "--backend", "sglang-oai-chat",
+        "--backend", probe.backend,
         "--base-url", f"http://127.0.0.1:{plan.port}",
         "--ready-check-timeout-sec", "0",
         "--model", plan.served_name,
@@ -67,6 +75,7 @@ def command(
         "--disable-tqdm",
         "--output-details",
         "--output-file", str(report),
+        *(("--extra-request-body", json.dumps(body)) if body else ()),
     ]  # fmt: skip
 
 
@@ -77,7 +86,8 @@ def send(plan: RoundPlan, workload: Workload, scratch: Path, *, warm_up: bool) -
     dataset, report = scratch / "prompts.json", scratch / "report.jsonl"
     dataset.write_text(json.dumps([_conversation(prompt) for prompt in chosen]))
     report.unlink(missing_ok=True)
-    argv = command(plan, workload, dataset=dataset, report=report, requests=len(chosen), tokens=tokens)
+    name = name_of(workload, warm_up=warm_up)
+    argv = command(plan, workload, name=name, dataset=dataset, report=report, requests=len(chosen), tokens=tokens)
     ended = subprocess.run(
         argv,
         env={name: value for name, value in os.environ.items() if name.lower() not in PROXIES},

@@ -1,44 +1,20 @@
-"""From the benchmark client's report and the server's counters to a point."""
+"""From the benchmark client's report, and what the server showed of its speculation, to a point."""
 
 import heapq
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from paceline.core import Workload
+from paceline.engines import Speculation
 from paceline.evidence import Point
 
-VERIFY_CALLS = "sglang:spec_verify_calls_total"
-RETRACTIONS = "sglang:num_retracted_requests_total"
-SAMPLE = re.compile(r"^(?P<name>[a-zA-Z_:][\w:]*)(?:\{.*\})? (?P<value>\S+)$", re.ASCII | re.MULTILINE)
 STEADY = 0.9
 """Of the peak concurrency: the steady-state window is the longest time with at least so much."""
 
 
-@dataclass(frozen=True, slots=True)
-class Counters:
-    """Totals since the server's start, over its ranks; None where the server has no such counter."""
-
-    verify_calls: float | None
-    retractions: float | None
-
-
-def counters(page: str) -> Counters:
-    """Of a /metrics page. A counter appears with its first event: on SGLang's page no retractions means none yet."""
-    sums: dict[str, float] = {}
-    for sample in SAMPLE.finditer(page):
-        name = sample["name"]
-        sums[name] = sums.get(name, 0.0) + _float(sample["value"])
-    speaks = any(name.startswith("sglang:") for name in sums)
-    return Counters(sums.get(VERIFY_CALLS), sums.get(RETRACTIONS, 0.0 if speaks else None))
-
-
-def point(
-    workload: Workload, report: Mapping[str, Any], before: Counters, after: Counters, info: Mapping[str, Any]
-) -> Point:
-    """`info` is /server_info after the workload: its acceptance length is the average since the flush before it."""
+def point(workload: Workload, report: Mapping[str, Any], seen: Speculation) -> Point:
     errors = sum(1 for error in report.get("errors", ()) if error)
     return Point(
         workload=workload.name,
@@ -53,18 +29,10 @@ def point(
         mean_tpot=_seconds(report.get("mean_tpot_ms")),
         p95_tpot=_seconds(report.get("p95_tpot_ms")),
         p95_e2e=_seconds(report.get("p95_e2e_latency_ms")),
-        accept_length=accept_length(info),
-        verify_calls=_difference(before.verify_calls, after.verify_calls),
-        retractions=_difference(before.retractions, after.retractions),
+        accept_length=seen.accept_length,
+        verify_calls=seen.verify_calls,
+        retractions=seen.retractions,
     )
-
-
-def accept_length(info: Mapping[str, Any]) -> float | None:
-    """Mean over the data-parallel ranks that have one; a server that does not speculate has none."""
-    states = [state for state in info.get("internal_states") or () if isinstance(state, Mapping)]
-    lengths = [state.get("avg_spec_accept_length") for state in states]
-    read = [float(length) for length in lengths if isinstance(length, int | float)]
-    return math.fsum(read) / len(read) if read else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,18 +95,5 @@ def _longest(spans: Sequence[tuple[float, float]]) -> tuple[float, float] | None
     return best
 
 
-def _difference(before: float | None, after: float | None) -> int | None:
-    """None if the counter is not there or no counter: it fell, or is no number."""
-    grown = math.nan if after is None else after - (before or 0.0)
-    return round(grown) if math.isfinite(grown) and grown >= 0 else None
-
-
 def _seconds(milliseconds: float | None) -> float | None:
     return None if milliseconds is None else milliseconds / 1000
-
-
-def _float(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan

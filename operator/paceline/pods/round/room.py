@@ -13,7 +13,7 @@ from paceline.engines import ENGINES
 from paceline.evidence import ArmCommand, RoundPlan, RoundResult
 from paceline.pods.round import load, server
 from paceline.pods.round.control import Control
-from paceline.pods.round.steps import Flush, Get, Keep, Load, Ran, ServerFailed, Start, Step, Stop, replicate
+from paceline.pods.round.steps import Flush, Get, Keep, Load, Log, Ran, ServerFailed, Start, Step, Stop, replicate
 
 READY_POLL_SECONDS = 0.2
 EMULATED = "emulated"
@@ -78,8 +78,10 @@ class Room:
                 return self.start(arm)
             case Get(path):
                 return server.get(self.url, path)
-            case Flush():
-                return server.flush(self.url)
+            case Log():
+                return self.control.log()
+            case Flush(path):
+                return server.flush(self.url, path)
             case Load():
                 return self.load(step)
             case Keep(line):

@@ -31,16 +31,15 @@ def get(url: str, path: str) -> str:
         raise ServerFailed(f"GET {path}: {error}") from error
 
 
-def flush(url: str) -> None:
+def flush(url: str, path: str) -> None:
     """Empty the cache. A server that is not idle yet refuses with 400 and is asked again."""
-    path = f"/flush_cache?timeout={TIMEOUT_SECONDS:.0f}"
     for last in [False] * (FLUSH_TRIES - 1) + [True]:
         try:
             with _direct.open(urllib.request.Request(url + path, method="POST"), timeout=2 * TIMEOUT_SECONDS):
                 return
         except urllib.error.HTTPError as error:
             if last or error.code != 400:
-                raise ServerFailed(f"POST /flush_cache: {error}") from error
+                raise ServerFailed(f"POST {path}: {error}") from error
         except OSError as error:
-            raise ServerFailed(f"POST /flush_cache: {error}") from error
+            raise ServerFailed(f"POST {path}: {error}") from error
         time.sleep(FLUSH_PAUSE_SECONDS)

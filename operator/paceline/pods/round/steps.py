@@ -4,15 +4,17 @@
 server is thrown in as `ServerFailed` and becomes the replicate's error, so the arms after it still run.
 """
 
-import json
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from paceline.core import Workload
+from paceline.engines import ENGINES, Look, Probe, ProbeError, json_object
 from paceline.evidence import ArmCommand, Replicate, RoundPlan
 from paceline.evidence.answer import Point, pick, without_secrets
-from paceline.pods.round.report import Counters, counters, point
+from paceline.pods.round.report import point
+
+MODELS = "/v1/models"
 
 
 class ServerFailed(Exception):  # noqa: N818
@@ -42,8 +44,15 @@ class Get:
 
 
 @dataclass(frozen=True, slots=True)
+class Log:
+    """Answer: all that the server has written since its start, text."""
+
+
+@dataclass(frozen=True, slots=True)
 class Flush:
-    """Empty the cache and the server's speculation counters. Answer: None."""
+    """Empty the cache by a POST to this page, and the counters that go with it. Answer: None."""
+
+    path: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +76,7 @@ class Stop:
     """End the server, if it still runs. Answer: `Ended`."""
 
 
-Step = Start | Get | Flush | Load | Keep | Stop
+Step = Start | Get | Log | Flush | Load | Keep | Stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,28 +89,29 @@ class Ran:
 
 def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, Ran]:
     """One fresh server process of `arm`, measured on every workload, and what came of it."""
+    probe = ENGINES[plan.engine].probe(plan.engine_version)
     noted: dict[str, Any] = {}
     points: list[Point] = []
     version = ""
     try:
         noted["start_seconds"] = yield Start(arm)
-        _check_models(plan, (yield Get("/v1/models")))
-        info = _object((yield Get("/server_info")))
-        version = str(info.get("version", ""))
-        yield Keep({"arm": arm.name, "resolved": without_secrets(info)})
-        noted["resolved"], noted["rest_sha256"] = pick(info, plan.watched)
+        _check_models(plan, (yield Get(MODELS)))
+        resolved = probe.resolved((yield from _look(probe)))
+        version = str(resolved.get("version", ""))
+        yield Keep({"arm": arm.name, "resolved": without_secrets(resolved)})
+        noted["resolved"], noted["rest_sha256"] = pick(resolved, plan.watched)
         if other := arm.other_than_expected(noted["resolved"]):
             raise ServerFailed(other)
         for workload in plan.workloads:
             yield Load(arm, workload, warm_up=True)
-            yield Flush()
-            before = yield from _counters()
+            if probe.flush_path:
+                yield Flush(probe.flush_path)
+            before = yield from _look(probe)
             report: Mapping[str, Any] = yield Load(arm, workload)
-            after = yield from _counters()
-            info = _object((yield Get("/server_info")))
-            points.append(point(workload, report, before, after, info))
+            after = yield from _look(probe)
+            points.append(point(workload, report, probe.speculation(before, after)))
             yield Keep({"arm": arm.name, "workload": workload.name, "report": report})
-    except ServerFailed as failed:
+    except (ServerFailed, ProbeError) as failed:
         noted["error"] = str(failed)
     ended: Ended = yield Stop()
     if ended.exit_code is not None:
@@ -109,21 +119,15 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, Ran]:
     return Ran(Replicate(arm=arm.name, points=tuple(points), **noted), version)
 
 
-def _counters() -> Generator[Step, Any, Counters]:
-    return counters((yield Get("/metrics")))
+def _look(probe: Probe) -> Generator[Step, Any, Look]:
+    pages: dict[str, str] = {}
+    for path in probe.pages:
+        pages[path] = yield Get(path)
+    log = (yield Log()) if probe.reads_log else ""
+    return Look(pages=pages, log=log)
 
 
 def _check_models(plan: RoundPlan, page: str) -> None:
-    names = [str(model.get("id")) for model in _object(page).get("data", [])]
+    names = [str(model.get("id")) for model in json_object(page).get("data", [])]
     if plan.served_name not in names:
         raise ServerFailed(f"the server serves {', '.join(names) or 'nothing'}, not {plan.served_name}")
-
-
-def _object(page: str) -> Mapping[str, Any]:
-    try:
-        value = json.loads(page)
-    except ValueError as error:
-        raise ServerFailed(f"the server answered with no JSON: {page[:80]!r}") from error
-    if not isinstance(value, dict):
-        raise ServerFailed(f"the server answered with no object: {page[:80]!r}")
-    return value

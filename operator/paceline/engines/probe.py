@@ -1,0 +1,108 @@
+"""How a round asks a running server, and what it reads there: a row of functions an engine, all pure.
+
+The round itself is the same for every engine: look, send a workload's requests, look again. What the looks mean is
+said here and in the engines' own files.
+"""
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+SAMPLE = re.compile(r"^(?P<name>[a-zA-Z_:][\w:]*)(?:\{(?P<labels>.*)\})? (?P<value>\S+)$", re.ASCII | re.MULTILINE)
+LABEL = re.compile(r'(?P<name>[a-zA-Z_]\w*)="(?P<value>(?:[^"\\]|\\.)*)"', re.ASCII)
+
+
+class ProbeError(ValueError):
+    """A page or a log that does not say what it should; the text is for a person."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What a server shows at one moment: its pages' bodies by path, and its log since it was started."""
+
+    pages: Mapping[str, str]
+    log: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speculation:
+    """What was seen of a server's work on one workload; None: not there, or not to be believed.
+
+    `accept_length` is accepted draft tokens + 1 per verify call; `retractions` are requests that lost their place.
+    """
+
+    accept_length: float | None = None
+    verify_calls: int | None = None
+    retractions: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """One engine, seen from a round.
+
+    `pages` and, if `reads_log`, the log are in every look. `resolved` are the arguments that the server says it runs
+    with, and its `version`. `speculation` compares the looks before and after a workload. `flush_path` empties the
+    cache on POST (200: done; 400: not idle yet); None where that is not possible, and `body` keeps the loads apart.
+    `backend` is what the benchmark client calls this engine; `body` are fields that every request of a load has, by a
+    name that no other load of the same server process has. `unseen` are the fields of `Speculation` that this engine
+    cannot show: no point is refused for want of them, and the evidence names them.
+    """
+
+    pages: tuple[str, ...]
+    resolved: Callable[[Look], Mapping[str, Any]]
+    speculation: Callable[[Look, Look], Speculation]
+    flush_path: str | None
+    backend: str
+    body: Callable[[str], Mapping[str, Any]] = lambda _: {}
+    reads_log: bool = False
+    unseen: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A line of a /metrics page."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+
+
+def samples(page: str) -> Iterator[Sample]:
+    """Every sample of a /metrics page; a value that is no number is NaN."""
+    for found in SAMPLE.finditer(page):
+        labels = {label["name"]: label["value"] for label in LABEL.finditer(found["labels"] or "")}
+        yield Sample(found["name"], labels, _float(found["value"]))
+
+
+def totals(page: str) -> dict[str, float]:
+    """Metric name → the sum over its label sets."""
+    sums: dict[str, float] = {}
+    for sample in samples(page):
+        sums[sample.name] = sums.get(sample.name, 0.0) + sample.value
+    return sums
+
+
+def increase(before: float | None, after: float | None) -> int | None:
+    """Of a counter, which may begin in between. None if it is not there or no counter: it fell, or is no number."""
+    grown = math.nan if after is None else after - (before or 0.0)
+    return round(grown) if math.isfinite(grown) and grown >= 0 else None
+
+
+def json_object(page: str) -> Mapping[str, Any]:
+    try:
+        value = json.loads(page)
+    except ValueError as error:
+        raise ProbeError(f"the server answered with no JSON: {page[:80]!r}") from error
+    if not isinstance(value, dict):
+        raise ProbeError(f"the server answered with no object: {page[:80]!r}")
+    return value
+
+
+def _float(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

@@ -1,0 +1,61 @@
+"""What SGLang's pages say of its speculation."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from paceline.engines import ENGINES, Look, Speculation
+from paceline.engines.sglang_probe import accept_length
+
+CAPTURES = Path(__file__).parents[2] / "contract" / "captures"
+PROBE = ENGINES["SGLang"].probe("0.5.23")
+START = Look(pages={"/metrics": "", "/server_info": "{}"})
+
+
+def look(metrics: str, *states: dict[str, float]) -> Look:
+    return Look(pages={"/metrics": metrics, "/server_info": json.dumps({"internal_states": states})})
+
+
+def captured(name: str) -> Look:
+    return look((CAPTURES / name / "metrics.txt").read_text())
+
+
+def test_counters_of_the_real_server() -> None:
+    assert PROBE.speculation(START, captured("eagle3")) == Speculation(verify_calls=406, retractions=0)
+    assert PROBE.speculation(START, captured("base")) == Speculation(retractions=0)
+
+
+def test_only_what_was_added_since_counts() -> None:
+    before = look("sglang:spec_verify_calls_total 40.0\n", {"avg_spec_accept_length": 1.0})
+    after = look("sglang:spec_verify_calls_total 245.0\n", {"avg_spec_accept_length": 2.81})
+    assert PROBE.speculation(before, after) == Speculation(accept_length=2.81, verify_calls=205, retractions=0)
+
+
+def test_counters_are_summed_over_ranks() -> None:
+    page = """\
+# HELP sglang:num_retracted_requests_total Number of retracted requests.
+# TYPE sglang:num_retracted_requests_total counter
+sglang:num_retracted_requests_total{tp_rank="0",note="a } b"} 2.0
+sglang:num_retracted_requests_total{tp_rank="1"} 1.0
+sglang:num_retracted_requests_input_tokens_total{tp_rank="1"} 900.0
+"""
+    assert PROBE.speculation(START, look(page)).retractions == 3
+
+
+def test_a_page_that_is_not_the_servers_counts_nothing() -> None:
+    assert PROBE.speculation(START, look("Not Found")) == Speculation()
+
+
+@pytest.mark.parametrize(
+    ("states", "length"),
+    [
+        ([{"avg_spec_accept_length": 2.5}], 2.5),
+        ([{"avg_spec_accept_length": 2.5}, {"avg_spec_accept_length": 3.5}], 3.0),
+        ([{}], None),
+        ([], None),
+        (None, None),
+    ],
+)
+def test_acceptance_length(states: object, length: float | None) -> None:
+    assert accept_length({"internal_states": states}) == length
