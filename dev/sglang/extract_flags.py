@@ -1,0 +1,210 @@
+"""The flags of SGLang's server by version, read in the published wheels: `python dev/sglang/extract_flags.py`.
+
+Downloads each wheel (pip, nothing is installed or imported), reads the sources as syntax trees and writes
+operator/paceline/engines/data/sglang-VERSION.json. Older versions call `parser.add_argument` for every flag; since
+then flags are annotated fields, `name: A[type, "help" or Arg(...)]`, from which SGLang derives the arguments.
+"""
+
+import ast
+import json
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+VERSIONS = ("0.4.5", "0.5.6", "0.5.23")
+TO = Path(__file__).parents[2] / "operator/paceline/engines/data"
+SERVER_ARGS = "sglang.srt.server_args"
+FIELDS = "sglang/srt/arg_groups/fields/"
+
+KINDS = {
+    "bool": "switch", "int": "int", "float": "float", "str": "str", "human_readable_int": "size",
+    "json.loads": "json", "json_list_type": "json", "parse_cuda_graph_config_arg": "json",
+}  # fmt: skip
+"""What a value is made of, by the function that reads it; of any other function: str."""
+SWITCHES = {"store_true", "BooleanOptionalAction", "DeprecatedStoreTrueAction", "DeprecatedAction"}
+
+
+class UnknownError(ValueError):
+    """An expression whose value only the running program knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wheel:
+    """A wheel's modules as syntax trees."""
+
+    file: zipfile.ZipFile
+
+    def module(self, name: str) -> ast.Module:
+        path = name.replace(".", "/")
+        found = next((one for one in (f"{path}.py", f"{path}/__init__.py") if one in self.file.namelist()), None)
+        if found is None:
+            raise UnknownError(name)
+        return ast.parse(self.file.read(found))
+
+    def value(self, node: ast.expr, module: str) -> Any:
+        """Of an expression made of constants, names of constants, and lists of a table's keys."""
+        match node:
+            case ast.Constant(value=value):
+                return value
+            case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
+                return [self.value(item, module) for item in items]
+            case ast.Dict(keys=keys):
+                return [self.value(key, module) for key in keys if key is not None]
+            case ast.BinOp(left=left, op=ast.Add(), right=right):
+                return self.value(left, module) + self.value(right, module)
+            case ast.Name(id=name):
+                return self.named(name, module)
+            case ast.Attribute(value=ast.Name(id=owner), attr=name):
+                return self.in_class(owner, name, module)
+            case ast.Call(func=ast.Name(id="list" | "set" | "frozenset"), args=[only]):
+                return self.value(only, module)
+            case ast.Call(func=ast.Name(id=name), args=[]):
+                return self.returned(name, module)
+            case ast.Call(func=ast.Attribute(value=table, attr="keys"), args=[]):
+                return self.value(table, module)
+        raise UnknownError(ast.unparse(node))
+
+    def named(self, name: str, module: str) -> Any:
+        """Of a name that is set somewhere in the module, or imported."""
+        for node in ast.walk(self.module(module)):
+            match node:
+                case ast.Assign(targets=[ast.Name(id=found)], value=value) if found == name:
+                    return self.value(value, module)
+                case ast.ImportFrom(module=str(source), names=names) if name in map(_known_as, names):
+                    return self.named(next(one.name for one in names if _known_as(one) == name), source)
+        raise UnknownError(name)
+
+    def returned(self, function: str, module: str) -> Any:
+        """What a function returns at its end."""
+        for node in self.module(module).body:
+            match node:
+                case ast.FunctionDef(name=found, body=[*_, ast.Return(value=ast.expr() as value)]) if found == function:
+                    return self.value(value, module)
+        raise UnknownError(function)
+
+    def in_class(self, owner: str, name: str, module: str) -> Any:
+        for node in self.module(module).body:
+            match node:
+                case ast.ClassDef(name=found, body=body) if found == owner:
+                    for line in body:
+                        match line:
+                            case ast.AnnAssign(target=ast.Name(id=field), value=ast.expr() as value) if field == name:
+                                return self.value(value, module)
+                            case ast.Assign(targets=[ast.Name(id=field)], value=value) if field == name:
+                                return self.value(value, module)
+                case ast.ImportFrom(module=str(source), names=names) if owner in (one.name for one in names):
+                    return self.in_class(owner, name, source)
+        raise UnknownError(f"{owner}.{name}")
+
+
+def flags(wheel: Wheel) -> Iterator[dict[str, Any]]:
+    for path in sorted(name for name in wheel.file.namelist() if name.startswith(FIELDS) and name.endswith(".py")):
+        module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        for node in ast.walk(wheel.module(module)):
+            match node:
+                case ast.AnnAssign(
+                    target=ast.Name(id=field),
+                    annotation=ast.Subscript(value=ast.Name(id="A"), slice=ast.Tuple(elts=[kind, *about])),
+                ):
+                    yield from _of_a_field(wheel, module, field, kind, about)
+    for node in ast.walk(wheel.module(SERVER_ARGS)):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="add_argument"), args=[_, *_]):
+                yield _of_a_call(wheel, node)
+
+
+def _of_a_call(wheel: Wheel, node: ast.Call) -> dict[str, Any]:
+    said = {word.arg: word.value for word in node.keywords if word.arg}
+    action = _name(said["action"]) if "action" in said else "store"
+    kind = "switch" if action in SWITCHES else KINDS.get(_name(said["type"]), "str") if "type" in said else "str"
+    names = [wheel.value(name, SERVER_ARGS) for name in node.args]
+    return _flag(wheel, SERVER_ARGS, names, kind, said, action)
+
+
+def _of_a_field(
+    wheel: Wheel, module: str, field: str, kind: ast.expr, about: list[ast.expr]
+) -> Iterator[dict[str, Any]]:
+    said = {word.arg: word.value for one in about if isinstance(one, ast.Call) for word in one.keywords if word.arg}
+    if isinstance(more := said.get("action_kwargs"), ast.Dict):
+        said |= {str(key.value): value for key, value in zip(more.keys, more.values) if isinstance(key, ast.Constant)}
+    if (
+        not any(isinstance(one, ast.Call | ast.Constant | ast.JoinedStr | ast.BinOp) for one in about)
+        or "no_cli" in said
+    ):
+        return
+    name = wheel.value(said["cli_name"], module) if "cli_name" in said else "--" + field.replace("_", "-")
+    aliases = wheel.value(said["aliases"], module) if "aliases" in said else []
+    inner = _without_optional(kind)
+    match inner:
+        case ast.Subscript(value=ast.Name(id="Literal"), slice=literal):
+            said.setdefault("choices", literal if isinstance(literal, ast.Tuple) else ast.List(elts=[literal]))
+            value = wheel.value(said["choices"], module)[0]
+            inner = ast.Name(id=type(value).__name__)
+        case ast.Subscript(value=ast.Name(id="List" | "list"), slice=item) if "type_parser" not in said:
+            said.setdefault("nargs", ast.Constant("+"))
+            inner = item
+    read_by = _name(said["type_parser"]) if "type_parser" in said else _name(inner)
+    action = _name(said["action"]) if "action" in said else "store"
+    yield _flag(
+        wheel, module, [name, *aliases], "switch" if action in SWITCHES else KINDS.get(read_by, "str"), said, action
+    )
+
+
+def _flag(
+    wheel: Wheel, module: str, names: list[str], kind: str, said: dict[str, ast.expr], action: str
+) -> dict[str, Any]:
+    """`names`, `kind`, and where they are said: `many` (argparse's nargs), `choices`, `instead` of a deprecated flag."""
+    if action == "BooleanOptionalAction":
+        names = [*names, *(name.replace("--", "--no-", 1) for name in names)]
+    found: dict[str, Any] = {"names": names, "kind": kind}
+    for key, under in (("nargs", "many"), ("choices", "choices"), ("new_flag", "instead")):
+        if key in said:
+            try:
+                value = wheel.value(said[key], module)
+            except UnknownError:
+                continue
+            if value is not None:
+                found[under] = sorted(value) if under == "choices" and all(isinstance(v, str) for v in value) else value
+    return found
+
+
+def _known_as(name: ast.alias) -> str:
+    return name.asname or name.name
+
+
+def _without_optional(kind: ast.expr) -> ast.expr:
+    match kind:
+        case ast.Subscript(value=ast.Name(id="Optional"), slice=inner):
+            return inner
+        case ast.BinOp(left=left, op=ast.BitOr(), right=ast.Constant(value=None)):
+            return left
+    return kind
+
+
+def _name(node: ast.expr) -> str:
+    text = str(node.value) if isinstance(node, ast.Constant) else ast.unparse(node)
+    return text if text in KINDS else text.rsplit(".", 1)[-1]
+
+
+def main(versions: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        for version in versions or VERSIONS:
+            command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", scratch]
+            subprocess.run([*command, "--only-binary", ":all:", f"sglang=={version}"], check=True)
+            (wheel,) = Path(scratch).glob(f"sglang-{version}-*.whl")
+            with zipfile.ZipFile(wheel) as file:
+                rows = ",\n".join(json.dumps(flag) for flag in flags(Wheel(file)))
+            source = json.dumps(f"{wheel.name} of PyPI")
+            path = TO / f"sglang-{version}.json"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(f'{{"source": {source}, "flags": [\n{rows}\n]}}\n')
+            print(path, rows.count("\n") + 1)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
