@@ -1,7 +1,8 @@
-"""The flags of SGLang's server by version, read in the published wheels: `python dev/sglang/extract_flags.py`.
+"""What SGLang's releases speak, read in the published wheels: `python dev/sglang/extract_flags.py [VERSION…]`.
 
-Downloads each wheel (pip, nothing is installed or imported), reads the sources as syntax trees and writes
-operator/paceline/engines/data/sglang-VERSION.json. Older versions call `parser.add_argument` for every flag; since
+Downloads each wheel (pip; nothing is installed or imported), reads the sources as syntax trees and writes
+operator/paceline/engines/data/sglang-VERSION.json: the flags of the server, and the target architectures whose class
+has the hook that an EAGLE3 head needs. Older versions call `parser.add_argument` for every flag; since
 then flags are annotated fields, `name: A[type, "help" or Arg(...)]`, from which SGLang derives the arguments.
 """
 
@@ -20,6 +21,8 @@ VERSIONS = ("0.4.5", "0.5.6", "0.5.23")
 TO = Path(__file__).parents[2] / "operator/paceline/engines/data"
 SERVER_ARGS = "sglang.srt.server_args"
 FIELDS = "sglang/srt/arg_groups/fields/"
+MODELS = "sglang/srt/models/"
+HOOK = "set_eagle3_layers_to_capture"
 
 KINDS = {
     "bool": "switch", "int": "int", "float": "float", "str": "str", "human_readable_int": "size",
@@ -131,7 +134,11 @@ def _of_a_field(
 ) -> Iterator[dict[str, Any]]:
     said = {word.arg: word.value for one in about if isinstance(one, ast.Call) for word in one.keywords if word.arg}
     if isinstance(more := said.get("action_kwargs"), ast.Dict):
-        said |= {str(key.value): value for key, value in zip(more.keys, more.values) if isinstance(key, ast.Constant)}
+        said |= {
+            str(key.value): value
+            for key, value in zip(more.keys, more.values, strict=True)
+            if isinstance(key, ast.Constant)
+        }
     if (
         not any(isinstance(one, ast.Call | ast.Constant | ast.JoinedStr | ast.BinOp) for one in about)
         or "no_cli" in said
@@ -158,7 +165,7 @@ def _of_a_field(
 def _flag(
     wheel: Wheel, module: str, names: list[str], kind: str, said: dict[str, ast.expr], action: str
 ) -> dict[str, Any]:
-    """`names`, `kind`, and where they are said: `many` (argparse's nargs), `choices`, `instead` of a deprecated flag."""
+    """`names`, `kind`, and where said: `many` (argparse's nargs), `choices`, `instead` (of a deprecated flag)."""
     if action == "BooleanOptionalAction":
         names = [*names, *(name.replace("--", "--no-", 1) for name in names)]
     found: dict[str, Any] = {"names": names, "kind": kind}
@@ -171,6 +178,27 @@ def _flag(
             if value is not None:
                 found[under] = sorted(value) if under == "choices" and all(isinstance(v, str) for v in value) else value
     return found
+
+
+def eagle3_targets(wheel: Wheel) -> list[str]:
+    """Architectures whose class has `set_eagle3_layers_to_capture`, of its own or inherited."""
+    bases: dict[str, list[str]] = {}
+    hooked: set[str] = set()
+    served: set[str] = set()
+    for path in (name for name in wheel.file.namelist() if name.startswith(MODELS) and name.endswith(".py")):
+        for node in ast.parse(wheel.file.read(path)).body:
+            match node:
+                case ast.ClassDef(name=name, bases=parents, body=body):
+                    bases[name] = [ast.unparse(parent).rsplit(".", 1)[-1] for parent in parents]
+                    if any(isinstance(part, ast.FunctionDef) and part.name == HOOK for part in body):
+                        hooked.add(name)
+                case ast.Assign(targets=[ast.Name(id="EntryClass")], value=value):
+                    served |= {part.id for part in ast.walk(value) if isinstance(part, ast.Name)}
+
+    def has_hook(name: str) -> bool:
+        return name in hooked or any(map(has_hook, bases.get(name, ())))
+
+    return sorted(filter(has_hook, served))
 
 
 def _known_as(name: ast.alias) -> str:
@@ -198,12 +226,16 @@ def main(versions: list[str]) -> None:
             subprocess.run([*command, "--only-binary", ":all:", f"sglang=={version}"], check=True)
             (wheel,) = Path(scratch).glob(f"sglang-{version}-*.whl")
             with zipfile.ZipFile(wheel) as file:
-                rows = ",\n".join(json.dumps(flag) for flag in flags(Wheel(file)))
-            source = json.dumps(f"{wheel.name} of PyPI")
-            path = TO / f"sglang-{version}.json"
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(f'{{"source": {source}, "flags": [\n{rows}\n]}}\n')
-            print(path, rows.count("\n") + 1)
+                path = TO / f"sglang-{version}.json"
+                path.write_text(data(version, Wheel(file)))
+            print(path)
+
+
+def data(version: str, wheel: Wheel) -> str:
+    """One line a flag, so that a change can be read."""
+    said = {"source": f"sglang {version}, its wheel on PyPI", "eagle3Targets": eagle3_targets(wheel)}
+    rows = ",\n".join(json.dumps(flag) for flag in flags(wheel))
+    return json.dumps(said, indent=1)[:-2] + f',\n "flags": [\n{rows}\n]}}\n'
 
 
 if __name__ == "__main__":
