@@ -10,25 +10,11 @@ from typing import Any
 from pydantic.alias_generators import to_camel
 
 from paceline import core
-from paceline.api.deployment import (
-    BUILTIN,
-    BenchmarkSpec,
-    CacheSpec,
-    CandidateSpec,
-    PoolSpec,
-    PromotionSpec,
-    SpeculativeDeploymentSpec,
-)
-from paceline.api.parts import (
-    AcceleratorSpec,
-    DatasetSpec,
-    DraftSpec,
-    EngineSpec,
-    EnvVar,
-    GateSpec,
-    SecretKey,
-    TreeSpec,
-)
+from paceline.api.cache import CacheSpec
+from paceline.api.deployment import BUILTIN, BenchmarkSpec, PromotionSpec, SpeculativeDeploymentSpec
+from paceline.api.engine import AcceleratorSpec, EngineSpec
+from paceline.api.parts import DatasetSpec, DraftSpec, EnvVar, GateSpec, SecretKey, TreeSpec
+from paceline.api.pool import CandidateSpec, PoolSpec
 from paceline.api.problems import InvalidManifestError, broken_rules, read
 from paceline.api.run import ArmSpec, BenchmarkRunSpec, RunDraft
 
@@ -169,7 +155,7 @@ def _refuse(found: Iterable[Any]) -> None:
 
 def _pool(pool: PoolSpec, spec: SpeculativeDeploymentSpec, benchmark: BenchmarkSpec) -> core.PoolSpec:
     datasets = benchmark.datasets or tuple(DatasetSpec(name=name, source=f"builtin://{name}") for name in BUILTIN)
-    candidates = (_arm(candidate, candidate.draft or spec.draft) for candidate in pool.candidates)
+    candidates = (_arm(candidate, candidate.draft or spec.draft) for candidate in pool.candidates or ())
     return core.PoolSpec(
         name=pool.name,
         replicas=pool.replicas,

@@ -1,49 +1,29 @@
 """The spec of a SpeculativeDeployment."""
 
-from collections.abc import Iterator, Mapping
-from typing import Annotated
+from collections.abc import Iterator
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from paceline.api.model import Finding, Matches, Model, Rule, Unique
-from paceline.api.parts import (
-    MOST_POINTS,
-    RISING,
-    AcceleratorSpec,
-    AdaptiveSpec,
-    Arguments,
-    ArmName,
-    DatasetName,
-    DatasetSpec,
-    DecideAfterRounds,
-    DraftSpec,
-    Duration,
-    EngineSpec,
-    Env,
-    GateSpec,
-    Labels,
-    NgramSpec,
-    ObjectName,
-    PoolName,
-    Quantity,
-    Revision,
-    Source,
-    TokenKey,
-    TreeSpec,
-)
-from paceline.core import BASELINE, PromotionMode, UntilDecided
+from paceline.api.arms import Placed, fits
+from paceline.api.cache import CacheSpec
+from paceline.api.engine import AcceleratorSpec, EngineSpec
+from paceline.api.later import not_yet
+from paceline.api.model import Finding, Model, Rule, Unique
+from paceline.api.parts import MOST_POINTS, ON_CLAIM, RISING, BudgetSpec, DatasetSpec, DraftSpec, GateSpec
+from paceline.api.pool import TWINS, PoolSpec, hidden_twins
+from paceline.api.shared import ENGINE_AND_NODE, OFF_THE_CLAIM, off_the_claim
+from paceline.api.words import DecideAfterRounds, Duration, Labels, Revision, ServedName, Source, Tolerance
+from paceline.core import PromotionMode, UntilDecided
 
 BUILTIN = ("code", "swe", "terminal", "chat")
 """The datasets of a deployment that names none."""
 
-ServedName = Annotated[
-    str, Field(max_length=200), Matches(r"^[^:\s]+$", "be the model's name in requests, without ':' and spaces")
-]
-HostPath = Annotated[str, Field(max_length=500), Matches(r"^/[^:]*$", "be an absolute path")]
-
 
 class TargetSpec(Model):
     """The served model."""
+
+    rules = (ON_CLAIM,)
 
     source: Source
     """Where it is: hf://OWNER/NAME or pvc://CLAIM/PATH."""
@@ -53,130 +33,41 @@ class TargetSpec(Model):
     """The model's name in requests."""
 
 
-class ClaimSpec(Model):
-    """A claim to make for the models. It outlives the deployment."""
-
-    name: ObjectName
-    """Name of the PersistentVolumeClaim."""
-    size: Quantity
-    """How much it asks for."""
-    storage_class_name: ObjectName | None = None
-    """The cluster's default class if absent."""
-    access_modes: (
-        Annotated[
-            tuple[Annotated[str, Field(pattern="^(ReadWriteOnce|ReadWriteMany)$", max_length=13)], ...],
-            Field(min_length=1, max_length=2),
-            Unique(),
-        ]
-        | None
-    ) = None
-    """ReadWriteMany if absent; ReadWriteOnce keeps all servers on one node."""
+def _our_labels(benchmark: "BenchmarkSpec") -> Iterator[Finding]:
+    for key in benchmark.pod_labels:
+        if key.startswith("paceline.dev/") or key == "app.kubernetes.io/managed-by":
+            yield f".podLabels.{key}", OUR_LABELS
 
 
-def _which_cache(cache: "CacheSpec") -> Iterator[Finding]:
-    if (cache.claim, cache.existing_claim, cache.host_path).count(None) != 2:
-        yield "", "exactly one of claim, existingClaim and hostPath must be set"
-
-
-class CacheSpec(Model):
-    """Where models are kept."""
-
-    rules = (
-        Rule(
-            cel="[has(self.claim), has(self.existingClaim), has(self.hostPath)].filter(x, x).size() == 1",
-            message="exactly one of claim, existingClaim and hostPath must be set",
-            broken=_which_cache,
-        ),
-    )
-
-    claim: ClaimSpec | None = None
-    """A PersistentVolumeClaim to make."""
-    existing_claim: ObjectName | None = None
-    """A PersistentVolumeClaim that is there already."""
-    host_path: HostPath | None = None
-    """A directory that is there, writable by uid 65532, and shared by all nodes that serve."""
-    env: Env = ()
-    """Environment of the prefetch alone: HF_ENDPOINT, proxies, a CA."""
-    token_secret_ref: TokenKey | None = None
-    """The hub's token, for gated repositories; the operator never reads it."""
-    keep_revisions: Annotated[int, Field(ge=1, le=50)] | None = None
-    """How many revisions of a model stay on the volume besides those in use; 2 if absent."""
-
-
-def _called_baseline(candidate: "CandidateSpec") -> Iterator[Finding]:
-    if candidate.name == BASELINE:
-        yield ".name", "name must not be 'baseline': that is the arm without speculation"
-
-
-def _one_shape(candidate: "CandidateSpec") -> Iterator[Finding]:
-    said = (candidate.tree, candidate.block_size, candidate.ngram, candidate.adaptive)
-    if len(said) - said.count(None) != 1:
-        yield "", "exactly one of tree, blockSize, ngram and adaptive must be set"
-
-
-class CandidateSpec(Model):
-    """One way to speculate, measured against the baseline."""
-
-    rules = (
-        Rule(
-            cel="[has(self.tree), has(self.blockSize), has(self.ngram), has(self.adaptive)].filter(x, x).size() == 1",
-            message="exactly one of tree, blockSize, ngram and adaptive must be set",
-            broken=_one_shape,
-        ),
-        Rule(
-            cel="self.name != 'baseline'",
-            message="name must not be 'baseline': that is the arm without speculation",
-            field=".name",
-            broken=_called_baseline,
-        ),
-    )
-
-    name: ArmName
-    """What it is called in results."""
-    draft: DraftSpec | None = None
-    """Takes the place of spec.draft as a whole."""
-    tree: TreeSpec | None = None
-    """The shape of a proposal, for EAGLE, EAGLE3, NEXTN, MTP and STANDALONE."""
-    block_size: Annotated[int, Field(ge=1, le=64)] | None = None
-    """How many tokens are proposed at once, for DFLASH and DSPARK."""
-    ngram: NgramSpec | None = None
-    """How drafts are found in the text, for NGRAM; may be {}."""
-    adaptive: AdaptiveSpec | None = None
-    """In place of a tree, for EAGLE, EAGLE3, NEXTN and MTP: a chain whose depth the engine chooses; may be {}."""
-    args: Arguments = ()
-    """Arguments of the server on this arm alone."""
-
-
-class PoolSpec(Model):
-    """Identical replicas with their own traffic and their own best configuration."""
-
-    name: PoolName
-    """Part of the names of its objects: NAME-POOL."""
-    replicas: Annotated[int, Field(ge=0, le=1000)] | None = None
-    """How many servers; absent, it is left to an autoscaler."""
-    concurrency: Annotated[
-        tuple[Annotated[int, Field(ge=1, le=4096)], ...],
-        Field(min_length=1, max_length=8),
-        Unique(),
-    ]
-    """What this pool is for, in requests at a time: the gate measures these."""
-    candidates: Annotated[tuple[CandidateSpec, ...], Field(min_length=1, max_length=15), Unique(("name",))]
-    """What is measured against the baseline."""
-    gate: GateSpec | None = None
-    """Overrides spec.gate, key by key."""
-    datasets: Annotated[tuple[DatasetName, ...], Field(min_length=1, max_length=16), Unique()] | None = None
-    """Names of the datasets it is measured on; all if absent."""
+OUR_LABELS = "podLabels must be labels of others: paceline.dev/ and app.kubernetes.io/managed-by are Paceline's"
+_NOT_OURS = "!k.startsWith('paceline.dev/') && k != 'app.kubernetes.io/managed-by'"
 
 
 class BenchmarkSpec(Model):
     """How candidates are measured."""
 
-    rules = (RISING,)
+    rules = (
+        RISING,
+        Rule(
+            cel=f"!has(self.podLabels) || self.podLabels.all(k, {_NOT_OURS})",
+            message=OUR_LABELS,
+            field=".podLabels",
+            broken=_our_labels,
+        ),
+        *not_yet("BenchmarkSpec"),
+    )
 
     datasets: Annotated[tuple[DatasetSpec, ...], Field(min_length=1, max_length=16), Unique(("name",))] | None = None
     """What is sent; the four built-in sets if absent."""
     decide_after_rounds: DecideAfterRounds | None = None
     """After how many rounds the gate is asked; the last is the most. [3, 5, 8] if absent."""
+    capacity_policy: Literal["Wait", "Borrow"] | None = None
+    """Where accelerators for a run come from; Wait if absent: it starts when there is room. Later, Borrow: a replica of
+    the pool is given up while it is measured."""
+    min_serving: Annotated[int, Field(ge=0, le=1000)] | None = None
+    """Later, with Borrow: replicas that must stay."""
+    budget: BudgetSpec | None = None
+    """Later: what a run may take."""
     pod_labels: Labels = Field(default_factory=dict)
     """Labels of the rounds' pods, for example of a queue."""
     max_evidence_age: Duration | None = None
@@ -196,49 +87,58 @@ class PromotionSpec(Model):
     """How long a revision may take to become ready before it is undone; 30m if absent."""
 
 
+class GuardSpec(Model):
+    """What is done when speculation stops paying in production."""
+
+    rules = not_yet("GuardSpec")
+
+    action: Literal["Fallback", "Notify", "Off"]
+    """Off, in quotes: YAML reads a bare Off as false. Later: Fallback to the baseline, or Notify alone."""
+    acceptance_drop: Tolerance | None = None
+    """Later: by which fraction of the evidence's the acceptance length may fall."""
+    window: Duration | None = None
+    """Later: over how long it is observed."""
+    source: Literal["Pods", "Prometheus"] | None = None
+    """Later: where the servers' counters are read."""
+
+
 def _datasets(spec: "SpeculativeDeploymentSpec") -> tuple[DatasetSpec, ...] | None:
     return spec.benchmark.datasets if spec.benchmark else None
 
 
+def _candidates(spec: "SpeculativeDeploymentSpec") -> Iterator[Placed]:
+    for i, pool in enumerate(spec.pools):
+        for j, candidate in enumerate(pool.candidates or ()):
+            path, draft = f".pools[{i}].candidates[{j}]", candidate.draft or spec.draft
+            yield Placed(
+                path=path,
+                draft_path=f"{path}.draft" if candidate.draft else ".draft",
+                engine=spec.engine.name,
+                algorithm=draft.algorithm if draft else "",
+                arm=candidate,
+            )
+
+
 def _draftless(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:
+    for placed in _candidates(spec):
+        if not placed.algorithm:
+            yield f"{placed.path}.draft", "draft must be set here or in spec.draft"
+
+
+def _hidden_twins(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:
     for i, pool in enumerate(spec.pools):
-        for j, candidate in enumerate(pool.candidates):
-            if candidate.draft is None and spec.draft is None:
-                yield f".pools[{i}].candidates[{j}].draft", "draft must be set here or in spec.draft"
+        for below, message in hidden_twins(pool, spec.draft):
+            yield f".pools[{i}]{below}", message
 
 
-SHAPES: Mapping[str, tuple[str, ...]] = {
-    "EAGLE": ("tree", "adaptive"),
-    "EAGLE3": ("tree", "adaptive"),
-    "NEXTN": ("tree", "adaptive"),
-    "MTP": ("tree", "adaptive"),
-    "STANDALONE": ("tree",),
-    "NGRAM": ("ngram",),
-    "DFLASH": ("blockSize",),
-    "DSPARK": ("blockSize",),
-}
-"""What a candidate says of its proposals, by algorithm; exactly one of them."""
-
-
-def _shape(candidate: "CandidateSpec") -> str | None:
-    said = {
-        "tree": candidate.tree,
-        "blockSize": candidate.block_size,
-        "ngram": candidate.ngram,
-        "adaptive": candidate.adaptive,
-    }
-    return next((name for name, value in said.items() if value is not None), None)
-
-
-def _misshapen(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:
-    for i, pool in enumerate(spec.pools):
-        for j, candidate in enumerate(pool.candidates):
-            draft, shape = candidate.draft or spec.draft, _shape(candidate)
-            if draft is not None and shape is not None and shape not in (fit := SHAPES[draft.algorithm]):
-                yield (
-                    f".pools[{i}].candidates[{j}].{shape}",
-                    f"{draft.algorithm} takes {' or '.join(fit)}, not {shape}",
-                )
+def _elsewhere(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:
+    claim = spec.cache.claim.name if spec.cache.claim else spec.cache.existing_claim
+    yield from off_the_claim(".target.source", spec.target.source, claim)
+    if spec.draft:
+        yield from off_the_claim(".draft.source", spec.draft.source, claim)
+    for placed in _candidates(spec):
+        if placed.arm.draft:
+            yield from off_the_claim(f"{placed.path}.draft.source", placed.arm.draft.source, claim)
 
 
 def _unknown_dataset(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:
@@ -255,7 +155,7 @@ def _too_many_points(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:
     every = len(BUILTIN) if chosen is None else len(chosen)
     for i, pool in enumerate(spec.pools):
         datasets = every if pool.datasets is None else len(pool.datasets)
-        points = (1 + len(pool.candidates)) * datasets * len(pool.concurrency)
+        points = (1 + len(pool.candidates or ())) * datasets * len(pool.concurrency)
         if points > MOST_POINTS:
             yield (
                 f".pools[{i}].candidates",
@@ -265,6 +165,11 @@ def _too_many_points(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:
 
 
 _SETS = "(has(self.benchmark) && has(self.benchmark.datasets))"
+_OVER_CANDIDATES = "self.pools.all(p, !has(p.candidates) || p.candidates.all(c, {}))".format
+_CLAIM = (
+    "(has(self.cache.claim) ? self.cache.claim.name : has(self.cache.existingClaim) ? self.cache.existingClaim : '')"
+)
+_THERE = f"!%s.startsWith('pvc://') || %s.startsWith('pvc://' + {_CLAIM} + '/')".replace("%s", "{0}").format
 
 
 class SpeculativeDeploymentSpec(Model):
@@ -272,20 +177,28 @@ class SpeculativeDeploymentSpec(Model):
 
     rules = (
         Rule(
-            cel="has(self.draft) || self.pools.all(p, p.candidates.all(c, has(c.draft)))",
+            cel="has(self.draft) || " + _OVER_CANDIDATES("has(c.draft)"),
             message="draft must be set in spec.draft or on every candidate",
             field=".draft",
             broken=_draftless,
         ),
-        Rule(
-            cel="self.pools.all(p, p.candidates.all(c, [has(c.draft) ? c.draft.algorithm : has(self.draft) ?"
-            " self.draft.algorithm : ''].all(a, a == '' || (a == 'NGRAM' ? has(c.ngram) : a in ['DFLASH', 'DSPARK'] ?"
-            " has(c.blockSize) : has(c.tree) || (has(c.adaptive) && a != 'STANDALONE')))))",
-            message="a candidate takes tree (EAGLE, EAGLE3, NEXTN, MTP, STANDALONE), adaptive (these but STANDALONE),"
-            " blockSize (DFLASH, DSPARK) or ngram (NGRAM)",
-            field=".pools",
-            broken=_misshapen,
+        *fits(
+            _OVER_CANDIDATES(
+                "[has(c.draft) ? c.draft.algorithm : has(self.draft) ? self.draft.algorithm : '']"
+                ".all(a, [self.engine.name].all(e, %s))"
+            ),
+            ".pools",
+            _candidates,
         ),
+        Rule(message=f"candidates must differ, however they are written: {TWINS}", broken=_hidden_twins),
+        Rule(
+            cel=f"({_THERE('self.target.source')})"
+            f" && (!has(self.draft) || !has(self.draft.source) || {_THERE('self.draft.source')}) && "
+            + _OVER_CANDIDATES(f"!has(c.draft) || !has(c.draft.source) || {_THERE('c.draft.source')}"),
+            message=OFF_THE_CLAIM,
+            broken=_elsewhere,
+        ),
+        *ENGINE_AND_NODE,
         Rule(
             cel=f"self.pools.all(p, !has(p.datasets) || p.datasets.all(d, {_SETS}"
             " ? self.benchmark.datasets.exists(s, s.name == d) : d in ['code', 'swe', 'terminal', 'chat']))",
@@ -294,7 +207,7 @@ class SpeculativeDeploymentSpec(Model):
             broken=_unknown_dataset,
         ),
         Rule(
-            cel="self.pools.all(p, (1 + p.candidates.size()) * p.concurrency.size() *"
+            cel="self.pools.all(p, !has(p.candidates) || (1 + p.candidates.size()) * p.concurrency.size() *"
             f" (has(p.datasets) ? p.datasets.size() : {_SETS} ? self.benchmark.datasets.size() : 4) <= {MOST_POINTS})",
             message=f"(1 + candidates) x datasets x concurrency must be at most {MOST_POINTS} in every pool:"
             " what one round can report",
@@ -323,3 +236,5 @@ class SpeculativeDeploymentSpec(Model):
     """The rule from rounds to a verdict, for all pools."""
     promotion: PromotionSpec | None = None
     """How a verdict goes live."""
+    guard: GuardSpec | None = None
+    """What is done when speculation stops paying in production. Off if absent: nothing watches it in this release."""

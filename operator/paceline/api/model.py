@@ -27,8 +27,10 @@ Finding = tuple[str, str]
 class Rule:
     """A static rule on one model; `self` in CEL and the argument of `broken` are that model."""
 
-    cel: str
-    message: str = ""
+    cel: str = ""
+    """Empty where CEL cannot say it: free-form fields, and what would cost the API server too much."""
+    message: str
+    """What must be: for the reference, and for who breaks the rule."""
     say: str = ""
     """A CEL expression that gives the message, where it can name the right value. Numbers go through `format`: the
     length of `string(number)` is unknown to the API server's estimate of cost, which then refuses the CRD."""
@@ -85,8 +87,8 @@ class Model(BaseModel):
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         json = handler.resolve_ref_schema(handler(schema))
-        if cls.rules:
-            json[VALIDATIONS] = [rule.validation() for rule in cls.rules]
+        if said := [rule.validation() for rule in cls.rules if rule.cel]:
+            json[VALIDATIONS] = said
         return json
 
 
@@ -113,3 +115,20 @@ class Unique:
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         kind = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(self.keys)}
         return {**handler(schema), **(kind if self.keys else {"x-kubernetes-list-type": "set"})}
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """A map whose keys match `pattern`. The desk alone checks it: a key has no bound, so CEL's estimate forbids it."""
+
+    pattern: str
+    must: str
+
+    def check(self, entries: dict[str, Any]) -> dict[str, Any]:
+        for key in entries:
+            if not re.search(self.pattern, key, re.ASCII) or len(key) > 253:
+                raise PydanticCustomError("keys", "{message}", {"message": f"key {key[:100]!r} must {self.must}"})
+        return entries
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self.check, handler(source))

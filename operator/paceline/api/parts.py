@@ -1,103 +1,58 @@
 """The blocks that both kinds are built of."""
 
 from collections.abc import Iterator
+from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from paceline import core
+from paceline.api.later import not_yet
 from paceline.api.model import Finding, Matches, Model, Rule, Unique
+from paceline.api.words import (
+    Algorithm,
+    Amount,
+    Confidence,
+    DatasetName,
+    DatasetSource,
+    Fraction,
+    ObjectName,
+    Positive,
+    Revision,
+    SecretsKey,
+    Source,
+    Tolerance,
+)
 
-Word = Annotated[str, Field(min_length=1, max_length=253)]
-ObjectName = Annotated[
-    str,
-    Field(max_length=253),
-    Matches(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", "be a Kubernetes name: lower-case letters, digits, '-' and '.'"),
-]
-LabelValue = Annotated[
-    str,
-    Field(max_length=63),
-    Matches(r"^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$", "be a label value, for example NVIDIA-H200"),
-]
-LabelKey = Annotated[
-    str,
-    Field(max_length=253),
-    Matches(r"^([a-z0-9.-]+/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$", "be a label key such as nvidia.com/gpu"),
-]
-PoolName = Annotated[
-    str,
-    Field(max_length=20),
-    Matches(r"^[a-z][a-z0-9]*$", "be lower-case letters and digits, a letter first: no '-', which joins NAME-POOL"),
-]
-ArmName = Annotated[
-    str, Field(max_length=30), Matches(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "be lower-case letters, digits and '-'")
-]
-DatasetName = ArmName
-Source = Annotated[
-    str,
-    Field(max_length=300),
-    Matches(
-        r"^(hf://[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9_][A-Za-z0-9._-]*|pvc://[a-z0-9][a-z0-9.-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)+)$",
-        "be hf://OWNER/NAME or pvc://CLAIM/PATH",
-    ),
-]
-DatasetSource = Annotated[
-    str,
-    Field(max_length=300),
-    Matches(r"^builtin://(code|swe|terminal|chat)$", "be builtin://code, ://swe, ://terminal or ://chat"),
-]
-Revision = Annotated[
-    str,
-    Field(max_length=200),
-    Matches(r"^[A-Za-z0-9_][A-Za-z0-9._/-]*$", "be a branch, tag or commit"),
-]
-Commit = Annotated[str, Field(max_length=64), Matches(r"^[0-9a-f]{7,64}$", "be the hash of a commit")]
-Fraction = Annotated[
-    str, Field(max_length=8), Matches(r"^[0-9](\.[0-9]{1,6})?$", "be a decimal string such as '0.05' (5 %)")
-]
-Tolerance = Annotated[
-    str, Field(max_length=8), Matches(r"^0(\.[0-9]{1,6})?$", "be a decimal string below 1, such as '0.03' (3 %)")
-]
-Confidence = Annotated[
-    str,
-    Field(max_length=8),
-    Matches(r"^0\.[5-9][0-9]{0,5}$", "be a decimal string of at least '0.5' and below '1'"),
-]
-Positive = Annotated[
-    str, Field(max_length=8), Matches(r"^0\.0*[1-9][0-9]*$", "be a decimal string above 0 and below 1, such as '0.002'")
-]
-Duration = Annotated[
-    str,
-    Field(max_length=20),
-    Matches(
-        r"^([1-9][0-9]{0,4}h([0-9]{1,5}m)?([0-9]{1,5}s)?|[1-9][0-9]{0,4}m([0-9]{1,5}s)?|[1-9][0-9]{0,4}s)$",
-        "be a duration above zero in h, m and s, such as 30m or 1h30m",
-    ),
-]
-Quantity = Annotated[
-    str,
-    Field(max_length=20),
-    Matches(r"^[1-9][0-9]*(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$", "be a quantity such as 400Gi"),
-]
-Argument = Annotated[str, Field(min_length=1, max_length=2048)]
-Arguments = Annotated[tuple[Argument, ...], Field(max_length=64)]
-Labels = Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=16)]
-
-ALGORITHMS = ("EAGLE", "EAGLE3", "NEXTN", "MTP", "STANDALONE", "NGRAM", "DFLASH", "DSPARK")
-Algorithm = Annotated[
-    str,
-    Field(max_length=20),
-    Matches(
-        f"^({'|'.join(ALGORITHMS)})$",
-        f"be one of {', '.join(ALGORITHMS)}; Medusa and Lookahead are served by no engine here, the nearest are EAGLE3 "
-        "(a trained head) and NGRAM (no head)",
-    ),
-]
 NEEDS_SOURCE = ("EAGLE", "EAGLE3", "STANDALONE", "DFLASH")
+ENV_SOURCES = ("secretKeyRef", "configMapKeyRef", "fieldRef", "resourceFieldRef", "fileKeyRef")
+
+
+def _two_values(variable: "EnvVar") -> Iterator[Finding]:
+    if variable.value is not None and variable.value_from is not None:
+        yield ".valueFrom", "valueFrom must be left out where value is set"
+
+
+def _from_nowhere(variable: "EnvVar") -> Iterator[Finding]:
+    said = list(variable.value_from or {})
+    if variable.value_from is not None and (len(said) != 1 or said[0] not in ENV_SOURCES):
+        near = get_close_matches(said[0], ENV_SOURCES, n=1) if said else []
+        meant = f"did you mean {near[0]}?" if near else f"one of {', '.join(ENV_SOURCES)}"
+        yield ".valueFrom", f"valueFrom must have exactly one source; got {', '.join(said) or 'none'}: {meant}"
 
 
 class EnvVar(Model):
     """A core/v1 EnvVar."""
+
+    rules = (
+        Rule(
+            cel="!(has(self.value) && has(self.valueFrom))",
+            message="valueFrom must be left out where value is set",
+            field=".valueFrom",
+            broken=_two_values,
+        ),
+        Rule(message=f"valueFrom must have exactly one of {', '.join(ENV_SOURCES)}", broken=_from_nowhere),
+    )
 
     name: Annotated[str, Field(max_length=253), Matches(r"^[A-Za-z_.-][A-Za-z0-9_.-]*$", "be a variable's name")]
     """Name of the variable."""
@@ -115,14 +70,14 @@ class SecretKey(Model):
 
     name: ObjectName
     """Name of the Secret."""
-    key: Annotated[str, Field(min_length=1, max_length=253)]
+    key: SecretsKey
     """Key in it."""
 
 
 class TokenKey(SecretKey):
     """A key of a Secret in the same namespace."""
 
-    key: Annotated[str, Field(min_length=1, max_length=253)] = "token"
+    key: SecretsKey = "token"
     """Key in it."""
 
 
@@ -150,6 +105,7 @@ class TreeSpec(Model):
     rules = (
         Rule(
             cel="self.topK != 1 || self.numDraftTokens == self.numSteps + 1",
+            message="numDraftTokens must be numSteps + 1 where topK is 1 (a chain)",
             say="'numDraftTokens must be numSteps + 1 = %d where topK is 1 (a chain); got %d'"
             ".format([self.numSteps + 1, self.numDraftTokens])",
             field=".numDraftTokens",
@@ -157,6 +113,7 @@ class TreeSpec(Model):
         ),
         Rule(
             cel="self.topK == 1 || self.numDraftTokens - 1 <= self.topK + (self.numSteps - 1) * self.topK * self.topK",
+            message="numDraftTokens must be at most 1 + topK + (numSteps - 1) * topK * topK",
             say="'numDraftTokens must be at most 1 + topK + (numSteps - 1) * topK * topK = %d; got %d'"
             ".format([1 + self.topK + (self.numSteps - 1) * self.topK * self.topK, self.numDraftTokens])",
             field=".numDraftTokens",
@@ -172,8 +129,23 @@ class TreeSpec(Model):
     """Verify width, the root included: how many tokens the target checks in one step."""
 
 
+def _no_match(ngram: "NgramSpec") -> Iterator[Finding]:
+    if ngram.min_match is not None and ngram.max_match is not None and ngram.min_match > ngram.max_match:
+        yield ".minMatch", f"minMatch must be at most maxMatch = {ngram.max_match}; got {ngram.min_match}"
+
+
 class NgramSpec(Model):
     """How drafts are found in the text itself; what is absent is the engine's own value."""
+
+    rules = (
+        Rule(
+            cel="!has(self.minMatch) || !has(self.maxMatch) || self.minMatch <= self.maxMatch",
+            message="minMatch must be at most maxMatch",
+            say="'minMatch must be at most maxMatch = %d; got %d'.format([self.maxMatch, self.minMatch])",
+            field=".minMatch",
+            broken=_no_match,
+        ),
+    )
 
     num_draft_tokens: Annotated[int, Field(ge=2, le=512)] | None = None
     """Verify width: how many tokens the target checks in one step."""
@@ -202,12 +174,27 @@ def _unused_source(draft: "DraftSpec") -> Iterator[Finding]:
         yield ".source", "source must be left out for NGRAM, which drafts from the text itself"
 
 
+def _revision_of_claim(model: Any) -> Iterator[Finding]:
+    if (model.source or "").startswith("pvc://") and model.revision != "main":
+        yield ".revision", "revision must be left out for pvc://: what lies there is served as it is"
+
+
+ON_CLAIM = Rule(
+    cel="!has(self.source) || !self.source.startsWith('pvc://') || self.revision == 'main'",
+    message="revision must be left out for pvc://: what lies there is served as it is",
+    field=".revision",
+    broken=_revision_of_claim,
+)
+
+
 class DraftSpec(Model):
     """A draft head and the algorithm that drives it."""
 
     rules = (
+        ON_CLAIM,
         Rule(
             cel="!(self.algorithm in ['EAGLE', 'EAGLE3', 'STANDALONE', 'DFLASH']) || has(self.source)",
+            message="source must name a draft head for EAGLE, EAGLE3, STANDALONE and DFLASH",
             say="'source must name a draft head for %s'.format([self.algorithm])",
             field=".source",
             broken=_sourceless,
@@ -229,94 +216,22 @@ class DraftSpec(Model):
     """Branch, tag or commit of the head."""
 
 
-Architecture = Annotated[
-    str, Field(max_length=100), Matches(r"^[A-Za-z][A-Za-z0-9_]*$", "be a class name such as Qwen3NextForCausalLM")
-]
-PodTemplate = dict[str, Any]
-
-
-class EngineSpec(Model):
-    """The inference engine and what every arm is started with."""
-
-    name: Literal["SGLang", "SGLangJAX", "VLLM"]
-    """Which engine the image holds."""
-    version: Annotated[
-        str, Field(max_length=40), Matches(r"^[0-9]+\.[0-9]+[A-Za-z0-9.+-]*$", "be a version such as '0.5.23'")
-    ]
-    """The version the image speaks: it decides which flags are emitted and checked."""
-    image: Annotated[str, Field(max_length=500), Matches(r"^[A-Za-z0-9][^\s]*$", "be an image reference")]
-    """Any image of that engine, forks included; the digest that ran is recorded."""
-    args: Arguments = ()
-    """Further arguments of the server, the same on every arm."""
-    trust_remote_code: bool = False
-    """Lets the model's repository bring code of its own."""
-    eagle3_targets: Annotated[tuple[Architecture, ...], Field(max_length=16), Unique()] | None = None
-    """Target architectures for which this image, a fork, adds the EAGLE3 hook to what its version has."""
-    env: Env = ()
-    """Environment of the servers."""
-    api_key_secret_ref: SecretKey | None = None
-    """The key that clients must send; the operator never reads it."""
-    admin_key_secret_ref: SecretKey | None = None
-    """The key of the server's administration, which the benchmark uses to flush caches; the operator never reads it."""
-    pod_template: PodTemplate | None = None
-    """Laid over the servers' pod template: maps merge, lists of named objects merge by name (the container is
-    `server`), the rest replaces."""
-
-
-def _too_parallel(accelerator: "AcceleratorSpec") -> Iterator[Finding]:
-    most = accelerator.count * (accelerator.nodes or 1)
-    if (accelerator.tensor_parallel_size or 0) > most:
-        yield (
-            ".tensorParallelSize",
-            f"tensorParallelSize must be at most count x nodes = {most}; got {accelerator.tensor_parallel_size}",
-        )
-
-
-class AcceleratorSpec(Model):
-    """The accelerators of one server."""
-
-    rules = (
-        Rule(
-            cel="!has(self.tensorParallelSize) || self.tensorParallelSize <="
-            " self.count * (has(self.nodes) ? self.nodes : 1)",
-            say="'tensorParallelSize must be at most count x nodes = %d; got %d'"
-            ".format([self.count * (has(self.nodes) ? self.nodes : 1), self.tensorParallelSize])",
-            field=".tensorParallelSize",
-            broken=_too_parallel,
-        ),
-    )
-
-    product: LabelValue
-    """Value of the node's product label, for example NVIDIA-H200."""
-    count: Annotated[int, Field(ge=1, le=64)]
-    """How many one server takes on each of its nodes."""
-    tensor_parallel_size: Annotated[int, Field(ge=1, le=64)] | None = None
-    """Over how many of them the model is split; all of them if absent."""
-    resource_name: LabelKey = "nvidia.com/gpu"
-    """The extended resource that is requested."""
-    product_label: LabelKey = "nvidia.com/gpu.product"
-    """The node label that `product` is a value of."""
-    nodes: Annotated[int, Field(ge=1, le=16)] | None = None
-    """Over how many nodes one server goes, 1 if absent; more than one needs the LeaderWorkerSet controller."""
-    topology: LabelValue | None = None
-    """Of TPU slices, for example 2x2: the value of the node's topology label."""
-    topology_label: LabelKey | None = None
-    """The node label that `topology` is a value of; cloud.google.com/gke-tpu-topology if absent."""
-    memory: Quantity | None = None
-    """Of one accelerator, for example 80Gi; known for common products if absent."""
-
-
 class DatasetSpec(Model):
     """Prompts and how many of them are sent."""
+
+    rules = not_yet("DatasetSpec")
 
     name: DatasetName
     """What it is called in results."""
     source: DatasetSource
-    """Where the prompts come from: builtin://code, builtin://swe, builtin://terminal or builtin://chat."""
+    """Where the prompts come from: builtin://code, builtin://swe, builtin://terminal or builtin://chat. Later:
+    configMap://NAME/KEY, pvc://CLAIM/PATH, hf://datasets/OWNER/NAME."""
     requests: Annotated[int, Field(ge=1, le=100000)] | None = None
     """How many are sent, 64 if absent; at a higher concurrency never fewer than three times that."""
     max_tokens: Annotated[int, Field(ge=1, le=131072)] | None = None
     """Cap of an answer; 512 if absent."""
+    request_rate: Amount | None = None
+    """Later: requests a second, in place of as many as the concurrency allows."""
     weight: Annotated[int, Field(ge=1, le=1000)] = 1
     """Share in the weighted mean over workloads."""
 
@@ -345,11 +260,12 @@ class GateSpec(Model):
     """Latencies that are bounded as well."""
 
 
-DecideAfterRounds = Annotated[
-    tuple[Annotated[int, Field(ge=2, le=50)], ...],
-    Field(min_length=1, max_length=8),
-    Unique(),
-]
+class BudgetSpec(Model):
+    """What a run may take; at its end the verdict is what has been shown so far."""
+
+    gpu_hours: Amount
+    """Accelerators times hours, as a decimal string."""
+
 
 MOST_POINTS = 48
 """Points of a round that fit into its termination message."""

@@ -22,6 +22,8 @@ class Problem:
 
     path: str
     message: str
+    desk: bool = False
+    """Said here alone: the API server cannot know."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}" if self.path else self.message
@@ -57,7 +59,7 @@ def problems(manifest: Mapping[str, Any]) -> list[Problem]:
 def read(model: type[M], manifest: Mapping[str, Any]) -> M:
     """The manifest's spec. Raises InvalidManifestError where a field has the wrong shape; rules: `broken_rules`."""
     try:
-        return model.model_validate_json(json.dumps(_without_nulls(manifest.get("spec")), default=str))
+        return model.model_validate_json(json.dumps(_as_sent(manifest.get("spec")), default=str))
     except ValidationError as error:
         raise InvalidManifestError([_problem(details, model) for details in error.errors(include_url=False)]) from None
 
@@ -66,7 +68,7 @@ def broken_rules(model: Model, path: str) -> Iterator[Problem]:
     """The rules that `model`, which stands at `path`, and everything in it break."""
     for rule in model.rules:
         for below, message in rule.broken(model):
-            yield Problem(path=path + below, message=message)
+            yield Problem(path=path + below, message=message, desk=not rule.cel)
     for name, field in type(model).model_fields.items():
         value = getattr(model, name)
         items = enumerate(value) if isinstance(value, tuple) else [(None, value)]
@@ -75,11 +77,16 @@ def broken_rules(model: Model, path: str) -> Iterator[Problem]:
                 yield from broken_rules(item, f"{path}.{field.alias}" + ("" if i is None else f"[{i}]"))
 
 
-def _without_nulls(node: Any) -> Any:
-    """A field that is null is absent, to the API server too."""
-    if isinstance(node, Mapping):
-        return {key: _without_nulls(value) for key, value in node.items() if value is not None}
-    return [_without_nulls(item) for item in node] if isinstance(node, list | tuple) else node
+def _as_sent(node: Any) -> Any:
+    """A field that is null is absent, and 4.0 is 4, to the API server too."""
+    match node:
+        case Mapping():
+            return {key: _as_sent(value) for key, value in node.items() if value is not None}
+        case list() | tuple():
+            return [_as_sent(item) for item in node]
+        case float() if node.is_integer() and abs(node) < 2**53:
+            return int(node)
+    return node
 
 
 def _metadata(manifest: Mapping[str, Any]) -> Iterator[Problem]:
@@ -101,11 +108,14 @@ def _problem(details: ErrorDetails, model: type[Model]) -> Problem:
             message = f"is no field here; did you mean {near[0]}?" if near else f"is no field here: {', '.join(known)}"
         case "string_type":
             message = f"must be a string: put it in quotes; got {json.dumps(details['input'])[:100]}"
+        case "enum" | "literal_error" if isinstance(details["input"], bool):
+            word = "on or yes" if details["input"] else "off or no"
+            message = f"must be {details['ctx']['expected']}: put it in quotes, YAML reads a bare {word} as a boolean"
         case _:
             message = re.sub(r"^\w+ should ", "must ", details["msg"]).replace("after validation, ", "")
             if isinstance(got := details["input"], str | int | float) and len(str(got)) < 100:
                 message += f"; got {json.dumps(got)}"
-    return Problem(path=path, message=message)
+    return Problem(path=path, message=message, desk=details["type"] == "keys")
 
 
 def _fields_beside(loc: Sequence[int | str], node: Mapping[str, Any]) -> list[str]:

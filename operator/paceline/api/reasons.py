@@ -29,6 +29,7 @@ class Reason(Enum):
     InvalidSpec = Row("Stalled", True, "the spec cannot be carried out")
     FetchFailed = Row("Stalled", True, "the models cannot be brought", "PrefetchFailed")
     PreflightFailed = Row("Stalled", True, "the models do not fit what is asked of them")
+    NoLeaderWorkerSet = Row("Stalled", True, "a server of several nodes needs LeaderWorkerSet, which is not installed")
     ServerFailed = Row("Stalled", True, "the server does not start")
     NotReady = Row("Stalled", True, "a revision was not ready by its deadline and was undone")
 
@@ -58,6 +59,7 @@ class Reason(Enum):
     # Every pool has a verdict for this generation.
     BenchmarkError = Row("Decided", False, "a run failed, which says nothing about its candidates")
     Inconclusive = Row("Decided", False, "the rounds are spent and the candidates still undecided")
+    NotMeasurable = Row("Decided", False, "no run can compare the candidates, so the baseline is served")
     Undecided = Row("Decided", False, "no verdict yet")
     AllDecided = Row("Decided", True, "every pool has a verdict")
 

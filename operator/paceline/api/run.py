@@ -5,28 +5,25 @@ from typing import Annotated
 
 from pydantic import Field
 
-from paceline.api.deployment import HostPath, TargetSpec
+from paceline.api.arms import ONE_SHAPE, Placed, fits, shapes_of
+from paceline.api.deployment import TargetSpec
+from paceline.api.engine import AcceleratorSpec, EngineSpec
+from paceline.api.later import not_yet
 from paceline.api.model import Finding, Model, Rule, Unique
 from paceline.api.parts import (
     MOST_POINTS,
     RISING,
-    AcceleratorSpec,
     AdaptiveSpec,
-    Arguments,
-    ArmName,
-    Commit,
+    BudgetSpec,
     DatasetSpec,
-    DecideAfterRounds,
     DraftSpec,
-    EngineSpec,
     Env,
     GateSpec,
-    Labels,
     NgramSpec,
-    ObjectName,
-    PoolName,
     TreeSpec,
 )
+from paceline.api.shared import ENGINE_AND_NODE, OFF_THE_CLAIM, off_the_claim
+from paceline.api.words import Arguments, ArmName, Commit, DecideAfterRounds, HostPath, Labels, ObjectName, PoolName
 from paceline.core import BASELINE, Purpose, Trigger
 
 
@@ -73,10 +70,21 @@ def _baseline_with_draft(arm: "ArmSpec") -> Iterator[Finding]:
         yield ".draft", "draft must be set on every arm but the baseline"
 
 
+def _one_shape(arm: "ArmSpec") -> Iterator[Finding]:
+    if len(shapes_of(arm)) != (arm.name != BASELINE):
+        yield "", "baseline must have no shape: it does not speculate" if arm.name == BASELINE else ONE_SHAPE
+
+
 class ArmSpec(Model):
     """One server configuration under measurement."""
 
     rules = (
+        Rule(
+            cel="[has(self.tree), has(self.blockSize), has(self.ngram), has(self.adaptive)].filter(x, x).size()"
+            " == (self.name == 'baseline' ? 0 : 1)",
+            message=f"{ONE_SHAPE}, and none of them on the baseline",
+            broken=_one_shape,
+        ),
         Rule(
             cel="(self.name == 'baseline') != has(self.draft)",
             message="draft must be set on every arm but the baseline",
@@ -149,6 +157,29 @@ def _too_few_requests(run: "BenchmarkRunSpec") -> Iterator[Finding]:
             )
 
 
+def _arms(run: "BenchmarkRunSpec") -> Iterator[Placed]:
+    for i, arm in enumerate(run.arms):
+        yield Placed(
+            path=f".arms[{i}]",
+            draft_path=f".arms[{i}].draft",
+            engine=run.engine.name,
+            algorithm=arm.draft.algorithm if arm.draft else "",
+            arm=arm,
+        )
+
+
+def _elsewhere(run: "BenchmarkRunSpec") -> Iterator[Finding]:
+    claim = run.cache.existing_claim
+    yield from off_the_claim(".target.source", run.target.source, claim)
+    for placed in _arms(run):
+        if placed.arm.draft:
+            yield from off_the_claim(f"{placed.draft_path}.source", placed.arm.draft.source, claim)
+
+
+_CLAIM = "(has(self.cache.existingClaim) ? self.cache.existingClaim : '')"
+_THERE = f"!{{0}}.startsWith('pvc://') || {{0}}.startsWith('pvc://' + {_CLAIM} + '/')".format
+
+
 class BenchmarkRunSpec(Model):
     """What is compared with what, on what, and by which rule. It never changes."""
 
@@ -166,6 +197,7 @@ class BenchmarkRunSpec(Model):
         ),
         Rule(
             cel=f"self.arms.size() * self.workloads.size() <= {MOST_POINTS}",
+            message=f"arms x workloads must be at most {MOST_POINTS}, what one round can report",
             say=f"'arms x workloads must be at most {MOST_POINTS}, what one round can report; got %d'"
             ".format([self.arms.size() * self.workloads.size()])",
             field=".arms",
@@ -177,12 +209,25 @@ class BenchmarkRunSpec(Model):
             field=".workloads",
             broken=_too_few_requests,
         ),
+        *fits(
+            "self.arms.all(c, [has(c.draft) ? c.draft.algorithm : ''].all(a, [self.engine.name].all(e, %s)))",
+            ".arms",
+            _arms,
+        ),
+        Rule(
+            cel=f"({_THERE('self.target.source')}) && self.arms.all(c, !has(c.draft) || !has(c.draft.source)"
+            f" || {_THERE('c.draft.source')})",
+            message=OFF_THE_CLAIM,
+            broken=_elsewhere,
+        ),
+        *ENGINE_AND_NODE,
+        *not_yet("BenchmarkRunSpec"),
     )
 
     pool: PoolName
     """The pool in question, or any such word for a run made by hand."""
     purpose: Purpose = Purpose.GATE
-    """What the result is used for."""
+    """What the result is used for: Gate. Later: Search, Sweep."""
     attempt: Annotated[int, Field(ge=1, le=100000)] = 1
     """1 + the highest there was for this pool and question."""
     trigger: TriggerSpec = Field(default_factory=TriggerSpec)
@@ -205,5 +250,7 @@ class BenchmarkRunSpec(Model):
     """What it is compared on."""
     gate: RunGate = Field(default_factory=RunGate)
     """The rule from rounds to a verdict."""
+    budget: BudgetSpec | None = None
+    """Later: what the run may take."""
     pod_labels: Labels = Field(default_factory=dict)
     """Labels of the rounds' pods."""

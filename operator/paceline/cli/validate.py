@@ -1,9 +1,10 @@
-"""`paceline validate FILE…`: what the API server would refuse, and why, without one."""
+"""`paceline validate FILE…`: what the API server and the engine would refuse, without either."""
 
 import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from paceline.api.problems import is_ours
 from paceline.core import DeploymentSpec, RunSpec
 from paceline.engines import places
 
+SUFFIXES = (".json", ".yaml", ".yml")
 READ: Mapping[str, Callable[[Mapping[str, Any]], DeploymentSpec | RunSpec]] = {
     "SpeculativeDeployment": api.deployment,
     "BenchmarkRun": api.run,
@@ -43,13 +45,19 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         epilog="Each problem on a line: FILE: spec.path: message. Documents of other kinds are passed over. "
         "Exit: 0 if nothing is wrong, 1 otherwise.",
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="YAML or JSON, any number of documents; - for stdin")
+    parser.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="YAML or JSON, any number of documents; a directory: its .yaml, .yml and .json files; - for stdin",
+    )
+    parser.add_argument("-R", "--recursive", action="store_true", help="directories below directories, too")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="how problems are printed")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    found = [(file, problem) for file in args.files for problem in check(file)]
+    found = [(file, problem) for name in args.files for file, problem in check(name, args.recursive)]
     if args.output == "json":
         entries = [{"file": file, "path": problem.path, "message": problem.message} for file, problem in found]
         print(json.dumps(entries, indent=2))
@@ -59,22 +67,41 @@ def run(args: argparse.Namespace) -> int:
     return 1 if found else 0
 
 
-def check(file: str) -> Iterator[Problem]:
-    """The problems of all our documents in a file; what cannot be read is one, too."""
+def check(name: str, recursive: bool = False) -> Iterator[tuple[str, Problem]]:
+    """The problems of all our documents in a file or in the files of a directory, each with its file."""
+    if not Path(name).is_dir():
+        yield from ((name, problem) for problem in _of_file(name))
+        return
+    found = sorted(path for path in Path(name).glob("**/*" if recursive else "*") if path.suffix in SUFFIXES)
+    if not found:
+        yield name, Problem(path="", message=f"has no file that ends in {', '.join(SUFFIXES)}")
+    for path in found:
+        yield from ((str(path), problem) for problem in _of_file(str(path)))
+
+
+def _of_file(file: str) -> Iterator[Problem]:
+    """What cannot be read is a problem, too."""
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text()
-        documents = list(yaml.load_all(text, Loader))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+        documents = [document for document in yaml.load_all(text, Loader) for document in _items(document)]
+        ours = [document for document in documents if is_ours(document)]
+        for i, document in enumerate(ours):
+            where = f" (document {i + 1} of {len(ours)})" if len(ours) > 1 else ""
+            yield from (replace(problem, message=problem.message + where) for problem in wrong(document))
+    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
         yield Problem(path="", message=" ".join(str(error).split()))
-        return
-    for document in documents:
-        if is_ours(document):
-            found = problems(document)
-            yield from found or _refused(document)
 
 
-def _refused(document: Mapping[str, Any]) -> Iterator[Problem]:
-    """What the engine would not take, of a manifest that the API server would."""
-    spec = READ[document["kind"]](document)
-    for refusal in places.refused(spec, document["spec"]):
-        yield Problem(path=refusal.path, message=refusal.message)
+def wrong(manifest: Mapping[str, Any]) -> list[Problem]:
+    """All that is known before the models' files are: what the API server refuses, and what the engine would."""
+    if found := problems(manifest):
+        return found
+    spec = READ[manifest["kind"]](manifest)
+    return [Problem(path=refusal.path, message=refusal.message) for refusal in places.refused(spec, manifest["spec"])]
+
+
+def _items(document: Any) -> list[Any]:
+    """Those of a List, as `kubectl get -o yaml` prints it."""
+    if isinstance(document, dict) and document.get("kind") == "List" and isinstance(document.get("items"), list):
+        return list(document["items"])
+    return [document]

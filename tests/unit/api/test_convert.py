@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from paceline import core
 from paceline.api import deployment, run, run_manifest_spec
+from paceline.api.arms import SERVES
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "qwen3-coder-next.yaml"
 
@@ -125,8 +126,15 @@ def test_a_run_made_by_hand_needs_little(manifest: dict[str, Any]) -> None:
 
 words = st.from_regex(r"[a-z][a-z0-9]{0,10}", fullmatch=True)
 commits = st.none() | st.from_regex(r"[0-9a-f]{40}", fullmatch=True)
-sources = st.builds("hf://{}/{}".format, words, words) | st.builds("pvc://{}/{}".format, words, words)
-models = st.builds(core.Model, source=sources, revision=words, commit=commits)
+hub = st.builds(core.Model, source=st.builds("hf://{}/{}".format, words, words), revision=words, commit=commits)
+
+
+def models(claim: str | None) -> st.SearchStrategy[core.Model]:
+    """On the hub, or on the cache's own claim if there is one."""
+    there = st.builds(core.Model, source=st.builds(f"pvc://{claim}/{{}}".format, words), commit=commits)
+    return hub | there if claim else hub
+
+
 labels = st.dictionaries(words, words, max_size=2)
 arguments = st.lists(st.builds("--{}".format, words), max_size=2).map(tuple)
 env = st.lists(
@@ -146,16 +154,42 @@ def trees(draw: st.DrawFn) -> core.Tree:
     return core.Tree(num_steps=steps, top_k=top_k, num_draft_tokens=tokens)
 
 
-drafts = st.builds(core.Draft, algorithm=st.sampled_from(["EAGLE", "EAGLE3", "STANDALONE"]), model=models) | st.just(
-    core.Draft(algorithm="NGRAM")
-)
-candidates = st.builds(
-    core.Arm,
-    name=words.filter(lambda name: name != core.BASELINE),
-    draft=drafts,
-    tree=st.none() | trees(),
-    args=arguments,
-)
+TPU = {
+    "resource_name": "google.com/tpu",
+    "product_label": "cloud.google.com/gke-tpu-accelerator",
+    "topology": "2x2",
+}
+CHAINS = (core.Tree(num_steps=2, top_k=1, num_draft_tokens=3), core.Tree(num_steps=5, top_k=1, num_draft_tokens=6))
+HEADED = ("EAGLE", "EAGLE3", "NEXTN", "MTP", "STANDALONE", "DFLASH", "DSPARK")
+small = st.none() | st.integers(2, 8)
+
+
+@st.composite
+def shapes(draw: st.DrawFn, algorithm: str, engine: str) -> dict[str, Any]:
+    match algorithm:
+        case "NGRAM":
+            breadth = draw(small) if engine == "SGLang" else None
+            least = draw(small)
+            most = None if least is None else draw(st.none() | st.integers(least, 12))
+            return {"ngram": core.Ngram(num_draft_tokens=draw(small), breadth=breadth, min_match=least, max_match=most)}
+        case "DFLASH" | "DSPARK":
+            return {"block_size": draw(st.integers(1, 64))}
+        case "EAGLE" | "EAGLE3" | "NEXTN" | "MTP" if engine == "SGLang" and draw(st.booleans()):
+            return {"adaptive": core.Adaptive(num_steps=draw(small))}
+    return {"tree": draw(trees() if engine == "SGLang" else st.sampled_from(CHAINS))}
+
+
+@st.composite
+def candidates(draw: st.DrawFn, engine: str, claim: str | None) -> core.Arm:
+    algorithm = draw(st.sampled_from(sorted(SERVES[engine])))
+    needed = algorithm in ("EAGLE", "EAGLE3", "STANDALONE", "DFLASH")
+    model = draw(models(claim) if needed else st.none() | models(claim)) if algorithm in HEADED else None
+    return core.Arm(
+        name=draw(words.filter(lambda name: name != core.BASELINE)),
+        draft=core.Draft(algorithm=algorithm, model=model),
+        args=draw(arguments),
+        **draw(shapes(algorithm, engine)),
+    )
 
 
 @st.composite
@@ -171,27 +205,47 @@ def workloads(draw: st.DrawFn) -> core.Workload:
     return core.Workload(dataset=dataset, concurrency=concurrency)
 
 
-caches = st.builds(core.Cache, claim=words, env=env) | st.builds(
-    core.Cache, host_path=st.builds("/{}".format, words), env=env
+keys = st.none() | st.builds(core.SecretKey, name=words, key=words)
+templates = st.sampled_from([{}, {"spec": {"hostIPC": True, "containers": [{"name": "server", "tty": True}]}}])
+    [{}, {"spec": {"priorityClassName": "high", "containers": [{"name": "server", "tty": True}]}}]
 )
-servers = st.builds(
-    core.Server,
-    engine=st.builds(
-        core.Engine,
-        name=st.sampled_from(["SGLang", "SGLangJAX", "VLLM"]),
-        version=st.just("0.5.23"),
-        image=words,
-        args=arguments,
-        trust_remote_code=st.booleans(),
-        env=env,
-    ),
-    target=models,
-    served_name=words,
-    accelerator=st.builds(core.Accelerator, product=words, count=st.just(8), tensor_parallel_size=st.integers(1, 8)),
-    cache=caches,
-    largest_concurrency=st.integers(1, 128),
-    node_selector=labels,
-)
+
+
+@st.composite
+def servers(draw: st.DrawFn) -> core.Server:
+    engine = draw(st.sampled_from(sorted(SERVES)))
+    claim = draw(st.none() | words)
+    nodes = draw(st.integers(1, 4))
+    return core.Server(
+        engine=core.Engine(
+            name=engine,
+            version="0.5.23",
+            image=draw(words),
+            args=draw(arguments),
+            trust_remote_code=draw(st.booleans()),
+            env=draw(env),
+            eagle3_targets=draw(st.sampled_from([(), ("Qwen3NextForCausalLM",)])),
+            api_key=draw(keys),
+            admin_key=draw(keys) if engine == "SGLang" else None,
+            pod_template=draw(templates),
+        ),
+        target=draw(models(claim)),
+        served_name=draw(words),
+        accelerator=core.Accelerator(
+            product=draw(words),
+            count=8,
+            tensor_parallel_size=draw(st.integers(1, 8 * nodes)),
+            nodes=nodes,
+            memory=draw(st.none() | st.just("80Gi")),
+            **({"topology_label": "tpu/shape"} if draw(st.booleans()) else {}),
+            **(TPU if engine == "SGLangJAX" else {}),
+        ),
+        cache=core.Cache(claim=claim, host_path=None if claim else f"/{draw(words)}", env=draw(env)),
+        largest_concurrency=draw(st.integers(1, 128)),
+        node_selector=draw(labels),
+    )
+
+
 gates = st.builds(
     core.Gate,
     minimum_improvement=millionths,
@@ -201,23 +255,27 @@ gates = st.builds(
     limits=st.sampled_from([(), (core.Limit(metric="p95TTFT", maximum_increase=0.2),)]),
     decide_after_rounds=st.sets(st.integers(2, 20), min_size=1, max_size=4).map(lambda s: tuple(sorted(s))),
 )
-runs = st.builds(
-    core.RunSpec,
-    pool=words,
-    server=servers,
-    arms=st.lists(candidates, min_size=1, max_size=4, unique_by=lambda arm: arm.name).map(
-        lambda arms: (core.Arm(name=core.BASELINE), *arms)
-    ),
-    workloads=st.lists(workloads(), min_size=1, max_size=4, unique_by=lambda workload: workload.name).map(tuple),
-    gate=gates,
-    purpose=st.sampled_from(core.Purpose),
-    attempt=st.integers(1, 99),
-    trigger=st.sampled_from(core.Trigger),
-    token=st.just("") | words,
-    pod_labels=labels,
-)
 
 
-@given(runs)
+@st.composite
+def runs(draw: st.DrawFn) -> core.RunSpec:
+    server = draw(servers())
+    arms = st.lists(
+        candidates(server.engine.name, server.cache.claim), min_size=1, max_size=4, unique_by=lambda arm: arm.name
+    )
+    return core.RunSpec(
+        pool=draw(words),
+        server=server,
+        arms=(core.Arm(name=core.BASELINE), *draw(arms)),
+        workloads=tuple(draw(st.lists(workloads(), min_size=1, max_size=4, unique_by=lambda workload: workload.name))),
+        gate=draw(gates),
+        attempt=draw(st.integers(1, 99)),
+        trigger=draw(st.sampled_from(core.Trigger)),
+        token=draw(st.just("") | words),
+        pod_labels=draw(labels),
+    )
+
+
+@given(runs())
 def test_a_run_comes_back_from_its_manifest(spec: core.RunSpec) -> None:
     assert run({"spec": run_manifest_spec(spec)}) == spec

@@ -1,0 +1,116 @@
+"""What serves a model, and on what."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from paceline.api.model import Finding, Matches, Model, Rule, Unique
+from paceline.api.parts import Env, SecretKey
+from paceline.api.words import Architecture, Arguments, LabelKey, LabelValue, Quantity
+
+GPU, GPU_LABEL = "nvidia.com/gpu", "nvidia.com/gpu.product"
+TPU, TPU_LABEL = "google.com/tpu", "cloud.google.com/gke-tpu-accelerator"
+
+NO_ADMIN_KEY = "adminKeySecretRef must be left out: SGLang alone has a key of its administration"
+
+
+def _no_admin_key(engine: "EngineSpec") -> Iterator[Finding]:
+    if engine.admin_key_secret_ref is not None and engine.name != "SGLang":
+        yield ".adminKeySecretRef", NO_ADMIN_KEY
+
+
+class EngineSpec(Model):
+    """The inference engine and what every arm is started with."""
+
+    rules = (
+        Rule(
+            cel="self.name == 'SGLang' || !has(self.adminKeySecretRef)",
+            message=NO_ADMIN_KEY,
+            field=".adminKeySecretRef",
+            broken=_no_admin_key,
+        ),
+    )
+
+    name: Literal["SGLang", "SGLangJAX", "VLLM"]
+    """Which engine the image holds."""
+    version: Annotated[
+        str, Field(max_length=40), Matches(r"^[0-9]+\.[0-9]+[A-Za-z0-9.+-]*$", "be a version such as '0.5.23'")
+    ]
+    """The version the image speaks: it decides which flags are emitted and checked."""
+    image: Annotated[str, Field(max_length=500), Matches(r"^[A-Za-z0-9][^\s]*$", "be an image reference")]
+    """Any image of that engine, forks included; the digest that ran is recorded."""
+    args: Arguments = ()
+    """Further arguments of the server, the same on every arm."""
+    trust_remote_code: bool = False
+    """Lets the model's repository bring code of its own."""
+    eagle3_targets: Annotated[tuple[Architecture, ...], Field(max_length=16), Unique()] | None = None
+    """Target architectures for which this image, a fork, adds the EAGLE3 hook to what its version has."""
+    env: Env = ()
+    """Environment of the servers."""
+    api_key_secret_ref: SecretKey | None = None
+    """The key that clients must send; the operator never reads it."""
+    admin_key_secret_ref: SecretKey | None = None
+    """SGLang alone: the key of the server's administration, which the benchmark uses to flush caches; the operator
+    never reads it."""
+    pod_template: dict[str, Any] | None = None
+    """Laid over the servers' pod template: maps merge, lists of named objects merge by name (the container is
+    `server`), the rest replaces. What Paceline sets itself is refused by `paceline validate`."""
+
+
+def _too_parallel(accelerator: "AcceleratorSpec") -> Iterator[Finding]:
+    most = accelerator.count * (accelerator.nodes or 1)
+    if (accelerator.tensor_parallel_size or 0) > most:
+        yield (
+            ".tensorParallelSize",
+            f"tensorParallelSize must be at most count x nodes = {most}; got {accelerator.tensor_parallel_size}",
+        )
+
+
+TPU_NODES = f"productLabel must be a label of TPU nodes where resourceName is {TPU}: {TPU_LABEL} on GKE"
+
+
+def _label_of_gpus(accelerator: "AcceleratorSpec") -> Iterator[Finding]:
+    if accelerator.resource_name == TPU and accelerator.product_label == GPU_LABEL:
+        yield ".productLabel", TPU_NODES
+
+
+class AcceleratorSpec(Model):
+    """The accelerators of one server."""
+
+    rules = (
+        Rule(
+            cel=f"self.resourceName != '{TPU}' || self.productLabel != '{GPU_LABEL}'",
+            message=TPU_NODES,
+            field=".productLabel",
+            broken=_label_of_gpus,
+        ),
+        Rule(
+            cel="!has(self.tensorParallelSize) || self.tensorParallelSize <="
+            " self.count * (has(self.nodes) ? self.nodes : 1)",
+            message="tensorParallelSize must be at most count x nodes",
+            say="'tensorParallelSize must be at most count x nodes = %d; got %d'"
+            ".format([self.count * (has(self.nodes) ? self.nodes : 1), self.tensorParallelSize])",
+            field=".tensorParallelSize",
+            broken=_too_parallel,
+        ),
+    )
+
+    product: LabelValue
+    """Value of the node's product label, for example NVIDIA-H200."""
+    count: Annotated[int, Field(ge=1, le=64)]
+    """How many one server takes on each of its nodes."""
+    tensor_parallel_size: Annotated[int, Field(ge=1, le=64)] | None = None
+    """Over how many of them the model is split; all of them if absent."""
+    resource_name: LabelKey = GPU
+    """The extended resource that is requested: google.com/tpu for SGLangJAX."""
+    product_label: LabelKey = GPU_LABEL
+    """The node label that `product` is a value of: cloud.google.com/gke-tpu-accelerator for TPUs on GKE."""
+    nodes: Annotated[int, Field(ge=1, le=16)] | None = None
+    """Over how many nodes one server goes, 1 if absent; more than one needs the LeaderWorkerSet controller."""
+    topology: LabelValue | None = None
+    """Of TPU slices, for example 2x2: the value of the node's topology label."""
+    topology_label: LabelKey | None = None
+    """The node label that `topology` is a value of; cloud.google.com/gke-tpu-topology if absent."""
+    memory: Quantity | None = None
+    """Of one accelerator, for example 80Gi; known for common products if absent."""

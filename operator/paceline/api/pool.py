@@ -1,0 +1,148 @@
+"""A pool and the candidates that are measured for it."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from paceline.api.arms import ONE_SHAPE, shapes_of
+from paceline.api.later import not_yet
+from paceline.api.model import Finding, Model, Rule, Unique
+from paceline.api.parts import AdaptiveSpec, DraftSpec, GateSpec, NgramSpec, TreeSpec
+from paceline.api.search import SearchSpec
+from paceline.api.words import Arguments, ArmName, DatasetName, PoolName
+from paceline.core import BASELINE
+
+
+def _called_baseline(candidate: "CandidateSpec") -> Iterator[Finding]:
+    if candidate.name == BASELINE:
+        yield ".name", "name must not be 'baseline': that is the arm without speculation"
+
+
+def _one_shape(candidate: "CandidateSpec") -> Iterator[Finding]:
+    if len(shapes_of(candidate)) != 1:
+        yield "", ONE_SHAPE
+
+
+class CandidateSpec(Model):
+    """One way to speculate, measured against the baseline."""
+
+    rules = (
+        Rule(
+            cel="[has(self.tree), has(self.blockSize), has(self.ngram), has(self.adaptive)].filter(x, x).size() == 1",
+            message=ONE_SHAPE,
+            broken=_one_shape,
+        ),
+        Rule(
+            cel="self.name != 'baseline'",
+            message="name must not be 'baseline': that is the arm without speculation",
+            field=".name",
+            broken=_called_baseline,
+        ),
+    )
+
+    name: ArmName
+    """What it is called in results."""
+    draft: DraftSpec | None = None
+    """Takes the place of spec.draft as a whole."""
+    tree: TreeSpec | None = None
+    """The shape of a proposal, for EAGLE, EAGLE3, NEXTN, MTP and STANDALONE."""
+    block_size: Annotated[int, Field(ge=1, le=64)] | None = None
+    """How many tokens are proposed at once, for DFLASH and DSPARK."""
+    ngram: NgramSpec | None = None
+    """How drafts are found in the text, for NGRAM; may be {}."""
+    adaptive: AdaptiveSpec | None = None
+    """In place of a tree, for EAGLE, EAGLE3, NEXTN and MTP: a chain whose depth the engine chooses; may be {}."""
+    args: Arguments = ()
+    """Arguments of the server on this arm alone."""
+
+
+def _candidates_or_search(pool: "PoolSpec") -> Iterator[Finding]:
+    if (pool.candidates is None) == (pool.search is None):
+        yield "", CANDIDATES_OR_SEARCH
+
+
+def _twins(pool: "PoolSpec") -> Iterator[Finding]:
+    """Without arguments and with the same draft in so many words; the rest is for `hidden_twins`."""
+    for j, one in enumerate(pool.candidates or ()):
+        for other in (pool.candidates or ())[:j]:
+            if not one.args and not other.args and _what(one) == _what(other):
+                yield f".candidates[{j}]", _same(one.name, other.name)
+                break
+
+
+def _what(candidate: "CandidateSpec") -> tuple[Any, ...]:
+    return candidate.draft, candidate.tree, candidate.block_size, candidate.ngram, candidate.adaptive
+
+
+def _same(name: str, other: str) -> str:
+    return f"{name} is the same as {other}: {TWINS}"
+
+
+TWINS = "draft, shape and arguments of two candidates are equal; remove one of them"
+CANDIDATES_OR_SEARCH = "exactly one of candidates and search must be set"
+_SAME = " && ".join(
+    f"has(c.{field}) == has(d.{field}) && (!has(c.{field}) || c.{field} == d.{field})"
+    for field in ("draft", "tree", "blockSize", "ngram", "adaptive")
+)
+
+
+class PoolSpec(Model):
+    """Identical replicas with their own traffic and their own best configuration."""
+
+    rules = (
+        Rule(
+            cel="has(self.candidates) != has(self.search)", message=CANDIDATES_OR_SEARCH, broken=_candidates_or_search
+        ),
+        Rule(
+            cel="!has(self.candidates) || self.candidates.all(c, (has(c.args) && c.args.size() > 0) ||"
+            f" self.candidates.exists_one(d, (!has(d.args) || d.args.size() == 0) && {_SAME}))",
+            message=f"candidates must differ: {TWINS}",
+            field=".candidates",
+            broken=_twins,
+        ),
+        *not_yet("PoolSpec"),
+    )
+
+    name: PoolName
+    """Part of the names of its objects: NAME-POOL."""
+    replicas: Annotated[int, Field(ge=0, le=1000)] | None = None
+    """How many servers; absent, it is left to an autoscaler."""
+    concurrency: Annotated[
+        tuple[Annotated[int, Field(ge=1, le=4096)], ...],
+        Field(min_length=1, max_length=8),
+        Unique(),
+    ]
+    """What this pool is for, in requests at a time: the gate measures these."""
+    candidates: Annotated[tuple[CandidateSpec, ...], Field(min_length=1, max_length=15), Unique(("name",))] | None = (
+        None
+    )
+    """What is measured against the baseline."""
+    search: SearchSpec | None = None
+    """Later: trees to look for instead of named ones."""
+    gate: GateSpec | None = None
+    """Overrides spec.gate, key by key."""
+    datasets: Annotated[tuple[DatasetName, ...], Field(min_length=1, max_length=16), Unique()] | None = None
+    """Names of the datasets it is measured on; all if absent."""
+
+
+def hidden_twins(pool: PoolSpec, default: DraftSpec | None) -> Iterator[Finding]:
+    """Candidates that are the same once the default draft is filled in and arguments are written in one way."""
+    found = [(one, canonical(one, default)) for one in pool.candidates or ()]
+    said = {path for path, _ in _twins(pool)}
+    for j, (one, what) in enumerate(found):
+        other = next((other for other, same in found[:j] if same == what), None)
+        if other and (path := f".candidates[{j}]") not in said:
+            yield path, _same(one.name, other.name)
+
+
+def canonical(candidate: CandidateSpec, default: DraftSpec | None) -> tuple[Any, ...]:
+    """MTP and NEXTN are one algorithm, `--a b` and `--a=b` one argument, whatever the order."""
+    draft, words = candidate.draft or default, list[str]()
+    for argument in candidate.args:
+        if argument.startswith("--") or not words or "=" in words[-1]:
+            words.append(argument)
+        else:
+            words[-1] += f"={argument}"
+    head = draft and (draft.algorithm.replace("MTP", "NEXTN"), draft.source, draft.revision)
+    return head, *_what(candidate)[1:], sorted(words)

@@ -1,0 +1,135 @@
+"""The strings of the API: each with its bound, its pattern and what a person reads who wrote something else."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from paceline.api.model import Keys, Matches, Unique
+
+ObjectName = Annotated[
+    str,
+    Field(max_length=253),
+    Matches(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", "be a Kubernetes name: lower-case letters, digits, '-' and '.'"),
+]
+SecretsKey = Annotated[
+    str, Field(max_length=253), Matches(r"^[-._A-Za-z0-9]+$", "be a key of a Secret: letters, digits, '-', '_', '.'")
+]
+LabelValue = Annotated[
+    str,
+    Field(max_length=63),
+    Matches(r"^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$", "be a label value, for example NVIDIA-H200"),
+]
+LABEL_KEY = r"^([a-z0-9.-]+/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
+LabelKey = Annotated[str, Field(max_length=253), Matches(LABEL_KEY, "be a label key such as nvidia.com/gpu")]
+PoolName = Annotated[
+    str,
+    Field(max_length=20),
+    Matches(r"^[a-z][a-z0-9]*$", "be lower-case letters and digits, a letter first: no '-', which joins NAME-POOL"),
+]
+ArmName = Annotated[
+    str, Field(max_length=30), Matches(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "be lower-case letters, digits and '-'")
+]
+DatasetName = ArmName
+ServedName = Annotated[
+    str, Field(max_length=200), Matches(r"^[^:\s]+$", "be the model's name in requests, without ':' and spaces")
+]
+
+_REPOSITORY = r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9_][A-Za-z0-9._-]*"
+_PATH = r"(/[A-Za-z0-9_][A-Za-z0-9._-]*)"
+_ON_CLAIM = rf"pvc://[a-z0-9][a-z0-9.-]*{_PATH}+"
+Source = Annotated[
+    str,
+    Field(max_length=300),
+    Matches(rf"^(hf://{_REPOSITORY}|{_ON_CLAIM})$", "be hf://OWNER/NAME or pvc://CLAIM/PATH"),
+]
+DatasetSource = Annotated[
+    str,
+    Field(max_length=300),
+    Matches(
+        r"^(builtin://(code|swe|terminal|chat)|configMap://[a-z0-9][a-z0-9.-]*/[-._A-Za-z0-9]+"
+        rf"|{_ON_CLAIM}|hf://datasets/{_REPOSITORY}{_PATH}*)$",
+        "be builtin://code, ://swe, ://terminal or ://chat (or configMap://NAME/KEY, pvc://CLAIM/PATH,"
+        " hf://datasets/OWNER/NAME)",
+    ),
+]
+Revision = Annotated[
+    str,
+    Field(max_length=200),
+    Matches(r"^[A-Za-z0-9_][A-Za-z0-9._/-]*$", "be a branch, tag or commit"),
+]
+Commit = Annotated[str, Field(max_length=64), Matches(r"^[0-9a-f]{7,64}$", "be the hash of a commit")]
+HostPath = Annotated[
+    str,
+    Field(max_length=500),
+    Matches(
+        r"^(/([^/:.][^/:]*|\.[^/:.][^/:]*|\.\.[^/:]+))+/?$",
+        "be an absolute path of a directory, such as /models, without '..' and ':'",
+    ),
+]
+
+Fraction = Annotated[
+    str, Field(max_length=8), Matches(r"^[0-9](\.[0-9]{1,6})?$", "be a decimal string such as '0.05' (5 %)")
+]
+Tolerance = Annotated[
+    str, Field(max_length=8), Matches(r"^0(\.[0-9]{1,6})?$", "be a decimal string below 1, such as '0.03' (3 %)")
+]
+Confidence = Annotated[
+    str,
+    Field(max_length=8),
+    Matches(r"^0\.[5-9][0-9]{0,5}$", "be a decimal string of at least '0.5' and below '1'"),
+]
+Positive = Annotated[
+    str, Field(max_length=8), Matches(r"^0\.0*[1-9][0-9]*$", "be a decimal string above 0 and below 1, such as '0.002'")
+]
+Amount = Annotated[
+    str,
+    Field(max_length=12),
+    Matches(r"^([1-9][0-9]{0,5}(\.[0-9]{1,3})?|0\.0{0,2}[1-9][0-9]{0,2})$", "be a decimal string above 0, such as '8'"),
+]
+Duration = Annotated[
+    str,
+    Field(max_length=20),
+    Matches(
+        r"^([1-9][0-9]{0,4}h([0-9]{1,5}m)?([0-9]{1,5}s)?|[1-9][0-9]{0,4}m([0-9]{1,5}s)?|[1-9][0-9]{0,4}s)$",
+        "be a duration above zero in h, m and s, such as 30m or 1h30m",
+    ),
+]
+Quantity = Annotated[
+    str,
+    Field(max_length=20),
+    Matches(r"^[1-9][0-9]*(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$", "be a quantity such as 400Gi"),
+]
+
+Argument = Annotated[str, Field(min_length=1, max_length=2048)]
+Arguments = Annotated[tuple[Argument, ...], Field(max_length=64)]
+Labels = Annotated[
+    dict[
+        str,
+        Annotated[
+            str,
+            Field(max_length=63),
+            Matches(r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$", "be a label's value: letters, digits, '-_.'"),
+        ],
+    ],
+    Field(max_length=16),
+    Keys(LABEL_KEY, "be a label key such as example.com/team"),
+]
+Architecture = Annotated[
+    str, Field(max_length=100), Matches(r"^[A-Za-z][A-Za-z0-9_]*$", "be a class name such as Qwen3NextForCausalLM")
+]
+
+ALGORITHMS = ("EAGLE", "EAGLE3", "NEXTN", "MTP", "STANDALONE", "NGRAM", "DFLASH", "DSPARK")
+Algorithm = Annotated[
+    str,
+    Field(max_length=20),
+    Matches(
+        f"^({'|'.join(ALGORITHMS)})$",
+        f"be one of {', '.join(ALGORITHMS)}; Medusa and Lookahead are served by no engine here, the nearest are EAGLE3 "
+        "(a trained head) and NGRAM (no head)",
+    ),
+]
+DecideAfterRounds = Annotated[
+    tuple[Annotated[int, Field(ge=2, le=50)], ...],
+    Field(min_length=1, max_length=8),
+    Unique(),
+]
