@@ -207,8 +207,6 @@ def workloads(draw: st.DrawFn) -> core.Workload:
 
 keys = st.none() | st.builds(core.SecretKey, name=words, key=words)
 templates = st.sampled_from([{}, {"spec": {"hostIPC": True, "containers": [{"name": "server", "tty": True}]}}])
-    [{}, {"spec": {"priorityClassName": "high", "containers": [{"name": "server", "tty": True}]}}]
-)
 
 
 @st.composite
