@@ -11,8 +11,7 @@ import yaml
 from paceline import api
 from paceline.core import BASELINE, Arm, DeploymentSpec
 from paceline.plan.deployment.look import Pool, Snapshot, models_of, pin, pools
-from paceline.render import Manifest, Settings, claim, controller_revision, deployment, fetch_job, service
-from paceline.render.serving import template
+from paceline.render import Manifest, Settings, claim, controller_revision, fetch_job, rendering, servers, service
 
 
 class Plain(yaml.SafeDumper):
@@ -48,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def rendered(manifest: Manifest, pool: str | None, arm: str) -> Iterator[Manifest]:
-    """Claim, prefetch, then for each pool its kept revision, Deployment and Service."""
+    """Claim, prefetch, then for each pool its kept revision, servers and Service."""
     spec = api.deployment(manifest)
     snapshot = Snapshot(
         manifest=_created(manifest), spec=spec, invalid="", children={}, settings=Settings(image="paceline")
@@ -72,9 +71,9 @@ def _shared(snapshot: Snapshot, spec: DeploymentSpec) -> Iterator[Manifest]:
 def _serving(view: Pool, arm: Arm, spec: DeploymentSpec) -> Iterator[Manifest]:
     owner, revision = view.snapshot.owner, view.revision(arm)
     deadline = spec.promotion.progress_deadline
-    pinned = template(owner, view.name, view.server, arm, revision, view.snapshot.settings, deadline)
-    yield controller_revision(owner, view.name, revision, pinned)
-    yield deployment(owner, view.name, pinned, view.spec.replicas, deadline, {})
+    kept = rendering(owner, view.name, view.server, arm, revision, view.snapshot.settings, deadline)
+    yield controller_revision(owner, view.name, revision, kept)
+    yield servers(owner, view.name, kept, view.spec.replicas, deadline, {})
     yield service(owner, view.name, view.server)
 
 

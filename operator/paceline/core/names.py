@@ -18,13 +18,13 @@ SUSPENDED = "paceline.dev/suspended"
 MODELS = "/models"
 
 
-def child_name(*parts: str | int) -> str:
-    """The parts joined by "-"; a hash of the whole takes the place of what is over 63 characters."""
+def child_name(*parts: str | int, longest: int = LONGEST) -> str:
+    """The parts joined by "-"; a hash of the whole takes the place of what is over so many characters."""
     name = "-".join(str(part) for part in parts)
-    if len(name) <= LONGEST:
+    if len(name) <= longest:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:10]
-    return f"{name[: LONGEST - 11].rstrip('-')}-{digest}"
+    return f"{name[: longest - 11].rstrip('-')}-{digest}"
 
 
 def snapshot_path(source: str, commit: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from paceline.core import Arm, DeploymentSpec, RunSpec, Server
-from paceline.engines import ENGINES
+from paceline.engines import ENGINES, nodes, pod_template
 from paceline.engines.adapter import Adapter, Refusal
 
 Place = Callable[[str, str], str]
@@ -12,15 +12,17 @@ Place = Callable[[str, str], str]
 
 
 def refused(spec: DeploymentSpec | RunSpec, written: Mapping[str, Any]) -> tuple[Refusal, ...]:
-    """Everything its engine refuses, each once, with whole paths; `written` is the manifest's spec as it came."""
+    """What engine, pod template and nodes rule out, each once, with whole paths; `written` is the manifest's
+    spec as it came."""
     engine = spec.server.engine.name
     if (adapter := ENGINES.get(engine)) is None:
         message = f"{engine} is not served yet; known: {', '.join(ENGINES)}"
         return (Refusal(rule="engine-known", path="spec.engine.name", message=message),)
     if isinstance(spec, RunSpec):
-        return tuple(_placed(adapter, spec.server, spec.arms, in_run(spec.arms)))
+        return (*_placed(adapter, spec.server, spec.arms, in_run(spec.arms)), *nodes.never_measured(spec))
     pools = (_placed(adapter, spec.server, pool.arms, in_pool(written, pool.name)) for pool in spec.pools)
-    return tuple(dict.fromkeys(refusal for found in pools for refusal in found))
+    found = (*(refusal for found in pools for refusal in found), *nodes.never_served(spec))
+    return tuple(dict.fromkeys(found))
 
 
 def in_pool(written: Mapping[str, Any], pool: str) -> Place:
@@ -46,6 +48,6 @@ def in_run(arms: Sequence[Arm]) -> Place:
 
 
 def _placed(adapter: Adapter, server: Server, arms: tuple[Arm, ...], place: Place) -> Iterator[Refusal]:
-    for refusal in adapter.refusals(server, arms):
+    for refusal in (*adapter.refusals(server, arms), *nodes.refusals(server), *pod_template.refusals(server, adapter)):
         path = f"spec.{refusal.path}" if refusal.arm is None else place(refusal.arm, refusal.path)
         yield Refusal(rule=refusal.rule, path=path, message=refusal.message)

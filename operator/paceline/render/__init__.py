@@ -3,8 +3,9 @@
 from paceline.render.benchmark import benchmark_run, round_job
 from paceline.render.cache import claim, fetch_job, fetch_name
 from paceline.render.common import Manifest, Owner, Settings
+from paceline.render.group import group_name
 from paceline.render.revision import controller_revision, revision_of
-from paceline.render.serving import deployment, service
+from paceline.render.serving import rendering, servers, service
 
 __all__ = [
     "Manifest",
@@ -13,10 +14,12 @@ __all__ = [
     "benchmark_run",
     "claim",
     "controller_revision",
-    "deployment",
     "fetch_job",
     "fetch_name",
+    "group_name",
+    "rendering",
     "revision_of",
     "round_job",
+    "servers",
     "service",
 ]

@@ -18,10 +18,14 @@ from paceline.core.names import (
 from paceline.engines import ENGINES
 from paceline.evidence import ENVIRONMENT, ArmCommand, RoundPlan
 from paceline.render.common import API_VERSION, Manifest, Owner, Settings, metadata
+from paceline.render.overlay import in_a_round, laid_over, node_affinity
 from paceline.render.pod import CLIENT_UID, placement, restricted, server_container, volumes
 
 CONTROL = "/ctl"
+AVOIDED = "paceline.dev/avoided"
+"""Annotation of a round's Job: nodes that other runs measured on when it was made. Its affinity may name more."""
 HOSTNAME = "kubernetes.io/hostname"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 RESULTS = f"{MODELS}/.paceline/results"
 
 START_TIMEOUT_SECONDS = 1800
@@ -80,7 +84,7 @@ def round_job(
     avoid: tuple[str, ...],
     settings: Settings,
 ) -> Manifest:
-    """One replicate of every arm on the same GPUs, one after another.
+    """One replicate of every arm on the same GPUs, one after another, in the pod that serves as far as it matters.
 
     `node` is the run's, once its first round has been placed; until then `avoid` are nodes that other runs measure on.
     """
@@ -90,34 +94,37 @@ def round_job(
         COMPONENT_LABEL: "round",
     }
     priority = {"priorityClassName": settings.benchmark_priority_class} if settings.benchmark_priority_class else {}
+    over = run.server.engine.pod_template
+    annotations = {"annotations": {AVOIDED: ",".join(sorted(avoid))}} if avoid and not node else {}
+    pod = laid_over(
+        {
+            "metadata": {"labels": {**run.pod_labels, **MANAGED_BY, **labels}},
+            "spec": {
+                "restartPolicy": "Never",
+                # Of the pod, not of the Job: waiting for room must not count.
+                "activeDeadlineSeconds": _deadline(plan),
+                "automountServiceAccountToken": False,
+                "enableServiceLinks": False,
+                "terminationGracePeriodSeconds": 30,
+                "securityContext": {"fsGroup": CLIENT_UID, "fsGroupChangePolicy": "OnRootMismatch"},
+                "containers": [_server(run), _client(plan, settings)],
+                "volumes": [
+                    *volumes(run.server),
+                    {"name": "ctl", "emptyDir": {}},
+                    {"name": "tmp", "emptyDir": {}},
+                ],
+                **placement(run.server),
+                "affinity": _alone(node, avoid, node_affinity(over)),
+                **priority,
+            },
+        },
+        in_a_round(over),
+    )
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": metadata(child_name(plan.run, plan.round, plan.attempt), owner, labels),
-        "spec": {
-            "backoffLimit": 0,
-            "template": {
-                "metadata": {"labels": {**run.pod_labels, **MANAGED_BY, **labels}},
-                "spec": {
-                    "restartPolicy": "Never",
-                    # Of the pod, not of the Job: waiting for room must not count.
-                    "activeDeadlineSeconds": _deadline(plan),
-                    "automountServiceAccountToken": False,
-                    "enableServiceLinks": False,
-                    "terminationGracePeriodSeconds": 30,
-                    "securityContext": {"fsGroup": CLIENT_UID, "fsGroupChangePolicy": "OnRootMismatch"},
-                    "containers": [_server(run), _client(plan, settings)],
-                    "volumes": [
-                        *volumes(run.server),
-                        {"name": "ctl", "emptyDir": {}},
-                        {"name": "tmp", "emptyDir": {}},
-                    ],
-                    **placement(run.server),
-                    "affinity": _alone(node, avoid),
-                    **priority,
-                },
-            },
-        },
+        "metadata": metadata(child_name(plan.run, plan.round, plan.attempt), owner, labels, **annotations),
+        "spec": {"backoffLimit": 0, "template": pod},
     }
 
 
@@ -152,36 +159,25 @@ def _client(plan: RoundPlan, settings: Settings) -> Manifest:
 
 def avoided(job: Mapping[str, Any]) -> frozenset[str]:
     """The nodes that a round's Job was told to keep off: `avoid` of `round_job`."""
-    wanted = job["spec"]["template"]["spec"]["affinity"].get("nodeAffinity", {})
-    terms = wanted.get("requiredDuringSchedulingIgnoredDuringExecution", {}).get("nodeSelectorTerms", ())
-    rules = (rule for term in terms for rule in term["matchExpressions"])
-    return frozenset(node for rule in rules if rule["operator"] == "NotIn" for node in rule["values"])
+    told = (job["metadata"].get("annotations") or {}).get(AVOIDED, "")
+    return frozenset(node for node in told.split(",") if node)
 
 
-def _alone(node: str | None, avoid: tuple[str, ...]) -> Manifest:
-    """On the run's node; before it has one, on a node where nothing else is being measured."""
-    expressions = (
+def _alone(node: str | None, avoid: tuple[str, ...], wanted: Mapping[str, Any]) -> Manifest:
+    """On the run's node; before it has one, on a node where nothing else is being measured; always one that the user
+    `wanted` for the servers."""
+    ours = (
         [{"key": HOSTNAME, "operator": "In", "values": [node]}]
         if node
         else [{"key": HOSTNAME, "operator": "NotIn", "values": sorted(avoid)}]
         if avoid
         else []
     )
-    chosen = (
-        {
-            "nodeAffinity": {
-                "requiredDuringSchedulingIgnoredDuringExecution": {
-                    "nodeSelectorTerms": [{"matchExpressions": expressions}]
-                }
-            }
-        }
-        if expressions
-        else {}
-    )
+    chosen = _both(ours, wanted)
     return {
-        **chosen,
+        **({"nodeAffinity": chosen} if chosen else {}),
         "podAntiAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": [
+            REQUIRED: [
                 {
                     "labelSelector": {"matchLabels": {COMPONENT_LABEL: "round"}},
                     "topologyKey": HOSTNAME,
@@ -190,3 +186,12 @@ def _alone(node: str | None, avoid: tuple[str, ...]) -> Manifest:
             ]
         },
     }
+
+
+def _both(ours: list[Manifest], wanted: Mapping[str, Any]) -> Manifest:
+    """A node has to satisfy one of the terms: each of them gets our expressions too."""
+    if not ours:
+        return dict(wanted)
+    terms = wanted.get(REQUIRED, {}).get("nodeSelectorTerms") or [{}]
+    both = [{**term, "matchExpressions": [*term.get("matchExpressions", ()), *ours]} for term in terms]
+    return {**wanted, REQUIRED: {"nodeSelectorTerms": both}}

@@ -5,6 +5,7 @@ import json
 from paceline.core import ClaimTemplate, Model, Server
 from paceline.core.names import CACHE_LABEL, COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, MODELS, child_name
 from paceline.render.common import Manifest, Owner, Settings, digest, metadata
+from paceline.render.overlay import in_a_fetch, laid_over
 from paceline.render.pod import CLIENT_UID, models_volume, placement, restricted
 
 FETCH_RETRIES = 3
@@ -43,7 +44,8 @@ def fetch_inputs(server: Server, models: tuple[Model, ...]) -> str:
 
 def fetch_name(owner: Owner, server: Server, models: tuple[Model, ...]) -> str:
     """Also of how the models are brought: who adds the token that a failed prefetch asked for gets another Job."""
-    how = [list(server.cache.env), server.engine.trust_remote_code, placement(server)]
+    where = laid_over(placement(server), in_a_fetch(server.engine.pod_template))
+    how = [list(server.cache.env), server.engine.trust_remote_code, where]
     return child_name(owner.name, "fetch", digest([fetch_inputs(server, models), how]))
 
 
@@ -72,34 +74,37 @@ def fetch_job(owner: Owner, server: Server, models: tuple[Model, ...], settings:
             },
             "template": {
                 "metadata": {"labels": {**MANAGED_BY, **labels}},
-                "spec": {
-                    "restartPolicy": "Never",
-                    "automountServiceAccountToken": False,
-                    "enableServiceLinks": False,
-                    "securityContext": {"fsGroup": CLIENT_UID, "fsGroupChangePolicy": "OnRootMismatch"},
-                    "containers": [
-                        {
-                            "name": "fetch",
-                            "image": settings.image,
-                            "imagePullPolicy": settings.image_pull_policy,
-                            "command": ["python", "-m", "paceline.pods.fetch"],
-                            "env": [
-                                {"name": "PACELINE_FETCH", "value": json.dumps(request, sort_keys=True)},
-                                {"name": "HOME", "value": "/tmp"},
-                                *(dict(variable) for variable in server.cache.env),
-                            ],
-                            # It was killed before it could write its own message.
-                            "terminationMessagePolicy": "FallbackToLogsOnError",
-                            "securityContext": restricted(),
-                            "volumeMounts": [
-                                {"name": "models", "mountPath": MODELS},
-                                {"name": "tmp", "mountPath": "/tmp"},
-                            ],
-                        }
-                    ],
-                    "volumes": [models_volume(server), {"name": "tmp", "emptyDir": {}}],
-                    **placement(server),
-                },
+                "spec": laid_over(
+                    {
+                        "restartPolicy": "Never",
+                        "automountServiceAccountToken": False,
+                        "enableServiceLinks": False,
+                        "securityContext": {"fsGroup": CLIENT_UID, "fsGroupChangePolicy": "OnRootMismatch"},
+                        "containers": [
+                            {
+                                "name": "fetch",
+                                "image": settings.image,
+                                "imagePullPolicy": settings.image_pull_policy,
+                                "command": ["python", "-m", "paceline.pods.fetch"],
+                                "env": [
+                                    {"name": "PACELINE_FETCH", "value": json.dumps(request, sort_keys=True)},
+                                    {"name": "HOME", "value": "/tmp"},
+                                    *(dict(variable) for variable in server.cache.env),
+                                ],
+                                # It was killed before it could write its own message.
+                                "terminationMessagePolicy": "FallbackToLogsOnError",
+                                "securityContext": restricted(),
+                                "volumeMounts": [
+                                    {"name": "models", "mountPath": MODELS},
+                                    {"name": "tmp", "mountPath": "/tmp"},
+                                ],
+                            }
+                        ],
+                        "volumes": [models_volume(server), {"name": "tmp", "emptyDir": {}}],
+                        **placement(server),
+                    },
+                    in_a_fetch(server.engine.pod_template),
+                ),
             },
         },
     }

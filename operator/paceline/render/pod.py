@@ -33,10 +33,12 @@ def jit_path(server: Server) -> str:
 
 
 def placement(server: Server) -> Manifest:
-    """Only nodes with the product asked for; the taint that GPU nodes usually carry is tolerated."""
+    """Only nodes with the product and topology asked for; the taint that GPU nodes usually carry is tolerated."""
+    accelerator = server.accelerator
+    topology = {accelerator.topology_label: accelerator.topology} if accelerator.topology else {}
     return {
-        "nodeSelector": {server.accelerator.product_label: server.accelerator.product, **server.node_selector},
-        "tolerations": [{"key": server.accelerator.resource_name, "operator": "Exists", "effect": "NoSchedule"}],
+        "nodeSelector": {accelerator.product_label: accelerator.product, **topology, **server.node_selector},
+        "tolerations": [{"key": accelerator.resource_name, "operator": "Exists", "effect": "NoSchedule"}],
     }
 
 

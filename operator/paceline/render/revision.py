@@ -16,8 +16,8 @@ def revision_of(server: Server, arm: Arm) -> str:
     return digest({**inputs, **{name: value for name, value in others.items() if value is not None}})
 
 
-def controller_revision(owner: Owner, pool: str, revision: str, template: Manifest) -> Manifest:
-    """Keeps a rendered template: a new release goes on serving it until the pool's inputs change."""
+def controller_revision(owner: Owner, pool: str, revision: str, rendering: Manifest) -> Manifest:
+    """Keeps what `serving.rendering` gave: a new release goes on serving it until the pool's inputs change."""
     return {
         "apiVersion": "apps/v1",
         "kind": "ControllerRevision",
@@ -25,7 +25,7 @@ def controller_revision(owner: Owner, pool: str, revision: str, template: Manife
             child_name(owner.name, pool, revision), owner, {**labels(owner, pool), REVISION_LABEL: revision}
         ),
         "revision": 1,
-        "data": {"template": template},
+        "data": rendering,
     }
 
 

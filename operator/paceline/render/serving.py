@@ -1,13 +1,16 @@
-"""What serves a pool: a Deployment and a Service."""
+"""What serves a pool: a Deployment, or a LeaderWorkerSet where one server takes several nodes; and a Service."""
 
 import math
 from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
 
 from paceline.core import Arm, Server
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, POOL_LABEL, child_name
 from paceline.engines import ENGINES
 from paceline.render.common import Manifest, Owner, Settings, metadata
+from paceline.render.group import LEADER, leader_worker_set
+from paceline.render.overlay import laid_over, without_probes
 from paceline.render.pod import placement, server_container, volumes
 
 REVISION_LABEL = "paceline.dev/revision"
@@ -26,6 +29,42 @@ def labels(owner: Owner, pool: str) -> dict[str, str]:
     return {DEPLOYMENT_LABEL: owner.name, POOL_LABEL: pool, COMPONENT_LABEL: "server"}
 
 
+def rendering(
+    owner: Owner,
+    pool: str,
+    server: Server,
+    arm: Arm,
+    revision: str,
+    settings: Settings,
+    progress_deadline: timedelta = timedelta(minutes=30),
+) -> Manifest:
+    """What a ControllerRevision keeps of a revision: its pod `template`; of several `nodes` that is the first one's,
+    and the others have that of the `workers`. `progress_deadline` as it was then."""
+    pod = template(owner, pool, server, arm, revision, settings, progress_deadline)
+    if server.accelerator.nodes == 1:
+        return {"template": pod}
+    base = _pod(owner, pool, server, arm, revision, settings)
+    return {
+        "template": pod,
+        "workers": laid_over(base, without_probes(server.engine.pod_template)),
+        "nodes": server.accelerator.nodes,
+    }
+
+
+def servers(
+    owner: Owner,
+    pool: str,
+    kept: Mapping[str, Any],
+    replicas: int | None,
+    progress_deadline: timedelta,
+    annotations: Mapping[str, str],
+) -> Manifest:
+    """A pool's servers from a kept rendering. No surge: there are no GPUs to surge into."""
+    if "workers" in kept:
+        return leader_worker_set(owner, pool, labels(owner, pool), kept, replicas, annotations)
+    return deployment(owner, pool, kept["template"], replicas, progress_deadline, annotations)
+
+
 def template(
     owner: Owner,
     pool: str,
@@ -35,16 +74,25 @@ def template(
     settings: Settings,
     progress_deadline: timedelta = timedelta(minutes=30),
 ) -> Manifest:
-    """The pod template of one revision: what a ControllerRevision keeps, `progress_deadline` as it was then."""
+    """The pod that answers, with what the user lays over it."""
     adapter = ENGINES[server.engine.name]
-    ready = adapter.ready_path(server.engine.version)
     tries = math.ceil(progress_deadline.total_seconds() / STARTUP_PERIOD_SECONDS)
-    container = server_container(server, list(adapter.argv(server, arm))) | {
-        "startupProbe": _get(ready, timeout=2, period=STARTUP_PERIOD_SECONDS, failures=tries),
-        "readinessProbe": _get(ready, timeout=2, period=2, failures=3),
+    ready, patience = adapter.ready_path(server.engine.version), adapter.ready_timeout_seconds
+    answers = {
+        "startupProbe": _get(ready, timeout=patience, period=STARTUP_PERIOD_SECONDS, failures=tries),
+        "readinessProbe": _get(ready, timeout=patience, period=patience, failures=3),
         "livenessProbe": _get(adapter.health_path, timeout=adapter.health_timeout_seconds, period=30, failures=4),
         "lifecycle": {"preStop": {"sleep": {"seconds": ENDPOINT_REMOVAL_SECONDS}}},
     }
+    pod: Manifest = laid_over(_pod(owner, pool, server, arm, revision, settings, **answers), server.engine.pod_template)
+    return pod
+
+
+def _pod(
+    owner: Owner, pool: str, server: Server, arm: Arm, revision: str, settings: Settings, **answers: Manifest
+) -> Manifest:
+    """Of every node of a server; `answers` are the probes and hooks of the one that speaks HTTP."""
+    container = server_container(server, list(ENGINES[server.engine.name].argv(server, arm))) | answers
     priority = {"priorityClassName": settings.server_priority_class} if settings.server_priority_class else {}
     return {
         "metadata": {"labels": {**MANAGED_BY, **labels(owner, pool), REVISION_LABEL: revision, ARM_LABEL: arm.name}},
@@ -89,12 +137,14 @@ def deployment(
 
 
 def service(owner: Owner, pool: str, server: Server) -> Manifest:
+    """Of several nodes only the first answers."""
+    answering = LEADER if server.accelerator.nodes > 1 else {}
     return {
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": metadata(child_name(owner.name, pool), owner, labels(owner, pool)),
         "spec": {
-            "selector": labels(owner, pool),
+            "selector": {**labels(owner, pool), **answering},
             "ports": [{"name": "http", "port": 80, "targetPort": "http", "protocol": "TCP"}],
         },
     }

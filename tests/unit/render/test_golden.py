@@ -18,22 +18,22 @@ from paceline.plan.deployment.look import models_of
 from paceline.render import (
     claim,
     controller_revision,
-    deployment,
     fetch_job,
+    rendering,
     revision_of,
     round_job,
+    servers,
     service,
 )
 from paceline.render.benchmark import round_plan
-from paceline.render.serving import template
 
 GOLDEN = Path(__file__).with_name("golden")
 
 
 def served(name: str) -> dict[str, Any]:
     """The latency pool's Deployment with this arm."""
-    pinned = template(DEPLOYED, "latency", server(), arm(name), revision_of(server(), arm(name)), SETTINGS)
-    return deployment(DEPLOYED, "latency", pinned, 1, timedelta(minutes=30), {"paceline.dev/why": "it was shown"})
+    kept = rendering(DEPLOYED, "latency", server(), arm(name), revision_of(server(), arm(name)), SETTINGS)
+    return servers(DEPLOYED, "latency", kept, 1, timedelta(minutes=30), {"paceline.dev/why": "it was shown"})
 
 
 def measured() -> tuple[RoundPlan, dict[str, Any]]:
@@ -52,7 +52,7 @@ def test_deployment() -> None:
 
 def test_controller_revision_keeps_the_template_that_is_served() -> None:
     whole = served("wide")["spec"]["template"]
-    kept = controller_revision(DEPLOYED, "latency", revision_of(server(), arm("wide")), whole)
+    kept = controller_revision(DEPLOYED, "latency", revision_of(server(), arm("wide")), {"template": whole})
     assert kept["data"]["template"] == whole
     golden.check(GOLDEN / "controllerrevision.yaml", {**kept, "data": {"template": "that of the Deployment"}})
 

@@ -4,6 +4,7 @@
     keep_claim  there is a place for models
     fetch       the models are there, pinned to commits
     preflight   the draft fits its target
+    installed   the cluster knows the kinds that are needed
     let_go      pools that are no longer asked for end
   then for each pool:
     stop        runs of old questions end, and all rest while suspended
@@ -23,6 +24,7 @@ from paceline.core import BASELINE
 from paceline.plan.deployment.cache import commits, fetch, keep_claim
 from paceline.plan.deployment.check import let_go, preflight, readable
 from paceline.plan.deployment.choose import hold
+from paceline.plan.deployment.installed import installed
 from paceline.plan.deployment.look import Pool, Snapshot, pin, pools
 from paceline.plan.deployment.meanwhile import meanwhile
 from paceline.plan.deployment.measure import measure, stop
@@ -30,7 +32,7 @@ from paceline.plan.deployment.serve import serve
 from paceline.plan.deployment.tell import happenings
 from paceline.plan.terms import Said, Step, Todo, earliest, walk
 
-STEPS: tuple[Step[Snapshot], ...] = (readable, keep_claim, fetch, preflight, let_go)
+STEPS: tuple[Step[Snapshot], ...] = (readable, keep_claim, fetch, preflight, installed, let_go)
 POOL_STEPS: tuple[Step[Pool], ...] = (stop, serve, measure)
 
 REMEMBERED = ("serving", "target", "hold", "handled", "attempts", "verdict", "history", "progress", "endpoint")

@@ -9,6 +9,7 @@ from paceline.plan.deployment.cache import facts
 from paceline.plan.deployment.look import Snapshot
 from paceline.plan.terms import Delete, Said, owned_by
 from paceline.preflight import findings
+from paceline.render.group import KIND as GROUPS
 
 
 def readable(snapshot: Snapshot, _: datetime) -> Said:
@@ -42,7 +43,7 @@ def let_go(snapshot: Snapshot, _: datetime) -> Said:
     wanted = {pool.name for pool in snapshot.spec.pools}
     left = [
         child
-        for kind in ("Deployment", "Service", "BenchmarkRun", "ControllerRevision")
+        for kind in ("Deployment", GROUPS, "Service", "BenchmarkRun", "ControllerRevision")
         for child in snapshot.of(kind)
         if owned_by(child, snapshot.owner.uid) and child["metadata"].get("labels", {}).get(POOL_LABEL) not in wanted
     ]

@@ -12,7 +12,8 @@ from paceline.core.names import SUSPENDED as SUSPENDED
 from paceline.evidence import fingerprint
 from paceline.plan.pods import Trouble, trouble
 from paceline.plan.terms import Found, condition, owned_by
-from paceline.render import Owner, Settings, revision_of
+from paceline.render import Owner, Settings, group_name, revision_of
+from paceline.render.group import KIND as GROUPS
 from paceline.render.serving import ARM_LABEL, REVISION_LABEL
 
 
@@ -20,8 +21,9 @@ from paceline.render.serving import ARM_LABEL, REVISION_LABEL
 class Snapshot:
     """A SpeculativeDeployment and its children at one moment. `spec` is None where it cannot be read, `invalid` why.
 
-    `children` are objects by kind (Job, Pod, Deployment, Service, ControllerRevision, BenchmarkRun,
-    PersistentVolumeClaim), ours by label or under a name that we want.
+    `children` are objects by kind (Job, Pod, Deployment, LeaderWorkerSet, Service, ControllerRevision, BenchmarkRun,
+    PersistentVolumeClaim), ours by label or under a name that we want. `absent` are kinds that the cluster does not
+    know.
     """
 
     manifest: Found
@@ -29,6 +31,7 @@ class Snapshot:
     invalid: str
     children: Mapping[str, tuple[Found, ...]]
     settings: Settings
+    absent: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -125,7 +128,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Servers:
-    """A pool's Deployment: what it runs and how far it has come."""
+    """A pool's Deployment or LeaderWorkerSet: what it runs and how far it has come."""
 
     found: Found
     revision: str
@@ -251,14 +254,29 @@ def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec) -> Pool:
     )
 
 
+def serving(snapshot: Snapshot, pool: str) -> list[Found]:
+    """What makes a pool's servers, of either kind and ours, the younger first: another number of nodes is another kind,
+    and the older one is about to go."""
+    names = {"Deployment": child_name(snapshot.name, pool), GROUPS: group_name(snapshot.name, pool)}
+    there = (snapshot.child(kind, name) for kind, name in names.items())
+    ours = [found for found in there if found and owned_by(found, snapshot.owner.uid)]
+    return sorted(ours, key=lambda found: str(found["metadata"].get("creationTimestamp", "")), reverse=True)
+
+
+def pod_template(found: Found) -> Found:
+    """Of the pods that answer."""
+    spec = found["spec"]
+    template: Found = spec["leaderWorkerTemplate"]["leaderTemplate"] if found["kind"] == GROUPS else spec["template"]
+    return template
+
+
 def servers(snapshot: Snapshot, pool: str) -> Servers | None:
     """None where there are none, and where somebody else's stand under their name."""
-    found = snapshot.child("Deployment", child_name(snapshot.name, pool))
-    if found is None or not owned_by(found, snapshot.owner.uid):
+    found = next(iter(serving(snapshot, pool)), None)
+    if found is None:
         return None
     status, wanted = found.get("status") or {}, found["spec"].get("replicas", 1)
-    labels = found["spec"]["template"]["metadata"].get("labels", {})
-    revision = labels.get(REVISION_LABEL, "")
+    revision = pod_template(found)["metadata"].get("labels", {}).get(REVISION_LABEL, "")
     pods = [
         pod
         for pod in snapshot.of("Pod")
@@ -272,7 +290,13 @@ def servers(snapshot: Snapshot, pool: str) -> Servers | None:
         found=found,
         revision=revision,
         ready=ready,
-        settled=status.get("observedGeneration", 0) >= found["metadata"].get("generation", 1)
+        settled=_observed(status) >= found["metadata"].get("generation", 1)
         and status.get("updatedReplicas", 0) == status.get("replicas", 0) == ready == wanted,
         trouble=trouble(pods),
     )
+
+
+def _observed(status: Mapping[str, Any]) -> int:
+    """The generation that a status speaks of. LeaderWorkerSet before v0.9 says it in its conditions alone."""
+    said = (condition.get("observedGeneration", 0) for condition in status.get("conditions", ()))
+    return int(status.get("observedGeneration") or max(said, default=0))

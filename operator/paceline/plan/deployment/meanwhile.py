@@ -5,18 +5,19 @@ from typing import Any
 
 from paceline.api import Mark, Reason
 from paceline.core import BASELINE, DeploymentSpec, PoolSpec, UntilDecided
-from paceline.core.names import SUPERSEDED, SUSPENDED, child_name
-from paceline.plan.deployment.look import Run, Servers, Snapshot, children, revisions, servers
+from paceline.core.names import SUPERSEDED, SUSPENDED
+from paceline.plan.deployment import look
+from paceline.plan.deployment.look import Run, Servers, Snapshot, children, revisions
 from paceline.plan.deployment.measure import annotated
 from paceline.plan.terms import Action, Apply, Said, owned_by
-from paceline.render import deployment
+from paceline.render import servers
 
 
 def meanwhile(snapshot: Snapshot) -> Said:
     """`record` has the pools' entries."""
     spec, entries = snapshot.spec, snapshot.status.get("pools", ())
     names = [pool.name for pool in spec.pools] if spec else [str(entry["name"]) for entry in entries]
-    there = {name: found for name in names if (found := servers(snapshot, name))}
+    there = {name: found for name in names if (found := look.servers(snapshot, name))}
     return Said(
         marks=tuple(_mark(name, there.get(name)) for name in names) if there else (Mark(Reason.ServersStarting),),
         # A spec that cannot be read says neither how many servers there are to be nor whether runs are to rest.
@@ -57,19 +58,21 @@ def _serve(snapshot: Snapshot, spec: DeploymentSpec, pool: PoolSpec, entry: Mapp
     choices = (entry.get("target") or {}, entry.get("serving") or {})
     goal = next((one for one in choices if one and one["revision"] != held), None)
     kept = revisions(snapshot, pool.name).get(goal["revision"]) if goal else None
-    there = snapshot.child("Deployment", child_name(snapshot.name, pool.name))
-    if goal is None or kept is None or (there and not owned_by(there, snapshot.owner.uid)):
+    if goal is None or kept is None:
         return []
     nothing = spec.promotion.until_decided is UntilDecided.NOTHING
     waits = nothing and goal["arm"] == BASELINE and not entry.get("verdict")
-    wanted = deployment(
+    wanted = servers(
         snapshot.owner,
         pool.name,
-        kept["data"]["template"],
+        kept["data"],
         0 if waits else pool.replicas,
         spec.promotion.progress_deadline,
         {"paceline.dev/why": goal["why"]} if "why" in goal else {},
     )
+    there = snapshot.child(wanted["kind"], wanted["metadata"]["name"])
+    if (there and not owned_by(there, snapshot.owner.uid)) or wanted["kind"] in snapshot.absent:
+        return []
     return [Apply(wanted, f"serve {goal['arm']} as before")]
 
 

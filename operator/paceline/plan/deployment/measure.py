@@ -6,6 +6,7 @@ from typing import Any
 
 from paceline.api import Mark, Reason, run_manifest_spec
 from paceline.core.names import SUPERSEDED, SUSPENDED, child_name
+from paceline.engines.nodes import unmeasurable
 from paceline.plan.deployment.choose import (
     as_chosen,
     bounds,
@@ -46,6 +47,8 @@ def measure(pool: Pool, now: datetime) -> Said:
     """The question of now is answered, being answered, or asked."""
     if run := pool.decided:
         return Said(marks=_verdict_marks(pool, run), record=_verdict(run))
+    if why := unmeasurable(pool.server):
+        return _never(pool, f"{why}; set it to 1 to have the candidates compared")
     marks = (Mark(Reason.Undecided, pool.name), Mark(Reason.NotDecided, pool.name))
     running = next((run for run in pool.asked if not run.finished), None)
     if suspended(pool):
@@ -77,6 +80,17 @@ def measure(pool: Pool, now: datetime) -> Said:
             "attempts": attempt,
             "progress": {"step": "Measuring", "benchmarkRun": name, "message": "the run is being made"},
         },
+    )
+
+
+def _never(pool: Pool, why: str) -> Said:
+    return Said(
+        marks=(
+            Mark(Reason.NotMeasurable, pool.name, why),
+            Mark(Reason.NotDecided, pool.name, why),
+            Mark(Reason.NothingToMeasure, pool.name),
+        ),
+        record={"progress": {"step": "NotMeasurable", "message": why}},
     )
 
 

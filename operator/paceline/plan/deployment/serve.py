@@ -8,10 +8,10 @@ from paceline.api import Mark, Reason
 from paceline.core import BASELINE, UntilDecided
 from paceline.core.names import child_name
 from paceline.plan.deployment.choose import Choice, as_chosen, choose, has_served
-from paceline.plan.deployment.look import Pool
+from paceline.plan.deployment.look import Pool, serving
 from paceline.plan.terms import Action, Apply, Delete, Found, Manifest, Said, owned_by, parse_time, timestamp
-from paceline.render import controller_revision, deployment, service
-from paceline.render.serving import template
+from paceline.render import controller_revision, group_name, rendering, servers, service
+from paceline.render.group import KIND as GROUPS
 
 
 def serve(pool: Pool, now: datetime) -> Said:
@@ -51,9 +51,9 @@ def _actions(pool: Pool, choice: Choice, wanted: int | None) -> tuple[Action, ..
     assert spec is not None
     kept = pool.kept.get(choice.revision)
     pinned: Manifest = (
-        kept["data"]["template"]
+        kept["data"]
         if kept
-        else template(
+        else rendering(
             owner,
             pool.name,
             pool.server,
@@ -65,13 +65,16 @@ def _actions(pool: Pool, choice: Choice, wanted: int | None) -> tuple[Action, ..
     )
     why = f"serve {choice.arm}: {choice.why}"
     keep = () if kept else (Apply(controller_revision(owner, pool.name, choice.revision, pinned), why),)
+    annotations = {"paceline.dev/why": choice.why}
+    made = servers(owner, pool.name, pinned, wanted, spec.promotion.progress_deadline, annotations)
     return (
         *keep,
-        Apply(
-            deployment(
-                owner, pool.name, pinned, wanted, spec.promotion.progress_deadline, {"paceline.dev/why": choice.why}
-            ),
-            why,
+        Apply(made, why),
+        # There are no accelerators for both.
+        *(
+            Delete(other, f"a {made['kind']} serves instead")
+            for other in serving(pool.snapshot, pool.name)
+            if other["kind"] != made["kind"]
         ),
         Apply(service(owner, pool.name, pool.server), "the pool's address"),
         *_forget(pool, choice),
@@ -167,8 +170,10 @@ def _overdue(pool: Pool, choice: Choice, now: datetime) -> Said | None:
 def foreign(pool: Pool) -> str | None:
     """An object of the name we need that is somebody else's is never taken over."""
     name = child_name(pool.snapshot.name, pool.name)
-    for kind in ("Deployment", "Service"):
-        found: Found | None = pool.snapshot.child(kind, name)
+    several = pool.server.accelerator.nodes > 1
+    made = (GROUPS, group_name(pool.snapshot.name, pool.name)) if several else ("Deployment", name)
+    for kind, wanted in (made, ("Service", name)):
+        found: Found | None = pool.snapshot.child(kind, wanted)
         if found is not None and not owned_by(found, pool.snapshot.owner.uid):
-            return f"{kind} {name} belongs to somebody else; rename the pool or remove the object"
+            return f"{kind} {wanted} belongs to somebody else; rename the pool or remove the object"
     return None

@@ -1,0 +1,59 @@
+"""Servers of several nodes: what each process must know of the others, and who cannot be served that way.
+
+A node's process is told its rank and where rank 0 listens by variables that the LeaderWorkerSet controller sets, and
+the kubelet fills into the command.
+"""
+
+from collections.abc import Iterator
+
+from paceline.core import DeploymentSpec, RunSpec, Server, UntilDecided
+from paceline.engines.adapter import Refusal
+
+PORT = 20000
+"""Of rank 0. sglang-jax takes 20005 and 20006 as well."""
+ENGINES = ("SGLang", "SGLangJAX")
+"""Whose processes find each other by rank and address. vLLM's do by Ray, or by arguments that differ between nodes."""
+
+PIPELINES = ("--pp-size", "--pipeline-parallel-size")
+
+
+def ranks(server: Server) -> tuple[str, ...]:
+    """Arguments of SGLang and sglang-jax; none where a server has one node."""
+    if server.accelerator.nodes == 1:
+        return ()
+    return (
+        "--nnodes", str(server.accelerator.nodes),
+        "--node-rank", "$(LWS_WORKER_INDEX)",
+        "--dist-init-addr", f"$(LWS_LEADER_ADDRESS):{PORT}",
+    )  # fmt: skip
+
+
+def refusals(server: Server) -> Iterator[Refusal]:
+    nodes, tp = server.accelerator.nodes, server.accelerator.tensor_parallel_size
+    if nodes == 1:
+        return
+    if server.engine.name not in ENGINES:
+        message = f"{nodes} nodes are served with {' and '.join(ENGINES)} only, not {server.engine.name}: set 1"
+        yield Refusal(rule="nodes-engine", path="accelerator.nodes", message=message)
+    if tp % nodes and not any(argument.startswith(PIPELINES) for argument in server.engine.args):
+        message = f"{tp} cannot be divided among {nodes} nodes: take a multiple of {nodes}"
+        yield Refusal(rule="nodes-parallel", path="accelerator.tensorParallelSize", message=message)
+
+
+def unmeasurable(server: Server) -> str:
+    """Why no run can compare this server's arms; "" where one can."""
+    nodes = server.accelerator.nodes
+    return f"accelerator.nodes is {nodes} and a run measures on one node" if nodes > 1 else ""
+
+
+def never_measured(spec: RunSpec) -> Iterator[Refusal]:
+    if why := unmeasurable(spec.server):
+        yield Refusal(rule="nodes-run", path="spec.accelerator.nodes", message=f"{why}: set 1")
+
+
+def never_served(spec: DeploymentSpec) -> Iterator[Refusal]:
+    """What waits for a verdict that cannot come."""
+    why = unmeasurable(spec.server)
+    if why and spec.promotion.until_decided is UntilDecided.NOTHING:
+        message = f"Nothing would be served for ever, for {why}: write Baseline"
+        yield Refusal(rule="nodes-nothing", path="spec.promotion.untilDecided", message=message)

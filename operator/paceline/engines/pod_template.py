@@ -1,0 +1,211 @@
+"""What `engine.podTemplate` may not say: fields that Paceline sets itself, each with the way out, and misspelt ones.
+
+What it does say is laid over the pods by `render.overlay`. Field names are those of core/v1 in Kubernetes 1.34.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from paceline.core import Server
+from paceline.core.names import MODELS
+from paceline.engines.adapter import Adapter, Refusal
+
+Found = tuple[str, str]
+"""Where below the pod template, and what to do about it."""
+
+SERVER = "server"
+"""The container that runs the engine."""
+CLIENT = "client"
+"""The container that measures, in the pod of a round."""
+CONTROL = "/ctl"
+SHARED_MEMORY = "/dev/shm"
+SIDECAR = "Always"
+"""The restartPolicy of an init container that goes on running beside the others."""
+
+PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
+PATIENCE = frozenset({"initialDelaySeconds", "periodSeconds", "timeoutSeconds", "failureThreshold", "successThreshold",
+                      "terminationGracePeriodSeconds"})  # fmt: skip
+"""What of a probe is the user's: how often and how long, not what is asked."""
+
+POD: Mapping[str, str] = {
+    "restartPolicy": "a server that ends is always started again, a round never: leave it out",
+    "activeDeadlineSeconds": "a server has no end: leave it out",
+    "automountServiceAccountToken": "no server speaks to the API server, so it stays false: leave it out",
+    "serviceAccount": "write serviceAccountName",
+    "enableServiceLinks": "stays false, or variables of Services would be read as the engine's: leave it out",
+    "shareProcessNamespace": "stays true, or a server whose scheduler died would exit 0: leave it out",
+    "nodeName": "passes by the scheduler: use nodeSelector or affinity",
+    "hostname": "is the name that the nodes of one server find each other by: leave it out",
+    "subdomain": "is the name that the nodes of one server find each other by: leave it out",
+    "setHostnameAsFQDN": "is the name that the nodes of one server find each other by: leave it out",
+    "ephemeralContainers": "are added to a running pod: use kubectl debug",
+}
+CONTAINER: Mapping[str, str] = {
+    "image": "write it in spec.engine.image",
+    "command": "is rendered from the resource; further arguments go into spec.engine.args",
+    "args": "would follow the rendered command; write them in spec.engine.args",
+    "ports": "the engine's port is Paceline's; a container of your own may have others",
+    "terminationMessagePath": "the last lines of the server's log are told from it: leave it out",
+    "terminationMessagePolicy": "the last lines of the server's log are told from it: leave it out",
+    "restartPolicy": "a server that ends is always started again: leave it out",
+}
+OUR_KEYS = ("paceline.dev/", "app.kubernetes.io/managed-by", "leaderworkerset.sigs.k8s.io/", "batch.kubernetes.io/",
+            "apps.kubernetes.io/", "statefulset.kubernetes.io/", "pod-template-hash", "controller-revision-hash",
+            "controller-uid", "job-name")  # fmt: skip
+"""How labels and annotations begin by which pods are told apart."""
+
+POD_FIELDS = frozenset({
+    "activeDeadlineSeconds", "affinity", "automountServiceAccountToken", "containers", "dnsConfig", "dnsPolicy",
+    "enableServiceLinks", "ephemeralContainers", "hostAliases", "hostIPC", "hostNetwork", "hostPID", "hostUsers",
+    "hostname", "hostnameOverride", "imagePullSecrets", "initContainers", "nodeName", "nodeSelector", "os",
+    "overhead", "preemptionPolicy", "priority", "priorityClassName", "readinessGates", "resourceClaims",
+    "resources", "restartPolicy", "runtimeClassName", "schedulerName", "schedulingGates", "securityContext",
+    "serviceAccount", "serviceAccountName", "setHostnameAsFQDN", "shareProcessNamespace", "subdomain",
+    "terminationGracePeriodSeconds", "tolerations", "topologySpreadConstraints", "volumes",
+})  # fmt: skip
+CONTAINER_FIELDS = frozenset({
+    "args", "command", "env", "envFrom", "image", "imagePullPolicy", "lifecycle", "livenessProbe", "name", "ports",
+    "readinessProbe", "resizePolicy", "resources", "restartPolicy", "restartPolicyRules", "securityContext",
+    "startupProbe", "stdin", "stdinOnce", "terminationMessagePath", "terminationMessagePolicy", "tty",
+    "volumeDevices", "volumeMounts", "workingDir",
+})  # fmt: skip
+
+MAPS = ("metadata", "metadata.labels", "metadata.annotations", "spec", "spec.nodeSelector", "spec.affinity",
+        "spec.securityContext")  # fmt: skip
+LISTS = ("spec.tolerations", "spec.topologySpreadConstraints", "spec.hostAliases")
+NAMED = ("spec.containers", "spec.initContainers", "spec.volumes", "spec.imagePullSecrets")
+
+
+def refusals(server: Server, adapter: Adapter) -> Iterator[Refusal]:
+    """Of the shape first: what has the wrong shape cannot be looked into."""
+    over = server.engine.pod_template
+    found = tuple(_misshapen(over)) or (*_unknown(over), *_owned(over, server, adapter))
+    for where, message in found:
+        yield Refusal(rule="pod-template", path=f"engine.podTemplate.{where}", message=message)
+
+
+def _misshapen(over: Mapping[str, Any]) -> Iterator[Found]:
+    for path in MAPS:
+        if not isinstance(at := _at(over, path, {}), Mapping):
+            yield path, f"must be a map; got {at!r:.80}"
+    for path in (*LISTS, *NAMED):
+        if not _is_list(at := _at(over, path, ())):
+            yield path, f"must be a list; got {at!r:.80}"
+        elif path in NAMED:
+            yield from _unnamed(path, at)
+    for where, container in _containers(over):
+        for field in ("env", "volumeMounts"):
+            if not _is_list(at := container.get(field, ())) or not all(isinstance(item, Mapping) for item in at):
+                yield f"{where}.{field}", f"must be a list of objects; got {at!r:.80}"
+        for field in ("resources", "securityContext", "lifecycle", *PROBES):
+            if not isinstance(at := container.get(field, {}), Mapping):
+                yield f"{where}.{field}", f"must be a map; got {at!r:.80}"
+
+
+def _unnamed(path: str, items: Sequence[Any]) -> Iterator[Found]:
+    seen: set[str] = set()
+    for i, item in enumerate(items):
+        name = item.get("name") if isinstance(item, Mapping) else None
+        if not isinstance(name, str):
+            yield f"{path}[{i}].name", f"must be set; the engine's container is {SERVER}"
+        elif name in seen:
+            yield f"{path}[{i}].name", f"{name} stands twice; keep one"
+        else:
+            seen.add(name)
+
+
+def _unknown(over: Mapping[str, Any]) -> Iterator[Found]:
+    for key in over:
+        if key not in ("metadata", "spec"):
+            yield key, "is no field here: metadata, spec"
+    for key in _at(over, "metadata", {}):
+        if key not in ("labels", "annotations"):
+            yield f"metadata.{key}", "is no field here: labels, annotations"
+    yield from _misspelt("spec", _at(over, "spec", {}), POD_FIELDS)
+    for where, container in _containers(over):
+        yield from _misspelt(where, container, CONTAINER_FIELDS)
+
+
+def _misspelt(where: str, fields: Mapping[str, Any], known: frozenset[str]) -> Iterator[Found]:
+    """Only what is nearly a known name: a newer Kubernetes may have fields that we have not heard of."""
+    for name in fields:
+        if name not in known and (near := get_close_matches(name, known, n=1, cutoff=0.8)):
+            yield f"{where}.{name}", f"is no field here; did you mean {near[0]}?"
+
+
+def _owned(over: Mapping[str, Any], server: Server, adapter: Adapter) -> Iterator[Found]:
+    for kind in ("labels", "annotations"):
+        for key in _at(over, f"metadata.{kind}", {}):
+            if key.startswith(OUR_KEYS):
+                yield f"metadata.{kind}.{key}", "is set by the cluster or by Paceline, to tell pods apart: leave it out"
+    spec = _at(over, "spec", {})
+    for field, way_out in POD.items():
+        if field in spec:
+            yield f"spec.{field}", way_out
+    accelerator = server.accelerator
+    selectors = {accelerator.product_label: "write it in spec.accelerator.product"}
+    if accelerator.topology:
+        selectors[accelerator.topology_label] = "write it in spec.accelerator.topology"
+    for label, way_out in selectors.items():
+        if label in spec.get("nodeSelector", {}):
+            yield f"spec.nodeSelector.{label}", way_out
+    yield from _of_volumes(spec)
+    for where, container in _containers(over):
+        if where.startswith("spec.containers") and container["name"] == SERVER:
+            yield from _of_the_server(where, container, server, adapter)
+        elif container["name"] in (SERVER, CLIENT):
+            yield f"{where}.name", f"{container['name']} is a container of Paceline's own: take another name"
+
+
+def _of_volumes(spec: Mapping[str, Any]) -> Iterator[Found]:
+    for i, volume in enumerate(spec.get("volumes", ())):
+        where = f"spec.volumes[{i}]"
+        match volume["name"]:
+            case "models":
+                yield where, "holds the models: write it in spec.cache"
+            case "ctl" | "tmp":
+                yield f"{where}.name", f"{volume['name']} is a volume of a benchmark's pod: take another name"
+            case "shm" if set(volume) - {"name", "emptyDir"}:
+                yield where, f"is memory at {SHARED_MEMORY}: only its emptyDir.sizeLimit can be set"
+
+
+def _of_the_server(where: str, container: Mapping[str, Any], server: Server, adapter: Adapter) -> Iterator[Found]:
+    for field, way_out in CONTAINER.items():
+        if field in container:
+            yield f"{where}.{field}", way_out
+    for probe in PROBES:
+        for asked in sorted(set(container.get(probe, {})) - PATIENCE):
+            yield f"{where}.{probe}.{asked}", f"what is asked is the engine's; yours are {', '.join(sorted(PATIENCE))}"
+    if "preStop" in container.get("lifecycle", {}):
+        yield f"{where}.lifecycle.preStop", "waits until no endpoint sends anything new: leave it out"
+    for part in ("limits", "requests"):
+        wanted = container.get("resources", {}).get(part)
+        if isinstance(wanted, Mapping) and server.accelerator.resource_name in wanted:
+            name = server.accelerator.resource_name
+            yield f"{where}.resources.{part}.{name}", "write it in spec.accelerator.count"
+    for i, mount in enumerate(container.get("volumeMounts", ())):
+        if (path := str(mount.get("mountPath", "")).rstrip("/")) in (MODELS, adapter.jit_cache, SHARED_MEMORY, CONTROL):
+            yield f"{where}.volumeMounts[{i}].mountPath", f"{path} is mounted by Paceline: take another path"
+
+
+def _containers(over: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Those that are objects, and where."""
+    for field in ("containers", "initContainers"):
+        items = _at(over, f"spec.{field}", ())
+        for i, container in enumerate(items if _is_list(items) else ()):
+            if isinstance(container, Mapping):
+                yield f"spec.{field}[{i}]", container
+
+
+def _at(over: Any, path: str, default: Any) -> Any:
+    """What stands at the path; `default` where nothing does or something on the way there is no map."""
+    for step in path.split("."):
+        if not isinstance(over, Mapping) or step not in over:
+            return default
+        over = over[step]
+    return over
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)

@@ -1,0 +1,23 @@
+"""Kinds that a cluster may lack."""
+
+from datetime import datetime
+
+from paceline.api import Mark, Reason
+from paceline.plan.deployment.look import Snapshot
+from paceline.plan.terms import Said
+from paceline.render.group import KIND
+
+RELEASE = "v0.10.0"
+"""The latest of kubernetes-sigs/lws when this was written (August 2026); any since v0.5 will do."""
+INSTALL = (
+    f"kubectl apply --server-side -f https://github.com/kubernetes-sigs/lws/releases/download/{RELEASE}/manifests.yaml"
+)
+
+
+def installed(snapshot: Snapshot, _: datetime) -> Said:
+    """A server of several nodes is a LeaderWorkerSet. What serves until there are any goes on."""
+    spec = snapshot.spec
+    if spec is None or spec.server.accelerator.nodes == 1 or KIND not in snapshot.absent:
+        return Said()
+    note = f"spec.accelerator.nodes is {spec.server.accelerator.nodes}; install it: {INSTALL}"
+    return Said(marks=(Mark(Reason.NoLeaderWorkerSet, None, note),), holds=True)

@@ -1,0 +1,56 @@
+"""Servers of several nodes: a LeaderWorkerSet (kubernetes-sigs/lws), one group of pods a server.
+
+Its webhook gives every container the variables that `engines.nodes.ranks` names. Its controller restarts a group as a
+whole, and counts it ready when its leader is and its workers run. Facts: the types and controllers of v0.10.0.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from paceline.core.names import child_name
+from paceline.render.common import Manifest, Owner, metadata
+
+API_VERSION = "leaderworkerset.x-k8s.io/v1"
+KIND = "LeaderWorkerSet"
+LEADER: Mapping[str, str] = {"leaderworkerset.sigs.k8s.io/worker-index": "0"}
+
+LONGEST_NAME = 48
+"""Its StatefulSets are called NAME-GROUP, and their pods have a label of that, a "-" and ten characters: 63 in all."""
+
+
+def group_name(owner: str, pool: str) -> str:
+    """NAME-POOL, as everything of a pool, unless that is too long."""
+    return child_name(owner, pool, longest=LONGEST_NAME)
+
+
+def leader_worker_set(
+    owner: Owner,
+    pool: str,
+    labels: Mapping[str, str],
+    kept: Mapping[str, Any],
+    replicas: int | None,
+    annotations: Mapping[str, str],
+) -> Manifest:
+    scale = {} if replicas is None else {"replicas": replicas}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": metadata(group_name(owner.name, pool), owner, labels, annotations=dict(annotations)),
+        "spec": {
+            **scale,
+            "leaderWorkerTemplate": {
+                "size": kept["nodes"],
+                # The ranks of a server start together or not at all.
+                "restartPolicy": "RecreateGroupOnPodRestart",
+                "leaderTemplate": kept["template"],
+                "workerTemplate": kept["workers"],
+            },
+            "startupPolicy": "LeaderCreated",
+            # Shared would want a headless Service of the name that the pool's address has.
+            "networkConfig": {"subdomainPolicy": "UniquePerReplica"},
+            "rolloutStrategy": {
+                "type": "RollingUpdate",
+                "rollingUpdateConfiguration": {"maxSurge": 0, "maxUnavailable": 1},
+            },
+        },
+    }
