@@ -21,6 +21,7 @@ lint: venv
 generate: venv
 	$(BIN)/paceline crds --directory crds
 	$(BIN)/paceline crds --directory charts/paceline/files/crds
+	$(BIN)/paceline crds --reference > docs/api.md
 
 cluster-up:
 	dev/cluster/up

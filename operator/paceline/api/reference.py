@@ -1,0 +1,146 @@
+"""The field reference, docs/api.md: a table a block, from the models that the CRDs are made of."""
+
+import inspect
+from collections.abc import Iterator, Mapping
+from types import NoneType
+from typing import Any, get_args
+
+from paceline.api.crd import KINDS, Kind, schema
+from paceline.api.later import NOT_YET
+from paceline.api.model import API_VERSION, VALIDATIONS, Model
+
+HEAD = f"""\
+# Field reference of {API_VERSION}
+
+Made from the models by `make generate`; what is not here is no field. Examples: [examples/](../examples).
+
+* A field without a default and without **required** may be left out; what then holds, its description says. What is in
+  the default column is written into the stored object by the API server, the rest is filled in when it is read.
+* Fractions are decimal strings (`"0.05"`), durations are in h, m and s (`1h30m`), quantities as in core/v1 (`400Gi`).
+* The API server checks all rules but those marked *desk*, which `paceline validate` and the operator check: what CEL
+  cannot see. Both also check what the engine, its version and the pod template have to say.
+"""
+
+
+def reference() -> str:
+    """Markdown."""
+    seen: set[type[Model]] = set()
+    lines = [HEAD]
+    for kind in KINDS.values():
+        lines += _kind(kind, seen)
+    return "\n".join([*lines, *_later()])
+
+
+def _kind(kind: Kind, seen: set[type[Model]]) -> Iterator[str]:
+    """A block that both kinds have stands where it is met first."""
+    yield f"## {kind.name}\n"
+    yield f"{kind.description} Short name `{kind.short}`."
+    yield f"Its `spec` is a {_link(kind.spec)}, its `status`, which the operator writes, a {_link(kind.status)}.\n"
+    for root in (kind.spec, kind.status):
+        for model in _blocks(root):
+            if model not in seen:
+                seen.add(model)
+                yield from _block(model)
+
+
+def _blocks(model: type[Model]) -> Iterator[type[Model]]:
+    """The model, then those in it in the order of its fields."""
+    yield model
+    for field in model.model_fields.values():
+        for inner in _models(field.annotation):
+            yield from _blocks(inner)
+
+
+def _models(annotation: Any) -> Iterator[type[Model]]:
+    if inspect.isclass(annotation) and issubclass(annotation, Model):
+        yield annotation
+    for inner in get_args(annotation):
+        if inner is not NoneType:
+            yield from _models(inner)
+
+
+def _block(model: type[Model]) -> Iterator[str]:
+    yield f"### {model.__name__}\n"
+    yield f"{_sentence(model.__doc__)}\n"
+    yield "| field | type | default | description | rules |"
+    yield "|---|---|---|---|---|"
+    said = schema(model)
+    for field in model.model_fields.values():
+        name = str(field.alias)
+        node = said["properties"][name]
+        default = "**required**" if name in said.get("required", ()) else _default(node)
+        inner = next(_models(field.annotation), None)
+        yield f"| `{name}` | {_type(node, inner)} | {default} | {_cell(node['description'])} | {_rules(node, inner)} |"
+    yield ""
+    for rule in model.rules:
+        at = rule.field.removeprefix(".")
+        where = "" if rule.message.startswith(at) else f"`{at}`: "
+        yield f"* {where}{_cell(rule.message)}{'' if rule.cel else ' (*desk*)'}"
+    if model.rules:
+        yield ""
+
+
+def _type(node: Mapping[str, Any], inner: type[Model] | None) -> str:
+    match node["type"]:
+        case "array":
+            return f"list of {_type(node['items'], inner)}"
+        case "object" if inner:
+            return _link(inner)
+        case "object" if "additionalProperties" in node:
+            return f"map of {_type(node['additionalProperties'], None)}"
+        case "object":
+            return "map"
+        case "string" if "enum" in node:
+            return " or ".join(f"`{value}`" for value in node["enum"])
+        case found:
+            return str(found)
+
+
+def _rules(node: Mapping[str, Any], inner: type[Model] | None) -> str:
+    """Bounds and patterns; those of a list's items after its own."""
+    least, most = node.get("minimum"), node.get("maximum")
+    found = [f"{least} to {most}"] if most is not None else [f"at least {least}"] if least is not None else []
+    for kind, unit in (("Items", "items"), ("Properties", "entries"), ("Length", "characters")):
+        fewest, greatest = node.get(f"min{kind}"), node.get(f"max{kind}")
+        if greatest is not None:
+            found.append(f"{fewest} to {greatest} {unit}" if fewest else f"at most {greatest} {unit}")
+    if node.get("x-kubernetes-list-type") == "map":
+        found.append(f"{' and '.join(node['x-kubernetes-list-map-keys'])} unique")
+    if node.get("x-kubernetes-list-type") == "set":
+        found.append("no two the same")
+    if not inner:
+        found += [rule["message"] for rule in node.get(VALIDATIONS, ())]
+        below = node.get("items") or node.get("additionalProperties")
+        if below and (said := _rules(below, None)):
+            found.append(f"each: {said}")
+    return _cell("; ".join(found))
+
+
+def _default(node: Mapping[str, Any]) -> str:
+    if "default" not in node:
+        return ""
+    value = node["default"]
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def _later() -> Iterator[str]:
+    yield "## Not in this release\n"
+    yield "These have words and no deeds yet; they are refused rather than passed over.\n"
+    yield "| block | field | instead |"
+    yield "|---|---|---|"
+    for model, entries in NOT_YET.items():
+        for later in entries:
+            yield f"| [{model}](#{model.lower()}) | `{later.field}`{_cell(later.which)} | {_cell(later.instead)} |"
+    yield ""
+
+
+def _link(model: type[Model]) -> str:
+    return f"[{model.__name__}](#{model.__name__.lower()})"
+
+
+def _sentence(text: str | None) -> str:
+    return " ".join(inspect.cleandoc(text or "").split())
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
