@@ -1,0 +1,27 @@
+"""sglang-jax, SGLang's rewrite for TPUs.
+
+`argv` is how an arm becomes a process, `rules` what cannot be started and why, `probe` what a round reads of it. What
+differs from SGLang: `--tp-size` counts all devices, the server refuses its own speculative defaults (4 steps, topk 5,
+4 tokens), `/health` says nothing, and acceptance is told by the log alone.
+"""
+
+from paceline.engines.adapter import Adapter
+from paceline.engines.sglang_jax.argv import JIT_CACHE, PORT, argv, env, expected
+from paceline.engines.sglang_jax.probe import probe
+from paceline.engines.sglang_jax.rules import COMPARED, eagle3_targets, refusals
+
+ADAPTER = Adapter(
+    port=PORT,
+    argv=argv,
+    env=env,
+    expected=expected,
+    compared=COMPARED,
+    refusals=refusals,
+    eagle3_targets=eagle3_targets,
+    ready_path=lambda _: "/health_generate",
+    ready_timeout_seconds=25,  # it generates a token: never under a second, up to 20
+    health_path="/health",  # says only that the process answers; its own watchdog ends a scheduler that hangs
+    health_timeout_seconds=5,
+    probe=probe,
+    jit_cache=JIT_CACHE,
+)

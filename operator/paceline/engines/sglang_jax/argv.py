@@ -1,0 +1,126 @@
+"""sglang-jax: argv, environment, and what a server must then say of itself.
+
+Sources: sglang-jax 0.1.0rc0 (its wheel on PyPI) and sgl-project/sglang-jax at cddbf6f, below `sgl_jax/srt/`.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from paceline.core import Arm, Draft, Server
+from paceline.core.names import MODELS, snapshot_path
+from paceline.engines.adapter import Scalar
+from paceline.engines.nodes import ranks
+from paceline.engines.sglang_jax.rules import flag_value
+
+PORT = 30000
+JIT_CACHE = "/jit"
+
+FEWEST_RUNNING_REQUESTS = 64
+"""Token buckets below it are dropped (model_executor/compilation_manager.py:69), and the smallest of them is 64; left
+alone the server takes thousands and pads every prefill to the largest bucket."""
+
+PINNED = {
+    # Speculation's buffers are float32 where the model's own type is taken (speculative/base_worker.py:124).
+    "--dtype": "bfloat16",
+    # Draft weights and speculation's KV come on top of it (model_runner_kv_cache_mixin.py:786); the default is 0.88.
+    "--mem-fraction-static": "0.8",
+    # Seconds. Programs that are compiled while it serves count as silence; the default of 300 ends the server.
+    "--watchdog-timeout": "1200",
+}
+"""On every arm, unless the resource says otherwise."""
+
+DECODE_LOG_INTERVAL = 1
+"""Every decode step has its own line: lines carry no weight, so two steps could not be told apart in one."""
+
+
+def argv(server: Server, arm: Arm) -> tuple[str, ...]:
+    """The whole command of one arm; what is measured and what is served are this, byte for byte."""
+    return (*_common(server), *_speculation(arm), *server.engine.args, *arm.args)
+
+
+def env(server: Server) -> tuple[Mapping[str, Any], ...]:
+    """The same on every arm. A user's variable of the same name wins."""
+    ours = {
+        "HF_HUB_OFFLINE": "1",
+        "HF_HUB_CACHE": f"{MODELS}/hub",
+        "JAX_COMPILATION_CACHE_DIR": JIT_CACHE,  # without it every start compiles for minutes
+        "TOKENIZERS_PARALLELISM": "false",
+    }
+    theirs = {variable["name"] for variable in server.engine.env}
+    return (
+        *({"name": name, "value": value} for name, value in ours.items() if name not in theirs),
+        *server.engine.env,
+    )
+
+
+def expected(server: Server, arm: Arm) -> Mapping[str, Scalar]:
+    """What `/get_server_info` must say of this arm. A baseline shows speculation's unused defaults: not asked for."""
+    speculation = dict(zip(_FIELDS, _shape(arm), strict=False)) if arm.draft else {}
+    return {
+        "served_model_name": server.served_name,
+        "tp_size": server.accelerator.tensor_parallel_size,
+        "random_seed": 0,
+        "decode_log_interval": DECODE_LOG_INTERVAL,
+        "max_running_requests": running_requests(server),
+        "speculative_algorithm": arm.draft.algorithm if arm.draft else None,
+        **speculation,
+    }
+
+
+def running_requests(server: Server) -> int:
+    """The user's --max-running-requests, or room for twice the largest concurrency that is measured."""
+    asked = flag_value(server.engine.args, "--max-running-requests")
+    return int(asked) if asked is not None else max(FEWEST_RUNNING_REQUESTS, 2 * server.largest_concurrency)
+
+
+def _common(server: Server) -> tuple[str, ...]:
+    pinned = {"--max-running-requests": str(running_requests(server)), **PINNED}
+    assert server.target.commit, "a server is rendered after the prefetch has pinned its commit"
+    return (
+        "python3", "-u", "-m", "sgl_jax.launch_server",
+        "--model-path", snapshot_path(server.target.source, server.target.commit),
+        "--served-model-name", server.served_name,
+        "--host", "0.0.0.0",
+        "--port", str(PORT),
+        "--tp-size", str(server.accelerator.tensor_parallel_size),
+        *(("--trust-remote-code",) if server.engine.trust_remote_code else ()),
+        "--random-seed", "0",
+        "--decode-log-interval", str(DECODE_LOG_INTERVAL),
+        *ranks(server),
+        *(
+            word
+            for flag, value in pinned.items()
+            if flag_value(server.engine.args, flag) is None
+            for word in (flag, value)
+        ),
+    )  # fmt: skip
+
+
+def _speculation(arm: Arm) -> tuple[str, ...]:
+    """Both models are directories of their commits, so no revision is given: a target's would be used on the draft."""
+    if arm.draft is None:
+        return ()
+    shape = (word for flag, value in zip(_FLAGS, _shape(arm), strict=True) for word in (flag, str(value)))
+    return ("--speculative-algorithm", arm.draft.algorithm, *_head(arm.draft), *shape)
+
+
+_FIELDS = ("speculative_num_steps", "speculative_eagle_topk", "speculative_num_draft_tokens")
+_FLAGS = tuple(f"--{field.replace('_', '-')}" for field in _FIELDS)
+
+
+def _shape(arm: Arm) -> tuple[int, int, int]:
+    """Steps, topk and tokens, always all three: what is left out takes a default that does not go with the others.
+
+    A block (DFLASH) is one step of so many tokens.
+    """
+    if arm.tree:
+        return arm.tree.num_steps, arm.tree.top_k, arm.tree.num_draft_tokens
+    assert arm.block_size, "other shapes are refused before anything is rendered"
+    return 1, 1, arm.block_size
+
+
+def _head(draft: Draft) -> tuple[str, ...]:
+    if draft.model is None:
+        return ()
+    assert draft.model.commit, "a head is rendered after the prefetch has pinned its commit"
+    return ("--speculative-draft-model-path", snapshot_path(draft.model.source, draft.model.commit))

@@ -1,0 +1,321 @@
+"""What sglang-jax cannot be started with: a table of rules, each with its source.
+
+Sources are below `sgl_jax/srt/` of sglang-jax at cddbf6f (`SA` is `server_args.py`); 0.1.0rc0 says the same. That an
+algorithm has its shape, that a tree is a chain of at least two steps, and that its tokens are steps + 1, is refused
+before, by the API itself (`api/arms.py`): with topk above 1 the server dies at its first draft
+(speculative/eagle_draft_worker.py:417), with one step while it compiles (speculative/base_worker.py:89).
+"""
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from paceline.core import Arm, Server
+from paceline.engines.adapter import Refusal
+
+LISTED = "0.1.0rc0"
+"""The release whose flags we know, by `tests/contract/make_sglang_jax_flags.py`. It serves for all up to it."""
+
+OWNED = (
+    "--model-path", "--model", "--revision", "--served-model-name", "--host", "--port", "--tensor-parallel-size",
+    "--tp-size", "--trust-remote-code", "--random-seed", "--decode-log-interval", "--api-key", "--download-dir",
+    "--nnodes", "--node-rank", "--dist-init-addr",
+)  # fmt: skip
+OWNED_PREFIX = "--speculative-"
+"""All that begins with it. And as argparse takes any beginning of a flag for the flag, all that these begin with."""
+
+COMPARED = (
+    "attention_backend", "page_size", "max_running_requests", "max_total_tokens", "mem_fraction_static",
+    "context_length", "dtype", "kv_cache_dtype", "quantization", "chunked_prefill_size", "max_prefill_tokens",
+    "schedule_policy", "schedule_conservativeness", "random_seed", "tp_size", "dp_size", "ep_size", "moe_backend",
+    "device", "disable_radix_cache", "disable_overlap_schedule", "enable_mixed_chunk", "disable_precompile",
+    "decode_log_interval", "watchdog_timeout",
+)  # fmt: skip
+"""Unlike on SGLang, overlap scheduling too: speculation does not switch it off, a flag of ours does, on every arm."""
+COMPARED_FLAGS = (
+    *(f"--{argument.replace('_', '-')}" for argument in COMPARED),
+    "--precompile-token-paddings", "--precompile-bs-paddings", "--grammar-backend",
+)  # fmt: skip
+
+OVERLAP, GRAMMAR = "--disable-overlap-schedule", "--grammar-backend"
+LORA = ("--enable-lora", "--enable-static-lora", "--lora-paths")
+HOOKED = frozenset({"LlamaForCausalLM", "Qwen3ForCausalLM"})
+"""Targets with `set_eagle3_layers_to_capture` (models/llama.py, models/qwen3.py). Others, Qwen3-MoE among them, load
+for minutes and then end with an AttributeError (model_executor/model_runner.py:592)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """`why` is one line with its source; `broken` yields (arm or None, path below it, message) as in a Refusal."""
+
+    id: str
+    why: str
+    broken: Callable[[Server, tuple[Arm, ...]], Iterator[tuple[str | None, str, str]]]
+
+
+def refusals(server: Server, arms: tuple[Arm, ...]) -> tuple[Refusal, ...]:
+    return tuple(
+        Refusal(rule=rule.id, arm=arm, path=path, message=message)
+        for rule in RULES
+        for arm, path, message in rule.broken(server, arms)
+    )
+
+
+def eagle3_targets(version: str) -> frozenset[str] | None:
+    return HOOKED if _known(version) else None
+
+
+def flag_name(argument: str) -> str:
+    return argument.split("=", 1)[0]
+
+
+def flag_value(args: tuple[str, ...], flag: str) -> str | None:
+    """The value of `--flag=value` or `--flag value`."""
+    for index, argument in enumerate(args):
+        name, equals, value = argument.partition("=")
+        if name == flag:
+            return value if equals else (args[index + 1] if index + 1 < len(args) else None)
+    return None
+
+
+Found = Iterator[tuple[str | None, str, str]]
+
+
+def _owned(server: Server, arms: tuple[Arm, ...]) -> Found:
+    for arm, path, name in _flags(server, arms):
+        if owned := _owner(name):
+            yield arm, path, f"{name}{_read_as(name, owned)} is set by Paceline from the resource; remove it"
+
+
+def _unknown(server: Server, arms: tuple[Arm, ...]) -> Found:
+    if not _known(server.engine.version):
+        return
+    for arm, path, name in _flags(server, arms):
+        if not _owner(name) and not any(flag.startswith(name) for flag in _listed()):
+            nearest = difflib.get_close_matches(name, _listed(), n=1)
+            hint = f"; did you mean {nearest[0]}?" if nearest else ""
+            yield arm, path, f"{name} is no flag of sglang-jax {LISTED}{hint}"
+
+
+def _ambiguous(server: Server, arms: tuple[Arm, ...]) -> Found:
+    for arm, path, name in _flags(server, arms):
+        meant = sorted(flag for flag in _listed() if flag.startswith(name))
+        if name not in meant and len(meant) > 1 and not _owner(name):
+            yield arm, path, f"{name} could be {' or '.join(meant[:3])}; write the flag in full"
+
+
+def _twice(server: Server, arms: tuple[Arm, ...]) -> Found:
+    shared: set[str] = set()
+    own: dict[str | None, set[str]] = {}
+    for arm, path, name in _flags(server, arms):
+        seen = shared if arm is None else own.setdefault(arm, set(shared))
+        if name in seen and not _owner(name):
+            yield arm, path, f"{name} is given twice; keep one"
+        seen.add(name)
+
+
+def _filled_in(server: Server, arms: tuple[Arm, ...]) -> Found:
+    for arm, path, argument in _arguments(server, arms):
+        if "$(" in argument:
+            yield arm, path, f"{argument}: $(VAR) is not filled in; write the value"
+
+
+def _differs(_: Server, arms: tuple[Arm, ...]) -> Found:
+    for arm, path, name in _flags(None, arms):
+        if not _owner(name) and (compared := _meant(name, COMPARED_FLAGS)):
+            read_as = _read_as(name, compared)
+            yield arm, path, f"{name}{read_as} must not differ between arms; set it in spec.engine.args"
+
+
+def _kv_cache(server: Server, _: tuple[Arm, ...]) -> Found:
+    path, value = _place(server, flag := "--kv-cache-dtype"), flag_value(server.engine.args, flag)
+    if path is not None and value is not None and value.startswith("fp8"):
+        yield None, path, f"{flag} {value} ends the server once the model is loaded; write bf16 or auto"
+
+
+def _devices(server: Server, _: tuple[Arm, ...]) -> Found:
+    if (path := _place(server, "--device-indexes")) is not None:
+        yield (
+            None, path,
+            "--device-indexes must be left out: a server takes every device of its pod; "
+            "set accelerator.count to as many as it needs",
+        )  # fmt: skip
+
+
+def _every_device(server: Server, _: tuple[Arm, ...]) -> Found:
+    size, devices = server.accelerator.tensor_parallel_size, server.accelerator.count * server.accelerator.nodes
+    if size != devices:
+        yield (
+            None, "accelerator.tensorParallelSize",
+            f"tensorParallelSize must be count = {devices}: sglang-jax counts all devices, data parallelism included; "
+            f"got {size}",
+        )  # fmt: skip
+
+
+def _two_devices(server: Server, _: tuple[Arm, ...]) -> Found:
+    if server.accelerator.product == "tpu7x":
+        yield (
+            None,
+            "accelerator.product",
+            "tpu7x has two devices a chip, which Paceline does not count yet; use v6e or v5",
+        )
+
+
+def _resource(server: Server, _: tuple[Arm, ...]) -> Found:
+    if (name := server.accelerator.resource_name) == "nvidia.com/gpu":
+        yield None, "accelerator.resourceName", f"resourceName must be google.com/tpu for SGLangJAX; got {name}"
+
+
+def _standalone(_: Server, arms: tuple[Arm, ...]) -> Found:
+    for arm in arms:
+        if arm.draft and arm.draft.algorithm == "STANDALONE":
+            message = "STANDALONE is a word of sglang-jax without a draft worker behind it; train a head and use EAGLE3"
+            yield arm.name, "draft.algorithm", message
+
+
+def _overlap(server: Server, arms: tuple[Arm, ...]) -> Found:
+    if _given(server.engine.args, OVERLAP):
+        return
+    for arm in arms:
+        if arm.draft and not _overlaps(server, arm.draft.algorithm):
+            yield (
+                None, "engine.args",
+                f"{OVERLAP} is missing: candidate {arm.name} ({arm.draft.algorithm}) cannot run with the overlap "
+                f"scheduler{_with_backend(server)}, and what one arm runs without all run without",
+            )  # fmt: skip
+
+
+def _grammar(server: Server, arms: tuple[Arm, ...]) -> Found:
+    if flag_value(server.engine.args, GRAMMAR) != "none" and (arm := _first(arms, "DFLASH")):
+        yield None, "engine.args", f"{GRAMMAR}=none is missing: candidate {arm} (DFLASH) has no constrained decoding"
+
+
+def _lora(server: Server, arms: tuple[Arm, ...]) -> Found:
+    for flag in LORA:
+        if (path := _place(server, flag)) is not None and (arm := _first(arms, "DFLASH")):
+            yield None, path, f"{flag} does not go with DFLASH; remove it, or candidate {arm}"
+
+
+def _recurrent(server: Server, arms: tuple[Arm, ...]) -> Found:
+    flag = "--enable-recurrent-extra-buffer"
+    if (path := _place(server, flag)) is not None and any(arm.draft for arm in arms):
+        yield None, path, f"{flag} does not go with speculation; remove it"
+
+
+def _log_lines(server: Server, arms: tuple[Arm, ...]) -> Found:
+    for arm, path, name in _flags(server, arms):
+        if name == "--log-level":
+            yield arm, path, "--log-level must be left out: the lines that tell the acceptance length are of level info"
+
+
+def _simulated(server: Server, _: tuple[Arm, ...]) -> Found:
+    for i, variable in enumerate(server.engine.env):
+        if variable["name"].startswith("SIMULATE_ACC_"):
+            yield None, f"engine.env[{i}]", f"{variable['name']} makes acceptance up; remove it"
+
+
+RULES = (
+    Rule(id="owned-flag", why="two sources for one argument", broken=_owned),
+    Rule(id="known-flag", why="argparse exits with 2 (SA:611-1800)", broken=_unknown),
+    Rule(id="whole-flag", why="argparse exits with 2 where a beginning is that of several flags", broken=_ambiguous),
+    Rule(id="one-value", why="the last of two wins, in silence", broken=_twice),
+    Rule(id="no-variables", why="the kubelet fills them in where a server is served, nobody where it is measured",
+         broken=_filled_in),
+    Rule(id="equal-arms", why="nothing but speculation may differ", broken=_differs),
+    Rule(id="kv-cache-dtype", why="fp8 parses and is refused after loading (model_runner_kv_cache_mixin.py:449)",
+         broken=_kv_cache),
+    Rule(id="device-indexes", why="a base above 0 switches the compile cache off (managers/scheduler.py:580)",
+         broken=_devices),
+    Rule(id="every-device", why="the mesh is made of all visible devices (utils/mesh_utils.py:15)",
+         broken=_every_device),
+    Rule(id="two-devices-a-chip", why="a tpu7x-standard-4t node has 4 chips and 8 devices", broken=_two_devices),
+    Rule(id="tpu-resource", why="no node with a GPU can run it", broken=_resource),
+    Rule(id="standalone", why="no draft worker is built for it (managers/scheduler.py:383-417)", broken=_standalone),
+    Rule(id="overlap", why="ValueError: NEXTN, DFLASH, and EAGLE3 with the backend fa overlap, nothing else (SA:1865)",
+         broken=_overlap),
+    Rule(id="dflash-grammar", why="ValueError: DFLASH does not support constrained decoding (SA:1931)",
+         broken=_grammar),
+    Rule(id="dflash-lora", why="ValueError: DFLASH does not support LoRA (SA:1929)", broken=_lora),
+    Rule(id="recurrent-buffer", why="ValueError: --enable-recurrent-extra-buffer without speculation alone (SA:427)",
+         broken=_recurrent),
+    Rule(id="log-lines", why="acceptance is in no page, only in the log (managers/scheduler_metrics_mixin.py:125)",
+         broken=_log_lines),
+    Rule(id="no-simulation", why="SIMULATE_ACC_LEN fakes acceptance (speculative/spec_utils.py:22)",
+         broken=_simulated),
+)  # fmt: skip
+
+
+def _overlaps(server: Server, algorithm: str) -> bool:
+    """EAGLE3 since the commit before cddbf6f: not in any 0.0.x."""
+    backend = flag_value(server.engine.args, "--attention-backend") or "fa"
+    eagle3 = backend == "fa" and _release(server.engine.version) >= (0, 1, 0)
+    return {"NEXTN": True, "DFLASH": True, "EAGLE3": eagle3}.get(algorithm, False)
+
+
+def _with_backend(server: Server) -> str:
+    backend = flag_value(server.engine.args, "--attention-backend")
+    return f" and --attention-backend {backend}" if backend not in (None, "fa") else ""
+
+
+def _first(arms: tuple[Arm, ...], algorithm: str) -> str | None:
+    return next((arm.name for arm in arms if arm.draft and arm.draft.algorithm == algorithm), None)
+
+
+def _arguments(server: Server | None, arms: tuple[Arm, ...]) -> Found:
+    for i, argument in enumerate(server.engine.args if server else ()):
+        yield None, f"engine.args[{i}]", argument
+    for arm in arms:
+        for i, argument in enumerate(arm.args):
+            yield arm.name, f"args[{i}]", argument
+
+
+def _flags(server: Server | None, arms: tuple[Arm, ...]) -> Found:
+    """Names of the flags, values left out."""
+    for arm, path, argument in _arguments(server, arms):
+        if argument.startswith("--"):
+            yield arm, path, flag_name(argument)
+
+
+def _place(server: Server, flag: str) -> str | None:
+    return next((path for _, path, name in _flags(server, ()) if name == flag), None)
+
+
+def _given(args: tuple[str, ...], flag: str) -> bool:
+    return flag in map(flag_name, args)
+
+
+def _owner(name: str) -> str | None:
+    """The owned flag that this is, or that argparse would take it for."""
+    return OWNED_PREFIX if name.startswith(OWNED_PREFIX) else _meant(name, (*OWNED, OWNED_PREFIX))
+
+
+def _meant(name: str, flags: tuple[str, ...]) -> str | None:
+    """The flag itself; else, where it is no flag of its own, the first that it may be short for."""
+    if name in flags or name in _listed():
+        return name if name in flags else None
+    return next((flag for flag in flags if flag.startswith(name)), None)
+
+
+def _read_as(name: str, flag: str) -> str:
+    return "" if name.startswith(flag) else f" (read as {flag})"
+
+
+def _known(version: str) -> bool:
+    return _release(version) <= _release(LISTED)
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """The numbers alone: 0.1.0rc0 has what 0.1.0 has."""
+    return tuple(int(number) for number in re.findall(r"\d+", re.split(r"[a-z+-]", version, maxsplit=1)[0]))
+
+
+@cache
+def _listed() -> frozenset[str]:
+    path = files("paceline.engines") / "data" / f"sglang-jax-{LISTED}.json"
+    flags: list[Mapping[str, Any]] = json.loads(path.read_text())["flags"]
+    return frozenset(name for flag in flags for name in flag["names"])

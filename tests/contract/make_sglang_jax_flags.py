@@ -1,0 +1,116 @@
+"""Writes what sglang-jax's parser takes: `python -m tests.contract.make_sglang_jax_flags DIRECTORY VERSION`.
+
+DIRECTORY holds the package `sgl_jax`, from a wheel (`pip download sglang-jax==VERSION --no-deps --python-version 3.12`,
+unpacked) or from `python/` of a checkout. It is parsed, not imported: importing would want jax and a TPU. VERSION is
+what the package calls itself; for a checkout, what it is closest to.
+
+Two lists come of it: the operator's, as compact as those of SGLang, and the emulator's, with types and defaults.
+"""
+
+import ast
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+PACKAGE = Path(__file__).parents[2] / "operator/paceline"
+SOURCES = {"srt/server_args.py": "ServerArgs", "srt/multimodal/common/ServerArgs.py": "MultimodalServerArgs"}
+
+SWITCHES = ("store_true", "store_false", "BooleanOptionalAction")
+KINDS = {"int": "int", "float": "float", "loads": "json"}
+"""What a value is made of, by the function that reads it; of any other function: str."""
+
+
+def flags(directory: Path) -> list[dict[str, Any]]:
+    """Every add_argument of both parsers, in their order."""
+    found = []
+    for name, owner in SOURCES.items():
+        tree = ast.parse((directory / "sgl_jax" / name).read_text())
+        defaults = _defaults(tree, owner)
+        found += [_flag(call, owner, defaults) for call in _calls(tree)]
+    return found
+
+
+def _calls(tree: ast.Module) -> Iterator[ast.Call]:
+    """In the order of the source: ast.walk is breadth first."""
+    calls = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "add_argument"
+    ]
+    return iter(sorted(calls, key=lambda call: call.lineno))
+
+
+def _defaults(tree: ast.Module, owner: str) -> dict[str, Any]:
+    """Of the dataclass's fields, where they are literals."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and node.name == owner:
+            return {
+                line.target.id: _value(line.value, {})
+                for line in node.body
+                if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and line.value is not None
+            }
+    raise LookupError(f"no class {owner}")
+
+
+def _flag(call: ast.Call, owner: str, defaults: dict[str, Any]) -> dict[str, Any]:
+    names = [_text(argument) for argument in call.args]
+    said = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+    dest = _text(said["dest"]) if "dest" in said else names[0].lstrip("-").replace("-", "_")
+    flag: dict[str, Any] = {"flags": names, "dest": dest}
+    for key in ("action", "type"):
+        if key in said:
+            word = said[key]
+            flag[key] = word.value if isinstance(word, ast.Constant) else ast.unparse(word).split(".")[-1]
+    for key in ("nargs", "choices", "required", "default"):
+        value = _value(said[key], defaults) if key in said else None
+        if value is not None:
+            flag[key] = value
+    return flag
+
+
+def _text(node: ast.expr) -> str:
+    """A string; what an f-string fills in is a prefix that is empty."""
+    parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+    return "".join(str(part.value) for part in parts if isinstance(part, ast.Constant))
+
+
+def _value(node: ast.expr | None, defaults: dict[str, Any]) -> Any:
+    """A literal, or the default that `Class.field` has; None for what is neither (choices read off another class)."""
+    if isinstance(node, ast.Attribute):
+        return defaults.get(node.attr)
+    try:
+        return ast.literal_eval(node) if node is not None else None
+    except ValueError:
+        return None
+
+
+def compact(flag: dict[str, Any]) -> dict[str, Any]:
+    """As the operator's lists have it: `names`, `kind`, and where they are said `many` and `choices`."""
+    spelled = list(flag["flags"])
+    if flag.get("action") == "BooleanOptionalAction":
+        spelled += [f"--no-{name.removeprefix('--')}" for name in flag["flags"]]
+    kind = "switch" if flag.get("action") in SWITCHES else KINDS.get(str(flag.get("type")), "str")
+    about = {"many": flag.get("nargs"), "choices": sorted(flag["choices"]) if "choices" in flag else None}
+    return {"names": spelled, "kind": kind, **{key: value for key, value in about.items() if value is not None}}
+
+
+def files(directory: Path, version: str) -> dict[Path, str]:
+    found = flags(directory)
+    source = f"{' and '.join(f'sgl_jax/{name}' for name in SOURCES)} of sglang-jax {version} (PyPI)"
+
+    def text(rows: list[dict[str, Any]]) -> str:
+        lines = ",\n".join(json.dumps(row) for row in rows)
+        return f'{{"source": {json.dumps(source)}, "flags": [\n{lines}\n]}}\n'
+
+    return {
+        PACKAGE / f"engines/data/sglang-jax-{version}.json": text([compact(flag) for flag in found]),
+        PACKAGE / f"emulator/data/flags_sglang_jax_{version}.json": text(found),
+    }
+
+
+if __name__ == "__main__":
+    for path, text in files(Path(sys.argv[1]), sys.argv[2]).items():
+        path.write_text(text)
+        print(path)

@@ -1,0 +1,350 @@
+"""How an arm becomes a sglang-jax process on a TPU, what is refused before it does, and what a round reads of it."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from paceline.core import Accelerator, Arm, Cache, Draft, Engine, Model, Server, Tree
+from paceline.engines import ENGINES
+from paceline.engines.probe import Look
+from paceline.engines.sglang_jax.rules import LISTED, OWNED, RULES
+
+JAX = ENGINES["SGLangJAX"]
+TARGET = f"/models/hub/models--Qwen--Qwen3-8B/snapshots/{'1' * 40}"
+HEAD = f"/models/hub/models--thoughtworks--Qwen3-8B-Eagle3/snapshots/{'2' * 40}"
+BASELINE = Arm(name="baseline")
+
+
+def server(*args: str, version: str = "0.1.0", env: tuple[dict[str, Any], ...] = (), **accelerator: Any) -> Server:
+    tpu = Accelerator(
+        product="tpu-v6e-slice",
+        product_label="cloud.google.com/gke-tpu-accelerator",
+        resource_name="google.com/tpu",
+        topology="2x2",
+        count=4,
+        tensor_parallel_size=4,
+    )
+    return Server(
+        engine=Engine(
+            name="SGLangJAX", version=version, image="lmsysorg/sglang-jax:v0.1.0", args=args, env=env
+        ),
+        target=Model(source="hf://Qwen/Qwen3-8B", commit="1" * 40),
+        served_name="qwen3-8b",
+        accelerator=replace(tpu, **accelerator),
+        cache=Cache(claim="models"),
+    )  # fmt: skip
+
+
+def arm(algorithm: str = "EAGLE3", *args: str, **shape: Any) -> Arm:
+    head = Model(source="hf://thoughtworks/Qwen3-8B-Eagle3", commit="2" * 40)
+    shape = shape or {"tree": Tree(num_steps=3, top_k=1, num_draft_tokens=4)}
+    return Arm(name="chain", draft=Draft(algorithm=algorithm, model=head), args=args, **shape)
+
+
+def refused(server: Server, *arms: Arm) -> list[str]:
+    """`rule path: message` of each; a path below an arm begins with its name."""
+    found = JAX.refusals(server, (BASELINE, *arms))
+    return [f"{one.rule} {f'{one.arm}.' if one.arm else ''}{one.path}: {one.message}" for one in found]
+
+
+# argv
+
+
+def test_the_flags_of_the_model_card_are_all_there() -> None:
+    """seeds/003: EAGLE3, topk 1, 3 steps, 4 tokens, tp 4, bfloat16."""
+    assert JAX.argv(server(), arm()) == (
+        "python3", "-u", "-m", "sgl_jax.launch_server",
+        "--model-path", TARGET,
+        "--served-model-name", "qwen3-8b",
+        "--host", "0.0.0.0",
+        "--port", "30000",
+        "--tp-size", "4",
+        "--random-seed", "0",
+        "--decode-log-interval", "1",
+        "--max-running-requests", "64",
+        "--dtype", "bfloat16",
+        "--mem-fraction-static", "0.8",
+        "--watchdog-timeout", "1200",
+        "--speculative-algorithm", "EAGLE3",
+        "--speculative-draft-model-path", HEAD,
+        "--speculative-num-steps", "3",
+        "--speculative-eagle-topk", "1",
+        "--speculative-num-draft-tokens", "4",
+    )  # fmt: skip
+
+
+def test_an_arm_adds_its_speculation_and_nothing_else() -> None:
+    baseline, chain = JAX.argv(server("--page-size=64"), BASELINE), JAX.argv(server("--page-size=64"), arm())
+    added = chain[len(baseline) - 1 : -1]
+    assert (*baseline[:-1], *added, "--page-size=64") == chain
+    assert all(flag.startswith("--speculative-") for flag in added[::2])
+
+
+def test_a_block_is_one_step() -> None:
+    argv = JAX.argv(server("--grammar-backend=none"), arm("DFLASH", block_size=16))
+    shape = argv[argv.index("--speculative-num-steps") : argv.index("--grammar-backend=none")]
+    assert shape == (
+        "--speculative-num-steps", "1", "--speculative-eagle-topk", "1", "--speculative-num-draft-tokens", "16",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "pasted", ["--dtype=float32", "--mem-fraction-static=0.7", "--watchdog-timeout=600", "--max-running-requests=96"]
+)
+def test_what_a_user_pins_is_left_alone(pasted: str) -> None:
+    argv = JAX.argv(server(pasted), arm())
+    assert [one for one in argv if one.split("=")[0] == pasted.split("=")[0]] == [pasted]
+
+
+@pytest.mark.parametrize(("concurrency", "requests"), [(1, 64), (32, 64), (100, 200)])
+def test_every_arm_runs_as_many_requests(concurrency: int, requests: int) -> None:
+    busy = replace(server(), largest_concurrency=concurrency)
+    for one in (BASELINE, arm()):
+        assert JAX.expected(busy, one)["max_running_requests"] == requests
+
+
+def test_a_slice_of_two_hosts_has_ranks_and_counts_the_devices_of_both() -> None:
+    argv = JAX.argv(server(nodes=2, tensor_parallel_size=8), arm())
+    assert argv[argv.index("--tp-size") + 1] == "8"
+    assert argv[argv.index("--nnodes") + 1 : argv.index("--dist-init-addr")] == (
+        "2", "--node-rank", "$(LWS_WORKER_INDEX)",
+    )  # fmt: skip
+    assert refused(server(nodes=2, tensor_parallel_size=8), arm()) == []
+
+
+def test_compiled_programs_outlive_the_pod() -> None:
+    env = {variable["name"]: variable["value"] for variable in JAX.env(server())}
+    assert env["JAX_COMPILATION_CACHE_DIR"] == JAX.jit_cache
+    assert (env["HF_HUB_OFFLINE"], env["HF_HUB_CACHE"]) == ("1", "/models/hub")
+
+
+# what the server must say of itself
+
+
+def test_a_candidate_must_say_that_it_speculates_as_asked() -> None:
+    assert JAX.expected(server(), arm()) == {
+        "served_model_name": "qwen3-8b",
+        "tp_size": 4,
+        "random_seed": 0,
+        "decode_log_interval": 1,
+        "max_running_requests": 64,
+        "speculative_algorithm": "EAGLE3",
+        "speculative_num_steps": 3,
+        "speculative_eagle_topk": 1,
+        "speculative_num_draft_tokens": 4,
+    }
+
+
+def test_a_baseline_must_say_that_it_does_not_but_shows_unused_defaults() -> None:
+    expected = JAX.expected(server(), BASELINE)
+    assert expected["speculative_algorithm"] is None
+    assert "speculative_num_steps" not in expected
+
+
+# refusals: a test for each rule
+
+
+def test_the_card_is_not_refused() -> None:
+    assert refused(server("--dtype=bfloat16", "--page-size", "64"), arm()) == []
+
+
+@pytest.mark.parametrize("flag", [*OWNED, "--speculative-num-steps"])
+def test_owned_flag(flag: str) -> None:
+    assert refused(server(f"{flag}=1")) == [
+        f"owned-flag engine.args[0]: {flag} is set by Paceline from the resource; remove it"
+    ]
+    assert refused(server("--spec=1"))[0].startswith("owned-flag engine.args[0]: --spec (read as --speculative-) is")
+
+
+def test_known_flag() -> None:
+    assert refused(server("--attention-backend=fa", "--prefill-max-tokens"), arm("EAGLE3", "--page-sise=1")) == [
+        f"known-flag engine.args[1]: --prefill-max-tokens is no flag of sglang-jax {LISTED}; "
+        "did you mean --pd-prefill-max-tokens?",
+        f"known-flag chain.args[0]: --page-sise is no flag of sglang-jax {LISTED}; did you mean --page-size?",
+    ]
+    assert refused(server("--page-sise=1", version="0.2.0")) == [], "nothing is known of its flags"
+
+
+def test_whole_flag() -> None:
+    (found,) = refused(server("--max-l=1"))
+    assert found == (
+        "whole-flag engine.args[0]: --max-l could be --max-loaded-loras or --max-lora-rank or --max-loras-per-batch; "
+        "write the flag in full"
+    )
+
+
+def test_one_value() -> None:
+    assert refused(server("--page-size=1", "--page-size", "2")) == [
+        "one-value engine.args[1]: --page-size is given twice; keep one"
+    ]
+    assert refused(server("--stream-interval=1"), arm("EAGLE3", "--stream-interval=2")) == [
+        "one-value chain.args[0]: --stream-interval is given twice; keep one"
+    ]
+
+
+def test_no_variables() -> None:
+    assert refused(server("--context-length=$(LENGTH)")) == [
+        "no-variables engine.args[0]: --context-length=$(LENGTH): $(VAR) is not filled in; write the value"
+    ]
+
+
+@pytest.mark.parametrize("flag", ["--page-size", "--disable-overlap-schedule", "--precompile-bs-paddings"])
+def test_equal_arms(flag: str) -> None:
+    assert refused(server(), arm("EAGLE3", flag)) == [
+        f"equal-arms chain.args[0]: {flag} must not differ between arms; set it in spec.engine.args"
+    ]
+
+
+def test_kv_cache_dtype() -> None:
+    assert refused(server("--kv-cache-dtype", "fp8_e4m3")) == [
+        "kv-cache-dtype engine.args[0]: --kv-cache-dtype fp8_e4m3 ends the server once the model is loaded; "
+        "write bf16 or auto"
+    ]
+    assert refused(server("--kv-cache-dtype=bf16")) == []
+
+
+def test_device_indexes() -> None:
+    assert refused(server("--device-indexes", "0", "1")) == [
+        "device-indexes engine.args[0]: --device-indexes must be left out: a server takes every device of its pod; "
+        "set accelerator.count to as many as it needs"
+    ]
+
+
+def test_every_device() -> None:
+    assert refused(server(tensor_parallel_size=2)) == [
+        "every-device accelerator.tensorParallelSize: tensorParallelSize must be count = 4: sglang-jax counts all "
+        "devices, data parallelism included; got 2"
+    ]
+
+
+def test_two_devices_a_chip() -> None:
+    (found,) = refused(server(product="tpu7x"))
+    assert found.startswith("two-devices-a-chip accelerator.product: tpu7x has two devices a chip")
+
+
+def test_tpu_resource() -> None:
+    assert refused(server(resource_name="nvidia.com/gpu")) == [
+        "tpu-resource accelerator.resourceName: resourceName must be google.com/tpu for SGLangJAX; got nvidia.com/gpu"
+    ]
+
+
+def test_standalone() -> None:
+    found = refused(server("--disable-overlap-schedule"), arm("STANDALONE"))
+    assert [one.split(":")[0] for one in found] == ["standalone chain.draft.algorithm"]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "version", "args", "fits"),
+    [
+        ("EAGLE3", "0.1.0rc0", (), True),
+        ("EAGLE3", "0.1.0", ("--attention-backend=fa",), True),
+        ("EAGLE3", "0.1.0", ("--attention-backend=native",), False),
+        ("EAGLE3", "0.0.3", (), False),
+        ("EAGLE3", "0.0.3", ("--disable-overlap-schedule",), True),
+        ("NEXTN", "0.0.3", (), True),
+        ("EAGLE", "0.1.0", (), False),
+        ("EAGLE", "0.1.0", ("--disable-overlap-schedule",), True),
+    ],
+)
+def test_overlap(algorithm: str, version: str, args: tuple[str, ...], fits: bool) -> None:
+    """What one arm needs is asked of all: the flag is in spec.engine.args."""
+    found = refused(server(*args, version=version), arm(algorithm))
+    assert [one.split(" is ")[0] for one in found] == (
+        [] if fits else ["overlap engine.args: --disable-overlap-schedule"]
+    )
+
+
+def test_dflash_grammar() -> None:
+    block = arm("DFLASH", block_size=16)
+    assert refused(server(), block) == [
+        "dflash-grammar engine.args: --grammar-backend=none is missing: candidate chain (DFLASH) has no constrained "
+        "decoding"
+    ]
+    assert refused(server("--grammar-backend=none"), block) == []
+
+
+def test_dflash_lora() -> None:
+    lora = server("--grammar-backend=none", "--enable-lora")
+    assert refused(lora, arm("DFLASH", block_size=16)) == [
+        "dflash-lora engine.args[1]: --enable-lora does not go with DFLASH; remove it, or candidate chain"
+    ]
+    assert refused(lora, arm()) == []
+
+
+def test_recurrent_buffer() -> None:
+    buffered = server("--enable-recurrent-extra-buffer")
+    assert refused(buffered, arm()) == [
+        "recurrent-buffer engine.args[0]: --enable-recurrent-extra-buffer does not go with speculation; remove it"
+    ]
+    assert refused(buffered) == []
+
+
+def test_log_lines() -> None:
+    assert refused(server("--log-level=warning")) == [
+        "log-lines engine.args[0]: --log-level must be left out: the lines that tell the acceptance length are of "
+        "level info"
+    ]
+
+
+def test_no_simulation() -> None:
+    assert refused(server(env=({"name": "SIMULATE_ACC_LEN", "value": "3"},))) == [
+        "no-simulation engine.env[0]: SIMULATE_ACC_LEN makes acceptance up; remove it"
+    ]
+
+
+def test_every_rule_has_its_test() -> None:
+    assert {f"test_{rule.id.replace('-', '_')}" for rule in RULES} <= set(globals())
+
+
+def test_targets_that_can_carry_an_eagle3_head() -> None:
+    assert JAX.eagle3_targets("0.1.0rc0") == {"LlamaForCausalLM", "Qwen3ForCausalLM"}
+    assert JAX.eagle3_targets("0.2.0") is None
+
+
+# what a round reads
+
+STEP = (
+    "[2026-08-29 12:00:01] Decode batch. #running-req: {}, #token: 913, token usage: 0.01, {}gen throughput (token/s): "
+)
+PROBE = JAX.probe("0.1.0")
+
+
+def look(*lines: str, **info: Any) -> Look:
+    return Look(pages={"/get_server_info": json.dumps(info)}, log="\n".join(lines))
+
+
+def test_the_acceptance_length_is_that_of_all_requests_since_the_look_before() -> None:
+    """A step of four requests counts four times: (9 + 2) tokens in (4 + 1) verify calls."""
+    before = (STEP.format(1, "accept-len 1.00, accept-ratio 0.25, "), "[…] Cache flushed successfully!")
+    during = (
+        STEP.format(4, "accept-len 2.25, accept-ratio 0.56, "),
+        STEP.format(1, "accept-len 2.00, accept-ratio 0.50, "),
+    )
+    seen = PROBE.speculation(look(*before), look(*before, *during))
+    assert (seen.accept_length, seen.verify_calls, seen.retractions) == (11 / 5, 5, 0)
+
+
+def test_thirds_are_whole_tokens_again() -> None:
+    seen = PROBE.speculation(look(), look(*[STEP.format(3, "accept-len 2.33, accept-ratio 0.58, ")] * 1000))
+    assert seen.accept_length == pytest.approx(7 / 3, rel=1e-12)
+
+
+def test_a_baseline_has_steps_and_no_acceptance() -> None:
+    seen = PROBE.speculation(look(), look(STEP.format(2, "")))
+    assert (seen.accept_length, seen.verify_calls, seen.retractions) == (None, None, 0)
+
+
+def test_requests_that_lost_their_place_are_counted() -> None:
+    full = "[…] KV cache pool is full. Retract requests. #retracted_reqs: 3, #aborted_reqs: 0, #new_token_ratio: 0.7"
+    assert PROBE.speculation(look(), look(STEP.format(2, ""), full, full)).retractions == 6
+
+
+def test_a_log_without_steps_says_nothing_rather_than_nothing_happened() -> None:
+    seen = PROBE.speculation(look("booting"), look("booting", "INFO:     127.0.0.1 - POST /v1/chat/completions 200"))
+    assert (seen.accept_length, seen.verify_calls, seen.retractions) == (None, None, None)
+
+
+def test_resolved_arguments_are_in_the_server_info() -> None:
+    assert PROBE.resolved(look(tp_size=4, version="0.1.0"))["tp_size"] == 4
