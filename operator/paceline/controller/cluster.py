@@ -3,13 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
+from paceline.controller.kinds import BENCHMARK_RUN, LEADER_WORKER_SET, SPECULATIVE_DEPLOYMENT
 from paceline.core.names import DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL, SUSPENDED
 from paceline.kube import Api, Manifest, Reflector, Resource, Store, WorkQueue, selector
 from paceline.kube.resources import CLAIM, DEPLOYMENT, JOB, POD, REVISION, SERVICE
 from paceline.plan.terms import condition
 
-CHILDREN: tuple[Resource, ...] = (JOB, POD, DEPLOYMENT, SERVICE, REVISION, CLAIM, BENCHMARK_RUN)
+CHILDREN: tuple[Resource, ...] = (JOB, POD, DEPLOYMENT, SERVICE, REVISION, CLAIM, BENCHMARK_RUN, LEADER_WORKER_SET)
+OPTIONAL = (LEADER_WORKER_SET,)
+"""Kinds that a cluster may lack."""
 OURS = selector(MANAGED_BY)
 
 
@@ -45,10 +47,17 @@ class Cluster:
                 namespace=namespace,
                 selector="" if resource is BENCHMARK_RUN else OURS,
                 on_change=self._changed,
+                optional=resource in OPTIONAL,
+                on_presence=self._wake_deployments,
             )
             for resource in CHILDREN
             for namespace in namespaces or (None,)
         )
+
+    @property
+    def absent(self) -> frozenset[str]:
+        """Kinds that the cluster does not know."""
+        return frozenset(reflector.resource.kind for reflector in self.reflectors if reflector.absent)
 
     def hear(self, key: Key) -> None:
         """Something may have happened to this object of ours."""
@@ -89,6 +98,11 @@ class Cluster:
             for key in self.known:
                 if key.namespace == namespace:
                     self.queue.add(key)
+
+    def _wake_deployments(self) -> None:
+        """A kind has come or gone: who waits for it has no event of their own."""
+        for key in self.known:
+            self.queue.add(key)
 
     def _wake_runs(self) -> None:
         """A node is free to measure on: nothing else tells those that were kept off it."""

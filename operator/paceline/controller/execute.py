@@ -16,6 +16,8 @@ MANAGER = "paceline"
 STATUS_MANAGER = "paceline-status"
 HANDOVER_MANAGER = "paceline-replicas"
 
+SCALED = ("Deployment", "LeaderWorkerSet")
+
 
 async def publish(cluster: Cluster, manifest: Manifest, status: Manifest) -> None:
     """Nothing is written when nothing changed: a write of our own wakes us up again."""
@@ -59,7 +61,7 @@ async def _apply(cluster: Cluster, manifest: Manifest, why: str) -> None:
 
 
 def _left_to_an_autoscaler(manifest: Manifest) -> bool:
-    return manifest["kind"] == "Deployment" and "replicas" not in manifest["spec"]
+    return manifest["kind"] in SCALED and "replicas" not in manifest["spec"]
 
 
 async def _hand_over_replicas(cluster: Cluster, current: Manifest) -> None:

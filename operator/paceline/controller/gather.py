@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from paceline import api
 from paceline.controller.cluster import Cluster, Key, ended, node_of, suspended
-from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
+from paceline.controller.kinds import BENCHMARK_RUN, LEADER_WORKER_SET, SPECULATIVE_DEPLOYMENT
 from paceline.core import DeploymentSpec
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, RUN_LABEL, child_name
 from paceline.kube import Manifest, Ref
@@ -18,7 +18,7 @@ from paceline.kube.resources import CLAIM, DEPLOYMENT, JOB, POD, REVISION, SERVI
 from paceline.plan import deployment, run
 from paceline.plan.run.look import Round
 from paceline.plan.terms import owned_by
-from paceline.render import Settings
+from paceline.render import Settings, group_name
 
 
 async def gather_deployment(cluster: Cluster, key: Key, settings: Settings) -> deployment.Snapshot | None:
@@ -35,7 +35,7 @@ async def gather_deployment(cluster: Cluster, key: Key, settings: Settings) -> d
     mine = {DEPLOYMENT_LABEL: key.name}
     children = {
         resource.kind: tuple(cluster.select(resource.kind, key.namespace, mine))
-        for resource in (JOB, POD, DEPLOYMENT, SERVICE, REVISION, BENCHMARK_RUN)
+        for resource in (JOB, POD, DEPLOYMENT, LEADER_WORKER_SET, SERVICE, REVISION, BENCHMARK_RUN)
     }
     children |= {CLAIM.kind: ()}
     for ref in _needed(spec, key):
@@ -45,7 +45,14 @@ async def gather_deployment(cluster: Cluster, key: Key, settings: Settings) -> d
     if any(_prefetch_ended(job) for job in children[JOB.kind]) and "modelsHash" not in (manifest.get("status") or {}):
         listing = await cluster.api.list(POD, key.namespace, f"{DEPLOYMENT_LABEL}={key.name}")
         children[POD.kind] = tuple(listing.items)
-    return deployment.Snapshot(manifest=manifest, spec=spec, invalid=invalid, children=children, settings=settings)
+    return deployment.Snapshot(
+        manifest=manifest,
+        spec=spec,
+        invalid=invalid,
+        children=children,
+        settings=settings,
+        absent=cluster.absent,
+    )
 
 
 async def gather_run(cluster: Cluster, key: Key, settings: Settings) -> run.Snapshot | None:
@@ -82,7 +89,10 @@ def _needed(spec: DeploymentSpec | None, key: Key) -> Iterator[Ref]:
     if spec.cache_claim:
         yield Ref(CLAIM, key.namespace, spec.cache_claim.name)
     for pool in spec.pools:
-        yield Ref(DEPLOYMENT, key.namespace, child_name(key.name, pool.name))
+        if spec.server.accelerator.nodes > 1:
+            yield Ref(LEADER_WORKER_SET, key.namespace, group_name(key.name, pool.name))
+        else:
+            yield Ref(DEPLOYMENT, key.namespace, child_name(key.name, pool.name))
         yield Ref(SERVICE, key.namespace, child_name(key.name, pool.name))
 
 

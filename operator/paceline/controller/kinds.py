@@ -1,7 +1,8 @@
-"""Our two kinds, as the API server serves them."""
+"""Our two kinds, as the API server serves them, and what we make that is not built in."""
 
 from paceline.kube import Kinds, Resource, kinds
 
 SPECULATIVE_DEPLOYMENT = Resource("paceline.dev", "v1alpha1", "speculativedeployments", "SpeculativeDeployment")
 BENCHMARK_RUN = Resource("paceline.dev", "v1alpha1", "benchmarkruns", "BenchmarkRun")
-KINDS: Kinds = kinds(SPECULATIVE_DEPLOYMENT, BENCHMARK_RUN)
+LEADER_WORKER_SET = Resource("leaderworkerset.x-k8s.io", "v1", "leaderworkersets", "LeaderWorkerSet")
+KINDS: Kinds = kinds(SPECULATIVE_DEPLOYMENT, BENCHMARK_RUN, LEADER_WORKER_SET)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
-from paceline.kube.errors import ApiError, Gone
+from paceline.kube.errors import ApiError, Gone, NotFound
 from paceline.kube.interface import Api
 from paceline.kube.resources import Manifest, Resource
 from paceline.kube.store import OnChange, Store
@@ -20,6 +20,9 @@ log = logging.getLogger(__name__)
 
 FIRST_DELAY, LONGEST_DELAY = 0.2, 30.0
 """Seconds between attempts: doubled from the first to the longest, each up to half as long again at random."""
+
+ABSENT_DELAY = 30.0
+"""Seconds until an optional kind that the cluster does not know is looked for again."""
 
 SHORTEST_WATCH = 1.0
 """Seconds: a watch that ends by itself after at least this long has been served to its end."""
@@ -31,6 +34,10 @@ def without_managed_fields(manifest: Manifest) -> Manifest:
     return manifest | {"metadata": metadata}
 
 
+def _nothing() -> None:
+    pass
+
+
 def _ignore(_kind: str, _object: Manifest, _old: Manifest | None) -> None:
     pass
 
@@ -40,6 +47,9 @@ class Reflector:
 
     `synced` is set after the first list. `last_activity` (seconds of `clock`) is when the server was last heard:
     its age is what a probe should look at, whatever the reason for the silence.
+
+    An `optional` kind may be unknown to the cluster: then it is `absent`, which counts as a list of nothing, and is
+    looked for from time to time. `on_presence` is called when it comes or goes.
     """
 
     def __init__(
@@ -51,6 +61,8 @@ class Reflector:
         selector: str = "",
         prune: Callable[[Manifest], Manifest] = without_managed_fields,
         on_change: OnChange = _ignore,
+        optional: bool = False,
+        on_presence: Callable[[], None] = _nothing,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -58,6 +70,8 @@ class Reflector:
         self.resource = resource
         self.namespace = namespace
         self._selector = selector
+        self._optional = optional
+        self._on_presence = on_presence
         self._clock = clock
         self._sleep = sleep
         self._position: str | None = None
@@ -65,6 +79,7 @@ class Reflector:
         self._failures = 0
         """In a row, without one event in between."""
         self.store = Store(prune, on_change)
+        self.absent = False
         self.synced = asyncio.Event()
         self.last_activity = clock()
 
@@ -83,6 +98,12 @@ class Reflector:
             except Gone as gone:
                 self._position = None
                 trouble = gone
+            except NotFound as missing:
+                if self._optional:
+                    self._is_absent(True)
+                    await self._sleep(ABSENT_DELAY)
+                    continue
+                trouble = missing
             except ApiError as error:
                 trouble = error
             heard = self.last_activity != before
@@ -97,6 +118,7 @@ class Reflector:
         """List if needed, then watch until the watch ends."""
         if self._position is None:
             listing = await self._api.list(self.resource, self.namespace, self._selector)
+            self._is_absent(False)
             self.store.replace(listing.items, int(listing.resource_version))
             self._position = listing.resource_version
             self.last_activity = self._clock()
@@ -112,3 +134,16 @@ class Reflector:
         if self._clock() - started >= SHORTEST_WATCH:
             self.last_activity = self._clock()
             self._failures = 0
+
+    def _is_absent(self, absent: bool) -> None:
+        """What the server has just shown of the kind."""
+        if absent:
+            self._position = None
+            self._failures = 0
+            self.last_activity = self._clock()
+            self.store.clear()
+            self.synced.set()
+        if absent != self.absent:
+            log.info("the cluster %s %s", "does not know" if absent else "now knows", self.resource.plural)
+            self.absent = absent
+            self._on_presence()

@@ -73,6 +73,11 @@ class Store:
             self._put(item)
         self.version = max(self.version, version)
 
+    def clear(self) -> None:
+        """The kind is no more, and so is everything of it."""
+        for known in [manifest for space in self._objects.values() for manifest in space.values()]:
+            self._drop(known)
+
     def _put(self, manifest: Manifest) -> None:
         namespace, name = key_of(manifest)
         old = self.get(namespace, name)

@@ -88,6 +88,7 @@ class MemoryApi:
         self, resource: Resource, namespace: str | None = None, selector: str = "", resource_version: str = ""
     ) -> AsyncGenerator[WatchEvent, None]:
         await self._alive()
+        self.cluster.served(resource)
         position = int(resource_version or self.cluster.version)
         matching = selects(selector)
         connection, bookmarks = self._connections, self.cluster.bookmarks

@@ -41,7 +41,7 @@ SERVERS = (
 IMMUTABLE: Mapping[str, str] = {"Job": "spec.template", "Deployment": "spec.selector", "ControllerRevision": "data"}
 """Kind → what of it can never change."""
 
-DEFAULT_REPLICAS: Mapping[str, int] = {"Deployment": 1}
+DEFAULT_REPLICAS: Mapping[str, int] = {"Deployment": 1, "LeaderWorkerSet": 1}
 """The one default that an operator stumbles over: a field that was set and is dropped does not keep its value."""
 
 
@@ -81,6 +81,8 @@ class Cluster:
         self._keys["Service"] = {**LIST_KEYS, "ports": ("port", "protocol")}
         self._objects: dict[Ref, Stored] = {}
         self._uids = 0
+        self.absent: set[Resource] = set()
+        """Kinds that nobody has installed."""
         self.version = 1
         self.oldest = 1
         """Watches from before this version get Gone."""
@@ -100,6 +102,7 @@ class Cluster:
         self, resource: Resource, namespace: str | None = None, selector: str = "", at: int | None = None
     ) -> Listing:
         """Everything that matches, as it was at version `at`, ordered by namespace and name."""
+        self.served(resource)
         matching = selects(selector)
         found = [
             copy.deepcopy(manifest)
@@ -203,11 +206,17 @@ class Cluster:
 
     # Inside
 
+    def served(self, resource: Resource) -> None:
+        """NotFound if the kind is absent."""
+        if resource in self.absent:
+            raise NotFound(404, "NotFound", "the server could not find the requested resource")
+
     def _find(self, manifest: Manifest) -> tuple[Ref, Stored | None]:
         try:
             ref = ref_of(manifest, self.kinds)
         except KeyError as unknown:
             raise NotFound(404, "NotFound", f"no such kind or no namespace: {unknown}") from unknown
+        self.served(ref.resource)
         stored = self._objects.get(ref)
         if stored is None and ref.namespace is not None:
             home = Ref(self.kinds["v1", "Namespace"], None, ref.namespace)

@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 
 import pytest
 from tests.fault.memory import Cluster, MemoryApi
 
 from paceline.kube import ApiError, Listing, Manifest, Ref, Reflector, Resource, WatchEvent
 from paceline.kube.errors import error_of
+from paceline.kube.reflector import ABSENT_DELAY
 from paceline.kube.resources import CONFIG_MAP
 
 
@@ -167,3 +169,68 @@ async def test_a_watch_that_ends_at_once_is_not_started_in_a_tight_loop():
     async with running(Closing(Cluster())) as (_, sleeps):
         await until(lambda: len(sleeps) > 5)
         assert sleeps[5] > 2
+
+
+# Kinds that a cluster may lack.
+
+
+@asynccontextmanager
+async def looking_for(cluster: Cluster, api: MemoryApi) -> AsyncIterator[tuple[Reflector, list[bool]]]:
+    """A reflector of a kind that may be absent; whether it was, each time that changed."""
+    told: list[bool] = []
+    sleep = partial(asyncio.sleep, 0)
+    reflector = Reflector(
+        api,
+        CONFIG_MAP,
+        optional=True,
+        on_presence=lambda: told.append(reflector.absent),
+        sleep=lambda seconds: sleep() if seconds == ABSENT_DELAY else asyncio.sleep(seconds),
+    )
+    task = asyncio.create_task(reflector.run())
+    async with asyncio.timeout(5):
+        await reflector.synced.wait()
+        yield reflector, told
+        assert not task.done(), task
+    task.cancel()
+
+
+async def test_a_kind_that_nobody_has_installed_is_a_list_of_nothing_until_it_is():
+    cluster = Cluster()
+    cluster.absent.add(CONFIG_MAP)
+    async with looking_for(cluster, MemoryApi(cluster)) as (reflector, told):
+        assert (reflector.absent, len(reflector.store), told) == (True, 0, [True])
+
+        cluster.absent.clear()
+        cluster.create(config_map("a"))
+        await until(lambda: len(reflector.store) == 1)
+        assert (reflector.absent, told) == (False, [True, False])
+
+
+async def test_a_kind_that_is_uninstalled_takes_its_objects_along():
+    cluster = Cluster()
+    cluster.create(config_map("a"))
+    api = MemoryApi(cluster)
+    async with looking_for(cluster, api) as (reflector, told):
+        await until(lambda: len(reflector.store) == 1)
+
+        cluster.absent.add(CONFIG_MAP)
+        api.disconnect()
+        await until(lambda: reflector.absent)
+        assert (len(reflector.store), told) == (0, [True])
+
+
+async def test_looking_for_an_absent_kind_is_a_sign_of_life_and_no_tight_loop():
+    now = 0.0
+    cluster = Cluster()
+    cluster.absent.add(CONFIG_MAP)
+
+    async def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+        await asyncio.sleep(0)
+
+    reflector = Reflector(MemoryApi(cluster), CONFIG_MAP, optional=True, clock=lambda: now, sleep=sleep)
+    task = asyncio.create_task(reflector.run())
+    await until(lambda: now >= 600)
+    assert (reflector.age <= ABSENT_DELAY, now) == (True, 600)
+    task.cancel()
