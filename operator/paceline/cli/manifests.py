@@ -1,0 +1,32 @@
+"""The SpeculativeDeployments of a file, for commands that go on with them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from paceline.cli.validate import Loader, check
+
+Manifest = dict[str, Any]
+
+
+class RefusedError(ValueError):
+    """A file that cannot be gone on with; the lines that `paceline validate` would print."""
+
+
+def deployments(file: str) -> tuple[Manifest, ...]:
+    """At least one, and all are good. Raises RefusedError."""
+    if problems := [f"{file}: {problem}" for problem in check(file)]:
+        raise RefusedError("\n".join(problems))
+    found = tuple(one for one in documents(file) if one.get("kind") == "SpeculativeDeployment")
+    if not found:
+        raise RefusedError(f"{file}: there is no SpeculativeDeployment in it")
+    return found
+
+
+def documents(file: str) -> Iterator[Manifest]:
+    """All objects of a file, those of a List too. Raises OSError, yaml.YAMLError."""
+    for document in yaml.load_all(Path(file).read_text(), Loader):
+        if isinstance(document, dict):
+            yield from document["items"] if document.get("kind") == "List" else (document,)

@@ -1,0 +1,179 @@
+"""`paceline plan FILE`: what an apply would do and what it would cost, before anything is applied.
+
+It runs the operator's own planners in an imagined cluster (`paceline.plan.forecast`). Twice: lower, all candidates are
+plainly faster and everything is quick; upper, no candidate is ever decided and everything is slow.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import groupby
+
+import yaml
+
+from paceline import api
+from paceline.cli.manifests import Manifest, RefusedError, deployments, documents
+from paceline.core import DeploymentSpec, PromotionMode
+from paceline.plan.forecast import CLEAR, NOISY, Cost, Course, forecast
+from paceline.plan.imagined import Assumptions
+
+GUESSED_START = (60.0, 600.0)
+"""Seconds. A guess: some GB from a warm page cache, some hundred GB from a network volume."""
+STREAMS = (171.0, 48.0)
+"""Output tokens per second of one request: published for Qwen3-Coder-Next without speculation on four H200, alone
+(171.1 at most) and as one of 32 (1529.1 / 32 at least)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """The two ends of what may come, and where they are from."""
+
+    lower: Assumptions
+    upper: Assumptions
+    starts: str
+    streams: str
+
+
+def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "plan",
+        help="what an apply would measure, roll out and cost, without a cluster",
+        epilog="What a cluster already has, it reuses: kubectl get specdep,bench,deploy,svc,controllerrevisions,pvc "
+        "-o yaml > there.yaml; paceline plan FILE --cluster there.yaml. Exit: 0; 1 for a FILE that is refused.",
+    )
+    parser.add_argument("file", metavar="FILE", help="YAML or JSON, any number of documents")
+    parser.add_argument("--gpus-free", type=_count, metavar="N", help="say what waits if no more than these are free")
+    parser.add_argument("--cluster", metavar="FILE", help="objects that are there, as kubectl get -o yaml prints them")
+    parser.add_argument("--start-seconds", type=_count, metavar="S", help="how long a server takes until it is ready")
+    parser.add_argument("--tokens-per-second", type=_count, metavar="T", help="that one request gets, among the others")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    try:
+        asked = deployments(args.file)
+        there = list(documents(args.cluster)) if args.cluster else []
+    except RefusedError as refused:
+        print(refused, file=sys.stderr)
+        return 1
+    except (OSError, yaml.YAMLError) as error:
+        print(f"{args.cluster}: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+    bounds, now, failed = _bounds(args.start_seconds, args.tokens_per_second, there), datetime.now(UTC), False
+    for manifest in asked:
+        lower = forecast(manifest, there, CLEAR, bounds.lower, None, now)
+        upper = forecast(manifest, there, NOISY, bounds.upper, None, now)
+        crowded = forecast(manifest, there, CLEAR, bounds.lower, args.gpus_free, now) if args.gpus_free else None
+        print("\n".join([*told(manifest, lower, upper, bounds), *room(manifest, crowded, args.gpus_free)]))
+        failed |= bool(lower.stalled)
+    return 1 if failed else 0
+
+
+def told(manifest: Manifest, lower: Course, upper: Course, bounds: Bounds) -> Iterator[str]:
+    spec = api.deployment(manifest)
+    yield f"{manifest['metadata']['name']}\n"
+    yield f"{'POOL':<20} {'ROUNDS':>7} {'JOBS':>7} {'SERVER STARTS':>14} {'GPU-HOURS':>14}"
+    pairs = [(pool, lower.pools[pool], upper.pools[pool]) for pool in lower.pools]
+    for pool, least, most in pairs:
+        reused = f"  reuses {least.reused}" if least.reused else ""
+        yield f"{pool:<20} {_row(least, most)}{reused}"
+    prefetches = sum(kind == "Job" for (kind, _), _ in lower.steps)
+    least, most = _sum([cost for _, cost, _ in pairs]), _sum([cost for _, _, cost in pairs])
+    yield f"{'all':<20} {_row(least, most, prefetches)}  {'with the prefetch' if prefetches else ''}".rstrip()
+    yield "\nLower: every candidate is shown to be faster at the first look. Upper: none is decided at the last."
+    if lower.stalled:
+        yield f"\nStalled: {lower.stalled}"
+    yield "\nSteps, if all goes well:"
+    for number, line in enumerate(_steps(lower), 1):
+        yield f"{number:>4}. {line}"
+    if spec.promotion.mode is PromotionMode.MANUAL:
+        yield "      Then a person's promote is awaited (spec.promotion.mode is Manual)."
+    yield from _assumed(spec, bounds)
+
+
+def room(manifest: Manifest, crowded: Course | None, free: int | None) -> Iterator[str]:
+    """How many GPUs there have to be, and what waits if there are no more than `free`."""
+    spec = api.deployment(manifest)
+    nodes, count = spec.server.accelerator.nodes, spec.server.accelerator.count
+    wanted = sum(pool.replicas or 0 for pool in spec.pools) * count * nodes
+    where = "on one node" if nodes == 1 else f"on each of {nodes} nodes"
+    yield f"\nServers take {wanted} GPUs in all, a round takes {count} {where} beside them."
+    if crowded is None:
+        return
+    yield f"With {free} free:"
+    yield from (f"  {message}" for message in crowded.waiting or ("nothing waits for ever",))
+    if crowded.most_at_once:
+        yield f"  {crowded.most_at_once} runs take turns: there is not room for a round of each at the same time"
+
+
+def _steps(course: Course) -> Iterator[str]:
+    """What has the same reason is one step."""
+    for why, group in groupby(course.steps, key=lambda step: step[1]):
+        keys = [key for key, _ in group]
+        kinds = ", ".join(dict.fromkeys(kind for kind, _ in keys))
+        yield f"{kinds} {min((name for _, name in keys), key=len)}: {why}"
+
+
+def _assumed(spec: DeploymentSpec, bounds: Bounds) -> Iterator[str]:
+    lower, upper = bounds.lower, bounds.upper
+    starts, streams = _span(lower.start_seconds, upper.start_seconds), _span(lower.stream, upper.stream)
+    yield "\nAssumed:"
+    yield f"  A server is ready {starts} s after its start: {bounds.starts}."
+    yield f"  A request gets {streams} tokens a second: {bounds.streams}."
+    yield "  Every answer goes to its cap. So, on one arm:"
+    for pool in spec.pools:
+        for workload in pool.workloads:
+            span = _span(lower.of_workload(workload) / 60, upper.of_workload(workload) / 60, 1)
+            what = f"{workload.dataset.requests} requests of at most {workload.dataset.max_tokens} tokens"
+            yield f"    {pool.name:<16} {workload.name:<16} {what}: {span} min"
+
+
+def _row(least: Cost, most: Cost, prefetches: int = 0) -> str:
+    """A round is a Job."""
+    rounds, jobs = _span(least.jobs, most.jobs), _span(least.jobs + prefetches, most.jobs + prefetches)
+    hours = _span(least.accelerator_seconds / 3600, most.accelerator_seconds / 3600, 1)
+    return f"{rounds:>7} {jobs:>7} {_span(least.server_starts, most.server_starts):>14} {hours:>14}"
+
+
+def _sum(costs: Sequence[Cost]) -> Cost:
+    return Cost(
+        jobs=sum(cost.jobs for cost in costs),
+        server_starts=sum(cost.server_starts for cost in costs),
+        accelerator_seconds=sum(cost.accelerator_seconds for cost in costs),
+    )
+
+
+def _span(least: float, most: float, digits: int = 0) -> str:
+    first, last = f"{least:.{digits}f}", f"{most:.{digits}f}"
+    return first if first == last else f"{first}-{last}"
+
+
+def _bounds(start_seconds: int | None, tokens_per_second: int | None, there: Sequence[Manifest]) -> Bounds:
+    """What a person says, else what earlier runs have measured, else a guess."""
+    measured = [
+        float(replicate["startSeconds"])
+        for found in there
+        if found.get("kind") == "BenchmarkRun"
+        for entry in found.get("status", {}).get("rounds", ())
+        for replicate in entry.get("replicates", ())
+        if "startSeconds" in replicate
+    ]
+    starts, first = GUESSED_START, "a guess; say --start-seconds"
+    streams, second = STREAMS, "Qwen3-Coder-Next on 4x H200, alone and as one of 32; say --tokens-per-second"
+    if measured:
+        starts, first = (min(measured), max(measured)), f"measured in {len(measured)} starts of earlier runs"
+    if start_seconds is not None:
+        starts, first = (float(start_seconds), float(start_seconds)), "as you say"
+    if tokens_per_second is not None:
+        streams, second = (float(tokens_per_second), float(tokens_per_second)), "as you say"
+    lower, upper = (Assumptions(start_seconds=s, stream=t) for s, t in zip(starts, streams, strict=True))
+    return Bounds(lower=lower, upper=upper, starts=first, streams=second)
+
+
+def _count(text: str) -> int:
+    """argparse's type."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"must be a whole number above zero; got {text}")
+    return int(text)
