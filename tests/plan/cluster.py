@@ -46,7 +46,7 @@ class Cluster:
         if there is None:
             self.made += 1
             wanted["metadata"] |= {"uid": f"uid-{self.made}", "generation": 1, "creationTimestamp": timestamp(self.now)}
-            if wanted["kind"] == "Deployment":
+            if wanted["kind"] in ("Deployment", "LeaderWorkerSet"):
                 wanted["spec"].setdefault("replicas", 1)
             self.objects[key] = wanted
             return True
@@ -80,32 +80,39 @@ class Cluster:
         for job in self.of("Job"):
             if not ended(job) and not self.owned("Pod", job):
                 self._pod(job, f"{job['metadata']['name']}-pod", job["spec"]["template"])
-        for servers in self.of("Deployment"):
+        for servers in (*self.of("Deployment"), *self.of("LeaderWorkerSet")):
             self._replace(servers)
         for pod in self.of("Pod"):
             if "nodeName" not in pod["spec"]:
                 self._place(pod)
-        for servers in self.of("Deployment"):
-            pods = self.owned("Pod", servers)
+        for servers in (*self.of("Deployment"), *self.of("LeaderWorkerSet")):
+            groups = self._groups(servers)
             servers["status"] = {
                 "observedGeneration": servers["metadata"]["generation"],
-                "replicas": len(pods),
-                "updatedReplicas": len([pod for pod in pods if revision(pod) == revision(servers["spec"]["template"])]),
-                "readyReplicas": len([pod for pod in pods if pod["status"].get("phase") == "Running"]),
+                "replicas": len(groups),
+                "updatedReplicas": len([pods for pods in groups if set(map(revision, pods)) == {_revision_of(servers)}]),
+                "readyReplicas": len([pods for pods in groups if {pod["status"]["phase"] for pod in pods} == {RUNS}]),
             }
 
     def _replace(self, servers: Object) -> None:
         """No surge: a pod of another template goes before its successor comes."""
-        template = servers["spec"]["template"]
+        wanted = dict(_pods_of(servers))
         for pod in self.owned("Pod", servers):
-            number = int(pod["metadata"]["name"].rsplit("-", 1)[1])
-            if revision(pod) != revision(template) or number >= servers["spec"]["replicas"]:
-                self.delete("Pod", pod["metadata"]["name"])
+            name = pod["metadata"]["name"]
+            if name not in wanted or revision(pod) != revision(wanted[name]):
+                self.delete("Pod", name)
         there = {pod["metadata"]["name"] for pod in self.owned("Pod", servers)}
-        for number in range(servers["spec"]["replicas"]):
-            name = f"{servers['metadata']['name']}-{number}"
+        for name, template in wanted.items():
             if name not in there:
                 self._pod(servers, name, template)
+
+    def _groups(self, servers: Object) -> list[list[Object]]:
+        """The pods of each replica: one of a Deployment, leader and workers of a LeaderWorkerSet."""
+        found: dict[str, list[Object]] = {}
+        start = len(servers["metadata"]["name"]) + 1
+        for pod in self.owned("Pod", servers):
+            found.setdefault(pod["metadata"]["name"][start:].split("-")[0], []).append(pod)
+        return list(found.values())
 
     def _pod(self, owner: Object, name: str, template: Object) -> None:
         reference = {"kind": owner["kind"], "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]}
@@ -144,7 +151,25 @@ class Cluster:
         return self.nodes[node] - sum(map(gpus, self._on(node)))
 
 
+RUNS = "Running"
 ALIVE = ("Pending", "Running")
+
+
+def _pods_of(servers: Object) -> Iterator[tuple[str, Object]]:
+    """Names and templates of the pods that are to be."""
+    name, spec = servers["metadata"]["name"], servers["spec"]
+    for number in range(spec["replicas"]):
+        if servers["kind"] == "Deployment":
+            yield f"{name}-{number}", spec["template"]
+            continue
+        group = spec["leaderWorkerTemplate"]
+        yield f"{name}-{number}", group["leaderTemplate"]
+        for worker in range(1, group["size"]):
+            yield f"{name}-{number}-{worker}", group["workerTemplate"]
+
+
+def _revision_of(servers: Object) -> str:
+    return next((revision(template) for _, template in _pods_of(servers)), "")
 
 
 def ended(job: Object) -> bool:

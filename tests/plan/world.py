@@ -34,7 +34,7 @@ from paceline.render import Settings
 EXAMPLE = Path(__file__).parents[2] / "examples" / "qwen3-coder-next.yaml"
 START = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 OURS = ("SpeculativeDeployment", "BenchmarkRun")
-FREE_FOR_ALL = ("PersistentVolumeClaim", "Deployment", "Service")
+FREE_FOR_ALL = ("PersistentVolumeClaim", "Deployment", "LeaderWorkerSet", "Service")
 """Kinds of which a stranger may hold a name that we need: the planner sees them all."""
 TRUTHS: Mapping[str, Truth] = {"latency": LATENCY, "throughput": THROUGHPUT}
 MOST_PASSES = 40
@@ -66,13 +66,14 @@ class World:
     """Time stands still but for the steps of a story.
 
     `crash` says which of a pass's actions are carried out: the operator may die after any of them, and starts again.
-    While it is `away` the cluster goes on without it.
+    While it is `away` the cluster goes on without it. It does not know the `absent` kinds.
     """
 
     nodes: Mapping[str, int] = field(default_factory=lambda: {"gpu-0": 8, "gpu-1": 8})
     truths: Mapping[str, Truth] = field(default_factory=lambda: TRUTHS)
     crash: Callable[[Sequence[Action]], Sequence[Action]] = lambda actions: actions
     away: bool = False
+    absent: frozenset[str] = frozenset()
     told: list[Pass] = field(default_factory=list)
     cluster: Cluster = field(init=False)
     wakes: dict[Key, datetime | None] = field(default_factory=dict)
@@ -108,6 +109,10 @@ class World:
     def delete(self, kind: str, name: str) -> None:
         self.cluster.delete(kind, name)
         self.settle(f"kubectl delete {kind} {name}", 5)
+
+    def install(self, kind: str) -> None:
+        self.absent -= {kind}
+        self.settle(f"{kind} is installed", 5)
 
     # What the cluster does.
 
@@ -258,7 +263,12 @@ class World:
             for kind in ("Job", "Pod", "ControllerRevision", "BenchmarkRun")
         }
         return deployment.Snapshot(
-            manifest=manifest, spec=spec, invalid=invalid, children=children, settings=Settings(image="paceline")
+            manifest=manifest,
+            spec=spec,
+            invalid=invalid,
+            children=children,
+            settings=Settings(image="paceline"),
+            absent=self.absent,
         )
 
     def run_snapshot(self, name: str) -> run.Snapshot:
@@ -283,6 +293,7 @@ class World:
 
     def _act(self, action: Action) -> bool:
         if isinstance(action, Apply):
+            assert action.manifest["kind"] not in self.absent, "the API server would answer 404"
             return self.cluster.apply(action.manifest)
         self.cluster.delete(action.found["kind"], action.found["metadata"]["name"])
         return True
