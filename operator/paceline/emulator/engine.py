@@ -69,6 +69,7 @@ class Report:
 
     running: int = 0
     queued: int = 0
+    verify_calls: int = 0
     accept_length: float = 0.0
     accept_rate: float = 0.0
     throughput: float = 0.0
@@ -257,6 +258,7 @@ class Engine:
         self.report = Report(
             running=running,
             queued=len(self.waiting),
+            verify_calls=interval.verify_calls,
             accept_length=interval.accepted / interval.verify_calls if interval.verify_calls else 0.0,
             accept_rate=(interval.accepted - interval.verify_calls) / drafts if drafts else 0.0,
             throughput=interval.tokens / elapsed if elapsed > 0 else 0.0,

@@ -1,0 +1,34 @@
+"""The process: parse, resolve, load, listen. Exit codes: 2 for a flag, 1 for what the server refuses."""
+
+import asyncio
+import os
+import traceback
+from collections.abc import Sequence
+
+from paceline.emulator import process, settings
+from paceline.emulator.log import say
+from paceline.emulator.resolve import Launch
+from paceline.emulator.settings import Settings
+from paceline.emulator.sglang_jax import app, flags, resolve
+from paceline.emulator.sglang_jax.server import Server
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs one server until it is told to stop. `argv` is sglang-jax's, without the program."""
+    parsed = flags.parse(argv)
+    try:
+        told = settings.read(os.environ)
+        launch = resolve.resolve(parsed, told)
+        return asyncio.run(_serve(launch, told, argv))
+    except Exception:  # whatever it raises ends the real server too: a traceback and 1
+        traceback.print_exc()
+        return 1
+
+
+async def _serve(launch: Launch, told: Settings, argv: Sequence[str]) -> int:
+    """No port is open while it loads and compiles."""
+    say(f"server_args={launch.args}")
+    await asyncio.sleep(told.startup)
+    resolve.loaded(launch)
+    server = Server(launch, told, argv)
+    return await process.listen(server, app.make(server))
