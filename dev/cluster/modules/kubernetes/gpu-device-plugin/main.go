@@ -1,5 +1,5 @@
-// A kubelet device plugin that offers pretended GPUs, so that the real scheduler counts them and the real kubelet hands
-// out their ids. It registers again whenever the kubelet restarts: the kubelet then empties the plugin directory.
+// A kubelet device plugin that offers pretended GPUs or TPUs, so that the real scheduler counts them and the real kubelet
+// hands out their ids. It registers again whenever the kubelet restarts: the kubelet then empties the plugin directory.
 package main
 
 import (
@@ -20,7 +20,8 @@ import (
 
 type plugin struct {
 	api.UnimplementedDevicePluginServer
-	devices []*api.Device
+	devices  []*api.Device
+	variable string
 }
 
 func (p *plugin) GetDevicePluginOptions(context.Context, *api.Empty) (*api.DevicePluginOptions, error) {
@@ -36,11 +37,14 @@ func (p *plugin) ListAndWatch(_ *api.Empty, stream grpc.ServerStreamingServer[ap
 	return nil
 }
 
-// Allocate tells a container its devices the way NVIDIA's plugin does.
+// Allocate tells a container its devices the way NVIDIA's plugin does, or nothing.
 func (p *plugin) Allocate(_ context.Context, request *api.AllocateRequest) (*api.AllocateResponse, error) {
 	response := &api.AllocateResponse{}
 	for _, container := range request.ContainerRequests {
-		visible := map[string]string{"NVIDIA_VISIBLE_DEVICES": strings.Join(container.DevicesIds, ",")}
+		visible := map[string]string{}
+		if p.variable != "" {
+			visible[p.variable] = strings.Join(container.DevicesIds, ",")
+		}
 		response.ContainerResponses = append(response.ContainerResponses, &api.ContainerAllocateResponse{Envs: visible})
 	}
 	return response, nil
@@ -82,11 +86,12 @@ func exists(path string) bool {
 func main() {
 	resource := flag.String("resource", "nvidia.com/gpu", "extended resource to offer")
 	count := flag.Int("count", 8, "devices to offer")
+	variable := flag.String("variable", "NVIDIA_VISIBLE_DEVICES", "what tells a container its device ids; empty: nothing")
 	node := flag.String("node", os.Getenv("NODE_NAME"), "name in the device ids, GPU-<node>-<number>")
 	directory := flag.String("directory", api.DevicePluginPath, "the kubelet's plugin directory")
 	flag.Parse()
 
-	p := &plugin{}
+	p := &plugin{variable: *variable}
 	for i := range *count {
 		p.devices = append(p.devices, &api.Device{ID: fmt.Sprintf("GPU-%s-%d", *node, i), Health: api.Healthy})
 	}
