@@ -49,5 +49,5 @@ class Adapter:
     """By engine version: how a round asks a server and what it reads of it."""
     jit_cache: str
     """The directory that holds compiled kernels; kept on the cache volume so that the second start is faster."""
-    ready_timeout_seconds: int = 2
-    """How long `ready_path` may take to answer."""
+    ready_timeout_seconds: Callable[[str], int] = lambda _: 2
+    """By engine version: how long `ready_path` may take to answer."""

@@ -77,7 +77,8 @@ def template(
     """The pod that answers, with what the user lays over it."""
     adapter = ENGINES[server.engine.name]
     tries = math.ceil(progress_deadline.total_seconds() / STARTUP_PERIOD_SECONDS)
-    ready, patience = adapter.ready_path(server.engine.version), adapter.ready_timeout_seconds
+    version = server.engine.version
+    ready, patience = adapter.ready_path(version), adapter.ready_timeout_seconds(version)
     answers = {
         "startupProbe": _get(ready, timeout=patience, period=STARTUP_PERIOD_SECONDS, failures=tries),
         "readinessProbe": _get(ready, timeout=patience, period=patience, failures=3),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from paceline.engines import ENGINES, Look, Speculation
-from paceline.engines.sglang_probe import accept_length
+from paceline.engines.sglang.probe import accept_length
 
 CAPTURES = Path(__file__).parents[2] / "contract" / "captures"
 PROBE = ENGINES["SGLang"].probe("0.5.23")

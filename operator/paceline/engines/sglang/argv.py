@@ -1,0 +1,146 @@
+"""An arm as a process: its argv and environment, and what the process must then say of itself."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from paceline.core import Arm, Model, Server
+from paceline.core.names import MODELS, snapshot_path
+from paceline.engines.adapter import Scalar
+from paceline.engines.nodes import ranks
+from paceline.engines.sglang import keys
+from paceline.engines.sglang.case import NGRAM_BREADTH, NGRAM_WIDTH, RUNS_AS
+from paceline.engines.sglang.flags import flag_value
+from paceline.engines.sglang.versions import spoken
+
+PORT = 30000
+JIT_CACHE = "/jit"
+
+# SGLang lowers max_running_requests to 48 as soon as it speculates and leaves the baseline unlimited: above a
+# concurrency of 48 the arms would differ in more than the tree, so every arm gets the same number.
+FEWEST_RUNNING_REQUESTS = 48
+
+# The default of 40 steps between two reports loses the tail of a short workload from the acceptance length.
+DECODE_LOG_INTERVAL = 10
+
+SHAPE = ("speculative_num_steps", "speculative_eagle_topk", "speculative_num_draft_tokens")
+
+
+def argv(server: Server, arm: Arm) -> tuple[str, ...]:
+    """The whole command of one arm; what is measured and what is served are this, byte for byte."""
+    return (*_common(server), *_speculation(server, arm), *server.engine.args, *arm.args)
+
+
+def env(server: Server) -> tuple[Mapping[str, Any], ...]:
+    """The same on every arm. A user's variable of the same name wins."""
+    ours = {
+        "HF_HUB_OFFLINE": "1",
+        "HF_HUB_CACHE": f"{MODELS}/hub",
+        "SGLANG_CACHE_DIR": JIT_CACHE,
+        # Heads are trained on short contexts; without it SGLang refuses a head shorter than its target.
+        "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+    }
+    theirs = {variable["name"] for variable in server.engine.env}
+    return (
+        *({"name": name, "value": value} for name, value in ours.items() if name not in theirs),
+        *keys.env(server),
+        *server.engine.env,
+    )
+
+
+def expected(server: Server, arm: Arm) -> Mapping[str, Scalar]:
+    """What the server's info must say of this arm; anything else is another experiment."""
+    return {
+        "served_model_name": server.served_name,
+        "tp_size": server.accelerator.tensor_parallel_size,
+        "random_seed": 0,
+        "decode_log_interval": DECODE_LOG_INTERVAL,
+        "max_running_requests": running_requests(server),
+        **_said_of_speculation(arm),
+    }
+
+
+def running_requests(server: Server) -> int:
+    """The user's --max-running-requests, or room for twice the largest concurrency that is measured."""
+    asked = flag_value(server.engine.args, "--max-running-requests")
+    if asked is not None and asked.isdecimal():
+        return int(asked)
+    return max(FEWEST_RUNNING_REQUESTS, 2 * server.largest_concurrency)
+
+
+def _common(server: Server) -> tuple[str, ...]:
+    pinned = (
+        ()
+        if flag_value(server.engine.args, "--max-running-requests") is not None
+        else ("--max-running-requests", str(running_requests(server)))
+    )
+    return (
+        "python3", "-m", "sglang.launch_server",
+        "--model-path", _path(server.target),
+        "--served-model-name", server.served_name,
+        "--host", "0.0.0.0",
+        "--port", str(PORT),
+        "--tp-size", str(server.accelerator.tensor_parallel_size),
+        *ranks(server),
+        *(("--trust-remote-code",) if server.engine.trust_remote_code else ()),
+        *keys.argv(server),
+        "--enable-metrics",
+        "--random-seed", "0",
+        "--decode-log-interval", str(DECODE_LOG_INTERVAL),
+        *pinned,
+    )  # fmt: skip
+
+
+def _path(model: Model) -> str:
+    """Where a model lies for its server."""
+    assert model.commit, "a server is rendered after the prefetch has pinned its commits"
+    return snapshot_path(model.source, model.commit)
+
+
+def _speculation(server: Server, arm: Arm) -> Iterator[str]:
+    """NEXTN and MTP draft with the target's own layers where no head is named: SGLang finds them by itself."""
+    if arm.draft is None:
+        return
+    yield from ("--speculative-algorithm", RUNS_AS.get(arm.draft.algorithm, arm.draft.algorithm))
+    if arm.draft.model:
+        yield from ("--speculative-draft-model-path", _path(arm.draft.model))
+    if tree := arm.tree:
+        yield from ("--speculative-num-steps", str(tree.num_steps))
+        yield from ("--speculative-eagle-topk", str(tree.top_k))
+        yield from ("--speculative-num-draft-tokens", str(tree.num_draft_tokens))
+    if arm.block_size:
+        yield from (f"--speculative-{arm.draft.algorithm.lower()}-block-size", str(arm.block_size))
+    if arm.ngram:
+        for field, flag in spoken(server.engine.version).ngram.items():
+            if (value := getattr(arm.ngram, field)) is not None:
+                yield from (flag, str(value))
+    if arm.adaptive:
+        yield from ("--speculative-adaptive", "--speculative-eagle-topk", "1")
+        if arm.adaptive.num_steps is not None:
+            yield from ("--speculative-num-steps", str(arm.adaptive.num_steps))
+
+
+def _said_of_speculation(arm: Arm) -> Mapping[str, Scalar]:
+    """NGRAM, DFLASH and DSPARK are given one number; what SGLang makes of it is in its hooks (0.5.23, tried)."""
+    if arm.draft is None:
+        return {"speculative_algorithm": None, **dict.fromkeys(SHAPE)}
+    said: dict[str, Scalar] = {"speculative_algorithm": RUNS_AS.get(arm.draft.algorithm, arm.draft.algorithm)}
+    if tree := arm.tree:
+        said |= zip(SHAPE, (tree.num_steps, tree.top_k, tree.num_draft_tokens), strict=True)
+    if arm.block_size:
+        root = BLOCK_ROOT[arm.draft.algorithm]
+        said |= {"speculative_eagle_topk": 1, "speculative_num_draft_tokens": arm.block_size + root}
+    if ngram := arm.ngram:
+        said |= {
+            "speculative_eagle_topk": ngram.breadth or NGRAM_BREADTH,
+            "speculative_num_draft_tokens": ngram.num_draft_tokens or ngram.max_match or NGRAM_WIDTH,
+        }
+    if arm.adaptive:
+        said |= {"speculative_adaptive": True, "speculative_eagle_topk": 1}
+        if arm.adaptive.num_steps is not None:
+            said["speculative_num_steps"] = arm.adaptive.num_steps
+    return said
+
+
+BLOCK_ROOT = {"DFLASH": 0, "DSPARK": 1}
+"""DFLASH's block holds the root, DSPARK's comes after it."""

@@ -1,0 +1,65 @@
+"""SGLang as a round sees it: resolved arguments and acceptance length in its server info, counters in its metrics."""
+
+import math
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from paceline.engines.probe import Look, Probe, Speculation, increase, json_object, totals
+from paceline.engines.sglang.versions import Speaks, spoken
+
+METRICS = "/metrics"
+PROMOTED = {"FROZEN_KV_MTP": "EAGLE"}
+"""What SGLang makes of EAGLE when the draft is Gemma 4's assistant (speculative_hook.py:109)."""
+FLUSH_SECONDS = 30
+"""For the server to become idle before it refuses to empty its cache."""
+
+
+def probe(version: str) -> Probe:
+    """Of an engine version, as the resource names it."""
+    speaks = spoken(version)
+    counters = {"verify_calls": speaks.verify_calls, "retractions": speaks.retractions}
+    return Probe(
+        pages=(METRICS, speaks.info),
+        resolved=partial(resolved, speaks),
+        speculation=partial(speculation, speaks),
+        flush_path=f"/flush_cache?timeout={FLUSH_SECONDS}",
+        backend="sglang-oai-chat",
+        unseen=tuple(field for field, counter in counters.items() if counter is None),
+    )
+
+
+def resolved(speaks: Speaks, look: Look) -> Mapping[str, Any]:
+    """What a release has no argument for is the same on all arms."""
+    said = {**dict.fromkeys(speaks.unsaid), **json_object(look.pages[speaks.info])}
+    algorithm: Any = said.get("speculative_algorithm")
+    return {**said, "speculative_algorithm": PROMOTED.get(algorithm, algorithm)}
+
+
+def speculation(speaks: Speaks, before: Look, after: Look) -> Speculation:
+    """The acceptance length is the server's own average since the flush before the workload."""
+    then, now = totals(before.pages[METRICS]), totals(after.pages[METRICS])
+    # A counter appears with its first event: on SGLang's page no retractions means none yet.
+    none_yet = 0.0 if any(name.startswith("sglang:") for name in now) else None
+    return Speculation(
+        accept_length=accept_length(json_object(after.pages[speaks.info])),
+        verify_calls=_increase(speaks.verify_calls, then, now, None),
+        retractions=_increase(speaks.retractions, then, now, none_yet),
+    )
+
+
+def accept_length(info: Mapping[str, Any]) -> float | None:
+    """Mean over the data-parallel ranks that have one; a server that does not speculate has none.
+
+    0.4.5 has no ranks and says it with its arguments.
+    """
+    states = [state for state in info.get("internal_states") or (info,) if isinstance(state, Mapping)]
+    lengths = [state.get("avg_spec_accept_length") for state in states]
+    read = [float(length) for length in lengths if isinstance(length, int | float)]
+    return math.fsum(read) / len(read) if read else None
+
+
+def _increase(
+    counter: str | None, before: Mapping[str, float], after: Mapping[str, float], none_yet: float | None
+) -> int | None:
+    return increase(before.get(counter), after.get(counter, none_yet)) if counter else None

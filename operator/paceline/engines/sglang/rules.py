@@ -1,0 +1,16 @@
+"""What is refused before a server is started: every rule, in the order in which it is told."""
+
+from dataclasses import replace
+
+from paceline.core import Arm, Server
+from paceline.engines.adapter import Refusal
+from paceline.engines.sglang import arguments, features, keys, shapes
+from paceline.engines.sglang.case import Case, Rule
+
+RULES: tuple[Rule, ...] = (*shapes.RULES, *arguments.RULES, *keys.RULES, *features.RULES)
+
+
+def refusals(server: Server, arms: tuple[Arm, ...]) -> tuple[Refusal, ...]:
+    case = Case(server=server, arms=arms)
+    found = (replace(refusal, rule=rule.id) for rule in RULES for refusal in rule.broken(case))
+    return tuple(dict.fromkeys(found))
