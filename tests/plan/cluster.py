@@ -90,7 +90,9 @@ class Cluster:
             servers["status"] = {
                 "observedGeneration": servers["metadata"]["generation"],
                 "replicas": len(groups),
-                "updatedReplicas": len([pods for pods in groups if set(map(revision, pods)) == {_revision_of(servers)}]),
+                "updatedReplicas": len(
+                    [pods for pods in groups if set(map(revision, pods)) == {_revision_of(servers)}]
+                ),
                 "readyReplicas": len([pods for pods in groups if {pod["status"]["phase"] for pod in pods} == {RUNS}]),
             }
 

@@ -22,5 +22,7 @@ def test_every_reason_is_reached_by_a_story() -> None:
 
 
 def test_every_golden_file_has_its_story() -> None:
-    stories = {name.removeprefix("test_") for module in (test_nodes, test_stories, test_trouble) for name in vars(module)}
+    stories = {
+        name.removeprefix("test_") for module in (test_nodes, test_stories, test_trouble) for name in vars(module)
+    }
     assert {file.stem for file in STORIES.glob("*.yaml")} <= stories

@@ -73,6 +73,8 @@ CONTAINER_FIELDS = frozenset({
 
 MAPS = ("metadata", "metadata.labels", "metadata.annotations", "spec", "spec.nodeSelector", "spec.affinity",
         "spec.securityContext")  # fmt: skip
+TEXTS = ("metadata.labels", "metadata.annotations", "spec.nodeSelector")
+"""Maps of strings."""
 LISTS = ("spec.tolerations", "spec.topologySpreadConstraints", "spec.hostAliases")
 NAMED = ("spec.containers", "spec.initContainers", "spec.volumes", "spec.imagePullSecrets")
 
@@ -89,6 +91,10 @@ def _misshapen(over: Mapping[str, Any]) -> Iterator[Found]:
     for path in MAPS:
         if not isinstance(at := _at(over, path, {}), Mapping):
             yield path, f"must be a map; got {at!r:.80}"
+        elif path in TEXTS:
+            for key, value in at.items():
+                if not isinstance(value, str):
+                    yield f"{path}.{key}", f"must be a string: put it in quotes; got {value!r:.80}"
     for path in (*LISTS, *NAMED):
         if not _is_list(at := _at(over, path, ())):
             yield path, f"must be a list; got {at!r:.80}"

@@ -1,0 +1,78 @@
+"""Servers of several nodes: what their processes are told, and what is refused."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+from tests.unit.render.example import FILE, run, server
+
+from paceline import api
+from paceline.core import Server
+from paceline.engines import ENGINES
+from paceline.engines.nodes import ranks
+from paceline.engines.places import refused
+
+
+def over(nodes: int, engine: str = "SGLang", tensor_parallel_size: int = 8, *args: str) -> Server:
+    found = server()
+    return replace(
+        found,
+        engine=replace(found.engine, name=engine, args=(*found.engine.args, *args)),
+        accelerator=replace(found.accelerator, nodes=nodes, tensor_parallel_size=tensor_parallel_size),
+    )
+
+
+def manifest(nodes: int, **promotion: Any) -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load(FILE.read_text())
+    loaded["spec"]["accelerator"] |= {"nodes": nodes, "tensorParallelSize": 8 if nodes > 1 else 4}
+    loaded["spec"]["promotion"] = promotion
+    return loaded
+
+
+def problems(of: dict[str, Any]) -> list[str]:
+    return [f"{found.path}: {found.message}" for found in refused(api.deployment(of), of["spec"])]
+
+
+@pytest.mark.parametrize("engine", ["SGLang", "SGLangJAX"])
+def test_every_process_is_told_its_rank_and_where_rank_0_listens(engine: str) -> None:
+    """The kubelet fills in what the LeaderWorkerSet controller has set."""
+    words = ENGINES[engine].argv(over(2, engine), run().arms[0])
+    start = words.index("--nnodes")
+    assert words[start : start + 6] == (
+        "--nnodes", "2", "--node-rank", "$(LWS_WORKER_INDEX)", "--dist-init-addr", "$(LWS_LEADER_ADDRESS):20000",
+    )  # fmt: skip
+
+
+def test_a_server_of_one_node_is_told_nothing() -> None:
+    assert ranks(over(1)) == ()
+
+
+def test_an_engine_whose_nodes_cannot_find_each_other_is_refused() -> None:
+    of = manifest(2)
+    of["spec"]["engine"] |= {"name": "VLLM", "version": "0.33.0", "args": []}
+    for pool in of["spec"]["pools"]:
+        pool["candidates"] = [{"name": "chain", "tree": {"numSteps": 3, "topK": 1, "numDraftTokens": 4}}]
+    assert any("spec.accelerator.nodes: 2 nodes are served with SGLang and SGLangJAX only" in p for p in problems(of))
+
+
+def test_what_waits_for_a_verdict_that_cannot_come_is_refused() -> None:
+    assert problems(manifest(2)) == []
+    assert problems(manifest(1, untilDecided="Nothing")) == []
+    (problem,) = problems(manifest(2, untilDecided="Nothing"))
+    assert problem.startswith("spec.promotion.untilDecided: Nothing would be served for ever")
+
+
+def test_a_run_of_several_nodes_is_refused() -> None:
+    spec = replace(run(), server=over(2))
+    assert [found.path for found in refused(spec, {})] == ["spec.accelerator.nodes"]
+
+
+def test_the_model_is_split_evenly_among_the_nodes() -> None:
+    of = manifest(2)
+    of["spec"]["accelerator"]["tensorParallelSize"] = 5
+    (problem,) = problems(of)
+    assert problem == "spec.accelerator.tensorParallelSize: 5 cannot be divided among 2 nodes: take a multiple of 2"
+
+    of["spec"]["engine"]["args"].append("--pp-size=2")
+    assert problems(of) == []

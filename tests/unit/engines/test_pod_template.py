@@ -1,0 +1,94 @@
+"""What engine.podTemplate may not say: the field, and the way out."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.unit.render.example import server
+
+from paceline.engines import ENGINES
+from paceline.engines.pod_template import refusals
+
+SERVER = "spec.containers[0]"
+
+
+def found(over: dict[str, Any], **accelerator: str) -> dict[str, str]:
+    """Path below the pod template → message."""
+    asked = replace(
+        server(),
+        engine=replace(server().engine, pod_template=over),
+        accelerator=replace(server().accelerator, **accelerator),
+    )
+    start = len("engine.podTemplate.")
+    return {refusal.path[start:]: refusal.message for refusal in refusals(asked, ENGINES["SGLang"])}
+
+
+def of_server(**fields: Any) -> dict[str, Any]:
+    return {"spec": {"containers": [{"name": "server", **fields}]}}
+
+
+@pytest.mark.parametrize(
+    ("over", "path", "says"),
+    [
+        (of_server(image="fork:1"), f"{SERVER}.image", "spec.engine.image"),
+        (of_server(command=["sh"]), f"{SERVER}.command", "spec.engine.args"),
+        (of_server(args=["--tp=8"]), f"{SERVER}.args", "spec.engine.args"),
+        (of_server(ports=[{"containerPort": 1}]), f"{SERVER}.ports", "a container of your own"),
+        (of_server(readinessProbe={"httpGet": {}}), f"{SERVER}.readinessProbe.httpGet", "yours are failureThreshold"),
+        (of_server(lifecycle={"preStop": {}}), f"{SERVER}.lifecycle.preStop", "leave it out"),
+        (
+            of_server(resources={"limits": {"nvidia.com/gpu": "8"}}),
+            f"{SERVER}.resources.limits.nvidia.com/gpu",
+            "spec.accelerator.count",
+        ),
+        (of_server(volumeMounts=[{"name": "x", "mountPath": "/jit/"}]), f"{SERVER}.volumeMounts[0].mountPath", "/jit"),
+        (of_server(imag="x"), f"{SERVER}.imag", "did you mean image?"),
+        ({"spec": {"containers": [{"name": "client"}]}}, f"{SERVER}.name", "take another name"),
+        ({"spec": {"initContainers": [{"name": "server"}]}}, "spec.initContainers[0].name", "take another name"),
+        ({"spec": {"containers": [{"image": "x"}]}}, f"{SERVER}.name", "must be set"),
+        ({"spec": {"containers": [{"name": "a"}, {"name": "a"}]}}, "spec.containers[1].name", "a stands twice"),
+        ({"spec": {"containers": {"name": "server"}}}, "spec.containers", "must be a list"),
+        ({"spec": ["a"]}, "spec", "must be a map"),
+        ({"spec": {"restartPolicy": "Never"}}, "spec.restartPolicy", "leave it out"),
+        ({"spec": {"automountServiceAccountToken": True}}, "spec.automountServiceAccountToken", "stays false"),
+        ({"spec": {"nodeName": "gpu-1"}}, "spec.nodeName", "nodeSelector"),
+        ({"spec": {"toleration": []}}, "spec.toleration", "did you mean tolerations?"),
+        ({"spec": {"nodeSelector": {"rack": 1}}}, "spec.nodeSelector.rack", "quotes"),
+        (
+            {"spec": {"nodeSelector": {"nvidia.com/gpu.product": "x"}}},
+            "spec.nodeSelector.nvidia.com/gpu.product",
+            "spec.accelerator.product",
+        ),
+        ({"spec": {"volumes": [{"name": "models"}]}}, "spec.volumes[0]", "spec.cache"),
+        ({"spec": {"volumes": [{"name": "tmp"}]}}, "spec.volumes[0].name", "take another name"),
+        ({"spec": {"volumes": [{"name": "shm", "hostPath": {}}]}}, "spec.volumes[0]", "emptyDir.sizeLimit"),
+        ({"metadata": {"name": "x"}}, "metadata.name", "labels, annotations"),
+        ({"metadata": {"labels": {"paceline.dev/pool": "x"}}}, "metadata.labels.paceline.dev/pool", "leave it out"),
+        ({"template": {}}, "template", "metadata, spec"),
+    ],
+)
+def test_a_field_of_ours_is_refused_with_the_way_out(over: dict[str, Any], path: str, says: str) -> None:
+    told = found(over)
+    assert list(told) == [path]
+    assert says in told[path]
+
+
+def test_the_topologys_label_is_ours_where_a_topology_is_asked_for() -> None:
+    label = "cloud.google.com/gke-tpu-topology"
+    over = {"spec": {"nodeSelector": {label: "4x4"}}}
+    assert found(over) == {}
+    assert list(found(over, topology="2x2")) == [f"spec.nodeSelector.{label}"]
+
+
+@pytest.mark.parametrize(
+    "over",
+    [
+        of_server(startupProbe={"periodSeconds": 10, "failureThreshold": 500}),
+        of_server(lifecycle={"postStart": {"exec": {"command": ["true"]}}}),
+        of_server(env=[{"name": "NCCL_DEBUG", "value": "INFO"}]),
+        {"spec": {"volumes": [{"name": "shm", "emptyDir": {"sizeLimit": "64Gi"}}]}},
+        {"spec": {"fieldOfTomorrow": True}},
+    ],
+)
+def test_what_is_the_users_is_taken(over: dict[str, Any]) -> None:
+    assert found(over) == {}

@@ -1,0 +1,231 @@
+"""engine.podTemplate: what of it reaches a served pod, a round's and the prefetch's; and what can never be moved."""
+
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.plan import golden
+from tests.unit.render.example import DEPLOYED, RUN, SETTINGS, arm, pool, run, server, spec
+
+from paceline.core import Server
+from paceline.engines import ENGINES
+from paceline.engines.pod_template import refusals
+from paceline.plan.deployment.look import models_of
+from paceline.render import fetch_job, round_job
+from paceline.render.benchmark import round_plan
+from paceline.render.overlay import KEYS, laid_over
+from paceline.render.serving import template
+
+GOLDEN = Path(__file__).with_name("golden")
+OVERLAY: Mapping[str, Any] = {
+    "metadata": {
+        "labels": {"team": "inference"},
+        "annotations": {"k8s.v1.cni.cncf.io/networks": "rdma"},
+    },
+    "spec": {
+        "nodeSelector": {"rack": "a"},
+        "tolerations": [{"key": "dedicated", "operator": "Exists"}],
+        "runtimeClassName": "nvidia",
+        "priorityClassName": "production",
+        "securityContext": {"fsGroup": 1000},
+        "imagePullSecrets": [{"name": "registry"}],
+        "affinity": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [
+                        {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]},
+                        {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["b"]}]},
+                    ]
+                }
+            }
+        },
+        "volumes": [
+            {"name": "tuning", "configMap": {"name": "tuning"}},
+            {"name": "logs", "emptyDir": {}},
+            {"name": "shm", "emptyDir": {"sizeLimit": "64Gi"}},
+        ],
+        "initContainers": [
+            {"name": "warm", "image": "warm:1", "volumeMounts": [{"name": "tuning", "mountPath": "/t"}]}
+        ],
+        "containers": [
+            {
+                "name": "server",
+                "env": [{"name": "NCCL_DEBUG", "value": "INFO"}, {"name": "HF_HUB_OFFLINE", "value": "0"}],
+                "resources": {"requests": {"cpu": "16"}, "limits": {"memory": "512Gi"}},
+                "securityContext": {"capabilities": {"add": ["IPC_LOCK"]}},
+                "volumeMounts": [{"name": "tuning", "mountPath": "/tuning"}],
+                "startupProbe": {"failureThreshold": 9999},
+            },
+            {"name": "logger", "image": "logger:1", "volumeMounts": [{"name": "logs", "mountPath": "/logs"}]},
+        ],
+    },
+}
+
+
+def with_overlay(over: Mapping[str, Any], base: Server | None = None) -> Server:
+    found = base or server()
+    return replace(found, engine=replace(found.engine, pod_template=over))
+
+
+def served(over: Mapping[str, Any]) -> dict[str, Any]:
+    return template(DEPLOYED, "latency", with_overlay(over), arm("wide"), "0123456789", SETTINGS)
+
+
+def measured(over: Mapping[str, Any], node: str | None = None, avoid: tuple[str, ...] = ()) -> dict[str, Any]:
+    asked = round_plan(RUN.name, run(), pool().spec.arms, number=0, attempt=0)
+    job = round_job(RUN, replace(run(), server=with_overlay(over)), asked, node, avoid, SETTINGS)
+    found: dict[str, Any] = job["spec"]["template"]
+    return found
+
+
+def container(pod: Mapping[str, Any], name: str = "server") -> dict[str, Any]:
+    found: dict[str, Any] = next(one for one in pod["spec"]["containers"] if one["name"] == name)
+    return found
+
+
+def refused(over: Mapping[str, Any]) -> list[str]:
+    return [refusal.path for refusal in refusals(with_overlay(over), ENGINES["SGLang"])]
+
+
+def test_a_served_pod_with_all_of_it() -> None:
+    assert refused(OVERLAY) == []
+    golden.check(GOLDEN / "podtemplate.yaml", served(OVERLAY))
+
+
+def test_a_round_runs_where_the_servers_run_and_in_the_same_container() -> None:
+    """But without labels, or a Service of the user's would find it; without sidecars, probes and the priority."""
+    serving, round_ = served(OVERLAY), measured(OVERLAY)
+    for field in ("nodeSelector", "tolerations", "runtimeClassName", "imagePullSecrets", "initContainers"):
+        assert round_["spec"][field] == serving["spec"][field]
+    for field in ("env", "resources", "securityContext", "image"):
+        assert container(round_)[field] == container(serving)[field]
+    assert {"name": "tuning", "mountPath": "/tuning"} in container(round_)["volumeMounts"]
+    assert "startupProbe" not in container(round_)
+    assert {one["name"] for one in round_["spec"]["containers"]} == {"server", "client"}
+    assert [volume["name"] for volume in round_["spec"]["volumes"]] == ["models", "shm", "ctl", "tmp", "tuning"]
+    assert round_["spec"]["priorityClassName"] == "paceline-benchmark"
+    assert "team" not in round_["metadata"]["labels"]
+    assert round_["metadata"]["annotations"] == {"k8s.v1.cni.cncf.io/networks": "rdma"}
+
+
+def test_a_round_is_pinned_to_its_node_whatever_nodes_the_user_prefers() -> None:
+    """A node must satisfy one of the terms, so each gets what we want as well."""
+    affinity = measured(OVERLAY, node="gpu-1")["spec"]["affinity"]
+    ours = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["gpu-1"]}
+    terms = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert [term["matchExpressions"][0]["values"] for term in terms] == [["a"], ["b"]]
+    assert all(term["matchExpressions"][1:] == [ours] for term in terms)
+    assert "podAntiAffinity" in affinity
+
+
+def test_an_init_container_that_goes_on_is_a_sidecar() -> None:
+    goes_on = {"name": "mesh", "image": "mesh:1", "restartPolicy": "Always"}
+    over = {"spec": {"initContainers": [goes_on]}}
+    assert served(over)["spec"]["initContainers"] == [goes_on]
+    assert "initContainers" not in measured(over)["spec"]
+
+
+def test_the_prefetch_goes_where_the_servers_go() -> None:
+    """And shares its files with them; sidecars, runtime and priority are none of its business."""
+    brought = fetch_job(DEPLOYED, with_overlay(OVERLAY, spec().server), models_of(spec()), SETTINGS)
+    pod = brought["spec"]["template"]["spec"]
+    assert (pod["nodeSelector"]["rack"], pod["securityContext"]["fsGroup"]) == ("a", 1000)
+    assert pod["tolerations"] == OVERLAY["spec"]["tolerations"]
+    assert pod["imagePullSecrets"] == [{"name": "registry"}]
+    assert {"runtimeClassName", "priorityClassName", "initContainers"}.isdisjoint(pod)
+    assert [one["name"] for one in pod["containers"]] == ["fetch"]
+
+
+def test_without_an_overlay_nothing_is_other_than_before() -> None:
+    assert served({}) == template(DEPLOYED, "latency", server(), arm("wide"), "0123456789", SETTINGS)
+
+
+# Every value that stands in a served pod, and what an overlay would be that moves it.
+
+
+def moves(base: Any, field: str = "") -> Iterator[tuple[str, Any]]:
+    """Path and overlay of each; items of a list are told apart as the merge does it."""
+    match base:
+        case Mapping():
+            for key, value in base.items():
+                yield from ((f"{key}.{path}".strip("."), {key: over}) for path, over in moves(value, key))
+        case [Mapping(), *_]:
+            key = KEYS.get(field, "name")
+            for item in base if key in base[0] else ():
+                rest = {name: value for name, value in item.items() if name != key}
+                for path, over in moves(rest):
+                    yield f"{item[key]}.{path}", [{key: item[key], **over}]
+        case _:
+            yield "", f"not {base}"
+
+
+MOVES = dict(moves(template(DEPLOYED, "latency", server(), arm("wide"), "0123456789", SETTINGS)))
+PATIENCE = ("timeoutSeconds", "periodSeconds", "failureThreshold")
+PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
+YOURS = {
+    "spec.priorityClassName",
+    "spec.terminationGracePeriodSeconds",
+    *(f"spec.containers.server.env.{one['name']}.value" for one in ENGINES["SGLang"].env(server())),
+    *(f"spec.containers.server.{probe}.{field}" for probe in PROBES for field in PATIENCE),
+    "spec.volumes.shm.emptyDir.medium",
+}
+
+
+def test_of_all_that_stands_in_a_pod_these_can_be_moved_and_no_others() -> None:
+    assert {path for path, over in MOVES.items() if not refused(over)} == YOURS
+
+
+NAMED = st.lists(
+    st.fixed_dictionaries({"name": st.sampled_from("abcdef")}, optional={"x": st.integers(), "y": st.integers()}),
+    max_size=5,
+    unique_by=lambda item: str(item["name"]),
+)
+SEVERAL = st.lists(st.sampled_from(sorted(MOVES)), max_size=3)
+PARTS = st.sampled_from([{"spec": {key: value}} for key, value in OVERLAY["spec"].items()])
+
+
+@given(SEVERAL, st.lists(PARTS, max_size=3))
+def test_an_overlay_is_refused_or_moves_nothing_of_ours(paths: list[str], parts: list[dict[str, Any]]) -> None:
+    over: dict[str, Any] = {}
+    for one in (*(MOVES[path] for path in paths), *parts):
+        over = laid_over(over, one)
+    if refused(over):
+        assert not set(paths) <= YOURS
+        return
+    once, before = served(over), dict(leaves(served({})))
+    moved = {path for path, value in leaves(once) if path in before and before[path] != value}
+    assert moved <= YOURS | {"spec.tolerations"}
+    assert laid_over(once, over) == once, "laid over twice is laid over once"
+
+
+def leaves(base: Any, field: str = "") -> Iterator[tuple[str, Any]]:
+    """What stands at each path of `moves`, and at the path of every list without names."""
+    match base:
+        case Mapping():
+            for key, value in base.items():
+                yield from ((f"{key}.{path}".strip("."), leaf) for path, leaf in leaves(value, key))
+        case [Mapping(), *_] if (key := KEYS.get(field, "name")) in base[0]:
+            for item in base:
+                rest = {name: value for name, value in item.items() if name != key}
+                yield from ((f"{item[key]}.{path}", leaf) for path, leaf in leaves(rest))
+        case _:
+            yield "", base
+
+
+@given(NAMED, NAMED)
+def test_named_objects_keep_their_order(base: list[dict[str, Any]], over: list[dict[str, Any]]) -> None:
+    """Ours first, then what is new, each as it came."""
+    names = [item["name"] for item in base]
+    new = [item["name"] for item in over if item["name"] not in names]
+    assert [item["name"] for item in laid_over(base, over)] == names + new
+
+
+@given(NAMED, NAMED)
+def test_neither_side_is_edited(base: Any, over: Any) -> None:
+    before = deepcopy((base, over))
+    laid_over(base, over)
+    assert (base, over) == before
