@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.api.apiserver import Running
-from tests.api.refusals import EXAMPLE, example_run
+from tests.wrong.edits import EXAMPLE, example_run
 
 from paceline.api import Mark, Reason, to_status
 from paceline.api.crd import crds

@@ -1,17 +1,18 @@
-"""Every wrong manifest is refused by `paceline validate` and by a real API server, and both name field and fix."""
+"""The table of wrong resources: each is refused at the earliest place that can know, and what passes there is refused
+at the next. Every message names field and fix."""
 
 from typing import Any
 
 import pytest
 from tests.api.apiserver import Running
-from tests.api.refusals import EDITS, RUN_EDITS, Edit, example, example_run
+from tests.wrong.edits import Row, Stage, example, example_run
+from tests.wrong.rows import ROWS, of
 
 from paceline.api import problems
+from paceline.cli.validate import wrong
 
-CASES = [pytest.param(example(), edit, id=f"{i:02}-{edit.path}") for i, edit in enumerate(EDITS)] + [
-    pytest.param(example_run(), edit, id=f"run-{i:02}-{edit.path}") for i, edit in enumerate(RUN_EDITS)
-]
 PLURALS = {"SpeculativeDeployment": "speculativedeployments", "BenchmarkRun": "benchmarkruns"}
+AT_THE_SERVER = (Stage.SCHEMA, Stage.CEL)
 
 
 def dry_run(apiserver: Running, manifest: dict[str, Any]) -> dict[str, Any]:
@@ -20,18 +21,41 @@ def dry_run(apiserver: Running, manifest: dict[str, Any]) -> dict[str, Any]:
     return apiserver.request("POST", f"{path}?dryRun=All&fieldValidation=Strict", manifest)
 
 
-@pytest.mark.parametrize(("good", "edit"), CASES)
-def test_a_wrong_manifest_is_refused_at_the_desk(good: dict[str, Any], edit: Edit) -> None:
-    found = [str(problem) for problem in problems(edit.on(good))]
-    assert any(edit.blames in line and edit.says in line for line in found), found
+def rows(*stages: Stage) -> list[Any]:
+    return [pytest.param(row, id=row.name.replace(" ", "-")) for row in of(*stages)]
 
 
-@pytest.mark.parametrize(("good", "edit"), CASES)
-def test_a_wrong_manifest_is_refused_by_the_api_server(apiserver: Running, good: dict[str, Any], edit: Edit) -> None:
-    answer = dry_run(apiserver, edit.on(good))
+def test_the_table_has_every_stage_and_no_name_twice() -> None:
+    names = [row.name for row in ROWS]
+    assert len(names) == len(set(names)) >= 60
+    assert {row.stage for row in ROWS} == set(Stage)
+
+
+@pytest.mark.parametrize("row", rows(*AT_THE_SERVER))
+def test_a_wrong_manifest_is_refused_by_the_api_server(apiserver: Running, row: Row) -> None:
+    answer = dry_run(apiserver, row.manifest())
     assert answer.get("status") == "Failure", "it was accepted"
-    assert edit.blames in answer["message"]
-    assert edit.says in answer["message"]
+    assert row.path in answer["message"]
+    assert row.says in answer["message"]
+
+
+@pytest.mark.parametrize("row", rows(*AT_THE_SERVER))
+def test_the_desk_says_what_the_api_server_says(row: Row) -> None:
+    found = [str(problem) for problem in problems(row.manifest())]
+    assert any(row.path in line and row.says in line for line in found), found
+
+
+@pytest.mark.parametrize("row", rows(Stage.VALIDATE))
+def test_what_the_api_server_cannot_know_is_refused_at_the_desk(apiserver: Running, row: Row) -> None:
+    assert "status" not in dry_run(apiserver, row.manifest())
+    found = wrong(row.manifest())
+    assert any(problem.path == row.path and row.says in problem.message for problem in found), found
+
+
+@pytest.mark.parametrize("row", rows(Stage.PREFLIGHT))
+def test_what_the_models_alone_can_tell_passes_until_they_are_there(apiserver: Running, row: Row) -> None:
+    assert "status" not in dry_run(apiserver, row.manifest())
+    assert wrong(row.manifest()) == []
 
 
 @pytest.mark.parametrize("manifest", [example(), example_run()], ids=lambda manifest: manifest["kind"])

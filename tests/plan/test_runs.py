@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.api.refusals import example_run
 from tests.plan.answers import died, half_failed, noisy
 from tests.plan.cluster import Object
 from tests.plan.world import World, example
+from tests.wrong.edits import example_run
 
 from paceline import api
 from paceline.evidence import ENVIRONMENT

@@ -1,5 +1,6 @@
 """What serves a model, and on what."""
 
+import json
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
@@ -20,6 +21,15 @@ def _no_admin_key(engine: "EngineSpec") -> Iterator[Finding]:
         yield ".adminKeySecretRef", NO_ADMIN_KEY
 
 
+MOST_TEMPLATE_BYTES = 65536
+SMALL_TEMPLATE = f"podTemplate must be at most {MOST_TEMPLATE_BYTES} bytes of JSON"
+
+
+def _vast(engine: "EngineSpec") -> Iterator[Finding]:
+    if (size := len(json.dumps(engine.pod_template))) > MOST_TEMPLATE_BYTES:
+        yield ".podTemplate", f"{SMALL_TEMPLATE}; got {size}"
+
+
 class EngineSpec(Model):
     """The inference engine and what every arm is started with."""
 
@@ -30,6 +40,7 @@ class EngineSpec(Model):
             field=".adminKeySecretRef",
             broken=_no_admin_key,
         ),
+        Rule(message=SMALL_TEMPLATE, field=".podTemplate", broken=_vast),
     )
 
     name: Literal["SGLang", "SGLangJAX", "VLLM"]

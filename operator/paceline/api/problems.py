@@ -61,7 +61,8 @@ def read(model: type[M], manifest: Mapping[str, Any]) -> M:
     try:
         return model.model_validate_json(json.dumps(_as_sent(manifest.get("spec")), default=str))
     except ValidationError as error:
-        raise InvalidManifestError([_problem(details, model) for details in error.errors(include_url=False)]) from None
+        details = _told_once(error.errors(include_url=False))
+        raise InvalidManifestError([_problem(one, model) for one in details]) from None
 
 
 def broken_rules(model: Model, path: str) -> Iterator[Problem]:
@@ -75,6 +76,12 @@ def broken_rules(model: Model, path: str) -> Iterator[Problem]:
         for i, item in items:
             if isinstance(item, Model):
                 yield from broken_rules(item, f"{path}.{field.alias}" + ("" if i is None else f"[{i}]"))
+
+
+def _told_once(errors: list[ErrorDetails]) -> list[ErrorDetails]:
+    """Without lists that are too short only because items of theirs are wrong."""
+    wrong = [error["loc"] for error in errors if error["type"] != "too_short"]
+    return [e for e in errors if e["type"] != "too_short" or not any(loc[: len(e["loc"])] == e["loc"] for loc in wrong)]
 
 
 def _as_sent(node: Any) -> Any:

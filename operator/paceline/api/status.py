@@ -51,6 +51,8 @@ class ModelStatus(Model):
     """Its size."""
     path: Name | None = None
     """Where it is in the servers."""
+    facts: Text | None = None
+    """What preflight knows of it, as JSON: from config.json and the heads of its files."""
 
 
 class Serving(Model):

@@ -16,6 +16,7 @@ from paceline.api.problems import is_ours
 from paceline.core import DeploymentSpec, RunSpec
 from paceline.engines import places
 
+DEEPEST = 100
 SUFFIXES = (".json", ".yaml", ".yml")
 READ: Mapping[str, Callable[[Mapping[str, Any]], DeploymentSpec | RunSpec]] = {
     "SpeculativeDeployment": api.deployment,
@@ -83,6 +84,7 @@ def _of_file(file: str) -> Iterator[Problem]:
     """What cannot be read is a problem, too."""
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text()
+        _refuse_depth(text)
         documents = [document for document in yaml.load_all(text, Loader) for document in _items(document)]
         ours = [document for document in documents if is_ours(document)]
         for i, document in enumerate(ours):
@@ -98,6 +100,15 @@ def wrong(manifest: Mapping[str, Any]) -> list[Problem]:
         return found
     spec = READ[manifest["kind"]](manifest)
     return [Problem(path=refusal.path, message=refusal.message) for refusal in places.refused(spec, manifest["spec"])]
+
+
+def _refuse_depth(text: str) -> None:
+    """The parser written in C would end the whole process."""
+    depth = 0
+    for event in yaml.parse(text, Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise ValueError(f"is nested deeper than {DEEPEST}")
 
 
 def _items(document: Any) -> list[Any]:

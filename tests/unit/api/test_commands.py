@@ -1,7 +1,11 @@
 """`paceline validate` and `paceline crds` as a user runs them."""
 
 import argparse
+import io
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +14,7 @@ import yaml
 from paceline.api import crds as definitions
 from paceline.cli import crds, validate
 
+GROUP = "apiVersion: paceline.dev/v1alpha1"
 EXAMPLE = Path(__file__).parents[3] / "examples" / "qwen3-coder-next.yaml"
 
 
@@ -67,11 +72,14 @@ def test_other_peoples_documents_are_passed_over(tmp_path: Path, capsys: pytest.
     [
         ("a: [", "did not find expected node content"),
         ("a: 1\na: 2\n", "a stands twice"),
+        ("a: " + "[" * 100_000, "is nested deeper than 100"),
+        (f"{GROUP}\nkind: BenchmarkRun\nspec: &spec {{pool: *spec}}\n", "recursion"),
+        ("a: " + "1" * 5000, "4300 digits"),
         ("apiVersion: paceline.dev/v1\nkind: BenchmarkRun\n", "apiVersion: must be paceline.dev/v1alpha1"),
-        ("apiVersion: paceline.dev/v1alpha1\nkind: Benchmark\n", "kind: must be SpeculativeDeployment or BenchmarkRun"),
-        ("apiVersion: paceline.dev/v1alpha1\nkind: BenchmarkRun\nspec: 7\n", "spec: must be an object"),
+        (f"{GROUP}\nkind: Benchmark\n", "kind: must be SpeculativeDeployment or BenchmarkRun"),
+        (f"{GROUP}\nkind: BenchmarkRun\nspec: 7\n", "spec: must be an object"),
         (
-            "apiVersion: paceline.dev/v1alpha1\nkind: BenchmarkRun\nspec: {pool: 2026-11-21}\n",
+            f"{GROUP}\nkind: BenchmarkRun\nspec: {{pool: 2026-11-21}}\n",
             "spec.pool: must be lower",
         ),
     ],
@@ -88,6 +96,59 @@ def test_what_cannot_be_read_is_a_problem(
 def test_a_file_that_is_not_there_is_a_problem(capsys: pytest.CaptureFixture[str]) -> None:
     assert paceline("validate", "nowhere.yaml") == 1
     assert "No such file" in capsys.readouterr().out
+
+
+def test_a_directory_is_its_manifests(tmp_path: Path, bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "notes.txt").write_text("a: [")
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "worse.json").write_text('{"apiVersion": "paceline.dev/v1alpha1", "kind": "Pool"}')
+    assert paceline("validate", str(tmp_path)) == 1
+    assert {line.partition(":")[0] for line in capsys.readouterr().out.splitlines()} == {str(bad)}
+    assert paceline("validate", "-R", str(tmp_path)) == 1
+    assert f"{tmp_path / 'below' / 'worse.json'}: kind: must be" in capsys.readouterr().out
+
+
+def test_a_directory_without_manifests_is_a_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert paceline("validate", str(tmp_path)) == 1
+    assert "has no file that ends in .json, .yaml, .yml" in capsys.readouterr().out
+
+
+def test_standard_input(bad: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(bad.read_text()))
+    assert paceline("validate", "-") == 1
+    assert capsys.readouterr().out.startswith("-: spec.pools[1].candidates[1].tree.numDraftTokens: ")
+
+
+def test_a_list_is_its_items(tmp_path: Path, bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As `kubectl get specdep -o yaml` prints it."""
+    file = tmp_path / "list.yaml"
+    items = list(yaml.safe_load_all(bad.read_text()))
+    file.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items}))
+    assert paceline("validate", str(file)) == 1
+    assert "(document 2 of 2)" in capsys.readouterr().out
+
+
+def test_what_the_engine_refuses_is_said_with_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "port.yaml"
+    file.write_text(
+        EXAMPLE.read_text().replace('["--attention-backend=triton"]', '["--attention-backend=triton", "--port=1"]')
+    )
+    assert paceline("validate", str(file)) == 1
+    assert f"{file}: spec.engine.args[1]: --port" in capsys.readouterr().out
+
+
+def test_one_file_takes_less_than_a_second() -> None:
+    """The best of three: the machine may be busy. What would make it slow is an import that it does not need."""
+    code = "import sys; from paceline.cli import main; assert main(sys.argv[1:]) == 0; print(*sys.modules)"
+    command = [sys.executable, "-c", code, "validate", str(EXAMPLE)]
+    seconds = []
+    for _ in range(3):
+        began = time.monotonic()
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        seconds.append(time.monotonic() - began)
+    assert min(seconds) < 1
+    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    assert loaded.isdisjoint({"kopf", "kubernetes", "scipy", "numpy", "aiohttp", "jinja2", "huggingface_hub"})
 
 
 def test_the_crds_are_printed_as_yaml(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,93 @@
+"""A row of the table of wrong resources: a good one, what is done to it, and who must say what."""
+
+from copy import deepcopy
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from paceline import core
+from paceline.api import deployment, run_manifest_spec
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLE = EXAMPLES / "qwen3-coder-next.yaml"
+RUN = "run"
+"""Of the example's throughput pool, as the operator would write it."""
+GONE = object()
+"""The value of what is taken away."""
+
+
+class Stage(StrEnum):
+    """The earliest place that can know, from the desk to the cluster."""
+
+    SCHEMA = "schema"
+    """The CRD's types, bounds and names of fields, on the API server; `paceline validate` says the same."""
+    CEL = "CEL"
+    """The CRD's rules, on the API server; `paceline validate` says the same."""
+    VALIDATE = "validate"
+    """`paceline validate`, and the operator: what an engine of that version refuses, and what CEL cannot see."""
+    PREFLIGHT = "preflight"
+    """The prefetch Job: what only the models' files can tell."""
+
+
+Change = tuple[str, Any]
+"""Where and what. A path is `spec.pools.1.name`; its last step is set, or taken away with `GONE`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """`path` and `says` are parts of the message. `path` is whole for stage validate and preflight; the API server
+    cannot always say which item of a list it means."""
+
+    name: str
+    stage: Stage
+    changes: tuple[Change, ...]
+    path: str
+    says: str
+    on: str = "qwen3-coder-next"
+    """The example that is wrong by these changes alone, or `RUN`."""
+
+    def manifest(self) -> dict[str, Any]:
+        return changed(example_run() if self.on == RUN else example(self.on), *self.changes)
+
+
+def changed(manifest: dict[str, Any], *changes: Change) -> dict[str, Any]:
+    """A copy with the changes; maps on the way are made."""
+    edited = deepcopy(manifest)
+    for path, value in changes:
+        *way, last = [int(step) if step.isdigit() else step for step in path.split(".")]
+        node: Any = edited
+        for step in way:
+            node = node[step] if isinstance(step, int) else node.setdefault(step, {})
+        if value is GONE:
+            del node[last]
+        else:
+            node[last] = value
+    return edited
+
+
+def example(name: str = "qwen3-coder-next") -> dict[str, Any]:
+    return deepcopy(_read(name))
+
+
+@cache
+def _read(name: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load((EXAMPLES / f"{name}.yaml").read_text())
+    return loaded
+
+
+def example_run() -> dict[str, Any]:
+    spec = deployment(example())
+    pool = spec.pools[1]
+    run = core.RunSpec(
+        pool=pool.name, server=spec.server, arms=pool.arms, workloads=pool.workloads, gate=pool.gate, token="a-1"
+    )
+    return {
+        "apiVersion": "paceline.dev/v1alpha1",
+        "kind": "BenchmarkRun",
+        "metadata": {"name": "qwen3-coder-next-throughput-0123456789-1"},
+        "spec": run_manifest_spec(run),
+    }

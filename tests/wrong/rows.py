@@ -1,0 +1,316 @@
+"""The table of wrong resources: each is refused at the earliest place that can know, with its field and the way out.
+
+Rows of stage preflight are run where the models' files are (tests/unit/preflight), all others in
+tests/api/test_refusals.py. A row is: name, changes to a good resource, path, words of the message.
+"""
+
+from typing import Any
+
+from tests.wrong.edits import GONE, RUN, Change, Row, Stage
+from tests.wrong.preflight import PREFLIGHT
+
+FIRST, SECOND = "spec.pools.0.candidates.0", "spec.pools.1.candidates.1"
+"""wide of the pool latency, narrow of the pool throughput."""
+TPU, VLLM = "qwen3-8b-tpu", "qwen3-coder-30b-vllm"
+
+
+def tree(steps: int, top_k: int, tokens: int) -> dict[str, int]:
+    return {"numSteps": steps, "topK": top_k, "numDraftTokens": tokens}
+
+
+CODE = {"name": "code", "source": "builtin://code"}
+MANY = [{"name": f"c{i}", "tree": tree(i + 1, 1, i + 2)} for i in range(12)]
+NGRAM: Change = (f"{SECOND}.draft", {"algorithm": "NGRAM"})
+WIDE = {"name": "wide", "tree": tree(3, 4, 8)}
+SEARCH = {"numSteps": {"min": 1, "max": 7}, "topK": {"min": 1, "max": 8}, "numDraftTokens": {"min": 2, "max": 32}}
+KEY = {"name": "keys", "key": "admin"}
+
+
+def server(**fields: Any) -> Change:
+    """A pod template that says this of the engine's container."""
+    return "spec.engine.podTemplate", {"spec": {"containers": [{"name": "server", **fields}]}}
+
+
+Told = tuple[str, tuple[Change, ...], str, str]
+
+
+def one(name: str, path: str, value: Any, blames: str, says: str) -> Told:
+    return name, ((path, value),), blames, says
+
+
+SCHEMA: tuple[Told, ...] = (
+    one("a typo in a field's name", "spec.target.servedname", "x", "spec.target.servedname", ""),
+    one("a typo below a list", f"{SECOND}.tre", {}, "spec.pools[1].candidates[1].tre", ""),
+    one("a list where a map belongs", "spec.target", ["hf://a/b"], "spec.target", ""),
+    one("a map where a list belongs", "spec.pools", {"latency": {}}, "spec.pools", ""),
+    one("a string where a list belongs", "spec.engine.args", "--attention-backend=triton", "spec.engine.args", ""),
+    one("no spec", "spec", GONE, "spec", ""),
+    one("no image", "spec.engine.image", GONE, "spec.engine.image", ""),
+    one("no pools", "spec.pools", [], "spec.pools", ""),
+    one("no candidates", "spec.pools.1.candidates", [], "spec.pools[1].candidates", ""),
+    one("no concurrency", "spec.pools.0.concurrency", [], "spec.pools[0].concurrency", ""),
+    one("one concurrency twice", "spec.pools.0.concurrency", [1, 1], "spec.pools[0].concurrency", ""),
+    one("count: 0", "spec.accelerator.count", 0, "spec.accelerator.count", "greater than or equal to 1"),
+    one("a negative number of replicas", "spec.pools.0.replicas", -1, "spec.pools[0].replicas", "or equal to 0"),
+    one("a number over 64 bits", "spec.accelerator.count", 2**63, "spec.accelerator.count", "64"),
+    one("a number over 32 bits", "spec.pools.0.replicas", 2**31, "spec.pools[0].replicas", "1000"),
+    one("half an accelerator", "spec.accelerator.count", 0.5, "spec.accelerator.count", "integer"),
+    one("a number in quotes", "spec.accelerator.count", "4", "spec.accelerator.count", "integer"),
+    one("a version without quotes", "spec.engine.version", 0.5, "spec.engine.version", "string"),
+    one("a fraction without quotes", "spec.gate.minimumImprovement", 0.05, "spec.gate.minimumImprovement", "string"),
+    one("a megabyte in one argument", "spec.engine.args", ["x" * 1_000_000], "spec.engine.args[0]", "2048"),
+    one("a megabyte of arguments", "spec.engine.args", ["--x=" + "y" * 1000] * 1000, "spec.engine.args", "64"),
+    one("an empty argument", "spec.engine.args", [""], "spec.engine.args[0]", ""),
+    one("an engine in lower case", "spec.engine.name", "sglang", "spec.engine.name", "SGLangJAX"),
+    one("a mode that is none", "spec.promotion.mode", "Never", "spec.promotion.mode", "Manual"),
+    one("a metric that is none", "spec.gate.limits", [{"metric": "p99", "maximumIncrease": "0.2"}],
+        "limits[0].metric", "p95TTFT"),
+    one("a bare Off, which YAML reads as false", "spec.guard", {"action": False}, "spec.guard.action", ""),
+    one("two pools of one name", "spec.pools.1.name", "latency", "spec.pools", ""),
+    one("two candidates of one name", f"{SECOND}.name", "wide", "spec.pools[1].candidates", ""),
+    one("a variable twice", "spec.engine.env", [{"name": "A"}, {"name": "A"}], "spec.engine.env", ""),
+    one("a tree without tokens", f"{SECOND}.tree", {"numSteps": 3, "topK": 4}, "tree.numDraftTokens", ""),
+    one("a tree of the root alone", f"{SECOND}.tree", tree(3, 4, 1),
+        "tree.numDraftTokens", "greater than or equal to 2"),
+    one("a tree without depth", f"{SECOND}.tree", tree(0, 4, 8), "tree.numSteps", "greater than or equal to 1"),
+    one("one look at the gate", "spec.benchmark.decideAfterRounds", [1], "decideAfterRounds[0]", "or equal to 2"),
+    one("a look twice", "spec.benchmark.decideAfterRounds", [3, 3], "spec.benchmark.decideAfterRounds", ""),
+    one("a name of 64 characters", "metadata.name", "x" * 64, "metadata.name", "63"),
+)  # fmt: skip
+
+CEL: tuple[Told, ...] = (
+    # Trees.
+    one("a chain with more tokens than steps", f"{SECOND}.tree", tree(5, 1, 8),
+        "tree.numDraftTokens", "numSteps + 1 = 6 where topK is 1 (a chain); got 8"),
+    one("a tree with more tokens than places", f"{SECOND}.tree", tree(2, 2, 8),
+        "tree.numDraftTokens", "topK = 7; got 8"),
+    one("no shape", f"{SECOND}.tree", GONE, "spec.pools[1].candidates[1]", "exactly one of tree, blockSize, ngram"),
+    one("two shapes", f"{SECOND}.ngram", {}, "spec.pools[1].candidates[1]", "exactly one of tree, blockSize, ngram"),
+    one("a tree for DFLASH", "spec.draft.algorithm", "DFLASH", "spec.pools", "blockSize"),
+    ("a tree for NGRAM", (NGRAM,), "spec.pools", "ngram"),
+    ("a depth that adapts for STANDALONE",
+     (("spec.draft.algorithm", "STANDALONE"), (f"{SECOND}.tree", GONE), (f"{SECOND}.adaptive", {})),
+     "spec.pools", "tree"),
+    ("a match that is longer than the longest",
+     (NGRAM, (f"{SECOND}.tree", GONE), (f"{SECOND}.ngram", {"minMatch": 5, "maxMatch": 3})),
+     "spec.pools[1].candidates[1].ngram.minMatch", "at most maxMatch = 3; got 5"),
+    ("two candidates that are the same", (("spec.pools.1.candidates", [WIDE, {**WIDE, "name": "other"}]),),
+     "spec.pools[1].candidates", "draft, shape and arguments of two candidates are equal"),
+    # Drafts.
+    one("no draft", "spec.draft", GONE, "draft", "draft must be set"),
+    one("a head that is not named", "spec.draft.source", GONE,
+        "spec.draft.source", "must name a draft head for EAGLE3"),
+    one("a draft for NGRAM", "spec.draft.algorithm", "NGRAM", "spec.draft.source", "must be left out for NGRAM"),
+    one("Medusa", "spec.draft.algorithm", "MEDUSA", "spec.draft.algorithm", "the nearest are EAGLE3"),
+    one("Lookahead", "spec.draft.algorithm", "LOOKAHEAD", "spec.draft.algorithm", "NGRAM (no head)"),
+    one("an algorithm in lower case", "spec.draft.algorithm", "eagle3", "spec.draft.algorithm", "one of EAGLE, EAGLE3"),
+    one("a head of its own that is not named", f"{SECOND}.draft", {"algorithm": "EAGLE"},
+        "candidates[1].draft.source", "must name a draft head for EAGLE"),
+    # Names.
+    one("a pool with a dash", "spec.pools.1.name", "low-latency", "spec.pools[1].name", "no '-'"),
+    one("a candidate called baseline", f"{SECOND}.name", "baseline",
+        "spec.pools[1].candidates[1].name", "must not be 'baseline'"),
+    one("a candidate with a unicode name", f"{SECOND}.name", "schnäll", "candidates[1].name", "lower-case letters"),
+    one("a pool with a unicode name", "spec.pools.1.name", "延迟", "spec.pools[1].name", "lower-case letters"),
+    one("a name that begins with a digit", "metadata.name", "9lives", "metadata.name", "a letter first"),
+    one("a name with a dot", "metadata.name", "dotted.name", "metadata.name", "a letter first"),
+    one("a served name with a colon", "spec.target.servedName", "a:b", "spec.target.servedName", "without ':'"),
+    # Sources.
+    one("a source without a scheme", "spec.target.source", "Qwen/Qwen3-Coder-Next",
+        "spec.target.source", "hf://OWNER/NAME or pvc://CLAIM/PATH"),
+    one("a path that climbs", "spec.target.source", "pvc://claim/../up", "spec.target.source", "pvc://CLAIM/PATH"),
+    one("a model on another claim", "spec.target.source", "pvc://other/model", "spec", "the cache's own claim"),
+    one("a head on another claim", "spec.draft.source", "pvc://other/head", "spec", "the cache's own claim"),
+    ("a revision of what lies on a claim",
+     (("spec.target.source", "pvc://models/qwen"), ("spec.target.revision", "v2")),
+     "spec.target.revision", "must be left out for pvc://"),
+    one("a revision that is an option", "spec.target.revision", "-x",
+        "spec.target.revision", "a branch, tag or commit"),
+    one("a dataset by http", "spec.benchmark.datasets", [{**CODE, "source": "http://x"}],
+        "benchmark.datasets[0].source", "builtin://code"),
+    # Cache.
+    one("two caches", "spec.cache.hostPath", "/models",
+        "spec.cache", "exactly one of claim, existingClaim and hostPath"),
+    one("no cache", "spec.cache", {}, "spec.cache", "exactly one of claim, existingClaim and hostPath"),
+    one("a relative path", "spec.cache", {"hostPath": "models"}, "spec.cache.hostPath", "an absolute path"),
+    one("a host path that climbs", "spec.cache", {"hostPath": "/a/../b"}, "spec.cache.hostPath", "without '..'"),
+    one("the whole disk", "spec.cache", {"hostPath": "/"}, "spec.cache.hostPath", "an absolute path"),
+    one("a size in GB", "spec.cache.claim.size", "400GB", "spec.cache.claim.size", "such as 400Gi"),
+    # Engine and accelerator.
+    one("more parallel than accelerators", "spec.accelerator.tensorParallelSize", 8,
+        "tensorParallelSize", "at most count x nodes = 4; got 8"),
+    one("a version that is a word", "spec.engine.version", "latest", "spec.engine.version", "such as '0.5.23'"),
+    one("a variable with two values", "spec.engine.env",
+        [{"name": "A", "value": "1", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}],
+        "spec.engine.env[0].valueFrom", "must be left out where value is set"),
+    one("GPUs served by SGLang as TPUs", "spec.accelerator.resourceName", "google.com/tpu",
+        "spec.accelerator", "resourceName must be google.com/tpu for SGLangJAX"),
+    # Benchmark and gate.
+    one("a percentage", "spec.gate.minimumImprovement", "5%", "spec.gate.minimumImprovement", "decimal string"),
+    one("certainty", "spec.gate.confidence", "1.0", "spec.gate.confidence", "below '1'"),
+    one("no variance", "spec.gate.varianceFloor", "0.0", "spec.gate.varianceFloor", "above 0"),
+    one("looks that fall", "spec.benchmark.decideAfterRounds", [5, 3], "spec.benchmark.decideAfterRounds", "must rise"),
+    one("a dataset that is none", "spec.pools.0.datasets", ["math"], "spec.pools", "code, swe, terminal, chat"),
+    one("more points than a message holds", "spec.pools.0.candidates", MANY, "spec.pools", "at most 48"),
+    one("a duration of another kind", "spec.promotion.progressDeadline", "PT30M",
+        "spec.promotion.progressDeadline", "such as 30m or 1h30m"),
+    one("no time at all", "spec.promotion.progressDeadline", "0s", "spec.promotion.progressDeadline", "above zero"),
+    one("a label of ours on benchmarks", "spec.benchmark.podLabels", {"paceline.dev/pool": "x"},
+        "spec.benchmark.podLabels", "are Paceline's"),
+    one("a label that is none", "spec.benchmark.podLabels", {"team": "a b"},
+        "spec.benchmark.podLabels", "label's value"),
+    # Not yet.
+    ("a search", (("spec.pools.1.candidates", GONE), ("spec.pools.1.search", SEARCH)),
+     "spec.pools[1].search", "not in this release: name candidates"),
+    one("neither candidates nor a search", "spec.pools.1.candidates", GONE,
+        "spec.pools[1]", "exactly one of candidates"),
+    one("a borrowed replica", "spec.benchmark.capacityPolicy", "Borrow",
+        "spec.benchmark.capacityPolicy", "is not in this release: leave it out"),
+    one("a budget", "spec.benchmark.budget", {"gpuHours": "12"}, "spec.benchmark.budget", "bound a run by decideAfter"),
+    one("a rate of requests", "spec.benchmark.datasets", [{**CODE, "requestRate": "8"}],
+        "spec.benchmark.datasets[0].requestRate", "is not in this release"),
+    one("prompts of one's own", "spec.benchmark.datasets", [{**CODE, "source": "configMap://prompts/code.jsonl"}],
+        "spec.benchmark.datasets[0].source", "is not in this release: use builtin://code"),
+    one("a guard", "spec.guard", {"action": "Fallback"}, "spec.guard.action", 'is not in this release: write "Off"'),
+)  # fmt: skip
+
+OF_A_TPU: tuple[Told, ...] = (
+    one("a tree on TPU", f"{FIRST}.tree", tree(3, 4, 8), "spec.pools", "topK must be 1"),
+    one("one step on TPU", f"{FIRST}.tree", tree(1, 1, 2), "spec.pools", "numSteps must be at least 2"),
+    ("n-grams on TPU",
+     (("spec.draft", {"algorithm": "NGRAM"}), (f"{FIRST}.tree", GONE), (f"{FIRST}.ngram", {})),
+     "spec", "EAGLE, EAGLE3, NEXTN, DFLASH"),
+    one("MTP on TPU, where it is called NEXTN", "spec.draft", {"algorithm": "MTP"}, "spec", "NEXTN"),
+    ("a depth that adapts on TPU", ((f"{FIRST}.tree", GONE), (f"{FIRST}.adaptive", {})),
+        "spec.pools", "SGLang alone adapts"),
+    one("GPUs for sglang-jax", "spec.accelerator.resourceName", "nvidia.com/gpu",
+        "spec.accelerator", "resourceName must be google.com/tpu for SGLangJAX"),
+    one("TPUs by the label of GPUs", "spec.accelerator.productLabel", "nvidia.com/gpu.product",
+        "spec.accelerator.productLabel", "cloud.google.com/gke-tpu-accelerator"),
+    one("TPUs without a topology", "spec.accelerator.topology", GONE, "spec.accelerator", "topology must be set"),
+    one("an admin key for sglang-jax", "spec.engine.adminKeySecretRef", KEY,
+        "spec.engine.adminKeySecretRef", "must be left out"),
+)  # fmt: skip
+
+OF_VLLM: tuple[Told, ...] = (
+    one("a tree for vLLM", f"{FIRST}.tree", tree(3, 4, 8), "spec.pools", "topK must be 1"),
+    ("breadth for vLLM",
+     (("spec.draft", {"algorithm": "NGRAM"}), ("spec.pools", [
+         {"name": "single", "concurrency": [1], "candidates": [{"name": "ngram", "ngram": {"breadth": 2}}]}])),
+     "spec.pools", "breadth must be left out"),
+    one("an admin key for vLLM", "spec.engine.adminKeySecretRef", KEY,
+        "spec.engine.adminKeySecretRef", "must be left out"),
+)  # fmt: skip
+
+OF_A_RUN: tuple[Told, ...] = (
+    one("no baseline", "spec.arms.0.name", "plain", "spec.arms", "baseline"),
+    one("an arm without a draft", "spec.arms.1.draft", GONE, "spec.arms[1].draft", "every arm but the baseline"),
+    one("an arm without a shape", "spec.arms.1.tree", GONE, "spec.arms[1]", "exactly one of tree, blockSize, ngram"),
+    one("a baseline with a tree", "spec.arms.0.tree", tree(5, 1, 6), "spec.arms[0]", "baseline"),
+    one("an arm's chain with more tokens than steps", "spec.arms.1.tree", tree(5, 1, 8),
+        "spec.arms[1].tree.numDraftTokens", "numSteps + 1 = 6"),
+    one("an arm's tree for DFLASH", "spec.arms.1.draft.algorithm", "DFLASH", "spec.arms", "blockSize"),
+    one("fewer requests than three a user", "spec.workloads.0.requests", 95,
+        "spec.workloads", "three times the concurrency"),
+    one("a run's two caches", "spec.cache.hostPath", "/models",
+        "spec.cache", "exactly one of existingClaim and hostPath"),
+    one("a run's looks that fall", "spec.gate.decideAfterRounds", [8, 3], "spec.gate.decideAfterRounds", "must rise"),
+    one("a branch for a commit", "spec.target.commit", "main", "spec.target.commit", "hash of a commit"),
+    one("a sweep", "spec.purpose", "Sweep", "spec.purpose", "is not in this release: write Gate"),
+    one("a run's budget", "spec.budget", {"gpuHours": "1"}, "spec.budget", "is not in this release"),
+    one("a run's model on another claim", "spec.target.source", "pvc://other/model", "spec", "the cache's own claim"),
+)  # fmt: skip
+OF_A_RUNS_SCHEMA: tuple[Told, ...] = (
+    one("one workload twice", "spec.workloads.1.name", "code", "spec.workloads", ""),
+    one("a trigger that is none", "spec.trigger.reason", "Cron", "spec.trigger.reason", "Person"),
+)
+
+VALIDATE: tuple[Told, ...] = (
+    ("two candidates that are the same but for how their arguments are written",
+     (("spec.pools.0.candidates", [
+         {**WIDE, "args": ["--speculative-attention-mode", "decode"]},
+         {**WIDE, "name": "other", "args": ["--speculative-attention-mode=decode"]}]),),
+     "spec.pools[0].candidates[1]", "other is the same as wide"),
+    ("two candidates that are the same but for the other name of MTP",
+     (("spec.pools.0.candidates", [
+         {"name": "a", "draft": {"algorithm": "MTP"}, "tree": tree(3, 1, 4)},
+         {"name": "b", "draft": {"algorithm": "NEXTN"}, "tree": tree(3, 1, 4)}]),),
+     "spec.pools[0].candidates[1]", "b is the same as a"),
+    one("a source of a variable that is none", "spec.engine.env", [{"name": "A", "valueFrom": {"secretkeyref": {}}}],
+        "spec.engine.env[0].valueFrom", "did you mean secretKeyRef?"),
+    one("a label's key that is none", "spec.benchmark.podLabels", {"a b": "c"},
+        "spec.benchmark.podLabels", "label key"),
+    one("a pod template of 100 kB", "spec.engine.podTemplate", {"metadata": {"annotations": {"a": "x" * 100_000}}},
+        "spec.engine.podTemplate", "at most 65536 bytes"),
+    # Arguments: the engine's own tables.
+    one("a port among the arguments", "spec.engine.args", ["--attention-backend=triton", "--port", "30000"],
+        "spec.engine.args[1]", "--port"),
+    one("speculation among the arguments", "spec.engine.args",
+        ["--attention-backend=triton", "--speculative-algorithm=EAGLE"],
+        "spec.engine.args[1]", "--speculative-algorithm"),
+    one("a flag that is none", "spec.engine.args", ["--attention-backend=triton", "--mem-fraction-statik=0.8"],
+        "spec.engine.args[1]", "--mem-fraction-static"),
+    one("a flag twice", "spec.engine.args", ["--attention-backend=triton", "--attention-backend=fa3"],
+        "spec.engine.args[1]", "--attention-backend"),
+    one("a variable of the kubelet's", "spec.engine.args", ["--attention-backend=triton", "--dtype=$(TYPE)"],
+        "spec.engine.args[1]", "$(VAR)"),
+    one("arms that differ in more than speculation", f"{FIRST}.args", ["--attention-backend=fa3"],
+        "spec.pools[0].candidates[0].args[0]", "--attention-backend"),
+    one("a tree without an attention backend", "spec.engine.args", [], "spec.engine.args", "--attention-backend"),
+    # Pod templates.
+    ("an image in the pod template", (server(image="x"),),
+     "spec.engine.podTemplate.spec.containers[0].image", "spec.engine.image"),
+    ("a command in the pod template", (server(command=["sh"]),),
+     "spec.engine.podTemplate.spec.containers[0].command", "spec.engine.args"),
+    one("a label of ours in the pod template", "spec.engine.podTemplate",
+        {"metadata": {"labels": {"paceline.dev/pool": "x"}}},
+        "spec.engine.podTemplate.metadata.labels.paceline.dev/pool", "leave it out"),
+    one("a typo in the pod template", "spec.engine.podTemplate", {"spec": {"nodeselector": {}}},
+        "spec.engine.podTemplate.spec.nodeselector", "did you mean nodeSelector?"),
+    one("another product in the pod template", "spec.engine.podTemplate",
+        {"spec": {"nodeSelector": {"nvidia.com/gpu.product": "x"}}},
+        "spec.engine.podTemplate.spec.nodeSelector.nvidia.com/gpu.product", "spec.accelerator.product"),
+    # seeds/000, as it stands in the post: every argument of the command in spec.engine.args.
+    ("the post's command", (
+        ("spec.target.source", "hf://Qwen/Qwen3-Coder-30B-A3B"),
+        ("spec.draft", {"algorithm": "EAGLE", "source": "hf://Qwen/Qwen3-Coder-30B-A3B-EAGLE3"}),
+        ("spec.engine.version", "0.4.5"),
+        ("spec.engine.image", "lmsysorg/sglang:v0.4.5"),
+        ("spec.engine.args", [
+            "--speculative-algorithm", "EAGLE",
+            "--speculative-draft-model-path", "Qwen/Qwen3-Coder-30B-A3B-EAGLE3",
+            "--speculative-num-steps", "5",
+            "--speculative-eagle-topk", "8",
+            "--speculative-num-draft-tokens", "32",
+            "--tp", "1",
+            "--max-total-tokens", "65536",
+            "--mem-fraction-static", "0.85",
+            "--enable-torch-compile",
+            "--port", "30000",
+        ]),
+        ("spec.accelerator", {"product": "NVIDIA-H100-80GB-HBM3", "count": 1}),
+        ("spec.pools.0.candidates.0.tree", tree(5, 8, 32)),
+     ), "spec.engine.args[0]", "--speculative-algorithm"),
+)  # fmt: skip
+
+
+def _rows(stage: Stage, told: tuple[Told, ...], on: str = "qwen3-coder-next") -> tuple[Row, ...]:
+    return tuple(
+        Row(name=name, stage=stage, changes=changes, path=path, says=says, on=on) for name, changes, path, says in told
+    )
+
+
+ROWS = (
+    *_rows(Stage.SCHEMA, SCHEMA),
+    *_rows(Stage.SCHEMA, OF_A_RUNS_SCHEMA, RUN),
+    *_rows(Stage.CEL, CEL),
+    *_rows(Stage.CEL, OF_A_TPU, TPU),
+    *_rows(Stage.CEL, OF_VLLM, VLLM),
+    *_rows(Stage.CEL, OF_A_RUN, RUN),
+    *_rows(Stage.VALIDATE, VALIDATE),
+    *PREFLIGHT,
+)
+
+
+def of(*stages: Stage) -> list[Row]:
+    return [row for row in ROWS if row.stage in stages]
