@@ -17,7 +17,9 @@ class RefusedError(ValueError):
 
 def deployments(file: str) -> tuple[Manifest, ...]:
     """At least one, and all are good. Raises RefusedError."""
-    if problems := [f"{file}: {problem}" for problem in check(file)]:
+    if Path(file).is_dir():
+        raise RefusedError(f"{file}: must be a file, not a directory")
+    if problems := [f"{name}: {problem}" for name, problem in check(file)]:
         raise RefusedError("\n".join(problems))
     found = tuple(one for one in documents(file) if one.get("kind") == "SpeculativeDeployment")
     if not found:

@@ -1,17 +1,23 @@
-"""`paceline render FILE`: the objects that would serve and measure, without a cluster."""
+"""`paceline render FILE`: the objects that the operator would make to serve, server argv included, without a cluster.
+
+For each SpeculativeDeployment of the file: the cache claim, if it asks for one, and the prefetch; then for each pool
+the ControllerRevision that keeps the rendering, the Deployment (a LeaderWorkerSet for several nodes) and the Service.
+"""
 
 import argparse
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from paceline import api
+from paceline.cli.manifests import RefusedError, deployments
 from paceline.core import BASELINE, Arm, DeploymentSpec
 from paceline.plan.deployment.look import Pool, Snapshot, models_of, pin, pools
 from paceline.render import Manifest, Settings, claim, controller_revision, fetch_job, rendering, servers, service
+
+UNKNOWN = "0" * 40
 
 
 class Plain(yaml.SafeDumper):
@@ -22,44 +28,49 @@ class Plain(yaml.SafeDumper):
 
 
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = subparsers.add_parser("render", help="print the objects of a SpeculativeDeployment as YAML")
-    parser.add_argument("file", type=Path)
-    parser.add_argument("--pool", help="this pool alone")
+    parser = subparsers.add_parser(
+        "render",
+        help="print the objects that would serve a SpeculativeDeployment as YAML",
+        epilog="Exit: 0; 1 for a FILE that `paceline validate` refuses, and for a pool or an arm that is not in it.",
+    )
+    parser.add_argument("file", metavar="FILE", help="YAML or JSON, any number of documents")
+    parser.add_argument("--pool", help="this pool alone, without claim and prefetch")
     parser.add_argument("--arm", help="as if this arm were served (default: the baseline)", default=BASELINE)
+    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """0; 1 with one line for each problem of the file."""
-    for manifest in _deployments(args.file):
-        found = api.problems(manifest)
-        if found:
-            for problem in found:
-                print(f"{args.file}: {problem}", file=sys.stderr)
-            return 1
-        try:
-            objects = list(rendered(manifest, args.pool, args.arm))
-        except LookupError as missing:
-            print(f"{args.file}: {missing}", file=sys.stderr)
-            return 1
-        print("# Without a cluster a revision's commit is not known: paths show the revision instead.")
-        print(yaml.dump_all(objects, Dumper=Plain, sort_keys=False, width=120), end="")
+    try:
+        objects = [one for manifest in deployments(args.file) for one in rendered(manifest, args.pool, args.arm)]
+    except RefusedError as refused:
+        print(refused, file=sys.stderr)
+        return 1
+    except LookupError as missing:
+        print(f"{args.file}: {missing}", file=sys.stderr)
+        return 1
+    print(f"# Without a cluster the commits of models are not known: {UNKNOWN} stands for each.")
+    print(yaml.dump_all(objects, Dumper=Plain, sort_keys=False, width=120), end="")
     return 0
 
 
 def rendered(manifest: Manifest, pool: str | None, arm: str) -> Iterator[Manifest]:
-    """Claim, prefetch, then for each pool its kept revision, servers and Service."""
+    """The objects of all pools that have this arm. Raises LookupError for a pool or an arm that is not there."""
     spec = api.deployment(manifest)
     snapshot = Snapshot(
         manifest=_created(manifest), spec=spec, invalid="", children={}, settings=Settings(image="paceline")
     )
-    views = pools(snapshot, pin(spec, {(m.source, m.revision): m.revision for m in models_of(spec)}))
+    views = pools(snapshot, pin(spec, {(model.source, model.revision): UNKNOWN for model in models_of(spec)}))
     chosen = [view for view in views if pool in (None, view.name)]
     if not chosen:
         raise LookupError(f"no pool {pool}; there are {', '.join(view.name for view in views)}")
+    if not any(arm in view.arms for view in chosen):
+        known = "; ".join(f"pool {view.name} has {', '.join(view.arms)}" for view in chosen)
+        raise LookupError(f"no arm {arm}; {known}")
     if pool is None:
         yield from _shared(snapshot, spec)
     for view in chosen:
-        yield from _serving(view, _arm(view, arm), spec)
+        if arm in view.arms:
+            yield from _serving(view, view.arms[arm], spec)
 
 
 def _shared(snapshot: Snapshot, spec: DeploymentSpec) -> Iterator[Manifest]:
@@ -77,19 +88,7 @@ def _serving(view: Pool, arm: Arm, spec: DeploymentSpec) -> Iterator[Manifest]:
     yield service(owner, view.name, view.server)
 
 
-def _arm(view: Pool, name: str) -> Arm:
-    if name not in view.arms:
-        raise LookupError(f"pool {view.name} has no arm {name}; there are {', '.join(view.arms)}")
-    return view.arms[name]
-
-
 def _created(manifest: Manifest) -> Manifest:
     """As the API server would name it."""
     metadata: dict[str, Any] = {"namespace": "default", "uid": "not-yet-created", **manifest["metadata"]}
     return {**manifest, "metadata": metadata}
-
-
-def _deployments(file: Path) -> Iterator[Manifest]:
-    for document in yaml.safe_load_all(file.read_text()):
-        if isinstance(document, dict) and document.get("kind") == "SpeculativeDeployment":
-            yield document

@@ -1,0 +1,183 @@
+"""`paceline plan` of examples/qwen3-coder-next.yaml, in figures.
+
+With 120 s a start and 100 tokens a second, one arm of the latency pool takes 120 + 4 x 64 x 512 / 100 = 1430.72 s, one
+of the throughput pool 120 + 4 x 96 / 32 x 512 / 100 = 181.44 s; each holds four GPUs.
+"""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.plan.world import World
+from tests.plan.world import example as in_world
+from tests.unit.examples.rendered import EXAMPLES, example
+
+from paceline.cli import main
+from paceline.plan.forecast import CLEAR, NOISY, Course, Tale, forecast
+from paceline.plan.imagined import Assumptions
+
+NEXT = str(EXAMPLES / "qwen3-coder-next.yaml")
+NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
+ASSUMED = Assumptions(start_seconds=120, stream=100)
+LATENCY_ARM, THROUGHPUT_ARM = 1430.72, 181.44
+
+
+def course(tale: Tale, *, room: int | None = None, there: Any = (), **edits: Any) -> Course:
+    manifest = example("qwen3-coder-next")
+    manifest["spec"] |= edits
+    return forecast(manifest, there, tale, ASSUMED, room, NOW)
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    assert main(["plan", NEXT, "--start-seconds", "120", "--tokens-per-second", "100", *arguments]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_rounds_starts_and_seconds_if_all_goes_well() -> None:
+    pools = course(CLEAR).pools
+    assert {name: (cost.jobs, cost.server_starts) for name, cost in pools.items()} == {
+        "latency": (3, 3 * 2),
+        "throughput": (3, 3 * 3),
+    }
+    assert pools["latency"].accelerator_seconds == pytest.approx(3 * 2 * LATENCY_ARM * 4)
+    assert pools["throughput"].accelerator_seconds == pytest.approx(3 * 3 * THROUGHPUT_ARM * 4)
+
+
+def test_rounds_starts_and_seconds_if_nothing_is_ever_decided() -> None:
+    pools = course(NOISY).pools
+    assert {name: (cost.jobs, cost.server_starts) for name, cost in pools.items()} == {
+        "latency": (8, 8 * 2),
+        "throughput": (8, 8 * 3),
+    }
+    assert pools["latency"].accelerator_seconds == pytest.approx(8 * 2 * LATENCY_ARM * 4)
+
+
+def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [line.split() for line in told(capsys)[2:6]]
+    assert rows == [
+        ["POOL", "ROUNDS", "JOBS", "SERVER", "STARTS", "GPU-HOURS"],
+        ["latency", "3-8", "3-8", "6-16", "9.5-25.4"],
+        ["throughput", "3-8", "3-8", "9-24", "1.8-4.8"],
+        ["all", "6-16", "7-17", "15-40", "11.4-30.3", "with", "the", "prefetch"],
+    ]
+
+
+def test_the_steps_are_those_of_the_planner() -> None:
+    """Claim, prefetch, the baseline of each pool, a run for each, and the candidates."""
+    steps = course(CLEAR).steps
+    kinds = [kind for (kind, _), _ in steps]
+    servers = ["ControllerRevision", "Deployment", "Service"]
+    promotion = ["ControllerRevision", "Deployment"]
+    assert kinds == [
+        *("PersistentVolumeClaim", "Job", *servers, *servers, "BenchmarkRun", "BenchmarkRun"),
+        *(*promotion, *promotion),
+    ]
+    whys = [why for _, why in steps]
+    assert whys[3] == "serve baseline: no candidate has been shown to be faster"
+    assert [why.partition(", if ")[0] for why in whys[-4::2]] == ["serve wide", "serve narrow"]
+    assert not any("1.50x" in why for why in whys)  # what was made up is not told
+
+
+def test_nothing_is_promoted_that_nobody_has_decided() -> None:
+    kinds = [kind for (kind, _), _ in course(NOISY).steps]
+    assert kinds[-2:] == ["BenchmarkRun", "BenchmarkRun"]
+
+
+@pytest.mark.parametrize(
+    ("free", "waits"),
+    [
+        (4, "throughput: not placed"),  # the second pool's server
+        (8, "latency: qwen3-coder-next-latency"),  # both servers stand, no round does
+    ],
+)
+def test_too_few_gpus(free: int, waits: str) -> None:
+    found = course(CLEAR, room=free)
+    assert any(waits in message for message in found.waiting)
+    assert found.serving == min(free, 8)
+
+
+def test_room_for_one_round(capsys: pytest.CaptureFixture[str]) -> None:
+    found = course(CLEAR, room=12)
+    assert (found.waiting, found.most_at_once) == ((), 2)
+    assert told(capsys, "--gpus-free", "12")[-4:] == [
+        "Servers take 8 GPUs in all, a round takes 4 on one node beside them.",
+        "With 12 free:",
+        "  nothing waits for ever",
+        "  2 runs take turns: there is not room for a round of each at the same time",
+    ]
+
+
+def test_room_for_both_rounds() -> None:
+    assert course(CLEAR, room=16).most_at_once == 0
+
+
+def test_what_is_known_already_is_reused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Only the throughput pool has changed: the latency pool's verdict stands, and its models are there."""
+    world = World()
+    world.apply(in_world())
+    world.prefetch_ends()
+    world.servers_ready()
+    for _ in range(3):
+        world.round_ends()
+    world.servers_ready()
+    there = tmp_path / "there.yaml"
+    listing = {"kind": "List", "items": [found for (kind, _), found in world.cluster.objects.items() if kind != "Pod"]}
+    there.write_text(json.dumps(listing))
+
+    manifest = in_world()
+    manifest["spec"]["pools"][1]["candidates"].pop()
+    changed = tmp_path / "changed.yaml"
+    changed.write_text(yaml.safe_dump(manifest))
+    assert main(["plan", str(changed), "--cluster", str(there)]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    (run,) = (found["metadata"]["name"] for found in world.runs("latency"))
+    assert lines[3].split() == ["latency", "0", "0", "0", "0.0", "reuses", run]
+    assert lines[4].split()[:4] == ["throughput", "3-8", "3-8", "6-16"]
+    assert "  A server is ready 60 s after its start: measured in 15 starts of earlier runs." in lines
+    assert not any("Job " in line for line in lines)
+
+
+def test_applied_again_nothing_happens() -> None:
+    world = World()
+    world.apply(in_world())
+    world.prefetch_ends()
+    world.servers_ready()
+    for _ in range(3):
+        world.round_ends()
+    world.servers_ready()
+    there = [found for (kind, _), found in world.cluster.objects.items() if kind != "Pod"]
+    again = forecast(in_world(), there, CLEAR, ASSUMED, None, NOW)
+    assert [key for key, _ in again.steps] == []
+    assert {name: cost.jobs for name, cost in again.pools.items()} == {"latency": 0, "throughput": 0}
+
+
+def test_suspended_nothing_is_measured() -> None:
+    assert [kind for (kind, _), _ in course(CLEAR, suspend=True).steps][-1] == "Service"
+
+
+def test_the_single_gpu_is_measured_on_because_nothing_holds_it() -> None:
+    """examples/gb10-single-gpu.yaml: both verdicts with one GPU, one run after the other."""
+    found = forecast(example("gb10-single-gpu"), [], CLEAR, ASSUMED, 1, NOW)
+    assert (found.waiting, found.serving, found.most_at_once) == ((), 0, 2)
+    assert {name: cost.jobs for name, cost in found.pools.items()} == {"alone": 3, "parallel": 3}
+
+
+def test_what_validate_refuses_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = example("qwen3-coder-next")
+    manifest["spec"]["pools"][0]["candidates"][0]["tree"]["numDraftTokens"] = 99
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text(yaml.safe_dump(manifest))
+    for command in ("plan", "render"):
+        assert main([command, str(wrong)]) == 1
+        assert "spec.pools[0].candidates[0].tree.numDraftTokens: numDraftTokens must be" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["x", "0", "-1"])
+def test_a_number_that_is_none(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["plan", NEXT, f"--gpus-free={text}"])
+    assert f"must be a whole number above zero; got {text}" in capsys.readouterr().err
