@@ -167,6 +167,24 @@ def test_known_flag() -> None:
     assert refused(server("--page-sise=1", version="0.2.0")) == [], "nothing is known of its flags"
 
 
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (
+            ("--attention-backend=triton",),
+            "--attention-backend has no choice triton; take dsa_sparse, fa, fa_mha, native",
+        ),
+        (("--attention-backend", "fa3"), "--attention-backend has no choice fa3; take dsa_sparse, fa, fa_mha, native"),
+        (("--page-size=big",), "--page-size takes a number; got big"),
+        (("--page-size", "--enable-mixed-chunk"), "--page-size needs a value; write --page-size=VALUE"),
+        (("--enable-mixed-chunk=true",), "--enable-mixed-chunk takes no value; write it alone"),
+    ],
+)
+def test_known_value(args: tuple[str, ...], message: str) -> None:
+    """What GPU examples are full of."""
+    assert refused(server(*args)) == [f"known-value engine.args[0]: {message}"]
+
+
 def test_whole_flag() -> None:
     (found,) = refused(server("--max-l=1"))
     assert found == (
@@ -185,15 +203,17 @@ def test_one_value() -> None:
 
 
 def test_no_variables() -> None:
-    assert refused(server("--context-length=$(LENGTH)")) == [
-        "no-variables engine.args[0]: --context-length=$(LENGTH): $(VAR) is not filled in; write the value"
+    assert refused(server("--tokenizer-path=$(WHERE)")) == [
+        "no-variables engine.args[0]: --tokenizer-path=$(WHERE): $(VAR) is not filled in; write the value"
     ]
 
 
-@pytest.mark.parametrize("flag", ["--page-size", "--disable-overlap-schedule", "--precompile-bs-paddings"])
-def test_equal_arms(flag: str) -> None:
-    assert refused(server(), arm("EAGLE3", flag)) == [
-        f"equal-arms chain.args[0]: {flag} must not differ between arms; set it in spec.engine.args"
+@pytest.mark.parametrize(
+    "args", [("--page-size=16",), ("--disable-overlap-schedule",), ("--precompile-bs-paddings", "16", "32")]
+)
+def test_equal_arms(args: tuple[str, ...]) -> None:
+    assert refused(server(), arm("EAGLE3", *args)) == [
+        f"equal-arms chain.args[0]: {args[0].split('=')[0]} must not differ between arms; set it in spec.engine.args"
     ]
 
 

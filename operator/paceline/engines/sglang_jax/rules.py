@@ -44,6 +44,7 @@ COMPARED_FLAGS = (
 
 OVERLAP, GRAMMAR = "--disable-overlap-schedule", "--grammar-backend"
 LORA = ("--enable-lora", "--enable-static-lora", "--lora-paths")
+NUMBERS = {"int": r"[+-]?\d+", "float": r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?"}
 HOOKED = frozenset({"LlamaForCausalLM", "Qwen3ForCausalLM"})
 """Targets with `set_eagle3_layers_to_capture` (models/llama.py, models/qwen3.py). Others, Qwen3-MoE among them, load
 for minutes and then end with an AttributeError (model_executor/model_runner.py:592)."""
@@ -100,6 +101,23 @@ def _unknown(server: Server, arms: tuple[Arm, ...]) -> Found:
             nearest = difflib.get_close_matches(name, _listed(), n=1)
             hint = f"; did you mean {nearest[0]}?" if nearest else ""
             yield arm, path, f"{name} is no flag of sglang-jax {LISTED}{hint}"
+
+
+def _misvalued(server: Server, arms: tuple[Arm, ...]) -> Found:
+    """One value; the few flags with several are left to the server."""
+    for arm, path, flag, value in _values(server, arms):
+        about = _listed().get(flag)
+        if about is None or "many" in about or _owner(flag) or not _known(server.engine.version):
+            continue
+        if about["kind"] == "switch":
+            if value:
+                yield arm, path, f"{flag} takes no value; write it alone"
+        elif value is None:
+            yield arm, path, f"{flag} needs a value; write {flag}=VALUE"
+        elif value not in about.get("choices", (value,)):
+            yield arm, path, f"{flag} has no choice {value}; take {', '.join(about['choices'])}"
+        elif about["kind"] in NUMBERS and not re.fullmatch(NUMBERS[about["kind"]], value):
+            yield arm, path, f"{flag} takes a number; got {value}"
 
 
 def _ambiguous(server: Server, arms: tuple[Arm, ...]) -> Found:
@@ -222,6 +240,7 @@ def _simulated(server: Server, _: tuple[Arm, ...]) -> Found:
 RULES = (
     Rule(id="owned-flag", why="two sources for one argument", broken=_owned),
     Rule(id="known-flag", why="argparse exits with 2 (SA:611-1800)", broken=_unknown),
+    Rule(id="known-value", why="argparse exits with 2, for attention backends of GPUs too", broken=_misvalued),
     Rule(id="whole-flag", why="argparse exits with 2 where a beginning is that of several flags", broken=_ambiguous),
     Rule(id="one-value", why="the last of two wins, in silence", broken=_twice),
     Rule(id="no-variables", why="the kubelet fills them in where a server is served, nobody where it is measured",
@@ -281,6 +300,21 @@ def _flags(server: Server | None, arms: tuple[Arm, ...]) -> Found:
             yield arm, path, flag_name(argument)
 
 
+def _values(server: Server, arms: tuple[Arm, ...]) -> Iterator[tuple[str | None, str, str, str | None]]:
+    """Every flag with the word that argparse would take for its value; a switch has one only after "="."""
+    for arm, args, at in (
+        (None, server.engine.args, "engine.args"),
+        *((arm.name, arm.args, "args") for arm in arms),
+    ):
+        for i, argument in enumerate(args):
+            name, equals, value = argument.partition("=")
+            if name.startswith("--"):
+                switch = _listed().get(name, {}).get("kind") == "switch"
+                following = next(iter(args[i + 1 : i + 2]), None) if not switch else None
+                after = following if following and not following.startswith("--") else None
+                yield arm, f"{at}[{i}]", name, value if equals else after
+
+
 def _place(server: Server, flag: str) -> str | None:
     return next((path for _, path, name in _flags(server, ()) if name == flag), None)
 
@@ -315,7 +349,8 @@ def _release(version: str) -> tuple[int, ...]:
 
 
 @cache
-def _listed() -> frozenset[str]:
+def _listed() -> Mapping[str, Mapping[str, Any]]:
+    """Every name of a flag → what the list says of it."""
     path = files("paceline.engines") / "data" / f"sglang-jax-{LISTED}.json"
     flags: list[Mapping[str, Any]] = json.loads(path.read_text())["flags"]
-    return frozenset(name for flag in flags for name in flag["names"])
+    return {name: flag for flag in flags for name in flag["names"]}
