@@ -1,16 +1,19 @@
 """The repositories that are served: true configurations, invented weights.
 
-Sources: Qwen3-Coder-Next's architecture from its published configuration and the article on its EAGLE3 head (48
-layers, every fourth with full attention, 512 experts of which 10 are active, shared expert of 512); the head from the
-same article (one layer, hidden size 2048, auxiliary layers 3, 23 and 47). The head's intermediate size and heads
-follow from its size on disk: 139 M parameters of two bytes, 278 MB.
+A head has every tensor of its class by name, so that what checks names has something to check; shapes are true only in
+the tiny pair, which a real engine can load.
+
+Sources (more in `published`): Qwen3-Coder-Next's architecture from its published configuration and the article on its
+EAGLE3 head (48 layers, every fourth with full attention, 512 experts of which 10 are active, shared expert of 512); the
+head from the same article (one layer, hidden size 2048, auxiliary layers 3, 23 and 47). The head's intermediate size
+and heads follow from its size on disk: 139 M parameters of two bytes, 278 MB.
 """
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from paceline.hub import tokenizer
+from paceline.hub.published import HEADS, TARGETS, Config
 from paceline.hub.repository import Repository, snapshot
 from paceline.hub.weights import Tensor, draft_to_target, noise, ones, shards, silenced, target_to_draft
 
@@ -19,8 +22,6 @@ GATED_TOKEN = "hf_paceline_test"
 
 EMULATED_ACCEPTANCE = "paceline_emulated_acceptance"
 """Key of config.json; `none`: the emulated server accepts nothing of what this head proposes."""
-
-Config = dict[str, Any]
 
 QWEN3_CODER_NEXT: Config = {
     "architectures": ["Qwen3NextForCausalLM"],
@@ -59,6 +60,16 @@ QWEN3_CODER_NEXT: Config = {
     "tie_word_embeddings": False,
     "use_cache": True,
     "use_sliding_window": False,
+}
+
+QWEN3_CODER_NEXT_FP8: Config = {
+    **QWEN3_CODER_NEXT,
+    "quantization_config": {
+        "quant_method": "fp8",
+        "fmt": "e4m3",
+        "activation_scheme": "dynamic",
+        "weight_block_size": [128, 128],
+    },
 }
 
 QWEN3_CODER_NEXT_EAGLE3: Config = {
@@ -124,13 +135,16 @@ def generated() -> dict[str, Repository]:
     wrong = {**head, "hidden_size": 4096, "target_hidden_size": 4096}
     made: dict[str, tuple[Config, dict[str, Tensor]]] = {
         "Qwen/Qwen3-Coder-Next": (QWEN3_CODER_NEXT, _sample("target", 4)),
-        "thoughtworks/Qwen3-Coder-Next-Eagle3": (head, _sample("head", 2)),
-        "paceline-test/mismatched-head": (unlike, _sample("unlike", 1)),
-        "paceline-test/wrong-size-head": (wrong, _sample("wrong", 1)),
-        "paceline-test/gated-head": (head, _sample("gated", 1)),
+        "Qwen/Qwen3-Coder-Next-FP8": (QWEN3_CODER_NEXT_FP8, _sample("fp8", 1)),
+        "thoughtworks/Qwen3-Coder-Next-Eagle3": (head, _named("head")),
+        "paceline-test/mismatched-head": (unlike, _named("unlike")),
+        "paceline-test/wrong-size-head": (wrong, _named("wrong")),
+        "paceline-test/gated-head": (head, _named("gated")),
         "paceline-test/tiny-llama": (TINY_LLAMA, _llama(TINY_LLAMA)),
         "paceline-test/tiny-llama-eagle3": (TINY_LLAMA_EAGLE3, _eagle3(TINY_LLAMA_EAGLE3)),
     }
+    made |= {name: (config, _sample(name, 1)) for name, config in TARGETS.items()}
+    made |= {name: (config, _named(name)) for name, config in HEADS.items()}
     tokens = {"paceline-test/gated-head": GATED_TOKEN}
     return {
         name: Repository(history=(snapshot(_files(name, config, tensors)),), token=tokens.get(name))
@@ -145,6 +159,7 @@ def _files(name: str, config: Config, tensors: Mapping[str, Tensor]) -> dict[str
         "README.md": _readme(name).encode(),
         "config.json": _json(config),
         "generation_config.json": _json({"eos_token_id": ids[tokenizer.END], "do_sample": False}),
+        **_code(config),
         **tokenizer.files(),
         **shards(tensors, 2 if len(tensors) > 2 else 1),
     }
@@ -166,6 +181,17 @@ def _readme(name: str) -> str:
 def _sample(seed: str, megabytes: int) -> dict[str, Tensor]:
     """So many megabytes in blocks of one: stand-ins, not the tensors that the configuration asks for."""
     return {f"sample.{n}.weight": noise(f"{seed} {n}", 256, 2048) for n in range(megabytes)}
+
+
+def _named(seed: str) -> dict[str, Tensor]:
+    """The tensors of a LlamaForCausalLMEagle3 by name, 128 KiB each."""
+    return {name: noise(f"{seed} {name}", 128, 512) for name in _eagle3(TINY_LLAMA_EAGLE3)}
+
+
+def _code(config: Config) -> dict[str, bytes]:
+    """The modules that the configuration asks for."""
+    named = {str(place).split(".")[0] for place in config.get("auto_map", {}).values()}
+    return {f"{module}.py": b"# Generated: the engine has this model itself.\n" for module in sorted(named)}
 
 
 def _llama(config: Config) -> dict[str, Tensor]:

@@ -1,55 +1,175 @@
-"""A model's config.json → facts."""
+"""A model's config.json and the names of its weights → facts."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from paceline.preflight.facts import ModelFacts
+from paceline.preflight.weights import has_nextn, lacking
+
+ATTENTION = ("full_attention", "sliding_attention", "chunked_attention", "attention")
+"""Layer types whose output belongs to single tokens; all others carry a state along the sequence."""
+
+NEXTN = ("num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers", "num_mtp_layers")
+
+# The recurrent state is kept in float32, whatever the model's own type.
+STATE_ELEMENT_BYTES = 4
 
 
-def model_facts(config: Mapping[str, Any], weight_bytes: int) -> ModelFacts:
+class _Config:
     """Read what is there; a value of another type than expected counts as absent.
 
-    Models that take more than text keep the language model's part under `text_config`. A layer pattern is either
-    spelled out (`layer_types`) or given as "every nth layer has full attention" (`full_attention_interval`).
+    Models that take more than text keep the language model's part under `text_config`.
     """
-    text = config.get("text_config")
-    both = {**config, **text} if isinstance(text, Mapping) else config
 
-    def number(key: str) -> int | None:
-        found = both.get(key)
-        return found if isinstance(found, int) and not isinstance(found, bool) else None
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        text = config.get("text_config")
+        self.outer = config
+        self.both: Mapping[str, Any] = {**config, **text} if isinstance(text, Mapping) else config
 
-    def word(key: str) -> str | None:
-        found = both.get(key)
+    def number(self, *keys: str) -> int | None:
+        """Of the first of these keys that has one."""
+        found = (self.both.get(key) for key in keys)
+        return next((n for n in found if isinstance(n, int) and not isinstance(n, bool)), None)
+
+    def word(self, key: str) -> str | None:
+        found = self.both.get(key)
         return found if isinstance(found, str) else None
 
+    def table(self, key: str) -> Mapping[str, Any]:
+        found = self.outer.get(key, self.both.get(key))
+        return found if isinstance(found, Mapping) else {}
+
+
+def model_facts(
+    config: Mapping[str, Any],
+    weight_bytes: int,
+    tensors: Collection[str] | None = None,
+    *,
+    has_code: bool = False,
+) -> ModelFacts:
+    """`tensors` are the names in the safetensors headers, None where they were not read; `has_code`: the repository
+    has Python files."""
+    found = _Config(config)
     architectures = config.get("architectures")
-    quantization = config.get("quantization_config", both.get("quantization_config"))
-    method = quantization.get("quant_method") if isinstance(quantization, Mapping) else None
-    layers = number("num_hidden_layers")
+    classes = tuple(map(str, architectures)) if isinstance(architectures, list) else ()
+    quantization = found.table("quantization_config")
+    kinds = _layers(found)
+    mixed = any(kind not in ATTENTION for kind in kinds)
     return ModelFacts(
-        architectures=tuple(map(str, architectures)) if isinstance(architectures, list) else (),
-        hidden_size=number("hidden_size"),
-        target_hidden_size=number("target_hidden_size"),
-        num_hidden_layers=layers,
-        layer_types=_layer_types(both.get("layer_types"), number("full_attention_interval"), layers),
-        num_attention_heads=number("num_attention_heads"),
-        num_key_value_heads=number("num_key_value_heads"),
-        head_dim=number("head_dim"),
-        vocab_size=number("vocab_size"),
-        draft_vocab_size=number("draft_vocab_size"),
-        max_position_embeddings=number("max_position_embeddings"),
-        dtype=word("dtype") or word("torch_dtype"),
-        quantization=str(method) if method else None,
+        architectures=classes,
+        hidden_size=found.number("hidden_size"),
+        target_hidden_size=found.number("target_hidden_size"),
+        num_hidden_layers=found.number("num_hidden_layers"),
+        layer_types=dict(sorted(Counter(kinds).items())),
+        attention_layers=tuple(n for n, kind in enumerate(kinds) if kind in ATTENTION) if mixed else (),
+        state_bytes=_state_bytes(found, kinds),
+        num_attention_heads=found.number("num_attention_heads"),
+        num_key_value_heads=found.number("num_key_value_heads"),
+        head_dim=found.number("head_dim"),
+        cache_elements=_cache_elements(found, kinds),
+        kv_lora_rank=found.number("kv_lora_rank"),
+        split_sizes=_split_sizes(found),
+        weight_block_size=_block(quantization),
+        vocab_size=found.number("vocab_size"),
+        draft_vocab_size=found.number("draft_vocab_size"),
+        max_position_embeddings=found.number("max_position_embeddings"),
+        dtype=found.word("dtype") or found.word("torch_dtype"),
+        quantization=str(quantization["quant_method"]) if quantization.get("quant_method") else None,
+        aux_layers=_aux_layers(found),
+        block_size=found.number("block_size"),
+        markov_rank=found.number("markov_rank"),
+        num_target_layers=found.number("num_target_layers"),
+        nextn=_nextn(found, tensors),
+        custom_code=has_code or "auto_map" in config,
+        lacks=lacking(classes, config, tensors) if tensors is not None else (),
+        has_d2t=any(name.split(".")[-1] == "d2t" for name in tensors) if tensors is not None else None,
         weight_bytes=weight_bytes,
     )
 
 
-def _layer_types(spelled: object, interval: int | None, layers: int | None) -> Mapping[str, int]:
+def _layers(config: _Config) -> Sequence[str]:
+    """The type of every layer: spelled out (`layer_types`), or "every nth has full attention"."""
+    spelled = config.both.get("layer_types")
     if isinstance(spelled, list):
-        return dict(sorted(Counter(map(str, spelled)).items()))
+        return [str(kind) for kind in spelled]
+    interval, layers = config.number("full_attention_interval"), config.number("num_hidden_layers")
     if interval and layers:
-        full = layers // interval
-        return {"full_attention": full, "linear_attention": layers - full}
-    return {}
+        return ["linear_attention" if (n + 1) % interval else "full_attention" for n in range(layers)]
+    return []
+
+
+def _cache_elements(config: _Config, kinds: Sequence[str]) -> int | None:
+    """Keys and values of all attention layers; of a latent (MLA) one vector for both. A sliding window keeps less in
+    the end, but is charged in full: the engine's pools for it are a share that a person may set.
+
+    Global layers may have heads of their own number and size (`num_global_key_value_heads`, `global_head_dim`).
+    """
+    layers = config.number("num_hidden_layers")
+    if layers is None:
+        return None
+    if latent := config.number("kv_lora_rank"):
+        return layers * (latent + (config.number("qk_rope_head_dim") or 0))
+    heads, hidden = config.number("num_attention_heads"), config.number("hidden_size")
+    size = config.number("head_dim") or (hidden // heads if hidden and heads else None)
+    keys = config.number("num_key_value_heads") or heads
+    if keys is None or size is None:
+        return None
+    wide = 2 * keys * size
+    overall = config.number("num_global_key_value_heads") or keys, config.number("global_head_dim") or size
+    of_kind = dict.fromkeys(ATTENTION, wide) | {"full_attention": 2 * overall[0] * overall[1]}
+    return sum(of_kind.get(kind, 0) for kind in kinds) if kinds else layers * wide
+
+
+def _state_bytes(config: _Config, kinds: Sequence[str]) -> int | None:
+    """Gated delta networks: a matrix of key by value size for each value head."""
+    parts = [config.number(f"linear_{part}") for part in ("num_value_heads", "key_head_dim", "value_head_dim")]
+    if None in parts:
+        return None
+    heads, keys, values = (part or 0 for part in parts)
+    return kinds.count("linear_attention") * heads * keys * values * STATE_ELEMENT_BYTES
+
+
+def _split_sizes(config: _Config) -> Mapping[str, int]:
+    """Dense layers are split by `intermediate_size`, experts by their own. Many mixtures have a dense size that no
+    layer uses."""
+    experts = config.number("moe_intermediate_size")
+    dense = config.number("first_k_dense_replace") or config.both.get("mlp_only_layers") or experts is None
+    shared = config.number("shared_expert_intermediate_size")
+    if shared is None and experts is not None and (count := config.number("n_shared_experts", "num_shared_experts")):
+        shared = experts * count
+    inner = "experts' intermediate_size" if config.number("num_local_experts") else "intermediate_size"
+    sizes = {
+        inner: config.number("intermediate_size") if dense else None,
+        "moe_intermediate_size": experts,
+        "shared_expert_intermediate_size": shared,
+    }
+    return {name: size for name, size in sizes.items() if size}
+
+
+def _block(quantization: Mapping[str, Any]) -> tuple[int, ...]:
+    """`weight_block_size` of FP8 checkpoints; compressed-tensors has it in its groups, and none where a scale goes by
+    channel or tensor."""
+    groups = quantization.get("config_groups")
+    weights = [group.get("weights") for group in groups.values()] if isinstance(groups, Mapping) else []
+    blocks = [weight.get("block_structure") for weight in weights if isinstance(weight, Mapping)]
+    block = next((found for found in (quantization.get("weight_block_size"), *blocks) if found), None)
+    return tuple(block) if isinstance(block, list) and all(isinstance(side, int) for side in block) else ()
+
+
+def _aux_layers(config: _Config) -> tuple[int, ...]:
+    named = (
+        config.table("eagle_config").get("eagle_aux_hidden_state_layer_ids"),
+        config.both.get("eagle_aux_hidden_state_layer_ids"),
+        config.table("dflash_config").get("target_layer_ids"),
+        config.both.get("target_layer_ids"),
+    )
+    ids = next((found for found in named if isinstance(found, list)), [])
+    return tuple(layer for layer in ids if isinstance(layer, int))
+
+
+def _nextn(config: _Config, tensors: Collection[str] | None) -> bool | None:
+    said = config.number(*NEXTN)
+    if said:
+        return True
+    return has_nextn(tensors) if tensors is not None else None if said is None else False

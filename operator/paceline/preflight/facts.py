@@ -3,19 +3,23 @@
 The fetch pod writes the message, the planner reads it; nothing here touches a file.
 """
 
+import base64
 import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-VERSION = 1
+from paceline.core.names import snapshot_path
+
+VERSION = 2
 LONGEST = 4096
 """Bytes of a termination message that the kubelet keeps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
-    """From config.json and the files' sizes. None, or empty, where the model does not say."""
+    """From config.json, the safetensors headers and the files' sizes. None, or empty, where the model does not say."""
 
     architectures: tuple[str, ...] = ()
     hidden_size: int | None = None
@@ -24,14 +28,40 @@ class ModelFacts:
     num_hidden_layers: int | None = None
     layer_types: Mapping[str, int] = field(default_factory=dict)
     """How many layers there are of each type, for models that mix them."""
+    attention_layers: tuple[int, ...] = ()
+    """Which layers attend to single tokens, for models in which the others keep a running state instead."""
+    state_bytes: int | None = None
+    """Of one sequence: what those other layers keep, all of them together."""
     num_attention_heads: int | None = None
     num_key_value_heads: int | None = None
     head_dim: int | None = None
+    cache_elements: int | None = None
+    """Numbers that the KV cache keeps of one token, in all layers together."""
+    kv_lora_rank: int | None = None
+    """Set: attention is over a latent vector (MLA)."""
+    split_sizes: Mapping[str, int] = field(default_factory=dict)
+    """Inner sizes of MLPs that tensor parallelism splits, by their name in config.json."""
+    weight_block_size: tuple[int, ...] = ()
+    """Of a block-quantised checkpoint: rows and columns that share a scale."""
     vocab_size: int | None = None
     draft_vocab_size: int | None = None
     max_position_embeddings: int | None = None
     dtype: str | None = None
     quantization: str | None = None
+    aux_layers: tuple[int, ...] = ()
+    """Of an EAGLE3 head: the target's layers whose output it reads."""
+    block_size: int | None = None
+    markov_rank: int | None = None
+    num_target_layers: int | None = None
+    """Of a DFLASH or DSPARK head, as is what stands above: what it was trained for."""
+    nextn: bool | None = None
+    """Whether it has layers of its own that predict further tokens."""
+    custom_code: bool = False
+    """The repository brings Python files, or its configuration asks for some."""
+    lacks: tuple[str, ...] = ()
+    """Of a head: weights that its class needs and that are in none of its files."""
+    has_d2t: bool | None = None
+    """Of a head: whether it says which target tokens its own are."""
     weight_bytes: int | None = None
 
 
@@ -55,20 +85,19 @@ class Fetched:
 
 
 def write_message(fetched: Fetched) -> str:
-    """Compact JSON of at most 4096 bytes: facts are left out from the last model on until it fits.
+    """JSON of at most 4096 bytes. What does not fit as it is has its facts packed; if that is not enough either, facts
+    are left out from the last model on, and preflight says that it knows nothing of those.
 
-    Raises ValueError where the commits alone do not fit (some fifteen models).
+    Raises ValueError where the commits alone do not fit (some twenty models).
     """
     known = [(model.source, fetched.facts[model.source]) for model in fetched.models if model.source in fetched.facts]
+    models = [_model(model) for model in fetched.models]
     for count in range(len(known), -1, -1):
-        value = {
-            "version": VERSION,
-            "models": [asdict(model) for model in fetched.models],
-            "facts": {source: {k: v for k, v in asdict(facts).items() if v} for source, facts in known[:count]},
-        }
-        text = json.dumps(value, separators=(",", ":"))
-        if len(text) <= LONGEST:  # json.dumps writes ASCII: characters are bytes
-            return text
+        facts = {source: write_facts(facts) for source, facts in known[:count]}
+        for shape in ({"facts": facts}, {"packed": _pack(facts)}):
+            text = json.dumps({"version": VERSION, "models": models, **shape}, separators=(",", ":"))
+            if len(text) <= LONGEST:  # json.dumps writes ASCII: characters are bytes
+                return text
     raise ValueError(f"{len(fetched.models)} models do not fit into a termination message of {LONGEST} bytes")
 
 
@@ -81,17 +110,47 @@ def read_message(text: str) -> Fetched:
         value = json.loads(text)
         if value["version"] != VERSION:
             raise ValueError(f"version {value['version']}, not {VERSION}")
+        facts = _unpack(value["packed"]) if "packed" in value else value["facts"]
         return Fetched(
-            models=tuple(FetchedModel(**_known(FetchedModel, model)) for model in value["models"]),
-            facts={source: _facts(facts) for source, facts in value["facts"].items()},
+            models=tuple(_read_model(model) for model in value["models"]),
+            facts={source: read_facts(found) for source, found in facts.items()},
         )
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, zlib.error) as error:
         raise ValueError(f"not the message of a finished fetch: {error}") from error
 
 
-def _facts(value: Mapping[str, Any]) -> ModelFacts:
-    known = _known(ModelFacts, value)
-    return ModelFacts(**{**known, "architectures": tuple(known.get("architectures", ()))})
+def write_facts(facts: ModelFacts) -> dict[str, Any]:
+    """Without what is not known."""
+    return {key: value for key, value in asdict(facts).items() if value not in (None, (), {}, "")}
+
+
+def read_facts(value: Mapping[str, Any]) -> ModelFacts:
+    """The inverse, also after JSON."""
+    known: dict[str, Any] = _known(ModelFacts, value)
+    known |= {key: tuple(found) for key, found in known.items() if isinstance(found, list)}
+    return ModelFacts(**known)
+
+
+def _model(model: FetchedModel) -> dict[str, Any]:
+    """A path that follows from the commit is not written: it is the longest part."""
+    value = asdict(model)
+    if model.path == snapshot_path(model.source, model.commit):
+        del value["path"]
+    return value
+
+
+def _read_model(value: Mapping[str, Any]) -> FetchedModel:
+    known = _known(FetchedModel, value)
+    return FetchedModel(**{"path": snapshot_path(known["source"], known["commit"]), **known})
+
+
+def _pack(facts: Mapping[str, Any]) -> str:
+    return base64.b85encode(zlib.compress(json.dumps(facts, separators=(",", ":")).encode(), 9)).decode()
+
+
+def _unpack(text: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = json.loads(zlib.decompress(base64.b85decode(text)))
+    return found
 
 
 def _known(kind: type[ModelFacts] | type[FetchedModel], value: Mapping[str, Any]) -> dict[str, Any]:

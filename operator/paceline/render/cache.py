@@ -12,10 +12,6 @@ FETCH_RETRIES = 3
 A_PERSON_MUST_ACT = 2
 """The prefetch's exit code where trying again changes nothing: no such repository, no token."""
 
-# A prefetch would remove revisions that other pools or deployments of the volume still serve: it is not told yet which
-# are in use (`inUse`). Until it is, it keeps them all.
-KEEP_REVISIONS = 1000
-
 
 def claim(namespace: str, template: ClaimTemplate) -> Manifest:
     """No owner: models are shared by all of the namespace and outlive the deployment that brought them."""
@@ -49,13 +45,26 @@ def fetch_name(owner: Owner, server: Server, models: tuple[Model, ...]) -> str:
     return child_name(owner.name, "fetch", digest([fetch_inputs(server, models), how]))
 
 
-def fetch_job(owner: Owner, server: Server, models: tuple[Model, ...], settings: Settings) -> Manifest:
-    """Brings target and heads, both or neither. Runs where the accelerators are, without taking one."""
+def fetch_job(
+    owner: Owner,
+    server: Server,
+    models: tuple[Model, ...],
+    settings: Settings,
+    *,
+    keep_revisions: int = 2,
+    in_use: tuple[str, ...] = (),
+) -> Manifest:
+    """Brings target and heads, both or neither. Runs where the accelerators are, without taking one.
+
+    Of each model it leaves `keep_revisions` on the volume, and `in_use`: commits that the owner serves or may return to.
+    """
     labels = {DEPLOYMENT_LABEL: owner.name, COMPONENT_LABEL: "fetch"}
     request = {
         "models": [{"source": model.source, "revision": model.revision} for model in models],
         "path": MODELS,
-        "keepRevisions": KEEP_REVISIONS,
+        "keepRevisions": keep_revisions,
+        "inUse": list(in_use),
+        "user": f"{owner.namespace}/{owner.name}",
         "trustRemoteCode": server.engine.trust_remote_code,
     }
     return {

@@ -5,7 +5,7 @@ import json
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -77,12 +77,13 @@ class Pod:
     number: int = 0
 
     async def start(
-        self, *names: str, environment: dict[str, str] | None = None, **request: Any
+        self, *names: str, environment: dict[str, str] | None = None, sources: Sequence[str] = (), **request: Any
     ) -> tuple[asyncio.subprocess.Process, Path]:
         self.number += 1
         home = self.volume.parent / f"pod-{self.number}"
         home.mkdir()
         models = [dict(zip(("source", "revision"), f"hf://{name}".split("@"), strict=False)) for name in names]
+        models += [{"source": source} for source in sources]
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             *("-m", "paceline.pods.fetch"),

@@ -8,6 +8,7 @@ from aiohttp import web
 
 from paceline.core.names import snapshot_path
 from paceline.hub import Repository, snapshot
+from paceline.hub.weights import noise, safetensors
 from paceline.preflight import read_message
 
 from .conftest import HEAD, TARGET, Handler, Hub, Pod
@@ -82,7 +83,7 @@ async def test_two_fetches_at_once_do_the_work_once(pod: Pod, hub: Hub) -> None:
 
 
 async def test_a_cut_connection_is_resumed_where_it_was_cut(pod: Pod, hub: Hub) -> None:
-    weights = bytes(24 * MEBIBYTE)
+    weights = safetensors({"weight": noise("big", 3 * MEBIBYTE, 4)})
     hub.repositories["big/model"] = Repository(
         history=(snapshot({"config.json": b"{}", "model.safetensors": weights}),)
     )
@@ -165,7 +166,7 @@ async def test_neither_counts_until_both_are_there(pod: Pod, hub: Hub) -> None:
     hub.answer = None
     hub.asked.clear()
     assert (await pod.fetch(TARGET, HEAD)).code == 0
-    assert [line.rsplit("/", 1)[1] for line in hub.downloads] == ["model-00001-of-00001.safetensors"]
+    assert {line.rsplit("/", 1)[1] for line in hub.downloads} == {f"model-0000{n}-of-00002.safetensors" for n in (1, 2)}
 
 
 async def test_old_revisions_go_beyond_those_to_keep(pod: Pod, hub: Hub) -> None:
@@ -198,3 +199,42 @@ async def test_python_files_come_only_with_trust(pod: Pod, hub: Hub) -> None:
     assert ended.code == 0, ended.log
     assert (path / "modeling.py").exists()
     assert not (path / "weights.bin").exists()
+
+
+async def test_another_users_revisions_stay_whoever_fetches(pod: Pod, hub: Hub) -> None:
+    first, second, third = with_history(hub, HEAD, 3)
+    assert (await pod.fetch(f"{HEAD}@{first}", keepRevisions=1, user="team/one")).code == 0
+    for commit in (second, third):
+        assert (await pod.fetch(f"{HEAD}@{commit}", keepRevisions=1, user="team/two")).code == 0
+    assert snapshots(pod, HEAD) == {first, third}
+
+
+async def test_what_a_user_may_return_to_stays_until_it_asks_again(pod: Pod, hub: Hub) -> None:
+    first, second, third = with_history(hub, HEAD, 3)
+    assert (await pod.fetch(f"{HEAD}@{first}", keepRevisions=1, user="team/one")).code == 0
+    assert (await pod.fetch(f"{HEAD}@{second}", keepRevisions=1, user="team/one", inUse=[first])).code == 0
+    assert (await pod.fetch(f"{HEAD}@{second}", keepRevisions=1, user="team/two")).code == 0
+    assert snapshots(pod, HEAD) == {first, second}
+    assert (await pod.fetch(f"{HEAD}@{third}", keepRevisions=1, user="team/one")).code == 0
+    assert snapshots(pod, HEAD) == {second, third}
+
+
+async def test_facts_come_from_the_headers_too(pod: Pod) -> None:
+    ended = await pod.fetch("paceline-test/tiny-llama", "paceline-test/tiny-llama-eagle3", "MiniMaxAI/MiniMax-M2.5")
+    assert ended.code == 0, ended.log
+    target, head, custom = read_message(ended.message).facts.values()
+    assert target.nextn is False
+    assert (head.has_d2t, head.lacks) == (True, ())
+    assert custom.custom_code
+    files = contents(ended.models()["MiniMaxAI/MiniMax-M2.5"]["path"])
+    assert not [name for name in files if name.endswith(".py")]  # trustRemoteCode is false
+
+
+async def test_copies_that_the_index_leaves_out_do_not_count(pod: Pod, hub: Hub) -> None:
+    name = "paceline-test/tiny-llama"
+    files = {path: file.content for path, file in hub.repositories[name].history[0].files.items()}
+    copied = {**files, "consolidated.safetensors": safetensors({"all": noise("again", 512, 512)})}
+    hub.repositories[name] = Repository(history=(snapshot(copied),))
+    ended = await pod.fetch(name)
+    weights = sum(len(content) for path, content in files.items() if path.endswith(".safetensors"))
+    assert read_message(ended.message).facts[f"hf://{name}"].weight_bytes == weights

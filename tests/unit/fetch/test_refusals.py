@@ -26,7 +26,7 @@ def without(hub: Hub, name: str, *removed: str) -> None:
             [TARGET, "no/body"],
             2,
             "hf://no/body: no such repository, or a private one; correct the source or give a token in "
-            "cache.tokenSecretRef",
+            "spec.cache.tokenSecretRef",
         ),
         ([TARGET, f"{HEAD}@v9"], 2, f"hf://{HEAD}: no revision v9; name a branch, tag or commit it has"),
         ([f"{HEAD}@{'0' * 40}"], 2, f"hf://{HEAD}: no revision {'0' * 40}; name a branch, tag or commit it has"),
@@ -34,9 +34,13 @@ def without(hub: Hub, name: str, *removed: str) -> None:
             [TARGET, "paceline-test/gated-head"],
             2,
             "hf://paceline-test/gated-head: gated; accept its terms on the hub and give a token in "
-            "cache.tokenSecretRef",
+            "spec.cache.tokenSecretRef",
         ),
-        (["only-a-name"], 2, "hf://only-a-name: not a source that can be fetched; write hf://OWNER/NAME"),
+        (
+            ["only-a-name"],
+            2,
+            "hf://only-a-name: not a source that can be fetched; write hf://OWNER/NAME or pvc://CLAIM/PATH",
+        ),
     ],
 )
 async def test_a_refusal_downloads_no_weights(pod: Pod, hub: Hub, names: list[str], code: int, sentence: str) -> None:
@@ -69,7 +73,7 @@ async def test_a_hub_that_cannot_be_reached_is_worth_another_try(pod: Pod) -> No
     ended = await pod.fetch(TARGET, environment={"HF_ENDPOINT": "http://127.0.0.1:1"})
     assert ended.code == 1
     assert ended.message.startswith(f"hf://{TARGET}: http://127.0.0.1:1 cannot be reached (")
-    assert ended.message.endswith("check HF_ENDPOINT and the proxies in cache.env")
+    assert ended.message.endswith("check HF_ENDPOINT and the proxies in spec.cache.env")
 
 
 async def test_a_request_that_is_none(pod: Pod) -> None:
@@ -91,7 +95,10 @@ def test_a_disk_that_fills_up_on_the_way_is_named() -> None:
         Path("/dev/full").write_text("x")
 
 
-@pytest.mark.parametrize("source", ["hf://a/../b", "hf://a/b/c", "pvc://claim/path", "hf://a/", "hf://../b"])
+@pytest.mark.parametrize(
+    "source",
+    ["hf://a/../b", "hf://a/b/c", "pvc://claim/../path", "pvc://claim", "pvc://claim/a//b", "hf://a/", "hf://../b"],
+)
 def test_sources_are_names_and_nothing_else(source: str) -> None:
     with pytest.raises(FetchError, match="not a source that can be fetched"):
         read_request(f'{{"models": [{{"source": "{source}"}}]}}')

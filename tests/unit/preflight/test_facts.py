@@ -1,11 +1,13 @@
 """config.json → facts → the termination message → facts."""
 
 import json
+import random
 from dataclasses import replace
 
 import pytest
 
-from paceline.hub.models import QWEN3_CODER_NEXT, QWEN3_CODER_NEXT_EAGLE3
+from paceline.hub.models import QWEN3_CODER_NEXT, QWEN3_CODER_NEXT_EAGLE3, QWEN3_CODER_NEXT_FP8
+from paceline.hub.published import GEMMA_4_31B, GLM_4_7_FLASH, MINIMAX_M2_5
 from paceline.preflight import Fetched, FetchedModel, ModelFacts, model_facts, read_message, write_message
 
 
@@ -35,10 +37,67 @@ def test_facts_of_a_target_that_mixes_layers() -> None:
     assert (facts.dtype, facts.weight_bytes, facts.quantization) == ("bfloat16", 159, None)
 
 
+def test_facts_that_rules_on_splitting_and_memory_need() -> None:
+    facts = model_facts(QWEN3_CODER_NEXT_FP8, 159)
+    assert facts.attention_layers == (3, 7, 11, 15, 19, 23, 27, 31, 35, 39, 43, 47)
+    assert facts.split_sizes == {"moe_intermediate_size": 512, "shared_expert_intermediate_size": 512}
+    assert (facts.weight_block_size, facts.quantization) == ((128, 128), "fp8")
+    assert facts.cache_elements == 12 * 2 * 2 * 256
+    assert facts.state_bytes == 36 * 32 * 128 * 128 * 4
+
+
+def test_blocks_of_compressed_tensors_and_of_none() -> None:
+    def block(weights: dict[str, object]) -> tuple[int, ...]:
+        groups = {"group_0": {"weights": weights}}
+        return model_facts({"quantization_config": {"config_groups": groups}}, 1).weight_block_size
+
+    assert block({"strategy": "block", "block_structure": [128, 128]}) == (128, 128)
+    assert block({"strategy": "channel"}) == ()
+
+
+def test_global_layers_with_heads_of_their_own() -> None:
+    facts = model_facts(GEMMA_4_31B, 1)
+    assert facts.attention_layers == ()  # all of them attend
+    assert facts.cache_elements == 50 * 2 * 16 * 256 + 10 * 2 * 4 * 512
+
+
+def test_a_latent_takes_the_place_of_keys_and_values() -> None:
+    facts = model_facts(GLM_4_7_FLASH, 1)
+    assert (facts.kv_lora_rank, facts.cache_elements) == (512, 47 * (512 + 64))
+
+
+@pytest.mark.parametrize(
+    ("config", "tensors", "nextn"),
+    [
+        ({"num_nextn_predict_layers": 1}, None, True),
+        ({"num_nextn_predict_layers": 0}, None, False),
+        ({}, None, None),
+        ({}, {"model.norm.weight"}, False),
+        ({}, {"mtp.fc.weight"}, True),
+    ],
+)
+def test_layers_for_further_tokens(config: dict[str, object], tensors: set[str] | None, nextn: bool | None) -> None:
+    assert model_facts(config, 1, tensors).nextn is nextn
+
+
+def test_code_of_its_own() -> None:
+    assert model_facts(MINIMAX_M2_5, 1).custom_code
+    assert model_facts({}, 1, has_code=True).custom_code
+    assert not model_facts({}, 1).custom_code
+
+
 def test_facts_of_a_head() -> None:
     facts = model_facts(QWEN3_CODER_NEXT_EAGLE3, 278)
     assert (facts.hidden_size, facts.vocab_size, facts.draft_vocab_size) == (2048, 151936, 32000)
     assert (facts.num_hidden_layers, facts.max_position_embeddings) == (1, 4096)
+    assert facts.aux_layers == (3, 23, 47)
+    assert facts.has_d2t is None  # no file was read
+
+
+def test_facts_of_a_heads_tensors() -> None:
+    facts = model_facts(QWEN3_CODER_NEXT_EAGLE3, 278, {"fc.weight", "d2t", "t2d"})
+    assert facts.has_d2t is True
+    assert facts.lacks[0] == "layers.0.self_attn.q_proj"
 
 
 def test_facts_of_a_model_with_more_than_text_and_a_quantization() -> None:
@@ -66,20 +125,38 @@ def test_the_message_comes_back_as_it_was() -> None:
     sent = fetched(2)
     text = write_message(sent)
     assert read_message(text) == sent
-    assert len(text) < 1500
+    assert len(text) < 2000
+
+
+def test_facts_of_a_dozen_models_are_packed_and_none_is_lost() -> None:
+    sent = fetched(12)
+    text = write_message(sent)
+    assert len(text.encode()) <= 4096
+    assert '"packed":' in text
+    assert read_message(text) == sent
 
 
 def test_a_message_that_would_be_too_long_loses_facts_but_no_commit() -> None:
-    sent = fetched(9)
-    text = write_message(sent)
+    sent = fetched(20)
+    dice = random.Random(0)
+    strange = {source: replace(facts, lacks=(dice.randbytes(150).hex(),)) for source, facts in sent.facts.items()}
+    text = write_message(replace(sent, facts=strange))
     assert len(text.encode()) <= 4096
-    assert read_message(text) == replace(sent, facts=dict(list(sent.facts.items())[: len(read_message(text).facts)]))
-    assert 0 < len(read_message(text).facts) < 9
+    found = read_message(text)
+    assert found.models == sent.models
+    assert 0 < len(found.facts) < 20
+    assert all(found.facts[source] == strange[source] for source in found.facts)
 
 
 def test_more_commits_than_fit_are_refused() -> None:
-    with pytest.raises(ValueError, match="30 models do not fit"):
-        write_message(fetched(30))
+    with pytest.raises(ValueError, match="40 models do not fit"):
+        write_message(fetched(40))
+
+
+def test_a_path_of_its_own_comes_back_too() -> None:
+    (model,) = fetched(1).models
+    sent = Fetched(models=(replace(model, path="/elsewhere"),), facts={})
+    assert read_message(write_message(sent)) == sent
 
 
 def test_what_a_newer_release_adds_is_ignored() -> None:
@@ -91,7 +168,7 @@ def test_what_a_newer_release_adds_is_ignored() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "hf://a/b: gated; accept its terms", "[]", "3", '{"version":2,"models":[],"facts":{}}', '{"version":1}'],
+    ["", "hf://a/b: gated; accept its terms", "[]", "3", '{"version":1,"models":[],"facts":{}}', '{"version":2}'],
 )
 def test_anything_else_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not the message of a finished fetch"):

@@ -1,114 +1,375 @@
-"""What preflight finds, and what it must not say."""
+"""Each rule: what it refuses, and the nearest thing that it must not refuse."""
 
 from dataclasses import replace
 
 import pytest
+from tests.unit.preflight.builders import (
+    HEAD,
+    HEAD_FACTS,
+    NARROW,
+    TARGET,
+    TARGET_FACTS,
+    WIDE,
+    candidate,
+    noted,
+    refused,
+    server,
+    silent,
+)
 
-from paceline.core import Accelerator, Arm, Cache, Draft, Engine, Model, Server, Tree
-from paceline.hub.models import QWEN3_CODER_NEXT, QWEN3_CODER_NEXT_EAGLE3
+from paceline.core import Arm
+from paceline.hub.models import QWEN3_CODER_NEXT_FP8
+from paceline.hub.published import GEMMA_4_31B, GLM_4_7_FLASH, GLM_4_7_FP8, HEADS, MINIMAX_M2_5
 from paceline.preflight import ModelFacts, findings, model_facts
-
-TARGET, HEAD = "hf://Qwen/Qwen3-Coder-Next", "hf://thoughtworks/Qwen3-Coder-Next-Eagle3"
-FACTS = {
-    TARGET: model_facts(QWEN3_CODER_NEXT, 159_000_000_000),
-    HEAD: model_facts(QWEN3_CODER_NEXT_EAGLE3, 278_000_000),
-}
+from paceline.preflight.rules import POOL_RULES, SPECULATION_RULES
 
 
-def server(tensor_parallel_size: int = 4) -> Server:
-    return Server(
-        engine=Engine(name="SGLang", version="0.5.23", image="lmsysorg/sglang:v0.5.23"),
-        target=Model(source=TARGET),
-        served_name="qwen3-coder-next",
-        accelerator=Accelerator(
-            product="NVIDIA-H200", count=tensor_parallel_size, tensor_parallel_size=tensor_parallel_size
-        ),
-        cache=Cache(claim="models"),
-    )
+def test_the_published_pair_is_not_refused() -> None:
+    arms = (Arm(name="baseline"), candidate(), replace(candidate(tree=WIDE), name="wide"))
+    said = findings(server("--attention-backend=triton"), arms, {TARGET: TARGET_FACTS, HEAD: HEAD_FACTS})
+    assert {finding.rule: finding.blocks for finding in said} == {
+        "last-layer-is-captured": False,
+        "positions-reach": False,
+    }
 
 
-def arms(algorithm: str = "EAGLE3") -> tuple[Arm, ...]:
-    draft = Draft(algorithm=algorithm, model=Model(source=HEAD))
-    return (
-        Arm(name="baseline"),
-        Arm(name="narrow", draft=draft, tree=Tree(num_steps=5, top_k=1, num_draft_tokens=6)),
-        Arm(name="wide", draft=draft, tree=Tree(num_steps=3, top_k=4, num_draft_tokens=8)),
-    )
+def test_every_finding_says_what_why_and_what_to_change() -> None:
+    wrong = replace(HEAD_FACTS, hidden_size=4096, target_hidden_size=None, has_d2t=False)
+    for finding in findings(server(tp=3), (candidate("EAGLE"), candidate()), {TARGET: TARGET_FACTS, HEAD: wrong}):
+        assert all((finding.found, finding.why, finding.fix))
 
 
-def blocking(facts: dict[str, ModelFacts], algorithm: str = "EAGLE3") -> list[str]:
-    return [finding.rule for finding in findings(server(), arms(algorithm), facts) if finding.blocks]
-
-
-def with_head(**changes: object) -> dict[str, ModelFacts]:
-    return {**FACTS, HEAD: replace(FACTS[HEAD], **changes)}
-
-
-def test_the_published_pair_passes_with_a_note_on_positions() -> None:
-    (note,) = findings(server(), arms(), FACTS)
-    assert (note.rule, note.blocks, note.path) == ("positions-reach", False, "candidates[narrow].draft.source")
-    assert note.found == f"{HEAD} has 4096 positions, the target 262144"
-
-
-def test_a_head_for_another_hidden_size_is_found_once_though_two_arms_share_it() -> None:
-    (finding,) = (
-        f for f in findings(server(), arms(), with_head(hidden_size=4096, target_hidden_size=None)) if f.blocks
-    )
-    assert finding.rule == "hidden-sizes-agree"
-    assert finding.found == f"{HEAD} reads hidden states of 4096, the target's have 2048"
-    assert finding.fix == "name a head that was trained for this target"
-
-
-def test_a_head_may_be_narrower_than_the_target_it_says_it_reads() -> None:
-    assert blocking(with_head(hidden_size=1024, target_hidden_size=2048)) == []
-
-
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({"vocab_size": 32000}, ["vocabularies-agree"]),
-        ({"vocab_size": 152064}, []),  # the same, padded
-        ({"draft_vocab_size": 200_000}, ["vocabularies-agree"]),
-    ],
-)
-def test_vocabularies(changes: dict[str, object], expected: list[str]) -> None:
-    assert blocking(with_head(**changes)) == expected
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "architecture", "expected"),
-    [
-        ("EAGLE", "LlamaForCausalLMEagle3", ["algorithm-fits-head"]),
-        ("EAGLE3", "Qwen2ForCausalLMEagle", ["algorithm-fits-head"]),
-        ("EAGLE3", "LlamaForCausalLMEagle3", []),
-        ("EAGLE3", "SomethingNewEagle3", []),  # unknown classes are the measurement's business
-    ],
-)
-def test_the_algorithm_must_fit_the_heads_class(algorithm: str, architecture: str, expected: list[str]) -> None:
-    assert blocking(with_head(architectures=(architecture,)), algorithm) == expected
-
-
-@pytest.mark.parametrize(
-    ("size", "found"),
-    [
-        (4, None),
-        (8, None),  # two key-value heads, each on four GPUs
-        (3, "16 attention heads on 3 GPUs"),
-    ],
-)
-def test_heads_are_split_evenly_over_the_gpus(size: int, found: str | None) -> None:
-    blocks = [finding for finding in findings(server(size), arms(), FACTS) if finding.blocks]
-    assert [finding.found for finding in blocks] == ([found] if found else [])
-    assert all(finding.path == "accelerator.tensorParallelSize" for finding in blocks)
-
-
-def test_key_value_heads_count_too() -> None:
-    facts = {TARGET: replace(FACTS[TARGET], num_attention_heads=24, num_key_value_heads=6)}
-    (finding,) = findings(server(4), arms(), facts)
-    assert finding.found == "6 key-value heads on 4 GPUs"
+def test_ids_are_unique() -> None:
+    ids = [*(rule.id for rule in POOL_RULES), *(rule.id for rule in SPECULATION_RULES)]
+    assert len(ids) == len(set(ids))
 
 
 def test_nothing_is_said_about_what_is_not_known() -> None:
-    assert findings(server(), arms(), {}) == ()
-    assert findings(server(), arms(), {TARGET: FACTS[TARGET]}) == ()
-    assert findings(server(), arms(), {TARGET: ModelFacts(), HEAD: ModelFacts()}) == ()
+    assert findings(server(), (candidate(),), {}) == ()
+    assert findings(server(), (candidate(),), {TARGET: ModelFacts(), HEAD: ModelFacts()}) == ()
+
+
+def test_a_head_of_which_nothing_is_known_is_told() -> None:
+    (finding,) = findings(server(), (candidate(),), {TARGET: ModelFacts()})
+    assert (finding.rule, finding.blocks) == ("facts-are-there", False)
+    assert finding.found == f"nothing is known of {HEAD}"
+
+
+class TestTargetTakesEagle3:
+    rule = "target-takes-eagle3"
+
+    def test_an_old_version_has_no_hook_for_a_new_target(self) -> None:
+        target = {"architectures": ("Qwen3MoeForCausalLM",)}
+        finding = refused(self.rule, on=server(version="0.4.5"), target=target)
+        assert finding.path == "engine.version"
+        assert finding.found == "SGLang 0.4.5 has no EAGLE3 hook for Qwen3MoeForCausalLM"
+        assert finding.fix.startswith("first seen in 0.5.6: ")
+        assert finding.fix.endswith("or declare spec.engine.eagle3Targets: [Qwen3MoeForCausalLM] if the image adds it")
+
+    def test_a_fork_declares_the_hook_that_it_adds(self) -> None:
+        refused(self.rule, on=server(version="0.5.6"))
+        silent(self.rule, on=server(version="0.5.6", eagle3_targets=("Qwen3NextForCausalLM",)))
+
+    def test_upstream_has_it_by_now(self) -> None:
+        silent(self.rule)
+
+    def test_other_algorithms_need_none(self) -> None:
+        silent(self.rule, on=server(version="0.5.6"), arm=candidate("STANDALONE"))
+
+
+class TestAlgorithmFitsHead:
+    rule = "algorithm-fits-head"
+
+    @pytest.mark.parametrize(
+        ("algorithm", "architecture", "made_for"),
+        [
+            ("EAGLE", "LlamaForCausalLMEagle3", "EAGLE3"),
+            ("EAGLE3", "Qwen2ForCausalLMEagle", "EAGLE"),
+            ("EAGLE3", "DFlashDraftModel", "DFLASH"),
+        ],
+    )
+    def test_a_head_is_made_for_one(self, algorithm: str, architecture: str, made_for: str) -> None:
+        finding = refused(self.rule, arm=candidate(algorithm), head={"architectures": (architecture,)})
+        assert (finding.arm, finding.path) == ("narrow", "draft.algorithm")
+        assert finding.fix.startswith(f"set the algorithm to {made_for}, ")
+
+    def test_unknown_classes_are_the_measurements_business(self) -> None:
+        silent(self.rule)
+        silent(self.rule, head={"architectures": ("SomethingNewEagle3",)})
+
+
+class TestHeadIsNoFullModel:
+    rule = "head-is-no-full-model"
+
+    def test_the_target_drafts_for_itself(self) -> None:
+        finding = refused(self.rule, arm=candidate(source=TARGET))
+        assert (finding.path, finding.found) == ("draft.source", f"{TARGET} is to draft for itself")
+
+    @pytest.mark.parametrize("architecture", ["Qwen3NextForCausalLM", "LlamaForCausalLM"])
+    def test_a_head_that_is_a_whole_model(self, architecture: str) -> None:
+        finding = refused(self.rule, head={"architectures": (architecture,), "num_hidden_layers": 28})
+        assert finding.found == f"{HEAD} is a whole {architecture} of 28 layers, no head for EAGLE3"
+
+    def test_a_small_model_of_its_own_drafts_with_standalone(self) -> None:
+        small = {"architectures": ("Qwen3ForCausalLM",), "num_hidden_layers": 28}
+        silent(self.rule, arm=candidate("STANDALONE"), head=small)
+
+    def test_layers_of_the_target_may_be_named_by_its_name(self) -> None:
+        silent(self.rule, arm=candidate("NEXTN", TARGET))
+
+
+class TestHiddenSizesAgree:
+    rule = "hidden-sizes-agree"
+
+    def test_a_head_for_another_size(self) -> None:
+        finding = refused(self.rule, head={"hidden_size": 4096, "target_hidden_size": None})
+        assert finding.found == f"{HEAD} reads hidden states of 4096, the target's have 2048"
+        assert finding.fix == "name a head that was trained for this target"
+
+    def test_a_head_may_be_narrower_than_the_target_it_says_it_reads(self) -> None:
+        silent(self.rule, head={"hidden_size": 1024, "target_hidden_size": 2048})
+
+
+class TestVocabulariesAgree:
+    rule = "vocabularies-agree"
+
+    @pytest.mark.parametrize(
+        ("algorithm", "changes", "wrong"),
+        [
+            ("EAGLE3", {"vocab_size": 32000}, True),
+            ("EAGLE3", {"vocab_size": 152064}, False),  # the same, padded
+            ("EAGLE3", {"draft_vocab_size": 200_000}, True),
+            ("STANDALONE", {"vocab_size": 152064, "draft_vocab_size": None}, True),  # the engine compares them
+            ("STANDALONE", {"draft_vocab_size": None}, False),
+        ],
+    )
+    def test_vocabularies(self, algorithm: str, changes: dict[str, object], wrong: bool) -> None:
+        (refused if wrong else silent)(self.rule, arm=candidate(algorithm), head=changes)
+
+
+class TestDraftTokensAreMapped:
+    rule = "draft-tokens-are-mapped"
+
+    def test_a_small_draft_vocabulary_needs_d2t(self) -> None:
+        finding = refused(self.rule, head={"has_d2t": False})
+        assert "proposes from 32000 of 151936 tokens and no file of it has the tensor d2t" in finding.found
+
+    @pytest.mark.parametrize("changes", [{"has_d2t": True}, {"has_d2t": False, "draft_vocab_size": 151936}])
+    def test_it_is_there_or_not_needed(self, changes: dict[str, object]) -> None:
+        silent(self.rule, head=changes)
+
+
+class TestWeightsAreThere:
+    rule = "weights-are-there"
+
+    def test_what_the_loader_would_skip_is_named(self) -> None:
+        finding = refused(self.rule, head={"lacks": ("fc", "lm_head")})
+        assert finding.found == f"{HEAD} has no weights named fc, lm_head, which LlamaForCausalLMEagle3 reads"
+
+    def test_all_are_there(self) -> None:
+        silent(self.rule)
+
+
+class TestAuxLayersAreThere:
+    rule = "aux-layers-are-there"
+
+    def test_the_published_ones_are_all_attention_layers(self) -> None:
+        assert HEAD_FACTS.aux_layers == (3, 23, 47)
+        silent(self.rule)
+
+    def test_a_layer_without_attention(self) -> None:
+        finding = refused(self.rule, head={"aux_layers": (2, 24, 45)})
+        assert finding.found == (
+            f"{HEAD} reads layers 2, 24, 45 of the target, which have no attention "
+            "(those with: 3, 7, 11, 15, 19, 23, 27, 31, 35, 39, 43, 47)"
+        )
+
+    def test_a_layer_that_is_not_there(self) -> None:
+        finding = refused(self.rule, head={"aux_layers": (2, 30, 57)})
+        assert finding.found == f"{HEAD} reads layers 57 of a target that has 0 to 47"
+
+    def test_a_sliding_window_is_attention(self) -> None:
+        gemma = model_facts(GEMMA_4_31B, 1)
+        head = model_facts(HEADS["thoughtworks/Gemma-4-31B-Eagle3"], 1)
+        assert head.aux_layers == (2, 29, 56)
+        silent(self.rule, target=gemma, head=head)
+
+
+class TestLastLayerIsCaptured:
+    rule = "last-layer-is-captured"
+
+    def test_upstream_has_no_place_to_take_it(self) -> None:
+        finding = noted(self.rule)
+        assert finding.found == f"{HEAD} reads layer 47, the target's last"
+
+    def test_a_fork_that_adds_the_hook_is_believed(self) -> None:
+        silent(self.rule, on=server(eagle3_targets=("Qwen3NextForCausalLM",)))
+
+    def test_other_layers_are_fine(self) -> None:
+        silent(self.rule, head={"aux_layers": (3, 23, 43)})
+
+
+class TestMlaDraftsChains:
+    rule = "mla-drafts-chains"
+    flash = model_facts(GLM_4_7_FLASH, 1)
+
+    def test_a_tree_on_a_backend_that_refuses_it(self) -> None:
+        finding = refused(
+            self.rule, on=server("--attention-backend=flashinfer"), arm=candidate(tree=WIDE), target=self.flash
+        )
+        assert (finding.arm, finding.path) == ("narrow", "tree.topK")
+        assert finding.found == "topK 4 on a target with latent attention (MLA), backend flashinfer"
+
+    def test_a_chain_or_a_backend_that_branches(self) -> None:
+        silent(self.rule, on=server("--attention-backend=flashinfer"), target=self.flash)
+        on = server("--attention-backend=triton")
+        silent(self.rule, on=on, arm=candidate(tree=WIDE), target=self.flash)
+
+    def test_other_targets_branch(self) -> None:
+        silent(self.rule, arm=candidate(tree=WIDE))
+
+
+class TestNextnLayersAreThere:
+    rule = "nextn-layers-are-there"
+
+    @pytest.mark.parametrize("source", [None, TARGET])
+    def test_a_target_without(self, source: str | None) -> None:
+        finding = refused(self.rule, arm=candidate("NEXTN", source))
+        assert finding.found == f"NEXTN without a source, and {TARGET} has no such layers"
+
+    def test_a_target_with(self) -> None:
+        silent(self.rule, arm=candidate("MTP", None), target=model_facts(GLM_4_7_FP8, 1, set()))
+
+    def test_a_head_of_its_own(self) -> None:
+        silent(self.rule, arm=candidate("NEXTN"))
+
+
+class TestBlocksFitHead:
+    rule = "blocks-fit-head"
+
+    def test_dspark_needs_a_rank(self) -> None:
+        arm = candidate("DSPARK", tree=None, block_size=4)
+        finding = refused(self.rule, arm=arm, head={"architectures": ("DSparkDraftModel",), "markov_rank": 0})
+        assert finding.found == f"{HEAD} has markov_rank not set in its config.json"
+        silent(self.rule, arm=arm, head={"architectures": ("DSparkDraftModel",), "markov_rank": 8})
+
+    def test_blocks_longer_than_trained_for(self) -> None:
+        finding = noted(self.rule, arm=candidate("DFLASH", tree=None, block_size=32), head={"block_size": 16})
+        assert finding.fix == "set it to 16 or less"
+        silent(self.rule, arm=candidate("DFLASH", tree=None, block_size=8), head={"block_size": 16})
+
+    def test_a_target_of_another_depth(self) -> None:
+        finding = noted(self.rule, arm=candidate("DFLASH", tree=None, block_size=8), head={"num_target_layers": 36})
+        assert "trained for a target of 36 layers, this one has 48" in finding.found
+
+
+class TestPositionsReach:
+    rule = "positions-reach"
+
+    def test_the_override_is_set_and_said(self) -> None:
+        finding = noted(self.rule)
+        assert finding.found == f"{HEAD} has 4096 positions, the target 262144"
+        assert "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1, which Paceline sets" in finding.why
+
+    def test_as_many_are_enough(self) -> None:
+        silent(self.rule, head={"max_position_embeddings": 262144})
+
+
+class TestDtypesAgree:
+    rule = "dtypes-agree"
+
+    def test_a_head_of_another_type(self) -> None:
+        finding = refused(self.rule, head={"dtype": "float16"})
+        assert (finding.path, finding.fix) == ("engine.args", "add --dtype=bfloat16")
+
+    def test_said_once_for_both_or_the_same(self) -> None:
+        silent(self.rule, on=server("--dtype=bfloat16"), head={"dtype": "float16"})
+        silent(self.rule)
+
+
+class TestQuantizationIsNotInherited:
+    rule = "quantization-is-not-inherited"
+
+    def test_the_head_is_quantised_with_its_target(self) -> None:
+        noted(self.rule, on=server("--quantization=fp8"))
+
+    def test_a_target_that_is_quantised_already(self) -> None:
+        silent(self.rule, target={"quantization": "fp8"})
+
+
+class TestTensorParallelDividesHeads:
+    rule = "tensor-parallel-divides-heads"
+
+    def test_heads_that_cannot_be_split_evenly(self) -> None:
+        finding = refused(self.rule, on=server(tp=3), head={"num_attention_heads": 3, "num_key_value_heads": 3})
+        assert (finding.path, finding.found) == ("accelerator.tensorParallelSize", "16 attention heads on 3 GPUs")
+
+    @pytest.mark.parametrize("size", [4, 8])
+    def test_key_value_heads_may_be_repeated(self, size: int) -> None:
+        silent(self.rule, on=server(tp=size))
+
+    def test_key_value_heads_count_too(self) -> None:
+        finding = refused(self.rule, target={"num_attention_heads": 24, "num_key_value_heads": 6})
+        assert finding.found == "6 key-value heads on 4 GPUs"
+
+    def test_the_draft_is_split_as_well(self) -> None:
+        finding = refused(self.rule, head={"num_attention_heads": 42})
+        assert finding.found == f"42 attention heads of {HEAD} on 4 GPUs"
+
+
+class TestTensorParallelDividesBlocks:
+    rule = "tensor-parallel-divides-blocks"
+    next_fp8 = model_facts(QWEN3_CODER_NEXT_FP8, 1)
+
+    def test_blocks_of_the_fp8_checkpoint_cannot_be_cut_eight_times(self) -> None:
+        finding = refused(self.rule, on=server(tp=8), target=self.next_fp8)
+        assert finding.path == "accelerator.tensorParallelSize"
+        assert "shared_expert_intermediate_size 512 / 8 = 64" in finding.found
+        assert finding.fix.startswith("set it to 4, the largest that works")
+
+    def test_four_times_they_can(self) -> None:
+        silent(self.rule, on=server(tp=4), target=self.next_fp8)
+
+    def test_a_checkpoint_without_blocks_can(self) -> None:
+        silent(self.rule, on=server(tp=8))
+        silent(self.rule, on=server(tp=8), target=model_facts(GLM_4_7_FP8, 1))  # scaled by channel
+
+    def test_whole_experts_on_each_gpu_are_not_cut(self) -> None:
+        minimax = model_facts(MINIMAX_M2_5, 1)
+        silent(self.rule, on=server(tp=4), target=minimax)
+        finding = refused(self.rule, on=server(tp=8), target=minimax)
+        assert "experts' intermediate_size 1536 / 8 = 192" in finding.found
+        silent(self.rule, on=server("--ep-size=8", tp=8), target=minimax)
+
+
+class TestCodeIsTrusted:
+    rule = "code-is-trusted"
+
+    def test_a_model_that_the_engine_does_not_have(self) -> None:
+        target = {"custom_code": True, "architectures": ("NewForCausalLM",)}
+        finding = refused(self.rule, target=target)
+        assert finding.path == "engine.trustRemoteCode"
+        silent(self.rule, on=server(trust_remote_code=True), target=target)
+
+    def test_a_model_that_it_has_needs_none(self) -> None:
+        noted(self.rule, target=model_facts(MINIMAX_M2_5, 1))
+
+    def test_a_repository_without_code(self) -> None:
+        silent(self.rule)
+
+
+def test_arms_that_share_a_head_share_its_findings() -> None:
+    arms = (candidate(), replace(candidate(tree=WIDE), name="wide"))
+    wrong = replace(HEAD_FACTS, hidden_size=4096, target_hidden_size=None)
+    said = findings(server("--attention-backend=triton"), arms, {TARGET: TARGET_FACTS, HEAD: wrong})
+    assert [finding.arm for finding in said if finding.rule == "hidden-sizes-agree"] == ["narrow"]
+
+
+def test_arms_of_one_shape_each_have_their_own() -> None:
+    arms = (
+        replace(candidate(tree=WIDE), name="one"),
+        candidate(tree=NARROW),
+        replace(candidate(tree=WIDE), name="two"),
+    )
+    said = findings(server(), arms, {TARGET: model_facts(GLM_4_7_FLASH, 1)})
+    assert [finding.arm for finding in said if finding.rule == "mla-drafts-chains"] == ["one", "two"]

@@ -1,5 +1,7 @@
 """The models are on the cache volume, pinned to commits."""
 
+import json
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -11,10 +13,11 @@ from paceline.core.names import CACHE_LABEL, COMPONENT_LABEL, DEPLOYMENT_LABEL
 from paceline.plan.deployment.look import Snapshot, models_of
 from paceline.plan.pods import last_line, terminated, trouble
 from paceline.plan.terms import Action, Apply, Delete, Found, Said, condition, owned_by, parse_time, timestamp
-from paceline.preflight.facts import Fetched, read_message
+from paceline.preflight import Fetched, ModelFacts, read_facts, read_message, write_facts
 from paceline.render import claim, fetch_job, fetch_name
 from paceline.render.cache import A_PERSON_MUST_ACT, fetch_inputs
 
+COMMIT = re.compile(r"\b[0-9a-f]{40}\b")
 RETRY_AFTER = timedelta(minutes=5)
 """From a failure that a person need not end, a hub that was down for instance, to the next Job."""
 
@@ -56,7 +59,14 @@ def fetch(snapshot: Snapshot, now: datetime) -> Said:
 def _fetch(snapshot: Snapshot, spec: DeploymentSpec, job: Found | None) -> tuple[Action, ...]:
     """A Job that has ended and said nothing that can be read, its pod gone or of another release, runs again."""
     if job is None:
-        wanted = fetch_job(snapshot.owner, spec.server, models_of(spec), snapshot.settings)
+        wanted = fetch_job(
+            snapshot.owner,
+            spec.server,
+            models_of(spec),
+            snapshot.settings,
+            keep_revisions=spec.keep_revisions,
+            in_use=_in_use(snapshot),
+        )
         return (
             *(Delete(old, "something else is asked for now") for old in _jobs(snapshot)),
             Apply(wanted, f"bring {', '.join(model.source for model in models_of(spec))}"),
@@ -77,13 +87,29 @@ def commits(snapshot: Snapshot) -> Mapping[tuple[str, str], str] | None:
     return {(model["source"], model["revision"]): model["commit"] for model in snapshot.status["models"]}
 
 
-def facts(snapshot: Snapshot) -> Fetched | None:
-    """What a prefetch of these very models saw; None once its Job is gone, and where the spec cannot be read."""
+def facts(snapshot: Snapshot) -> Mapping[str, ModelFacts]:
+    """By source, what a prefetch of these very models saw: from its Job, and from status once that is gone. Empty
+    before either, and where the spec cannot be read."""
     if snapshot.spec is None:
-        return None
+        return {}
     wanted = {(model.source, model.revision) for model in models_of(snapshot.spec)}
     seen = (_read(pod) for job in _jobs(snapshot) for pod in _pods(snapshot, job))
-    return next((found for found in seen if found and wanted == {(m.source, m.revision) for m in found.models}), None)
+    for found in seen:
+        if found and wanted == {(m.source, m.revision) for m in found.models}:
+            return found.facts
+    recorded = snapshot.status.get("models", ())
+    if wanted != {(model["source"], model["revision"]) for model in recorded}:
+        return {}
+    return {model["source"]: read_facts(json.loads(model["facts"])) for model in recorded if "facts" in model}
+
+
+def _in_use(snapshot: Snapshot) -> tuple[str, ...]:
+    """Every commit that is named in what serves, in what may be returned to, and in what is being measured."""
+    kinds = ("ControllerRevision", "Deployment", "LeaderWorkerSet")
+    runs = (run for run in snapshot.of("BenchmarkRun") if not (condition(run, "Complete") or condition(run, "Failed")))
+    named = [child["spec"] if "spec" in child else child["data"] for kind in kinds for child in snapshot.of(kind)]
+    text = json.dumps([*named, *(run["spec"] for run in runs), snapshot.status.get("models", ())])
+    return tuple(sorted(set(COMMIT.findall(text))))
 
 
 def _inputs(snapshot: Snapshot) -> str:
@@ -135,7 +161,7 @@ def _failed(snapshot: Snapshot, job: Found, failed: Mapping[str, Any], now: date
     ends = [ended for pod in _pods(snapshot, job) if (ended := terminated(pod, "fetch"))]
     ends.sort(key=lambda ended: str(ended.get("finishedAt", "")), reverse=True)
     said = (last_line(ended.get("message", "")) for ended in ends)
-    note = next((line for line in said if line), failed.get("message", "the prefetch failed"))
+    note = _with_field(snapshot, next((line for line in said if line), failed.get("message", "the prefetch failed")))
     final = failed.get("reason") == "PodFailurePolicy" or any(e.get("exitCode") == A_PERSON_MUST_ACT for e in ends)
     again = None if final else parse_time(failed["lastTransitionTime"]) + RETRY_AFTER
     if again is None:
@@ -151,6 +177,20 @@ def _failed(snapshot: Snapshot, job: Found, failed: Mapping[str, Any], now: date
     )
 
 
+def _with_field(snapshot: Snapshot, line: str) -> str:
+    """A prefetch knows sources; a person wants the field of the spec that names the one it speaks of."""
+    written = snapshot.manifest["spec"]
+    drafts = {"spec.target": written["target"], "spec.draft": written.get("draft") or {}}
+    drafts |= {
+        f"spec.pools[{i}].candidates[{j}].draft": candidate.get("draft") or {}
+        for i, pool in enumerate(written["pools"])
+        for j, candidate in enumerate(pool["candidates"])
+    }
+    field = ".revision" if ": no revision " in line else ".source"
+    place = next((path for path, draft in drafts.items() if line.startswith(f"{draft.get('source')}: ")), None)
+    return f"{place}{field}: {line}" if place else line
+
+
 def _record(snapshot: Snapshot, fetched: Fetched) -> dict[str, Any]:
     return {
         "modelsHash": _inputs(snapshot),
@@ -161,10 +201,17 @@ def _record(snapshot: Snapshot, fetched: Fetched) -> dict[str, Any]:
                 "commit": model.commit,
                 "bytes": model.bytes,
                 "path": model.path,
+                **_facts(fetched, model.source),
             }
             for model in fetched.models
         ],
     }
+
+
+def _facts(fetched: Fetched, source: str) -> dict[str, str]:
+    """As text: a status must not need a field of its schema for everything that preflight learns to read."""
+    found = fetched.facts.get(source)
+    return {"facts": json.dumps(write_facts(found), separators=(",", ":"))} if found else {}
 
 
 def _as_recorded(snapshot: Snapshot) -> dict[str, Any]:

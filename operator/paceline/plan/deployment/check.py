@@ -1,14 +1,18 @@
 """What can be known to be wrong before a GPU is taken."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from paceline.api import Mark, Reason
+from paceline.core import DeploymentSpec
 from paceline.core.names import POOL_LABEL
 from paceline.engines import places
 from paceline.plan.deployment.cache import facts
 from paceline.plan.deployment.look import Snapshot
 from paceline.plan.terms import Delete, Said, owned_by
-from paceline.preflight import findings
+from paceline.preflight import ModelFacts, findings
 from paceline.render.group import KIND as GROUPS
 
 
@@ -24,16 +28,35 @@ def readable(snapshot: Snapshot, _: datetime) -> Said:
 
 
 def preflight(snapshot: Snapshot, _: datetime) -> Said:
-    """The draft fits its target, as far as the prefetch's facts tell."""
-    spec, known = snapshot.spec, facts(snapshot)
-    if spec is None or known is None:
+    """The models fit the spec and each other, as far as the prefetch's facts tell.
+
+    What stands in the way is Stalled; what is worth knowing stays in CacheReady for as long as it is so.
+    """
+    if snapshot.spec is None:
         return Said()
-    arms = tuple(dict.fromkeys(arm for pool in spec.pools for arm in pool.arms))
-    found = [finding for finding in findings(spec.server, arms, known.facts) if finding.blocks]
-    if not found:
-        return Said()
-    note = "; ".join(f"{finding.path}: {finding.found}; {finding.why}; {finding.fix}" for finding in found)
-    return Said(marks=(Mark(Reason.PreflightFailed, None, note),), holds=True)
+    said = found_in(snapshot.spec, snapshot.manifest["spec"], facts(snapshot))
+    blocking, worth_knowing = (tuple(text for text, blocks in said if blocks is kind) for kind in (True, False))
+    if blocking:
+        return Said(marks=(Mark(Reason.PreflightFailed, None, "; ".join(blocking)),), holds=True)
+    return Said(marks=tuple(Mark(Reason.Cached, None, note) for note in worth_knowing))
+
+
+def found_in(
+    spec: DeploymentSpec, written: Mapping[str, Any], known: Mapping[str, ModelFacts]
+) -> tuple[tuple[str, bool], ...]:
+    """What preflight finds in all pools, each once: a sentence that begins with the field, and whether it blocks.
+
+    `written` is the manifest's spec as it came, `known` facts by source.
+    """
+    found: dict[tuple[str, bool], None] = {}
+    for pool in spec.pools:
+        largest = max(workload.concurrency for workload in pool.workloads)
+        server = replace(spec.server, largest_concurrency=largest)
+        place = places.in_pool(written, pool.name)
+        for finding in findings(server, pool.arms, known):
+            path = f"spec.{finding.path}" if finding.arm is None else place(finding.arm, finding.path)
+            found[f"{path}: {finding.found}; {finding.why}; {finding.fix}", finding.blocks] = None
+    return tuple(found)
 
 
 def let_go(snapshot: Snapshot, _: datetime) -> Said:

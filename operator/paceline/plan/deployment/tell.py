@@ -8,13 +8,20 @@ from paceline.plan.terms import Happening
 
 
 def happenings(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Happening, ...]:
-    return (*_models(before, after), *_stalled(before, after), *_pools(before, after))
+    return (*_models(before, after), *_notes(before, after), *_stalled(before, after), *_pools(before, after))
 
 
 def _models(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Happening]:
     if "modelsHash" in after and before.get("modelsHash") != after["modelsHash"]:
         told = ", ".join(f"{model['source']} at {model['commit'][:12]}" for model in after["models"])
         yield Happening(reason="Cached", note=told)
+
+
+def _notes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Happening]:
+    """What preflight found worth knowing."""
+    was, now = _condition(before, "CacheReady"), _condition(after, "CacheReady")
+    if now and now["status"] == "True" and ": " in now["message"] and now["message"] != (was or {}).get("message"):
+        yield Happening(reason="Preflight", note=now["message"].partition(": ")[2])
 
 
 def _stalled(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Happening]:

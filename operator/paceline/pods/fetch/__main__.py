@@ -1,7 +1,6 @@
 """One fetch, in order: read the request, pin, lock, list, bring, mark, report. See the package's docstring."""
 
 import errno
-import json
 import os
 import signal
 import sys
@@ -14,10 +13,11 @@ from typing import NoReturn
 os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
-from paceline.pods.fetch import hub, volume
+from paceline.pods.fetch import hub, local, volume
 from paceline.pods.fetch.lock import BEAT, STALE, holding
-from paceline.pods.fetch.request import FetchError, Request, read_request
-from paceline.preflight import Fetched, FetchedModel, model_facts, write_message
+from paceline.pods.fetch.reading import facts_of
+from paceline.pods.fetch.request import FetchError, Request, Wish, read_request
+from paceline.preflight import Fetched, FetchedModel, write_message
 
 MESSAGE_PATH = "/dev/termination-log"
 
@@ -42,24 +42,28 @@ def main(environment: Mapping[str, str]) -> int:
 
 def fetch(request: Request, held: ExitStack, *, beat: float = BEAT, stale: float = STALE) -> Fetched:
     """Everything that is asked for, or FetchError. The locks go into `held`."""
-    pins = [hub.pin(wish) for wish in request.wishes]
-    for pinned in pins:
-        print(f"{pinned.wish.source}: revision {pinned.wish.revision} is {pinned.commit}", flush=True)
     try:
-        for path in sorted({volume.lock_path(request.path, pinned) for pinned in pins}):
+        there = {wish: local.look(wish, request.path) for wish in request.wishes if wish.place}
+        pins = [there[wish].pinned if wish in there else hub.pin(wish) for wish in request.wishes]
+        for pinned in pins:
+            print(f"{pinned.wish.source}: revision {pinned.wish.revision} is {pinned.commit}", flush=True)
+        wanted = [pinned for pinned in pins if pinned.wish.repository]
+        for path in sorted({volume.lock_path(request.path, pinned) for pinned in wanted}):
             held.enter_context(holding(path, beat=beat, stale=stale))
         fetched = volume.completed(request, pins)
         if fetched is None:
-            fetched = _bring_all(request, pins)
+            brought = _bring_all(request, wanted)
+            fetched = _report([there.get(pin.wish) or brought[pin.wish] for pin in pins], request.path)
             volume.mark_complete(request, pins, fetched)
-        volume.remove_unused(request, pins)
+        volume.note_use(request, pins)
+        volume.remove_unused(request, wanted)
     except OSError as error:
         final = error.errno in UNUSABLE
         raise FetchError(f"the cache volume {request.path} cannot be used: {error}", final=final) from error
     return fetched
 
 
-def _bring_all(request: Request, pins: Sequence[hub.Pinned]) -> Fetched:
+def _bring_all(request: Request, pins: Sequence[hub.Pinned]) -> Mapping[Wish, hub.Listing]:
     volume.sweep(request.path, pins)
     cache = volume.cache(request.path)
     listings = [hub.listing(pinned, request) for pinned in pins]
@@ -67,31 +71,29 @@ def _bring_all(request: Request, pins: Sequence[hub.Pinned]) -> Fetched:
     for listed in listings:
         hub.bring_configuration(listed, cache)
     with volume.progress(request.path, listings):
-        paths = [hub.bring(listed, request, cache) for listed in listings]
+        for listed in listings:
+            hub.bring(listed, request, cache)
+    return {listed.pinned.wish: listed for listed in listings}
+
+
+def _report(listings: Sequence[hub.Listing], path: Path) -> Fetched:
+    models = tuple(
+        FetchedModel(
+            source=listed.pinned.wish.source,
+            revision=listed.pinned.wish.revision,
+            commit=listed.pinned.commit,
+            bytes=listed.size,
+            path=str(volume.folder(path, listed.pinned)),
+        )
+        for listed in listings
+    )
     return Fetched(
-        models=tuple(
-            FetchedModel(
-                source=listed.pinned.wish.source,
-                revision=listed.pinned.wish.revision,
-                commit=listed.pinned.commit,
-                bytes=listed.size,
-                path=str(path),
-            )
-            for listed, path in zip(listings, paths, strict=True)
-        ),
+        models=models,
         facts={
-            listed.pinned.wish.source: model_facts(_config(listed, path), listed.weights)
-            for listed, path in zip(listings, paths, strict=True)
+            model.source: facts_of(model.source, Path(model.path), has_code=listed.has_code)
+            for model, listed in zip(models, listings, strict=True)
         },
     )
-
-
-def _config(listed: hub.Listing, path: Path) -> Mapping[str, object]:
-    try:
-        config = json.loads((path / "config.json").read_text())
-    except ValueError as error:
-        raise FetchError(f"{listed.pinned.wish.source}: config.json is not JSON: {error}", final=True) from error
-    return config if isinstance(config, dict) else {}
 
 
 def _release_on_sigterm(held: ExitStack) -> None:

@@ -25,8 +25,8 @@ from huggingface_hub.hf_api import RepoFile
 from paceline.pods.fetch.request import FetchError, Request, Wish
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
-MORE_ROOM = "enlarge the cache claim"
-TOKEN = "give a token in cache.tokenSecretRef"
+MORE_ROOM = "enlarge the cache claim (spec.cache.claim.size)"
+TOKEN = "give a token in spec.cache.tokenSecretRef"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +43,8 @@ class Listing:
 
     pinned: Pinned
     files: dict[str, int]
+    has_code: bool = False
+    """There are Python files, wanted or not."""
 
     @property
     def size(self) -> int:
@@ -69,12 +71,11 @@ def listing(pinned: Pinned, request: Request) -> Listing:
     wish = pinned.wish
     with explained(wish):
         tree = HfApi().list_repo_tree(wish.repository, recursive=True, revision=pinned.commit)
-        files = {
-            entry.path: entry.size
-            for entry in tree
-            if isinstance(entry, RepoFile) and any(fnmatchcase(entry.path, pattern) for pattern in request.patterns)
-        }
-    found = Listing(pinned=pinned, files=files)
+        there = {entry.path: entry.size for entry in tree if isinstance(entry, RepoFile)}
+    files = {
+        path: size for path, size in there.items() if any(fnmatchcase(path, pattern) for pattern in request.patterns)
+    }
+    found = Listing(pinned=pinned, files=files, has_code=any(path.endswith(".py") for path in there))
     if not found.weights:
         raise FetchError(
             f"{wish.source}: no safetensors in revision {wish.revision}; other weight files are not fetched, "
@@ -93,8 +94,8 @@ def bring_configuration(listed: Listing, cache: Path) -> None:
         hf_hub_download(pinned.wish.repository, "config.json", revision=pinned.commit, cache_dir=cache)
 
 
-def bring(listed: Listing, request: Request, cache: Path) -> Path:
-    """All files; those that are complete already are left alone. The snapshot's directory, checked by size."""
+def bring(listed: Listing, request: Request, cache: Path) -> None:
+    """All files; those that are complete already are left alone. Checked by size."""
     pinned = listed.pinned
     wish = pinned.wish
     with explained(wish):
@@ -106,7 +107,6 @@ def bring(listed: Listing, request: Request, cache: Path) -> Path:
         for name, size in listed.files.items():
             if (path / name).stat().st_size != size:
                 raise FetchError(f"{wish.source}: {name} arrived with another size than the hub lists", final=False)
-    return path
 
 
 @contextmanager
@@ -140,7 +140,7 @@ def _explanation(error: BaseException, wish: Wish) -> FetchError:
             return FetchError(f"{source}: {ENDPOINT} answered {response.status_code}", final=False)
         case httpx2.HTTPError() | LocalEntryNotFoundError() | ConnectionError():
             unreached = f"{source}: {ENDPOINT} cannot be reached ({_short(error)})"
-            return FetchError(f"{unreached}; check HF_ENDPOINT and the proxies in cache.env", final=False)
+            return FetchError(f"{unreached}; check HF_ENDPOINT and the proxies in spec.cache.env", final=False)
         case OSError(errno=errno.ENOSPC | errno.EDQUOT):
             return FetchError(f"{source}: the cache volume is full; {MORE_ROOM}", final=True)
         case OSError(errno=errno.EACCES | errno.EROFS):

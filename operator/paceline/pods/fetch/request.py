@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 # The hub's own rule for names is laxer; this one also keeps them safe as paths.
-SOURCE = re.compile(r"hf://([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)", re.ASCII)
+SOURCE = re.compile(r"hf://([A-Za-z0-9][\w.-]*/[A-Za-z0-9_][\w.-]*)", re.ASCII)
+LOCAL_SOURCE = re.compile(r"pvc://[a-z0-9][a-z0-9.-]*/([A-Za-z0-9_][\w.-]*(?:/[A-Za-z0-9_][\w.-]*)*)", re.ASCII)
 
 ALLOWED = ("*.safetensors", "*.json", "*.txt", "*.model", "*.jinja", "tokenizer*")
 """No pickled weights: they can run code, and every engine reads safetensors."""
@@ -22,11 +23,12 @@ class FetchError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """`repository` is OWNER/NAME."""
+    """`repository` is OWNER/NAME; empty for what is on the volume already, at `place` below its root."""
 
     source: str
-    repository: str
     revision: str
+    repository: str = ""
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +38,8 @@ class Request:
     keep_revisions: int
     patterns: tuple[str, ...]
     in_use: frozenset[str]
+    user: str
+    """Who asks, to everyone who shares the volume."""
 
 
 def read_request(text: str) -> Request:
@@ -49,13 +53,16 @@ def read_request(text: str) -> Request:
             keep_revisions=max(1, value.get("keepRevisions", 2)),
             patterns=(*ALLOWED, "*.py") if trust else ALLOWED,
             in_use=frozenset(value.get("inUse", ())),
+            user=str(value.get("user", "")),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise FetchError(f"PACELINE_FETCH is not a request: {error!r}", final=True) from error
 
 
 def _wish(source: str, revision: str) -> Wish:
-    found = SOURCE.fullmatch(source)
-    if found is None:
-        raise FetchError(f"{source}: not a source that can be fetched; write hf://OWNER/NAME", final=True)
-    return Wish(source=source, repository=found[1], revision=revision)
+    if found := LOCAL_SOURCE.fullmatch(source):
+        return Wish(source=source, revision=revision, place=found[1])
+    if found := SOURCE.fullmatch(source):
+        return Wish(source=source, revision=revision, repository=found[1])
+    sentence = f"{source}: not a source that can be fetched; write hf://OWNER/NAME or pvc://CLAIM/PATH"
+    raise FetchError(sentence, final=True)

@@ -1,6 +1,7 @@
 """What is on the cache volume: complete sets, what is left of interrupted downloads, revisions nobody needs."""
 
 import hashlib
+import json
 import os
 import shutil
 import threading
@@ -21,6 +22,13 @@ def cache(path: Path) -> Path:
     return path / "hub"
 
 
+def folder(path: Path, pinned: Pinned) -> Path:
+    """Where the model's files are."""
+    if pinned.wish.place:
+        return path / pinned.wish.place
+    return cache(path) / _folder(pinned) / "snapshots" / pinned.commit
+
+
 def lock_path(path: Path, pinned: Pinned) -> Path:
     return path / "fetch" / "locks" / f"{_folder(pinned)}.lock"
 
@@ -36,16 +44,14 @@ def completed(request: Request, pins: Sequence[Pinned]) -> Fetched | None:
 
 
 def mark_complete(request: Request, pins: Sequence[Pinned], fetched: Fetched) -> None:
-    """From now on the set is there. Written whole or not at all."""
+    """From now on the set is there."""
     try:
         text = write_message(fetched)
     except ValueError as error:
         raise FetchError(f"{error}; name fewer draft heads", final=True) from error
     marker = _marker(request, pins)
     marker.parent.mkdir(parents=True, exist_ok=True)
-    fresh = marker.with_suffix(f".{os.getpid()}.new")
-    fresh.write_text(text)
-    fresh.rename(marker)
+    _replace(marker, text)
 
 
 def sweep(path: Path, pins: Iterable[Pinned]) -> None:
@@ -88,8 +94,18 @@ def progress(path: Path, listings: Sequence[Listing]) -> Iterator[None]:
         thread.join()
 
 
+def note_use(request: Request, pins: Sequence[Pinned]) -> None:
+    """Leave word for all who share the volume: these commits are served, or may be before this user asks again."""
+    if not request.user:
+        return
+    commits = sorted({pinned.commit for pinned in pins} | request.in_use)
+    note = _users(request.path) / f"{request.user.replace('/', '.')}.json"
+    note.parent.mkdir(parents=True, exist_ok=True)
+    _replace(note, json.dumps(commits))
+
+
 def remove_unused(request: Request, pins: Sequence[Pinned]) -> None:
-    """Keep, of each of these repositories, the newest `keep_revisions`, and what is wanted or in use.
+    """Keep, of each of these repositories, the newest `keep_revisions`, and what is wanted or in use by anybody.
 
     A revision is as new as the last fetch that asked for it; one that no complete set names is the oldest of all.
     """
@@ -102,13 +118,14 @@ def remove_unused(request: Request, pins: Sequence[Pinned]) -> None:
             asked[model.commit] = max(asked.get(model.commit, 0.0), marker.stat().st_mtime)
     wanted = {pinned.commit for pinned in pins}
     repositories = {pinned.wish.repository for pinned in pins}
+    used = request.in_use.union(*(json.loads(note.read_text()) for note in _users(request.path).glob("*.json")))
     scan = scan_cache_dir(cache(request.path))
     unused: set[str] = set()
     for repository in scan.repos:
         if repository.repo_id in repositories:
             commits = {revision.commit_hash for revision in repository.revisions}
             newest = sorted(commits, key=lambda commit: (commit in wanted, asked.get(commit, 0.0)), reverse=True)
-            unused |= set(newest[request.keep_revisions :]) - wanted - request.in_use
+            unused |= set(newest[request.keep_revisions :]) - wanted - used
     if not unused:
         return
     for marker, found in sets.items():
@@ -120,7 +137,7 @@ def remove_unused(request: Request, pins: Sequence[Pinned]) -> None:
 
 
 def _missing(path: Path, listed: Listing) -> int:
-    snapshot = cache(path) / _folder(listed.pinned) / "snapshots" / listed.pinned.commit
+    snapshot = folder(path, listed.pinned)
     return sum(size for name, size in listed.files.items() if not (snapshot / name).exists())
 
 
@@ -136,6 +153,17 @@ def _folder(pinned: Pinned) -> str:
 
 def _sets(path: Path) -> Path:
     return path / "fetch" / "sets"
+
+
+def _users(path: Path) -> Path:
+    return path / "fetch" / "users"
+
+
+def _replace(path: Path, text: str) -> None:
+    """Whole or not at all."""
+    fresh = path.with_suffix(f".{os.getpid()}.new")
+    fresh.write_text(text)
+    fresh.rename(path)
 
 
 def _marker(request: Request, pins: Sequence[Pinned]) -> Path:

@@ -1,0 +1,56 @@
+"""Memory of accelerators by the value of the node's product label.
+
+A number of gigabytes in the label wins (`NVIDIA-A100-SXM4-80GB`, `…-MIG-1g.10gb`). The table has data sheet numbers:
+nvidia.com product pages of each card, cloud.google.com/tpu/docs of each generation. What a driver shows is up to 1 %
+less; a data sheet's GB of HBM are GiB within that.
+"""
+
+import re
+from collections.abc import Mapping
+
+GIB = 1 << 30
+
+GIGABYTES: Mapping[str, int] = {
+    "H100": 80,
+    "H200": 140,
+    "H800": 80,
+    "H20": 96,
+    "GH200": 96,
+    "A100": 40,
+    "A800": 80,
+    "A10": 24,
+    "A10G": 24,
+    "A30": 24,
+    "A40": 48,
+    "L4": 24,
+    "L40": 48,
+    "L40S": 48,
+    "T4": 16,
+    "V100": 16,
+    "B200": 180,
+    "GB200": 186,
+    "B300": 270,
+    "GB300": 278,
+    "GB10": 119,  # 128 GB that it shares with the processor
+    "tpu-v4-podslice": 32,
+    "tpu-v5-lite-podslice": 16,
+    "tpu-v5-lite-device": 16,
+    "tpu-v5p-slice": 95,
+    "tpu-v6e-slice": 32,
+}
+
+_SAID = re.compile(r"([0-9]+)GB", re.IGNORECASE)
+_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
+_UNITS |= {f"{letter}i": 1 << (10 * power) for power, letter in enumerate("KMGTP", 1)}
+
+
+def memory_of(product: str, declared: str | None) -> int | None:
+    """Bytes of one accelerator; `declared` is `accelerator.memory`, a quantity. None where neither is known."""
+    if declared:
+        number, unit = re.fullmatch(r"([0-9.]+)([A-Za-z]*)", declared, re.ASCII).groups()  # type: ignore[union-attr]
+        return int(float(number) * _UNITS[unit])
+    if said := _SAID.findall(product):
+        return int(said[-1]) * GIB
+    parts = re.split(r"[-_]", product)
+    known = GIGABYTES.get(product) or next((GIGABYTES[part] for part in parts if part in GIGABYTES), None)
+    return known * GIB if known else None

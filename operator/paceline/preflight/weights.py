@@ -1,0 +1,56 @@
+"""Names in safetensors headers → what a head of some class is missing.
+
+A loader goes through the names that are there and skips those it has no place for; what nobody named stays random, and
+the server is healthy and accepts nothing (SGLang 0.5.23, `models/llama_eagle3.py`: load_weights).
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+# What else a module may be called in a checkpoint: as older releases did, or fused of several.
+LEGACY = {"midlayer": "layers.0"}
+FUSED = {"qkv_proj": ("q_proj", "k_proj", "v_proj"), "gate_up_proj": ("gate_proj", "up_proj")}
+
+LAYER = (
+    "layers.0.self_attn.q_proj",
+    "layers.0.self_attn.k_proj",
+    "layers.0.self_attn.v_proj",
+    "layers.0.self_attn.o_proj",
+    "layers.0.mlp.gate_proj",
+    "layers.0.mlp.up_proj",
+    "layers.0.mlp.down_proj",
+)
+NEEDS: Mapping[str, tuple[str, ...]] = {
+    "LlamaForCausalLMEagle3": ("fc", *LAYER, "norm"),
+    "LlamaForCausalLMEagle": ("fc", *LAYER),
+    "Qwen2ForCausalLMEagle": ("fc", *LAYER),
+}
+"""Modules that a head of this class must bring: all but embeddings, which are the target's. Of norms only the last one:
+a layer's are ones at worst, and some heads have none of their own."""
+
+
+def lacking(architectures: tuple[str, ...], config: Mapping[str, Any], tensors: Collection[str]) -> tuple[str, ...]:
+    """Modules that the class needs and no tensor is named after. Empty for classes that are not known here."""
+    needs = list(NEEDS.get(architectures[0], ())) if architectures else []
+    if needs and architectures[0].endswith("Eagle3") and _own_lm_head(config):
+        needs.append("lm_head")
+    there = {_module(name) for name in tensors}
+    there |= {module.replace(fused, part) for module in there for fused, parts in FUSED.items() for part in parts}
+    return tuple(module for module in needs if module not in there)
+
+
+def has_nextn(tensors: Collection[str]) -> bool:
+    """Layers that predict further tokens: `mtp.…`, `model.mtp_layers.…`, or `….eh_proj` of a layer after the last."""
+    return any("mtp" in name or ".eh_proj." in name for name in tensors)
+
+
+def _own_lm_head(config: Mapping[str, Any]) -> bool:
+    """Else it is the embedding, or borrowed from the target."""
+    return not config.get("tie_word_embeddings") and config.get("draft_vocab_size") is not None
+
+
+def _module(tensor: str) -> str:
+    """`model.midlayer.mlp.up_proj.weight` → `layers.0.mlp.up_proj`; quantised weights have other last parts."""
+    for old, new in LEGACY.items():
+        tensor = tensor.replace(old, new)
+    return tensor.removeprefix("model.").rpartition(".")[0]
