@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 
 from tests.conformance.conftest import WIDGET, Place
 
-from paceline.kube import Reflector
+from paceline.kube import Ref, Reflector, Resource
 
 
 @asynccontextmanager
@@ -69,3 +69,11 @@ async def test_what_happened_in_a_gap_is_told_once(place: Place):
     reflector._position = None  # as after 410 Gone
     async with running(reflector):
         await until_told(told, ("DELETED", "gone"), ("DELETED", "again"), ("ADDED", "again"), ("ADDED", "new"))
+
+
+async def test_a_kind_that_is_not_installed_is_absent(place: Place):
+    nothing = Resource("nobody.paceline.dev", "v1", "nothings", "Nothing")
+    reflector = Reflector(place.api, nothing, namespace=place.namespace, optional=True)
+    async with running(reflector):
+        assert (reflector.absent, len(reflector.store)) == (True, 0)
+    assert await place.api.get(Ref(nothing, place.namespace, "x")) is None

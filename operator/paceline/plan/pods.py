@@ -1,6 +1,6 @@
 """What a pod says of itself: why it does not run, how it ended."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,8 +58,15 @@ def exit_text(who: str, ended: Mapping[str, Any]) -> str:
     return ": ".join(part for part in (f"the {who} exited with {ended.get('exitCode', 0)}", said) if part)
 
 
+def _statuses(pod: Found) -> Iterator[tuple[Mapping[str, Any], bool]]:
+    """Of every container, the user's that run first included; whether ending well is all it is there for."""
+    found, forever = pod.get("status", {}), pod["spec"].get("restartPolicy") != "Never"
+    yield from ((status, True) for status in found.get("initContainerStatuses", ()))
+    yield from ((status, not forever) for status in found.get("containerStatuses", ()))
+
+
 def _unpulled(pod: Found) -> Trouble | None:
-    for status in pod.get("status", {}).get("containerStatuses", ()):
+    for status, _ in _statuses(pod):
         waiting = status.get("state", {}).get("waiting", {})
         if waiting.get("reason") in PULL_REASONS:
             return Trouble(what=f"{waiting['reason']}: {last_line(waiting.get('message', ''))}")
@@ -72,9 +79,8 @@ MANY_RESTARTS = 3
 
 
 def _crashed(pod: Found) -> Trouble | None:
-    """A server that ends is always in trouble; a Job's container only if it did not end well."""
-    once = pod["spec"].get("restartPolicy") == "Never"
-    for status in pod.get("status", {}).get("containerStatuses", ()):
+    """A server that ends is always in trouble; what is there to end only if it did not end well."""
+    for status, once in _statuses(pod):
         state = status.get("state", {})
         ended = state.get("terminated") or status.get("lastState", {}).get("terminated")
         if not ended or (once and not ended.get("exitCode")):

@@ -207,8 +207,8 @@ class Cluster:
     # Inside
 
     def served(self, resource: Resource) -> None:
-        """NotFound if the kind is absent."""
-        if resource in self.absent:
+        """NotFound for a kind that is absent or was never heard of."""
+        if resource in self.absent or resource not in self.kinds.values():
             raise NotFound(404, "NotFound", "the server could not find the requested resource")
 
     def _find(self, manifest: Manifest) -> tuple[Ref, Stored | None]:

@@ -12,12 +12,12 @@ from paceline.engines.pod_template import refusals
 SERVER = "spec.containers[0]"
 
 
-def found(over: dict[str, Any], **accelerator: str) -> dict[str, str]:
+def found(over: dict[str, Any], topology: str | None = None) -> dict[str, str]:
     """Path below the pod template → message."""
     asked = replace(
         server(),
         engine=replace(server().engine, pod_template=over),
-        accelerator=replace(server().accelerator, **accelerator),
+        accelerator=replace(server().accelerator, topology=topology),
     )
     start = len("engine.podTemplate.")
     return {refusal.path[start:]: refusal.message for refusal in refusals(asked, ENGINES["SGLang"])}

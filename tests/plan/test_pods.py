@@ -1,0 +1,33 @@
+"""What is said of a pod with containers of the user's own beside the server (engine.podTemplate)."""
+
+from typing import Any
+
+from paceline.plan.pods import Trouble, trouble
+
+
+def pod(restart: str = "Always", **statuses: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"spec": {"restartPolicy": restart}, "status": statuses}
+
+
+def ended(name: str, code: int, log: str = "") -> dict[str, Any]:
+    return {"name": name, "state": {"terminated": {"exitCode": code, "message": log}}}
+
+
+def test_an_init_container_that_fails_is_told() -> None:
+    starts = pod(initContainerStatuses=[ended("warm", 1, "no such bucket")])
+    assert trouble([starts]) == Trouble(what="the warm exited with 1: no such bucket")
+
+
+def test_an_init_container_that_ended_well_is_no_trouble() -> None:
+    assert trouble([pod(initContainerStatuses=[ended("warm", 0)])]) is None
+
+
+def test_a_server_that_ended_well_is_in_trouble_all_the_same() -> None:
+    """As PID 1 a crashed SGLang exits with 0; in a round it may end."""
+    assert trouble([pod(containerStatuses=[ended("server", 0)])]) == Trouble(what="the server exited with 0")
+    assert trouble([pod("Never", containerStatuses=[ended("server", 0)])]) is None
+
+
+def test_an_image_of_the_users_that_cannot_be_pulled_is_told() -> None:
+    waits = {"name": "warm", "state": {"waiting": {"reason": "ErrImagePull", "message": "warm:1: not found"}}}
+    assert trouble([pod(initContainerStatuses=[waits])]) == Trouble(what="ErrImagePull: warm:1: not found")
