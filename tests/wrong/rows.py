@@ -9,6 +9,7 @@ from typing import Any
 from tests.wrong.edits import GONE, RUN, Change, Row, Stage
 from tests.wrong.preflight import PREFLIGHT
 
+TRITON = "--attention-backend=triton"
 FIRST, SECOND = "spec.pools.0.candidates.0", "spec.pools.1.candidates.1"
 """wide of the pool latency, narrow of the pool throughput."""
 TPU, VLLM = "qwen3-8b-tpu", "qwen3-coder-30b-vllm"
@@ -215,6 +216,8 @@ OF_A_RUN: tuple[Told, ...] = (
     one("a run's two caches", "spec.cache.hostPath", "/models",
         "spec.cache", "exactly one of existingClaim and hostPath"),
     one("a run's looks that fall", "spec.gate.decideAfterRounds", [8, 3], "spec.gate.decideAfterRounds", "must rise"),
+    one("a pool that is smaller than its workloads", "spec.largestConcurrency", 16,
+        "spec.largestConcurrency", "at least the largest concurrency"),
     one("a branch for a commit", "spec.target.commit", "main", "spec.target.commit", "hash of a commit"),
     one("a sweep", "spec.purpose", "Sweep", "spec.purpose", "is not in this release: write Gate"),
     one("a run's budget", "spec.budget", {"gpuHours": "1"}, "spec.budget", "is not in this release"),
@@ -243,20 +246,52 @@ VALIDATE: tuple[Told, ...] = (
     one("a pod template of 100 kB", "spec.engine.podTemplate", {"metadata": {"annotations": {"a": "x" * 100_000}}},
         "spec.engine.podTemplate", "at most 65536 bytes"),
     # Arguments: the engine's own tables.
-    one("a port among the arguments", "spec.engine.args", ["--attention-backend=triton", "--port", "30000"],
+    one("a port among the arguments", "spec.engine.args", [TRITON, "--port", "30000"],
         "spec.engine.args[1]", "--port"),
     one("speculation among the arguments", "spec.engine.args",
-        ["--attention-backend=triton", "--speculative-algorithm=EAGLE"],
+        [TRITON, "--speculative-algorithm=EAGLE"],
         "spec.engine.args[1]", "--speculative-algorithm"),
-    one("a flag that is none", "spec.engine.args", ["--attention-backend=triton", "--mem-fraction-statik=0.8"],
+    one("a flag that is none", "spec.engine.args", [TRITON, "--mem-fraction-statik=0.8"],
         "spec.engine.args[1]", "--mem-fraction-static"),
-    one("a flag twice", "spec.engine.args", ["--attention-backend=triton", "--attention-backend=fa3"],
+    one("a flag twice", "spec.engine.args", [TRITON, "--attention-backend=fa3"],
         "spec.engine.args[1]", "--attention-backend"),
-    one("a variable of the kubelet's", "spec.engine.args", ["--attention-backend=triton", "--dtype=$(TYPE)"],
+    one("a variable of the kubelet's", "spec.engine.args", [TRITON, "--dtype=$(TYPE)"],
         "spec.engine.args[1]", "$(VAR)"),
     one("arms that differ in more than speculation", f"{FIRST}.args", ["--attention-backend=fa3"],
         "spec.pools[0].candidates[0].args[0]", "--attention-backend"),
     one("a tree without an attention backend", "spec.engine.args", [], "spec.engine.args", "--attention-backend"),
+    one("a flag in short", "spec.engine.args", [TRITON, "--mem-frac=0.8"], "spec.engine.args[1]", "write it in full"),
+    one("a flag of an older release", "spec.engine.args", [TRITON, "--enable-ep-moe"],
+        "spec.engine.args[1]", "--ep-size"),
+    one("a value that is no number", "spec.engine.args", [TRITON, "--mem-fraction-static=lots"],
+        "spec.engine.args[1]", "takes a number; got lots"),
+    one("an API key in clear", "spec.engine.args", [TRITON, "--api-key=s3cret"],
+        "spec.engine.args[1]", "spec.engine.apiKeySecretRef"),
+    one("tokens that the target would not have written", "spec.engine.args",
+        [TRITON, "--speculative-accept-threshold-single=0.9"], "spec.engine.args[1]", "remove it"),
+    one("a weight cache beside a draft", "spec.engine.args", [TRITON, "--weight-cache-mode=daemon"],
+        "spec.engine.args[1]", "does not go with EAGLE3"),
+    # Trees and algorithms by engine and version.
+    one("a tree on a backend that drafts chains alone", "spec.engine.args", ["--attention-backend=trtllm_mha"],
+        "spec.pools[0].candidates[0].tree.topK", "write 1 (a chain) or --attention-backend=flashinfer"),
+    one("a tree on pages that are not verified",
+        "spec.engine.args", ["--attention-backend=torch_native", "--page-size=16"],
+        "spec.pools[0].candidates[0].tree.topK", "--page-size=1"),
+    one("rejection sampling of a tree", f"{FIRST}.args", ["--speculative-use-rejection-sampling"],
+        "spec.pools[0].candidates[0].args[0]", "verifies chains only"),
+    ("DFLASH before SGLang had it",
+     (("spec.engine.version", "0.5.6"), ("spec.draft.algorithm", "DFLASH"), ("spec.pools", [
+         {"name": "a", "concurrency": [1], "candidates": [{"name": "block", "blockSize": 8}]}])),
+     "spec.draft.algorithm", "SGLang 0.5.6 has no DFLASH"),
+    ("a depth that adapts before SGLang could",
+     (("spec.engine.version", "0.5.6"), (f"{SECOND}.tree", GONE), (f"{SECOND}.adaptive", {})),
+     "spec.pools[1].candidates[1].adaptive", "0.5.23 has it"),
+    ("a depth that is none of the adaptive ones",
+     ((f"{SECOND}.tree", GONE), (f"{SECOND}.adaptive", {"numSteps": 9})),
+     "spec.pools[1].candidates[1].adaptive.numSteps", "take 1, 3, 5, 7"),
+    ("a match window that SGLang has no more",
+     (NGRAM, (f"{SECOND}.tree", GONE), (f"{SECOND}.ngram", {"minMatch": 2})),
+     "spec.pools[1].candidates[1].ngram.minMatch", "remove minMatch"),
     # Pod templates.
     ("an image in the pod template", (server(image="x"),),
      "spec.engine.podTemplate.spec.containers[0].image", "spec.engine.image"),
@@ -270,7 +305,7 @@ VALIDATE: tuple[Told, ...] = (
     one("another product in the pod template", "spec.engine.podTemplate",
         {"spec": {"nodeSelector": {"nvidia.com/gpu.product": "x"}}},
         "spec.engine.podTemplate.spec.nodeSelector.nvidia.com/gpu.product", "spec.accelerator.product"),
-    # seeds/000, as it stands in the post: every argument of the command in spec.engine.args.
+    # The command of the post that examples/qwen3-coder-30b-a3b.yaml is made of: all its arguments as they stand there.
     ("the post's command", (
         ("spec.target.source", "hf://Qwen/Qwen3-Coder-30B-A3B"),
         ("spec.draft", {"algorithm": "EAGLE", "source": "hf://Qwen/Qwen3-Coder-30B-A3B-EAGLE3"}),
@@ -294,6 +329,19 @@ VALIDATE: tuple[Told, ...] = (
 )  # fmt: skip
 
 
+VALIDATE_ON_TPU: tuple[Told, ...] = (
+    one("a flag that sglang-jax has not", "spec.engine.args", ["--dtype=bfloat16", "--mem-fraction-statik=0.8"],
+        "spec.engine.args[1]", "did you mean --mem-fraction-static?"),
+)  # fmt: skip
+VALIDATE_ON_VLLM: tuple[Told, ...] = (
+    one("SGLang's flags for vLLM", "spec.engine.args", ["--mem-fraction-static=0.8"],
+        "spec.engine.args[0]", "is no option of vLLM"),
+    one("speculation among vLLM's arguments", "spec.engine.args", ['--speculative-config={"method": "eagle3"}'],
+        "spec.engine.args[0]", "set by Paceline from the resource"),
+    one("several nodes for vLLM", "spec.accelerator.nodes", 2, "spec.accelerator.nodes", "not VLLM"),
+)  # fmt: skip
+
+
 def _rows(stage: Stage, told: tuple[Told, ...], on: str = "qwen3-coder-next") -> tuple[Row, ...]:
     return tuple(
         Row(name=name, stage=stage, changes=changes, path=path, says=says, on=on) for name, changes, path, says in told
@@ -308,6 +356,8 @@ ROWS = (
     *_rows(Stage.CEL, OF_VLLM, VLLM),
     *_rows(Stage.CEL, OF_A_RUN, RUN),
     *_rows(Stage.VALIDATE, VALIDATE),
+    *_rows(Stage.VALIDATE, VALIDATE_ON_TPU, TPU),
+    *_rows(Stage.VALIDATE, VALIDATE_ON_VLLM, VLLM),
     *PREFLIGHT,
 )
 

@@ -1,7 +1,7 @@
 """Where models are kept."""
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -20,11 +20,7 @@ class ClaimSpec(Model):
     storage_class_name: ObjectName | None = None
     """The cluster's default class if absent."""
     access_modes: (
-        Annotated[
-            tuple[Annotated[str, Field(pattern="^(ReadWriteOnce|ReadWriteMany)$", max_length=13)], ...],
-            Field(min_length=1, max_length=2),
-            Unique(),
-        ]
+        Annotated[tuple[Literal["ReadWriteOnce", "ReadWriteMany"], ...], Field(min_length=1, max_length=2), Unique()]
         | None
     ) = None
     """ReadWriteMany if absent; ReadWriteOnce keeps all servers on one node."""

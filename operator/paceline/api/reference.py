@@ -37,18 +37,18 @@ def _kind(kind: Kind, seen: set[type[Model]]) -> Iterator[str]:
     yield f"{kind.description} Short name `{kind.short}`."
     yield f"Its `spec` is a {_link(kind.spec)}, its `status`, which the operator writes, a {_link(kind.status)}.\n"
     for root in (kind.spec, kind.status):
-        for model in _blocks(root):
+        for model in blocks(root):
             if model not in seen:
                 seen.add(model)
                 yield from _block(model)
 
 
-def _blocks(model: type[Model]) -> Iterator[type[Model]]:
+def blocks(model: type[Model]) -> Iterator[type[Model]]:
     """The model, then those in it in the order of its fields."""
     yield model
     for field in model.model_fields.values():
         for inner in _models(field.annotation):
-            yield from _blocks(inner)
+            yield from blocks(inner)
 
 
 def _models(annotation: Any) -> Iterator[type[Model]]:

@@ -157,6 +157,16 @@ def _too_few_requests(run: "BenchmarkRunSpec") -> Iterator[Finding]:
             )
 
 
+def _crowded(run: "BenchmarkRunSpec") -> Iterator[Finding]:
+    largest = max(workload.concurrency for workload in run.workloads)
+    if run.largest_concurrency is not None and run.largest_concurrency < largest:
+        yield (
+            ".largestConcurrency",
+            f"largestConcurrency must be at least the largest concurrency of the workloads, {largest}; "
+            f"got {run.largest_concurrency}",
+        )
+
+
 def _arms(run: "BenchmarkRunSpec") -> Iterator[Placed]:
     for i, arm in enumerate(run.arms):
         yield Placed(
@@ -208,6 +218,12 @@ class BenchmarkRunSpec(Model):
             message="requests must be at least three times the concurrency",
             field=".workloads",
             broken=_too_few_requests,
+        ),
+        Rule(
+            cel="!has(self.largestConcurrency) || self.workloads.all(w, w.concurrency <= self.largestConcurrency)",
+            message="largestConcurrency must be at least the largest concurrency of the workloads",
+            field=".largestConcurrency",
+            broken=_crowded,
         ),
         *fits(
             "self.arms.all(c, [has(c.draft) ? c.draft.algorithm : ''].all(a, [self.engine.name].all(e, %s)))",

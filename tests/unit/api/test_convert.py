@@ -239,7 +239,7 @@ def servers(draw: st.DrawFn) -> core.Server:
             **(TPU if engine == "SGLangJAX" else {}),
         ),
         cache=core.Cache(claim=claim, host_path=None if claim else f"/{draw(words)}", env=draw(env)),
-        largest_concurrency=draw(st.integers(1, 128)),
+        largest_concurrency=draw(st.integers(64, 128)),
         node_selector=draw(labels),
     )
 
