@@ -1,4 +1,4 @@
-"""An example of every engine and system from apply to its verdict, on the cluster: one pool, two short rounds, emulated.
+"""An example of every engine and system, from apply to its verdict on the cluster: one pool, short rounds, emulated.
 
 What an example says of models, engine, candidates and accelerators stands; `smaller` is all that is laid over it.
 """

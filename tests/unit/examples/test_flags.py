@@ -1,0 +1,42 @@
+"""Every argv that an example renders is read by a parser with the flags of its engine's release, nothing left over."""
+
+import argparse
+import json
+from importlib import resources
+
+import pytest
+from tests.unit.examples.rendered import FILES, argv, arms, example
+
+LISTS = {"SGLang": "sglang", "SGLangJAX": "sglang-jax", "VLLM": "vllm"}
+TYPES = {"int": int, "float": float, "json": json.loads}
+PROGRAM = {"SGLang": 3, "SGLangJAX": 4, "VLLM": 2}
+"""So many words start the server: python3 -m MODULE, python3 -u -m MODULE, vllm serve."""
+
+EVERY = [
+    pytest.param(path.stem, pool, arm, id=f"{path.stem}-{pool}-{arm}")
+    for path in FILES
+    for pool, arm in arms(path.stem)
+]
+
+
+def parser(engine: str, version: str) -> argparse.ArgumentParser:
+    """Of the flag list that was extracted from that release."""
+    made = argparse.ArgumentParser(allow_abbrev=False, exit_on_error=False)
+    if engine == "VLLM":
+        made.add_argument("model")
+    name = f"data/{LISTS[engine]}-{version}.json"
+    for flag in json.loads((resources.files("paceline.engines") / name).read_text())["flags"]:
+        if flag["kind"] == "switch":
+            made.add_argument(*flag["names"], action="store_true")
+        else:
+            many = {"nargs": flag["many"]} if flag.get("many") else {}
+            made.add_argument(*flag["names"], type=TYPES.get(flag["kind"], str), choices=flag.get("choices"), **many)
+    return made
+
+
+@pytest.mark.parametrize(("name", "pool", "arm"), EVERY)
+def test_its_release_has_every_flag(name: str, pool: str, arm: str) -> None:
+    engine = example(name)["spec"]["engine"]
+    words = argv(name, pool, arm)[PROGRAM[engine["name"]] :]
+    _, left = parser(engine["name"], engine["version"]).parse_known_args(words)
+    assert left == []
