@@ -69,8 +69,8 @@ def test_the_baseline_stands_first() -> None:
     [
         ({"target": example_run()["spec"]["target"]}, "spec.target.commit is missing"),
         ({"arms": example_run()["spec"]["arms"]}, "spec.arms[1].draft.commit is missing"),
-        ({"engine": {**example_run()["spec"]["engine"], "name": "VLLM"}}, "VLLM is not served yet; known: SGLang"),
-        ({"engine": {**example_run()["spec"]["engine"], "args": ["--tp=8"]}}, "--tp is set by Paceline"),
+        ({"engine": {**example_run()["spec"]["engine"], "args": ["--no-such=1"]}}, "--no-such is no flag"),
+        ({"engine": {**example_run()["spec"]["engine"], "args": ["--tp=8"]}}, "is set by Paceline"),
     ],
 )
 def test_a_run_by_hand_that_cannot_be_carried_out(edit: Mapping[str, Any], said: str) -> None:
