@@ -11,15 +11,25 @@ NAME = "qwen3-coder-next"
 
 @told
 def test_an_unknown_engine_flag(world: World) -> None:
-    """The engine refuses its arguments: trying again changes nothing, so a person is told what the server said."""
+    """Known to engine.version and not to the image, which refuses it: trying again changes nothing, so a person is told
+    what the server said."""
+    world.apply(example("latency"))
+    world.prefetch_ends()
+    world.server_exits("latency", 2, "usage: launch_server.py\nerror: unrecognized arguments: --attention-backend\n")
+
+    assert (world.condition("Stalled"), world.condition("Ready")) == ("True ServerFailed", "False Crashing")
+    assert "unrecognized arguments: --attention-backend" in world.message("Stalled")
+
+
+@told
+def test_a_flag_that_no_engine_knows(world: World) -> None:
+    """Refused before anything is brought or started."""
     manifest = example("latency")
     manifest["spec"]["engine"]["args"].append("--fast-please")
     world.apply(manifest)
-    world.prefetch_ends()
-    world.server_exits("latency", 2, "usage: launch_server.py\nerror: unrecognized arguments: --fast-please\n")
-
-    assert (world.condition("Stalled"), world.condition("Ready")) == ("True ServerFailed", "False Crashing")
-    assert "unrecognized arguments: --fast-please" in world.message("Stalled")
+    assert world.condition("Stalled") == "True InvalidSpec"
+    assert "--fast-please" in world.message("Stalled")
+    assert not world.under_way("fetch")
 
 
 @told
