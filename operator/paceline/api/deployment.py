@@ -71,7 +71,7 @@ class BenchmarkSpec(Model):
     pod_labels: Labels = Field(default_factory=dict)
     """Labels of the rounds' pods, for example of a queue."""
     max_evidence_age: Duration | None = None
-    """How long a verdict is reused for the same question; 720h if absent. Age alone never starts a run."""
+    """Later: how long a verdict is reused for the same question. Age alone will never start a run."""
 
 
 class PromotionSpec(Model):

@@ -47,6 +47,7 @@ NOT_YET: Mapping[str, tuple[Later, ...]] = {
         Later(field="capacityPolicy", values="^Borrow$", which=" Borrow", instead=WAITS),
         Later(field="minServing", instead="leave it out: it belongs to capacityPolicy Borrow"),
         Later(field="budget", instead="bound a run by decideAfterRounds, whose last is the most rounds"),
+        Later(field="maxEvidenceAge", instead="leave it out: a verdict is reused at any age"),
     ),
     "DatasetSpec": (
         Later(
