@@ -141,7 +141,6 @@ def test_its_own_defaults_are_refused(target: str, head: str, log: Path) -> None
     [
         ((), arm("EAGLE"), "ValueError: Speculative overlap scheduler"),
         (("--attention-backend=native",), arm(), "ValueError: Speculative overlap scheduler"),
-        (("--disable-overlap-schedule",), arm("STANDALONE"), "AttributeError: 'Scheduler' object has no attribute"),
         (("--kv-cache-dtype=fp8_e5m2",), arm(), "ValueError: Unsupported kv_cache_dtype: fp8_e5m2."),
         ((), arm("DFLASH", block_size=16), "ValueError: DFLASH does not support constrained decoding."),
         (
@@ -161,6 +160,14 @@ def test_what_the_operator_refuses_the_server_would(  # type: ignore[no-untyped-
     argv = argv[argv.index("--tp-size") :]
     code, last = refused(target, log, *(head if word.startswith("/models/") else word for word in argv))
     assert (code, last[: len(said)]) == (1, said)
+
+
+def test_a_branching_tree_is_found_out_at_the_first_draft(target: str, head: str, log: Path) -> None:
+    """The API refuses it: `topK must be 1`."""
+    shape = ("--speculative-eagle-topk", "2", "--disable-overlap-schedule")
+    assert refused(target, log, *speculating(head, shape=shape)) == (
+        1, "TypeError: object of type 'NoneType' has no len()",
+    )  # fmt: skip
 
 
 def test_a_target_without_the_hook_is_found_out_after_loading(tmp_path: Path, head: str, log: Path) -> None:

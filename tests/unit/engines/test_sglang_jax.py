@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from paceline.core import Accelerator, Arm, Cache, Draft, Engine, Model, Server, Tree
+from paceline.core import Accelerator, Arm, Cache, Draft, Engine, Model, SecretKey, Server, Tree
 from paceline.engines import ENGINES
 from paceline.engines.probe import Look
 from paceline.engines.sglang_jax.rules import LISTED, OWNED, RULES
@@ -114,6 +114,14 @@ def test_a_slice_of_two_hosts_has_ranks_and_counts_the_devices_of_both() -> None
     assert refused(server(nodes=2, tensor_parallel_size=8), arm()) == []
 
 
+def test_a_key_is_named_and_never_known() -> None:
+    keyed = replace(server(), engine=replace(server().engine, api_key=SecretKey(name="keys", key="serve")))
+    argv = JAX.argv(keyed, BASELINE)
+    assert argv[argv.index("--api-key") + 1] == "$(PACELINE_API_KEY)"
+    (key,) = (variable for variable in JAX.env(keyed) if variable["name"] == "PACELINE_API_KEY")
+    assert key["valueFrom"] == {"secretKeyRef": {"name": "keys", "key": "serve"}}
+
+
 def test_compiled_programs_outlive_the_pod() -> None:
     env = {variable["name"]: variable["value"] for variable in JAX.env(server())}
     assert env["JAX_COMPILATION_CACHE_DIR"] == JAX.jit_cache
@@ -185,12 +193,16 @@ def test_known_value(args: tuple[str, ...], message: str) -> None:
     assert refused(server(*args)) == [f"known-value engine.args[0]: {message}"]
 
 
-def test_whole_flag() -> None:
-    (found,) = refused(server("--max-l=1"))
-    assert found == (
-        "whole-flag engine.args[0]: --max-l could be --max-loaded-loras or --max-lora-rank or --max-loras-per-batch; "
-        "write the flag in full"
-    )
+@pytest.mark.parametrize(
+    ("short", "meant"),
+    [
+        ("--mem-frac=0.7", "--mem-fraction-static"),
+        ("--max-l=1", "--max-loaded-loras or --max-lora-rank or --max-loras-per-batch"),
+    ],
+)
+def test_whole_flag(short: str, meant: str) -> None:
+    name = short.split("=")[0]
+    assert refused(server(short)) == [f"whole-flag engine.args[0]: {name} is short for {meant}; write the flag in full"]
 
 
 def test_one_value() -> None:
@@ -242,17 +254,6 @@ def test_every_device() -> None:
 def test_two_devices_a_chip() -> None:
     (found,) = refused(server(product="tpu7x"))
     assert found.startswith("two-devices-a-chip accelerator.product: tpu7x has two devices a chip")
-
-
-def test_tpu_resource() -> None:
-    assert refused(server(resource_name="nvidia.com/gpu")) == [
-        "tpu-resource accelerator.resourceName: resourceName must be google.com/tpu for SGLangJAX; got nvidia.com/gpu"
-    ]
-
-
-def test_standalone() -> None:
-    found = refused(server("--disable-overlap-schedule"), arm("STANDALONE"))
-    assert [one.split(":")[0] for one in found] == ["standalone chain.draft.algorithm"]
 
 
 @pytest.mark.parametrize(
@@ -308,9 +309,15 @@ def test_log_lines() -> None:
     ]
 
 
+def test_key_variable() -> None:
+    assert refused(server(env=({"name": "PACELINE_API_KEY", "value": "k"},))) == [
+        "key-variable engine.env[0].name: PACELINE_API_KEY is Paceline's; write apiKeySecretRef"
+    ]
+
+
 def test_no_simulation() -> None:
     assert refused(server(env=({"name": "SIMULATE_ACC_LEN", "value": "3"},))) == [
-        "no-simulation engine.env[0]: SIMULATE_ACC_LEN makes acceptance up; remove it"
+        "no-simulation engine.env[0].name: SIMULATE_ACC_LEN makes acceptance up; remove it"
     ]
 
 

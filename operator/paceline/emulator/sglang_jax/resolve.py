@@ -66,8 +66,6 @@ def loaded(launch: Launch) -> None:
         raise ValueError(f"Unsupported kv_cache_dtype: {args['kv_cache_dtype']}.")
     if launch.speculative and args["speculative_eagle_topk"] > 1:
         raise TypeError("object of type 'NoneType' has no len()")
-    if args["speculative_algorithm"] == "STANDALONE":
-        raise AttributeError("'Scheduler' object has no attribute 'draft_worker'")
 
 
 def _overlap(args: Args, algorithm: str) -> None:

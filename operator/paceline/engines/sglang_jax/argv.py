@@ -10,6 +10,7 @@ from paceline.core import Arm, Draft, Server
 from paceline.core.names import MODELS, snapshot_path
 from paceline.engines.adapter import Scalar
 from paceline.engines.nodes import ranks
+from paceline.engines.sglang import keys
 from paceline.engines.sglang_jax.rules import flag_value
 
 PORT = 30000
@@ -49,6 +50,7 @@ def env(server: Server) -> tuple[Mapping[str, Any], ...]:
     theirs = {variable["name"] for variable in server.engine.env}
     return (
         *({"name": name, "value": value} for name, value in ours.items() if name not in theirs),
+        *keys.env(server),
         *server.engine.env,
     )
 
@@ -70,7 +72,9 @@ def expected(server: Server, arm: Arm) -> Mapping[str, Scalar]:
 def running_requests(server: Server) -> int:
     """The user's --max-running-requests, or room for twice the largest concurrency that is measured."""
     asked = flag_value(server.engine.args, "--max-running-requests")
-    return int(asked) if asked is not None else max(FEWEST_RUNNING_REQUESTS, 2 * server.largest_concurrency)
+    if asked is not None and asked.isdecimal():
+        return int(asked)
+    return max(FEWEST_RUNNING_REQUESTS, 2 * server.largest_concurrency)
 
 
 def _common(server: Server) -> tuple[str, ...]:
@@ -86,6 +90,7 @@ def _common(server: Server) -> tuple[str, ...]:
         *(("--trust-remote-code",) if server.engine.trust_remote_code else ()),
         "--random-seed", "0",
         "--decode-log-interval", str(DECODE_LOG_INTERVAL),
+        *keys.argv(server),
         *ranks(server),
         *(
             word

@@ -1,9 +1,10 @@
 """What sglang-jax cannot be started with: a table of rules, each with its source.
 
-Sources are below `sgl_jax/srt/` of sglang-jax at cddbf6f (`SA` is `server_args.py`); 0.1.0rc0 says the same. That an
-algorithm has its shape, that a tree is a chain of at least two steps, and that its tokens are steps + 1, is refused
-before, by the API itself (`api/arms.py`): with topk above 1 the server dies at its first draft
-(speculative/eagle_draft_worker.py:417), with one step while it compiles (speculative/base_worker.py:89).
+Sources are below `sgl_jax/srt/` of sglang-jax at cddbf6f (`SA` is `server_args.py`); 0.1.0rc0 says the same. Refused
+before, by the API itself (`api/arms.py`, `api/engine.py`): algorithms it has not (for STANDALONE no draft worker is
+built, managers/scheduler.py:383), shapes that are no chain of at least two steps (with topk above 1 the server dies at
+its first draft, speculative/eagle_draft_worker.py:417, with one step while it compiles, speculative/base_worker.py:89),
+and accelerators that are no TPU.
 """
 
 import difflib
@@ -17,6 +18,8 @@ from typing import Any
 
 from paceline.core import Arm, Server
 from paceline.engines.adapter import Refusal
+from paceline.engines.release import release
+from paceline.engines.sglang.keys import API_KEY
 
 LISTED = "0.1.0rc0"
 """The release whose flags we know, by `tests/contract/make_sglang_jax_flags.py`. It serves for all up to it."""
@@ -42,6 +45,8 @@ COMPARED_FLAGS = (
     "--precompile-token-paddings", "--precompile-bs-paddings", "--grammar-backend",
 )  # fmt: skip
 
+EAGLE3_OVERLAPS = (0, 1, 0)
+"""Since the commit before cddbf6f (#1534): not in any 0.0.x."""
 OVERLAP, GRAMMAR = "--disable-overlap-schedule", "--grammar-backend"
 LORA = ("--enable-lora", "--enable-static-lora", "--lora-paths")
 NUMBERS = {"int": r"[+-]?\d+", "float": r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?"}
@@ -90,7 +95,8 @@ Found = Iterator[tuple[str | None, str, str]]
 def _owned(server: Server, arms: tuple[Arm, ...]) -> Found:
     for arm, path, name in _flags(server, arms):
         if owned := _owner(name):
-            yield arm, path, f"{name}{_read_as(name, owned)} is set by Paceline from the resource; remove it"
+            read_as = "" if name.startswith(owned) else f" (read as {owned})"
+            yield arm, path, f"{name}{read_as} is set by Paceline from the resource; remove it"
 
 
 def _unknown(server: Server, arms: tuple[Arm, ...]) -> Found:
@@ -120,11 +126,11 @@ def _misvalued(server: Server, arms: tuple[Arm, ...]) -> Found:
             yield arm, path, f"{flag} takes a number; got {value}"
 
 
-def _ambiguous(server: Server, arms: tuple[Arm, ...]) -> Found:
+def _abbreviated(server: Server, arms: tuple[Arm, ...]) -> Found:
     for arm, path, name in _flags(server, arms):
         meant = sorted(flag for flag in _listed() if flag.startswith(name))
-        if name not in meant and len(meant) > 1 and not _owner(name):
-            yield arm, path, f"{name} could be {' or '.join(meant[:3])}; write the flag in full"
+        if meant and name not in meant and not _owner(name):
+            yield arm, path, f"{name} is short for {' or '.join(meant[:3])}; write the flag in full"
 
 
 def _twice(server: Server, arms: tuple[Arm, ...]) -> Found:
@@ -145,9 +151,8 @@ def _filled_in(server: Server, arms: tuple[Arm, ...]) -> Found:
 
 def _differs(_: Server, arms: tuple[Arm, ...]) -> Found:
     for arm, path, name in _flags(None, arms):
-        if not _owner(name) and (compared := _meant(name, COMPARED_FLAGS)):
-            read_as = _read_as(name, compared)
-            yield arm, path, f"{name}{read_as} must not differ between arms; set it in spec.engine.args"
+        if name in COMPARED_FLAGS and not _owner(name):
+            yield arm, path, f"{name} must not differ between arms; set it in spec.engine.args"
 
 
 def _kv_cache(server: Server, _: tuple[Arm, ...]) -> Found:
@@ -182,18 +187,6 @@ def _two_devices(server: Server, _: tuple[Arm, ...]) -> Found:
             "accelerator.product",
             "tpu7x has two devices a chip, which Paceline does not count yet; use v6e or v5",
         )
-
-
-def _resource(server: Server, _: tuple[Arm, ...]) -> Found:
-    if (name := server.accelerator.resource_name) == "nvidia.com/gpu":
-        yield None, "accelerator.resourceName", f"resourceName must be google.com/tpu for SGLangJAX; got {name}"
-
-
-def _standalone(_: Server, arms: tuple[Arm, ...]) -> Found:
-    for arm in arms:
-        if arm.draft and arm.draft.algorithm == "STANDALONE":
-            message = "STANDALONE is a word of sglang-jax without a draft worker behind it; train a head and use EAGLE3"
-            yield arm.name, "draft.algorithm", message
 
 
 def _overlap(server: Server, arms: tuple[Arm, ...]) -> Found:
@@ -234,14 +227,21 @@ def _log_lines(server: Server, arms: tuple[Arm, ...]) -> Found:
 def _simulated(server: Server, _: tuple[Arm, ...]) -> Found:
     for i, variable in enumerate(server.engine.env):
         if variable["name"].startswith("SIMULATE_ACC_"):
-            yield None, f"engine.env[{i}]", f"{variable['name']} makes acceptance up; remove it"
+            yield None, f"engine.env[{i}].name", f"{variable['name']} makes acceptance up; remove it"
+
+
+def _key_variable(server: Server, _: tuple[Arm, ...]) -> Found:
+    for i, variable in enumerate(server.engine.env):
+        if variable["name"] == API_KEY:
+            yield None, f"engine.env[{i}].name", f"{API_KEY} is Paceline's; write apiKeySecretRef"
 
 
 RULES = (
     Rule(id="owned-flag", why="two sources for one argument", broken=_owned),
     Rule(id="known-flag", why="argparse exits with 2 (SA:611-1800)", broken=_unknown),
     Rule(id="known-value", why="argparse exits with 2, for attention backends of GPUs too", broken=_misvalued),
-    Rule(id="whole-flag", why="argparse exits with 2 where a beginning is that of several flags", broken=_ambiguous),
+    Rule(id="whole-flag", why="argparse takes a beginning for the flag; we would not find it",
+         broken=_abbreviated),
     Rule(id="one-value", why="the last of two wins, in silence", broken=_twice),
     Rule(id="no-variables", why="the kubelet fills them in where a server is served, nobody where it is measured",
          broken=_filled_in),
@@ -253,8 +253,6 @@ RULES = (
     Rule(id="every-device", why="the mesh is made of all visible devices (utils/mesh_utils.py:15)",
          broken=_every_device),
     Rule(id="two-devices-a-chip", why="a tpu7x-standard-4t node has 4 chips and 8 devices", broken=_two_devices),
-    Rule(id="tpu-resource", why="no node with a GPU can run it", broken=_resource),
-    Rule(id="standalone", why="no draft worker is built for it (managers/scheduler.py:383-417)", broken=_standalone),
     Rule(id="overlap", why="ValueError: NEXTN, DFLASH, and EAGLE3 with the backend fa overlap, nothing else (SA:1865)",
          broken=_overlap),
     Rule(id="dflash-grammar", why="ValueError: DFLASH does not support constrained decoding (SA:1931)",
@@ -264,15 +262,16 @@ RULES = (
          broken=_recurrent),
     Rule(id="log-lines", why="acceptance is in no page, only in the log (managers/scheduler_metrics_mixin.py:125)",
          broken=_log_lines),
+    Rule(id="key-variable", why="the command would carry it in place of the key", broken=_key_variable),
     Rule(id="no-simulation", why="SIMULATE_ACC_LEN fakes acceptance (speculative/spec_utils.py:22)",
          broken=_simulated),
 )  # fmt: skip
 
 
 def _overlaps(server: Server, algorithm: str) -> bool:
-    """EAGLE3 since the commit before cddbf6f: not in any 0.0.x."""
     backend = flag_value(server.engine.args, "--attention-backend") or "fa"
-    eagle3 = backend == "fa" and _release(server.engine.version) >= (0, 1, 0)
+    version = release(server.engine.version)
+    eagle3 = backend == "fa" and (version is None or version >= EAGLE3_OVERLAPS)
     return {"NEXTN": True, "DFLASH": True, "EAGLE3": eagle3}.get(algorithm, False)
 
 
@@ -325,27 +324,17 @@ def _given(args: tuple[str, ...], flag: str) -> bool:
 
 def _owner(name: str) -> str | None:
     """The owned flag that this is, or that argparse would take it for."""
-    return OWNED_PREFIX if name.startswith(OWNED_PREFIX) else _meant(name, (*OWNED, OWNED_PREFIX))
-
-
-def _meant(name: str, flags: tuple[str, ...]) -> str | None:
-    """The flag itself; else, where it is no flag of its own, the first that it may be short for."""
-    if name in flags or name in _listed():
-        return name if name in flags else None
-    return next((flag for flag in flags if flag.startswith(name)), None)
-
-
-def _read_as(name: str, flag: str) -> str:
-    return "" if name.startswith(flag) else f" (read as {flag})"
+    if name.startswith(OWNED_PREFIX):
+        return OWNED_PREFIX
+    if name in OWNED or name in _listed():
+        return name if name in OWNED else None
+    return next((flag for flag in (*OWNED, OWNED_PREFIX) if flag.startswith(name)), None)
 
 
 def _known(version: str) -> bool:
-    return _release(version) <= _release(LISTED)
-
-
-def _release(version: str) -> tuple[int, ...]:
-    """The numbers alone: 0.1.0rc0 has what 0.1.0 has."""
-    return tuple(int(number) for number in re.findall(r"\d+", re.split(r"[a-z+-]", version, maxsplit=1)[0]))
+    """Whether it has no flag that we have not heard of; a name that is no version may have any."""
+    asked, listed = release(version), release(LISTED)
+    return asked is not None and listed is not None and asked <= listed
 
 
 @cache
