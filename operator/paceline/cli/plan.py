@@ -15,7 +15,7 @@ import yaml
 
 from paceline import api
 from paceline.cli.manifests import Manifest, RefusedError, deployments, documents
-from paceline.core import DeploymentSpec, PromotionMode
+from paceline.core import PoolSpec, PromotionMode
 from paceline.plan.forecast import CLEAR, NOISY, Cost, Course, forecast
 from paceline.plan.imagined import Assumptions
 
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         lower = forecast(manifest, there, CLEAR, bounds.lower, None, now)
         upper = forecast(manifest, there, NOISY, bounds.upper, None, now)
         crowded = forecast(manifest, there, CLEAR, bounds.lower, args.gpus_free, now) if args.gpus_free else None
-        print("\n".join([*told(manifest, lower, upper, bounds), *room(manifest, crowded, args.gpus_free)]))
+        print("\n".join([*told(manifest, lower, upper, bounds), *room(manifest, upper, crowded, args.gpus_free)]))
         failed |= bool(lower.stalled)
     return 1 if failed else 0
 
@@ -83,6 +83,7 @@ def told(manifest: Manifest, lower: Course, upper: Course, bounds: Bounds) -> It
     least, most = _sum([cost for _, cost, _ in pairs]), _sum([cost for _, _, cost in pairs])
     yield f"{'all':<20} {_row(least, most, prefetches)}  {'with the prefetch' if prefetches else ''}".rstrip()
     yield "\nLower: every candidate is shown to be faster at the first look. Upper: none is decided at the last."
+    yield from (f"Not measured: {why}" for why in lower.never)
     if lower.stalled:
         yield f"\nStalled: {lower.stalled}"
     yield "\nSteps, if all goes well:"
@@ -90,16 +91,17 @@ def told(manifest: Manifest, lower: Course, upper: Course, bounds: Bounds) -> It
         yield f"{number:>4}. {line}"
     if spec.promotion.mode is PromotionMode.MANUAL:
         yield "      Then a person's promote is awaited (spec.promotion.mode is Manual)."
-    yield from _assumed(spec, bounds)
+    measured = [pool for pool in spec.pools if upper.pools[pool.name].jobs]
+    yield from _assumed(measured, bounds) if measured else ()
 
 
-def room(manifest: Manifest, crowded: Course | None, free: int | None) -> Iterator[str]:
+def room(manifest: Manifest, course: Course, crowded: Course | None, free: int | None) -> Iterator[str]:
     """How many GPUs there have to be, and what waits if there are no more than `free`."""
     spec = api.deployment(manifest)
-    nodes, count = spec.server.accelerator.nodes, spec.server.accelerator.count
-    wanted = sum(pool.replicas or 0 for pool in spec.pools) * count * nodes
-    where = "on one node" if nodes == 1 else f"on each of {nodes} nodes"
-    yield f"\nServers take {wanted} GPUs in all, a round takes {count} {where} beside them."
+    each = spec.server.accelerator.count * spec.server.accelerator.nodes
+    largest = max(cost.accelerators for cost in course.pools.values())
+    beside = f", a round takes {largest} on one node beside them" if largest else ""
+    yield f"\nServers take {sum(pool.replicas or 0 for pool in spec.pools) * each} GPUs in all{beside}."
     if crowded is None:
         return
     yield f"With {free} free:"
@@ -116,14 +118,14 @@ def _steps(course: Course) -> Iterator[str]:
         yield f"{kinds} {min((name for _, name in keys), key=len)}: {why}"
 
 
-def _assumed(spec: DeploymentSpec, bounds: Bounds) -> Iterator[str]:
+def _assumed(pools: Sequence[PoolSpec], bounds: Bounds) -> Iterator[str]:
     lower, upper = bounds.lower, bounds.upper
     starts, streams = _span(lower.start_seconds, upper.start_seconds), _span(lower.stream, upper.stream)
     yield "\nAssumed:"
     yield f"  A server is ready {starts} s after its start: {bounds.starts}."
     yield f"  A request gets {streams} tokens a second: {bounds.streams}."
     yield "  Every answer goes to its cap. So, on one arm:"
-    for pool in spec.pools:
+    for pool in pools:
         for workload in pool.workloads:
             span = _span(lower.of_workload(workload) / 60, upper.of_workload(workload) / 60, 1)
             what = f"{workload.dataset.requests} requests of at most {workload.dataset.max_tokens} tokens"

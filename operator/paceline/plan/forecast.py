@@ -26,6 +26,7 @@ NOISY: Tale = lambda number: 1.5 if number % 2 else 0.7  # noqa: E731
 CLAIM = "PersistentVolumeClaim"
 CHILDREN = (CLAIM, "Job", "Pod", "Deployment", GROUPS, "Service", "ControllerRevision", "BenchmarkRun")
 WAITING = ("NoCapacity", "WaitingForCapacity")
+NEVER = ("NotMeasurable",)
 SETTINGS = Settings(image="paceline")
 
 
@@ -43,11 +44,13 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """`steps`: what was applied or deleted, rounds aside, and why; `waiting` and `stalled` are the planners' words."""
+    """`steps`: what was applied or deleted, rounds aside, and why. `waiting`, `never` (what is not measured) and
+    `stalled` are the planners' words."""
 
     pools: Mapping[str, Cost]
     steps: tuple[tuple[Key, str], ...]
     waiting: tuple[str, ...]
+    never: tuple[str, ...]
     stalled: str
     serving: int
     """Accelerators of the servers in the end."""
@@ -139,11 +142,12 @@ def _course(cluster: Cluster, story: Story, status: Found) -> Course:
         pool: replace(cost, reused="" if runs.get(pool, "") in story.runs else runs.get(pool, ""))
         for pool, cost in story.costs.items()
     }
-    said = [c for c in status.get("conditions", ()) if c["reason"] in WAITING]
+    conditions = status.get("conditions", ())
     return Course(
         pools=costs,
         steps=tuple(story.steps),
-        waiting=tuple(c["message"] for c in said),
+        waiting=tuple(c["message"] for c in conditions if c["reason"] in WAITING),
+        never=tuple(c["message"] for c in conditions if c["reason"] in NEVER),
         stalled=(condition({"status": status}, "Stalled") or {}).get("message", ""),
         serving=cluster.serving,
         most_at_once=cluster.most_at_once,

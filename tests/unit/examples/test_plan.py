@@ -155,6 +155,13 @@ def test_applied_again_nothing_happens() -> None:
     assert {name: cost.jobs for name, cost in again.pools.items()} == {"latency": 0, "throughput": 0}
 
 
+def test_servers_of_several_nodes_are_served_and_not_measured() -> None:
+    found = course(CLEAR, accelerator={**example("qwen3-coder-next")["spec"]["accelerator"], "nodes": 2})
+    assert found.serving == 2 * 2 * 4
+    assert {cost.jobs for cost in found.pools.values()} == {0}
+    assert "nodes" in found.never[0]
+
+
 def test_suspended_nothing_is_measured() -> None:
     assert [kind for (kind, _), _ in course(CLEAR, suspend=True).steps][-1] == "Service"
 
