@@ -24,10 +24,12 @@ WHOLE_SECONDS = 150
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """`over` is laid over the example's spec, `argument` stands in what a candidate is started with."""
+    """`over` is laid over the example's spec, `argument` stands in what an arm is started with. Where there are
+    accelerators for one server alone, none serves (`replicas`) while it is measured."""
 
     example: str
     argument: str
+    replicas: int = 1
     over: Manifest = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -44,7 +46,7 @@ CASES = (
     ),
     Case(example="qwen3-coder-next-fork", argument="EAGLE3", over={"accelerator": {"count": 4}}),
     Case(example="qwen3-coder-30b-vllm", argument="--speculative-config", over=H200),
-    Case(example="qwen3-8b-tpu", argument="sgl_jax.launch_server"),
+    Case(example="qwen3-8b-tpu", argument="sgl_jax.launch_server", replicas=0),
 )
 
 
@@ -55,7 +57,7 @@ def smaller(case: Case, hub: str) -> Manifest:
     overlay = {
         "engine": {"image": IMAGE, "env": emulated()},
         "cache": cache(manifest["spec"]["cache"], hub),
-        "pools": [{**first, "replicas": 1, "concurrency": [1], "datasets": ["code"]}],
+        "pools": [{**first, "replicas": case.replicas, "concurrency": [1], "datasets": ["code"]}],
         "benchmark": {
             "datasets": [{"name": "code", "source": "builtin://code", "requests": 6, "maxTokens": 24}],
             "decideAfterRounds": [2],
