@@ -66,7 +66,7 @@ def test_up_leads_to_two_ready_nodes_with_gpus(cluster: Cluster) -> None:
     nodes = cluster.items("nodes")
     assert [node["status"]["allocatable"]["nvidia.com/gpu"] for node in nodes] == ["8", "8"]
     assert {node["metadata"]["labels"]["nvidia.com/gpu.product"] for node in nodes} == {"NVIDIA-H200"}
-    assert [node["status"]["allocatable"].get("google.com/tpu") for node in nodes] == [None, "4"]
+    assert [node["status"]["allocatable"]["google.com/tpu"] for node in nodes] == ["4", "4"]
     assert {
         condition["status"]
         for node in nodes
