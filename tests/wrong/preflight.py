@@ -1,5 +1,102 @@
 """Rows of stage preflight: what only the models' files can tell. Run in tests/unit/preflight, with facts by name."""
 
-from tests.wrong.edits import Row
+from dataclasses import replace
+from typing import Any
 
-PREFLIGHT: tuple[Row, ...] = ()
+from tests.wrong.edits import Change, Row, Stage
+
+from paceline.hub.models import QWEN3_CODER_NEXT, QWEN3_CODER_NEXT_EAGLE3, QWEN3_CODER_NEXT_FP8
+from paceline.hub.published import HEADS, LLAMA_3_1_8B, TARGETS
+from paceline.preflight import ModelFacts, model_facts
+
+NEXT, HEAD = "hf://Qwen/Qwen3-Coder-Next", "hf://thoughtworks/Qwen3-Coder-Next-Eagle3"
+GB = 10**9
+SIZES = {"Qwen/Qwen3-8B": 16.4, "zai-org/GLM-4.7-FP8": 362, "MiniMaxAI/MiniMax-M2.5": 230, "zai-org/GLM-4.7-Flash": 62}
+"""Of the published checkpoints in GB, where 60 would be far off."""
+
+NEXT_HEAD = replace(model_facts(QWEN3_CODER_NEXT_EAGLE3, 278_000_000), has_d2t=True)
+LLAMA_70B = {**LLAMA_3_1_8B, "hidden_size": 8192, "num_hidden_layers": 80, "num_attention_heads": 64}
+
+FACTS: dict[str, ModelFacts] = {
+    NEXT: model_facts(QWEN3_CODER_NEXT, 159 * GB, {"model.norm.weight"}),
+    HEAD: NEXT_HEAD,
+    **{
+        f"hf://{name}": model_facts(config, int(SIZES.get(name, 60) * GB), {"model.norm.weight"})
+        for name, config in TARGETS.items()
+    },
+    **{f"hf://{name}": replace(model_facts(config, GB), has_d2t=True) for name, config in HEADS.items()},
+    "hf://Qwen/Qwen3-Coder-Next-FP8": model_facts(QWEN3_CODER_NEXT_FP8, 80 * GB, {"model.norm.weight"}),
+    # What nobody publishes.
+    "hf://test/llama-70b": model_facts(LLAMA_70B, 141 * GB),
+    "hf://test/code": replace(NEXT_HEAD, architectures=("OwnForCausalLM",), custom_code=True),
+    "hf://test/no-d2t": replace(NEXT_HEAD, has_d2t=False),
+    "hf://test/renamed": replace(NEXT_HEAD, lacks=("fc", "layers.0.self_attn.q_proj")),
+    "hf://test/linear": replace(NEXT_HEAD, aux_layers=(2, 23, 45)),
+    "hf://test/deeper": replace(NEXT_HEAD, aux_layers=(3, 23, 58)),
+    "hf://test/dspark": replace(NEXT_HEAD, architectures=("DSparkDraftModel",), markov_rank=0),
+}
+
+SOURCE = "spec.draft.source"
+PARALLEL = "spec.accelerator.tensorParallelSize"
+
+
+def row(name: str, path: str, says: str, *changes: Change, on: str = "qwen3-coder-next") -> Row:
+    return Row(name=name, stage=Stage.PREFLIGHT, changes=changes, path=path, says=says, on=on)
+
+
+def head(name: str, source: str, says: str, on: str = "qwen3-coder-next") -> Row:
+    """The good resource with another head."""
+    return row(name, SOURCE, says, (SOURCE, source), on=on)
+
+
+def version(number: str) -> tuple[Change, ...]:
+    return (("spec.engine.version", number), ("spec.engine.image", f"lmsysorg/sglang:v{number}"))
+
+
+def draft(**fields: Any) -> Change:
+    return "spec.draft", fields
+
+
+PREFLIGHT: tuple[Row, ...] = (
+    row("EAGLE for an EAGLE3 head", "spec.draft.algorithm", "set the algorithm to EAGLE3",
+        ("spec.draft.algorithm", "EAGLE")),
+    row("the same on one candidate", "spec.pools[1].candidates[1].draft.algorithm", "set the algorithm to EAGLE3",
+        ("spec.pools.1.candidates.1.draft", {"algorithm": "EAGLE", "source": HEAD})),
+    row("the post's head on the post's version", "spec.engine.version",
+        "SGLang 0.4.5 has no EAGLE3 hook for Qwen3MoeForCausalLM; ",
+        *version("0.4.5"), on="qwen3-coder-30b-a3b"),
+    row("the post's algorithm", "spec.draft.algorithm", "EAGLE with a head of class LlamaForCausalLMEagle3",
+        ("spec.draft.algorithm", "EAGLE"), on="qwen3-coder-30b-a3b"),
+    row("a fork's target without the fork", "spec.engine.version",
+        "declare spec.engine.eagle3Targets: [Qwen3NextForCausalLM]", *version("0.5.6")),
+    head("the target as its own head", NEXT, "is to draft for itself"),
+    head("a whole model as a head", "hf://Qwen/Qwen3-8B", "is a whole Qwen3ForCausalLM of 36 layers"),
+    head("a head of another size", "hf://thoughtworks/Qwen3-8B-Eagle3", "hidden states of 4096, the target's have"),
+    head("a head of another vocabulary", "hf://thoughtworks/GLM-4.7-Flash-Eagle3", "has a vocabulary of 154880"),
+    head("a head without d2t", "hf://test/no-d2t", "no file of it has the tensor d2t"),
+    head("a head with other names", "hf://test/renamed", "has no weights named fc, layers.0.self_attn.q_proj"),
+    head("a head that reads a linear layer", "hf://test/linear", "reads layers 2, 45 of the target, which have no"),
+    head("a head of a deeper target", "hf://test/deeper", "reads layers 58 of a target that has 0 to 47"),
+    row("a head in half precision", "spec.engine.args", "add --dtype=bfloat16",
+        ("spec.engine.args", ["--attention-backend=flashinfer"]), on="llama-3.1-8b"),
+    row("blocks that cannot be cut", PARALLEL, "set it to 4, the largest that works",
+        ("spec.target.source", "hf://Qwen/Qwen3-Coder-Next-FP8"), ("spec.accelerator.count", 8)),
+    row("heads that cannot be split", PARALLEL, "16 attention heads on 3 GPUs", ("spec.accelerator.count", 3)),
+    row("a head's heads that cannot be split", PARALLEL, "42 attention heads of hf://thoughtworks/Gemma-4-31B-Eagle3",
+        ("spec.accelerator.count", 4), on="gemma-4-31b"),
+    row("70B on one card of 80 GB", "spec.accelerator.count", "does not fit, short by",
+        ("spec.target.source", "hf://test/llama-70b"), ("spec.accelerator.product", "NVIDIA-H100-80GB-HBM3"),
+        on="llama-3.1-8b"),
+    row("a tree over a latent cache", "spec.pools[0].candidates[0].tree.topK", "set topK to 1",
+        ("spec.pools.0.candidates.0.tree", {"numSteps": 3, "topK": 4, "numDraftTokens": 8}), on="glm-4.7-flash"),
+    row("NEXTN on a target without such layers", "spec.draft.algorithm", "has no such layers",
+        draft(algorithm="NEXTN"), on="qwen3-8b"),
+    row("a small model with other words", SOURCE, "has a vocabulary of 128256, the target of 151936",
+        draft(algorithm="STANDALONE", source="hf://meta-llama/Llama-3.1-8B-Instruct"), on="qwen3-8b"),
+    row("code that is not trusted", "spec.engine.trustRemoteCode", "set it to true",
+        (SOURCE, "hf://test/code"), ("spec.engine.trustRemoteCode", False)),
+    row("a DSPARK head without its rank", SOURCE, "markov_rank not set",
+        draft(algorithm="DSPARK", source="hf://test/dspark"),
+        ("spec.pools.0.candidates", [{"name": "block", "blockSize": 4}]),
+        ("spec.pools.1.candidates", [{"name": "block", "blockSize": 4}])),
+)  # fmt: skip

@@ -161,10 +161,11 @@ def _failed(snapshot: Snapshot, job: Found, failed: Mapping[str, Any], now: date
     ends = [ended for pod in _pods(snapshot, job) if (ended := terminated(pod, "fetch"))]
     ends.sort(key=lambda ended: str(ended.get("finishedAt", "")), reverse=True)
     said = (last_line(ended.get("message", "")) for ended in ends)
-    note = _with_field(snapshot, next((line for line in said if line), failed.get("message", "the prefetch failed")))
+    note = next((line for line in said if line), failed.get("message", "the prefetch failed"))
     final = failed.get("reason") == "PodFailurePolicy" or any(e.get("exitCode") == A_PERSON_MUST_ACT for e in ends)
     again = None if final else parse_time(failed["lastTransitionTime"]) + RETRY_AFTER
     if again is None:
+        note = _with_field(snapshot, note)
         note += f" (done without a change of the spec? delete Job {job['metadata']['name']})"
     else:
         note += f" (tried again at {timestamp(again)})"

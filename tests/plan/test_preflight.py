@@ -1,0 +1,94 @@
+"""What preflight finds is told where a person looks, and for as long as it is so."""
+
+import json
+from dataclasses import replace
+
+from tests.plan.answers import HEAD_FACTS, TARGET_FACTS
+from tests.plan.telling import promoted, told
+from tests.plan.world import World, example
+
+NAME = "qwen3-coder-next"
+HEAD = "hf://thoughtworks/Qwen3-Coder-Next-Eagle3"
+
+
+def asked(world: World) -> dict[str, object]:
+    """Of the prefetch under way."""
+    (job,) = world.under_way("fetch")
+    (fetch,) = job["spec"]["template"]["spec"]["containers"]
+    request: dict[str, object] = json.loads(
+        next(variable["value"] for variable in fetch["env"] if variable["name"] == "PACELINE_FETCH")
+    )
+    return request
+
+
+@told
+def test_a_finding_outlives_the_job_that_found_it(world: World) -> None:
+    """What the prefetch saw is in status: the Job may go."""
+    world.apply(example("latency"))
+    world.prefetch_ends(head=replace(HEAD_FACTS, hidden_size=4096))
+    (job,) = world.cluster.of("Job")
+    world.cluster.delete("Pod", f"{job['metadata']['name']}-pod")
+    world.delete("Job", job["metadata"]["name"])
+    assert world.condition("Stalled") == "True PreflightFailed"
+    assert f"spec.draft.source: {HEAD} reads hidden states of 4096" in world.message("Stalled")
+
+
+@told
+def test_another_parallelism_of_the_same_models_is_checked_without_a_job(world: World) -> None:
+    """Nothing is fetched anew, and the facts are there all the same."""
+    assert TARGET_FACTS.num_attention_heads == 16
+    promoted(world, "latency")
+    for job in world.cluster.of("Job"):
+        world.delete("Job", job["metadata"]["name"])
+    world.edit("count: 3", lambda spec: spec["accelerator"].update(count=3))
+    assert (world.condition("Stalled"), world.condition("Ready")) == ("True PreflightFailed", "True Serving")
+    assert "spec.accelerator.tensorParallelSize: 16 attention heads on 3 GPUs" in world.message("Stalled")
+
+
+@told
+def test_a_candidates_own_head_is_named_where_it_stands(world: World) -> None:
+    """Not in spec.draft, which is that of the others."""
+    manifest = example()
+    manifest["spec"]["pools"][1]["candidates"][1]["draft"] = {"algorithm": "EAGLE", "source": HEAD}
+    world.apply(manifest)
+    world.prefetch_ends()
+    assert "spec.pools[1].candidates[1].draft.algorithm: EAGLE with a head of class" in world.message("Stalled")
+
+
+@told
+def test_what_is_worth_knowing_stands_in_cache_ready_and_is_told_once(world: World) -> None:
+    """It is no reason to stop; an Event tells it, and the condition for as long as it is so."""
+    world.apply(example("latency"))
+    world.prefetch_ends()
+    world.servers_ready()
+    assert world.message("CacheReady") == "the models are on the cache volume"
+
+    world.edit("quantise", lambda spec: spec["engine"]["args"].append("--quantization=fp8"))
+    assert f"spec.draft.source: --quantization fp8 in spec.engine.args, and {HEAD}" in world.message("CacheReady")
+    world.wait(10)
+    events = [event for one in world.told for event in one.events]
+    assert len([event for event in events if event.startswith("Normal Preflight: ")]) == 1
+
+    world.edit("or not", lambda spec: spec["engine"]["args"].pop())
+    assert world.message("CacheReady") == "the models are on the cache volume"
+
+
+@told
+def test_a_refusal_of_the_prefetch_names_its_field(world: World) -> None:
+    """The pod knows sources alone."""
+    world.apply(example("latency"))
+    world.prefetch_fails(f"{HEAD}: no revision v9; name a branch, tag or commit it has")
+    assert f"spec.draft.revision: {HEAD}: no revision v9; " in world.message("Stalled")
+
+
+@told
+def test_the_volume_keeps_as_many_revisions_as_asked_and_what_is_served(world: World) -> None:
+    """A fetch must not remove under a server what it may load again."""
+    manifest = example("latency")
+    manifest["spec"]["cache"]["keepRevisions"] = 5
+    world.apply(manifest)
+    assert (asked(world)["keepRevisions"], asked(world)["inUse"], asked(world)["user"]) == (5, [], f"models/{NAME}")
+    world.prefetch_ends()
+    served = {model["commit"] for model in world.status()["models"]}
+    world.edit("another head", lambda spec: spec["draft"].update(source="hf://other/head"))
+    assert asked(world)["inUse"] == sorted(served)

@@ -1,0 +1,42 @@
+"""The table of wrong resources, its rows of stage preflight; and the examples, of which none is wrong."""
+
+import pytest
+from tests.wrong.edits import EXAMPLES, Row, example
+from tests.wrong.preflight import FACTS, PREFLIGHT
+
+from paceline import api
+from paceline.engines import places
+from paceline.plan.deployment.check import found_in
+from paceline.preflight import ModelFacts
+
+AT_HOME = {
+    "pvc://company-models/qwen/Qwen3-8B": FACTS["hf://Qwen/Qwen3-8B"],
+    "pvc://company-models/heads/Qwen3-8B-Eagle3": FACTS["hf://thoughtworks/Qwen3-8B-Eagle3"],
+}
+
+
+@pytest.mark.parametrize("row", PREFLIGHT, ids=lambda row: row.name)
+def test_it_is_found_here_and_not_before(row: Row) -> None:
+    manifest = row.manifest()
+    spec = api.deployment(manifest)
+    assert api.problems(manifest) == []
+    assert places.refused(spec, manifest["spec"]) == ()
+    told = [text for text, blocks in found_in(spec, manifest["spec"], FACTS) if blocks]
+    assert any(text.startswith(f"{row.path}: ") and row.says in text for text in told), told
+
+
+@pytest.mark.parametrize("row", PREFLIGHT, ids=lambda row: row.name)
+def test_without_the_mistake_it_is_not(row: Row) -> None:
+    assert blocking(row.on, FACTS) == []
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.yaml")))
+def test_no_example_is_refused(name: str) -> None:
+    assert blocking(name, {**FACTS, **AT_HOME}) == []
+
+
+def blocking(name: str, known: dict[str, ModelFacts]) -> list[str]:
+    manifest = example(name)
+    spec = api.deployment(manifest)
+    assert spec.server.target.source in known
+    return [text for text, blocks in found_in(spec, manifest["spec"], known) if blocks]
