@@ -154,15 +154,21 @@ def for_target(target: Model) -> Profile:
     facts = {**target.text, "architectures": target.architectures}
     for found in profiles:
         if found["name"] != GENERIC and all(facts.get(key) == value for key, value in found["target"].items()):
-            return _profile(found)
-    return next(_profile(found) for found in profiles if found["name"] == GENERIC)
+            return read(found)
+    return generic()
+
+
+def generic() -> Profile:
+    """For targets that nothing is published about."""
+    return read(json.loads((_data() / f"{GENERIC}.json").read_text()))
 
 
 def _data() -> Any:
     return files(__package__) / "data" / "profiles"
 
 
-def _profile(found: dict[str, Any]) -> Profile:
+def read(found: dict[str, Any]) -> Profile:
+    """Of a file's content."""
     return Profile(
         name=found["name"], datasets={name: _dataset(dataset) for name, dataset in found["datasets"].items()}
     )

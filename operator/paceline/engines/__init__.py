@@ -5,11 +5,11 @@ An engine is a row of functions, not a class to inherit from: `ENGINES[server.en
 
 from collections.abc import Mapping
 
-from paceline.engines import sglang
+from paceline.engines import sglang, sglang_jax, vllm
 from paceline.engines.adapter import Adapter, Refusal, Scalar
 from paceline.engines.probe import Look, Probe, ProbeError, Speculation, json_object
 
-ENGINES: Mapping[str, Adapter] = {"SGLang": sglang.ADAPTER}
+ENGINES: Mapping[str, Adapter] = {"SGLang": sglang.ADAPTER, "SGLangJAX": sglang_jax.ADAPTER, "VLLM": vllm.ADAPTER}
 
 __all__ = [
     "ENGINES",

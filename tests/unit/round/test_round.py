@@ -3,177 +3,19 @@
 import dataclasses
 import gzip
 import json
-import os
 import signal
-import socket
-import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.unit.round.pod import CHAT_8, CODE_1, Arms, Start, workload
 
-from paceline import render
-from paceline.core import Dataset, Workload
-from paceline.evidence import ENVIRONMENT, ArmCommand, Judged, RoundPlan, RoundResult, Scalar, decode, judge
-from paceline.hub import tokenizer
+from paceline.evidence import ArmCommand, Scalar
 from paceline.pods.round import load
 
-WRAPPER = Path(render.__file__).with_name("wrapper.sh")
 FAKE = Path(__file__).with_name("fake_server.py")
-PATIENCE = 90.0
-ENVIRON = {
-    "PACELINE_HEARTBEAT_SECONDS": "4",
-    "PACELINE_GRACE_SECONDS": "1",
-    "PACELINE_EMULATE_STARTUP_SECONDS": "0.2",
-    "PACELINE_EMULATE_WARMUP_SECONDS": "0.1",
-    "PACELINE_EMULATE_DRAIN_POLL_SECONDS": "0.1",
-    "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN": "1",
-}
-TARGET = {
-    "architectures": ["Qwen3NextForCausalLM"],
-    "model_type": "qwen3_next",
-    "hidden_size": 2048,
-    "num_hidden_layers": 48,
-    "num_experts": 512,
-    "vocab_size": 151936,
-    "max_position_embeddings": 262144,
-}
-HEAD = {
-    "architectures": ["LlamaForCausalLMEagle3"],
-    "model_type": "llama",
-    "hidden_size": 2048,
-    "vocab_size": 151936,
-    "draft_vocab_size": 32000,
-    "max_position_embeddings": 4096,
-}
-
-
-def workload(dataset: str, concurrency: int, requests: int, max_tokens: int) -> Workload:
-    source = Dataset(name=dataset, source=f"builtin://{dataset}", requests=requests, max_tokens=max_tokens)
-    return Workload(dataset=source, concurrency=concurrency)
-
-
-CODE_1 = workload("code", 1, 5, 48)
-CHAT_8 = workload("chat", 8, 32, 32)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    plan: RoundPlan
-    client: int
-    wrapper: int
-    message: str
-    log: str
-
-    @property
-    def result(self) -> RoundResult:
-        return decode(self.message)
-
-    @property
-    def judged(self) -> dict[tuple[str, str], Judged]:
-        return {(one.arm, one.workload): one for one in judge(self.plan, self.result)}
-
-
-@dataclass
-class Pod:
-    """A pod of a round, as two processes and a directory."""
-
-    directory: Path
-    server: "subprocess.Popen[bytes]"
-    client: "subprocess.Popen[bytes]"
-    plan: RoundPlan
-
-    def finish(self) -> Outcome:
-        client, wrapper = self.client.wait(PATIENCE), self.server.wait(PATIENCE)
-        message = self.directory / "message"
-        log = (self.directory / "client.log").read_text()
-        return Outcome(self.plan, client, wrapper, message.read_text() if message.exists() else "", log)
-
-    def server_pid(self) -> int:
-        """Of the arm's server, once it is there."""
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
-            with suppress(FileNotFoundError, ValueError):
-                return int((self.directory / "ctl" / "pid").read_text())
-            time.sleep(0.05)
-        raise AssertionError("no server was started")
-
-
-@pytest.fixture
-def models(tmp_path: Path) -> Path:
-    for name, config in {"target": TARGET, "head": HEAD}.items():
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "config.json").write_text(json.dumps(config))
-    for name, content in tokenizer.files().items():
-        (tmp_path / "target" / name).write_bytes(content)
-    return tmp_path
-
-
-@pytest.fixture
-def port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
-Arms = tuple[ArmCommand, ...]
-Start = Callable[..., Pod]
-
-
-@pytest.fixture
-def start(models: Path, port: int) -> Iterator[Start]:
-    pods: list[Pod] = []
-
-    def start(
-        arms: Arms, *workloads: Workload, change: Callable[[RoundPlan], RoundPlan] | None = None, **env: str
-    ) -> Pod:
-        plan = RoundPlan(
-            run="pair-latency-0123456789-1",
-            round=2,
-            attempt=0,
-            engine="SGLang",
-            served_name="pair",
-            tokenizer=str(models / "target"),
-            port=port,
-            arms=arms,
-            workloads=workloads,
-            results_dir=str(models / "results"),
-            compared=("attention_backend",),
-            start_timeout_seconds=30,
-        )
-        plan = change(plan) if change else plan
-        ctl = models / "ctl"
-        ctl.mkdir()
-        environment = {
-            **os.environ,
-            **ENVIRON,
-            "PACELINE_CTL": str(ctl),
-            "PACELINE_TERMINATION_LOG": str(models / "message"),
-            "NVIDIA_VISIBLE_DEVICES": "GPU-0,GPU-1",
-            ENVIRONMENT: plan.to_json(),
-            **env,
-        }
-        processes = []
-        for name, argv in {
-            "server": ["dash", "-c", WRAPPER.read_text()],
-            "client": [sys.executable, "-m", "paceline.pods.round"],
-        }.items():
-            with (models / f"{name}.log").open("wb") as log:
-                processes.append(subprocess.Popen(argv, env=environment, stdout=log, stderr=log))
-        pods.append(Pod(models, *processes, plan))
-        return pods[-1]
-
-    yield start
-    for pod in pods:
-        for process in (pod.client, pod.server):
-            if process.poll() is None:
-                process.terminate()  # the wrapper takes its server along
-                process.wait(PATIENCE)
 
 
 def emulated(models: Path, port: int, name: str, *speculative: str, **expected: Scalar) -> ArmCommand:

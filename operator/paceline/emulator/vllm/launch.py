@@ -1,0 +1,145 @@
+"""What a command line comes to: the models, the speculation, and what vLLM refuses before it serves.
+
+Sources: `config/speculative.py` of 0.33.0 (lines in the comments); a refusal is an exception, which ends the process
+with a traceback and 1.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from paceline.emulator import models
+from paceline.emulator.models import Model
+from paceline.emulator.profile import Shape
+from paceline.emulator.settings import Settings
+
+HEADS = ("eagle", "eagle3", "dflash", "dspark", "draft_model")
+"""Methods that need a model of their own; `mtp` finds it in the target's checkpoint."""
+METHODS = (*HEADS, "mtp", "ngram", "ngram_gpu", "suffix", "custom_class", "extract_hidden_states")
+COSTLESS = ("ngram", "ngram_gpu", "dflash", "dspark")
+"""A lookup, or one parallel pass: drafting more costs no more."""
+KEYS = frozenset({
+    "method", "model", "num_speculative_tokens", "revision", "code_revision", "quantization", "max_model_len",
+    "draft_tensor_parallel_size", "tensor_parallel_size", "draft_load_config", "enforce_eager", "moe_backend",
+    "attention_backend", "kv_cache_dtype", "parallel_drafting", "draft_sample_method", "use_local_argmax_reduction",
+    "draft_lm_head_quantization", "use_heterogeneous_vocab", "rejection_sample_method", "prompt_lookup_min",
+    "prompt_lookup_max", "num_speculative_tokens_per_batch_size", "disable_padded_drafter_batch",
+})  # fmt: skip
+DEFAULT_SEATS = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speculation:
+    method: str
+    head: Model | None
+    tokens: int
+
+    @property
+    def shape(self) -> Shape:
+        """A chain; verifying takes one token more than was proposed."""
+        worth = 0.5 if self.method.startswith("ngram") else 1.0
+        costly = self.method not in COSTLESS
+        return Shape(steps=self.tokens, branches=1, width=self.tokens + 1, costly=costly, worth=worth)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """`args` as parsed; `context` tokens; `seats` requests at a time."""
+
+    args: Mapping[str, Any]
+    target: Model
+    names: tuple[str, ...]
+    speculation: Speculation | None
+    context: int
+    seats: int
+
+    @property
+    def configuration(self) -> str:
+        """As the start log has it (`config/vllm.py:2809`); what is no scalar is left empty."""
+        args, spec = self.args, self.speculation
+        said = (
+            f"SpeculativeConfig(method={spec.method!r}, model={spec.head.path if spec.head else None!r}, "
+            f"num_spec_tokens={spec.tokens})"
+            if spec
+            else None
+        )
+        fields = {
+            "model": repr(self.target.path),
+            "speculative_config": said,
+            "tokenizer": repr(self.target.path),
+            "skip_tokenizer_init": False,
+            "tokenizer_mode": args["tokenizer_mode"],
+            "revision": args["revision"],
+            "tokenizer_revision": args["tokenizer_revision"],
+            "trust_remote_code": bool(args["trust_remote_code"]),
+            "dtype": "torch.bfloat16" if args["dtype"] == "auto" else f"torch.{args['dtype']}",
+            "max_seq_len": self.context,
+            "download_dir": args["download_dir"],
+            "load_format": args["load_format"],
+            "tensor_parallel_size": args["tensor_parallel_size"],
+            "pipeline_parallel_size": args["pipeline_parallel_size"],
+            "data_parallel_size": args["data_parallel_size"],
+            "disable_custom_all_reduce": bool(args["disable_custom_all_reduce"]),
+            "quantization": args["quantization"],
+            "quantization_config": None,
+            "enforce_eager": bool(args["enforce_eager"]),
+            "kv_cache_dtype": args["kv_cache_dtype"],
+            "device_config": "cuda",
+            "structured_outputs_config": "StructuredOutputsConfig(backend='auto')",
+            "seed": args["seed"],
+            "served_model_name": self.names[0],
+            "enable_prefix_caching": args["enable_prefix_caching"] is not False,
+            "enable_chunked_prefill": args["enable_chunked_prefill"] is not False,
+            "pooler_config": None,
+            "compilation_config": "{'mode': 3, 'cudagraph_capture_sizes': [1, 2, 4]}",
+        }
+        return ", ".join(f"{name}={value}" for name, value in fields.items())
+
+
+def resolve(args: Mapping[str, Any], settings: Settings) -> Launch:
+    def load(path: str) -> Model:
+        return models.load(path, None, cache=settings.hub_cache, offline=settings.offline)
+
+    target = load(args["model_tag"] or args["model"])
+    asked = args["max_model_len"]
+    if isinstance(asked, int) and asked > target.context:  # config/model.py: verify_max_len
+        raise ValueError(
+            f"User-specified max_model_len ({asked}) is greater than the derived max_model_len ({target.context})"
+        )
+    said = args["speculative_config"]
+    return Launch(
+        args=args,
+        target=target,
+        names=tuple(args["served_model_name"] or (target.path,)),
+        speculation=None if said is None else speculation(said, load),
+        context=asked if isinstance(asked, int) else target.context,
+        seats=args["max_num_seqs"] or DEFAULT_SEATS,
+    )
+
+
+def speculation(said: Mapping[str, Any], load: Any) -> Speculation:
+    """Of `--speculative-config`; raises ValueError in vLLM's words."""
+    if unknown := sorted(set(said) - KEYS):  # config/utils.py:71
+        raise ValueError(f"Unexpected keyword argument {unknown[0]!r} for SpeculativeConfig")
+    if "tensor_parallel_size" in said:  # :1940
+        raise ValueError(
+            "'tensor_parallel_size' is not a valid argument in the speculative_config. "
+            "Please pass 'draft_tensor_parallel_size' instead."
+        )
+    tokens, method, path = said.get("num_speculative_tokens"), said.get("method"), said.get("model")
+    if tokens is None:  # :1946
+        raise ValueError("num_speculative_tokens must be provided with speculative model")
+    if not isinstance(tokens, int) or tokens < 1:
+        raise ValueError("num_speculative_tokens: Input should be greater than 0")
+    method = method or _guessed(str(path or ""))
+    if method not in METHODS:  # :1500
+        raise NotImplementedError(f"Unsupported speculative method: '{method}'")
+    if method in HEADS and path is None:  # :1293
+        raise ValueError("num_speculative_tokens was provided but without speculative model.")
+    return Speculation(method=method, head=load(path) if path else None, tokens=tokens)
+
+
+def _guessed(path: str) -> str:
+    """As vLLM reads a method out of a path (:1432)."""
+    found = (name for name, mark in (("eagle", "eagle-"), ("eagle3", "eagle3-"), ("dflash", "dflash")) if mark in path)
+    return "ngram" if path == "ngram" else next(found, "draft_model")

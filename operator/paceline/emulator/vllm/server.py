@@ -1,0 +1,201 @@
+"""The state of one emulated vLLM: the engine on the real clock, and what it counts.
+
+Metric names and labels: `v1/metrics/loggers.py:499-1031` and `v1/spec_decode/metrics.py:207-264` of 0.33.0; those of
+speculation are there only where there is one, and begin at 0.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Iterator, Sequence
+
+from paceline.emulator import models, noise, profile, prompts
+from paceline.emulator.engine import Engine, Request
+from paceline.emulator.log import say
+from paceline.emulator.prompts import Prompt
+from paceline.emulator.server import Job
+from paceline.emulator.settings import Settings
+from paceline.emulator.vllm.launch import Launch
+from paceline.emulator.vllm.profiles import for_target
+
+VERSION = "0.33.0+emulated"
+BLOCK_SIZE = "16"
+MEMORY = "0.92"
+FINISH = {"stop": "stop", "length": "length", "abort": "abort"}
+SPECULATION = ("num_drafts", "num_draft_tokens", "num_accepted_tokens")
+COUNTERS = ("prompt_tokens", "generation_tokens", "num_preemptions", "prefix_cache_queries", "prefix_cache_hits")
+
+
+class Server:
+    """Everything the HTTP handlers share. Lives in one event loop."""
+
+    def __init__(self, launch: Launch, settings: Settings, argv: Sequence[str]) -> None:
+        self.launch, self.settings, self.argv = launch, settings, tuple(argv)
+        self.key = os.environ.get("VLLM_API_KEY")
+        self.started = int(time.time())
+        self.known_prompts = prompts.index()
+        self.counted = dict.fromkeys(COUNTERS, 0)
+        self.speculated = dict.fromkeys(SPECULATION, 0)
+        self.accepted_at = [0] * (launch.speculation.tokens if launch.speculation else 0)
+        self.finished = dict.fromkeys(FINISH, 0)
+        self.salt: str | None = None
+        self.salts = 0
+        self._failures = 0.0
+        self._seen: set[tuple[str | None, bytes]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        spec = launch.speculation
+        shape = spec.shape if spec else None
+        forced = 1.0 if spec and spec.head and models.accepts_nothing(spec.head, launch.target) else None
+        self.engine = Engine(
+            paces=profile.paces(for_target(launch.target), shape, forced),
+            limit=launch.seats,
+            speculative=spec is not None,
+            width=shape.width if shape else 1,
+            log_interval=10,
+            factor=self._noise(),
+        )
+
+    def submit(self, prompt: Prompt, *, id: str, limit: int, ignore_eos: bool, salt: str | None) -> Job:
+        """Puts a request into the engine. A salt not seen before begins a new point, with noise of its own."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        self.engine.advance(now)
+        if salt != self.salt and self.engine.idle:
+            self.salt, self.salts = salt, self.salts + 1
+            self.engine.factor = self._noise()
+        length = limit if ignore_eos else min(limit, prompt.natural_length)
+        request = Request(
+            id=id,
+            dataset=prompt.dataset,
+            prompt_tokens=prompt.tokens,
+            cached_tokens=self._cached(prompt, salt),
+            length=length,
+            finish="length" if length == limit else "stop",
+            deliver=lambda tokens, finish: self._deliver(job, tokens, finish),
+        )
+        job = Job(request=request, prompt=prompt, streaming=True, arrived=now, began_at=time.time())
+        self.engine.submit(request, now)
+        self._schedule()
+        return job
+
+    def abort(self, job: Job) -> None:
+        """The client has left."""
+        if job.finish is None:
+            self.engine.advance(asyncio.get_running_loop().time())
+        if job.finish is None:
+            self.engine.abort(job.request)
+            job.finish = "abort"
+            job.chunk_ready.set()
+            self.finished["abort"] += 1
+            self._schedule()
+
+    def must_fail(self) -> bool:
+        """Whether the next request is one of the fraction that fails."""
+        self._failures += self.settings.fail.of(self.launch.speculation is not None) or 0.0
+        fails = self._failures >= 1.0
+        self._failures -= fails
+        return fails
+
+    def metrics(self) -> str:
+        """The page of /metrics."""
+        lines = []
+        for kind, name, samples in self._families():
+            lines.append(f"# TYPE {name} {kind}")
+            lines += [f"{name}{{{_inside(self._labels() | labels)}}} {float(value)}" for labels, value in samples]
+        return "\n".join(lines) + "\n"
+
+    def _families(self) -> Iterator[tuple[str, str, list[tuple[dict[str, str], float]]]]:
+        engine = self.engine
+        used = sum(request.prompt_tokens + request.produced for request in engine.running)
+        waiting: list[tuple[dict[str, str], float]] = [
+            ({"reason": "capacity"}, len(engine.waiting)), ({"reason": "deferred"}, 0)
+        ]  # fmt: skip
+        yield "gauge", "vllm:num_requests_running", [({}, len(engine.running))]
+        yield "gauge", "vllm:num_requests_waiting", [({}, len(engine.waiting))]
+        yield "gauge", "vllm:num_requests_waiting_by_reason", waiting
+        yield "gauge", "vllm:kv_cache_usage_perc", [({}, min(1.0, used / (self.launch.seats * self.launch.context)))]
+        cache = {
+            "block_size": str(self.launch.args["block_size"] or BLOCK_SIZE),
+            "gpu_memory_utilization": str(self.launch.args["gpu_memory_utilization"] or MEMORY),
+            "cache_dtype": str(self.launch.args["kv_cache_dtype"]),
+        }
+        yield "gauge", "vllm:cache_config_info", [(cache, 1)]
+        for name, value in self.counted.items():
+            yield "counter", f"vllm:{name}_total", [({}, value)]
+        finished = [({"finished_reason": reason}, float(count)) for reason, count in self.finished.items()]
+        yield "counter", "vllm:request_success_total", finished
+        if self.launch.speculation is None:
+            return
+        for name, value in self.speculated.items():
+            yield "counter", f"vllm:spec_decode_{name}_total", [({}, value)]
+        at = [({"position": str(position)}, float(count)) for position, count in enumerate(self.accepted_at)]
+        yield "counter", "vllm:spec_decode_num_accepted_tokens_per_pos_total", at
+
+    def _labels(self) -> dict[str, str]:
+        return {"engine": "0", "model_name": self.launch.names[0]}
+
+    def _noise(self) -> float:
+        return noise.factor(self.settings.noise, self.settings.uid, self.argv, self.salts)
+
+    def _cached(self, prompt: Prompt, salt: str | None) -> int:
+        """Whole blocks of a prompt that came before under the same salt."""
+        if self.launch.args["enable_prefix_caching"] is False:
+            return 0
+        hit = (salt, prompt.digest) in self._seen
+        self._seen.add((salt, prompt.digest))
+        return prompt.tokens // int(BLOCK_SIZE) * int(BLOCK_SIZE) if hit else 0
+
+    def _schedule(self) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = self.engine.advance(loop.time())
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None if deadline is None else loop.call_at(deadline, self._schedule)
+
+    def _deliver(self, job: Job, tokens: int, finish: str | None) -> None:
+        now = asyncio.get_running_loop().time()
+        job.first_token = now if job.first_token is None else job.first_token
+        job.last_token = now
+        job.pending += tokens
+        if finish is not None:
+            job.finish, job.finished = finish, now
+            self._count(job.request, finish)
+        job.chunk_ready.set()
+
+    def _count(self, request: Request, finish: str) -> None:
+        """A finished request, into the counters."""
+        self.finished[finish] += 1
+        for name, amount in {
+            "prompt_tokens": request.prompt_tokens,
+            "generation_tokens": request.produced,
+            "prefix_cache_queries": request.prompt_tokens,
+            "prefix_cache_hits": request.cached_tokens,
+        }.items():
+            self.counted[name] += amount
+        if self.launch.speculation:
+            accepted = request.accepted - request.verify_calls
+            self.speculated["num_drafts"] += request.verify_calls
+            self.speculated["num_draft_tokens"] += request.verify_calls * self.launch.speculation.tokens
+            self.speculated["num_accepted_tokens"] += accepted
+            self._accept_at(accepted, request.verify_calls)
+        last = self.settings.die.of(self.launch.speculation is not None)
+        if last is not None and sum(self.finished.values()) >= last:
+            asyncio.get_running_loop().call_soon(die)
+
+    def _accept_at(self, accepted: int, verify_calls: int) -> None:
+        """By position: a call accepts a beginning of what was proposed, so no position has more than the one before."""
+        for position in range(len(self.accepted_at)):
+            here = min(accepted, verify_calls)
+            self.accepted_at[position] += here
+            accepted -= here
+
+
+def die() -> None:
+    """The engine's process ends; the API server stops without an error (`launchers/launcher.py:314`)."""
+    say("ERROR [core_client.py:600] Engine core proc EngineCore died unexpectedly, shutting down client.")
+    say("torch.OutOfMemoryError: CUDA out of memory.")
+    os._exit(0)
+
+
+def _inside(labels: dict[str, str]) -> str:
+    return ",".join(f'{key}="{value}"' for key, value in sorted(labels.items()))

@@ -1,0 +1,26 @@
+"""vLLM.
+
+`argv` is how an arm becomes a process, `flags` the options there are, `rules` what cannot be started and why, `probe`
+what a round reads of it. Sources: vLLM 0.33.0 (its wheel on PyPI); paths are below `vllm/`. What differs from SGLang:
+speculation is one JSON argument, a tree is a chain, and `/health` is an instant flag.
+"""
+
+from paceline.engines.adapter import Adapter
+from paceline.engines.vllm.argv import JIT_CACHE, PORT, argv, env, expected
+from paceline.engines.vllm.probe import probe
+from paceline.engines.vllm.rules import COMPARED, refusals
+
+ADAPTER = Adapter(
+    port=PORT,
+    argv=argv,
+    env=env,
+    expected=expected,
+    compared=COMPARED,
+    refusals=refusals,
+    eagle3_targets=lambda _: None,  # only a start tells which targets have the hook
+    ready_path=lambda _: "/health",  # the port is open only once the engine is up
+    health_path="/health",
+    health_timeout_seconds=5,
+    probe=probe,
+    jit_cache=JIT_CACHE,
+)

@@ -1,0 +1,91 @@
+"""How an arm becomes a vLLM process, and what that must then say of itself."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from paceline.core import Arm, Server
+from paceline.core.names import MODELS, snapshot_path
+from paceline.engines.adapter import Scalar
+from paceline.engines.vllm import flags
+from paceline.engines.vllm.rules import METHODS, draft_tokens, running_requests
+
+PORT = 8000
+JIT_CACHE = "/jit"
+
+DEFAULTS = {
+    # A repository's sampling defaults would be another experiment: a repetition penalty alone changes acceptance.
+    "--generation-config": "vllm",
+}
+"""On every arm, unless the resource says otherwise."""
+
+
+def argv(server: Server, arm: Arm) -> tuple[str, ...]:
+    """The whole command of one arm; what is measured and what is served are this, byte for byte."""
+    return (*_common(server), *_speculation(arm), *server.engine.args, *arm.args)
+
+
+def env(server: Server) -> tuple[Mapping[str, Any], ...]:
+    """The same on every arm. A user's variable of the same name wins."""
+    ours = {
+        "HF_HUB_OFFLINE": "1",
+        "HF_HUB_CACHE": f"{MODELS}/hub",
+        "VLLM_CACHE_ROOT": JIT_CACHE,
+        "VLLM_NO_USAGE_STATS": "1",
+        # Left alone, what the second runner cannot do is done by the first: another engine than the baseline's.
+        "VLLM_USE_V2_MODEL_RUNNER": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+    }
+    theirs = {variable["name"] for variable in server.engine.env}
+    key = server.engine.api_key
+    reference = {"secretKeyRef": {"name": key.name, "key": key.key}} if key else None
+    return (
+        *({"name": name, "value": value} for name, value in ours.items() if name not in theirs),
+        *(({"name": "VLLM_API_KEY", "valueFrom": reference},) if reference else ()),
+        *server.engine.env,
+    )
+
+
+def expected(server: Server, arm: Arm) -> Mapping[str, Scalar]:
+    """What the start log and the metrics must say of this arm; anything else is another experiment."""
+    tokens = draft_tokens(arm)
+    return {
+        "served_model_name": server.served_name,
+        "tensor_parallel_size": server.accelerator.tensor_parallel_size,
+        "seed": 0,
+        "method": METHODS[arm.draft.algorithm] if arm.draft else None,
+        "num_spec_tokens": tokens or None,
+        "draft_positions": tokens,
+    }
+
+
+def _common(server: Server) -> tuple[str, ...]:
+    assert server.target.commit, "a server is rendered after the prefetch has pinned its commit"
+    pinned = {"--max-num-seqs": str(running_requests(server)), **DEFAULTS}
+    given = {one.name for one in flags.given(server.engine.args)}
+    return (
+        "vllm", "serve", snapshot_path(server.target.source, server.target.commit),
+        "--served-model-name", server.served_name,
+        "--host", "0.0.0.0",
+        "--port", str(PORT),
+        "--tensor-parallel-size", str(server.accelerator.tensor_parallel_size),
+        *(("--trust-remote-code",) if server.engine.trust_remote_code else ()),
+        "--seed", "0",
+        *(word for flag, value in pinned.items() if flag not in given for word in (flag, value)),
+    )  # fmt: skip
+
+
+def _speculation(arm: Arm) -> tuple[str, ...]:
+    if arm.draft is None:
+        return ()
+    # Without a method vLLM guesses one from the path: `…/eagle-3-head` would become EAGLE.
+    said: dict[str, Any] = {"method": METHODS[arm.draft.algorithm]}
+    if arm.draft.model:
+        assert arm.draft.model.commit, "a head is rendered after the prefetch has pinned its commit"
+        said["model"] = snapshot_path(arm.draft.model.source, arm.draft.model.commit)
+    said["num_speculative_tokens"] = draft_tokens(arm)
+    if arm.ngram and arm.ngram.min_match:
+        said["prompt_lookup_min"] = arm.ngram.min_match
+    if arm.ngram and arm.ngram.max_match:
+        said["prompt_lookup_max"] = arm.ngram.max_match
+    return ("--speculative-config", json.dumps(said, separators=(",", ":")))

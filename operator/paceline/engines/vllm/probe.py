@@ -1,0 +1,118 @@
+"""vLLM as a round sees it: its configuration in the start log, acceptance and preemptions in its metrics.
+
+Sources: vLLM 0.33.0 (`v1/engine/core.py:140`, `config/vllm.py:2809`, `config/speculative.py:2196`,
+`v1/spec_decode/metrics.py:207`, `v1/metrics/loggers.py`, `entrypoints/openai/chat_completion/protocol.py:507`).
+
+Nothing here needs VLLM_SERVER_DEV_MODE, so servers are measured exactly as they are served
+(docs/decisions/0012-vllm-without-dev-mode.md).
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from paceline.engines.probe import Look, Probe, ProbeError, Speculation, increase, json_object, samples, totals
+
+VERSION = "/version"
+METRICS = "/metrics"
+DRAFTS = "vllm:spec_decode_num_drafts_total"
+ACCEPTED = "vllm:spec_decode_num_accepted_tokens_total"
+ACCEPTED_AT = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
+PREEMPTIONS = "vllm:num_preemptions_total"
+CACHE_CONFIG = "vllm:cache_config_info"
+OF_THE_CACHE = ("block_size", "gpu_memory_utilization")
+"""Labels of the cache's configuration that the start log does not have."""
+
+CONFIGURATION = re.compile(r"Initializing a V1 LLM engine \(v[^)]*\) with config: (?P<fields>.*)")
+FIELD = re.compile(r"(?P<name>\w+)=(?P<value>.*)", re.DOTALL)
+WORDS: Mapping[str, Any] = {"None": None, "True": True, "False": False}
+BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
+
+
+def probe(_version: str) -> Probe:
+    return Probe(
+        pages=(VERSION, METRICS),
+        reads_log=True,
+        resolved=resolved,
+        speculation=speculation,
+        flush_path=None,
+        backend="vllm-chat",
+        body=body,
+    )
+
+
+def body(load: str) -> Mapping[str, Any]:
+    """A salt of its own shuts a load off from what the prefix cache kept of others; usage, as chunks are no tokens."""
+    return {"cache_salt": load, "stream_options": {"include_usage": True}}
+
+
+def resolved(look: Look) -> Mapping[str, Any]:
+    """The start log's configuration, flat, with the method and the draft tokens of the speculation beside it.
+
+    `draft_positions` counts the positions that the metrics have counters for: what really runs.
+    """
+    found = CONFIGURATION.search(look.log)
+    if found is None:
+        raise ProbeError("the server's log has no line 'Initializing a V1 LLM engine … with config: …'")
+    said = fields(found["fields"])
+    speculative = fields(said.pop("speculative_config", "").removeprefix("SpeculativeConfig(").removesuffix(")"))
+    page = tuple(samples(look.pages[METRICS]))
+    cache = next((sample.labels for sample in page if sample.name == CACHE_CONFIG), {})
+    return {
+        "version": json_object(look.pages[VERSION]).get("version", ""),
+        **{name: _scalar(value) for name, value in said.items()},
+        **{name: _scalar(cache[name]) for name in OF_THE_CACHE if name in cache},
+        "method": _scalar(speculative.get("method", "None")),
+        "num_spec_tokens": _scalar(speculative.get("num_spec_tokens", "None")),
+        "draft_positions": len({sample.labels.get("position") for sample in page if sample.name == ACCEPTED_AT}),
+    }
+
+
+def speculation(before: Look, after: Look) -> Speculation:
+    """A draft is one verify call of one request; every call adds one token of its own to what it accepts."""
+    then, now = totals(before.pages[METRICS]), totals(after.pages[METRICS])
+    drafts, accepted, preemptions = (
+        increase(then.get(name), now.get(name)) for name in (DRAFTS, ACCEPTED, PREEMPTIONS)
+    )
+    return Speculation(
+        accept_length=1 + accepted / drafts if drafts and accepted is not None else None,
+        verify_calls=drafts,
+        retractions=preemptions,
+    )
+
+
+def fields(text: str) -> dict[str, str]:
+    """`a=1, b=C(d=2, e='f')` → its outermost names and what they are."""
+    pairs = (FIELD.fullmatch(part) for part in _split(text))
+    return {pair["name"]: pair["value"] for pair in pairs if pair}
+
+
+def _split(text: str) -> Iterator[str]:
+    """At commas outside of brackets and quotes."""
+    part, depth, quote, escaped = "", 0, "", False
+    for letter in text:
+        if quote:
+            quote = "" if letter == quote and not escaped else quote
+            escaped = letter == "\\" and not escaped
+        elif letter in "'\"":
+            quote = letter
+        else:
+            depth += BRACKETS.get(letter, 0)
+        if letter == "," and not depth and not quote:
+            yield part.strip()
+            part = ""
+        else:
+            part += letter
+    yield part.strip()
+
+
+def _scalar(text: str) -> Any:
+    """Of Python's notation; what is no scalar stays text."""
+    if text in WORDS:
+        return WORDS[text]
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text

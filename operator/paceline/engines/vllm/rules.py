@@ -1,0 +1,268 @@
+"""What vLLM cannot be asked for, each with the reason and the way out.
+
+Paths are below `vllm/` of its wheel 0.33.0. A rule is a function from a server and its arms to what it finds; the
+table below gives it an id and a source.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from paceline.core import Arm, Server
+from paceline.engines.adapter import Refusal
+from paceline.engines.vllm import flags
+
+METHODS: Mapping[str, str] = {
+    "EAGLE": "eagle",
+    "EAGLE3": "eagle3",
+    "MTP": "mtp",
+    "NEXTN": "mtp",
+    "STANDALONE": "draft_model",
+    "NGRAM": "ngram",
+    "DFLASH": "dflash",
+    "DSPARK": "dspark",
+}
+"""Algorithm → `method` of the speculative configuration."""
+NEAREST: Mapping[str, str] = {"MEDUSA": "EAGLE3 with a head of its own", "LOOKAHEAD": "NGRAM, which needs no head"}
+"""What a person may ask for by an older name, and what comes closest."""
+NGRAM_TOKENS = 4
+"""Where the resource does not say how many; vLLM itself has no default."""
+FEWEST_RUNNING_REQUESTS = 48
+
+OWNED = frozenset({
+    "--model", "--revision", "--served-model-name", "--host", "--port", "--uds", "--config", "--seed",
+    "--tensor-parallel-size", "--trust-remote-code", "--api-key", "--hf-token", "--download-dir",
+    "--nnodes", "--node-rank", "--master-addr", "--master-port", "--headless", "--grpc",
+})  # fmt: skip
+OWNED_PREFIX = "--spec"
+"""The speculative configuration and its short cuts, whole or in part: `rejection_sample_method` among its keys can fake
+acceptance or loosen what is accepted."""
+BLINDING = {
+    "--disable-log-stats": "there would be no metrics to measure speculation by",
+    "--root-path": "pages would not be where they are read",
+}
+EAGLE_FAMILY = ("eagle", "eagle3", "mtp", "dflash", "dspark")
+QUIET = frozenset({"WARNING", "ERROR", "CRITICAL"})
+
+COMPARED = (
+    "dtype", "max_seq_len", "quantization", "enforce_eager", "kv_cache_dtype", "enable_prefix_caching",
+    "enable_chunked_prefill", "pipeline_parallel_size", "data_parallel_size", "disable_custom_all_reduce",
+    "load_format", "block_size", "gpu_memory_utilization",
+)  # fmt: skip
+"""Not compared: sizes of CUDA graphs and numbers of KV blocks. They follow from the verify width, so losing some of
+them is part of what speculation costs."""
+COMPARED_FLAGS = frozenset({
+    "--dtype", "--max-model-len", "--quantization", "--enforce-eager", "--kv-cache-dtype", "--enable-prefix-caching",
+    "--enable-chunked-prefill", "--pipeline-parallel-size", "--data-parallel-size", "--disable-custom-all-reduce",
+    "--load-format", "--block-size", "--gpu-memory-utilization", "--max-num-seqs", "--max-num-batched-tokens",
+    "--attention-backend", "--async-scheduling", "--generation-config", "--override-generation-config",
+})  # fmt: skip
+
+Found = tuple[str | None, str, str]
+"""The arm, or None for what all share; the path below it; what to say."""
+
+
+def draft_tokens(arm: Arm) -> int:
+    """num_speculative_tokens: what is proposed in a step, without the token that verifying adds; 0 for the baseline.
+
+    DFLASH's block begins with the last accepted token (`v1/spec_decode/dflash.py:126`), DSPARK's does not count it
+    (`v1/worker/gpu/spec_decode/dspark/speculator.py:11`).
+    """
+    if arm.draft is None:
+        return 0
+    if arm.tree:
+        return arm.tree.num_steps
+    if arm.block_size:
+        return arm.block_size - 1 if arm.draft.algorithm == "DFLASH" else arm.block_size
+    return (arm.ngram.num_draft_tokens if arm.ngram else None) or NGRAM_TOKENS
+
+
+def running_requests(server: Server) -> int:
+    """The user's --max-num-seqs, or room for twice the largest concurrency that is measured."""
+    asked = flags.value(server.engine.args, "--max-num-seqs")
+    return int(asked) if asked and asked.isdecimal() else max(FEWEST_RUNNING_REQUESTS, 2 * server.largest_concurrency)
+
+
+def owned(server: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
+    for arm, at, args in _lists(server, arms):
+        for one in flags.given(args):
+            if one.name in OWNED or one.name.startswith(OWNED_PREFIX):
+                yield arm, f"{at}[{one.index}]", f"{one.written} is set by Paceline from the resource; remove it"
+
+
+def unknown(server: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
+    if server.engine.version != flags.VERSION:
+        return
+    for arm, at, args in _lists(server, arms):
+        for one in flags.given(args):
+            if one.name not in flags.options() and not one.name.startswith(OWNED_PREFIX):
+                near = flags.nearest(one.name)
+                meant = f"; did you mean {near}?" if near else ""
+                yield arm, f"{at}[{one.index}]", f"{one.written} is no option of vLLM {flags.VERSION}{meant}"
+
+
+def stray(server: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
+    for arm, at, args in _lists(server, arms):
+        for index, word in flags.stray(args):
+            yield arm, f"{at}[{index}]", f"{word} belongs to no option; remove it, or write --option={word}"
+
+
+def twice(server: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
+    """Keys of a JSON option may be many; the same option, by whatever name, may not."""
+    shared = {one.name for one in flags.given(server.engine.args)}
+    for arm, at, args in _lists(server, arms):
+        seen = set(shared) if arm else set()
+        for one in flags.given(args):
+            if one.name in seen and "." not in one.written:
+                yield arm, f"{at}[{one.index}]", f"{one.written} is given twice; keep one"
+            seen.add(one.name)
+
+
+def variables(server: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
+    """The kubelet would fill it in where it is served, and nobody where it is measured."""
+    for arm, at, args in _lists(server, arms):
+        for index, argument in enumerate(args):
+            if "$(" in argument:
+                yield arm, f"{at}[{index}]", f"{argument}: $(VAR) is not filled in; write the value"
+
+
+def blinding(server: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
+    for arm, at, args in _lists(server, arms):
+        for one in flags.given(args):
+            if one.name in BLINDING:
+                yield arm, f"{at}[{one.index}]", f"{one.written}: {BLINDING[one.name]}; remove it"
+
+
+def quiet(server: Server, _: tuple[Arm, ...]) -> Iterator[Found]:
+    for index, variable in enumerate(server.engine.env):
+        if variable["name"] == "VLLM_LOGGING_LEVEL" and str(variable.get("value", "")).upper() in QUIET:
+            message = f"{variable['value']} hides the start log, which says what the server runs with; write INFO"
+            yield None, f"engine.env[{index}]", message
+
+
+def different(_: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
+    for arm in arms:
+        for one in flags.given(arm.args):
+            if one.name in COMPARED_FLAGS:
+                message = f"{one.written} must not differ between arms; set it in spec.engine.args"
+                yield arm.name, f"args[{one.index}]", message
+
+
+def seats(server: Server, _: tuple[Arm, ...]) -> Iterator[Found]:
+    for one in flags.given(server.engine.args):
+        if one.name == "--max-num-seqs" and not (one.value or "").isdecimal():
+            yield None, f"engine.args[{one.index}]", f"{one.value} is no number of requests; write one, such as 64"
+
+
+def algorithm(_: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
+    for arm in arms:
+        if arm.draft and arm.draft.algorithm not in METHODS:
+            asked = arm.draft.algorithm
+            instead = f"nearest is {NEAREST[asked]}" if asked in NEAREST else f"it serves {', '.join(METHODS)}"
+            message = f"{asked} is not served by vLLM {flags.VERSION}; {instead}"
+            yield arm.name, "draft.algorithm", message
+
+
+def chain(_: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
+    for arm in arms:
+        if arm.tree and (arm.tree.top_k != 1 or arm.tree.num_draft_tokens != arm.tree.num_steps + 1):
+            steps = arm.tree.num_steps
+            message = f"vLLM has no trees; for {steps} tokens a step write numSteps {steps}, topK 1, numDraftTokens"
+            yield arm.name, "tree", f"{message} {steps + 1}"
+
+
+def adaptive(_: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
+    for arm in arms:
+        if arm.adaptive:
+            yield arm.name, "adaptive", "this is SGLang's; write a tree with topK 1"
+
+
+def ngram(_: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
+    for arm in arms:
+        if arm.ngram is None:
+            continue
+        if (arm.ngram.breadth or 1) != 1:
+            yield arm.name, "ngram.breadth", f"{arm.ngram.breadth}: vLLM keeps one continuation; leave it out"
+        low, high = arm.ngram.min_match, arm.ngram.max_match
+        if low and high and low > high:
+            yield arm.name, "ngram.minMatch", f"{low} is more than maxMatch {high}; write at most {high}"
+
+
+def block(_: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
+    for arm in arms:
+        if arm.draft and arm.draft.algorithm in METHODS and arm.block_size and draft_tokens(arm) < 1:
+            yield arm.name, "blockSize", f"{arm.block_size} leaves no token to propose; write at least 2"
+
+
+def shared_kv(server: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
+    for one in flags.given(server.engine.args):
+        if one.name == "--kv-sharing-fast-prefill" and not one.written.startswith("--no-"):
+            for arm in arms:
+                if arm.draft and METHODS.get(arm.draft.algorithm) in EAGLE_FAMILY:
+                    message = f"{one.written} does not go with {arm.draft.algorithm}, which {arm.name} has; remove it"
+                    yield None, f"engine.args[{one.index}]", message
+
+
+def lora_budget(server: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
+    args = server.engine.args
+    budget = flags.value(args, "--max-num-batched-tokens")
+    lora = any(one.written == "--enable-lora" for one in flags.given(args))
+    if not lora or not budget or not budget.isdecimal():
+        return
+    for arm in arms:
+        needed = running_requests(server) * (draft_tokens(arm) + 1)
+        if arm.draft and arm.draft.algorithm in METHODS and int(budget) < needed:
+            message = (
+                f"--max-num-batched-tokens {budget} is too little for {arm.name} with LoRA: write at least {needed}"
+            )
+            yield None, "engine.args", f"{message} (requests at a time, times tokens a step)"
+
+
+def admin_key(server: Server, _: tuple[Arm, ...]) -> Iterator[Found]:
+    if server.engine.admin_key:
+        yield None, "engine.adminKeySecretRef", "vLLM has no admin key; remove it and use apiKeySecretRef"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """`source` is where vLLM says so, or what would go wrong here."""
+
+    id: str
+    source: str
+    find: Callable[[Server, tuple[Arm, ...]], Iterator[Found]]
+
+
+RULES = (
+    Rule(id="vllm-owned", source="one place for each value: the resource", find=owned),
+    Rule(id="vllm-unknown", source="engine/arg_utils.py; argparse exits with 2", find=unknown),
+    Rule(id="vllm-stray", source="argparse exits with 2", find=stray),
+    Rule(id="vllm-twice", source="utils/argparse_utils.py:475, the last one wins", find=twice),
+    Rule(id="vllm-variable", source="what is measured is what is served", find=variables),
+    Rule(id="vllm-blind", source="v1/engine/async_llm.py:205", find=blinding),
+    Rule(id="vllm-quiet", source="v1/engine/core.py:140 is logged at INFO", find=quiet),
+    Rule(id="vllm-different", source="arms differ in speculation alone", find=different),
+    Rule(id="vllm-seats", source="config/scheduler.py: max_num_seqs", find=seats),
+    Rule(id="vllm-algorithm", source="config/speculative.py:38", find=algorithm),
+    Rule(id="vllm-chain", source="config/speculative.py:410 has no option of a tree", find=chain),
+    Rule(id="vllm-adaptive", source="config/speculative.py:410", find=adaptive),
+    Rule(id="vllm-ngram", source="config/speculative.py:1302", find=ngram),
+    Rule(id="vllm-block", source="config/speculative.py: num_speculative_tokens > 0", find=block),
+    Rule(id="vllm-shared-kv", source="config/vllm.py:2018", find=shared_kv),
+    Rule(id="vllm-lora-budget", source="engine/arg_utils.py:2712", find=lora_budget),
+    Rule(id="vllm-admin-key", source="entrypoints/serve/middleware/authenticate.py:11", find=admin_key),
+)
+
+
+def refusals(server: Server, arms: tuple[Arm, ...]) -> tuple[Refusal, ...]:
+    """Everything that stands in the way, in the order of the rules."""
+    return tuple(
+        Refusal(rule=rule.id, arm=arm, path=path, message=message)
+        for rule in RULES
+        for arm, path, message in rule.find(server, arms)
+    )
+
+
+def _lists(server: Server, arms: tuple[Arm, ...]) -> Iterator[tuple[str | None, str, tuple[str, ...]]]:
+    """Every argument list: whose, where, and what it holds."""
+    yield None, "engine.args", server.engine.args
+    for arm in arms:
+        yield arm.name, "args", arm.args

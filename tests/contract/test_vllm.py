@@ -1,0 +1,338 @@
+"""The emulated vLLM, and what Paceline says to a vLLM, against what is known of the real one."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.contract import vllm_facts as facts
+from tests.contract.make_vllm_profiles import PUBLISHED, STEPS, gb10
+from tests.contract.running import HEAD, QUICK, TARGET, model
+
+from paceline import emulator
+from paceline.emulator import profile
+from paceline.emulator.vllm.flags import size
+from paceline.engines import probe as pages
+from paceline.engines.vllm import rules
+from paceline.engines.vllm.flags import options
+from paceline.engines.vllm.probe import (
+    ACCEPTED,
+    ACCEPTED_AT,
+    CACHE_CONFIG,
+    CONFIGURATION,
+    DRAFTS,
+    OF_THE_CACHE,
+    PREEMPTIONS,
+    body,
+    fields,
+)
+
+PATIENCE = 20.0
+DATA = Path(emulator.__file__).parent / "vllm" / "data"
+ENGINES = Path(pages.__file__).parent / "data"
+
+
+@dataclass(frozen=True)
+class Vllm:
+    process: "subprocess.Popen[str]"
+    url: str
+
+    def ask(self, path: str, body: Any = None, **headers: str) -> tuple[int, str]:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json", **headers})
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as refused:
+            return refused.code, refused.read().decode()
+
+    def ready(self) -> "Vllm":
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            try:
+                if self.ask("/health")[0] == 200:
+                    return self
+            except OSError:
+                time.sleep(0.05)
+        raise AssertionError("not ready")
+
+    def chat(self, text: str = "hello", **more: Any) -> tuple[int, str]:
+        body = {"model": "pair", "messages": [{"role": "user", "content": text}], "max_tokens": 24, **more}
+        return self.ask("/v1/chat/completions", body)
+
+    def samples(self) -> list[Any]:
+        return list(pages.samples(self.ask("/metrics")[1]))
+
+    def total(self, name: str) -> float:
+        return sum(sample.value for sample in self.samples() if sample.name == name)
+
+
+Serve = Callable[..., Vllm]
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Serve]:
+    running: list[Vllm] = []
+    target, head = model(tmp_path / "target", TARGET), model(tmp_path / "head", HEAD)
+
+    def serve(*args: str, speculative: dict[str, Any] | None = None, **env: str) -> Vllm:
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            port = listener.getsockname()[1]
+        said = () if speculative is None else ("--speculative-config", json.dumps(speculative).replace("HEAD", head))
+        argv = [sys.executable, "-m", "paceline.emulator.vllm", "serve", target, "--served-model-name", "pair"]
+        argv += ["--host", "127.0.0.1", "--port", str(port), *said, *args]
+        process = subprocess.Popen(argv, env={**os.environ, **QUICK, **env}, stderr=subprocess.PIPE, text=True)
+        running.append(Vllm(process, f"http://127.0.0.1:{port}"))
+        return running[-1]
+
+    yield serve
+    for one in running:
+        if one.process.poll() is None:
+            one.process.kill()
+        one.process.wait(PATIENCE)
+        assert one.process.stderr
+        one.process.stderr.close()
+
+
+EAGLE3 = {"method": "eagle3", "model": "HEAD", "num_speculative_tokens": 4}
+
+
+def end(server: Vllm) -> tuple[int, str]:
+    """Exit code and the last line of what it said."""
+    assert server.process.stderr
+    said = server.process.stderr.read()
+    return server.process.wait(PATIENCE), said.strip().splitlines()[-1]
+
+
+# The list of options
+
+
+def test_the_list_has_every_option_of_the_wheel() -> None:
+    """321 with the model itself: 5 of the top, 62 of the front end, 254 of the engine."""
+    listed = json.loads((ENGINES / "vllm-0.33.0.json").read_text())["flags"]
+    assert len(listed) == 321
+    for name in ("-tp", "--no-enable-prefix-caching", "--disable-prefix-caching", "-sc", "--spec-tokens"):
+        assert name in options()
+    for name in ("--mem-fraction-static", "--num-speculative-tokens", "--speculative-model"):
+        assert name not in options()
+
+
+def test_operator_and_emulator_have_the_same_options() -> None:
+    mine, theirs = (
+        [flag["names"] for flag in json.loads(path.read_text())["flags"]]
+        for path in (ENGINES / "vllm-0.33.0.json", DATA / "flags_0.33.0.json")
+    )
+    assert mine == theirs
+
+
+def test_methods() -> None:
+    assert set(rules.METHODS.values()) == set(facts.METHODS)
+    assert not set(rules.METHODS.values()) & set(facts.ABSENT)
+
+
+# What is read of a server
+
+
+def test_what_a_round_reads_is_there() -> None:
+    assert {DRAFTS, ACCEPTED, ACCEPTED_AT, PREEMPTIONS, CACHE_CONFIG} <= set(facts.METRICS)
+    assert set(OF_THE_CACHE) <= facts.METRICS[CACHE_CONFIG][1]
+    said = {*facts.FIELDS, *OF_THE_CACHE}
+    assert set(rules.COMPARED) <= said
+
+
+def test_metrics_have_the_names_types_and_labels_of_the_wheel(serve: Serve) -> None:
+    server = serve(speculative=EAGLE3).ready()
+    page = server.ask("/metrics")[1]
+    types = dict(re.findall(r"^# TYPE (\S+) (\S+)$", page, re.MULTILINE))
+    assert types == {name: kind for name, (kind, _, _) in facts.METRICS.items()}
+    for sample in server.samples():
+        assert set(sample.labels) == facts.COMMON | facts.METRICS[sample.name][1], sample.name
+
+
+def test_counters_of_speculation_are_there_from_the_start_and_only_with_it(serve: Serve) -> None:
+    base, four = serve(), serve(speculative=EAGLE3)
+    assert not {sample.name for sample in base.ready().samples()} & facts.OF_SPECULATION
+    found = [sample for sample in four.ready().samples() if sample.name in facts.OF_SPECULATION]
+    assert {sample.name for sample in found} == facts.OF_SPECULATION
+    assert {sample.value for sample in found} == {0.0}
+    assert sorted(sample.labels["position"] for sample in found if "position" in sample.labels) == ["0", "1", "2", "3"]
+
+
+def test_the_start_log_names_its_fields_as_the_wheel_does(serve: Serve) -> None:
+    server = serve(speculative=EAGLE3)
+    assert server.process.stderr
+    line = server.process.stderr.readline()
+    configured = CONFIGURATION.search(line)
+    assert configured
+    found = list(fields(configured["fields"]))
+    assert found == [name for name in facts.FIELDS if name in found]
+    assert set(rules.COMPARED) - set(OF_THE_CACHE) <= set(found)
+
+
+# What it counts
+
+
+def test_counters_agree_with_what_clients_got(serve: Serve) -> None:
+    server = serve(speculative=EAGLE3).ready()
+    got = [json.loads(server.chat(f"prompt {number}")[1])["usage"]["completion_tokens"] for number in range(5)]
+    assert server.total("vllm:generation_tokens_total") == sum(got)
+    drafts, accepted = server.total(DRAFTS), server.total(ACCEPTED)
+    assert server.total("vllm:spec_decode_num_draft_tokens_total") == 4 * drafts
+    assert server.total(ACCEPTED_AT) == accepted
+    # A request's first token is not a draft's; what a last draft yields beyond the end is counted.
+    assert 0 <= drafts + accepted - (sum(got) - len(got)) <= 4 * len(got)
+
+
+def test_a_later_position_is_accepted_no_more_often_than_an_earlier_one(serve: Serve) -> None:
+    server = serve(speculative=EAGLE3).ready()
+    server.chat()
+    at = [sample.value for sample in server.samples() if sample.name == ACCEPTED_AT]
+    assert at == sorted(at, reverse=True)
+    assert at[0] <= server.total(DRAFTS)
+
+
+def test_a_salt_shuts_off_what_the_cache_holds(serve: Serve) -> None:
+    server = serve().ready()
+    text = "a prompt of more than one block " * 10
+    hits = []
+    for salt in ("code-1", "code-1", "code-8"):
+        before = server.total("vllm:prefix_cache_hits_total")
+        assert server.chat(text, cache_salt=salt)[0] == 200
+        hits.append(server.total("vllm:prefix_cache_hits_total") - before > 0)
+    assert hits == [False, True, False]
+
+
+def test_a_workloads_own_name_is_no_salt(serve: Serve) -> None:
+    """`code@1` has a character that vLLM refuses; what the round sends instead is taken."""
+    server = serve().ready()
+    assert server.chat(cache_salt="code@1")[0] == 400
+    assert server.chat(**body("code-1-warm-up"))[0] == 200
+
+
+# Streams
+
+
+def test_a_stream_has_usage_only_where_it_was_asked_for(serve: Serve) -> None:
+    server = serve(speculative=EAGLE3).ready()
+    plain = server.chat(stream=True)[1]
+    counted = server.chat(stream=True, stream_options={"include_usage": True})[1]
+    assert "usage" not in plain
+    events = [json.loads(line.removeprefix("data: ")) for line in counted.splitlines() if line.startswith("data: {")]
+    assert events[-1]["usage"]["completion_tokens"] == 24
+    assert len(events) < 24, "a chunk of a speculating server holds more than one token"
+    assert counted.endswith("data: [DONE]\n\n")
+
+
+# Pages and keys
+
+
+def test_pages(serve: Serve) -> None:
+    server = serve("--max-model-len", "32k").ready()
+    assert json.loads(server.ask("/version")[1]) == {"version": "0.33.0+emulated"}
+    (card,) = json.loads(server.ask("/v1/models")[1])["data"]
+    assert (card["id"], card["max_model_len"], card["owned_by"]) == ("pair", 32000, "vllm")
+    for path in ("/server_info", "/reset_prefix_cache"):  # entrypoints/launchers/api_server/routers.py:46
+        assert server.ask(path)[0] == 404
+
+
+def test_a_key_guards_v1_alone(serve: Serve) -> None:
+    server = serve(VLLM_API_KEY="sk-1").ready()
+    assert [server.ask(path)[0] for path in ("/health", "/version", "/metrics", "/v1/models")] == [200, 200, 200, 401]
+    assert server.chat()[0] == 401
+    assert server.ask("/v1/models", Authorization="Bearer sk-1")[0] == 200
+
+
+def test_another_model_is_not_found(serve: Serve) -> None:
+    assert serve().ready().chat(model="other")[0] == 404
+
+
+# Starting and ending
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("--mem-fraction-static", "0.8"), "unrecognized arguments: --mem-fraction-static 0.8"),
+        (("--max-num-seqs", "many"), "argument --max-num-seqs: invalid int value: 'many'"),
+        (("--speculative-config", "{method"), "argument --speculative-config/-sc: invalid loads value: '{method'"),
+    ],
+)
+def test_an_argument_that_argparse_refuses_exits_with_2(serve: Serve, args: tuple[str, ...], message: str) -> None:
+    code, line = end(serve(*args))
+    assert code == 2
+    assert message in line
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"method": "eagle3", "model": "HEAD"}, "num_speculative_tokens must be provided"),
+        ({"method": "eagle3", "num_speculative_tokens": 4}, "without speculative model"),
+        ({**EAGLE3, "tensor_parallel_size": 2}, "pass 'draft_tensor_parallel_size' instead"),
+        ({**EAGLE3, "num_steps": 4}, "Unexpected keyword argument 'num_steps'"),
+        ({**EAGLE3, "method": "medusa"}, "Unsupported speculative method: 'medusa'"),
+    ],
+)
+def test_a_configuration_that_vllm_refuses_exits_with_1(serve: Serve, said: dict[str, Any], message: str) -> None:
+    code, line = end(serve(speculative=said))
+    assert code == 1
+    assert message in line
+
+
+def test_options_as_people_write_them(serve: Serve) -> None:
+    server = serve(
+        "--speculative_config.method=ngram", "--speculative-config.num_speculative_tokens", "3", "-tp", "2", "-O3"
+    )
+    assert server.process.stderr
+    line = server.process.stderr.readline()
+    assert "SpeculativeConfig(method='ngram', model=None, num_spec_tokens=3)" in line
+    assert "tensor_parallel_size=2" in line
+
+
+def test_sizes() -> None:
+    """`k` is a thousand and `K` is 1024: engine/arg_utils.py, human_readable_int."""
+    assert [size(text) for text in ("8192", "32k", "32K", "1M", "auto")] == [8192, 32000, 32768, 1048576, "auto"]
+
+
+def test_it_ends_at_once_when_told(serve: Serve) -> None:
+    """--shutdown-timeout is 0."""
+    server = serve().ready()
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.wait(5) == 0
+
+
+def test_a_dead_engine_is_no_error_of_the_process(serve: Serve) -> None:
+    """Code 0 is no success (entrypoints/launchers/launcher.py:314)."""
+    server = serve(PACELINE_EMULATE_DIE_AFTER_REQUESTS="1").ready()
+    with suppress(OSError):
+        server.chat()
+    assert server.process.wait(PATIENCE) == 0
+
+
+# Speed
+
+
+def test_the_published_throughputs() -> None:
+    found = profile.read(json.loads((DATA / "profiles" / "qwen3-coder-30b-gb10.json").read_text()))
+    chain = profile.Shape(steps=STEPS, branches=1, width=STEPS + 1)
+    for name, shape in {"baseline": None, "speculative": chain}.items():
+        pace = profile.pace(found.datasets["code"], shape)
+        assert {batch: pace.throughput(batch) for batch in (1, 8)} == pytest.approx(PUBLISHED[name])
+
+
+def test_the_profile_is_current() -> None:
+    made = json.loads(json.dumps(gb10()))
+    assert json.loads((DATA / "profiles" / f"{made['name']}.json").read_text()) == made

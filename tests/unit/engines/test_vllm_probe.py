@@ -1,0 +1,99 @@
+"""What vLLM's start log and metrics say of what it runs with, and of its speculation."""
+
+import json
+
+import pytest
+
+from paceline.engines import ENGINES, Look, ProbeError, Speculation
+
+PROBE = ENGINES["VLLM"].probe("0.33.0")
+CONFIGURED = (
+    "(EngineCore pid=41) INFO 11-21 15:35:16 [core.py:140] Initializing a V1 LLM engine (v0.33.0) with config: "
+    "model='/models/hub/a, b', speculative_config=SpeculativeConfig(method='eagle3', model='/models/it\\'s', "
+    "num_spec_tokens=4), tokenizer='/models/hub/a', dtype=torch.bfloat16, max_seq_len=32768, quantization=None, "
+    "quantization_config=FP8(dtype=x, ignore=['a', 'b']), enforce_eager=False, kv_cache_dtype=auto, seed=0, "
+    "served_model_name=qwen3-coder-30b, enable_prefix_caching=True, compilation_config={'mode': 3, 'sizes': [1, 2]}"
+)
+CACHE = 'vllm:cache_config_info{block_size="16",engine="0",gpu_memory_utilization="0.8",num_gpu_blocks="9000"} 1.0\n'
+
+
+def look(metrics: str = "", log: str = CONFIGURED) -> Look:
+    return Look(pages={"/version": json.dumps({"version": "0.33.0"}), "/metrics": metrics}, log=log)
+
+
+def speculated(drafts: float, accepted: float, preemptions: float = 0, engine: str = "0") -> str:
+    labels = f'{{engine="{engine}",model_name="qwen3-coder-30b"}}'
+    return (
+        f"vllm:spec_decode_num_drafts_total{labels} {drafts}\n"
+        f"vllm:spec_decode_num_accepted_tokens_total{labels} {accepted}\n"
+        f"vllm:num_preemptions_total{labels} {preemptions}\n"
+    )
+
+
+def test_the_configuration_of_a_start_log() -> None:
+    positions = "".join(
+        f'vllm:spec_decode_num_accepted_tokens_per_pos_total{{engine="{engine}",position="{position}"}} 0.0\n'
+        for engine in (0, 1)
+        for position in range(4)
+    )
+    assert PROBE.resolved(look(CACHE + positions)) == {
+        "version": "0.33.0",
+        "model": "/models/hub/a, b",
+        "tokenizer": "/models/hub/a",
+        "dtype": "torch.bfloat16",
+        "max_seq_len": 32768,
+        "quantization": None,
+        "quantization_config": "FP8(dtype=x, ignore=['a', 'b'])",
+        "enforce_eager": False,
+        "kv_cache_dtype": "auto",
+        "seed": 0,
+        "served_model_name": "qwen3-coder-30b",
+        "enable_prefix_caching": True,
+        "compilation_config": "{'mode': 3, 'sizes': [1, 2]}",
+        "block_size": 16,
+        "gpu_memory_utilization": 0.8,
+        "method": "eagle3",
+        "num_spec_tokens": 4,
+        "draft_positions": 4,
+    }
+
+
+def test_a_server_that_does_not_speculate() -> None:
+    log = "Initializing a V1 LLM engine (v0.33.0) with config: model='m', speculative_config=None, seed=0\nmore"
+    said = PROBE.resolved(look(log=log))
+    assert (said["method"], said["num_spec_tokens"], said["draft_positions"], said["seed"]) == (None, None, 0, 0)
+
+
+def test_a_log_without_its_configuration_is_no_evidence() -> None:
+    with pytest.raises(ProbeError, match="Initializing a V1 LLM engine"):
+        PROBE.resolved(look(log="INFO: Application startup complete."))
+
+
+def test_every_draft_adds_a_token_to_what_it_accepts() -> None:
+    """1 + A/D (`v1/spec_decode/metrics.py`: mean acceptance length), of the increase alone."""
+    before, after = look(speculated(100, 100)), look(speculated(300, 460, preemptions=2))
+    assert PROBE.speculation(before, after) == Speculation(accept_length=2.8, verify_calls=200, retractions=2)
+
+
+def test_a_head_that_accepts_nothing_has_a_length_of_one() -> None:
+    assert PROBE.speculation(look(), look(speculated(200, 0))).accept_length == 1.0
+
+
+def test_engines_are_added_up() -> None:
+    after = look(speculated(100, 100) + speculated(100, 300, engine="1"))
+    assert PROBE.speculation(look(), after) == Speculation(accept_length=3.0, verify_calls=200, retractions=0)
+
+
+def test_a_server_without_speculation_has_neither_length_nor_calls() -> None:
+    page = 'vllm:num_preemptions_total{engine="0"} 0.0\n'
+    assert PROBE.speculation(look(page), look(page)) == Speculation(retractions=0)
+
+
+def test_a_counter_that_fell_is_not_believed() -> None:
+    assert PROBE.speculation(look(speculated(300, 10)), look(speculated(100, 20))).verify_calls is None
+
+
+def test_every_load_has_a_cache_of_its_own_and_tells_its_tokens() -> None:
+    salts = [PROBE.body(load)["cache_salt"] for load in ("code-1", "code-1-warm-up", "code-8")]
+    assert len(set(salts)) == 3
+    assert PROBE.body("code-1")["stream_options"] == {"include_usage": True}

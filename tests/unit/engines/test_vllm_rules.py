@@ -1,0 +1,93 @@
+"""What vLLM is not asked for: one row a rule, with a message that names the way out."""
+
+from dataclasses import replace
+
+import pytest
+from tests.unit.engines.vllm_server import BASE, HEAD, SERVER, chain, server
+
+from paceline.core import Adaptive, Arm, Draft, Ngram, SecretKey, Server, Tree
+from paceline.engines import ENGINES
+from paceline.engines.vllm.rules import RULES
+
+VLLM = ENGINES["VLLM"]
+TREE = replace(chain(4), tree=Tree(num_steps=3, top_k=4, num_draft_tokens=8))
+Row = tuple[str, Server, Arm, str, str]
+
+
+def named(algorithm: str, **shape: object) -> Arm:
+    return Arm(name="four", draft=Draft(algorithm=algorithm, model=HEAD), **shape)  # type: ignore[arg-type]
+
+
+ROWS: list[Row] = [
+    ("vllm-owned", server("--port=9000"), BASE, "engine.args[0]",
+     "--port is set by Paceline from the resource; remove it"),
+    ("vllm-owned", server("-tp", "2"), BASE, "engine.args[0]", "-tp is set by Paceline from the resource; remove it"),
+    ("vllm-owned", server(), chain(4, "--served_model_name", "x"), "args[0]", "--served_model_name is set by Paceline"),
+    ("vllm-owned", server("--speculative-config.rejection_sample_method=synthetic"), BASE, "engine.args[0]",
+     "is set by Paceline from the resource; remove it"),
+    ("vllm-owned", server(), chain(4, "-sc", '{"method":"ngram"}'), "args[0]", "-sc is set by Paceline"),
+    ("vllm-owned", server("--speculative-conf", "{}"), BASE, "engine.args[0]", "is set by Paceline"),
+    ("vllm-unknown", server("--max-model-length=4096"), BASE, "engine.args[0]",
+     "--max-model-length is no option of vLLM 0.33.0; did you mean --max-model-len?"),
+    ("vllm-unknown", server("--mem-fraction-static", "0.8"), BASE, "engine.args[0]", "is no option of vLLM 0.33.0"),
+    ("vllm-stray", server("max-model-len=4096"), BASE, "engine.args[0]", "max-model-len=4096 belongs to no option"),
+    ("vllm-stray", server("--enforce-eager", "true"), BASE, "engine.args[1]", "true belongs to no option; remove it"),
+    ("vllm-twice", server("--block-size=16", "--block_size", "32"), BASE, "engine.args[1]", "given twice; keep one"),
+    ("vllm-twice", server("--enable-expert-parallel"), chain(4, "-ep"), "args[0]", "-ep is given twice; keep one"),
+    ("vllm-variable", server("--max-model-len", "$(LEN)"), BASE, "engine.args[1]", "$(LEN): $(VAR) is not filled in"),
+    ("vllm-blind", server("--disable-log-stats"), BASE, "engine.args[0]", "no metrics to measure speculation by"),
+    ("vllm-quiet", server(env=({"name": "VLLM_LOGGING_LEVEL", "value": "error"},)), BASE, "engine.env[0]",
+     "error hides the start log, which says what the server runs with; write INFO"),
+    ("vllm-different", server(), chain(4, "--max-num-batched-tokens=8192"), "args[0]", "set it in spec.engine.args"),
+    ("vllm-different", server(), chain(4, "--no-enable-prefix-caching"), "args[0]", "must not differ between arms"),
+    ("vllm-seats", server("--max-num-seqs=many"), BASE, "engine.args[0]", "many is no number of requests"),
+    ("vllm-algorithm", server(), named("MEDUSA"), "draft.algorithm",
+     "MEDUSA is not served by vLLM 0.33.0; nearest is EAGLE3"),
+    ("vllm-algorithm", server(), named("LOOKAHEAD"), "draft.algorithm", "nearest is NGRAM, which needs no head"),
+    ("vllm-algorithm", server(), named("OTHER"), "draft.algorithm", "it serves EAGLE, EAGLE3"),
+    ("vllm-chain", server(), TREE, "tree", "for 3 tokens a step write numSteps 3, topK 1, numDraftTokens 4"),
+    ("vllm-adaptive", server(), named("EAGLE3", adaptive=Adaptive()), "adaptive", "write a tree with topK 1"),
+    ("vllm-ngram", server(), named("NGRAM", ngram=Ngram(breadth=4)), "ngram.breadth", "4: vLLM keeps one"),
+    ("vllm-ngram", server(), named("NGRAM", ngram=Ngram(min_match=6, max_match=4)), "ngram.minMatch",
+     "6 is more than maxMatch 4; write at most 4"),
+    ("vllm-block", server(), named("DFLASH", block_size=1), "blockSize", "leaves no token to propose"),
+    ("vllm-shared-kv", server("--kv-sharing-fast-prefill"), chain(4), "engine.args[0]", "does not go with EAGLE3"),
+    ("vllm-lora-budget", server("--enable-lora", "--max-num-batched-tokens=128"), chain(4), "engine.args",
+     "too little for four with LoRA: write at least 240"),
+    ("vllm-admin-key", server(admin_key=SecretKey(name="keys", key="admin")), BASE, "engine.adminKeySecretRef",
+     "vLLM has no admin key"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "server", "arm", "path", "message"), ROWS)
+def test_a_rule(rule: str, server: Server, arm: Arm, path: str, message: str) -> None:
+    found = VLLM.refusals(server, (arm,))
+    assert [(one.rule, one.path) for one in found] == [(rule, path)]
+    assert message in found[0].message
+    assert found[0].arm == (None if path.startswith("engine.") else arm.name)
+
+
+def test_every_rule_has_a_row() -> None:
+    assert {row[0] for row in ROWS} == {rule.id for rule in RULES}
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("--enable-prefix-caching", "--max_model_len", "32k", "-O3", "--gpu-memory-utilization", "0.8"),
+        ("--compilation-config.mode", "3", "--compilation-config.level=3"),
+        ("--kv-cache-dtype=fp8", "-dp", "2", "--limit-mm-per-prompt", '{"image":0}'),
+        ("--cudagraph-capture-sizes", "1", "2", "4"),
+    ],
+)
+def test_arguments_as_people_write_them(args: tuple[str, ...]) -> None:
+    assert VLLM.refusals(server(*args), (BASE, chain(4))) == ()
+
+
+def test_of_another_version_no_option_is_unknown() -> None:
+    assert VLLM.refusals(server("--new-thing", version="0.40.0"), (BASE, chain(4))) == ()
+
+
+def test_the_examples_arms_stand() -> None:
+    arms = (BASE, chain(4), replace(chain(7), name="seven"))
+    assert VLLM.refusals(SERVER, arms) == ()

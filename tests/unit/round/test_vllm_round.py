@@ -1,0 +1,113 @@
+"""Whole rounds of vLLM: the command of its adapter, the emulated `vllm` on PATH, SGLang's benchmark client."""
+
+import dataclasses
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from tests.unit.engines.vllm_server import BASE, SERVER, chain
+from tests.unit.round.pod import CHAT_8, CODE_1, Arms, Start, workload
+
+from paceline.core import Arm, Server
+from paceline.core.names import snapshot_path
+from paceline.engines import ENGINES
+from paceline.evidence import ArmCommand, RoundPlan
+
+VLLM = ENGINES["VLLM"]
+BIN = Path(__file__).parents[3] / "dev" / "emulator-image" / "bin"
+PATH = f"{BIN}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+QWEN3_MOE = {"architectures": ["Qwen3MoeForCausalLM"], "num_experts": 128}
+ALIKE = dataclasses.replace(SERVER, engine=dataclasses.replace(SERVER.engine, args=()))
+
+
+def command(models: Path, port: int, arm: Arm, server: Server = ALIKE) -> ArmCommand:
+    """As it would be rendered, but for the port and where the models are."""
+    here = {str(VLLM.port): str(port), snapshot_path(SERVER.target.source, "1" * 40): str(models / "target")}
+    argv = tuple(here.get(word, word) for word in VLLM.argv(server, arm))
+    if arm.draft and arm.draft.model:
+        head = snapshot_path(arm.draft.model.source, "2" * 40)
+        argv = tuple(word.replace(head, str(models / "head")) for word in argv)
+    return ArmCommand(name=arm.name, argv=argv, candidate=arm.draft is not None, expected=VLLM.expected(server, arm))
+
+
+def of_vllm(plan: RoundPlan) -> RoundPlan:
+    unseen = VLLM.probe("0.33.0").unseen
+    return dataclasses.replace(
+        plan, engine="VLLM", engine_version="0.33.0", served_name=SERVER.served_name, compared=VLLM.compared,
+        unseen=unseen,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def pair(models: Path, port: int) -> Arms:
+    return command(models, port, BASE), command(models, port, chain(4))
+
+
+@pytest.fixture
+def vllm(start: Start) -> Start:
+    return lambda *given, **env: start(*given, change=of_vllm, PATH=PATH, **env)
+
+
+def test_a_round_of_the_pair_that_was_published(vllm: Start, pair: Arms, models: Path) -> None:
+    """35 for 25 tokens per second alone, 270 for 316 with eight requests at a time."""
+    target = json.loads((models / "target" / "config.json").read_text()) | QWEN3_MOE
+    (models / "target" / "config.json").write_text(json.dumps(target))
+    outcome = vllm(pair, workload("code", 1, 3, 40), CHAT_8).finish()
+    assert (outcome.client, outcome.wrapper) == (0, 0), outcome.log
+    assert {key: one.why for key, one in outcome.judged.items() if not one.valid} == {}
+    result = outcome.result
+    assert (result.engine_version, result.emulated) == ("0.33.0+emulated", True)
+    baseline, four = result.replicates
+    assert (baseline.resolved["method"], four.resolved["method"], four.resolved["draft_positions"]) == (
+        None, "eagle3", 4,
+    )  # fmt: skip
+    alone, eight = (
+        mine.output_throughput / base.output_throughput  # type: ignore[operator]
+        for mine, base in zip(four.points, baseline.points, strict=True)
+    )
+    assert (alone, eight) == (pytest.approx(1.4, rel=0.1), pytest.approx(0.854, rel=0.1))
+    for base, mine in zip(baseline.points, four.points, strict=True):
+        assert (base.accept_length, base.verify_calls, base.retractions) == (None, None, 0)
+        assert mine.accept_length == pytest.approx(2.53, abs=0.15)
+        assert mine.output_tokens is not None
+        assert mine.output_tokens == base.output_tokens
+        expected = (mine.output_tokens - mine.completed) / mine.accept_length
+        assert mine.verify_calls == pytest.approx(expected, rel=0.1)
+
+
+def test_a_head_of_another_target_accepts_nothing(vllm: Start, pair: Arms, models: Path) -> None:
+    head = json.loads((models / "head" / "config.json").read_text()) | {"hidden_size": 4096}
+    (models / "head" / "config.json").write_text(json.dumps(head))
+    outcome = vllm(pair, CODE_1).finish()
+    judged = outcome.judged["four", "code@1"]
+    assert judged.point is not None
+    assert (judged.valid, judged.nothing_accepted, judged.point.accept_length) == (True, True, 1.0)
+
+
+def test_an_arm_whose_context_differs_is_no_evidence(vllm: Start, pair: Arms) -> None:
+    shorter = dataclasses.replace(pair[1], argv=(*pair[1].argv, "--max-model-len=4096"))
+    outcome = vllm((pair[0], shorter), CODE_1).finish()
+    assert outcome.judged["four", "code@1"].why == "max_seq_len is 4096, and 262144 on the baseline"
+
+
+def test_a_server_that_speculates_otherwise_is_not_measured(vllm: Start, pair: Arms) -> None:
+    asked = dataclasses.replace(pair[1], expected={**pair[1].expected, "num_spec_tokens": 7})
+    (replicate,) = vllm((asked,), CODE_1).finish().result.replicates
+    assert (replicate.error, replicate.points) == ("the server runs with num_spec_tokens=4, not 7", ())
+
+
+def test_a_server_that_does_not_say_what_it_runs_with_is_not_measured(vllm: Start, pair: Arms) -> None:
+    """A wrapper of the image that swallows the log."""
+    quiet = dataclasses.replace(pair[0], argv=("sh", "-c", 'exec "$@" 2>/dev/null', "sh", *pair[0].argv))
+    (replicate,) = vllm((quiet,), CODE_1).finish().result.replicates
+    assert "Initializing a V1 LLM engine" in replicate.error
+    assert replicate.points == ()
+
+
+def test_an_option_that_vllm_does_not_have(vllm: Start, pair: Arms) -> None:
+    bogus = dataclasses.replace(pair[0], argv=(*pair[0].argv, "--mem-fraction-static=0.8"))
+    (replicate,) = vllm((bogus,), CODE_1).finish().result.replicates
+    assert replicate.exit_code == 2
+    assert "unrecognized arguments: --mem-fraction-static=0.8" in replicate.error
