@@ -15,7 +15,7 @@ from paceline.core import BASELINE
 from paceline.evidence import fingerprint
 from paceline.plan import deployment, run
 from paceline.plan.deployment.cache import commits
-from paceline.plan.deployment.look import pin, pools
+from paceline.plan.deployment.look import pin, pod_template, pools
 from paceline.plan.terms import Action
 from paceline.render.serving import ARM_LABEL
 
@@ -84,6 +84,12 @@ def change_the_gate(world: World) -> None:
     world.edit("gate", lambda spec: spec.update(gate={"minimumImprovement": "0.01"}))
 
 
+def change_the_nodes(world: World) -> None:
+    """A server takes two nodes, or one again: another kind makes it, and two cannot be measured."""
+    two = world.spec()["accelerator"].get("nodes") == 2
+    world.edit("nodes", lambda spec: spec["accelerator"].update(nodes=1 if two else 2))
+
+
 def suspend(world: World) -> None:
     world.edit("suspend", lambda spec: spec.update(suspend=True))
 
@@ -100,7 +106,8 @@ def delete_a_round(world: World) -> None:
 Event = Callable[[World], None]
 USUAL: Sequence[Event] = (prefetch, ready, measure, measure, measure, ready)
 POD_EVENTS: Sequence[Event] = (prefetch, ready, measure, spoil, refuse, lose_a_round, crash_a_server)
-EVENTS = st.sampled_from([*POD_EVENTS, wait, change_the_image, change_the_gate, suspend, resume, delete_a_round])
+CHANGES: Sequence[Event] = (change_the_image, change_the_gate, change_the_nodes)
+EVENTS = st.sampled_from([*POD_EVENTS, wait, *CHANGES, suspend, resume, delete_a_round])
 histories = st.builds(lambda n, more: [*USUAL[:n], *more], st.integers(1, len(USUAL)), st.lists(EVENTS, max_size=4))
 
 
@@ -172,7 +179,8 @@ def test_one_answer_is_looked_for_once_and_nothing_unproven_is_served(history: l
         event(world)
         assert one_round_each(world)
         assert one_run_a_question(world)
-        assert all(map(proven, world.cluster.of("Deployment")))
+        assert all(proven(found) for kind in KINDS for found in world.cluster.of(kind))
+        assert not set(names(world, KINDS[0])) & set(names(world, KINDS[1])), "no pool has servers of both kinds"
         if world.condition("Promoted").startswith("True"):
             assert all(promoted(world, pool["name"]) for pool in world.status()["pools"])
 
@@ -234,9 +242,17 @@ def one_run_a_question(world: World) -> bool:
     return len(set(questions)) == len(questions)
 
 
+KINDS = ("Deployment", "LeaderWorkerSet")
+"""That make servers."""
+
+
+def names(world: World, kind: str) -> list[str]:
+    return [found["metadata"]["name"] for found in world.cluster.of(kind)]
+
+
 def proven(servers: Object) -> bool:
-    """A Deployment says by whose evidence it serves a candidate."""
-    arm = servers["spec"]["template"]["metadata"]["labels"][ARM_LABEL]
+    """What makes servers says by whose evidence they serve a candidate."""
+    arm = pod_template(servers)["metadata"]["labels"][ARM_LABEL]
     return arm == BASELINE or "against the baseline" in servers["metadata"]["annotations"]["paceline.dev/why"]
 
 
@@ -267,7 +283,7 @@ def outline(world: World) -> Mapping[Key, Any]:
     for key, one in world.cluster.objects.items():
         status = one.get("status") or {}
         match key[0]:
-            case "Deployment":
+            case "Deployment" | "LeaderWorkerSet":
                 found[key] = one["spec"]
             case "SpeculativeDeployment" | "BenchmarkRun":
                 said = {(c["type"], c["status"], c["reason"]) for c in status.get("conditions", ())}
