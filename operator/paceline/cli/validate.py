@@ -53,12 +53,19 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         help="YAML or JSON, any number of documents; a directory: its .yaml, .yml and .json files; - for stdin",
     )
     parser.add_argument("-R", "--recursive", action="store_true", help="directories below directories, too")
+    parser.add_argument(
+        "--models",
+        type=Path,
+        metavar="DIR",
+        help="preflight, too: a hub client's cache, or a directory of OWNER/NAME; config.json and the headers of "
+        "safetensors files are read",
+    )
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="how problems are printed")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    found = [(file, problem) for name in args.files for file, problem in check(name, args.recursive)]
+    found = [(file, problem) for name in args.files for file, problem in check(name, args.recursive, args.models)]
     if args.output == "json":
         entries = [{"file": file, "path": problem.path, "message": problem.message} for file, problem in found]
         print(json.dumps(entries, indent=2))
@@ -68,19 +75,19 @@ def run(args: argparse.Namespace) -> int:
     return 1 if found else 0
 
 
-def check(name: str, recursive: bool = False) -> Iterator[tuple[str, Problem]]:
+def check(name: str, recursive: bool = False, models: Path | None = None) -> Iterator[tuple[str, Problem]]:
     """The problems of all our documents in a file or in the files of a directory, each with its file."""
     if not Path(name).is_dir():
-        yield from ((name, problem) for problem in _of_file(name))
+        yield from ((name, problem) for problem in _of_file(name, models))
         return
     found = sorted(path for path in Path(name).glob("**/*" if recursive else "*") if path.suffix in SUFFIXES)
     if not found:
         yield name, Problem(path="", message=f"has no file that ends in {', '.join(SUFFIXES)}")
     for path in found:
-        yield from ((str(path), problem) for problem in _of_file(str(path)))
+        yield from ((str(path), problem) for problem in _of_file(str(path), models))
 
 
-def _of_file(file: str) -> Iterator[Problem]:
+def _of_file(file: str, models: Path | None) -> Iterator[Problem]:
     """What cannot be read is a problem, too."""
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text()
@@ -89,17 +96,22 @@ def _of_file(file: str) -> Iterator[Problem]:
         ours = [document for document in documents if is_ours(document)]
         for i, document in enumerate(ours):
             where = f" (document {i + 1} of {len(ours)})" if len(ours) > 1 else ""
-            yield from (replace(problem, message=problem.message + where) for problem in wrong(document))
+            yield from (replace(problem, message=problem.message + where) for problem in wrong(document, models))
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
         yield Problem(path="", message=" ".join(str(error).split()))
 
 
-def wrong(manifest: Mapping[str, Any]) -> list[Problem]:
-    """All that is known before the models' files are: what the API server refuses, and what the engine would."""
+def wrong(manifest: Mapping[str, Any], models: Path | None = None) -> list[Problem]:
+    """What the API server refuses; else what the engine would; else, given `models`, what preflight would find."""
     if found := problems(manifest):
         return found
-    spec = READ[manifest["kind"]](manifest)
-    return [Problem(path=refusal.path, message=refusal.message) for refusal in places.refused(spec, manifest["spec"])]
+    spec, written = READ[manifest["kind"]](manifest), manifest["spec"]
+    refused = [Problem(path=refusal.path, message=refusal.message) for refusal in places.refused(spec, written)]
+    if refused or models is None or isinstance(spec, RunSpec):
+        return refused
+    from paceline.cli.models import preflight  # takes longer to import than all else here
+
+    return list(preflight(spec, written, models))
 
 
 def _refuse_depth(text: str) -> None:

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import yaml
 
 from paceline.api import crds as definitions
 from paceline.cli import crds, validate
+from paceline.hub.models import generated
 
 GROUP = "apiVersion: paceline.dev/v1alpha1"
 EXAMPLE = Path(__file__).parents[3] / "examples" / "qwen3-coder-next.yaml"
@@ -135,6 +137,46 @@ def test_what_the_engine_refuses_is_said_with_its_place(tmp_path: Path, capsys: 
     )
     assert paceline("validate", str(file)) == 1
     assert f"{file}: spec.engine.args[1]: --port" in capsys.readouterr().out
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Path:
+    """As `hf download` leaves the target, and the head in a folder of its own."""
+    repositories = generated()
+    target = repositories["Qwen/Qwen3-Coder-Next"].at("main")
+    head = repositories["thoughtworks/Qwen3-Coder-Next-Eagle3"].at("main")
+    assert target
+    assert head
+    cached = tmp_path / "models--Qwen--Qwen3-Coder-Next"
+    write(cached / "refs", {"main": target.commit.encode()})
+    write(cached / "snapshots" / target.commit, {name: file.content for name, file in target.files.items()})
+    write(tmp_path / "thoughtworks" / "Qwen3-Coder-Next-Eagle3", {n: file.content for n, file in head.files.items()})
+    return tmp_path
+
+
+def write(folder: Path, files: Mapping[str, bytes]) -> None:
+    folder.mkdir(parents=True)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+
+
+def test_with_the_models_at_hand_preflight_is_done_at_the_desk(
+    tmp_path: Path, models: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert paceline("validate", "--models", str(models), str(EXAMPLE)) == 0, capsys.readouterr().out
+    file = tmp_path / "eagle.yaml"
+    file.write_text(EXAMPLE.read_text().replace("algorithm: EAGLE3", "algorithm: EAGLE"))
+    assert paceline("validate", "--models", str(models), str(file)) == 1
+    found = capsys.readouterr().out
+    assert found.startswith(f"{file}: spec.draft.algorithm: ")
+    assert "set the algorithm to EAGLE3" in found
+
+
+def test_a_model_that_is_not_at_hand_is_said(models: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    head = models / "thoughtworks" / "Qwen3-Coder-Next-Eagle3" / "config.json"
+    head.unlink()
+    assert paceline("validate", "--models", str(models), str(EXAMPLE)) == 1
+    assert "hf://thoughtworks/Qwen3-Coder-Next-Eagle3 at main is not below" in capsys.readouterr().out
 
 
 def test_one_file_takes_less_than_a_second() -> None:
