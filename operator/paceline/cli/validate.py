@@ -71,8 +71,14 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(entries, indent=2))
     else:
         for file, problem in found:
-            print(f"{file}: {problem}")
+            print(_printable(f"{file}: {problem}"))
     return 1 if found else 0
+
+
+def _printable(line: str) -> str:
+    """What a terminal that is not UTF-8 cannot show is escaped."""
+    encoding = sys.stdout.encoding or "utf-8"
+    return line.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def check(name: str, recursive: bool = False, models: Path | None = None) -> Iterator[tuple[str, Problem]]:

@@ -121,6 +121,15 @@ def test_standard_input(bad: Path, capsys: pytest.CaptureFixture[str], monkeypat
     assert capsys.readouterr().out.startswith("-: spec.pools[1].candidates[1].tree.numDraftTokens: ")
 
 
+def test_a_terminal_that_knows_ascii_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "unicode.yaml"
+    file.write_text(EXAMPLE.read_text().replace("name: latency", "name: 延迟"))
+    shown = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, encoding="ascii", write_through=True))
+    assert paceline("validate", str(file)) == 1
+    assert b"spec.pools[0].name: must be lower-case letters" in shown.getvalue()
+
+
 def test_a_list_is_its_items(tmp_path: Path, bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As `kubectl get specdep -o yaml` prints it."""
     file = tmp_path / "list.yaml"
