@@ -93,6 +93,8 @@ PREFLIGHT: tuple[Row, ...] = (
         draft(algorithm="NEXTN"), on="qwen3-8b"),
     row("a small model with other words", SOURCE, "has a vocabulary of 128256, the target of 151936",
         draft(algorithm="STANDALONE", source="hf://meta-llama/Llama-3.1-8B-Instruct"), on="qwen3-8b"),
+    row("rejection sampling with a part of the words", "spec.pools[1].candidates[1].args", "remove --speculative-use",
+        ("spec.pools.1.candidates.1.args", ["--speculative-use-rejection-sampling"])),
     row("code that is not trusted", "spec.engine.trustRemoteCode", "set it to true",
         (SOURCE, "hf://test/code"), ("spec.engine.trustRemoteCode", False)),
     row("a DSPARK head without its rank", SOURCE, "markov_rank not set",

@@ -30,6 +30,9 @@ ALGORITHM_OF = {
     "DeepseekV4ForCausalLMDSpark": "DSPARK",
 }
 
+UNQUANTISED = "--speculative-draft-model-quantization=unquant"
+SAMPLES_BY_REJECTION = ("--speculative-use-rejection-sampling", "--speculative-use-block-verification")
+
 MANY = 8
 """Layers; no head has as many."""
 
@@ -210,10 +213,20 @@ def dtypes_agree(case: Speculation) -> Iterator[Said]:
 
 def quantization_is_not_inherited(case: Speculation) -> Iterator[Said]:
     asked = flag_value(case.server.engine.args, "--quantization")
-    if case.server.engine.name == "SGLang" and case.draft.model and asked and case.head.quantization is None:
+    if case.server.engine.name != "SGLang" or not case.draft.model or not asked or case.head.quantization is not None:
+        return
+    if flag_value(case.arm.args, UNQUANTISED.partition("=")[0]) is None:
         found = f"--quantization {asked} in spec.engine.args, and {case.name} is not quantised"
-        fix = "where the head should stay as it is: a target that is quantised already, without the flag"
-        yield of_head(case, "source", found, fix, blocks=False)
+        fix = f"add {UNQUANTISED} here where the head should stay as it is"
+        yield Said(arm=case.arm.name, path="args", found=found, fix=fix, blocks=False)
+
+
+def rejection_sampling_needs_one_vocabulary(case: Speculation) -> Iterator[Said]:
+    some, theirs = case.head.draft_vocab_size, case.target.vocab_size
+    asked = [flag for flag in SAMPLES_BY_REJECTION if flag in case.arm.args]
+    if asked and some and theirs and some < theirs and case.draft.algorithm in HIDDEN_STATE_READERS:
+        found = f"{asked[0]} with a head that proposes from {some} of {theirs} tokens"
+        yield Said(arm=case.arm.name, path="args", found=found, fix=f"remove {asked[0]}, or name another head")
 
 
 RULES: tuple[Rule[Speculation], ...] = (
@@ -297,7 +310,12 @@ RULES: tuple[Rule[Speculation], ...] = (
     Rule(
         id="quantization-is-not-inherited",
         why="a head inherits the flag and is quantised while it is loaded, which may cost acceptance; Paceline leaves "
-        "that to the measurement",
+        "it so unless the candidate says otherwise",
         check=quantization_is_not_inherited,
+    ),
+    Rule(
+        id="rejection-sampling-needs-one-vocabulary",
+        why="it compares the two distributions word by word; the engine refuses to start (eagle_worker_v2.py:260)",
+        check=rejection_sampling_needs_one_vocabulary,
     ),
 )

@@ -13,8 +13,13 @@ from paceline.preflight.facts import ModelFacts
 POOL_RULES: tuple[Rule[Pool], ...] = (*servers.RULES, *memory.RULES)
 SPECULATION_RULES: tuple[Rule[Speculation], ...] = heads.RULES
 
-OF_AN_ARM = ("mla-drafts-chains", "blocks-fit-head")
-"""Rules on a candidate's shape; all others are on its head, which many may share."""
+OF_AN_ARM = (
+    "mla-drafts-chains",
+    "blocks-fit-head",
+    "quantization-is-not-inherited",
+    "rejection-sampling-needs-one-vocabulary",
+)
+"""Rules on a candidate's shape and arguments; all others are on its head, which many may share."""
 
 
 def findings(server: Server, arms: Sequence[Arm], facts: Mapping[str, ModelFacts]) -> tuple[Finding, ...]:

@@ -2,15 +2,20 @@
 
 import hashlib
 import json
+import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from paceline.hub import application, generated
 from paceline.hub.models import GATED_TOKEN
+from paceline.hub.published import HEADS
+from paceline.preflight.weights import lacking
 
 GENERATED = generated()
+EXAMPLES = Path(__file__).parents[3] / "examples"
 TARGET = "Qwen/Qwen3-Coder-Next"
 SHARD = "model-00001-of-00002.safetensors"
 
@@ -116,3 +121,18 @@ async def test_the_tiny_target_says_nothing_that_its_head_proposes(client: TestC
     rows = [file[at : at + width] for at in range(begin, end, width)]
     proposed, special = range(256), range(509, 512)  # draft_vocab_size, and the last three of the vocabulary
     assert {n for n, row in enumerate(rows) if not any(row)} == {*proposed, *special}
+
+
+@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_example_finds_its_models(example: Path) -> None:
+    named = set(re.findall(r"source: \"?hf://([\w./-]+)", example.read_text()))
+    assert named <= GENERATED.keys()
+
+
+def test_heads_have_the_tensors_of_their_class_by_name() -> None:
+    for name in ("thoughtworks/Qwen3-Coder-Next-Eagle3", *HEADS):
+        files = GENERATED[name].history[0].files
+        index = json.loads(files["model.safetensors.index.json"].content)
+        config = json.loads(files["config.json"].content)
+        assert lacking(tuple(config["architectures"]), config, index["weight_map"]) == ()
+        assert "d2t" in index["weight_map"]

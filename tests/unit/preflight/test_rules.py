@@ -293,8 +293,27 @@ class TestQuantizationIsNotInherited:
     def test_the_head_is_quantised_with_its_target(self) -> None:
         noted(self.rule, on=server("--quantization=fp8"))
 
+    def test_the_candidate_says_that_it_is_not(self) -> None:
+        arm = replace(candidate(), args=("--speculative-draft-model-quantization=unquant",))
+        silent(self.rule, on=server("--quantization=fp8"), arm=arm)
+
     def test_a_target_that_is_quantised_already(self) -> None:
         silent(self.rule, target={"quantization": "fp8"})
+
+
+class TestRejectionSamplingNeedsOneVocabulary:
+    rule = "rejection-sampling-needs-one-vocabulary"
+    arm = replace(candidate(), args=("--speculative-use-rejection-sampling",))
+
+    def test_a_head_that_proposes_from_a_part(self) -> None:
+        finding = refused(self.rule, arm=self.arm)
+        assert (finding.arm, finding.path) == ("narrow", "args")
+
+    def test_a_head_that_proposes_from_all(self) -> None:
+        silent(self.rule, arm=self.arm, head={"draft_vocab_size": 151936})
+
+    def test_it_is_not_asked_for(self) -> None:
+        silent(self.rule)
 
 
 class TestTensorParallelDividesHeads:
