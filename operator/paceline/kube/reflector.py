@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
-from paceline.kube.errors import ApiError, Gone, NotFound
+from paceline.kube.errors import ApiError, Forbidden, Gone, NotFound
 from paceline.kube.interface import Api
 from paceline.kube.resources import Manifest, Resource
 from paceline.kube.store import OnChange, Store
@@ -48,8 +48,9 @@ class Reflector:
     `synced` is set after the first list. `last_activity` (seconds of `clock`) is when the server was last heard:
     its age is what a probe should look at, whatever the reason for the silence.
 
-    An `optional` kind may be unknown to the cluster: then it is `absent`, which counts as a list of nothing, and is
-    looked for from time to time. `on_presence` is called when it comes or goes.
+    An `optional` kind may be unknown to the cluster, or forbidden from the start (rights of an older release): then it
+    is `absent`, which counts as a list of nothing, and is looked for from time to time. `on_presence` is called when it
+    comes or goes.
     """
 
     def __init__(
@@ -98,8 +99,8 @@ class Reflector:
             except Gone as gone:
                 self._position = None
                 trouble = gone
-            except NotFound as missing:
-                if self._optional:
+            except (NotFound, Forbidden) as missing:
+                if self._optional and (isinstance(missing, NotFound) or self.absent or not self.synced.is_set()):
                     self._is_absent(True)
                     await self._sleep(ABSENT_DELAY)
                     continue

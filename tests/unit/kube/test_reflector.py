@@ -234,3 +234,30 @@ async def test_looking_for_an_absent_kind_is_a_sign_of_life_and_no_tight_loop():
     await until(lambda: now >= 600)
     assert (reflector.age <= ABSENT_DELAY, now) == (True, 600)
     task.cancel()
+
+
+async def test_a_kind_that_we_may_not_see_yet_keeps_nobody_from_starting():
+    """An operator that was given a new image and not the new rights."""
+    cluster = Cluster()
+    cluster.create(config_map("a"))
+    api = Flaky(cluster)
+    api.fail([error_of(403, {}), error_of(403, {})])
+    async with looking_for(cluster, api) as (reflector, told):
+        await until(lambda: len(reflector.store) == 1)
+        assert told == [True, False]
+
+
+async def test_a_refusal_later_on_takes_nothing_away():
+    cluster = Cluster()
+    cluster.create(config_map("a"))
+    api = Flaky(cluster)
+    api.fail([])
+    async with looking_for(cluster, api) as (reflector, told):
+        await until(lambda: len(reflector.store) == 1)
+        api.freeze()
+        cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "elsewhere"}})
+        cluster.compact()
+        api.fail([error_of(403, {})])
+        api.disconnect()
+        await until(lambda: not api.errors)  # it has to list again, and may not
+        assert (reflector.absent, len(reflector.store), told) == (False, 1, [])
