@@ -277,6 +277,8 @@ class Round(Model):
     """In the order run."""
     points: Annotated[tuple[Point, ...], Field(max_length=256)] | None = None
     """What was measured."""
+    notes: Annotated[tuple[Text, ...], Field(max_length=16)] | None = None
+    """What should be known of it: numbers that this engine does not tell, lines that could not be kept."""
     error: Text | None = None
     """Why there is no result."""
 

@@ -36,6 +36,12 @@ FIELDS = {
 COUNTS = frozenset({"asked", "completed", "outputTokens", "verifyCalls", "retractions"})
 METRICS = ("steadyThroughput", "meanTTFT", "p95TTFT", "meanTPOT", "p95TPOT", "p95E2E", "acceptLength")
 """What a measurement carries beside the throughput; `Gate.limits` name them."""
+UNSEEN = {
+    "accept_length": "acceptance is unavailable: whether anything was accepted was not checked",
+    "verify_calls": "verify calls are unavailable: whether speculation ran and accepted anything was not checked",
+    "retractions": "retractions are unavailable: whether requests lost their place was not checked",
+}
+"""What is said of a number that the engine cannot show (`RoundPlan.unseen`)."""
 NOT_IN_FINGERPRINT = ("attempt", "trigger", "token", "podLabels")
 
 
@@ -52,6 +58,8 @@ def round_status(plan: RoundPlan, result: RoundResult, judged: Sequence[Judged],
     }
     if result.driver:
         entry["driver"] = result.driver
+    if notes := [*(UNSEEN[name] for name in plan.unseen if name in UNSEEN), *result.notes]:
+        entry["notes"] = notes
     return entry | {
         "engineVersion": result.engine_version,
         "emulated": result.emulated,

@@ -1,15 +1,17 @@
 """What status keeps of a round, and what the gate reads of it again."""
 
 import copy
+import dataclasses
 import json
 import math
 from typing import Any
 
 import pytest
 
+from paceline.engines import Speculation
 from paceline.evidence import RoundPlan, RoundResult, failed_round, fingerprint, judge, measurements, point_noise
 from paceline.evidence import round_status as keep
-from paceline.evidence.keep import decimal
+from paceline.evidence.keep import UNSEEN, decimal
 
 from .test_judge import BASELINE, PLAN, WIDE
 
@@ -25,6 +27,21 @@ RESULT = RoundResult(
     finished=1_795_245_604.0,
 )
 KEPT = keep(PLAN, RESULT, judge(PLAN, RESULT), "pair-latency-0123456789-1-0-0", "gpu-0")
+
+
+def test_what_an_engine_cannot_show_is_said() -> None:
+    plan = dataclasses.replace(PLAN, unseen=("retractions", "accept_length"))
+    result = dataclasses.replace(RESULT, notes=("results not kept: no space left",))
+    assert keep(plan, result, judge(plan, result), "job", "gpu-0")["notes"] == [
+        "retractions are unavailable: whether requests lost their place was not checked",
+        "acceptance is unavailable: whether anything was accepted was not checked",
+        "results not kept: no space left",
+    ]
+    assert "notes" not in KEPT
+
+
+def test_there_is_a_sentence_for_whatever_may_be_unseen() -> None:
+    assert set(UNSEEN) == {field.name for field in dataclasses.fields(Speculation)}
 
 
 def test_a_round_in_status() -> None:
