@@ -29,5 +29,6 @@ ENTRYPOINT ["python", "-m", "paceline.cli"]
 
 FROM paceline AS sglang-emulator
 COPY dev/emulator-image /opt/emulator
-ENV PYTHONPATH=/app:/opt/emulator
+ENV PYTHONPATH=/app:/opt/emulator \
+    PATH=/opt/emulator/bin:$PATH
 ENTRYPOINT []
