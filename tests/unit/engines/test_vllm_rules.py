@@ -54,6 +54,8 @@ ROWS: list[Row] = [
     ("vllm-shared-kv", server("--kv-sharing-fast-prefill"), chain(4), "engine.args[0]", "does not go with EAGLE3"),
     ("vllm-lora-budget", server("--enable-lora", "--max-num-batched-tokens=128"), chain(4), "engine.args",
      "too little for four with LoRA: write at least 240"),
+    ("vllm-key", server(env=({"name": "VLLM_API_KEY", "value": "sk-1"},)), BASE, "engine.env[0].name",
+     "write apiKeySecretRef"),
     ("vllm-admin-key", server(admin_key=SecretKey(name="keys", key="admin")), BASE, "engine.adminKeySecretRef",
      "vLLM has no admin key"),
 ]  # fmt: skip

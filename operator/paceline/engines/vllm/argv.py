@@ -8,7 +8,7 @@ from paceline.core import Arm, Server
 from paceline.core.names import MODELS, snapshot_path
 from paceline.engines.adapter import Scalar
 from paceline.engines.vllm import flags
-from paceline.engines.vllm.rules import METHODS, draft_tokens, running_requests
+from paceline.engines.vllm.rules import KEY, METHODS, draft_tokens, running_requests
 
 PORT = 8000
 JIT_CACHE = "/jit"
@@ -41,7 +41,7 @@ def env(server: Server) -> tuple[Mapping[str, Any], ...]:
     reference = {"secretKeyRef": {"name": key.name, "key": key.key}} if key else None
     return (
         *({"name": name, "value": value} for name, value in ours.items() if name not in theirs),
-        *(({"name": "VLLM_API_KEY", "valueFrom": reference},) if reference else ()),
+        *(({"name": KEY, "valueFrom": reference},) if reference else ()),
         *server.engine.env,
     )
 

@@ -41,6 +41,8 @@ BLINDING = {
     "--root-path": "pages would not be where they are read",
 }
 EAGLE_FAMILY = ("eagle", "eagle3", "mtp", "dflash", "dspark")
+KEY = "VLLM_API_KEY"
+"""The variable that vLLM reads its key from; so no argument has it."""
 QUIET = frozenset({"WARNING", "ERROR", "CRITICAL"})
 
 COMPARED = (
@@ -222,6 +224,13 @@ def admin_key(server: Server, _: tuple[Arm, ...]) -> Iterator[Found]:
         yield None, "engine.adminKeySecretRef", "vLLM has no admin key; remove it and use apiKeySecretRef"
 
 
+def own_key(server: Server, _: tuple[Arm, ...]) -> Iterator[Found]:
+    """The client of a round would not know it."""
+    for index, variable in enumerate(server.engine.env):
+        if variable["name"] == KEY:
+            yield None, f"engine.env[{index}].name", f"{KEY} is set by Paceline; write apiKeySecretRef"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """`source` is where vLLM says so, or what would go wrong here."""
@@ -248,6 +257,7 @@ RULES = (
     Rule(id="vllm-block", source="config/speculative.py: num_speculative_tokens > 0", find=block),
     Rule(id="vllm-shared-kv", source="config/vllm.py:2018", find=shared_kv),
     Rule(id="vllm-lora-budget", source="engine/arg_utils.py:2712", find=lora_budget),
+    Rule(id="vllm-key", source="entrypoints/serve/middleware/register.py:32", find=own_key),
     Rule(id="vllm-admin-key", source="entrypoints/serve/middleware/authenticate.py:11", find=admin_key),
 )
 
