@@ -15,7 +15,7 @@ from paceline.core.names import (
     child_name,
     snapshot_path,
 )
-from paceline.engines import ENGINES
+from paceline.engines import ENGINES, keys
 from paceline.evidence import ENVIRONMENT, ArmCommand, RoundPlan
 from paceline.render.common import API_VERSION, Manifest, Owner, Settings, metadata
 from paceline.render.overlay import in_a_round, laid_over, node_affinity
@@ -107,7 +107,7 @@ def round_job(
                 "enableServiceLinks": False,
                 "terminationGracePeriodSeconds": 30,
                 "securityContext": {"fsGroup": CLIENT_UID, "fsGroupChangePolicy": "OnRootMismatch"},
-                "containers": [_server(run), _client(plan, settings)],
+                "containers": [_server(run), _client(run, plan, settings)],
                 "volumes": [
                     *volumes(run.server),
                     {"name": "ctl", "emptyDir": {}},
@@ -141,13 +141,14 @@ def _server(run: RunSpec) -> Manifest:
     return container
 
 
-def _client(plan: RoundPlan, settings: Settings) -> Manifest:
+def _client(run: RunSpec, plan: RoundPlan, settings: Settings) -> Manifest:
+    asked = [{"name": ENVIRONMENT, "value": plan.to_json()}, {"name": "HOME", "value": "/tmp"}]
     return {
         "name": "client",
         "image": settings.image,
         "imagePullPolicy": settings.image_pull_policy,
         "command": ["python", "-m", "paceline.pods.round"],
-        "env": [{"name": ENVIRONMENT, "value": plan.to_json()}, {"name": "HOME", "value": "/tmp"}],
+        "env": [*asked, *(dict(variable) for variable in keys.env(run.server))],
         "securityContext": restricted(),
         "volumeMounts": [
             {"name": "ctl", "mountPath": CONTROL},

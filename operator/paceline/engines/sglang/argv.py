@@ -5,9 +5,9 @@ from typing import Any
 
 from paceline.core import Arm, Model, Server
 from paceline.core.names import MODELS, snapshot_path
+from paceline.engines import keys
 from paceline.engines.adapter import Scalar
 from paceline.engines.nodes import ranks
-from paceline.engines.sglang import keys
 from paceline.engines.sglang.case import NGRAM_BREADTH, NGRAM_WIDTH, RUNS_AS
 from paceline.engines.sglang.flags import flag_value
 from paceline.engines.sglang.versions import spoken

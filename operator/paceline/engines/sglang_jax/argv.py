@@ -8,9 +8,9 @@ from typing import Any
 
 from paceline.core import Arm, Draft, Server
 from paceline.core.names import MODELS, snapshot_path
+from paceline.engines import keys
 from paceline.engines.adapter import Scalar
 from paceline.engines.nodes import ranks
-from paceline.engines.sglang import keys
 from paceline.engines.sglang_jax.rules import flag_value
 
 PORT = 30000

@@ -18,8 +18,8 @@ from typing import Any
 
 from paceline.core import Arm, Server
 from paceline.engines.adapter import Refusal
+from paceline.engines.keys import API_KEY
 from paceline.engines.release import release
-from paceline.engines.sglang.keys import API_KEY
 
 LISTED = "0.1.0rc0"
 """The release whose flags we know, by `tests/contract/make_sglang_jax_flags.py`. It serves for all up to it."""

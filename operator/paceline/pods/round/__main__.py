@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from paceline.engines import ENGINES
 from paceline.evidence import ENVIRONMENT, AnswerError, RoundPlan, encode
-from paceline.pods.round import load, rust
+from paceline.pods.round import keys, load, rust
 from paceline.pods.round.control import Control, WrapperError, keep_beating
 from paceline.pods.round.room import Room, say
 
@@ -23,7 +23,7 @@ MESSAGE = "PACELINE_TERMINATION_LOG"
 
 def main() -> int:
     signal.signal(signal.SIGTERM, _terminated)
-    control = Control(Path(os.environ.get(CONTROL, "/ctl")))
+    control = Control(Path(os.environ.get(CONTROL, "/ctl")), keys.read(os.environ))
     message = Path(os.environ.get(MESSAGE, "/dev/termination-log"))
     try:
         keep_beating(control)

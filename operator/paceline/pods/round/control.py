@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from paceline.engines.keys import ADMIN_KEY, API_KEY
+from paceline.pods.round.keys import NO_KEYS, Keys
 from paceline.pods.round.steps import Ended
 
 HEARTBEAT_SECONDS = 3.0
@@ -18,6 +20,8 @@ STOP_SECONDS = 300.0
 ALIVE_SECONDS = 30.0
 """The wrapper writes `alive` at least every second, and every 10 while the driver does not answer it."""
 LONGEST_LINE = 200
+FILLED_IN = {f"$({name})": f'"${name}"' for name in (API_KEY, ADMIN_KEY)}
+"""As the kubelet fills in what is served; here the shell does that starts the server, so that no file has the key."""
 TELLING = re.compile(r"error|exception|fail|fatal|killed|unrecognized|out of memory", re.IGNORECASE)
 NOISE = re.compile(r"\x1b\[[0-9;]*m|^\[[^\]]*\d{2}:\d{2}:\d{2}[^\]]*\]\s*")
 
@@ -31,6 +35,7 @@ class Control:
     """A directory shared with the wrapper; when `alive` was last written, and when we first saw that (monotonic)."""
 
     directory: Path
+    keys: Keys = NO_KEYS
     _alive: int = 0
     _seen: float = 0.0
 
@@ -42,7 +47,8 @@ class Control:
         """Ask for a server; it is on its way when `start` is gone."""
         for old in ("exit", "stop"):
             (self.directory / old).unlink(missing_ok=True)
-        self._tell("start", f"exec {shlex.join(argv)}\n")
+        words = (FILLED_IN.get(word) or shlex.quote(word) for word in argv)
+        self._tell("start", f"exec {' '.join(words)}\n")
 
     def has_exited(self) -> bool:
         """The server that was started last, for whatever reason. Raises WrapperError if its container is gone."""
@@ -79,8 +85,8 @@ class Control:
         return self._read("driver") or None
 
     def log(self) -> str:
-        """Of the server that was started last, since its start."""
-        return self._read("log")
+        """Of the server that was started last, since its start; without its keys."""
+        return self.keys.hidden_in(self._read("log"))
 
     def last_words(self) -> str:
         """The last line of the server's log that tells of a failure, or else its last line."""

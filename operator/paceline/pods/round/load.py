@@ -21,6 +21,8 @@ from paceline.evidence import RoundPlan
 BUILTIN = "builtin://"
 SEED = 42
 WARM_UP_TOKENS = 32
+BEARER = "OPENAI_API_KEY"
+"""Where the benchmark client looks for what it is to send as Authorization: Bearer."""
 PROXIES = frozenset({"http_proxy", "https_proxy", "all_proxy"})
 
 
@@ -79,7 +81,7 @@ def command(
     ]  # fmt: skip
 
 
-def send(plan: RoundPlan, workload: Workload, scratch: Path, *, warm_up: bool) -> Mapping[str, Any]:
+def send(plan: RoundPlan, workload: Workload, scratch: Path, key: str, *, warm_up: bool) -> Mapping[str, Any]:
     """Run the client to its end; its report. Raises LoadError, or subprocess.TimeoutExpired."""
     chosen = warm_up_prompts(workload) if warm_up else prompts(workload)
     tokens = min(workload.dataset.max_tokens, WARM_UP_TOKENS) if warm_up else workload.dataset.max_tokens
@@ -90,7 +92,7 @@ def send(plan: RoundPlan, workload: Workload, scratch: Path, *, warm_up: bool) -
     argv = command(plan, workload, name=name, dataset=dataset, report=report, requests=len(chosen), tokens=tokens)
     ended = subprocess.run(
         argv,
-        env={name: value for name, value in os.environ.items() if name.lower() not in PROXIES},
+        env=_environment(key),
         cwd=scratch,
         capture_output=True,
         text=True,
@@ -105,6 +107,12 @@ def send(plan: RoundPlan, workload: Workload, scratch: Path, *, warm_up: bool) -
     except (OSError, ValueError, IndexError) as error:
         raise LoadError(f"the benchmark client left no report: {error}") from error
     return {key: value for key, value in found.items() if key != "server_info"}  # that has the server's keys in it
+
+
+def _environment(key: str) -> dict[str, str]:
+    """Past any proxy, and with the server's key if it has one."""
+    kept = {name: value for name, value in os.environ.items() if name.lower() not in PROXIES}
+    return kept | ({BEARER: key} if key else {})
 
 
 def _conversation(prompt: str) -> dict[str, Any]:

@@ -77,11 +77,11 @@ class Room:
             case Start(arm):
                 return self.start(arm)
             case Get(path):
-                return server.get(self.url, path)
+                return server.get(self.url, path, self.control.keys.api)
             case Log():
                 return self.control.log()
             case Flush(path):
-                return server.flush(self.url, path)
+                return server.flush(self.url, path, self.control.keys.administration)
             case Load():
                 return self.load(step)
             case Keep(line):
@@ -95,8 +95,9 @@ class Room:
         say(f"{arm.name}: starting")
         began = time.monotonic()
         self.control.start(arm.argv)
-        ready = ENGINES[self.plan.engine].ready_path(self.plan.engine_version)
-        while not server.is_ready(self.url, ready):
+        adapter, version = ENGINES[self.plan.engine], self.plan.engine_version
+        ready, patience = adapter.ready_path(version), adapter.ready_timeout_seconds(version)
+        while not server.is_ready(self.url, ready, patience):
             if self.control.has_exited():
                 raise ServerFailed("the server exited")
             if time.monotonic() - began > self.plan.start_timeout_seconds:
@@ -109,7 +110,8 @@ class Room:
 
     def load(self, step: Load) -> Mapping[str, Any]:
         try:
-            report = load.send(self.plan, step.workload, self.scratch, warm_up=step.warm_up)
+            key = self.control.keys.api
+            report = load.send(self.plan, step.workload, self.scratch, key, warm_up=step.warm_up)
         except subprocess.TimeoutExpired as error:  # its own words are the whole command line
             raise ServerFailed(f"{step.workload.name}: timed out after {error.timeout:.0f} s") from error
         except load.LoadError as error:

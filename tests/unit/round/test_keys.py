@@ -1,0 +1,67 @@
+"""A server's keys in a round: it is started with them, asked with them, and they are written down nowhere."""
+
+import dataclasses
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.unit.round.pod import CODE_1, Arms, Start
+from tests.unit.round.test_round import emulated
+
+from paceline.engines.keys import ADMIN_KEY, API_KEY
+from paceline.pods.round.control import Control
+from paceline.pods.round.keys import Keys, read
+
+KEY, ADMIN = "sk-of-the-server", "sk-of-the-administrator"
+ARGV = ("--api-key", f"$({API_KEY})", "--admin-api-key", f"$({ADMIN_KEY})")
+
+
+@pytest.fixture
+def pair(models: Path, port: int) -> Arms:
+    """The baseline and a candidate without a head, with keys of their own."""
+    ngram = ("--speculative-algorithm", "NGRAM", "--speculative-num-draft-tokens", "8")
+    arms = (emulated(models, port, "baseline"), emulated(models, port, "ngram", *ngram))
+    return tuple(dataclasses.replace(arm, argv=(*arm.argv, *ARGV)) for arm in arms)
+
+
+def test_a_server_with_keys_is_measured(start: Start, pair: Arms, models: Path) -> None:
+    outcome = start(pair, CODE_1, **{API_KEY: KEY, ADMIN_KEY: ADMIN}).finish()
+    assert (outcome.client, outcome.wrapper) == (0, 0), outcome.log
+    assert {key: one.why for key, one in outcome.judged.items() if not one.valid} == {}
+
+    of_the_server = (
+        models / "server.log",
+        models / "ctl" / "log",
+    )  # SGLang prints its arguments, and we cannot help it
+    written = [path for path in models.rglob("*") if path.is_file() and path not in of_the_server]
+    assert {"message", "command", "client.log", "2-0.jsonl.gz"} <= {path.name for path in written}
+    for path in written:
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        assert KEY.encode() not in content, path
+        assert ADMIN.encode() not in content, path
+
+
+@pytest.mark.parametrize("key", ["plain", "with space", "quotes ' and \"", "$(date) `date` $HOME \\", "-dash"])
+def test_the_key_arrives_as_the_kubelet_would_fill_it_in(tmp_path: Path, key: str) -> None:
+    echo = (sys.executable, "-c", "import json, sys; print(json.dumps(sys.argv[1:]))")
+    Control(tmp_path).start((*echo, "--api-key", f"$({API_KEY})", "$(HOME)", f"x$({API_KEY})"))
+    ran = subprocess.run(
+        ["dash", str(tmp_path / "start")], env={API_KEY: key}, capture_output=True, text=True, check=True
+    )
+    assert json.loads(ran.stdout) == ["--api-key", key, "$(HOME)", f"x$({API_KEY})"]
+
+
+def test_what_a_server_prints_of_its_arguments_has_no_key(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(f"error: server_args=ServerArgs(api_key='{KEY}', admin_api_key='{ADMIN}')\n")
+    room = Control(tmp_path, read({API_KEY: KEY, ADMIN_KEY: ADMIN}))
+    assert room.last_words() == "error: server_args=ServerArgs(api_key='***', admin_api_key='***')"
+
+
+def test_an_administrators_key_is_the_one_that_empties_a_cache() -> None:
+    """SGLang takes its API key for that only if it has no other."""
+    assert Keys(api=KEY).administration == KEY
+    assert Keys(api=KEY, admin=ADMIN).administration == ADMIN
+    assert KEY not in repr(Keys(api=KEY))
