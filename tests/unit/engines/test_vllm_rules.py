@@ -5,12 +5,11 @@ from dataclasses import replace
 import pytest
 from tests.unit.engines.vllm_server import BASE, HEAD, SERVER, chain, server
 
-from paceline.core import Adaptive, Arm, Draft, Ngram, SecretKey, Server, Tree
+from paceline.core import Arm, Draft, Server
 from paceline.engines import ENGINES
 from paceline.engines.vllm.rules import RULES
 
 VLLM = ENGINES["VLLM"]
-TREE = replace(chain(4), tree=Tree(num_steps=3, top_k=4, num_draft_tokens=8))
 Row = tuple[str, Server, Arm, str, str]
 
 
@@ -41,23 +40,12 @@ ROWS: list[Row] = [
     ("vllm-different", server(), chain(4, "--max-num-batched-tokens=8192"), "args[0]", "set it in spec.engine.args"),
     ("vllm-different", server(), chain(4, "--no-enable-prefix-caching"), "args[0]", "must not differ between arms"),
     ("vllm-seats", server("--max-num-seqs=many"), BASE, "engine.args[0]", "many is no number of requests"),
-    ("vllm-algorithm", server(), named("MEDUSA"), "draft.algorithm",
-     "MEDUSA is not served by vLLM 0.33.0; nearest is EAGLE3"),
-    ("vllm-algorithm", server(), named("LOOKAHEAD"), "draft.algorithm", "nearest is NGRAM, which needs no head"),
-    ("vllm-algorithm", server(), named("OTHER"), "draft.algorithm", "it serves EAGLE, EAGLE3"),
-    ("vllm-chain", server(), TREE, "tree", "for 3 tokens a step write numSteps 3, topK 1, numDraftTokens 4"),
-    ("vllm-adaptive", server(), named("EAGLE3", adaptive=Adaptive()), "adaptive", "write a tree with topK 1"),
-    ("vllm-ngram", server(), named("NGRAM", ngram=Ngram(breadth=4)), "ngram.breadth", "4: vLLM keeps one"),
-    ("vllm-ngram", server(), named("NGRAM", ngram=Ngram(min_match=6, max_match=4)), "ngram.minMatch",
-     "6 is more than maxMatch 4; write at most 4"),
     ("vllm-block", server(), named("DFLASH", block_size=1), "blockSize", "leaves no token to propose"),
     ("vllm-shared-kv", server("--kv-sharing-fast-prefill"), chain(4), "engine.args[0]", "does not go with EAGLE3"),
     ("vllm-lora-budget", server("--enable-lora", "--max-num-batched-tokens=128"), chain(4), "engine.args",
      "too little for four with LoRA: write at least 240"),
     ("vllm-key", server(env=({"name": "VLLM_API_KEY", "value": "sk-1"},)), BASE, "engine.env[0].name",
      "write apiKeySecretRef"),
-    ("vllm-admin-key", server(admin_key=SecretKey(name="keys", key="admin")), BASE, "engine.adminKeySecretRef",
-     "vLLM has no admin key"),
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""What vLLM cannot be asked for, each with the reason and the way out.
+"""What vLLM cannot be asked for and the API lets pass, each with the reason and the way out.
 
 Paths are below `vllm/` of its wheel 0.33.0. A rule is a function from a server and its arms to what it finds; the
 table below gives it an id and a source.
@@ -22,8 +22,6 @@ METHODS: Mapping[str, str] = {
     "DSPARK": "dspark",
 }
 """Algorithm → `method` of the speculative configuration."""
-NEAREST: Mapping[str, str] = {"MEDUSA": "EAGLE3 with a head of its own", "LOOKAHEAD": "NGRAM, which needs no head"}
-"""What a person may ask for by an older name, and what comes closest."""
 NGRAM_TOKENS = 4
 """Where the resource does not say how many; vLLM itself has no default."""
 FEWEST_RUNNING_REQUESTS = 48
@@ -75,7 +73,8 @@ def draft_tokens(arm: Arm) -> int:
         return arm.tree.num_steps
     if arm.block_size:
         return arm.block_size - 1 if arm.draft.algorithm == "DFLASH" else arm.block_size
-    return (arm.ngram.num_draft_tokens if arm.ngram else None) or NGRAM_TOKENS
+    width = arm.ngram.num_draft_tokens if arm.ngram else None
+    return width - 1 if width else NGRAM_TOKENS
 
 
 def running_requests(server: Server) -> int:
@@ -155,40 +154,6 @@ def seats(server: Server, _: tuple[Arm, ...]) -> Iterator[Found]:
             yield None, f"engine.args[{one.index}]", f"{one.value} is no number of requests; write one, such as 64"
 
 
-def algorithm(_: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
-    for arm in arms:
-        if arm.draft and arm.draft.algorithm not in METHODS:
-            asked = arm.draft.algorithm
-            instead = f"nearest is {NEAREST[asked]}" if asked in NEAREST else f"it serves {', '.join(METHODS)}"
-            message = f"{asked} is not served by vLLM {flags.VERSION}; {instead}"
-            yield arm.name, "draft.algorithm", message
-
-
-def chain(_: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
-    for arm in arms:
-        if arm.tree and (arm.tree.top_k != 1 or arm.tree.num_draft_tokens != arm.tree.num_steps + 1):
-            steps = arm.tree.num_steps
-            message = f"vLLM has no trees; for {steps} tokens a step write numSteps {steps}, topK 1, numDraftTokens"
-            yield arm.name, "tree", f"{message} {steps + 1}"
-
-
-def adaptive(_: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
-    for arm in arms:
-        if arm.adaptive:
-            yield arm.name, "adaptive", "this is SGLang's; write a tree with topK 1"
-
-
-def ngram(_: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
-    for arm in arms:
-        if arm.ngram is None:
-            continue
-        if (arm.ngram.breadth or 1) != 1:
-            yield arm.name, "ngram.breadth", f"{arm.ngram.breadth}: vLLM keeps one continuation; leave it out"
-        low, high = arm.ngram.min_match, arm.ngram.max_match
-        if low and high and low > high:
-            yield arm.name, "ngram.minMatch", f"{low} is more than maxMatch {high}; write at most {high}"
-
-
 def block(_: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
     for arm in arms:
         if arm.draft and arm.draft.algorithm in METHODS and arm.block_size and draft_tokens(arm) < 1:
@@ -219,11 +184,6 @@ def lora_budget(server: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
             yield None, "engine.args", f"{message} (requests at a time, times tokens a step)"
 
 
-def admin_key(server: Server, _: tuple[Arm, ...]) -> Iterator[Found]:
-    if server.engine.admin_key:
-        yield None, "engine.adminKeySecretRef", "vLLM has no admin key; remove it and use apiKeySecretRef"
-
-
 def own_key(server: Server, _: tuple[Arm, ...]) -> Iterator[Found]:
     """The client of a round would not know it."""
     for index, variable in enumerate(server.engine.env):
@@ -250,15 +210,10 @@ RULES = (
     Rule(id="vllm-quiet", source="v1/engine/core.py:140 is logged at INFO", find=quiet),
     Rule(id="vllm-different", source="arms differ in speculation alone", find=different),
     Rule(id="vllm-seats", source="config/scheduler.py: max_num_seqs", find=seats),
-    Rule(id="vllm-algorithm", source="config/speculative.py:38", find=algorithm),
-    Rule(id="vllm-chain", source="config/speculative.py:410 has no option of a tree", find=chain),
-    Rule(id="vllm-adaptive", source="config/speculative.py:410", find=adaptive),
-    Rule(id="vllm-ngram", source="config/speculative.py:1302", find=ngram),
     Rule(id="vllm-block", source="config/speculative.py: num_speculative_tokens > 0", find=block),
     Rule(id="vllm-shared-kv", source="config/vllm.py:2018", find=shared_kv),
     Rule(id="vllm-lora-budget", source="engine/arg_utils.py:2712", find=lora_budget),
     Rule(id="vllm-key", source="entrypoints/serve/middleware/register.py:32", find=own_key),
-    Rule(id="vllm-admin-key", source="entrypoints/serve/middleware/authenticate.py:11", find=admin_key),
 )
 
 
