@@ -38,7 +38,7 @@ def probe(apiserver: Running) -> Running:
     (said,) = next(one for one in documents if one["kind"] == "Kustomization")["spec"]["healthCheckExprs"]
     rules = [
         {
-            "rule": f"!({said[name].replace('status.', 'self.status.').replace('c.self.', 'c.')})",
+            "rule": f"!({said[name].replace('status.', 'self.status.')})",
             "message": f"is {name}",
         }
         for name in HEALTH
