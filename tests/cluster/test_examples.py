@@ -50,12 +50,17 @@ CASES = (
 )
 
 
+def version(engine: Manifest) -> dict[str, str]:
+    """SGLang is emulated in the release that the example's image speaks."""
+    return {"VERSION": engine["version"]} if engine["name"] == "SGLang" else {}
+
+
 def smaller(case: Case, hub: str) -> Manifest:
     """Its first pool with one server, one user and six short answers a round."""
     manifest: Manifest = yaml.safe_load((EXAMPLES / f"{case.example}.yaml").read_text())
     first = manifest["spec"]["pools"][0]
     overlay = {
-        "engine": {"image": IMAGE, "env": emulated()},
+        "engine": {"image": IMAGE, "env": emulated(**version(manifest["spec"]["engine"]))},
         "cache": cache(manifest["spec"]["cache"], hub),
         "pools": [{**first, "replicas": case.replicas, "concurrency": [1], "datasets": ["code"]}],
         "benchmark": {

@@ -107,19 +107,19 @@ def emulated(target: str, log: Path, *flags: str, **env: str) -> Iterator[Runnin
     process = launch(argv, log, {**QUICK, **CALM, **env})
     running = Running(process, f"http://127.0.0.1:{port}", log)
     try:
-        wait_ready(running)
+        wait_ready(running, "/health_generate" if "PACELINE_EMULATE_VERSION" in env else "/ready")
         yield running
     finally:
         process.kill()
         process.wait()
 
 
-def wait_ready(running: Running) -> None:
+def wait_ready(running: Running, path: str = "/ready") -> None:
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         assert running.process.poll() is None, running.log.read_text()
         try:
-            if running.get("/ready").status == 200:
+            if running.get(path).status == 200:
                 return
         except OSError:
             pass

@@ -56,6 +56,7 @@ def make(server: Server) -> web.Application:
     }
     if server.launch.args["enable_metrics"]:
         gets["/metrics"] = metrics
+    gets = {path: handler for path, handler in gets.items() if path not in server.settings.surface.lacks}
     app.add_routes([web.get(path, handler, allow_head=False) for path, handler in gets.items()])
     app.add_routes([web.post(path, handler) for path, handler in posts.items()])
     return app
@@ -98,8 +99,10 @@ async def _sign(request: web.Request, response: web.StreamResponse) -> None:
 
 
 async def health(request: web.Request) -> web.Response:
-    """Generates a token and looks once a second whether anything came back."""
+    """Generates a token and looks once a second whether anything came back; /health of 0.4.5 always says yes."""
     server = request.app[SERVER]
+    if request.path == "/health" and not server.settings.surface.health_generates:
+        return web.Response()
     if server.status is not Status.READY:
         return web.Response(status=503)
     if not server.settings.health_generates and request.path == "/health":

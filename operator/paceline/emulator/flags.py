@@ -1,6 +1,6 @@
-"""The command line of SGLang 0.5.23: the flags that exist, and argparse's own behaviour for the rest.
+"""The command line of SGLang: the flags that a release has, and argparse's own behaviour for the rest.
 
-The list is data (`data/flags_0.5.23.json`), so that a flag that SGLang does not have is refused here exactly as there:
+The lists are data (`data/flags_*.json`), so that a flag that SGLang does not have is refused here exactly as there:
 `usage` and `error: unrecognized arguments` on stderr, exit 2. Prefixes of a flag are accepted if they are unambiguous.
 """
 
@@ -12,7 +12,15 @@ from decimal import Decimal
 from importlib.resources import files
 from typing import Any
 
-FLAGS_FILE = "flags_0.5.23.json"
+from paceline.emulator.older import NEWEST
+
+RENAMED = {
+    "tensor_parallel_size": "tp_size",
+    "data_parallel_size": "dp_size",
+    "expert_parallel_size": "ep_size",
+    "pipeline_parallel_size": "pp_size",
+}
+"""Destinations in older releases → the names that they all have once parsed."""
 
 SI = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 IEC = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
@@ -47,24 +55,43 @@ TYPES: dict[str, Callable[[str], Any]] = {
 }
 
 
-def parser() -> argparse.ArgumentParser:
+def parser(version: str = NEWEST) -> argparse.ArgumentParser:
     """SGLang's server parser with every flag of the list."""
     made = argparse.ArgumentParser(prog="sglang serve")
-    listed = json.loads((files(__package__) / "data" / FLAGS_FILE).read_text())
-    for flag in listed["flags"]:
-        made.add_argument(*flag["flags"], **_options(flag))
+    for flag in _listed(version):
+        made.add_argument(*_names(flag), **_options(flag))
     return made
 
 
-def parse(argv: Sequence[str]) -> dict[str, Any]:
-    """Destination → value. Leaves with exit 2 where argparse does.
+def _names(flag: dict[str, Any]) -> list[str]:
+    """BooleanOptionalAction makes the --no- names itself, from each that it is given."""
+    switch = flag["action"] == "BooleanOptionalAction"
+    return [name for name in flag["flags"] if not (switch and name.startswith("--no-"))]
+
+
+def parse(argv: Sequence[str], version: str = NEWEST) -> dict[str, Any]:
+    """Destination → value; what an older release has no flag for has the newest's default. Leaves with exit 2 where
+    argparse does.
 
     `sglang serve MODEL …` takes the model as a first positional; it is turned into the flag.
     """
     words = list(argv)
     if words and not words[0].startswith("-"):
         words = ["--model-path", *words]
-    return vars(parser().parse_args(words))
+    parsed = {RENAMED.get(name, name): value for name, value in vars(parser(version).parse_args(words)).items()}
+    return {**{flag["dest"]: flag.get("default") for flag in _listed(NEWEST)}, **parsed}
+
+
+def arguments(version: str) -> frozenset[str]:
+    """What a release calls its arguments once they are parsed."""
+    return frozenset(RENAMED.get(flag["dest"], flag["dest"]) for flag in _listed(version))
+
+
+def _listed(version: str) -> list[dict[str, Any]]:
+    listed: list[dict[str, Any]] = json.loads((files(__package__) / "data" / f"flags_{version}.json").read_text())[
+        "flags"
+    ]
+    return listed
 
 
 def _options(flag: dict[str, Any]) -> dict[str, Any]:

@@ -14,10 +14,12 @@ from datetime import UTC, datetime
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from paceline.emulator import flags
+from paceline.emulator.older import NEWEST, Surface
+
 if TYPE_CHECKING:
     from paceline.emulator.server import Server
 
-VERSION = "0.5.23+emulated"
 ACCELERATOR = None
 KV_TOKENS = 1_000_000
 """What an emulated GPU's KV cache holds; a head takes HEAD_SHARE of it."""
@@ -26,6 +28,9 @@ WEIGHT_GB, KV_GB, GRAPH_GB, AVAILABLE_GB = 40.0, 70.0, 1.5, 140.0
 PHASES = ("prefill", "decode", "target_verify", "draft_prefill", "draft_decode", "draft_extend")
 MARGIN = 6
 """max_req_input_len is the context length less this."""
+
+BESIDE_ARGUMENTS = {"version", "max_total_num_tokens", "max_req_input_len"}
+IN_OLDER_STATES = {"last_gen_throughput", "memory_usage", "avg_spec_accept_length"}
 
 Object = dict[str, Any]
 
@@ -65,7 +70,7 @@ def server_info(server: Server) -> Object:
         "max_total_num_tokens": kv_tokens(server),
         "max_req_input_len": context(server) - MARGIN,
         "startup_time": startup,
-        "version": VERSION,
+        "version": version(server),
     }
     state = {key: value for key, value in top.items() if key not in shape["leftOutOfState"]}
     average = server.engine.average_accept_length
@@ -87,7 +92,20 @@ def server_info(server: Server) -> Object:
         "decode_cuda_graph_memory_gb": GRAPH_GB,
         **({} if average is None else {"avg_spec_accept_length": average}),
     }
-    return {**top, "internal_states": [state]}
+    return _as_shown(server.settings.surface, top, state)
+
+
+def version(server: Server) -> str:
+    return f"{server.settings.surface.version}+emulated"
+
+
+def _as_shown(surface: Surface, top: Object, state: Object) -> Object:
+    """Older releases say less, and 0.4.5 all at one level."""
+    if surface.version != NEWEST:
+        arguments = flags.arguments(surface.version)
+        top = {key: value for key, value in top.items() if key in arguments | BESIDE_ARGUMENTS}
+        state = {key: value for key, value in state.items() if key in arguments | IN_OLDER_STATES}
+    return {**top, "internal_states": [state]} if surface.ranks else {**top, **state}
 
 
 def _filled(template: Object, args: Object) -> Object:
@@ -190,7 +208,7 @@ def loads(server: Server) -> Object:
     load["queues"] = {"waiting": len(engine.waiting), "grammar": 0, "paused": 0, "retracted": 0, "prealloc_ready": 0}
     return {
         "timestamp": datetime.now(UTC).isoformat(),
-        "version": VERSION,
+        "version": version(server),
         "accelerator": ACCELERATOR,
         "num_accelerators": server.launch.args["tp_size"] * server.launch.args["pp_size"],
         "loads": [load],

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shlex
+import sys
 import traceback
 from collections.abc import Sequence
 
@@ -15,9 +16,13 @@ from paceline.emulator.settings import Settings
 
 def main(argv: Sequence[str]) -> int:
     """Runs one server until it is told to stop. `argv` is SGLang's, without the program."""
-    parsed = flags.parse(argv)
     try:
         told = settings.read(os.environ)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 1
+    parsed = flags.parse(argv, told.surface.version)
+    try:
         launch = resolve.resolve(parsed, told, say)
     except Exception:  # whatever resolution raises ends the real server too: a traceback and 1
         traceback.print_exc()

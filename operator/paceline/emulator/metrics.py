@@ -33,10 +33,12 @@ class Histogram:
 
 @dataclass(slots=True, kw_only=True)
 class Metrics:
-    """`model` is the served name; `extra` the user's --extra-metric-labels."""
+    """`model` is the served name; `extra` the user's --extra-metric-labels; `shown` which of SGLang's families are on
+    the page (None: all)."""
 
     model: str
     extra: Mapping[str, str]
+    shown: frozenset[str] | None = None
     families: dict[str, dict[str, Any]] = field(default_factory=dict)
     values: dict[str, dict[Labels, float]] = field(default_factory=dict)
     histograms: dict[str, dict[Labels, Histogram]] = field(default_factory=dict)
@@ -68,6 +70,8 @@ class Metrics:
         """The whole answer to GET /metrics."""
         lines: list[str] = []
         for name, family in self.families.items():
+            if self.shown is not None and name.startswith("sglang:") and name not in self.shown:
+                continue
             samples = list(self._samples(name, family))
             if samples:
                 lines += [f"# HELP {name} {family['help']}", f"# TYPE {name} {family['type']}", *samples]

@@ -66,7 +66,11 @@ class Server:
         self.delivered = 0.0
         self.finished_requests = 0
         self.known_prompts = prompts.index()
-        self.metrics = Metrics(model=launch.args["served_model_name"], extra=launch.args["extra_metric_labels"] or {})
+        self.metrics = Metrics(
+            model=launch.args["served_model_name"],
+            extra=launch.args["extra_metric_labels"] or {},
+            shown=settings.surface.metrics,
+        )
         shape = profile.shape_of(launch.args)
         self.engine = Engine(
             paces=profile.paces(profile.for_target(launch.target), shape, _forced(launch, settings)),

@@ -10,6 +10,7 @@
 | PACELINE_EMULATE_FAIL_FRACTION_WHEN | always | `speculative`, `baseline` or `always`: which servers do it |
 | PACELINE_EMULATE_DIE_AFTER_REQUESTS | never | as if a scheduler died when this many requests have finished |
 | PACELINE_EMULATE_DIE_AFTER_REQUESTS_WHEN | always | as above |
+| PACELINE_EMULATE_VERSION | 0.5.23 | the release whose flags, pages and metrics are shown: 0.4.5 and 0.5.6 too |
 | POD_UID | random | seeds the noise; set from the downward API |
 
 Read as SGLang reads them: HF_HUB_OFFLINE, HF_HUB_CACHE, HF_HOME, SGL_FORCE_SHUTDOWN, SGLANG_SIMULATE_ACC_LEN,
@@ -21,6 +22,8 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from paceline.emulator.older import NEWEST, SURFACES, Surface
 
 PREFIX = "PACELINE_EMULATE_"
 CONDITIONS = ("always", "speculative", "baseline")
@@ -43,6 +46,7 @@ class Fault:
 class Settings:
     """Seconds, and fractions of one."""
 
+    surface: Surface
     startup: float
     warmup: float
     noise: float
@@ -62,6 +66,7 @@ def read(env: Mapping[str, str]) -> Settings:
     """The table above; a value that cannot be read is a ValueError that names the variable."""
     simulated = _number(env, "SGLANG_SIMULATE_ACC_LEN", -1.0)
     return Settings(
+        surface=_surface(env),
         startup=_number(env, f"{PREFIX}STARTUP_SECONDS", 2.0),
         warmup=_number(env, f"{PREFIX}WARMUP_SECONDS", 0.2),
         noise=_number(env, f"{PREFIX}NOISE_CV", 0.003),
@@ -76,6 +81,13 @@ def read(env: Mapping[str, str]) -> Settings:
         overwrite_longer_context=_true(env, "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN"),
         simulated_acceptance=simulated if simulated > 0 else None,
     )
+
+
+def _surface(env: Mapping[str, str]) -> Surface:
+    version = env.get(f"{PREFIX}VERSION") or NEWEST
+    if version not in SURFACES:
+        raise ValueError(f"{PREFIX}VERSION is {version!r}, not one of {', '.join(SURFACES)}")
+    return SURFACES[version]
 
 
 def _number(env: Mapping[str, str], name: str, default: float) -> float:
