@@ -10,15 +10,17 @@ import pytest
 from tests.unit.engines.vllm_server import BASE, SERVER, chain
 from tests.unit.round.pod import CHAT_8, CODE_1, Arms, Start, workload
 
-from paceline.core import Arm, Server
+from paceline.core import Arm, SecretKey, Server
 from paceline.core.names import snapshot_path
 from paceline.engines import ENGINES
+from paceline.engines.keys import API_KEY
 from paceline.evidence import ArmCommand, RoundPlan
 
 VLLM = ENGINES["VLLM"]
 BIN = Path(__file__).parents[3] / "dev" / "emulator-image" / "bin"
 PATH = f"{BIN}:{Path(sys.executable).parent}:{os.environ['PATH']}"
 QWEN3_MOE = {"architectures": ["Qwen3MoeForCausalLM"], "num_experts": 128}
+SECRET = SecretKey(name="keys", key="api")
 ALIKE = dataclasses.replace(SERVER, engine=dataclasses.replace(SERVER.engine, args=()))
 
 
@@ -111,3 +113,19 @@ def test_an_option_that_vllm_does_not_have(vllm: Start, pair: Arms) -> None:
     (replicate,) = vllm((bogus,), CODE_1).finish().result.replicates
     assert replicate.exit_code == 2
     assert "unrecognized arguments: --mem-fraction-static=0.8" in replicate.error
+
+
+def guarded() -> dict[str, str]:
+    """Of a server with a key: the variable that vLLM reads it from."""
+    keyed = VLLM.env(dataclasses.replace(ALIKE, engine=dataclasses.replace(ALIKE.engine, api_key=SECRET)))
+    return {variable["name"]: "sk-of-the-server" for variable in keyed if "valueFrom" in variable}
+
+
+def test_a_server_with_a_key_is_measured(vllm: Start, pair: Arms) -> None:
+    outcome = vllm(pair[:1], CODE_1, **guarded(), **{API_KEY: "sk-of-the-server"}).finish()
+    assert outcome.judged["baseline", "code@1"].valid, outcome.message
+
+
+def test_without_its_key_it_is_not(vllm: Start, pair: Arms) -> None:
+    (replicate,) = vllm(pair[:1], CODE_1, **guarded()).finish().result.replicates
+    assert "401" in replicate.error
