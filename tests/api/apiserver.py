@@ -49,6 +49,15 @@ class Running:
             raise RuntimeError(f"kubectl {' '.join(args)}: {done.stderr or done.stdout}")
         return done
 
+    def install(self, definitions: Path) -> None:
+        """CustomResourceDefinitions of a file or a directory; returns when their objects can be made."""
+        self.kubectl("apply", "--server-side", "-f", str(definitions))
+        wait = ("wait", "--for=condition=Established", "--timeout=30s", "-f", str(definitions))
+        until = time.monotonic() + START_SECONDS
+        # As long as there are no conditions at all, kubectl does not wait for one.
+        while self.kubectl(*wait, check=time.monotonic() > until).returncode:
+            time.sleep(0.1)
+
     def request(self, method: str, path: str, body: object = None) -> dict[str, Any]:
         """The answer, whatever its code: an object, or a Status that says what is wrong."""
         context = ssl.create_default_context(cafile=str(self.certificate))

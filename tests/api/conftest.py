@@ -13,8 +13,7 @@ ROOT = Path(__file__).parents[2]
 def apiserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     running = start(tmp_path_factory.mktemp("apiserver"))
     try:
-        running.kubectl("apply", "--server-side", "-f", str(ROOT / "crds"))
-        running.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(ROOT / "crds"))
+        running.install(ROOT / "crds")
         yield running
     finally:
         running.stop()

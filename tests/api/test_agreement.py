@@ -10,7 +10,7 @@ from tests.api.test_refusals import dry_run
 
 from paceline.api import problems
 
-OBJECTS = 700
+OBJECTS = 1500
 
 
 def test_desk_and_server_agree(apiserver: Running) -> None:

@@ -19,14 +19,12 @@ from paceline.render import Manifest, rendering, round_job, servers, service
 from paceline.render.benchmark import round_plan
 
 CRD = Path(__file__).parents[2] / "dev" / "cluster" / "manifests" / "leaderworkersets.yaml"
-PLURAL = "leaderworkersets.leaderworkerset.x-k8s.io"
 NAMESPACE = "several-nodes"
 
 
 @pytest.fixture(scope="module")
 def installed(apiserver: Running) -> Iterator[Running]:
-    apiserver.kubectl("apply", "--server-side", "-f", str(CRD))
-    apiserver.kubectl("wait", "--for=condition=Established", "--timeout=30s", f"crd/{PLURAL}")
+    apiserver.install(CRD)
     apiserver.kubectl("create", "namespace", NAMESPACE)
     yield apiserver
     apiserver.kubectl("delete", "-f", str(CRD))

@@ -85,7 +85,7 @@ def _told_once(errors: list[ErrorDetails]) -> list[ErrorDetails]:
 
 
 def _as_sent(node: Any) -> Any:
-    """A field that is null is absent, and 4.0 is 4, to the API server too."""
+    """A field that is null is absent to the API server, too, and kubectl sends 4.0 as 4."""
     match node:
         case Mapping():
             return {key: _as_sent(value) for key, value in node.items() if value is not None}

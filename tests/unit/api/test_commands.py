@@ -130,6 +130,13 @@ def test_a_terminal_that_knows_ascii_alone(tmp_path: Path, monkeypatch: pytest.M
     assert b"spec.pools[0].name: must be lower-case letters" in shown.getvalue()
 
 
+def test_a_whole_number_may_have_a_point(tmp_path: Path) -> None:
+    """kubectl sends it without."""
+    file = tmp_path / "point.yaml"
+    file.write_text(EXAMPLE.read_text().replace("count: 4", "count: 4.0"))
+    assert paceline("validate", str(file)) == 0
+
+
 def test_a_list_is_its_items(tmp_path: Path, bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As `kubectl get specdep -o yaml` prints it."""
     file = tmp_path / "list.yaml"
