@@ -48,7 +48,7 @@ class Feature:
     algorithms: frozenset[str] = ALL
     trees: bool = True
     adaptive: bool = True
-    since: str = "0"
+    since: str = "0.0"
     until: str | None = None
     lifted_by: str = ""
     reason: str
@@ -224,7 +224,7 @@ def _goes_not_with(feature: Feature) -> Callable[[Case], Iterator[Refusal]]:
 
 
 def _applies(feature: Feature, version: Release) -> bool:
-    since, until = release(f"{feature.since}.0") or (), release(feature.until or "")
+    since, until = release(feature.since) or (), release(feature.until or "")
     return since <= version and (until is None or version < until)
 
 

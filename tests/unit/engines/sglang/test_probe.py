@@ -8,7 +8,7 @@ import pytest
 from paceline.engines import ENGINES, Look, Speculation
 from paceline.engines.sglang.probe import accept_length
 
-CAPTURES = Path(__file__).parents[2] / "contract" / "captures"
+CAPTURES = Path(__file__).parents[3] / "contract" / "captures"
 PROBE = ENGINES["SGLang"].probe("0.5.23")
 START = Look(pages={"/metrics": "", "/server_info": "{}"})
 
@@ -59,3 +59,22 @@ def test_a_page_that_is_not_the_servers_counts_nothing() -> None:
 )
 def test_acceptance_length(states: object, length: float | None) -> None:
     assert accept_length({"internal_states": states}) == length
+
+
+def test_0_4_5_says_everything_at_one_level() -> None:
+    probe = ENGINES["SGLang"].probe("0.4.5")
+    info = json.dumps({"page_size": 1, "avg_spec_accept_length": 2.5})
+    seen = Look(pages={"/metrics": "sglang:gen_throughput 1.0\n", "/get_server_info": info})
+    assert probe.speculation(seen, seen) == Speculation(accept_length=2.5)
+    assert probe.resolved(seen)["decode_attention_backend"] is None
+
+
+def test_0_5_6_counts_retractions_in_a_histogram() -> None:
+    probe = ENGINES["SGLang"].probe("0.5.6")
+    before = look("sglang:num_retractions_sum 1.0\n")
+    assert probe.speculation(before, look("sglang:num_retractions_sum 3.0\n")).retractions == 2
+
+
+def test_gemmas_assistant_runs_as_what_was_asked() -> None:
+    said = Look(pages={"/metrics": "", "/server_info": json.dumps({"speculative_algorithm": "FROZEN_KV_MTP"})})
+    assert PROBE.resolved(said)["speculative_algorithm"] == "EAGLE"

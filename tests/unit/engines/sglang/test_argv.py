@@ -1,31 +1,28 @@
-"""How an arm becomes an SGLang process, what is refused before it does, and what it must then say of itself."""
+"""How an arm becomes an SGLang process, and what that process must then say of itself."""
 
 from dataclasses import replace
 
 import pytest
-from tests.unit.render.example import arm, pool, server
+from tests.unit.engines.sglang import servers
+from tests.unit.render.example import arm, server
 
-from paceline.core import Arm, Draft, Server
-from paceline.engines import ENGINES, Refusal
-from paceline.engines.sglang import COMPARED, OWNED, flag_name, flag_value
+from paceline.core import Arm, Server
+from paceline.engines import ENGINES
+from paceline.engines.keys import ADMIN_KEY, API_KEY
+from paceline.engines.sglang import flag_name, flag_value
+from paceline.engines.sglang.owned import COMPARED
 
 SGLANG = ENGINES["SGLang"]
 HEAD = f"/models/hub/models--thoughtworks--Qwen3-Coder-Next-Eagle3/snapshots/{'2' * 40}"
 TARGET = f"/models/hub/models--Qwen--Qwen3-Coder-Next/snapshots/{'1' * 40}"
+TREE = (
+    "--speculative-num-steps", "3", "--speculative-eagle-topk", "1", "--speculative-num-draft-tokens", "4",
+)  # fmt: skip
+ADAPTIVE = ("--speculative-adaptive", "--speculative-eagle-topk", "1")
 
 
 def with_args(*args: str) -> Server:
     return replace(server(), engine=replace(server().engine, args=args))
-
-
-def refused(*args: str) -> list[str]:
-    found = SGLANG.refusals(with_args("--attention-backend=triton", *args), pool().spec.arms)
-    return [said(refusal) for refusal in found]
-
-
-def said(refusal: Refusal) -> str:
-    at = f"{refusal.arm}: " if refusal.arm else ""
-    return f"{at}{refusal.path}: {refusal.message}"
 
 
 # argv
@@ -76,10 +73,44 @@ def test_an_arm_adds_its_speculation_and_its_own_arguments_and_changes_nothing_e
     assert all(flag.startswith("--speculative-") for flag in added[::2])
 
 
-def test_an_algorithm_without_a_head_names_none() -> None:
-    argv = SGLANG.argv(server(), Arm(name="ngram", draft=Draft(algorithm="NGRAM")))
-    assert flag_value(argv, "--speculative-algorithm") == "NGRAM"
-    assert not {flag_name(one) for one in argv} & {"--speculative-draft-model-path", "--speculative-num-steps"}
+HEAD_FLAGS = (
+    "--speculative-draft-model-path",
+    f"/models/hub/models--thoughtworks--Qwen3-8B-Eagle3/snapshots/{'2' * 40}",
+)
+
+
+@pytest.mark.parametrize(
+    ("version", "arm", "flags"),
+    [
+        ("0.4.5", servers.chain(), ("EAGLE3", *HEAD_FLAGS, *TREE)),
+        ("0.5.23", servers.chain(algorithm="NEXTN"), ("EAGLE", *HEAD_FLAGS, *TREE)),
+        ("0.5.23", servers.arm("MTP", head=None, tree=servers.chain().tree), ("EAGLE", *TREE)),
+        ("0.5.6", servers.chain(algorithm="STANDALONE"), ("STANDALONE", *HEAD_FLAGS, *TREE)),
+        ("0.5.23", servers.ngram(), ("NGRAM",)),
+        (
+            "0.5.23",
+            servers.ngram(num_draft_tokens=8, breadth=1),
+            ("NGRAM", "--speculative-num-draft-tokens", "8", "--speculative-ngram-max-bfs-breadth", "1"),
+        ),
+        (
+            "0.5.6",
+            servers.ngram(min_match=2, max_match=6),
+            (
+                "NGRAM",
+                *("--speculative-ngram-min-match-window-size", "2", "--speculative-ngram-max-match-window-size", "6"),
+            ),
+        ),
+        ("0.5.23", servers.block("DFLASH", 16), ("DFLASH", *HEAD_FLAGS, "--speculative-dflash-block-size", "16")),
+        ("0.5.23", servers.block("DSPARK", 5), ("DSPARK", *HEAD_FLAGS, "--speculative-dspark-block-size", "5")),
+        ("0.5.23", servers.adaptive(), ("EAGLE3", *HEAD_FLAGS, *ADAPTIVE)),
+        ("0.5.23", servers.adaptive(steps=5), ("EAGLE3", *HEAD_FLAGS, *ADAPTIVE, "--speculative-num-steps", "5")),
+    ],
+)
+def test_every_algorithm_in_the_words_of_its_version(version: str, arm: Arm, flags: tuple[str, ...]) -> None:
+    """NEXTN and MTP by SGLang's own name of both: some targets are compared with that before the alias is resolved."""
+    asked = servers.server(version=version)
+    added = SGLANG.argv(asked, arm)[len(SGLANG.argv(asked, servers.BASE)) :]
+    assert added == ("--speculative-algorithm", *flags)
 
 
 @pytest.mark.parametrize(("concurrency", "requests"), [(1, 48), (24, 48), (32, 64), (200, 400)])
@@ -139,10 +170,22 @@ def test_the_baseline_must_say_that_it_does_not() -> None:
     }
 
 
-def test_a_draft_without_a_tree_may_have_a_shape_of_its_own() -> None:
-    expected = SGLANG.expected(server(), Arm(name="ngram", draft=Draft(algorithm="NGRAM")))
-    assert expected["speculative_algorithm"] == "NGRAM"
-    assert "speculative_num_steps" not in expected
+@pytest.mark.parametrize(
+    ("arm", "said"),
+    [
+        (servers.chain(algorithm="MTP"), ("EAGLE", 3, 1, 4)),
+        (servers.ngram(), ("NGRAM", 10, 12)),
+        (servers.ngram(num_draft_tokens=8, breadth=1), ("NGRAM", 1, 8)),
+        (servers.block("DFLASH", 16), ("DFLASH", 1, 16)),
+        (servers.block("DSPARK", 5), ("DSPARK", 1, 6)),
+        (servers.adaptive(), ("EAGLE3", True, 1)),
+        (servers.adaptive(steps=5), ("EAGLE3", True, 1, 5)),
+    ],
+)
+def test_what_each_algorithm_must_say(arm: Arm, said: tuple[object, ...]) -> None:
+    """Held to the real resolution by dev/sglang/resolve-examples. An adaptive server that fell back is not adaptive."""
+    expected = SGLANG.expected(servers.server(), arm)
+    assert tuple(value for key, value in expected.items() if key.startswith("speculative")) == said
 
 
 def test_what_speculation_changes_behind_our_back_is_compared() -> None:
@@ -153,76 +196,29 @@ def test_what_speculation_changes_behind_our_back_is_compared() -> None:
     assert not any(key.startswith("speculative") for key in COMPARED), "that is what differs"
 
 
-# refusals
+# keys
 
 
-def test_the_example_is_not_refused() -> None:
-    for name in ("latency", "throughput"):
-        assert SGLANG.refusals(server(name), pool(name).spec.arms) == ()
-
-
-@pytest.mark.parametrize("flag", [*OWNED, "--speculative-num-steps", "--speculative-anything"])
-def test_a_flag_that_paceline_sets_is_refused(flag: str) -> None:
-    assert refused(f"{flag}=1") == [f"engine.args[1]: {flag} is set by Paceline from the resource; remove it"]
-
-
-def test_a_flag_given_twice_is_refused_however_it_is_written() -> None:
-    assert refused("--page-size=1", "--page-size", "2") == ["engine.args[2]: --page-size is given twice; keep one"]
-
-
-@pytest.mark.parametrize(
-    ("short", "flag"),
-    [
-        ("--trust-remote", "--trust-remote-code"),
-        ("--api-k=secret", "--api-key"),
-        ("--spec", "--speculative-"),
-        ("--speculative", "--speculative-"),
-    ],
-)
-def test_what_argparse_reads_as_such_a_flag_is_refused(short: str, flag: str) -> None:
-    assert refused(short) == [
-        f"engine.args[1]: {flag_name(short)} (read as {flag}) is set by Paceline from the resource; remove it"
+def test_keys_are_named_and_not_said() -> None:
+    """The kubelet fills $(NAME) in; the value is in the Secret alone."""
+    locked = servers.server(api_key=servers.secret("api"), admin_key=servers.secret("admin"))
+    argv = SGLANG.argv(locked, servers.BASE)
+    assert flag_value(argv, "--api-key") == f"$({API_KEY})"
+    assert flag_value(argv, "--admin-api-key") == f"$({ADMIN_KEY})"
+    named = [variable for variable in SGLANG.env(locked) if "valueFrom" in variable]
+    assert named == [
+        {"name": API_KEY, "valueFrom": {"secretKeyRef": {"name": "keys", "key": "api"}}},
+        {"name": ADMIN_KEY, "valueFrom": {"secretKeyRef": {"name": "keys", "key": "admin"}}},
     ]
 
 
-@pytest.mark.parametrize("flag", ["--tp-size-of-something", "--model-loader-extra-config={}", "--enable-mixed-chunk"])
-def test_a_longer_flag_is_another_flag(flag: str) -> None:
-    assert refused(flag) == []
+def test_a_server_without_keys_has_no_flag_for_them() -> None:
+    assert not {"--api-key", "--admin-api-key"} & {flag_name(one) for one in SGLANG.argv(server(), arm("wide"))}
 
 
-def test_a_variable_would_be_served_as_something_else_than_is_measured() -> None:
-    argument = "--log-level=$(LEVEL)"
-    assert refused(argument) == [f"engine.args[1]: {argument}: $(VAR) is not filled in; write the value"]
-
-
-def refused_of_wide(*args: str) -> list[str]:
-    found = SGLANG.refusals(with_args("--attention-backend=triton"), (replace(arm("wide"), args=args),))
-    return [said(refusal) for refusal in found]
-
-
-def test_a_flag_given_to_all_and_again_to_a_candidate_is_refused() -> None:
-    assert "wide: args[0]: --attention-backend is given twice; keep one" in refused_of_wide("--attention-backend=fa3")
-
-
-@pytest.mark.parametrize("argument", ["--page-size=16", "--mem-fraction-static=0.7", "--max-running-requests=8"])
-def test_arms_may_not_differ_in_what_is_compared(argument: str) -> None:
-    assert refused_of_wide(argument) == [
-        f"wide: args[0]: {flag_name(argument)} is compared and must not differ between arms; set it in spec.engine.args"
-    ]
-    assert refused_of_wide("--page-s=16")[0].startswith("wide: args[0]: --page-s (read as --page-size)")
-    assert refused_of_wide("--disable-overlap-schedule") == []
-
-
-def test_a_candidates_own_arguments_are_looked_at_too() -> None:
-    found = SGLANG.refusals(server(), (arm("baseline"), replace(arm("wide"), args=("--tp=8",))))
-    assert [(refusal.arm, refusal.path) for refusal in found] == [("wide", "args[0]")]
-
-
-def test_a_branching_tree_needs_a_backend_that_stays() -> None:
-    """SGLang would choose another attention backend behind it, and the arms would differ in more than the tree."""
-    (found,) = SGLANG.refusals(with_args(), pool().spec.arms)
-    assert "candidate wide has topK 4" in found.message
-    assert "--attention-backend=triton" in found.message
-    assert SGLANG.refusals(with_args(), (arm("baseline"), arm("narrow", "throughput"))) == ()
-    both = with_args("--prefill-attention-backend=triton", "--decode-attention-backend=triton")
-    assert SGLANG.refusals(both, pool().spec.arms) == ()
+def test_several_nodes_find_each_other() -> None:
+    nodes = replace(
+        servers.server(), accelerator=replace(servers.server().accelerator, nodes=2, tensor_parallel_size=8)
+    )
+    argv = SGLANG.argv(nodes, servers.BASE)
+    assert (flag_value(argv, "--nnodes"), flag_value(argv, "--node-rank")) == ("2", "$(LWS_WORKER_INDEX)")

@@ -1,0 +1,225 @@
+"""What SGLang is not asked for: at least one row a rule, with the field and a message that names the way out."""
+
+import pytest
+from tests.unit.engines.sglang.servers import (
+    BASE,
+    PINNED,
+    adaptive,
+    arm,
+    block,
+    chain,
+    ngram,
+    secret,
+    server,
+    wide,
+)
+
+from paceline.core import Arm, Server
+from paceline.engines import ENGINES
+from paceline.engines.sglang.rules import RULES
+
+SGLANG = ENGINES["SGLang"]
+Row = tuple[str, Server, Arm, str, str]
+OLD, OLDEST, BETWEEN, NEWER = "0.5.6", "0.4.5", "0.5.10", "0.6.0"
+PP_SPEC = {"env": ({"name": "SGLANG_ENABLE_PP_SPEC", "value": "1"},)}
+
+ROWS: list[Row] = [
+    ("engine-version", server(version="nightly"), BASE, "engine.version",
+     "nightly is no version; write the one that the image speaks, such as 0.5.23"),
+    ("engine-version", server(version="0.3.6"), BASE, "engine.version", "older than 0.4.5, the oldest that is known"),
+
+    ("algorithm-version", server(version=OLDEST), chain(algorithm="STANDALONE"), "draft.algorithm",
+     "SGLang 0.4.5 has no STANDALONE; 0.5.6 has it"),
+    ("algorithm-version", server(version=OLD), block("DFLASH"), "draft.algorithm",
+     "SGLang 0.5.6 has no DFLASH; 0.5.23 has it"),
+    ("algorithm-version", server(), chain(algorithm="MEDUSA"), "draft.algorithm",
+     "SGLang 0.5.23 has no MEDUSA; it has DFLASH, DSPARK, EAGLE, EAGLE3, MTP, NEXTN, NGRAM, STANDALONE"),
+    ("adaptive-version", server(version=OLD), adaptive(), "adaptive", "0.5.23 has it, or name a tree"),
+    ("adaptive-steps", server(), adaptive(steps=4), "adaptive.numSteps",
+     "4 is no depth of the adaptive configuration; take 1, 3, 5, 7"),
+    ("ngram-window", server(), ngram(breadth=1, min_match=2), "ngram.minMatch", "remove minMatch"),
+    ("ngram-window", server(), ngram(breadth=1, max_match=8), "ngram.maxMatch", "--speculative-ngram-max-trie-depth"),
+
+    ("tree-backend-moves", server(), wide(), "engine.args",
+     "candidate one has topK 4: SGLang would change the attention backend behind it; add "
+     "--attention-backend=flashinfer (or fa3, triton)"),
+    ("tree-backend-moves", server(), ngram(), "engine.args", "candidate one has breadth 10"),
+    ("tree-backend-moves", server("--decode-attention-backend=fa3"), wide(), "engine.args", "add --attention-backend"),
+    ("tree-backend", server("--attention-backend=trtllm_mha"), wide(), "tree.topK",
+     "topK 4 cannot be drafted on trtllm_mha: write 1 (a chain) or --attention-backend=flashinfer (or fa3, triton)"),
+    ("tree-backend", server("--attention-backend", "trtllm_mla"), wide(), "tree.topK", "on trtllm_mla"),
+    ("tree-backend", server("--attention-backend=flashmla", version=OLD), wide(), "tree.topK", "on flashmla"),
+    ("tree-pages", server("--attention-backend=triton", "--page-size=64", version=OLD), wide(), "tree.topK",
+     "topK 4 with --page-size=64 is not verified on triton by SGLang 0.5.6: write 1 (a chain), or --page-size=1, or "
+     "--attention-backend=flashinfer (or fa3)"),
+    ("tree-pages", server("--attention-backend=fa4", "--page-size=64"), wide(), "tree.topK", "not verified on fa4"),
+    ("tree-pages", server("--attention-backend=fa3", "--page-size", "16", version=OLDEST), wide(), "tree.topK",
+     "write 1 (a chain), or --page-size=1"),
+    ("tree-pages", server("--attention-backend=fa3", "--page-size=16"), ngram(), "ngram.breadth",
+     "breadth 10 with --page-size=16 is not verified on fa3"),
+    ("draft-backend", server(), chain("--speculative-draft-attention-backend=bogus"), "args[0]", "has no choice bogus"),
+    ("rejection-sampling", server(PINNED), wide("--speculative-use-rejection-sampling"), "args[0]",
+     "verifies chains only, and topK 4"),
+    ("rejection-sampling", server(), chain("--speculative-use-rejection-sampling", algorithm="STANDALONE"), "args[0]",
+     "is not for STANDALONE"),
+
+    ("args-stray", server("attention-backend=triton"), BASE, "engine.args[0]",
+     "attention-backend=triton belongs to no flag; write --flag=value"),
+    ("args-stray", server(), chain("8"), "args[0]", "8 belongs to no flag"),
+    ("args-variable", server("--log-level=$(LEVEL)"), BASE, "engine.args[0]",
+     "$(LEVEL): $(VAR) is not filled in; write the value"),
+    ("args-variable", server("--context-length", "$(LENGTH)"), BASE, "engine.args[0]", "write the value"),
+    ("args-owned", server("--api-key=sk-1"), BASE, "engine.args[0]", "name a Secret in spec.engine.apiKeySecretRef"),
+    ("args-owned", server("--trust-remote"), BASE, "engine.args[0]", "--trust-remote (read as --trust-remote-code) is"),
+    ("args-owned", server("--tp", "8"), BASE, "engine.args[0]", "write spec.accelerator.tensorParallelSize"),
+    ("args-owned", server("--tensor-parallel-size=8", version=OLD), BASE, "engine.args[0]", "tensorParallelSize"),
+    ("args-owned", server(), chain("--speculative-num-steps=5"), "args[0]",
+     "is made of a candidate's draft and shape; write it there"),
+    ("args-owned", server("--spec=x"), BASE, "engine.args[0]", "is made of a candidate's draft and shape"),
+    ("args-owned", server("--speculative-ngram-max-bfs-breadth=2"), BASE, "engine.args[0]", "draft and shape"),
+    ("args-misplaced", server("--speculative-attention-mode=decode"), BASE, "engine.args[0]",
+     "is a candidate's own; move it to the args of the candidates"),
+    ("args-lossy", server(), chain("--speculative-accept-threshold-single=0.8"), "args[0]",
+     "lets tokens pass that the target would not have written; remove it"),
+    ("args-abbreviated", server("--context-len=8192"), BASE, "engine.args[0]",
+     "--context-len is short for --context-length; write it in full"),
+    ("args-abbreviated", server("--chunked", "8192"), BASE, "engine.args[0]", "--chunked-prefill-size"),
+    ("args-abbreviated", server("--disable-cuda"), BASE, "engine.args[0]",
+     "--disable-cuda may be short for --disable-cuda-graph, --disable-cuda-graph-padding; write one of them in full"),
+    ("args-gone", server("--cuda-graph-max-bs=64"), BASE, "engine.args[0]",
+     "--cuda-graph-max-bs is no longer a flag of SGLang 0.5.23; write --cuda-graph-max-bs-decode"),
+    ("args-gone", server("--disable-cuda-graph"), BASE, "engine.args[0]",
+     "write --cuda-graph-backend-{decode,prefill}=disabled"),
+    ("args-gone", server("--nsa-decode-backend", "fa3"), BASE, "engine.args[0]", "write --dsa-decode-backend"),
+    ("args-unknown", server("--mem-fraction-statik=0.8"), BASE, "engine.args[0]",
+     "--mem-fraction-statik is no flag of SGLang 0.5.23; did you mean --mem-fraction-static?"),
+    ("args-unknown", server("--gpu-memory-utilization", "0.9"), BASE, "engine.args[0]", "is no flag of SGLang 0.5.23"),
+    ("args-unknown", server("--attn-dp-size=2", version=OLD), BASE, "engine.args[0]",
+     "--attn-dp-size is no flag of SGLang 0.5.6; 0.5.23 has it"),
+    ("args-unknown", server("--bogus", version=BETWEEN), BASE, "engine.args[0]",
+     "--bogus is no flag of SGLang 0.5.10 (as 0.5.6 and 0.5.23 tell)"),
+    ("args-unknown", server(), chain("--page-sice=1"), "args[0]", "did you mean --page-size?"),
+    ("args-value", server("--context-length"), BASE, "engine.args[0]", "needs a value; write --context-length=VALUE"),
+    ("args-value", server("--context-length", "8k", "4k"), BASE, "engine.args[0]", "takes one value; got 8k 4k"),
+    ("args-value", server("--context-length=long"), BASE, "engine.args[0]", "takes a whole number such as 8192"),
+    ("args-value", server("--mem-fraction-static=80%"), BASE, "engine.args[0]", "takes a number; got 80%"),
+    ("args-value", server("--enable-mixed-chunk=true"), BASE, "engine.args[0]", "takes no value; write it alone"),
+    ("args-value", server("--enable-mixed-chunk", "true"), BASE, "engine.args[0]", "takes no value"),
+    ("args-value", server("--cuda-graph-bs-decode=1", "2"), BASE, "engine.args[0]",
+     "takes its values after a space: --cuda-graph-bs-decode 1 2"),
+    ("args-value", server("--attention-backend=tritn"), BASE, "engine.args[0]",
+     "has no choice tritn; did you mean triton?"),
+    ("args-value", server("--cuda-graph-config={"), BASE, "engine.args[0]", "takes JSON; got {"),
+    ("args-twice", server("--page-size=1", "--page-size", "1"), BASE, "engine.args[1]", "is given twice; keep one"),
+    ("args-twice", server("--ep-size=2", "--expert-parallel-size=2"), BASE, "engine.args[1]", "given twice"),
+    ("args-twice", server("--lora-strict-loading", "--no-lora-strict-loading"), BASE, "engine.args[1]", "given twice"),
+    ("args-compared", server(), chain("--mem-fraction-static=0.7"), "args[0]",
+     "is compared and must not differ between arms; set it in spec.engine.args"),
+
+    ("key-variables", server(env=({"name": "PACELINE_API_KEY", "value": "sk-1"},)), BASE, "engine.env[0].name",
+     "write apiKeySecretRef and adminKeySecretRef"),
+    ("key-admin", server(version=OLD, admin_key=secret("admin")), BASE, "engine.adminKeySecretRef",
+     "SGLang 0.5.6 has no admin key; 0.5.23 has it, or remove it"),
+    ("key-tokenizers", server("--tokenizer-worker-num=2", api_key=secret("api")), BASE, "engine.args[0]",
+     "does not go with apiKeySecretRef; remove one of them"),
+    ("key-grpc", server("--grpc-port=9000", admin_key=secret("admin")), BASE, "engine.args[0]",
+     "would answer without a key; remove it, or the keys"),
+
+    ("pipeline-parallel-before", server("--pp-size=2", version=OLD), chain(algorithm="EAGLE"), "engine.args[0]",
+     "--pp-size does not go with EAGLE: remove it"),
+    ("pipeline-parallel", server("--pp-size=2", **PP_SPEC), chain(), "engine.args[0]", "take EAGLE"),
+    ("pipeline-parallel", server("--pp-size=2", **PP_SPEC), adaptive(algorithm="EAGLE"), "adaptive", "name a tree"),
+    ("pipeline-parallel-switch", server("--pipeline-parallel-size=2"), chain(algorithm="MTP"), "engine.args[0]",
+     "set SGLANG_ENABLE_PP_SPEC=1 in spec.engine.env"),
+    ("lora-before", server("--enable-lora", version=OLD), chain(), "engine.args[0]", "take NGRAM"),
+    ("lora", server("--lora-paths", "a=b"), chain(algorithm="STANDALONE"), "engine.args[0]",
+     "--lora-paths does not go with STANDALONE: take DFLASH, DSPARK, EAGLE, EAGLE3, NGRAM"),
+    ("lora", server("--enable-lora"), adaptive(), "adaptive", "--enable-lora does not go with adaptive depth"),
+    ("weight-cache", server("--weight-cache-mode=client"), chain(), "engine.args[0]",
+     "--weight-cache-mode does not go with EAGLE3: remove it"),
+    ("flex-attention", server("--attention-backend=flex_attention"), chain(), "engine.args[0]", "remove it"),
+    ("multi-layer", server("--enable-multi-layer-eagle"), chain(), "engine.args[0]", "take EAGLE"),
+    ("multi-layer", server("--enable-multi-layer-eagle", PINNED), wide(algorithm="MTP"), "tree.topK", "write 1"),
+    ("attention-dp", server("--attn-dp-size=2"), ngram(breadth=1), "engine.args[0]", "does not go with NGRAM"),
+    ("attention-dp", server("--enable-dp-attention", version=OLD), chain(algorithm="STANDALONE"), "engine.args[0]",
+     "does not go with STANDALONE"),
+    ("attention-dp", server("--attn-dp-size=2"), adaptive(), "adaptive", "name a tree"),
+    ("attention-dp-head", server("--attn-dp-size=2"), block("DFLASH"), "engine.args[0]",
+     "add --enable-dp-lm-head, or take"),
+    ("two-batch-overlap", server("--enable-two-batch-overlap"), adaptive(), "adaptive", "name a tree"),
+    ("pdmux", server("--enable-pdmux"), adaptive(), "adaptive", "name a tree"),
+    ("hisparse", server("--enable-hisparse", PINNED), wide(), "tree.topK", "speculates with chains only: write 1"),
+    ("unified-memory", server("--enable-unified-memory"), ngram(breadth=1), "engine.args[0]", "does not go with NGRAM"),
+    ("unified-memory", server("--enable-unified-memory", PINNED), wide(), "tree.topK", "write 1"),
+    ("context-parallel-cache", server("--dcp-size=2", "--enable-hicache"), chain(), "engine.args[0]", "take DSPARK"),
+    ("watermark", server("--enable-watermark"), block("DFLASH"), "engine.args[0]", "take EAGLE, EAGLE3, NGRAM"),
+    ("dwdp", server("--dwdp-size=2"), chain(), "engine.args[0]", "does not go with EAGLE3: remove it"),
+    ("disaggregation", server("--disaggregation-mode=decode"), BASE, "engine.args[0]", "is half a server"),
+    ("mamba-track-interval", server("--mamba-track-interval=4"), block("DSPARK", 8), "engine.args[0]",
+     "must be at least the 9 draft tokens of one"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "server", "arm", "path", "message"), ROWS)
+def test_a_rule(rule: str, server: Server, arm: Arm, path: str, message: str) -> None:
+    found = SGLANG.refusals(server, (arm,))
+    assert [(one.rule, one.path) for one in found] == [(rule, path)]
+    assert message in found[0].message
+    assert found[0].arm == (None if path.startswith("engine.") else arm.name)
+
+
+def test_two_candidates_that_are_served_alike() -> None:
+    """NEXTN and MTP are other words for EAGLE; what is left out of an n-gram is filled in."""
+    pairs = [
+        (chain(algorithm="EAGLE", name="a"), chain(algorithm="MTP", name="b")),
+        (
+            chain("--speculative-attention-mode=decode", name="a"),
+            chain("--speculative-attention-mode", "decode", name="b"),
+        ),
+        (arm("NGRAM", name="a", ngram=ngram().ngram), arm("NGRAM", name="b", ngram=ngram(breadth=10).ngram)),
+    ]
+    for first, second in pairs:
+        (found,) = SGLANG.refusals(server(PINNED), (BASE, first, second))
+        assert (found.rule, found.arm, found.path) == ("candidates-same", "b", "name")
+        assert found.message == "b and a are served alike; keep one"
+    assert SGLANG.refusals(server(), (BASE, chain(steps=3, name="a"), chain(steps=4, name="b"))) == ()
+
+
+def test_every_rule_has_a_row_and_says_why() -> None:
+    assert {rule.id for rule in RULES} == {row[0] for row in ROWS} | {"candidates-same"}
+    assert len({rule.id for rule in RULES}) == len(RULES)
+    assert all(rule.reason and rule.source for rule in RULES)
+
+
+def test_what_all_arms_share_is_told_once() -> None:
+    arms = (BASE, chain(name="a", steps=3), chain(name="b", steps=4))
+    assert len(SGLANG.refusals(server("--bogus"), arms)) == 1
+
+
+GOOD: list[tuple[Server, Arm]] = [
+    (server(PINNED), wide()),
+    (server("--prefill-attention-backend=fa3", "--decode-attention-backend=triton"), wide()),
+    (server("--attention-backend=triton", "--page-size=64"), wide()),
+    (server("--attention-backend=trtllm_mha", "--page-size=64"), chain()),
+    (server(PINNED, "--page-size=16"), ngram()),
+    (server(PINNED, version=OLD), arm("NGRAM", ngram=ngram(min_match=2, max_match=8).ngram)),
+    (server("--cuda-graph-max-bs=64", "--enable-dp-attention", version=OLD), chain()),
+    (server("--context-length=8Ki", "--chunked-prefill-size", "-1"), chain()),
+    (server("--cuda-graph-bs-decode", "1", "2", "4", '--json-model-override-args={"a": 1}'), chain()),
+    (server("--enable-lora", "--lora-paths"), chain()),
+    (server("--attn-dp-size=2", "--enable-dp-lm-head"), block("DFLASH")),
+    (server("--pp-size=2", **PP_SPEC), chain(algorithm="EAGLE")),
+    (server(), adaptive(steps=5)),
+    (server(), adaptive("--speculative-adaptive-config=/models/adaptive.json", steps=4)),
+    (server(), chain("--speculative-use-rejection-sampling", "--speculative-draft-attention-backend=fa3")),
+    (server("--tp-size-of-something=1", "--bogus", version=NEWER), block("DFLASH")),
+    (server(version=NEWER), chain("--speculative-dsa-topk-backend=new", "--speculative-tuning-to-come=1")),
+    (server("--attn-dp-size=2", version=BETWEEN), BASE),
+    (server("--attention-backend=brand_new", version=BETWEEN), block("DFLASH")),
+    (server("--tokenizer-worker-num=1", api_key=secret("api"), admin_key=secret("admin")), chain()),
+]
+
+
+@pytest.mark.parametrize(("server", "arm"), GOOD)
+def test_what_goes_is_let_go(server: Server, arm: Arm) -> None:
+    assert SGLANG.refusals(server, (BASE, arm)) == ()
