@@ -62,6 +62,7 @@ def test_a_promotion(run: Run) -> None:
     assert wide["verdict"] == "promotable"
     assert list(wide["workloads"]) == list(WORKLOADS)
     assert wide["mean"]["lower"] < wide["mean"]["ratio"] < wide["mean"]["upper"]
+    assert 0.004 < wide["aaFloor"] < 0.02
 
 
 def test_the_reason_names_the_workload_and_its_bounds(run: Run) -> None:
@@ -107,6 +108,7 @@ def test_a_throughput_that_is_none_makes_its_round_incomplete(run: Run, nothing:
         "workloads": {},
         "verdict": "error",
         "reason": "TooFewRounds: complete rounds: 2, the first look needs 3",
+        "aaFloor": None,
     }
 
 

@@ -332,6 +332,8 @@ class ArmVerdict(Model):
     """Lower confidence bound of that."""
     upper: Number | None = None
     """Upper confidence bound of that."""
+    aa_floor: Number | None = None
+    """Difference of the mean from 1x, as a fraction, that these rounds could just not have told from none."""
 
 
 class Cost(Model):

@@ -143,7 +143,7 @@ def judged(text: bytes) -> core.Verdict:
 
 
 def result(verdict: core.Verdict) -> dict[str, Any]:
-    """As DESIGN §9. `mean` is null and `workloads` empty for a candidate without a look."""
+    """As DESIGN §9, and each candidate's A/A floor. Without a look `mean` and that are null, `workloads` is empty."""
     return {
         "outcome": verdict.outcome,
         "winner": verdict.winner,
@@ -154,6 +154,7 @@ def result(verdict: core.Verdict) -> dict[str, Any]:
                 "workloads": {workload: _bounds(found) for workload, found in arm.workloads.items()},
                 "verdict": arm.outcome,
                 "reason": gate.explain(arm),
+                "aaFloor": _finite(arm.aa_floor),
             }
             for name, arm in verdict.arms.items()
         },
@@ -161,9 +162,12 @@ def result(verdict: core.Verdict) -> dict[str, Any]:
 
 
 def _bounds(found: core.Bounds) -> dict[str, float | None]:
+    return {"ratio": _finite(found.ratio), "lower": _finite(found.lower), "upper": _finite(found.upper)}
+
+
+def _finite(value: float | None) -> float | None:
     """JSON has no infinity: what overflows is null."""
-    values = {"ratio": found.ratio, "lower": found.lower, "upper": found.upper}
-    return {name: value if math.isfinite(value) else None for name, value in values.items()}
+    return value if value is not None and math.isfinite(value) else None
 
 
 def _gate(case: Case) -> core.Gate:

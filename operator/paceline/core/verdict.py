@@ -76,6 +76,9 @@ class ArmVerdict:
     workloads: Mapping[str, Bounds] = field(default_factory=dict)
     limits: Mapping[str, Mapping[str, Bounds]] = field(default_factory=dict)
     """Metric → workload → bounds of its ratio."""
+    aa_floor: float | None = None
+    """The A/A floor of these rounds, a fraction: the difference of the mean from 1x that they could just not have told
+    from none, at their own noise. An arm against itself would show one this large as often as a bound may fail."""
     rounds: int = 0
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from paceline.core import ArmOutcome, ArmVerdict, Gate
-from paceline.gate.interval import Interval
+from paceline.gate.interval import Interval, ratio
 
 
 class Finding(StrEnum):
@@ -48,7 +48,7 @@ def judge(look: Look, gate: Gate) -> ArmVerdict:
     if rejection:
         outcome, reason, said = ArmOutcome.REJECTED, *rejection
     elif missing:
-        outcome, reason, said = ArmOutcome.UNDECIDED, Finding.NOT_ENOUGH_EVIDENCE, missing
+        outcome, reason, said = ArmOutcome.UNDECIDED, Finding.NOT_ENOUGH_EVIDENCE, [*missing, _floor(look)]
     else:
         outcome, reason, said = ArmOutcome.PROMOTABLE, Finding.FASTER_THAN_MINIMUM, [_mean(look)]
     limits = {
@@ -62,6 +62,7 @@ def judge(look: Look, gate: Gate) -> ArmVerdict:
         mean=look.mean.bounds,
         workloads={w: found.bounds for w, found in look.workloads.items()},
         limits=limits,
+        aa_floor=_aa_floor(look),
         rounds=look.rounds,
     )
 
@@ -128,6 +129,14 @@ def _not_shown(look: Look, gate: Gate) -> Iterator[str]:
                 yield f"{metric} on {name} is missing in a round"
             elif not increase.upper < _allowed(gate, metric):
                 yield f"{metric} on {name} {_shown(increase)} is not shown to be below {_ratio(_allowed(gate, metric))}"
+
+
+def _aa_floor(look: Look) -> float:
+    return ratio(look.mean.reach) - 1
+
+
+def _floor(look: Look) -> str:
+    return f"A/A floor {_aa_floor(look):.1%}"
 
 
 def _mean(look: Look) -> str:

@@ -17,9 +17,14 @@ class Interval:
     upper: float
 
     @property
+    def reach(self) -> float:
+        """From the mean to either bound: a mean that is closer to 0 than this is not told from 0."""
+        return (self.upper - self.lower) / 2
+
+    @property
     def bounds(self) -> Bounds:
         """The same as ratios: the mean of logarithms becomes the geometric mean."""
-        return Bounds(ratio=_exp(self.mean), lower=_exp(self.lower), upper=_exp(self.upper))
+        return Bounds(ratio=ratio(self.mean), lower=ratio(self.lower), upper=ratio(self.upper))
 
 
 def interval(logs: Sequence[float], *, error: float, floor: float) -> Interval:
@@ -45,8 +50,8 @@ def student_quantile(error: float, degrees: int) -> float:
     return -float(stdtrit(degrees, error))
 
 
-def _exp(x: float) -> float:
+def ratio(log: float) -> float:
     try:
-        return math.exp(x)
+        return math.exp(log)
     except OverflowError:
         return math.inf

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from paceline.core import ArmOutcome, ArmVerdict, Gate, Measurement, Outcome, Verdict
+from paceline.core import BASELINE, ArmOutcome, ArmVerdict, Gate, Measurement, Outcome, Verdict
 from paceline.gate.findings import Finding, Look, judge
 from paceline.gate.interval import interval
 from paceline.gate.rounds import Rounds, table
@@ -128,6 +128,8 @@ def _faults(
     """What makes the arguments no question, each with its place."""
     if len(arms) < 2 or len(set(arms)) < len(arms):
         yield "arms: the baseline and at least one candidate, each once"
+    if BASELINE in arms[1:]:
+        yield f"arms: the first is what the others are compared with, but {BASELINE!r} stands further back"
     if not math.fsum(workloads.values()) > 0:
         yield "workloads: at least one, and one of positive weight"
     looks = gate.decide_after_rounds

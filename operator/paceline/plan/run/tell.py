@@ -1,9 +1,10 @@
 """What a run shows: results per arm and workload, its cost, and Events when a round or the run has ended."""
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from paceline.core import Bounds
+from paceline.core import ArmVerdict, Bounds
 from paceline.evidence import fingerprint, measurements
 from paceline.gate import explain
 from paceline.plan.run.look import Evidence, Snapshot
@@ -20,7 +21,8 @@ def results(evidence: Evidence, snapshot: Snapshot) -> dict[str, Any]:
     verdict = evidence.verdict
     told["results"] = [entry for name in verdict.arms for entry in _arm(evidence, name)]
     told["armVerdicts"] = [
-        {"arm": name, "outcome": arm.outcome.value, "reason": explain(arm)} for name, arm in verdict.arms.items()
+        {"arm": name, "outcome": arm.outcome.value, "reason": explain(arm), **_aa_floor(arm)}
+        for name, arm in verdict.arms.items()
     ]
     last = evidence.results[-1]
     told |= {
@@ -42,6 +44,10 @@ def cost(evidence: Evidence) -> dict[str, Any]:
     )
     starts = sum(len(record["replicates"]) for record in evidence.results)
     return {"cost": {"gpuSeconds": round(held), "serverStarts": starts}}
+
+
+def _aa_floor(arm: ArmVerdict) -> dict[str, str]:
+    return {"aaFloor": f"{arm.aa_floor:.5f}"} if arm.aa_floor is not None and math.isfinite(arm.aa_floor) else {}
 
 
 def _arm(evidence: Evidence, name: str) -> Iterator[dict[str, Any]]:
