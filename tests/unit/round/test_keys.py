@@ -8,12 +8,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.unit.render.example import RUN, SETTINGS, run
 from tests.unit.round.pod import CODE_1, Arms, Start
 from tests.unit.round.test_round import emulated
 
+from paceline.core import SecretKey
 from paceline.engines.keys import ADMIN_KEY, API_KEY
 from paceline.pods.round.control import Control
 from paceline.pods.round.keys import Keys, read
+from paceline.render import round_job
+from paceline.render.benchmark import round_plan
 
 KEY, ADMIN = "sk-of-the-server", "sk-of-the-administrator"
 ARGV = ("--api-key", f"$({API_KEY})", "--admin-api-key", f"$({ADMIN_KEY})")
@@ -65,3 +69,20 @@ def test_an_administrators_key_is_the_one_that_empties_a_cache() -> None:
     assert Keys(api=KEY).administration == KEY
     assert Keys(api=KEY, admin=ADMIN).administration == ADMIN
     assert KEY not in repr(Keys(api=KEY))
+
+
+def test_both_containers_of_a_round_read_the_secret() -> None:
+    """What is rendered names it; the plan that the client is given holds the words that the shell fills in."""
+    asked = run()
+    keys = {"api_key": SecretKey(name="keys", key="api"), "admin_key": SecretKey(name="keys", key="admin")}
+    locked = dataclasses.replace(
+        asked, server=dataclasses.replace(asked.server, engine=dataclasses.replace(asked.server.engine, **keys))
+    )
+    plan = round_plan("run", locked, locked.arms, 0, 0)
+    job = round_job(RUN, locked, plan, None, (), SETTINGS)
+    for container in job["spec"]["template"]["spec"]["containers"]:
+        assert {one["name"]: one["valueFrom"] for one in container["env"] if "valueFrom" in one} == {
+            API_KEY: {"secretKeyRef": {"name": "keys", "key": "api"}},
+            ADMIN_KEY: {"secretKeyRef": {"name": "keys", "key": "admin"}},
+        }
+    assert all(set(ARGV) <= set(arm.argv) for arm in plan.arms)
