@@ -14,12 +14,13 @@ from paceline.core.names import POOL_LABEL, RUN_LABEL, child_name
 from paceline.kube import APPLIED, Manifest, Ref
 from paceline.kube.resources import DEPLOYMENT, EVENT, NAMESPACE, NODE
 from paceline.plan.terms import condition
+from paceline.render.benchmark import AVOIDED
 from paceline.render.serving import ARM_LABEL, REVISION_LABEL
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 GPU_NODE = re.compile(r"gpu-\d")
 SERVERS = ("uid", "resourceVersion", "managedFields", "creationTimestamp", "batch.kubernetes.io/controller-uid")
-MASKED = frozenset((*SERVERS, APPLIED, "terminated", "nodeAffinity"))
+MASKED = frozenset((*SERVERS, APPLIED, "terminated", "nodeAffinity", AVOIDED))
 """Differ between two worlds where the same was done. APPLIED is a hash that covers the owner's uid, a round that has
 terminated says when it began, and which nodes its Job must keep off depends on who came first."""
 NOT_OURS = (EVENT, NODE, NAMESPACE)
