@@ -24,12 +24,10 @@ WHOLE_SECONDS = 150
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """`over` is laid over the example's spec, `argument` stands in what an arm is started with. Where there are
-    accelerators for one server alone, none serves (`replicas`) while it is measured."""
+    """`over` is laid over the example's spec, `argument` stands in what an arm is started with."""
 
     example: str
     argument: str
-    replicas: int = 1
     over: Manifest = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -46,7 +44,7 @@ CASES = (
     ),
     Case(example="qwen3-coder-next-fork", argument="EAGLE3", over={"accelerator": {"count": 4}}),
     Case(example="qwen3-coder-30b-vllm", argument="--speculative-config", over=H200),
-    Case(example="qwen3-8b-tpu", argument="sgl_jax.launch_server", replicas=0),
+    Case(example="qwen3-8b-tpu", argument="sgl_jax.launch_server"),
 )
 
 
@@ -62,7 +60,7 @@ def smaller(case: Case, hub: str) -> Manifest:
     overlay = {
         "engine": {"image": IMAGE, "env": emulated(**version(manifest["spec"]["engine"]))},
         "cache": cache(manifest["spec"]["cache"], hub),
-        "pools": [{**first, "replicas": case.replicas, "concurrency": [1], "datasets": ["code"]}],
+        "pools": [{**first, "replicas": 1, "concurrency": [1], "datasets": ["code"]}],
         "benchmark": {
             "datasets": [{"name": "code", "source": "builtin://code", "requests": 6, "maxTokens": 24}],
             "decideAfterRounds": [2],
@@ -118,6 +116,7 @@ def _serves(pool: Manifest) -> bool:
 def check(here: Namespace, manifest: Manifest, pool: Manifest, argument: str) -> None:
     assert pool["verdict"]["outcome"] in VERDICTS, pool["verdict"]["message"]
     (run,) = here.list("bench")
+    assert run["status"]["engineVersion"] == f"{manifest['spec']['engine']['version']}+emulated"
     points = [point for entry in run["status"]["rounds"] for point in entry["points"]]
     assert [point["why"] for point in points if not point["valid"]] == []
     arms = {"baseline", *(candidate["name"] for candidate in manifest["spec"]["pools"][0]["candidates"])}
