@@ -56,7 +56,7 @@ def fetch_job(
 ) -> Manifest:
     """Brings target and heads, both or neither. Runs where the accelerators are, without taking one.
 
-    Of each model it leaves `keep_revisions` on the volume, and `in_use`: commits that the owner serves or may return to.
+    Of each model it leaves `keep_revisions` on the volume, and the commits `in_use`, which may still be served.
     """
     labels = {DEPLOYMENT_LABEL: owner.name, COMPONENT_LABEL: "fetch"}
     request = {
