@@ -33,17 +33,18 @@ OWNED_PREFIX = "--speculative-"
 """All that begins with it. And as argparse takes any beginning of a flag for the flag, all that these begin with."""
 
 COMPARED = (
-    "attention_backend", "page_size", "max_running_requests", "max_total_tokens", "mem_fraction_static",
-    "context_length", "dtype", "kv_cache_dtype", "quantization", "chunked_prefill_size", "max_prefill_tokens",
-    "schedule_policy", "schedule_conservativeness", "random_seed", "tp_size", "dp_size", "ep_size", "moe_backend",
-    "device", "disable_radix_cache", "disable_overlap_schedule", "enable_mixed_chunk", "disable_precompile",
-    "decode_log_interval", "watchdog_timeout",
+    "attention_backend", "page_size", "max_running_requests", "mem_fraction_static", "context_length", "dtype",
+    "kv_cache_dtype", "quantization", "chunked_prefill_size", "max_prefill_tokens", "schedule_policy", "random_seed",
+    "tp_size", "dp_size", "moe_backend", "disable_radix_cache", "disable_overlap_schedule", "enable_mixed_chunk",
+    "disable_precompile", "decode_log_interval",
 )  # fmt: skip
 """Unlike on SGLang, overlap scheduling too: speculation does not switch it off, a flag of ours does, on every arm."""
 COMPARED_FLAGS = (
     *(f"--{argument.replace('_', '-')}" for argument in COMPARED),
-    "--precompile-token-paddings", "--precompile-bs-paddings", "--grammar-backend",
+    "--data-parallel-size", "--device", "--ep-size", "--grammar-backend", "--max-total-tokens",
+    "--precompile-bs-paddings", "--precompile-token-paddings", "--schedule-conservativeness", "--watchdog-timeout",
 )  # fmt: skip
+"""What no candidate may have of its own."""
 
 EAGLE3_OVERLAPS = (0, 1, 0)
 """Since the commit before cddbf6f (#1534): not in any 0.0.x."""
