@@ -36,7 +36,7 @@ operator-up: images
 	dev/install-operator
 
 test: lint operator-up
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 demo: venv operator-up
 	$(BIN)/python -m dev.demo
@@ -48,7 +48,7 @@ demo-killed: venv operator-up
 	$(BIN)/python -m dev.demo_killed
 
 bench: venv
-	$(BIN)/python -m tests.gate.campaigns
+	$(BIN)/python -m tests.gate.rates
 
 test-sglang: venv operator-up
 	dev/test-sglang "$(DIR)"
