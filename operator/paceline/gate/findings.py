@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from paceline.core import ArmOutcome, ArmVerdict, Gate
+from paceline.core import ArmOutcome, ArmVerdict, Bounds, Gate
 from paceline.gate.interval import Interval, ratio
 
 
@@ -144,7 +144,10 @@ def _mean(look: Look) -> str:
 
 
 def _shown(found: Interval) -> str:
-    bounds = found.bounds
+    return shown(found.bounds)
+
+
+def shown(bounds: Bounds) -> str:
     return f"{bounds.ratio:.3f}x ({bounds.lower:.3f} to {bounds.upper:.3f})"
 
 

@@ -66,6 +66,13 @@ def throughput(measurement: Measurement) -> float:
     return value
 
 
+def weighted_means(workloads: Mapping[str, float], logs: Mapping[str, Sequence[float]]) -> list[float]:
+    """Round by round, over workloads (name → weight)."""
+    total = math.fsum(workloads.values())
+    numbers = range(min(map(len, logs.values())))
+    return [math.fsum(weight * logs[w][i] for w, weight in workloads.items()) / total for i in numbers]
+
+
 def positive(value: float | None) -> TypeGuard[float]:
     """NaN never passes: it compares as nothing."""
     return value is not None and 0 < value < math.inf

@@ -7,7 +7,7 @@ from itertools import pairwise
 from paceline.core import BASELINE, ArmOutcome, ArmVerdict, Gate, Measurement, Outcome, Verdict
 from paceline.gate.findings import Finding, Look, judge
 from paceline.gate.interval import interval
-from paceline.gate.rounds import Rounds, table
+from paceline.gate.rounds import Rounds, table, weighted_means
 
 OPEN = (ArmOutcome.UNDECIDED, ArmOutcome.ERROR)
 
@@ -68,10 +68,7 @@ def _at_first(rounds: Rounds, gate: Gate, arm: str, complete: Sequence[int]) -> 
 def _look(rounds: Rounds, gate: Gate, arm: str, numbers: Sequence[int], error: float) -> Look:
     """Bounds from these rounds: of every workload, of their weighted mean taken round by round, and of the limits."""
     logs = {w: rounds.speed_ups(arm, numbers, w) for w in rounds.workloads}
-    total = math.fsum(rounds.workloads.values())
-    means = [
-        math.fsum(weight * logs[w][i] for w, weight in rounds.workloads.items()) / total for i in range(len(numbers))
-    ]
+    means = weighted_means(rounds.workloads, logs)
     increases = {
         limit.metric: {w: rounds.increases(arm, numbers, w, limit.metric) for w in rounds.workloads}
         for limit in gate.limits
