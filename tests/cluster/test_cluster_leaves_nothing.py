@@ -121,7 +121,7 @@ def test_up_cleans_after_a_crash_of_everything(cluster: Cluster) -> None:
     assert alive(old) != [], "containers outlive the programs that were killed"
     assert cluster.run("up") < UP_SECONDS
     assert alive(old) == []
-    assert [pod["status"]["phase"] for pod in cluster.items("pods", "--all-namespaces")] == ["Running"] * 3
+    assert [pod["status"]["phase"] for pod in cluster.items("pods", "--all-namespaces")] == ["Running"] * 5
 
 
 def test_down_leaves_nothing(cluster: Cluster) -> None:
