@@ -1,0 +1,67 @@
+"""What goes wrong with a round or with one of its servers: a closed list. None of it says anything about a candidate.
+
+How a pod or a Job shows it is read in `plan/run/ends.py`; what the client of a round noted of a server, here.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import Enum, unique
+
+ONCE, FEW, MANY = 1, 3, 20
+"""Tries in a row without a result after which a run ends: what cannot change; what may be bad luck; what the cluster
+does for its own reasons."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What happened, in a sentence, and after how many tries of that patience in a row a run ends."""
+
+    message: str
+    tries: int
+
+
+@unique
+class Failure(Enum):
+    """The name is the reason in status."""
+
+    ServerArguments = Kind("a server refused its arguments (exit code 2)", ONCE)
+    ImagePull = Kind("an image could not be pulled, or a container not be made", FEW)
+    OutOfMemory = Kind("a server ran out of the GPUs' memory or the node's", FEW)
+    StartTimeout = Kind("a server was not ready in time", FEW)
+    TimedOut = Kind("a workload or the whole round took too long", FEW)
+    ServerCrashed = Kind("a server, or its container, ended by itself", FEW)
+    NotMeasured = Kind("a server lived, and what it gave is no evidence", FEW)
+    ClientFailed = Kind("our own client failed or fell silent", FEW)
+    Unreadable = Kind("a round of another release, or an answer that cannot be read", FEW)
+    Preempted = Kind("the scheduler took the round's place for a pod of a higher priority", MANY)
+    Evicted = Kind("the round's pod was evicted or deleted", MANY)
+    NodeLost = Kind("the round's node went away", MANY)
+    Unschedulable = Kind("the run's node had no room for the round for ten minutes", MANY)
+
+    @property
+    def tries(self) -> int:
+        return self.value.tries
+
+
+LEAVES_THE_NODE = frozenset({Failure.NodeLost, Failure.Unschedulable})
+"""What ends a block: the rounds after it run on whichever node has room."""
+
+ARGUMENTS = 2
+"""argparse's exit code: the arguments will be as wrong the next time."""
+MEMORY = re.compile(r"out of memory|outofmemory|OOMKilled|cannot allocate memory|std::bad_alloc", re.IGNORECASE)
+
+
+def of_server(exit_code: int | None, error: str) -> Failure | None:
+    """Of a server as a round's client saw it: its exit code if it ended by itself, and its last useful line. None if
+    nothing was wrong."""
+    if exit_code == ARGUMENTS:
+        return Failure.ServerArguments
+    if MEMORY.search(error):
+        return Failure.OutOfMemory
+    if exit_code is not None:
+        return Failure.ServerCrashed
+    if error.startswith("not ready after"):
+        return Failure.StartTimeout
+    if "timed out after" in error:
+        return Failure.TimedOut
+    return Failure.NotMeasured if error else None

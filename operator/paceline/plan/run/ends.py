@@ -1,0 +1,163 @@
+"""How a round ended that gave no result, or why it never will: which failure, and the last useful line of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from paceline.evidence.failures import ARGUMENTS, MEMORY, Failure
+from paceline.plan.pods import PULL_REASONS, exit_text, last_line, terminated
+from paceline.plan.run.look import Round
+from paceline.plan.terms import Found, condition, parse_time
+
+HEARTBEAT_LOST = 70
+"""The wrapper's exit code when the client fell silent."""
+PULL_PATIENCE = timedelta(minutes=5)
+"""A registry may be down for a moment; the GPUs are held meanwhile."""
+PLACE_PATIENCE = timedelta(minutes=10)
+"""How long a round waits for room on the run's node before it may run on another."""
+NEVER_PULLED = ("InvalidImageName", "ErrImageNeverPull")
+TAKEN_AWAY: Mapping[str, Failure] = {
+    "Preempting": Failure.Preempted,
+    "PreemptionByScheduler": Failure.Preempted,
+    "NodeLost": Failure.NodeLost,
+    "NodeShutdown": Failure.NodeLost,
+    "Shutdown": Failure.NodeLost,
+    "DeletionByTaintManager": Failure.NodeLost,
+    "DeletionByPodGC": Failure.NodeLost,
+    "Evicted": Failure.Evicted,
+    "Terminated": Failure.Evicted,
+    "NodeAffinity": Failure.Evicted,
+    "EvictionByEvictionAPI": Failure.Evicted,
+    "TerminationByKubelet": Failure.Evicted,
+}
+"""A pod's own reason, or that of its condition DisruptionTarget, where the cluster ended it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """A round that is over without a result."""
+
+    failure: Failure
+    line: str
+
+
+def end_of(round: Round, unread: str) -> End:
+    """Of a Job that has ended; `unread` is what is wrong with its client's message."""
+    pod, failed = round.pod or {}, condition(round.job, "Failed") or {}
+    if taken := taken_away(round):
+        return taken
+    said = f"{failed['reason']}: {failed.get('message', '')}" if failed.get("reason") else ""
+    late = "DeadlineExceeded" in (failed.get("reason"), pod.get("status", {}).get("reason"))
+    if late:  # its containers only saw that they were ended
+        return End(failure=Failure.TimedOut, line=said or str(pod.get("status", {}).get("message", "")))
+    server, client = (terminated(pod, name) or {} for name in ("server", "client"))
+    if server.get("exitCode", 0) not in (0, HEARTBEAT_LOST):  # the client only saw that it was gone
+        return End(failure=_of_container(server), line=exit_text("server container", server))
+    if client.get("exitCode"):
+        return End(failure=Failure.ClientFailed, line=exit_text("client", client))
+    if server.get("exitCode") == HEARTBEAT_LOST:
+        return End(failure=Failure.ClientFailed, line="the client fell silent and the wrapper ended the server")
+    return End(failure=Failure.Unreadable, line=said or unread)
+
+
+def hopeless(round: Round, node: str | None, now: datetime) -> End | None:
+    """Why a round that has not ended can give no result and would hold, or wait for, its GPUs all the same. `node` is
+    the run's."""
+    if round.unreadable:
+        return End(failure=Failure.Unreadable, line=round.unreadable)
+    pod = round.pod or {}
+    if "deletionTimestamp" in pod.get("metadata", {}) and (lost := taken_away(round)):
+        # Of a node that does not answer nobody hears that the pod has ended: its Job goes on for ever.
+        return lost if lost.failure is Failure.NodeLost else None
+    if (since := unplaced_since(pod)) and node and now - since >= PLACE_PATIENCE:
+        return End(failure=Failure.Unschedulable, line=_unplaced(pod).get("message", ""))
+    return _unpulled(pod, now)
+
+
+def wakes(round: Round, node: str | None) -> tuple[datetime, ...]:
+    """When a round that waits turns hopeless."""
+    pod, found = round.pod or {}, []
+    if (since := unplaced_since(pod)) and node:
+        found.append(since + PLACE_PATIENCE)
+    if any(_waiting(pod)) and (began := _began(pod)):
+        found.append(began + PULL_PATIENCE)
+    return tuple(found)
+
+
+def held_seconds(round: Round, now: datetime) -> int | None:
+    """How long its pod has held accelerators; None where nobody says since when."""
+    pod = round.pod or {}
+    began = _began(pod)
+    if began is None:
+        return None
+    statuses = pod["status"].get("containerStatuses", ())
+    ends = [status.get("state", {}).get("terminated", {}).get("finishedAt") for status in statuses]
+    over = max(map(parse_time, ends)) if ends and all(ends) else now
+    return max(0, round_up((over - began).total_seconds()))
+
+
+def round_up(seconds: float) -> int:
+    return int(-(-seconds // 1))
+
+
+def taken_away(round: Round) -> End | None:
+    """What the cluster says of a round that it ended for its own reasons."""
+    status = (round.pod or {}).get("status", {})
+    if failure := TAKEN_AWAY.get(status.get("reason", "")):
+        return End(failure=failure, line=f"{status['reason']}: {status.get('message', '')}".removesuffix(": "))
+    if round.pod and (target := condition(round.pod, "DisruptionTarget")):
+        reason = target.get("reason", "DisruptionTarget")
+        line = f"{reason}: {target.get('message', '')}".removesuffix(": ")
+        return End(failure=TAKEN_AWAY.get(reason, Failure.Evicted), line=line)
+    failed = condition(round.job, "Failed")
+    if round.pod is None and failed and failed.get("reason") == "BackoffLimitExceeded":
+        # Who fails leaves a pod behind; who is evicted or preempted is deleted.
+        return End(failure=Failure.Evicted, line="its pod is gone")
+    return None
+
+
+def unplaced_since(pod: Found) -> datetime | None:
+    """None if it has a node, or somebody else holds it back (a queue, by a scheduling gate)."""
+    said = _unplaced(pod)
+    if not said or said.get("reason") == "SchedulingGated":
+        return None
+    return parse_time(pod["metadata"]["creationTimestamp"]) if "creationTimestamp" in pod["metadata"] else None
+
+
+def _of_container(ended: Mapping[str, Any]) -> Failure:
+    said = f"{ended.get('reason', '')} {last_line(ended.get('message', ''))}"
+    if MEMORY.search(said):
+        return Failure.OutOfMemory
+    return Failure.ServerArguments if ended.get("exitCode") == ARGUMENTS else Failure.ServerCrashed
+
+
+def _unplaced(pod: Found) -> Mapping[str, Any]:
+    found = pod.get("status", {}).get("conditions", ())
+    return next((c for c in found if c["type"] == "PodScheduled" and c["status"] == "False"), {})
+
+
+def _began(pod: Found) -> datetime | None:
+    """Since when its node keeps accelerators for it."""
+    started = pod.get("status", {}).get("startTime")
+    return parse_time(started) if started else None
+
+
+def _waiting(pod: Found) -> dict[str, Mapping[str, Any]]:
+    """Container → why it cannot be started."""
+    statuses = pod.get("status", {}).get("containerStatuses", ())
+    waiting = {status["name"]: status.get("state", {}).get("waiting") or {} for status in statuses}
+    return {name: found for name, found in waiting.items() if found.get("reason") in PULL_REASONS}
+
+
+def _unpulled(pod: Found, now: datetime) -> End | None:
+    """A container that cannot be started, once the other one has ended or patience has: the pod stays Pending."""
+    statuses = pod.get("status", {}).get("containerStatuses", ())
+    left_alone = any("terminated" in status.get("state", {}) for status in statuses)
+    began = _began(pod)
+    too_long = began is not None and now - began >= PULL_PATIENCE
+    for name, found in _waiting(pod).items():
+        if left_alone or too_long or found["reason"] in NEVER_PULLED:
+            line = f"the {name} never started: {found['reason']}: {last_line(found.get('message', ''))}"
+            return End(failure=Failure.ImagePull, line=line.removesuffix(": "))
+    return None
