@@ -4,7 +4,7 @@ SHELL := /bin/bash
 
 BIN := .venv/bin
 
-.PHONY: venv lint test test-all test-sglang demo demos demo-killed bench generate cluster-up cluster-down images operator-up
+.PHONY: venv lint browser test test-all test-sglang demo demos demo-killed bench generate cluster-up cluster-down images operator-up
 
 venv: .venv/.installed
 
@@ -35,7 +35,10 @@ images: cluster-up
 operator-up: images
 	dev/install-operator
 
-test: lint operator-up
+browser:
+	dev/install-browser
+
+test: lint browser operator-up
 	$(BIN)/pytest -n 2 --dist loadgroup
 
 demo: venv operator-up

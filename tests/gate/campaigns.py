@@ -1,15 +1,10 @@
-"""Seeded campaigns: what the gate says when the truth is known.
-
-`python -m tests.gate.campaigns` prints the table of docs/gate.md.
-"""
+"""Seeded campaigns: measurements of which the truth is known."""
 
 import math
 import random
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from statistics import mean
+from collections.abc import Mapping
 
-from paceline import core, gate
+from paceline import core
 
 WORKLOADS = ("code", "swe", "terminal", "chat")
 
@@ -33,55 +28,31 @@ def against(speed_ups: Mapping[str, float]) -> Truth:
     return {"baseline": dict.fromkeys(speed_ups, 100.0), "candidate": {w: 100 * x for w, x in speed_ups.items()}}
 
 
-def measure(truth: Truth, *, cv: float, seed: int, rounds: int = 8, tail: bool = False) -> list[core.Measurement]:
-    """Every point is the truth times a log-normal factor of this coefficient of variation; with `tail`, Student's t of
-    three degrees of freedom scaled to the same variance takes the place of the normal distribution."""
+def measure(
+    truth: Truth, *, cv: float, seed: int, rounds: int = 8, tail: bool = False, start: float = 0.0, gpus: float = 0.0
+) -> list[core.Measurement]:
+    """Every point is the truth times a log-normal factor of coefficient of variation `cv`.
+
+    `start`: that of another factor, which a server start has for all its workloads. `gpus`: that of a third one, which
+    an arm keeps for all rounds, as if each had GPUs of its own (which a round of Paceline's never does). With `tail`,
+    Student's t of three degrees of freedom, scaled to the same variance, takes the place of all normal distributions.
+    """
     dice = random.Random(seed)
-    sd = math.sqrt(math.log1p(cv**2))
 
-    def noise() -> float:
+    def noise(variation: float) -> float:
+        if not variation:
+            return 0.0
         x = dice.gauss(0, 1)
-        return x / math.sqrt(dice.gammavariate(1.5, 2)) if tail else x
+        sd = math.sqrt(math.log1p(variation**2))
+        return sd * (x / math.sqrt(dice.gammavariate(1.5, 2)) if tail else x)
 
-    return [
-        core.Measurement(round=n, arm=arm, workload=w, output_throughput=value * math.exp(sd * noise()))
-        for n in range(rounds)
-        for arm, points in truth.items()
-        for w, value in points.items()
-    ]
-
-
-def verdicts(rule: core.Gate, truth: Truth, *, cv: float, seeds: range, tail: bool = False) -> Iterator[core.Verdict]:
-    weights = dict.fromkeys(truth["baseline"], 1.0)
-    for seed in seeds:
-        yield gate.decide(rule, list(truth), weights, measure(truth, cv=cv, seed=seed, tail=tail))
-
-
-def table(campaigns: int) -> Iterator[str]:
-    """Rows of Markdown."""
-    plain = core.Gate()
-    uneven = {"code": 1.23, "swe": 1.23, "terminal": 0.94, "chat": 1.23}
-    rows: list[tuple[str, core.Gate, Truth, float, bool]] = [
-        *(("demo, `latency`", plain, LATENCY, cv, False) for cv in (0.003, 0.007, 0.01)),
-        *(("demo, `throughput`", THROUGHPUT_GATE, THROUGHPUT, cv, False) for cv in (0.003, 0.005, 0.007, 0.01)),
-        *(("+5 % = the minimum", plain, against(dict.fromkeys(WORKLOADS, 1.05)), cv, False) for cv in (0.005, 0.025)),
-        ("+5 %, heavy tails (t3)", plain, against(dict.fromkeys(WORKLOADS, 1.05)), 0.025, True),
-        ("equal arms", plain, against(dict.fromkeys(WORKLOADS, 1.0)), 0.025, False),
-        ("+8 %", plain, against(dict.fromkeys(WORKLOADS, 1.08)), 0.01, False),
-        ("+15 %, one workload −6 %", plain, against(uneven), 0.025, False),
-    ]
-    yield "| truth | CV of a point | promotes | rejects | inconclusive | rounds (mean) |"
-    yield "|---|---|---|---|---|---|"
-    for name, rule, truth, cv, tail in rows:
-        found = list(verdicts(rule, truth, cv=cv, seeds=range(campaigns), tail=tail))
-        promoted = Counter(v.winner for v in found if v.winner)
-        outcomes = Counter(v.outcome for v in found)
-        shares = ", ".join(f"{winner} {count / campaigns:.4f}" for winner, count in promoted.items()) or "0"
-        rejected, open_ = (outcomes[o] / campaigns for o in (core.Outcome.REJECT, core.Outcome.INCONCLUSIVE))
-        rounds = mean(v.rounds for v in found)
-        yield f"| {name} | {cv:.1%} | {shares} | {rejected:.4f} | {open_:.4f} | {rounds:.1f} |"
-
-
-if __name__ == "__main__":
-    for row in table(campaigns=4000):
-        print(row)
+    placed = {arm: noise(gpus) for arm in truth}
+    measured = []
+    for n in range(rounds):
+        for arm, points in truth.items():
+            shared = placed[arm] + noise(start)
+            measured += [
+                core.Measurement(round=n, arm=arm, workload=w, output_throughput=value * math.exp(shared + noise(cv)))
+                for w, value in points.items()
+            ]
+    return measured

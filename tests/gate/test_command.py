@@ -2,7 +2,10 @@
 
 import argparse
 import json
-import time
+import os
+import resource
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -143,16 +146,49 @@ def change(question: dict[str, Any], path: list[str | int], value: Any) -> dict[
             "code",
             "case.json: measurements[1]: a second measurement of ",
         ),
-        (["measurements", 2, "round"], "0", "case.json: measurements[2].round: "),
-        (["measurements", 2, "valid"], "yes", "case.json: measurements[2].valid: "),
-        (["measurements", 2, "outputThroughput"], True, "case.json: measurements[2].outputThroughput: "),
-        (["measurements", 2, "vaild"], False, "case.json: measurements[2].vaild: "),
-        (["gate", "confidence"], "1.5", "case.json: gate.confidence: "),
+        (["measurements", 2, "round"], "0", 'case.json: measurements[2].round: a whole number is expected; found "0"'),
+        (
+            ["measurements", 2, "valid"],
+            "yes",
+            'case.json: measurements[2].valid: true or false is expected; found "yes"',
+        ),
+        (
+            ["measurements", 2, "outputThroughput"],
+            True,
+            "case.json: measurements[2].outputThroughput: a number is expected, such as 171.3, or 0.05 for 5 %; "
+            "found true",
+        ),
+        (
+            ["measurements", 2, "outputThroughput"],
+            "171 tok/s",
+            "case.json: measurements[2].outputThroughput: a number is expected, such as 171.3, or 0.05 for 5 %; "
+            'found "171 tok/s"',
+        ),
+        (
+            ["measurements", 2, "vaild"],
+            False,
+            "case.json: measurements[2].vaild: unknown field; there are round, arm, workload, outputThroughput, ",
+        ),
+        (["measurements", 2], ["code", 171.3], "case.json: measurements[2]: an object is expected: {...}; found ["),
+        (["measurements"], None, "case.json: measurements: a list is expected: [...]; found null"),
+        (["gate", "confidence"], "1.5", 'case.json: gate.confidence: Input should be less than 1; found "1.5"'),
         (["gate", "minimumImprovement"], "NaN", "case.json: gate.minimumImprovement: "),
-        (["gate", "minimumImprovment"], "0.1", "case.json: gate.minimumImprovment: "),
-        (["gate", "limits"], [{"metric": "p95TTFT"}], "case.json: gate.limits[0].maximumIncrease: "),
+        (["gate", "minimumImprovement"], "5%", "case.json: gate.minimumImprovement: a number is expected, "),
+        (
+            ["gate", "minimumImprovment"],
+            "0.1",
+            "case.json: gate.minimumImprovment: unknown field; there are minimumImprovement, ",
+        ),
+        (["gate", "limits"], [{"metric": "p95TTFT"}], "case.json: gate.limits[0].maximumIncrease: is missing"),
+        (["workloads", 1], "chat", 'case.json: workloads[1]: an object is expected: {...}; found "chat"'),
         (["workloads", 1, "name"], "code", "case.json: workloads: each name once"),
+        (["workloads", 1, "weight"], -1, "case.json: workloads[1].weight: "),
         (["arms"], ["baseline"], "case.json: arms: "),
+        (
+            ["arms"],
+            ["wide", "baseline"],
+            "case.json: arms: the first is what the others are compared with, but 'baseline'",
+        ),
         (["decideAfterRounds"], [5, 3], "case.json: decideAfterRounds: "),
     ],
 )
@@ -169,19 +205,69 @@ def test_an_error_in_a_line_names_the_line(run: Run) -> None:
     assert err.startswith("cases.jsonl:3: measurements[3].arm: unknown arm 'wid'")
 
 
-def test_what_is_no_json_is_said_to_be_none(run: Run) -> None:
-    code, _, err = run("case.json", '{"gate": {},\n "arms": [}')
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('{"gate": {},\n "arms": [}', "case.json: Invalid JSON: expected value at line 2 column 11"),
+        ("", "case.json: Invalid JSON: EOF while parsing a value at line 1 column 0"),
+        ("gate: {}", "case.json: Invalid JSON: "),
+        ("[" * 100_000, "case.json: Invalid JSON: recursion limit exceeded"),
+        ("[]", "case.json: an object is expected: {...}; found []"),
+        ("{}", "case.json: gate: is missing; decideAfterRounds: is missing; arms: is missing; workloads: is missing; "),
+    ],
+)
+def test_what_is_no_case_is_said_to_be_none(run: Run, text: str, complaint: str) -> None:
+    code, out, err = run("case.json", text)
+    assert (code, out) == (1, "")
+    assert err.startswith(complaint)
+
+
+def test_of_many_faults_the_first_are_told_and_the_others_counted(run: Run) -> None:
+    question = case(LATENCY)
+    for measurement in question["measurements"]:
+        measurement["round"] = "1"
+    code, _, err = run("case.json", json.dumps(question))
     assert code == 1
-    assert err.startswith("case.json: Invalid JSON: ")
-    assert "line 2" in err
+    assert err.count("a whole number is expected") == 5
+    assert err.endswith("; and 59 more\n")
 
 
-def test_a_thousand_rounds_of_32_workloads_take_less_than_two_seconds(run: Run) -> None:
-    """Processor time, so that a busy machine does not matter; the interpreter's own start comes to 0.3 s more."""
+def test_a_byte_order_mark_does_no_harm(run: Run) -> None:
+    code, _, _ = run("case.json", "\ufeff" + json.dumps(case(LATENCY)))
+    assert code == 0
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    assert paceline("gate", str(tmp_path)).stderr == f"{tmp_path}: Is a directory\n"
+    gone = paceline("gate", str(tmp_path / "case.json"))
+    assert (gone.returncode, gone.stderr) == (1, f"{tmp_path / 'case.json'}: No such file or directory\n")
+
+
+def test_a_reader_that_has_seen_enough_gets_no_traceback(tmp_path: Path) -> None:
+    """As `| head` does: the reading end is closed before anything is written."""
+    file = tmp_path / "cases.jsonl"
+    file.write_text(f"{json.dumps(case(LATENCY))}\n" * 3)
+    reading, writing = os.pipe()
+    os.close(reading)
+    ended = paceline("gate", str(file), stdout=writing)
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (1, "")
+
+
+def test_a_thousand_rounds_of_32_workloads_take_less_than_two_seconds(tmp_path: Path) -> None:
+    """The whole command, in processor time: it has one thread, and a busy machine is no failure."""
     workloads = [f"w{i}" for i in range(32)]
     question = case(against(dict.fromkeys(workloads, 1.05)), cv=0.01, rounds=1000)
-    text = json.dumps(question | {"workloads": [{"name": w} for w in workloads]})
-    start = time.process_time()
-    code, out, _ = run("case.json", text)
-    assert time.process_time() - start < 1.5
-    assert (code, json.loads(out)["rounds"]) == (11, 8)
+    question |= {"workloads": [{"name": w} for w in workloads], "decideAfterRounds": [3, 5, 1000]}
+    file = tmp_path / "case.json"
+    file.write_text(json.dumps(question))
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ended = paceline("gate", str(file))
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert (ended.returncode, json.loads(ended.stdout)["rounds"]) == (11, 1000)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 2
+
+
+def paceline(*args: str, stdout: int = subprocess.PIPE) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "paceline.cli", *args]
+    return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)

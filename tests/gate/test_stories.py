@@ -64,7 +64,7 @@ def test_a_tree_that_is_slower_everywhere_is_rejected_as_slower() -> None:
     truth = against(dict.fromkeys(WORKLOADS, 0.93))
     verdict = decided(truth, measure(truth, cv=STEADY, seed=4))
 
-    assert verdict.outcome is Outcome.REJECT
+    assert (verdict.outcome, verdict.rounds, verdict.final) == (Outcome.REJECT, 3, True)
     assert verdict.arms["candidate"].reason == "SlowerThanBaseline"
 
 
