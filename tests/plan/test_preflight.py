@@ -64,7 +64,8 @@ def test_what_is_worth_knowing_stands_in_cache_ready_and_is_told_once(world: Wor
     assert world.message("CacheReady") == "the models are on the cache volume"
 
     world.edit("quantise", lambda spec: spec["engine"]["args"].append("--quantization=fp8"))
-    assert f"spec.pools[0].candidates[0].args: --quantization fp8 in spec.engine.args, and {HEAD}" in world.message("CacheReady")
+    told = f"spec.pools[0].candidates[0].args: --quantization fp8 in spec.engine.args, and {HEAD}"
+    assert told in world.message("CacheReady")
     world.wait(10)
     events = [event for one in world.told for event in one.events]
     assert len([event for event in events if event.startswith("Normal Preflight: ")]) == 1
