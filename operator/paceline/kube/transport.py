@@ -153,14 +153,17 @@ class Transport:
         return response
 
 
-async def connect(kubeconfig: str | None = None, *, kinds: Kinds = KINDS) -> Transport:
+async def connect(kubeconfig: str | None = None, *, context: str | None = None, kinds: Kinds = KINDS) -> Transport:
     """The API server of `kubeconfig`; else the one of the pod we run in; else of $KUBECONFIG or ~/.kube/config."""
     settings = Configuration()
-    if kubeconfig is None and SERVICE_ACCOUNT.exists():  # noqa: ASYNC240 (a tmpfs)
+    if kubeconfig is None and context is None and SERVICE_ACCOUNT.exists():  # noqa: ASYNC240 (a tmpfs)
         config.load_incluster_config(client_configuration=settings)
     else:
         await config.load_kube_config(
-            config_file=kubeconfig or os.environ.get("KUBECONFIG"), client_configuration=settings, persist_config=False
+            config_file=kubeconfig or os.environ.get("KUBECONFIG"),
+            context=context,
+            client_configuration=settings,
+            persist_config=False,
         )
     return Transport(ApiClient(settings), kinds=kinds)
 

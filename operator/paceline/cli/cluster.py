@@ -1,0 +1,40 @@
+"""The cluster that kubectl speaks to, for commands that read from it."""
+
+import argparse
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import kubernetes.aio.config
+
+from paceline.kube import Api, connect
+
+config: Any = kubernetes.aio.config
+"""Any: half of its functions are untyped."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """kubectl's own."""
+    parser.add_argument("-n", "--namespace", help="of what is looked for in the cluster")
+    parser.add_argument("--kubeconfig", metavar="FILE", help="[$KUBECONFIG, ~/.kube/config]")
+    parser.add_argument("--context", help="of the kubeconfig")
+
+
+@asynccontextmanager
+async def connection(args: argparse.Namespace) -> AsyncIterator[tuple[Api, str]]:
+    """The API server and the namespace that are meant. Raises ValueError where no kubeconfig says so."""
+    try:
+        namespace = args.namespace or _namespace(args.kubeconfig, args.context)
+        transport = await connect(args.kubeconfig, context=args.context)
+    except config.ConfigException as error:
+        raise ValueError(f"--kubeconfig: {error}") from error
+    async with transport:
+        yield transport, namespace
+
+
+def _namespace(kubeconfig: str | None, context: str | None) -> str:
+    """Of the context, as kubectl takes it."""
+    contexts, current = config.list_kube_config_contexts(kubeconfig or os.environ.get("KUBECONFIG"))
+    meant = next((one for one in contexts if one["name"] == context), current)
+    return str(meant["context"].get("namespace") or "default")

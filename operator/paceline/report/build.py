@@ -1,0 +1,158 @@
+"""A BenchmarkRun → what the report says of it."""
+
+from collections.abc import Iterator, Sequence
+
+from paceline import __version__, core
+from paceline.report import facts, measured, read
+from paceline.report.crossover import crossover
+from paceline.report.model import MEAN, Candidate, Effect, Manifest, Report, Run, Shown
+from paceline.report.words import capital, count, interval, ratio
+
+
+def report(manifests: Sequence[Manifest], title: str = "") -> Report:
+    """Raises ValueError for what is no BenchmarkRun; a run that has no status yet is one."""
+    runs = tuple(_read(manifest) for manifest in manifests)
+    return Report(title=title or ", ".join(sorted({r.served_name for r in runs})), paceline=__version__, runs=runs)
+
+
+def _read(manifest: Manifest) -> Run:
+    read.refuse(manifest)
+    try:
+        return run(manifest)
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        name = manifest["metadata"]["name"]
+        raise ValueError(f"{name}: is not as the API server stores a BenchmarkRun: {error!r}") from error
+
+
+def run(manifest: Manifest) -> Run:
+    spec, status = manifest["spec"], manifest.get("status") or {}
+    rule, rounds, results = read.gate(spec), status.get("rounds") or (), status.get("results") or ()
+    arms = tuple(arm["name"] for arm in spec["arms"])
+    workloads = tuple(read.workload(w) for w in spec["workloads"])
+    candidates = tuple(_candidate(name, status, results, rule) for name in arms[1:])
+    crossing = crossover(spec, rule, rounds)
+    emulated = bool(status.get("emulated")) or any(entry.get("emulated") for entry in rounds)
+    verdict = status.get("verdict") or {}
+    replicates = tuple(measured.replicates(workloads, rounds))
+    swept = crossing if spec.get("purpose") == core.Purpose.SWEEP else None
+    said = swept.sentence if swept else _sentence(status, candidates, rule)
+    return Run(
+        name=manifest["metadata"]["name"],
+        namespace=manifest["metadata"].get("namespace", ""),
+        pool=spec["pool"],
+        served_name=spec["target"].get("servedName", ""),
+        outcome=verdict.get("outcome") or ("Ended" if any(_ended(status)) else "Measuring"),
+        winner=verdict.get("winner") or "",
+        sentence=f"Emulated: {said}" if emulated else said,
+        advice=capital(verdict.get("crossing") or ""),
+        speed_up=_speed_up(verdict.get("winner") or "", candidates),
+        emulated=emulated,
+        asked=_asked(rule),
+        arms=arms,
+        workloads=workloads,
+        candidates=candidates,
+        limits=tuple(measured.limits(spec, rule, workloads, rounds)),
+        values=tuple(measured.values(arms, workloads, rounds)),
+        deepest={arm["name"]: arm["tree"]["numSteps"] + 1 for arm in spec["arms"] if arm.get("tree")},
+        crossover=crossing,
+        series=tuple(measured.series(arms, workloads, rounds)),
+        replicates=replicates,
+        unused=tuple(measured.unused(replicates, workloads)),
+        notes=tuple(facts.notes(rounds)),
+        noise=read.number(status.get("noise")),
+        configuration=facts.configuration(manifest, rounds),
+        cost=facts.cost(status, rounds),
+        provenance=tuple(facts.provenance(manifest, rule, rounds)),
+    )
+
+
+def _asked(rule: core.Gate) -> str:
+    looks = ", ".join(str(n) for n in rule.decide_after_rounds)
+    return (
+        f"Asked for: the mean above {ratio(1 + rule.minimum_improvement)} and every workload above "
+        f"{ratio(1 - rule.regression_tolerance)}, with {rule.confidence:.0%} confidence in the whole decision, "
+        f"looked at after {looks} rounds."
+    )
+
+
+# Candidates.
+
+
+def _candidate(name: str, status: Manifest, results: Sequence[Manifest], rule: core.Gate) -> Candidate:
+    said = (entry for entry in status.get("armVerdicts") or () if entry.get("arm") == name)
+    verdict: Manifest = next(said, {})
+    effects = sorted(_effects(name, results, rule), key=lambda effect: effect.workload != MEAN)
+    return Candidate(
+        name=name,
+        outcome=verdict.get("outcome", ""),
+        reason=verdict.get("reason", ""),
+        effects=tuple(effects),
+        aa_floor=read.number(verdict.get("aaFloor")),
+    )
+
+
+def _effects(arm: str, results: Sequence[Manifest], rule: core.Gate) -> Iterator[Effect]:
+    for result in results:
+        bounds = read.bounds(result)
+        if result.get("arm") == arm and bounds:
+            mean = result["workload"] == MEAN
+            threshold = 1 + rule.minimum_improvement if mean else 1 - rule.regression_tolerance
+            yield Effect(
+                workload=result["workload"], bounds=bounds, threshold=threshold, shown=_above(bounds, threshold)
+            )
+
+
+def _above(bounds: core.Bounds, threshold: float) -> Shown:
+    if bounds.lower > threshold:
+        return Shown.KEPT
+    return Shown.BROKEN if bounds.upper < threshold else Shown.OPEN
+
+
+def _speed_up(winner: str, candidates: Sequence[Candidate]) -> core.Bounds | None:
+    asked = [one for one in candidates if one.name == winner] if winner else candidates
+    means = [one.mean.bounds for one in asked if one.mean]
+    return means[0] if len(asked) == 1 and means else None
+
+
+# The sentence.
+
+
+def _sentence(status: Manifest, candidates: Sequence[Candidate], rule: core.Gate) -> str:
+    verdict = status.get("verdict") or {}
+    used, message = count(verdict.get("rounds") or 0, "round"), verdict.get("message", "")
+    bounds = _speed_up(verdict.get("winner") or "", candidates)
+    by = f"{ratio(bounds.ratio)} ({interval(bounds)})" if bounds else ""
+    only = candidates[0].name if len(candidates) == 1 else ""
+    match verdict.get("outcome"):
+        case "Promote":
+            fast = f"{by} as fast as the baseline" if by else "faster than the baseline"
+            return f"{verdict.get('winner')} is {fast}, shown in {used}."
+        case "Reject":
+            none = f"none of {', '.join(one.name for one in candidates)} does what is asked"
+            why = f"{only} is {by} as fast, not {_all_of(rule)}" if by else f"{only}: {candidates[0].reason}"
+            fast = why if only else none
+            return f"The baseline stays: {fast}, shown in {used}."
+        case "Inconclusive":
+            return f"The baseline stays: {used} did not show enough to decide{f' on {only}, {by}' if by else ''}."
+        case "Error":
+            return f"Nothing is said about the candidates, because the measurement failed: {message}"
+    ended = next(_ended(status), None)
+    if ended and ended["type"] == "Failed":
+        return f"Ended without a verdict: {ended.get('message') or ended.get('reason')}"
+    if ended:
+        return f"Measured: {ended.get('message') or ended.get('reason')}"
+    so_far = [f"{one.name} {ratio(one.mean.bounds.ratio)} {one.outcome}" for one in candidates if one.mean]
+    rounds = len({entry["round"] for entry in status.get("rounds") or () if not entry.get("error")})
+    return f"Not decided yet after {count(rounds, 'round')}{': ' if so_far else ''}{', '.join(so_far)}."
+
+
+def _all_of(rule: core.Gate) -> str:
+    return (
+        f"above {ratio(1 + rule.minimum_improvement)} with every workload above {ratio(1 - rule.regression_tolerance)}"
+    )
+
+
+def _ended(status: Manifest) -> Iterator[Manifest]:
+    """What ended the run, if anything did."""
+    for kind in ("Failed", "Complete"):
+        yield from read.conditions(status, kind)

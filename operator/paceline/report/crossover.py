@@ -1,0 +1,37 @@
+"""Up to which concurrency speculation pays: the gate's own table, drawn by dataset."""
+
+from collections.abc import Sequence
+
+from paceline import core, evidence, gate
+from paceline.report.model import MEAN, Crossover, Curve, Manifest, Spot
+from paceline.report.read import workload
+from paceline.report.words import capital
+
+
+def crossover(spec: Manifest, rule: core.Gate, rounds: Sequence[Manifest]) -> Crossover | None:
+    """None where only one concurrency was measured, or none of them in two rounds."""
+    arms = [arm["name"] for arm in spec["arms"]]
+    placed = {workload(one): one for one in spec["workloads"] if not one.get("requestRate")}
+    loads = {
+        name: gate.Load(concurrency=one["concurrency"], weight=float(one.get("weight", 1)))
+        for name, one in placed.items()
+    }
+    found = gate.crossover(rule, arms, loads, evidence.measurements(rounds))
+    if sum(bool(spot.effects) for spot in found.spots) < 2:
+        return None
+    datasets = list(dict.fromkeys(one["name"] for one in placed.values()))
+    names = [*([MEAN] if len(datasets) > 1 else []), *datasets]
+    spots: dict[str, dict[str, list[Spot]]] = {name: {arm: [] for arm in arms[1:]} for name in names}
+    for spot in found.spots:
+        for arm, effect in spot.effects.items():
+            here = {placed[name]["name"]: bounds for name, bounds in effect.workloads.items()} | {MEAN: effect.mean}
+            for name in names:
+                if name in here:
+                    spots[name][arm].append(Spot(concurrency=spot.concurrency, bounds=here[name]))
+    curves = {
+        name: tuple(Curve(arm=arm, spots=tuple(of)) for arm, of in each.items() if of) for name, each in spots.items()
+    }
+    sentence, *numbers = found.message.split("; ")
+    return Crossover(
+        sentence=capital(f"{sentence}."), numbers=capital("; ".join(numbers)), between=found.between, curves=curves
+    )

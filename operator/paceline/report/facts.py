@@ -1,0 +1,187 @@
+"""What differs between the arms, what a run took, and where it comes from."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from paceline import api, core
+from paceline.engines import ENGINES
+from paceline.report.model import Configuration, Cost, Difference, Manifest
+from paceline.report.read import model, number, workload
+
+ABSENT = ""
+
+
+def configuration(manifest: Manifest, rounds: Sequence[Manifest]) -> Configuration:
+    spec = manifest["spec"]
+    arms = [arm["name"] for arm in spec["arms"]]
+    asked, said = [_asked(arm) for arm in spec["arms"]], _resolved(arms, rounds)
+    spoke = [column for column in said if column]
+    keys = dict.fromkeys(key for column in said for key in column)
+    differ = {key for key in keys if len({column.get(key, ABSENT) for column in spoke}) > 1}
+    engine = ENGINES.get(spec["engine"].get("name", ""))
+    return Configuration(
+        asked=tuple(_differences(dict.fromkeys(key for column in asked for key in column), asked)),
+        resolved=tuple(_differences([key for key in keys if key in differ], said)),
+        equal=tuple((key, spoke[0][key]) for key in sorted(keys) if key not in differ),
+        unequal=tuple(key for key in engine.compared if key in differ) if engine else (),
+        commands=_commands(manifest),
+    )
+
+
+def _differences(keys: Sequence[str] | dict[str, None], columns: Sequence[dict[str, str]]) -> Iterator[Difference]:
+    for key in keys:
+        yield Difference(name=key, values=tuple(column.get(key, ABSENT) for column in columns))
+
+
+def _asked(arm: Manifest) -> dict[str, str]:
+    """What the spec says of an arm alone."""
+    draft = arm.get("draft") or {}
+    shapes = {
+        **(arm.get("tree") or {}),
+        "blockSize": arm.get("blockSize"),
+        **{f"ngram.{key}": value for key, value in (arm.get("ngram") or {}).items()},
+        **{f"adaptive.{key}": value for key, value in (arm.get("adaptive") or {}).items()},
+    }
+    told = {
+        "algorithm": draft.get("algorithm", ""),
+        "draft": model(draft) if draft.get("source") else "",
+        **{key: str(value) for key, value in shapes.items() if value is not None},
+        "adaptive": "yes" if arm.get("adaptive") is not None else "",
+        "args": " ".join(arm.get("args") or ()),
+    }
+    return {key: value for key, value in told.items() if value}
+
+
+def _resolved(arms: Sequence[str], rounds: Sequence[Manifest]) -> list[dict[str, str]]:
+    """The arguments that each arm's servers said they run with; several values if rounds disagree."""
+    seen: dict[str, dict[str, list[str]]] = {arm: {} for arm in arms}
+    for entry in rounds:
+        for replicate in entry.get("replicates") or ():
+            kept = {"KV cache, tokens": replicate["kvTokens"]} if replicate.get("kvTokens") else {}
+            for key, value in {**(replicate.get("resolved") or {}), **kept}.items():
+                values = seen.get(replicate.get("arm"), {}).setdefault(key, [])
+                if str(value) not in values:
+                    values.append(str(value))
+    return [{key: " or ".join(values) for key, values in seen[arm].items()} for arm in arms]
+
+
+def _commands(manifest: Manifest) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    try:
+        run = api.run(manifest)
+        adapter = ENGINES[run.server.engine.name]
+        return tuple((arm.name, adapter.argv(run.server, arm)) for arm in run.arms)
+    except (ValueError, KeyError):  # of a release that knows more or less than this one
+        return ()
+
+
+def cost(status: Manifest, rounds: Sequence[Manifest]) -> Cost:
+    found = status.get("cost") or {}
+    replicates = [replicate for entry in rounds for replicate in entry.get("replicates") or ()]
+    points = [point for entry in rounds for point in entry.get("points") or ()]
+    loads = [(number(p.get("outputTokens")) or 0, number(p.get("outputThroughput")) or 0) for p in points]
+    times = [(_time(entry.get("startedAt")), _time(entry.get("finishedAt"))) for entry in rounds]
+    return Cost(
+        gpu_seconds=found.get("gpuSeconds"),
+        idle_gpu_seconds=found.get("idleGpuSeconds"),
+        server_starts=found.get("serverStarts"),
+        rounds=len({entry["round"] for entry in rounds if not entry.get("error")}),
+        starting=sum(number(replicate.get("startSeconds")) or 0 for replicate in replicates),
+        measuring=sum(tokens / rate for tokens, rate in loads if rate > 0),
+        held=sum((end - start).total_seconds() for start, end in times if start and end),
+    )
+
+
+def notes(rounds: Sequence[Manifest]) -> list[str]:
+    """What should be known of the rounds, each once."""
+    neighbours = [
+        f"Round {entry['round'] + 1}: on the node ran {', '.join(entry['neighbours'])}"
+        for entry in rounds
+        if entry.get("neighbours")
+    ]
+    return _unique([note for entry in rounds for note in entry.get("notes") or ()] + neighbours)
+
+
+def provenance(manifest: Manifest, rule: core.Gate, rounds: Sequence[Manifest]) -> Iterator[tuple[str, str]]:
+    """Name and value, in the order a reader asks; what is not known is left out."""
+    return ((name, value) for name, value in _provenance(manifest, rule, rounds) if value)
+
+
+def _provenance(manifest: Manifest, rule: core.Gate, rounds: Sequence[Manifest]) -> Iterator[tuple[str, str]]:
+    spec, status = manifest["spec"], manifest.get("status") or {}
+    metadata, engine, accelerator = manifest["metadata"], spec["engine"], spec["accelerator"]
+    trigger, nodes = spec.get("trigger") or {}, accelerator.get("nodes") or 1
+    yield "Run", "/".join(filter(None, [metadata.get("namespace", ""), metadata["name"]]))
+    yield (
+        "Purpose",
+        f"{spec.get('purpose', 'Gate')}, attempt {spec.get('attempt', 1)}, started by {trigger.get('reason', 'Spec')}",
+    )
+    yield "Fingerprint", status.get("fingerprint", "")
+    yield "Target", model(spec["target"])
+    yield "Drafts", ", ".join(_unique(model(a["draft"]) for a in spec["arms"] if (a.get("draft") or {}).get("source")))
+    yield "Engine", f"{engine.get('name', '')} {status.get('engineVersion') or engine.get('version', '')}".strip()
+    yield "Image", engine.get("image", "")
+    for container, digest in (status.get("imageDigests") or {}).items():
+        yield f"Image that ran ({container})", digest
+    yield "Image that ran", ", ".join(_unique(_said(rounds, "image")))
+    yield "Arguments of all arms", " ".join(engine.get("args") or ())
+    yield (
+        "Accelerators",
+        f"{accelerator.get('count')} × {accelerator.get('product')}"
+        + (f" on each of {nodes} nodes" if nodes > 1 else ""),
+    )
+    yield "Node", ", ".join(_unique([status.get("node", ""), *(entry.get("node", "") for entry in rounds)]))
+    yield "GPUs", ", ".join(_unique([*_said(rounds, "gpuModel"), *(status.get("gpus") or ())]))
+    yield "Driver", status.get("driver") or ", ".join(_unique(_said(rounds, "driver")))
+    yield "Started", _minute(status.get("startedAt") or min(_said(rounds, "startedAt"), default=""))
+    yield "Finished", _minute(status.get("finishedAt") or max(_said(rounds, "finishedAt"), default=""))
+    digests = {name: digest for entry in rounds for name, digest in (entry.get("datasets") or {}).items()}
+    for one in spec["workloads"]:
+        yield f"Data of {workload(one)}", _data(one, digests.get(one["name"], ""))
+    yield "Seed of the servers", " or ".join(_seeds(rounds))
+    yield "Gate", _gate(rule)
+
+
+def _data(workload: Manifest, digest: str) -> str:
+    said = [
+        workload.get("source", ""),
+        f"sha256 {digest}" if digest else "",
+        f"the first {workload['requests']} prompts in order" if workload.get("requests") else "",
+        f"at most {workload['maxTokens']} tokens each" if workload.get("maxTokens") else "",
+        f"weight {workload.get('weight', 1)}",
+    ]
+    return ", ".join(filter(None, said))
+
+
+def _gate(rule: core.Gate) -> str:
+    limits = "".join(f", {limit.metric} +{limit.maximum_increase:.1%}" for limit in rule.limits)
+    return (
+        f"minimum improvement {rule.minimum_improvement:.1%}, regression tolerance {rule.regression_tolerance:.1%}, "
+        f"confidence {rule.confidence:.1%}, variance floor {rule.variance_floor:.2%}, "
+        f"looks after {', '.join(map(str, rule.decide_after_rounds))} rounds{limits}"
+    )
+
+
+def _seeds(rounds: Sequence[Manifest]) -> list[str]:
+    """SGLang's `random_seed`, vLLM's `seed`."""
+    resolved = [r.get("resolved") or {} for entry in rounds for r in entry.get("replicates") or ()]
+    return _unique(str(one[key]) for one in resolved for key in ("random_seed", "seed") if key in one)
+
+
+def _said(rounds: Sequence[Manifest], key: str) -> list[str]:
+    return [entry[key] for entry in rounds if entry.get(key)]
+
+
+def _unique(values: Iterator[str] | Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(value for value in values if value))
+
+
+def _time(text: object) -> datetime | None:
+    try:
+        return datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+
+
+def _minute(text: str) -> str:
+    time = _time(text)
+    return f"{time:%Y-%m-%d %H:%M} {time.tzname() or ''}".strip() if time else text

@@ -1,0 +1,96 @@
+"""The report as one HTML document that fetches nothing and runs nothing."""
+
+from dataclasses import dataclass
+from importlib.resources import files
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from paceline.report import figures, words
+from paceline.report.draw import arm_name
+from paceline.report.model import Report, Run
+from paceline.report.tables import Table, costs, latencies, limits, speed_ups
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A run with its charts; markup that is ours."""
+
+    run: Run
+    forest: tuple[Markup, Markup] | None
+    """For wide pages, for narrow ones."""
+    crossover: tuple[tuple[str, Markup], ...]
+    """Dataset and chart."""
+    latency: tuple[tuple[words.Family, Markup], ...]
+    acceptance: Markup | None
+    panels: tuple[tuple[str, Markup, tuple[tuple[str, str], ...]], ...]
+    """Workload, chart, each arm's mean."""
+    speed_ups: Table
+    limits: Table
+    latencies: Table
+
+
+def html(report: Report) -> str:
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= {"ratio": words.ratio, "interval": words.interval, "number": words.number}
+    environment.filters |= {"span": words.span, "workload": words.workload, "tone": _tone}
+    environment.globals |= {
+        "key_figures": words.key_figures,
+        "arm_name": arm_name,
+        "count": words.count,
+        "costs": costs,
+    }
+    folder = files("paceline.report") / "templates"
+    template = environment.from_string((folder / "report.html.j2").read_text("utf-8"))
+    style = Markup((folder / "report.css").read_text("utf-8"))
+    pages = [_page(run) for run in report.runs]
+    return template.render(report=report, pages=pages, style=style, emulated=words.EMULATED)
+
+
+def _page(run: Run) -> Page:
+    measured = {value.metric for value in run.values}
+    means = {(one.workload, one.arm): one.typical for one in run.series if one.typical}
+    judged = any(one.effects for one in run.candidates)
+    return Page(
+        run=run,
+        forest=(_markup(figures.forest(run, figures.WIDE)), _markup(figures.forest(run, figures.NARROW)))
+        if judged
+        else None,
+        crossover=tuple(
+            (words.workload(dataset), _markup(figures.crossing(run, dataset, curves)))
+            for dataset, curves in (run.crossover.curves.items() if run.crossover else ())
+        ),
+        latency=tuple(
+            (family, _markup(figures.latency(run, family)))
+            for family in words.LATENCIES
+            if measured & set(family.metrics.values())
+        ),
+        acceptance=_markup(figures.acceptance(run)) if "acceptLength" in measured else None,
+        panels=tuple(
+            (
+                name,
+                _markup(chart),
+                tuple((arm, words.number(means[name, arm])) for arm in run.arms if (name, arm) in means),
+            )
+            for name, chart in figures.panels(run)
+        ),
+        speed_ups=speed_ups(run),
+        limits=limits(run),
+        latencies=latencies(run),
+    )
+
+
+def _markup(svg: str) -> Markup:
+    """Written by matplotlib, with every text escaped."""
+    return Markup(svg)
+
+
+TONES = {
+    **dict.fromkeys(("Promote", "promotable", "kept"), "good"),
+    **dict.fromkeys(("Reject", "rejected", "broken", "Error", "error"), "bad"),
+}
+
+
+def _tone(word: str) -> str:
+    """The class of an outcome, of a candidate's or of what an interval shows."""
+    return TONES.get(word, "open")

@@ -1,0 +1,65 @@
+"""The report as Markdown, for issues and pull requests."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from paceline.report.model import Report, Run
+from paceline.report.tables import Table, costs, latencies, limits, speed_ups
+from paceline.report.words import EMULATED, count, key_figures
+
+SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~$])")
+
+
+def markdown(report: Report) -> str:
+    lines = [f"# {escaped(report.title)}", ""]
+    if report.emulated:
+        lines += [f"> **{escaped(EMULATED)}.**", ""]
+    for run in report.runs:
+        lines += [*_run(run), ""]
+    return "\n".join([*lines, f"Written by Paceline {escaped(report.paceline)}.", ""])
+
+
+def escaped(text: str) -> str:
+    """As text and nothing else, on one line."""
+    return SPECIAL.sub(r"\\\1", " ".join(text.split()))
+
+
+def _run(run: Run) -> Iterator[str]:
+    yield from (f"## {escaped(run.pool)}: {escaped(run.outcome)}", "", f"**{escaped(run.sentence)}**", "")
+    if run.advice:
+        yield from (f"{escaped(run.advice)}.", "")
+    yield " · ".join(f"{name} {value}{f' ({note})' if note else ''}" for name, value, note in key_figures(run))
+    yield from ("", "### Speed-up over the baseline", "", escaped(run.asked), "")
+    yield from _table(speed_ups(run))
+    for candidate in run.candidates:
+        if candidate.outcome:
+            yield from ("", f"- {escaped(candidate.name)} {escaped(candidate.outcome)}: {escaped(candidate.reason)}")
+    if run.crossover:
+        yield from ("", "### Over concurrencies", "", escaped(f"{run.crossover.sentence} {run.crossover.numbers}."))
+    yield from ("", "### Throughput, acceptance and latency", "")
+    yield from _table(latencies(run))
+    if run.limits:
+        yield from ("", "### Limits on latency", "")
+        yield from _table(limits(run))
+    if run.unused or run.notes:
+        yield from ("", "### Not used, and notes", "")
+        yield from (f"- {escaped(said)}" for said in (*run.unused, *run.notes))
+    yield from ("", "### What differs between the arms", "")
+    different = (*run.configuration.asked, *run.configuration.resolved)
+    rows = [[f"{escaped(one.name)}", *(escaped(value) or "–" for value in one.values)] for one in different]
+    yield from _lines(["", *map(escaped, run.arms)], ["---"] * (1 + len(run.arms)), rows)
+    yield from ("", f"{count(len(run.configuration.equal), 'argument')} of the servers' own equal on all arms.")
+    yield from ("", "### Cost and provenance", "")
+    yield from (f"- {escaped(name)}: {escaped(value)}" for name, value in [*costs(run), *run.provenance])
+
+
+def _table(table: Table) -> Iterator[str]:
+    rows = [
+        [escaped(cell.text) + (f" ({escaped(cell.note)})" if cell.note else "") for cell in row] for row in table.rows
+    ]
+    rule = ["---" if column < table.words else "--:" for column in range(len(table.head))]
+    return _lines([escaped(name) for name in table.head], rule, rows)
+
+
+def _lines(head: Sequence[str], rule: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    return (f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))

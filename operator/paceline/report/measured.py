@@ -1,0 +1,168 @@
+"""What was measured: values over rounds, rounds one by one, and what was not used and why."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+from paceline import core, evidence, gate
+from paceline.report.model import Dot, LimitEffect, Manifest, Replicate, Series, Shown, Value
+from paceline.report.read import number
+from paceline.report.words import LATENCIES
+
+METRICS = (
+    "outputThroughput",
+    "steadyThroughput",
+    "requestSpeed",
+    "acceptLength",
+    "acceptRate",
+    *(metric for family in LATENCIES for metric in family.metrics.values()),
+)
+"""What is shown of a point: its fields in status."""
+
+
+def judged(point: Manifest) -> float | None:
+    """Output tokens per second: of all requests, or of one under way where requests arrive at a rate."""
+    found = number(point.get("requestSpeed", point.get("outputThroughput")))
+    return found if found and found > 0 else None
+
+
+def kept(rounds: Iterable[Manifest]) -> list[Manifest]:
+    """The last try of every round that gave a result, as the gate reads them."""
+    return list({entry["round"]: entry for entry in sorted(rounds, key=_order) if not entry.get("error")}.values())
+
+
+def values(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Manifest]) -> Iterator[Value]:
+    """Every metric that was measured, of every arm on every workload, from the points that are valid."""
+    seen: dict[tuple[str, str, str], dict[int, float]] = {}
+    for entry in kept(rounds):
+        for point in entry.get("points") or ():
+            for metric in METRICS if not why(point) else ():
+                found = number(point.get(metric))
+                if found is not None and found > 0:
+                    seen.setdefault((metric, point["workload"], point["arm"]), {})[entry["round"]] = found
+    for metric in METRICS:
+        for workload in workloads:
+            base = seen.get((metric, workload, arms[0]), {})
+            for arm in arms:
+                if mine := seen.get((metric, workload, arm)):
+                    paired = [math.log(mine[n] / base[n]) for n in mine if n in base]
+                    yield Value(
+                        metric=metric,
+                        arm=arm,
+                        workload=workload,
+                        typical=_geometric(mine.values()),
+                        least=min(mine.values()),
+                        most=max(mine.values()),
+                        rounds=len(mine),
+                        change=math.expm1(math.fsum(paired) / len(paired)) if paired and arm != arms[0] else None,
+                    )
+
+
+def limits(spec: Manifest, rule: core.Gate, workloads: Sequence[str], rounds: Sequence[Manifest]) -> list[LimitEffect]:
+    """What the gate finds on its limits, from the rounds in status: `status.results` has throughput alone."""
+    arms = [arm["name"] for arm in spec["arms"]]
+    weights = {name: float(w.get("weight", 1)) for name, w in zip(workloads, spec["workloads"], strict=True)}
+    if not rule.limits:
+        return []
+    found = gate.decide(rule, arms, weights, evidence.measurements(rounds)).arms
+    return [
+        LimitEffect(
+            metric=limit.metric,
+            arm=arm,
+            workload=workload,
+            bounds=(bounds := found[arm].limits.get(limit.metric, {}).get(workload)),
+            threshold=1 + limit.maximum_increase,
+            shown=_below(bounds, 1 + limit.maximum_increase),
+        )
+        for limit in rule.limits
+        for arm in arms[1:]
+        for workload in workloads
+    ]
+
+
+def _below(bounds: core.Bounds | None, threshold: float) -> Shown:
+    if bounds is None:
+        return Shown.OPEN
+    return Shown.KEPT if bounds.upper < threshold else Shown.BROKEN if bounds.lower > threshold else Shown.OPEN
+
+
+def series(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Manifest]) -> Iterator[Series]:
+    """Every arm on every workload, round by round."""
+    for workload in workloads:
+        for arm in arms:
+            dots = [dot for entry in kept(rounds) for dot in _dots(entry, arm, (workload,)) if dot.why != ABSENT]
+            valid = [dot.speed for dot in dots if not dot.why and dot.speed]
+            if dots:
+                typical = _geometric(valid) if valid else None
+                yield Series(arm=arm, workload=workload, typical=typical, dots=tuple(dots))
+
+
+def replicates(workloads: Sequence[str], rounds: Sequence[Manifest]) -> Iterator[Replicate]:
+    """Every server process, in the order run; a round that gave no result is one line."""
+    for entry in sorted(rounds, key=_order):
+        number_of_try = entry.get("try") or 0
+        if entry.get("error"):
+            yield Replicate(
+                round=entry["round"],
+                attempt=number_of_try,
+                arm="",
+                start_seconds=None,
+                dots=(),
+                error=_why_ended(entry),
+            )
+            continue
+        for replicate in entry.get("replicates") or ():
+            yield Replicate(
+                round=entry["round"],
+                attempt=number_of_try,
+                arm=replicate["arm"],
+                start_seconds=number(replicate.get("startSeconds")),
+                dots=tuple(_dots(entry, replicate["arm"], workloads)),
+                error=_why_ended(replicate),
+            )
+
+
+def _why_ended(entry: Manifest) -> str:
+    """Of a round or a replicate: what kind of failure, and the last useful line."""
+    return ": ".join(filter(None, (entry.get("reason"), entry.get("error"))))
+
+
+def unused(found: Iterable[Replicate], workloads: Sequence[str]) -> Iterator[str]:
+    """One sentence for each; points that are missing for the same reason share it."""
+    for replicate in found:
+        again = f", try {replicate.attempt + 1}" if replicate.attempt else ""
+        where = f"Round {replicate.round + 1}{again}"
+        if not replicate.arm:
+            yield f"{where} gave no result: {replicate.error}"
+        whys: dict[str, list[str]] = {}
+        for workload, dot in zip(workloads, replicate.dots, strict=False):
+            if dot.why:
+                whys.setdefault(dot.why, []).append(workload)
+        for reason, names in whys.items():
+            on = "" if len(names) == len(workloads) else f" on {', '.join(names)}"
+            yield f"{where}, {replicate.arm}{on}: {reason}"
+
+
+ABSENT = "not measured"
+
+
+def why(point: Manifest) -> str:
+    """Why the gate does not use it; empty if it does."""
+    if point.get("valid") is not True:
+        return point.get("why") or ABSENT
+    return "" if judged(point) else "no throughput"
+
+
+def _dots(entry: Manifest, arm: str, workloads: Sequence[str]) -> Iterator[Dot]:
+    points = {(point.get("arm"), point.get("workload")): point for point in entry.get("points") or ()}
+    for workload in workloads:
+        point = points.get((arm, workload), {})
+        yield Dot(round=entry["round"], speed=judged(point), why=why(point))
+
+
+def _order(entry: Manifest) -> tuple[int, int]:
+    return entry["round"], entry.get("try") or 0
+
+
+def _geometric(positive: Iterable[float]) -> float:
+    logs = [math.log(x) for x in positive]
+    return math.exp(math.fsum(logs) / len(logs))

@@ -1,0 +1,226 @@
+"""What a report says of runs: words and numbers, nothing yet of how they look."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from paceline.core import Bounds
+
+Manifest = Mapping[str, Any]
+"""A BenchmarkRun as the API server gives it."""
+
+MEAN = "mean"
+"""The workload that `status.results` calls the weighted mean by."""
+
+
+class Shown(StrEnum):
+    """What an interval shows of the threshold that it is held against."""
+
+    KEPT = "kept"
+    """The whole interval is on the right side."""
+    BROKEN = "broken"
+    """The whole interval is on the wrong side."""
+    OPEN = "open"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """A candidate over the baseline on one workload, or on all by weight (`MEAN`)."""
+
+    workload: str
+    bounds: Bounds
+    threshold: float
+    shown: Shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitEffect:
+    """As Effect, of a latency that the gate limits. `bounds` is None where a round lacks it or no look was possible."""
+
+    metric: str
+    arm: str
+    workload: str
+    bounds: Bounds | None
+    threshold: float
+    shown: Shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    name: str
+    outcome: str
+    """As `core.ArmOutcome`; empty before the first look."""
+    reason: str
+    effects: tuple[Effect, ...]
+    """The mean first, then every workload."""
+    aa_floor: float | None
+    """The difference from the baseline, as a fraction, that its rounds could just not have told from none."""
+
+    @property
+    def mean(self) -> Effect | None:
+        return next((effect for effect in self.effects if effect.workload == MEAN), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """A metric of one arm on one workload, over the rounds in which it is valid. Times in seconds.
+
+    `typical` is the geometric mean over rounds; `change` is that of the ratio to the baseline in the same rounds,
+    less 1, and None for the baseline.
+    """
+
+    metric: str
+    arm: str
+    workload: str
+    typical: float
+    least: float
+    most: float
+    rounds: int
+    change: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dot:
+    """One point of one round. `why` is empty if and only if the gate may use it.
+
+    `speed` is output tokens per second: of all requests together, or of one under way where they arrive at a rate.
+    """
+
+    round: int
+    speed: float | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """One arm on one workload over rounds; `typical` is the geometric mean of what is valid."""
+
+    arm: str
+    workload: str
+    typical: float | None
+    dots: tuple[Dot, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replicate:
+    """One server process: a row of the table of rounds. `arm` is empty where the whole round gave no result."""
+
+    round: int
+    attempt: int
+    arm: str
+    start_seconds: float | None
+    dots: tuple[Dot, ...]
+    """In the order of the run's workloads."""
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spot:
+    concurrency: int
+    bounds: Bounds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """One candidate on one dataset over concurrencies, rising."""
+
+    arm: str
+    spots: tuple[Spot, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crossover:
+    """Between which two concurrencies the baseline takes over, if it does."""
+
+    sentence: str
+    numbers: str
+    """What is open, and the best candidate at each concurrency."""
+    between: tuple[int, int] | None
+    curves: Mapping[str, tuple[Curve, ...]]
+    """By dataset; of several datasets the weighted mean (`MEAN`) comes first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One line of what is not the same on all arms; `values` in the order of arms, empty where an arm has none."""
+
+    name: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    asked: tuple[Difference, ...]
+    resolved: tuple[Difference, ...]
+    """Of the servers' own arguments, those that differ."""
+    equal: tuple[tuple[str, str], ...]
+    """Those that do not."""
+    unequal: tuple[str, ...]
+    """Those that differ although the engine's table asks for equal ones."""
+    commands: tuple[tuple[str, tuple[str, ...]], ...]
+    """Arm → argv as this release renders it; empty if it cannot read the spec."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """`starting` and `measuring` are seconds of all replicates, from the servers' starts and the clients' loads."""
+
+    gpu_seconds: int | None
+    idle_gpu_seconds: int | None
+    """Of these, neither a server's start nor a measurement."""
+    server_starts: int | None
+    rounds: int
+    starting: float
+    measuring: float
+    held: float
+    """Seconds from start to end of all rounds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    name: str
+    namespace: str
+    pool: str
+    served_name: str
+    outcome: str
+    """As `core.Outcome`; Measuring or Ended where there is none."""
+    winner: str
+    sentence: str
+    advice: str
+    """What to do about the pool besides; empty if nothing."""
+    speed_up: Bounds | None
+    """The winner's, else the only candidate's, over all workloads."""
+    emulated: bool
+    asked: str
+    """The gate's rule in a sentence."""
+    arms: tuple[str, ...]
+    workloads: tuple[str, ...]
+    candidates: tuple[Candidate, ...]
+    limits: tuple[LimitEffect, ...]
+    values: tuple[Value, ...]
+    deepest: Mapping[str, int]
+    """Arm → the most tokens that one verify step of it can give."""
+    crossover: Crossover | None
+    series: tuple[Series, ...]
+    replicates: tuple[Replicate, ...]
+    unused: tuple[str, ...]
+    """A sentence for each measurement that the gate did not use."""
+    notes: tuple[str, ...]
+    noise: float | None
+    """Of a point between rounds, as a fraction."""
+    configuration: Configuration
+    cost: Cost
+    provenance: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    title: str
+    paceline: str
+    """Version of what wrote it."""
+    runs: tuple[Run, ...]
+
+    @property
+    def emulated(self) -> bool:
+        return any(run.emulated for run in self.runs)

@@ -1,0 +1,72 @@
+"""Reading a manifest that any release may have written: what is absent or no number is None, never an exception."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from paceline.core import BASELINE, Bounds, Gate, Limit
+from paceline.report.model import Manifest
+
+NEEDED = ("pool", "target", "engine", "accelerator", "arms", "workloads")
+
+
+def refuse(manifest: Manifest) -> None:
+    """Raises ValueError for what is no BenchmarkRun, naming the field."""
+    name = (manifest.get("metadata") or {}).get("name")
+    if not name:
+        raise ValueError("metadata.name: must be the name of a BenchmarkRun")
+    spec = manifest.get("spec") or {}
+    for field in NEEDED:
+        if not spec.get(field):
+            raise ValueError(f"{name}: spec.{field} is missing: this is no BenchmarkRun as the API server stores it")
+    if spec["arms"][0].get("name") != BASELINE:
+        raise ValueError(f"{name}: spec.arms[0].name must be {BASELINE}: the others are compared with it")
+
+
+def number(value: Any) -> float | None:
+    """Status has numbers as decimal strings."""
+    try:
+        read = float(value) if not isinstance(value, bool) else math.nan
+    except (TypeError, ValueError):
+        return None
+    return read if math.isfinite(read) else None
+
+
+def bounds(entry: Manifest) -> Bounds | None:
+    """Positive and in order, or nothing."""
+    ratio, lower, upper = (number(entry.get(key)) for key in ("ratio", "lower", "upper"))
+    if ratio is None or lower is None or upper is None or not 0 < lower <= ratio <= upper:
+        return None
+    return Bounds(ratio=ratio, lower=lower, upper=upper)
+
+
+def gate(spec: Manifest) -> Gate:
+    given, default = spec.get("gate") or {}, Gate()
+    return Gate(
+        minimum_improvement=float(given.get("minimumImprovement", default.minimum_improvement)),
+        regression_tolerance=float(given.get("regressionTolerance", default.regression_tolerance)),
+        confidence=float(given.get("confidence", default.confidence)),
+        variance_floor=float(given.get("varianceFloor", default.variance_floor)),
+        limits=tuple(
+            Limit(metric=one["metric"], maximum_increase=float(one["maximumIncrease"]))
+            for one in given.get("limits") or ()
+        ),
+        decide_after_rounds=tuple(given.get("decideAfterRounds") or default.decide_after_rounds),
+    )
+
+
+def workload(entry: Manifest) -> str:
+    """What results call it: DATASET@CONCURRENCY, or DATASET@RATE/s."""
+    rate = number(entry.get("requestRate"))
+    return f"{entry['name']}@{rate:g}/s" if rate else f"{entry['name']}@{entry['concurrency']}"
+
+
+def model(entry: Manifest) -> str:
+    """hf://OWNER/NAME@COMMIT; the revision stands for a commit that is not known."""
+    at = (entry.get("commit") or "")[:12] or entry.get("revision", "")
+    return "@".join(filter(None, [entry.get("source", ""), at]))
+
+
+def conditions(status: Manifest, kind: str) -> Iterator[Manifest]:
+    """The condition of that type if it is true."""
+    return (c for c in status.get("conditions") or () if c.get("type") == kind and c.get("status") == "True")

@@ -1,0 +1,122 @@
+"""The tables that HTML and Markdown share: text in rows."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from paceline.report.model import Effect, LimitEffect, Run, Shown, Value
+from paceline.report.words import LATENCIES, change, interval, number, ratio, span, workload
+
+VERDICT = {Shown.KEPT: "shown", Shown.BROKEN: "broken", Shown.OPEN: "not shown"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    text: str
+    note: str = ""
+    """Said beside it, more quietly."""
+    tone: str = ""
+    """As the page colours it: kept, broken, open."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    head: tuple[str, ...]
+    words: int
+    """The first so many columns are words, the others numbers."""
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+def speed_ups(run: Run) -> Table:
+    """Every interval, what it was held against and whether that was shown."""
+    rows = (
+        (Cell(text=candidate.name), Cell(text=workload(effect.workload)), *_against(effect, ">"))
+        for candidate in run.candidates
+        for effect in candidate.effects
+    )
+    return Table(head=("Arm", "Workload", "Asked for", "Ratio", "Interval"), words=2, rows=tuple(rows))
+
+
+def limits(run: Run) -> Table:
+    """The same of the latencies that the gate limits."""
+    rows = (
+        (Cell(text=one.arm), Cell(text=one.metric), Cell(text=one.workload), *_against(one, "<")) for one in run.limits
+    )
+    return Table(head=("Arm", "Latency", "Workload", "Asked for", "Ratio", "Interval"), words=3, rows=tuple(rows))
+
+
+def _against(effect: Effect | LimitEffect, sign: str) -> tuple[Cell, ...]:
+    bounds = effect.bounds
+    return (
+        Cell(text=f"{sign} {ratio(effect.threshold)}", note=VERDICT[effect.shown], tone=effect.shown),
+        Cell(text=ratio(bounds.ratio, 3) if bounds else "–"),
+        Cell(text=interval(bounds, 3) if bounds else "–"),
+    )
+
+
+def latencies(run: Run) -> Table:
+    """Throughput, acceptance and every latency that was measured, arm by arm; changes are those of paired rounds."""
+    found = {(v.metric, v.arm, v.workload): v for v in run.values}
+    columns = [column for column in COLUMNS if any(metric == column.metric for metric, _, _ in found)]
+    longest = {c.metric: max(v.typical for v in run.values if v.metric == c.metric) for c in columns}
+    units = [c.unit(longest[c.metric]) for c in columns]
+    rows = tuple(
+        (
+            Cell(text=name),
+            Cell(text=arm),
+            *(_value(found.get((c.metric, arm, name)), scale) for c, (_, scale) in zip(columns, units, strict=True)),
+        )
+        for name in run.workloads
+        for arm in run.arms
+        if any((c.metric, arm, name) in found for c in columns)
+    )
+    heads = [", ".join(filter(None, (c.head, unit))) for c, (unit, _) in zip(columns, units, strict=True)]
+    return Table(head=("Workload", "Arm", *heads), words=2, rows=rows)
+
+
+Unit = tuple[str, float]
+"""Its name, and how many of it are one of what status has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    head: str
+    metric: str
+    unit: Callable[[float], Unit] = lambda _: ("", 1.0)
+    """By the largest value."""
+
+
+COLUMNS = (
+    Column(head="Tokens/s", metric="outputThroughput"),
+    Column(head="Tokens/s, steady", metric="steadyThroughput"),
+    Column(head="Tokens/s of a request", metric="requestSpeed"),
+    Column(head="Accepted length", metric="acceptLength"),
+    Column(head="Accepted", metric="acceptRate", unit=lambda _: ("%", 100.0)),
+    *(
+        Column(
+            head=f"{family.short} {stat}", metric=metric, unit=lambda most: ("s", 1.0) if most >= 1 else ("ms", 1000.0)
+        )
+        for family in LATENCIES
+        for stat, metric in family.metrics.items()
+    ),
+)
+
+
+def _value(value: Value | None, scale: float) -> Cell:
+    return Cell(text=number(scale * value.typical), note=change(value.change)) if value else Cell(text="–")
+
+
+def costs(run: Run) -> Iterator[tuple[str, str]]:
+    """Name and value."""
+    if run.cost.gpu_seconds is not None:
+        yield "GPU time", f"{run.cost.gpu_seconds / 3600:.2f} h ({run.cost.gpu_seconds:,} GPU-seconds)"
+    if run.cost.gpu_seconds and run.cost.idle_gpu_seconds is not None:
+        share = run.cost.idle_gpu_seconds / run.cost.gpu_seconds
+        yield "Of it neither start nor measurement", f"{share:.0%} ({run.cost.idle_gpu_seconds:,} GPU-seconds)"
+    if run.cost.server_starts is not None:
+        yield "Server starts", f"{run.cost.server_starts}, {_of(run.cost.starting, run.cost.held)}"
+    yield "Measuring", _of(run.cost.measuring, run.cost.held)
+
+
+def _of(part: float, whole: float) -> str:
+    share = f" of {span(whole)} that rounds took ({part / whole:.0%})" if whole > 0 else ""
+    return f"{span(part)}{share}"

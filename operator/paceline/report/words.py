@@ -1,0 +1,94 @@
+"""Numbers as people read them, and the names of what was measured; the same in every format."""
+
+from dataclasses import dataclass
+
+from paceline.core import Bounds
+from paceline.report.model import MEAN, Run
+
+EMULATED = "Emulated: no model ran, and these numbers are no measurements"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """Metrics of one thing: statistic → the metric's name in status, in the order they are shown."""
+
+    name: str
+    short: str
+    says: str
+    metrics: dict[str, str]
+
+
+def _family(name: str, short: str, says: str) -> Family:
+    metrics = {stat: f"{stat}{short}" for stat in ("mean", "p50", "p95", "p99")}
+    return Family(name=name, short=short, says=says, metrics=metrics)
+
+
+LATENCIES = (
+    _family("Time to first token", "TTFT", "from request to first token"),
+    _family("Time per output token", "TPOT", "between tokens after the first"),
+    _family("Time per request", "E2E", "from request to last token"),
+)
+"""What a run does not have of these is not shown."""
+
+
+def ratio(value: float, digits: int = 2) -> str:
+    return f"{value:.{digits}f}x"
+
+
+def interval(bounds: Bounds, digits: int = 2) -> str:
+    return f"{bounds.lower:.{digits}f}–{bounds.upper:.{digits}f}"
+
+
+def number(value: float, figures: int = 3) -> str:
+    """So many significant digits, and all before the point: 5.84, 167, 2,010."""
+    exponent = int(f"{value:.{figures - 1}e}".partition("e")[2])
+    return f"{value:,.{max(0, figures - 1 - exponent)}f}"
+
+
+def span(value: float) -> str:
+    """Of a time that somebody waits: 44 s, 12 min, 3.4 h."""
+    for unit, size in (("h", 3600), ("min", 60)):
+        if value >= 2 * size:
+            return f"{value / size:.1f} {unit}"
+    return f"{value:.0f} s"
+
+
+def change(value: float | None) -> str:
+    """+4.1 %, −22.0 %; empty where there is nothing to compare with."""
+    if value is None:
+        return ""
+    said = f"{100 * value:+.1f} %"
+    return "±0.0 %" if said[1:] == "0.0 %" else said.replace("-", "−")
+
+
+def count(n: int, word: str) -> str:
+    return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
+
+
+def capital(text: str) -> str:
+    """The first letter alone: names stay as they are."""
+    return text[:1].upper() + text[1:]
+
+
+def workload(name: str) -> str:
+    return "all, by weight" if name == MEAN else name
+
+
+def key_figures(run: Run) -> list[tuple[str, str, str]]:
+    """What a reader looks for first: name, value, what it is held against."""
+    lengths = [v.typical for v in run.values if v.metric == "acceptLength" and v.arm == (run.winner or v.arm)]
+    hours = None if run.cost.gpu_seconds is None else f"{run.cost.gpu_seconds / 3600:.2f} h"
+    floors = ", ".join(f"A/A floor {c.aa_floor:.2%} ({c.name})" for c in run.candidates if c.aa_floor is not None)
+    found = [
+        ("Speed-up", ratio(run.speed_up.ratio), interval(run.speed_up)) if run.speed_up else None,
+        ("Acceptance length", _between(lengths), "tokens a verify step") if lengths else None,
+        ("Rounds", str(run.cost.rounds), count(len(run.workloads), "workload")),
+        ("GPU time", hours, count(run.cost.server_starts or 0, "server start")) if hours else None,
+        ("Noise of a point", f"{run.noise:.2%}", floors or "between rounds") if run.noise is not None else None,
+    ]
+    return [figure for figure in found if figure]
+
+
+def _between(values: list[float]) -> str:
+    low, high = f"{min(values):.2f}", f"{max(values):.2f}"
+    return low if low == high else f"{low}–{high}"

@@ -1,0 +1,205 @@
+"""HTML, Markdown and JSON: what is in them, and what can never get in."""
+
+import json
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from tests.unit.report.runs import latency, lost_round, throughput
+from tests.unit.report.test_build import GB10, demo, over
+
+from paceline.report import FORMATS, report
+from paceline.report.words import EMULATED
+
+VOID = {"meta", "link", "br", "path", "use", "rect"}
+
+
+class Reader(HTMLParser):
+    """Text and tags; refuses a document whose tags do not close."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(html)
+        assert self.open == []
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open:
+            self.words.append(data)
+
+
+def page(*runs: dict[str, Any], title: str = "") -> Reader:
+    return Reader(FORMATS["html"](report(runs, title)))
+
+
+@pytest.fixture(scope="module")
+def shown() -> Reader:
+    return page(*demo())
+
+
+def test_every_section_is_there(shown: Reader) -> None:
+    for heading in (
+        "wide is 1.37x (1.36–1.37) as fast as the baseline, shown in 3 rounds.",
+        "Speed-up over the baseline",
+        "Latency and acceptance",
+        "Time to first token",
+        "Time per output token",
+        "Acceptance length",
+        "Rounds",
+        "What differs between the arms",
+        "Cost and provenance",
+    ):
+        assert heading in shown.text
+
+
+def test_what_was_asked_for_stands_beside_what_was_found(shown: Reader) -> None:
+    assert "all, by weight 1.357–1.374 1.366x" in shown.text
+    assert "> 1.05x" in shown.text
+    assert "> 0.97x" in shown.text
+    assert "WorkloadRegressed: terminal@32 0.890x (0.871 to 0.909) is below 0.970x" in shown.text
+
+
+def test_charts_have_text_a_name_and_colours_of_the_page(shown: Reader) -> None:
+    charts = [attributes for tag, attributes in shown.tags if tag == "svg"]
+    assert len(charts) >= 2 * (2 + 4 + 4)
+    assert all(chart["role"] == "img" and len(chart["aria-label"] or "") > 20 for chart in charts)
+    styles = " ".join(attributes.get("style") or "" for tag, attributes in shown.tags)
+    assert "var(--arm1)" in styles
+    assert not re.search(r"(fill|stroke): #", styles)
+    assert "font-family" not in styles
+
+
+def test_ids_are_unique(shown: Reader) -> None:
+    ids = [attributes["id"] for _, attributes in shown.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+
+
+def test_drift_is_told_round_by_round(shown: Reader) -> None:
+    labels = [attributes["aria-label"] or "" for tag, attributes in shown.tags if tag == "svg"]
+    drawn = next(label for label in labels if label.startswith("swe@1: throughput over rounds"))
+    assert re.search(r"baseline round 1 −0\.5 %, round 2 \+0\.4 %, round 3 \+0\.\d %; wide round 1", drawn)
+
+
+def test_an_invalid_point_is_drawn_with_its_reason() -> None:
+    run = demo()[0]
+    run["status"]["rounds"][1]["points"][0] |= {"valid": False, "why": "3 of 6 requests completed"}
+    text = page(run).text
+    assert "wide, round 2 " in text
+    assert "not used: 3 of 6 requests completed" in text
+    assert "Round 2, wide on code@1: 3 of 6 requests completed" in text
+
+
+def test_the_crossover_is_drawn_where_there_is_one() -> None:
+    text = page(over(*GB10)).text
+    assert "Over concurrencies Speculate up to 1, not at 8" in text
+    assert re.search(r"wide at 8: 0\.854x, 0\.8\d\d–0\.8\d\d", text)
+    assert "Over concurrencies" not in page(latency()).text
+
+
+def test_a_run_that_has_not_begun_is_a_page() -> None:
+    run = latency()
+    del run["status"]
+    assert "Nothing has been compared yet." in page(run).text
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_the_same_run_is_the_same_text(form: str) -> None:
+    assert FORMATS[form](report(demo())) == FORMATS[form](report(demo()))
+
+
+@pytest.mark.parametrize("form", ["html", "md"])
+def test_an_emulated_engine_is_not_to_be_overlooked(form: str) -> None:
+    real = latency(emulated=False)
+    for entry in real["status"]["rounds"]:
+        entry["emulated"] = False
+    assert FORMATS[form](report([latency()])).count(EMULATED) >= (2 if form == "html" else 1)
+    assert "mulated" not in re.sub(r"<style>.*?</style>", "", FORMATS[form](report([real])), flags=re.DOTALL)
+    assert EMULATED in FORMATS[form](report([real, throughput()]))
+
+
+def test_every_chart_of_an_emulated_run_is_marked(shown: Reader) -> None:
+    assert shown.words.count("EMULATED") == len([tag for tag, _ in shown.tags if tag == "svg"])
+
+
+def test_the_page_fetches_nothing_and_runs_nothing(shown: Reader) -> None:
+    html = FORMATS["html"](report(demo()))
+    assert not {tag for tag, _ in shown.tags} & {"script", "img", "iframe", "object", "embed", "foreignObject"}
+    links = {attributes.get("href") or attributes.get("xlink:href") or "#" for _, attributes in shown.tags}
+    assert all(link == "data:," or link.startswith("#") for link in links)
+    assert not any(name.startswith("on") for _, attributes in shown.tags for name in attributes)
+    assert not re.search(r"url\((?!#)", html)
+    assert "@import" not in html
+    policy = next(attributes["content"] for tag, attributes in shown.tags if "http-equiv" in attributes)
+    assert policy == "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+EVIL = "</title><script>alert(1)</script>$x^2$ |\n# <img src=x onerror=alert(2)>`"
+
+
+def evil() -> dict[str, Any]:
+    """Whatever a cluster may say, said by somebody who means harm."""
+    text = json.dumps(over(*GB10))
+    for word in ("code", "wide", "latency", "gpu-0", "triton", "qwen3-coder-next", "builtin://"):
+        text = text.replace(word, json.dumps(EVIL)[1:-1])
+    run: dict[str, Any] = json.loads(text)
+    status = run["status"]
+    status["results"] = [
+        {"arm": EVIL, "workload": w, "ratio": "1.1", "lower": "1.0", "upper": "1.2"} for w in ("mean", f"{EVIL}@1")
+    ]
+    status["armVerdicts"] = [{"arm": EVIL, "outcome": EVIL, "reason": EVIL}]
+    status["verdict"] = {"outcome": EVIL, "winner": EVIL, "message": EVIL}
+    status["rounds"][0] |= {"notes": [EVIL], "neighbours": [EVIL], "gpuModel": EVIL, "image": EVIL}
+    status["rounds"][1]["points"][0] |= {"valid": False, "why": EVIL}
+    for point in status["rounds"][0]["points"]:
+        point |= {"p95TTFT": "0.1", "acceptLength": "2"}
+    status["rounds"].append(lost_round(9, EVIL))
+    return run
+
+
+def test_what_a_cluster_says_is_text_and_never_markup() -> None:
+    found = page(evil(), title=EVIL)
+    assert not {tag for tag, _ in found.tags} & {"script", "img"}
+    assert "<script>alert(1)</script>" in found.text
+    assert not any(name.startswith("on") for _, attributes in found.tags for name in attributes)
+
+
+def test_markdown_has_it_as_text_too() -> None:
+    text = FORMATS["md"](report([evil()], EVIL))
+    assert not re.search(r"(?<!\\)<", text)
+    table = [line for line in text.splitlines() if line.startswith("|")]
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in table} <= {4, 6, 7, 8, 10, 12}
+    assert len([line for line in text.splitlines() if line.startswith("# ")]) == 1
+
+
+def test_markdown_has_the_tables() -> None:
+    text = FORMATS["md"](report(demo()))
+    assert "| wide | terminal@32 | \\> 0.97x (broken) | 0.890x | 0.871–0.909 |" in text
+    assert "- wide rejected: WorkloadRegressed: terminal@32" in text
+    assert "- Target: hf://Qwen/Qwen3-Coder-Next@41afb1561aca" in text
+
+
+def test_json_has_the_numbers() -> None:
+    found = json.loads(FORMATS["json"](report(demo())))
+    run = found["runs"][0]
+    assert (found["emulated"], run["emulated"], run["outcome"], run["winner"]) == (True, True, "Promote", "wide")
+    assert run["speedUp"] == {"ratio": 1.3656, "lower": 1.3572, "upper": 1.3741}
+    assert run["candidates"][0]["effects"][0]["threshold"] == 1.05
+    assert run["cost"]["gpuSeconds"] == 616
