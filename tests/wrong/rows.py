@@ -168,10 +168,8 @@ CEL: tuple[Told, ...] = (
     one("a borrowed replica", "spec.benchmark.capacityPolicy", "Borrow",
         "spec.benchmark.capacityPolicy", "is not in this release: leave it out"),
     one("a budget", "spec.benchmark.budget", {"gpuHours": "12"}, "spec.benchmark.budget", "bound a run by decideAfter"),
-    one("a rate of requests", "spec.benchmark.datasets", [{**CODE, "requestRate": "8"}],
-        "spec.benchmark.datasets[0].requestRate", "is not in this release"),
-    one("prompts of one's own", "spec.benchmark.datasets", [{**CODE, "source": "configMap://prompts/code.jsonl"}],
-        "spec.benchmark.datasets[0].source", "is not in this release: use builtin://code"),
+    one("prompts of the hub", "spec.benchmark.datasets", [{**CODE, "source": "hf://datasets/openai/humaneval"}],
+        "spec.benchmark.datasets[0].source", "is not in this release: put the file on a claim"),
     one("a guard", "spec.guard", {"action": "Fallback"}, "spec.guard.action", 'is not in this release: write "Off"'),
 )  # fmt: skip
 
@@ -220,6 +218,10 @@ OF_A_RUN: tuple[Told, ...] = (
         "spec.largestConcurrency", "at least the largest concurrency"),
     one("a branch for a commit", "spec.target.commit", "main", "spec.target.commit", "hash of a commit"),
     one("a sweep", "spec.purpose", "Sweep", "spec.purpose", "is not in this release: write Gate"),
+    one("one dataset at a rate and at two concurrencies", "spec.workloads", [
+            {"name": "code", "source": "builtin://code", "requestRate": "8", "concurrency": 1},
+            {"name": "code", "source": "builtin://code", "requestRate": "8", "concurrency": 8}],
+        "spec.workloads", "one workload alone where requestRate is set"),
     one("a run's budget", "spec.budget", {"gpuHours": "1"}, "spec.budget", "is not in this release"),
     one("a run's model on another claim", "spec.target.source", "pvc://other/model", "spec", "the cache's own claim"),
 )  # fmt: skip

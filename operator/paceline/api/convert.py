@@ -127,6 +127,7 @@ def run_manifest_spec(spec: core.RunSpec) -> dict[str, Any]:
                     "requests": workload.dataset.requests,
                     "maxTokens": workload.dataset.max_tokens,
                     "weight": int(workload.dataset.weight),
+                    "requestRate": None if workload.rate is None else _decimal(workload.rate),
                     "concurrency": workload.concurrency,
                 }
                 for workload in spec.workloads
@@ -165,6 +166,8 @@ def _pool(pool: PoolSpec, spec: SpeculativeDeploymentSpec, benchmark: BenchmarkS
             for concurrency in sorted(pool.concurrency)
             for dataset in datasets
             if pool.datasets is None or dataset.name in pool.datasets
+            # What arrives at a rate is measured once: how many are under way follows from it.
+            if dataset.request_rate is None or concurrency == max(pool.concurrency)
         ),
         gate=_gate(spec.gate, pool.gate, decide_after_rounds=benchmark.decide_after_rounds),
     )
@@ -177,6 +180,7 @@ def _dataset(dataset: DatasetSpec, concurrency: int) -> core.Dataset:
         requests=max(dataset.requests or REQUESTS, 3 * concurrency),
         max_tokens=dataset.max_tokens or MAX_TOKENS,
         weight=float(dataset.weight),
+        rate=_number(dataset.request_rate),
     )
 
 

@@ -52,11 +52,10 @@ NOT_YET: Mapping[str, tuple[Later, ...]] = {
     "DatasetSpec": (
         Later(
             field="source",
-            values="^(configMap|pvc|hf)://",
-            which=" other than builtin://",
-            instead="use builtin://code, builtin://swe, builtin://terminal or builtin://chat",
+            values="^hf://",
+            which=" of hf://",
+            instead="put the file on a claim and name it as pvc://CLAIM/PATH",
         ),
-        Later(field="requestRate", instead="leave it out: as many requests as the concurrency are always under way"),
     ),
     "GuardSpec": (
         Later(

@@ -224,14 +224,16 @@ class DatasetSpec(Model):
     name: DatasetName
     """What it is called in results."""
     source: DatasetSource
-    """Where the prompts come from: builtin://code, builtin://swe, builtin://terminal or builtin://chat. Later:
-    configMap://NAME/KEY, pvc://CLAIM/PATH, hf://datasets/OWNER/NAME."""
+    """Where the prompts come from: builtin://code, builtin://swe, builtin://terminal or builtin://chat, or a file of
+    single-turn OpenAI messages or ShareGPT conversations: configMap://NAME/KEY, pvc://CLAIM/PATH. Later:
+    hf://datasets/OWNER/NAME."""
     requests: Annotated[int, Field(ge=1, le=100000)] | None = None
     """How many are sent, 64 if absent; at a higher concurrency never fewer than three times that."""
     max_tokens: Annotated[int, Field(ge=1, le=131072)] | None = None
     """Cap of an answer; 512 if absent."""
     request_rate: Amount | None = None
-    """Later: requests a second, in place of as many as the concurrency allows."""
+    """Requests a second, arriving at random however many are under way, in place of always as many as the concurrency.
+    The speed of a request is compared then, not throughput."""
     weight: Annotated[int, Field(ge=1, le=1000)] = 1
     """Share in the weighted mean over workloads."""
 
@@ -239,7 +241,7 @@ class DatasetSpec(Model):
 class LimitSpec(Model):
     """A metric other than throughput that may not get much worse."""
 
-    metric: Literal["meanTTFT", "p95TTFT", "meanTPOT", "p95TPOT", "p95E2E"]
+    metric: Literal["meanTTFT", "p95TTFT", "meanTPOT", "p95TPOT", "meanE2E", "p95E2E"]
     """Which one."""
     maximum_increase: Fraction
     """By which fraction of the baseline's it may rise."""
@@ -256,7 +258,7 @@ class GateSpec(Model):
     """Of the whole decision, over all candidates and looks; "0.95" if absent."""
     variance_floor: Positive | None = None
     """Smallest standard deviation of ln(ratio) that is believed; "0.002" if absent."""
-    limits: Annotated[tuple[LimitSpec, ...], Field(max_length=5), Unique(("metric",))] | None = None
+    limits: Annotated[tuple[LimitSpec, ...], Field(max_length=6), Unique(("metric",))] | None = None
     """Latencies that are bounded as well."""
 
 

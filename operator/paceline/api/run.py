@@ -110,10 +110,10 @@ class ArmSpec(Model):
 
 
 class WorkloadSpec(DatasetSpec):
-    """A dataset at a concurrency."""
+    """A dataset at a concurrency or a rate."""
 
     concurrency: Annotated[int, Field(ge=1, le=4096)]
-    """Requests at a time."""
+    """Requests at a time; where requestRate is set, of the warm-up alone."""
 
 
 class RunGate(GateSpec):
@@ -134,6 +134,7 @@ class TriggerSpec(Model):
     """Of the request that asked for it."""
 
 
+TWICE = "name must be of one workload alone where requestRate is set: its concurrency makes no difference"
 FIRST = "the first of arms must be 'baseline': the others are compared with it"
 
 
@@ -155,6 +156,13 @@ def _too_few_requests(run: "BenchmarkRunSpec") -> Iterator[Finding]:
                 f"requests must be at least three times the concurrency, {3 * workload.concurrency}; "
                 f"got {workload.requests}",
             )
+
+
+def _at_a_rate_twice(run: "BenchmarkRunSpec") -> Iterator[Finding]:
+    names = [workload.name for workload in run.workloads]
+    for i, workload in enumerate(run.workloads):
+        if workload.request_rate is not None and names.count(workload.name) > 1:
+            yield f".workloads[{i}].name", TWICE
 
 
 def _crowded(run: "BenchmarkRunSpec") -> Iterator[Finding]:
@@ -218,6 +226,12 @@ class BenchmarkRunSpec(Model):
             message="requests must be at least three times the concurrency",
             field=".workloads",
             broken=_too_few_requests,
+        ),
+        Rule(
+            cel="self.workloads.all(w, !has(w.requestRate) || self.workloads.filter(v, v.name == w.name).size() == 1)",
+            message=TWICE,
+            field=".workloads",
+            broken=_at_a_rate_twice,
         ),
         Rule(
             cel="!has(self.largestConcurrency) || self.workloads.all(w, w.concurrency <= self.largestConcurrency)",

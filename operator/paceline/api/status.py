@@ -209,6 +209,8 @@ class Replicate(Model):
     """The server's own arguments that are compared."""
     rest_sha256: Name | None = Field(default=None, alias="restSHA256")
     """Hash of its other arguments."""
+    kv_tokens: Count | None = None
+    """Tokens that its KV cache holds."""
 
 
 class Point(Model):
@@ -226,24 +228,40 @@ class Point(Model):
     """Requests sent."""
     completed: Count | None = None
     """Requests answered."""
+    errors: Count | None = None
+    """Requests that failed."""
     output_tokens: Count | None = None
     """Tokens in the answers."""
     output_throughput: Number | None = None
     """All output tokens over the client's duration: what is judged."""
     steady_throughput: Number | None = None
-    """The same while all requests of the concurrency were under way."""
+    """The same while all requests of the concurrency were under way; absent at a rate."""
+    request_speed: Number | None = None
+    """Of a workload at a rate: output tokens per second of a request under way. It is judged in throughput's place."""
     mean_ttft: Number | None = Field(default=None, alias="meanTTFT")
     """Mean time to the first token."""
     p95_ttft: Number | None = Field(default=None, alias="p95TTFT")
     """Its 95th percentile."""
+    p50_ttft: Number | None = Field(default=None, alias="p50TTFT")
+    """Its median; this and 99th percentiles only where there was room for them."""
+    p99_ttft: Number | None = Field(default=None, alias="p99TTFT")
+    """Its 99th percentile."""
     mean_tpot: Number | None = Field(default=None, alias="meanTPOT")
     """Mean time per further token."""
     p95_tpot: Number | None = Field(default=None, alias="p95TPOT")
     """Its 95th percentile."""
+    p50_tpot: Number | None = Field(default=None, alias="p50TPOT")
+    """Its median."""
+    p99_tpot: Number | None = Field(default=None, alias="p99TPOT")
+    """Its 99th percentile."""
+    mean_e2e: Number | None = Field(default=None, alias="meanE2E")
+    """Mean time of a whole request."""
     p95_e2e: Number | None = Field(default=None, alias="p95E2E")
     """95th percentile of the time of a whole request."""
     accept_length: Number | None = None
     """Tokens per verify step; 1 means that nothing was accepted."""
+    accept_rate: Number | None = None
+    """Accepted draft tokens as a fraction of those proposed."""
     verify_calls: Count | None = None
     """Verify steps."""
     retractions: Count | None = None
@@ -267,6 +285,12 @@ class Round(Model):
     """When it ended."""
     gpus: Names | None = None
     """Ids of the accelerators."""
+    gpu_model: Name | None = None
+    """What their driver calls them."""
+    image: Text | None = None
+    """The server's image that ran, by its digest."""
+    datasets: Strings | None = None
+    """Dataset → first 12 hex digits of the SHA-256 of its prompts: of a file, as sha256sum shows it."""
     driver: Name | None = None
     """Version of their driver."""
     engine_version: Name | None = None

@@ -46,10 +46,10 @@ DatasetSource = Annotated[
     str,
     Field(max_length=300),
     Matches(
-        r"^(builtin://(code|swe|terminal|chat)|configMap://[a-z0-9][a-z0-9.-]*/[-._A-Za-z0-9]+"
+        r"^(builtin://(code|swe|terminal|chat)|configMap://[a-z0-9][a-z0-9.-]*/[-_A-Za-z0-9][-._A-Za-z0-9]*"
         rf"|{_ON_CLAIM}|hf://datasets/{_REPOSITORY}{_PATH}*)$",
-        "be builtin://code, ://swe, ://terminal or ://chat (or configMap://NAME/KEY, pvc://CLAIM/PATH,"
-        " hf://datasets/OWNER/NAME)",
+        "be builtin://code, ://swe, ://terminal or ://chat, configMap://NAME/KEY or pvc://CLAIM/PATH"
+        " (hf://datasets/OWNER/NAME is not in this release)",
     ),
 ]
 Revision = Annotated[

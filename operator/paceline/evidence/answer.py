@@ -2,6 +2,7 @@
 
 A message is `paceline1:` and the base85 of a deflated compact JSON. It is written by column, so equal values beside
 each other cost almost nothing, and times as whole microseconds: 48 points fit with their arms, however they are cut.
+What is only worth knowing (`SPARE`) goes along where there is room, and is said to be missing where there is none.
 Pods report numbers and judge nothing; the operator does, so that evidence can be judged again.
 """
 
@@ -44,7 +45,8 @@ class Point:
 
     `output_throughput` is output tokens over the client's duration; `steady_throughput` the same in the window in
     which at least 90 % of the peak concurrency was reached. `accept_length` is the server's average since the flush
-    before the workload; `verify_calls` and `retractions` are differences of its counters.
+    before the workload; `verify_calls` and `retractions` are differences of its counters. `e2e` is the time of a whole
+    request.
     """
 
     workload: str
@@ -55,9 +57,14 @@ class Point:
     output_throughput: float | None = None
     steady_throughput: float | None = None
     mean_ttft: float | None = None
+    p50_ttft: float | None = None
     p95_ttft: float | None = None
+    p99_ttft: float | None = None
     mean_tpot: float | None = None
+    p50_tpot: float | None = None
     p95_tpot: float | None = None
+    p99_tpot: float | None = None
+    mean_e2e: float | None = None
     p95_e2e: float | None = None
     accept_length: float | None = None
     verify_calls: int | None = None
@@ -68,9 +75,24 @@ class Point:
         """The client's, in seconds: what the throughput was made with, so no message needs to carry it."""
         return self.output_tokens / self.output_throughput if self.output_tokens and self.output_throughput else None
 
+    @property
+    def request_speed(self) -> float | None:
+        """Output tokens per second of a request under way: the inverse of normalised latency (0014)."""
+        if not (self.output_tokens and self.completed and self.mean_e2e):
+            return None
+        return self.output_tokens / (self.completed * self.mean_e2e)
 
-NUMBERS = tuple(f.name for f in dataclasses.fields(Point) if f.name != "workload")
-TIMES = frozenset({"mean_ttft", "p95_ttft", "mean_tpot", "p95_tpot", "p95_e2e"})
+
+SPARE = frozenset({"p50_ttft", "p99_ttft", "p50_tpot", "p99_tpot"})
+"""Numbers that decide nothing: they are left out where all do not fit."""
+NO_ROOM = (
+    "the round's message had no room for medians, 99th percentiles and KV capacity: they are in its full lines on the "
+    "cache volume"
+)
+EVERY = tuple(f.name for f in dataclasses.fields(Point) if f.name != "workload")
+NUMBERS = tuple(name for name in EVERY if name not in SPARE)
+"""Of a point, that there is always room for; what is judged is among them."""
+TIMES = frozenset(name for name in EVERY if name.endswith(("_ttft", "_tpot", "_e2e")))
 MICROSECONDS = 1_000_000
 
 
@@ -78,7 +100,7 @@ MICROSECONDS = 1_000_000
 class Replicate:
     """One fresh server process of one arm. `exit_code` and `error` are set if it did not live to the end.
 
-    `resolved` are the values of the plan's watched arguments; `rest_sha256` the first 12 hex digits of the SHA-256 of
+    `resolved` are the values of the plan's watched arguments; `rest_sha256` the first 8 hex digits of the SHA-256 of
     all the others.
     """
 
@@ -88,6 +110,8 @@ class Replicate:
     error: str = ""
     resolved: Mapping[str, Scalar] = field(default_factory=dict)
     rest_sha256: str = ""
+    kv_tokens: int | None = None
+    """Tokens that its KV cache holds, if the server says so."""
     points: tuple[Point, ...] = ()
 
 
@@ -99,7 +123,10 @@ class RoundResult:
     attempt: int
     replicates: tuple[Replicate, ...]
     gpus: tuple[str, ...] = ()
+    gpu_model: str | None = None
     driver: str | None = None
+    datasets: Mapping[str, str] = field(default_factory=dict)
+    """Dataset → the first 12 hex digits of the SHA-256 of its prompts."""
     engine_version: str = ""
     emulated: bool = False
     started: float = 0.0
@@ -117,7 +144,7 @@ def pick(resolved: Mapping[str, Any], watched: tuple[str, ...]) -> tuple[dict[st
     kept = {key: resolved[key] for key in watched if key in resolved and _tellable(key, resolved[key])}
     rest = {key: value for key, value in without_secrets(resolved).items() if key not in watched}
     canonical = json.dumps(rest, sort_keys=True, separators=(",", ":"), default=str)
-    return kept, hashlib.sha256(canonical.encode()).hexdigest()[:12]
+    return kept, hashlib.sha256(canonical.encode()).hexdigest()[:8]
 
 
 def without_secrets(resolved: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,7 +158,8 @@ def _tellable(key: str, value: Any) -> bool:
 
 def encode(result: RoundResult) -> str:
     """The message: ASCII, at most 4096 bytes. Raises AnswerError if the result does not fit."""
-    messages = [_message(result, longest) for longest in LONGEST_ERRORS]
+    whole = _message(result, LONGEST_ERRORS[0], EVERY)
+    messages = [whole, *(_message(result, longest, NUMBERS) for longest in LONGEST_ERRORS)]
     for message in messages:
         if len(message) <= LONGEST:
             return message
@@ -139,7 +167,7 @@ def encode(result: RoundResult) -> str:
     raise AnswerError(f"the result of {points} points takes {len(messages[-1])} bytes; a message holds {LONGEST}")
 
 
-def _message(result: RoundResult, longest_error: int) -> str:
+def _message(result: RoundResult, longest_error: int, numbers: tuple[str, ...]) -> str:
     points = [point for replicate in result.replicates for point in replicate.points]
     workloads = list(dict.fromkeys(point.workload for point in points))
     keys = list(dict.fromkeys(key for replicate in result.replicates for key in replicate.resolved))
@@ -147,11 +175,13 @@ def _message(result: RoundResult, longest_error: int) -> str:
         (r.arm, _short(r.start_seconds), r.exit_code, r.error[:longest_error], r.rest_sha256, len(r.points))
         for r in result.replicates
     ]
+    whole = numbers == EVERY
     raw = {
         "round": [result.round, result.attempt, round(result.started), round(result.finished)],
         "overhead": _short(result.overhead_seconds),
         "gpus": list(result.gpus),
-        "driver": result.driver,
+        "gpu": [result.gpu_model, result.driver],
+        "datasets": dict(result.datasets),
         "engine": [result.engine_version, result.emulated],
         "notes": [note[:longest_error] for note in result.notes[:4]],
         "keys": keys,
@@ -159,7 +189,9 @@ def _message(result: RoundResult, longest_error: int) -> str:
         "resolved": [[[r.resolved[key]] if key in r.resolved else [] for r in result.replicates] for key in keys],
         "workloads": workloads,
         "of": [workloads.index(point.workload) for point in points],
-        "points": [[_packed(name, getattr(point, name)) for point in points] for name in NUMBERS],
+        "whole": whole,
+        "kv": [r.kv_tokens if whole else None for r in result.replicates],
+        "points": [[_packed(name, getattr(point, name)) for point in points] for name in numbers],
     }
     packed = zlib.compress(json.dumps(raw, separators=(",", ":")).encode(), level=9)
     return PREFIX + base64.b85encode(packed).decode()
@@ -187,10 +219,11 @@ def decode(text: str) -> RoundResult:
 
 
 def _result(raw: dict[str, Any]) -> RoundResult:
-    columns = dict(zip(NUMBERS, raw["points"], strict=True))
+    columns = dict(zip(EVERY if raw["whole"] else NUMBERS, raw["points"], strict=True))
     points = iter([_point(raw["workloads"][of], columns, row) for row, of in enumerate(raw["of"])])
     number, attempt, started, finished = raw["round"]
     version, emulated = raw["engine"]
+    gpu_model, driver = raw["gpu"]
     return RoundResult(
         round=number,
         attempt=attempt,
@@ -201,19 +234,22 @@ def _result(raw: dict[str, Any]) -> RoundResult:
                 exit_code=exit_code,
                 error=error,
                 rest_sha256=rest,
+                kv_tokens=raw["kv"][row],
                 resolved={key: of[row][0] for key, of in zip(raw["keys"], raw["resolved"], strict=True) if of[row]},
                 points=tuple(itertools.islice(points, count)),
             )
             for row, (arm, start, exit_code, error, rest, count) in enumerate(zip(*raw["arms"], strict=True))
         ),
         gpus=tuple(raw["gpus"]),
-        driver=raw["driver"],
+        gpu_model=gpu_model,
+        driver=driver,
+        datasets=dict(raw["datasets"]),
         engine_version=str(version),
         emulated=bool(emulated),
         started=started,
         finished=finished,
         overhead_seconds=raw["overhead"],
-        notes=tuple(raw["notes"]),
+        notes=(*(() if raw["whole"] else (NO_ROOM,)), *raw["notes"]),
     )
 
 

@@ -58,6 +58,7 @@ class Case:
     compared: tuple[str, ...]
     baseline: Replicate | None
     baseline_point: Point | None
+    at_a_rate: bool = False
     unseen: tuple[str, ...] = ()
     """Numbers that this engine cannot show."""
 
@@ -127,6 +128,13 @@ def throughput_is_a_number(_: Case, point: Point) -> str:
 
 
 @measured
+def speed_is_a_number(case: Case, point: Point) -> str:
+    """At a rate it is what the gate compares (0014)."""
+    good = not case.at_a_rate or _positive(point.request_speed)
+    return "" if good else f"the speed of a request is {point.request_speed}"
+
+
+@measured
 def tokens_agree(case: Case, point: Point) -> str:
     base = case.baseline_point.output_tokens if case.baseline_point else None
     if not _positive(base) or not _positive(point.output_tokens):
@@ -164,6 +172,7 @@ RULES: tuple[Rule, ...] = (
     no_errors,
     first_token_took_time,
     throughput_is_a_number,
+    speed_is_a_number,
     speculation_ran,
     none_retracted,
     tokens_agree,
@@ -185,6 +194,7 @@ def judge(plan: RoundPlan, result: RoundResult) -> tuple[Judged, ...]:
                 compared=plan.compared,
                 baseline=base,
                 baseline_point=_point(base, workload.name),
+                at_a_rate=workload.rate is not None,
                 unseen=plan.unseen,
             )
             why = next(filter(None, (rule(case) for rule in RULES)), "")

@@ -24,17 +24,23 @@ FIELDS = {
     "outputThroughput": "output_throughput",
     "steadyThroughput": "steady_throughput",
     "meanTTFT": "mean_ttft",
+    "p50TTFT": "p50_ttft",
     "p95TTFT": "p95_ttft",
+    "p99TTFT": "p99_ttft",
     "meanTPOT": "mean_tpot",
+    "p50TPOT": "p50_tpot",
     "p95TPOT": "p95_tpot",
+    "p99TPOT": "p99_tpot",
+    "meanE2E": "mean_e2e",
     "p95E2E": "p95_e2e",
+    "errors": "errors",
     "acceptLength": "accept_length",
     "verifyCalls": "verify_calls",
     "retractions": "retractions",
 }
 """Of a point in status: its field → the `Point`'s."""
-COUNTS = frozenset({"asked", "completed", "outputTokens", "verifyCalls", "retractions"})
-METRICS = ("steadyThroughput", "meanTTFT", "p95TTFT", "meanTPOT", "p95TPOT", "p95E2E", "acceptLength")
+COUNTS = frozenset({"asked", "completed", "errors", "outputTokens", "verifyCalls", "retractions"})
+METRICS = ("steadyThroughput", "meanTTFT", "p95TTFT", "meanTPOT", "p95TPOT", "meanE2E", "p95E2E", "acceptLength")
 """What a measurement carries beside the throughput; `Gate.limits` name them."""
 UNSEEN = {
     "accept_length": "acceptance is unavailable: whether anything was accepted was not checked",
@@ -45,8 +51,13 @@ UNSEEN = {
 NOT_IN_FINGERPRINT = ("attempt", "trigger", "token", "podLabels")
 
 
-def round_status(plan: RoundPlan, result: RoundResult, judged: Sequence[Judged], job: str, node: str) -> dict[str, Any]:
-    """The entry of `status.rounds` of a round that gave a result (docs/architecture.md)."""
+def round_status(
+    plan: RoundPlan, result: RoundResult, judged: Sequence[Judged], job: str, node: str, image: str = ""
+) -> dict[str, Any]:
+    """The entry of `status.rounds` of a round that gave a result (docs/architecture.md). `image` is what ran, by its
+    digest."""
+    rated = {workload.name for workload in plan.workloads if workload.rate}
+    drafts = {arm.name: arm.drafts for arm in plan.arms}
     entry: dict[str, Any] = {
         "round": plan.round,
         "try": plan.attempt,
@@ -56,15 +67,18 @@ def round_status(plan: RoundPlan, result: RoundResult, judged: Sequence[Judged],
         "finishedAt": _rfc3339(result.finished),
         "gpus": list(result.gpus),
     }
-    if result.driver:
-        entry["driver"] = result.driver
+    for name, said in (("gpuModel", result.gpu_model), ("driver", result.driver), ("image", image)):
+        if said:
+            entry[name] = said
+    if result.datasets:
+        entry["datasets"] = dict(result.datasets)
     if notes := [*(UNSEEN[name] for name in plan.unseen if name in UNSEEN), *result.notes]:
         entry["notes"] = notes
     return entry | {
         "engineVersion": result.engine_version,
         "emulated": result.emulated,
         "replicates": [_replicate(replicate) for replicate in result.replicates],
-        "points": [_point(one) for one in judged],
+        "points": [_point(one, one.workload in rated, drafts[one.arm]) for one in judged],
         "error": "",
     }
 
@@ -75,7 +89,9 @@ def failed_round(*, round: int, attempt: int, job: str, node: str, error: str) -
 
 
 def measurements(rounds: Iterable[Mapping[str, Any]]) -> list[Measurement]:
-    """What the gate reads: every point of the last try of each round that gave a result, in order."""
+    """What the gate reads: every point of the last try of each round that gave a result, in order.
+
+    Where requests arrived at a rate, their speed stands in the throughput's place (0014)."""
     kept = {entry["round"]: entry for entry in sorted(rounds, key=_order) if not entry.get("error")}
     return [_measurement(number, point) for number, entry in kept.items() for point in entry.get("points", ())]
 
@@ -123,10 +139,11 @@ def _replicate(replicate: Replicate) -> dict[str, Any]:
     if replicate.error:
         entry["error"] = replicate.error
     resolved = {key: _text(value) for key, value in replicate.resolved.items()}
-    return entry | {"resolved": resolved, "restSHA256": replicate.rest_sha256}
+    kv = {"kvTokens": replicate.kv_tokens} if replicate.kv_tokens else {}
+    return entry | kv | {"resolved": resolved, "restSHA256": replicate.rest_sha256}
 
 
-def _point(judged: Judged) -> dict[str, Any]:
+def _point(judged: Judged, at_a_rate: bool, drafts: int | None) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "arm": judged.arm,
         "workload": judged.workload,
@@ -137,11 +154,15 @@ def _point(judged: Judged) -> dict[str, Any]:
         value = getattr(judged.point, attribute) if judged.point else None
         if value is not None and math.isfinite(value):
             entry[name] = int(value) if name in COUNTS else decimal(value)
+    if judged.point and judged.point.accept_length and drafts:
+        entry["acceptRate"] = decimal((judged.point.accept_length - 1) / drafts)
+    if judged.point and judged.point.request_speed and at_a_rate:
+        entry["requestSpeed"] = decimal(judged.point.request_speed)
     return entry
 
 
 def _measurement(number: int, point: Mapping[str, Any]) -> Measurement:
-    throughput = _parsed(point.get("outputThroughput"))
+    throughput = _parsed(point.get("requestSpeed", point.get("outputThroughput")))
     metrics = {name: _parsed(point[name]) for name in METRICS if name in point}
     garbage = throughput is None or throughput <= 0 or None in metrics.values()
     read = {name: value for name, value in metrics.items() if value is not None}

@@ -24,6 +24,8 @@ class ArmCommand:
     name: str
     argv: tuple[str, ...]
     candidate: bool
+    drafts: int | None = None
+    """Draft tokens that a verify call checks; None: none, or not always as many."""
     expected: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
 
     def other_than_expected(self, resolved: Mapping[str, Scalar]) -> str:
@@ -58,6 +60,8 @@ class RoundPlan:
     compared: tuple[str, ...] = ()
     engine_version: str = ""
     """What the image speaks: names of pages and metrics depend on it."""
+    files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Dataset → where the client finds it, of those that are not built in."""
     unseen: tuple[str, ...] = ()
     """Numbers of a point that this engine cannot show: no point is refused for want of them."""
     start_timeout_seconds: float = 1800.0

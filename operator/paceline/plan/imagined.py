@@ -45,7 +45,10 @@ class Assumptions:
 
     def of_workload(self, workload: Workload) -> float:
         """Seconds, if every answer goes to its cap."""
-        return workload.dataset.requests / workload.concurrency * workload.dataset.max_tokens / self.stream
+        answer = workload.dataset.max_tokens / self.stream
+        if workload.rate:
+            return workload.dataset.requests / workload.rate + answer
+        return workload.dataset.requests / workload.concurrency * answer
 
 
 @dataclass(kw_only=True)
@@ -212,6 +215,7 @@ def _replicate(asked: RoundPlan, arm: ArmCommand, ratio: float) -> Replicate:
             output_tokens=1000,
             output_throughput=100 * (ratio if arm.candidate else 1),
             **dict.fromkeys(("mean_ttft", "p95_ttft", "mean_tpot", "p95_tpot", "p95_e2e"), 0.1),
+            mean_e2e=0.1 / (ratio if arm.candidate else 1),
             accept_length=2.0 if arm.candidate else None,
             verify_calls=500,
             retractions=0,

@@ -37,13 +37,16 @@ def unplaced(pod: Found) -> Trouble | None:
     return None
 
 
-def terminated(pod: Found, container: str) -> Mapping[str, Any] | None:
+def container(pod: Found, name: str) -> Mapping[str, Any]:
+    """What the pod's status says of one of its containers: image, imageID, state."""
+    statuses: Iterable[Mapping[str, Any]] = pod.get("status", {}).get("containerStatuses", ())
+    return next((status for status in statuses if status["name"] == name), {})
+
+
+def terminated(pod: Found, name: str) -> Mapping[str, Any] | None:
     """The `terminated` state of a container: exitCode, message, reason."""
-    for status in pod.get("status", {}).get("containerStatuses", ()):
-        if status["name"] == container:
-            ended: Mapping[str, Any] | None = status.get("state", {}).get("terminated")
-            return ended
-    return None
+    ended: Mapping[str, Any] | None = container(pod, name).get("state", {}).get("terminated")
+    return ended
 
 
 def last_line(message: str, limit: int = 300) -> str:

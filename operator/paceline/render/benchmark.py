@@ -1,10 +1,11 @@
 """A run and its rounds."""
 
+import math
 from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
-from paceline.core import BASELINE, Arm, RunSpec
+from paceline.core import BASELINE, Arm, RunSpec, Workload
 from paceline.core.names import (
     COMPONENT_LABEL,
     DEPLOYMENT_LABEL,
@@ -20,6 +21,7 @@ from paceline.evidence import ENVIRONMENT, ArmCommand, RoundPlan
 from paceline.render.common import API_VERSION, Manifest, Owner, Settings, metadata
 from paceline.render.overlay import in_a_round, laid_over, node_affinity
 from paceline.render.pod import CLIENT_UID, placement, restricted, server_container, volumes
+from paceline.render.prompts import prompt_files, prompt_mounts, prompt_volumes
 
 CONTROL = "/ctl"
 AVOIDED = "paceline.dev/avoided"
@@ -63,17 +65,24 @@ def round_plan(run_name: str, run: RunSpec, arms: tuple[Arm, ...], number: int, 
                 name=arm.name,
                 argv=adapter.argv(server, arm),
                 candidate=arm.name != BASELINE,
+                drafts=None if arm.name == BASELINE or arm.adaptive else arm.verify_width - 1,
                 expected=adapter.expected(server, arm),
             )
             for arm in arms
         ),
         workloads=run.workloads,
+        files=prompt_files(run),
         results_dir=f"{RESULTS}/{run_name}",
         compared=adapter.compared,
         unseen=adapter.probe(server.engine.version).unseen,
         start_timeout_seconds=START_TIMEOUT_SECONDS,
-        workload_timeout_seconds=WORKLOAD_TIMEOUT_SECONDS,
+        workload_timeout_seconds=WORKLOAD_TIMEOUT_SECONDS + max(map(_arriving, run.workloads)),
     )
+
+
+def _arriving(workload: Workload) -> float:
+    """Seconds until the last request is sent, if nothing waits."""
+    return workload.dataset.requests / workload.rate if workload.rate else 0.0
 
 
 def round_job(
@@ -110,6 +119,7 @@ def round_job(
                 "containers": [_server(run), _client(run, plan, settings)],
                 "volumes": [
                     *volumes(run.server),
+                    *prompt_volumes(run),
                     {"name": "ctl", "emptyDir": {}},
                     {"name": "tmp", "emptyDir": {}},
                 ],
@@ -130,8 +140,8 @@ def round_job(
 
 def _deadline(plan: RoundPlan) -> int:
     """Seconds after which a round is hopeless: every arm started as slowly, every workload as long as is allowed."""
-    an_arm = START_TIMEOUT_SECONDS + len(plan.workloads) * WORKLOAD_TIMEOUT_SECONDS
-    return SLACK_SECONDS + len(plan.arms) * an_arm
+    an_arm = plan.start_timeout_seconds + len(plan.workloads) * plan.workload_timeout_seconds
+    return math.ceil(SLACK_SECONDS + len(plan.arms) * an_arm)
 
 
 def _server(run: RunSpec) -> Manifest:
@@ -154,6 +164,7 @@ def _client(run: RunSpec, plan: RoundPlan, settings: Settings) -> Manifest:
             {"name": "ctl", "mountPath": CONTROL},
             {"name": "models", "mountPath": MODELS},
             {"name": "tmp", "mountPath": "/tmp"},
+            *prompt_mounts(run),
         ],
     }
 

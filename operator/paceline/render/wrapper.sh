@@ -7,6 +7,7 @@
 #   heartbeat  changes at least every few seconds     gpus    NVIDIA_VISIBLE_DEVICES, once
 #   start      a shell script that execs one server   driver  the GPU driver's version, once, where nvidia-smi is
 #   stop       end that server                        pid     of the server, which leads its own session and group
+#                                                     model   what the driver calls the GPUs, likewise
 #   done       nothing more is wanted                 log     of the server, whole; it goes to our stdout too
 #                                                     alive   written anew all the time; its time says that we live
 #                                                     exit    its status, and "stopped" if it ended at our word; written
@@ -91,7 +92,7 @@ trap 'over=143' TERM INT
 tell gpus "${NVIDIA_VISIBLE_DEVICES:-}"
 driver='' used=''
 if command -v nvidia-smi >/dev/null; then driver=$(gpus driver_version) used=$(memory); fi
-if [ -n "$driver" ]; then tell driver "$driver"; fi
+if [ -n "$driver" ]; then tell driver "$driver" && tell model "$(gpus name)"; fi
 since=$(now)
 while [ -z "$over" ]; do
   if [ -e "$ctl/done" ]; then

@@ -101,6 +101,15 @@ def test_at_concurrency_32_there_are_never_fewer_than_three_times_as_many(manife
     assert [workload.dataset.requests for workload in throughput.workloads] == [96]
 
 
+def test_what_arrives_at_a_rate_is_measured_once(manifest: dict[str, Any]) -> None:
+    chat = {"name": "chat", "source": "configMap://prompts/chat.jsonl", "requests": 200, "requestRate": "0.5"}
+    manifest["spec"]["benchmark"] = {"datasets": [{"name": "code", "source": "builtin://code"}, chat]}
+    manifest["spec"]["pools"] = [manifest["spec"]["pools"][0] | {"concurrency": [1, 8]}]
+    (pool,) = deployment(manifest).pools
+    assert [workload.name for workload in pool.workloads] == ["code@1", "code@8", "chat@0.5/s"]
+    assert (pool.workloads[2].rate, pool.workloads[2].concurrency) == (0.5, 8)
+
+
 def test_a_run_made_by_hand_needs_little(manifest: dict[str, Any]) -> None:
     asked = manifest["spec"]
     by_hand = {

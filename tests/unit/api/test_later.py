@@ -12,7 +12,7 @@ from paceline.api.reference import blocks
 
 SAID = {
     "capacityPolicy": "Borrow",
-    "source": "configMap://prompts/code",
+    "source": "hf://datasets/openai/openai_humaneval",
     "action": "Notify",
     "purpose": "Search",
 }

@@ -3,12 +3,15 @@
 import dataclasses
 import math
 import random
+from typing import get_args
 
 import pytest
 
+from paceline.api.parts import LimitSpec
 from paceline.engines import ENGINES
 from paceline.evidence import AnswerError, Point, Replicate, RoundResult, decode, encode
 from paceline.evidence.answer import LONGEST, NUMBERS, PREFIX, pick
+from paceline.evidence.keep import FIELDS, METRICS
 
 RESOLVED = dict.fromkeys(ENGINES["SGLang"].compared, "triton") | {
     "served_model_name": "qwen3-coder-next",
@@ -34,7 +37,12 @@ def realistic_point(workload: str, rng: random.Random) -> Point:
         p95_ttft=rng.uniform(0.05, 0.5),
         mean_tpot=rng.uniform(0.003, 0.03),
         p95_tpot=rng.uniform(0.003, 0.03),
+        mean_e2e=rng.uniform(1, 10),
         p95_e2e=rng.uniform(1, 20),
+        p50_ttft=rng.uniform(0.02, 0.2),
+        p99_ttft=rng.uniform(0.05, 0.5),
+        p50_tpot=rng.uniform(0.003, 0.03),
+        p99_tpot=rng.uniform(0.003, 0.03),
         accept_length=rng.uniform(1, 4),
         verify_calls=rng.randint(5_000, 20_000),
         retractions=0,
@@ -48,7 +56,8 @@ def result_of(arms: int, workloads: int, seed: int = 1) -> RoundResult:
             arm=f"candidate-{arm}" if arm else "baseline",
             start_seconds=rng.uniform(60, 300),
             resolved=RESOLVED | {"speculative_num_draft_tokens": arm or None},
-            rest_sha256=f"{rng.getrandbits(48):012x}",
+            rest_sha256=f"{rng.getrandbits(32):08x}",
+            kv_tokens=rng.randint(500_000, 1_000_000),
             points=tuple(realistic_point(f"terminal-{number}@32", rng) for number in range(workloads)),
         )
         for arm in range(arms)
@@ -58,7 +67,9 @@ def result_of(arms: int, workloads: int, seed: int = 1) -> RoundResult:
         attempt=1,
         replicates=replicates,
         gpus=tuple(f"GPU-{rng.getrandbits(128):032x}" for _ in range(8)),
+        gpu_model="NVIDIA H200",
         driver="550.127.08",
+        datasets={f"terminal-{number}": f"{rng.getrandbits(48):012x}" for number in range(workloads)},
         engine_version="0.5.23",
         emulated=False,
         started=1_795_245_504.25,
@@ -76,6 +87,29 @@ def test_48_points_fit_the_message_however_they_are_cut(arms: int, workloads: in
 
 def test_a_point_has_at_most_16_numbers() -> None:
     assert len(NUMBERS) <= 16
+
+
+def test_what_a_limit_may_name_is_always_there() -> None:
+    metrics = get_args(LimitSpec.model_fields["metric"].annotation)
+    assert {FIELDS[metric] for metric in metrics} <= set(NUMBERS)
+    assert set(metrics) <= set(METRICS)
+
+
+def test_medians_and_99th_percentiles_go_along_where_there_is_room() -> None:
+    result = result_of(2, 16)
+    (point, *_), (before, *_) = decode(encode(result)).replicates[1].points, result.replicates[1].points
+    assert (point.p50_ttft, point.p99_tpot) == pytest.approx((before.p50_ttft, before.p99_tpot), rel=1e-3)
+    assert decode(encode(result)).notes == ()
+
+
+def test_and_where_there_is_none_the_round_says_so() -> None:
+    read = decode(encode(result_of(2, 24)))
+    (point, *_) = read.replicates[1].points
+    assert (point.p50_ttft, point.p99_ttft, point.p50_tpot, point.p99_tpot) == (None, None, None, None)
+    assert point.mean_e2e is not None
+    assert [note.partition(":")[0] for note in read.notes] == [
+        "the round's message had no room for medians, 99th percentiles and KV capacity"
+    ]
 
 
 def test_what_goes_in_comes_out_to_the_digits_that_matter() -> None:

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from paceline.core import Workload
 from paceline.engines import Speculation
 from paceline.evidence import RoundPlan, RoundResult, failed_round, fingerprint, judge, measurements, point_noise
 from paceline.evidence import round_status as keep
 from paceline.evidence.keep import UNSEEN, decimal
 
-from .test_judge import BASELINE, PLAN, WIDE
+from .test_judge import BASELINE, CHAT, CODE, PLAN, WIDE
 
 RESULT = RoundResult(
     round=0,
@@ -38,6 +39,45 @@ def test_what_an_engine_cannot_show_is_said() -> None:
         "results not kept: no space left",
     ]
     assert "notes" not in KEPT
+
+
+def test_the_accepted_fraction_follows_from_the_width() -> None:
+    """2.81 tokens a verify call: 1.81 of the 7 proposed."""
+    arms = tuple(dataclasses.replace(arm, drafts=7 if arm.candidate else None) for arm in PLAN.arms)
+    points = keep(dataclasses.replace(PLAN, arms=arms), RESULT, judge(PLAN, RESULT), "job", "gpu-0")["points"]
+    assert [point.get("acceptRate") for point in points] == [None, None, "0.258571", "0.258571"]
+
+
+def test_where_requests_arrive_at_a_rate_the_gate_reads_their_speed() -> None:
+    """Eight a second: both arms send out the same tokens per second, one answers each request in half the time."""
+    chat = Workload(dataset=dataclasses.replace(CHAT.dataset, rate=8.0), concurrency=1)
+    plan = dataclasses.replace(PLAN, workloads=(CODE, chat))
+    replicates = tuple(
+        dataclasses.replace(one, points=tuple(
+            dataclasses.replace(point, workload=workload.name, output_throughput=250.0, mean_e2e=e2e)
+            for point, workload in zip(one.points, plan.workloads, strict=True)
+        ))
+        for one, e2e in ((BASELINE, 2.0), (WIDE, 1.0))
+    )  # fmt: skip
+    result = dataclasses.replace(RESULT, replicates=replicates)
+    found = measurements([keep(plan, result, judge(plan, result), "job", "gpu-0")])
+    assert {(one.arm, one.workload): one.output_throughput for one in found} == {
+        ("baseline", "code@1"): 250,
+        ("wide", "code@1"): 250,
+        ("baseline", "chat@8/s"): 48,  # 576 tokens in six requests of two seconds
+        ("wide", "chat@8/s"): 96,
+    }
+
+
+def test_provenance_of_a_round() -> None:
+    replicates = (dataclasses.replace(BASELINE, kv_tokens=880_000), WIDE)
+    result = dataclasses.replace(
+        RESULT, replicates=replicates, gpu_model="NVIDIA H200", datasets={"code": "0123456789ab"}
+    )
+    kept = keep(PLAN, result, judge(PLAN, result), "job", "gpu-0", image="lmsysorg/sglang@sha256:1234")
+    assert (kept["gpuModel"], kept["image"]) == ("NVIDIA H200", "lmsysorg/sglang@sha256:1234")
+    assert kept["datasets"] == {"code": "0123456789ab"}
+    assert [one.get("kvTokens") for one in kept["replicates"]] == [880_000, None]
 
 
 def test_there_is_a_sentence_for_whatever_may_be_unseen() -> None:
@@ -73,6 +113,7 @@ def test_a_round_in_status() -> None:
                 "asked": 6,
                 "completed": 6,
                 "outputTokens": 576,
+                "errors": 0,
                 "outputThroughput": "379.5",
                 "meanTTFT": "0.04",
                 "p95TTFT": "0.05",

@@ -151,9 +151,9 @@ def test_every_arm_gets_the_same_prompts_in_the_same_order(start: Start, port: i
     sent = [[json.loads(line) for line in log.read_text().splitlines()] for log in logs]
     first, second = ([text for text, _ in requests[1:]] for requests in sent)
     assert first == second
-    assert Counter(first) == Counter(load.prompts(one_by_one))
+    assert Counter(first) == Counter(load.prompts(outcome.plan, one_by_one))
     warm_up = sent[0][0][0]
-    assert warm_up in load.warm_up_prompts(one_by_one)
+    assert warm_up in load.warm_up_prompts(outcome.plan, one_by_one)
     assert warm_up not in first
     body = sent[0][1][1]
     assert (body["max_completion_tokens"], body["temperature"], body["ignore_eos"]) == (8, 0.0, False)

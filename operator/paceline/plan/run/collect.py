@@ -50,7 +50,7 @@ def _record(round: Round, before: Sequence[Mapping[str, Any]]) -> dict[str, Any]
             node=round.node,
             error=(_why(round, client) or str(unreadable))[:LONGEST],
         )
-    return round_status(asked, result, judge(asked, result), round.name, round.node)
+    return round_status(asked, result, judge(asked, result), round.name, round.node, round.image)
 
 
 def _why(round: Round, client: Mapping[str, Any] | None) -> str:

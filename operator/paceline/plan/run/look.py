@@ -10,7 +10,7 @@ from paceline.core import RunSpec, Verdict
 from paceline.core.names import RUN_LABEL, SUPERSEDED
 from paceline.evidence import ENVIRONMENT, RoundPlan, measurements
 from paceline.gate import decide
-from paceline.plan.pods import PULL_REASONS
+from paceline.plan.pods import PULL_REASONS, container
 from paceline.plan.terms import Found, condition
 from paceline.render import Owner, Settings
 
@@ -41,8 +41,8 @@ class Round:
     def plan(self) -> RoundPlan:
         """What this very Job was asked, whatever the operator would ask by now; raises ValueError if that cannot be
         read."""
-        for container in self.job["spec"]["template"]["spec"]["containers"]:
-            for variable in container.get("env", ()):
+        for one in self.job["spec"]["template"]["spec"]["containers"]:
+            for variable in one.get("env", ()):
                 if variable["name"] == ENVIRONMENT:
                     return RoundPlan.from_json(variable["value"])
         raise ValueError(f"Job {self.name} has no {ENVIRONMENT}")
@@ -55,6 +55,11 @@ class Round:
         except ValueError as error:
             return str(error)
         return ""
+
+    @property
+    def image(self) -> str:
+        """The server's, by its digest; "" where the kubelet does not say."""
+        return str(container(self.pod or {}, "server").get("imageID", ""))
 
     @property
     def hopeless(self) -> str:

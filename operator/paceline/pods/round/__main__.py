@@ -48,9 +48,7 @@ def check(plan: RoundPlan) -> None:
         raise ValueError(f"cannot measure {plan.engine}")
     rust.extension()
     for workload in plan.workloads:
-        if not workload.dataset.source.startswith(load.BUILTIN):
-            raise ValueError(f"{workload.name}: cannot read {workload.dataset.source}")
-        load.prompts(workload)
+        load.prompts(plan, workload)
     tokenizer = Path(plan.tokenizer) / "tokenizer.json"
     if not tokenizer.is_file():
         raise FileNotFoundError(f"the benchmark client needs {tokenizer}")

@@ -81,6 +81,9 @@ class Control:
     def gpus(self) -> tuple[str, ...]:
         return tuple(filter(None, self._read("gpus").split(",")))
 
+    def gpu_model(self) -> str | None:
+        return self._read("model") or None
+
     def driver(self) -> str | None:
         return self._read("driver") or None
 

@@ -4,6 +4,7 @@ Every arm is sent the same prompts in the same order: the file holds just the re
 shuffles it by a fixed seed, and one worker thread keeps to that order (two were seen to race for the places).
 """
 
+import hashlib
 import itertools
 import json
 import os
@@ -17,6 +18,7 @@ from paceline import datasets
 from paceline.core import Workload
 from paceline.engines import ENGINES
 from paceline.evidence import RoundPlan
+from paceline.pods.round.dataset import DatasetError, Prompts, read
 
 BUILTIN = "builtin://"
 SEED = 42
@@ -30,19 +32,38 @@ class LoadError(RuntimeError):
     """The benchmark client gave no report."""
 
 
-def prompts(workload: Workload) -> tuple[str, ...]:
-    """As many prompts as the workload has requests: the set from its beginning, again and again if it is too small."""
-    return tuple(itertools.islice(itertools.cycle(_all(workload)), workload.dataset.requests))
+def prompts(plan: RoundPlan, workload: Workload) -> tuple[str, ...]:
+    """As many prompts as the workload has requests, from the beginning of the set. A built-in set that is too small
+    begins again; a user's is refused, with DatasetError: repeated prompts flatter a cache."""
+    there, asked = _all(plan, workload).usable, workload.dataset.requests
+    if len(there) < asked and not workload.dataset.source.startswith(BUILTIN):
+        raise DatasetError(
+            f"{workload.name}: {workload.dataset.source} has {len(there)} usable prompts, and {asked} requests are to "
+            f"be sent (requests, or three times the concurrency if that is more): add prompts, or lower these"
+        )
+    return tuple(itertools.islice(itertools.cycle(there), asked))
 
 
-def warm_up_prompts(workload: Workload) -> tuple[str, ...]:
+def warm_up_prompts(plan: RoundPlan, workload: Workload) -> tuple[str, ...]:
     """One for each place, of those that are not measured; if all are, of them (a flush follows anyway)."""
-    spare = _all(workload)[workload.dataset.requests :] or _all(workload)
+    there = _all(plan, workload).usable
+    spare = there[workload.dataset.requests :] or there
     return tuple(itertools.islice(itertools.cycle(spare), workload.concurrency))
 
 
-def _all(workload: Workload) -> tuple[str, ...]:
-    return datasets.load(workload.dataset.source.removeprefix(BUILTIN))
+def digests(plan: RoundPlan) -> dict[str, str]:
+    """Dataset → the first 12 hex digits of its SHA-256: of a file, as sha256sum shows it."""
+    return {workload.dataset.name: _all(plan, workload).sha256[:12] for workload in plan.workloads}
+
+
+def _all(plan: RoundPlan, workload: Workload) -> Prompts:
+    dataset = workload.dataset
+    if dataset.source.startswith(BUILTIN):
+        usable = datasets.load(dataset.source.removeprefix(BUILTIN))
+        return Prompts(usable=usable, sha256=hashlib.sha256(json.dumps(usable).encode()).hexdigest())
+    if dataset.name not in plan.files:
+        raise DatasetError(f"{workload.name}: cannot read {dataset.source}")
+    return read(Path(plan.files[dataset.name]), dataset.source)
 
 
 def name_of(workload: Workload, *, warm_up: bool) -> str:
@@ -51,9 +72,22 @@ def name_of(workload: Workload, *, warm_up: bool) -> str:
 
 
 def command(
-    plan: RoundPlan, workload: Workload, *, name: str, dataset: Path, report: Path, requests: int, tokens: int
+    plan: RoundPlan,
+    workload: Workload,
+    *,
+    name: str,
+    dataset: Path,
+    report: Path,
+    requests: int,
+    tokens: int,
+    rate: float | None = None,
 ) -> list[str]:
-    """Of the process that sends `requests` of the file's prompts and writes one line of JSON to `report`."""
+    """Of the process that sends `requests` of the file's prompts and writes one line of JSON to `report`.
+
+    At a `rate` nothing holds a request back: the client's times begin when it is sent, so one that had to wait for a
+    place would seem faster than it was. The arrivals are of the same seed on every arm.
+    """
+    pace = ("--request-rate", f"{rate:g}") if rate else ("--max-concurrency", str(workload.concurrency))
     probe = ENGINES[plan.engine].probe(plan.engine_version)
     body = probe.body(name)
     return [
@@ -67,7 +101,7 @@ def command(
         "--dataset-path", str(dataset),
         "--num-prompts", str(requests),
         "--sharegpt-output-len", str(tokens),
-        "--max-concurrency", str(workload.concurrency),
+        *pace,
         "--worker-threads", "1",
         "--seed", str(SEED),
         "--temperature", "0",
@@ -83,13 +117,22 @@ def command(
 
 def send(plan: RoundPlan, workload: Workload, scratch: Path, key: str, *, warm_up: bool) -> Mapping[str, Any]:
     """Run the client to its end; its report. Raises LoadError, or subprocess.TimeoutExpired."""
-    chosen = warm_up_prompts(workload) if warm_up else prompts(workload)
+    chosen = warm_up_prompts(plan, workload) if warm_up else prompts(plan, workload)
     tokens = min(workload.dataset.max_tokens, WARM_UP_TOKENS) if warm_up else workload.dataset.max_tokens
     dataset, report = scratch / "prompts.json", scratch / "report.jsonl"
     dataset.write_text(json.dumps([_conversation(prompt) for prompt in chosen]))
     report.unlink(missing_ok=True)
     name = name_of(workload, warm_up=warm_up)
-    argv = command(plan, workload, name=name, dataset=dataset, report=report, requests=len(chosen), tokens=tokens)
+    argv = command(
+        plan,
+        workload,
+        name=name,
+        dataset=dataset,
+        report=report,
+        requests=len(chosen),
+        tokens=tokens,
+        rate=None if warm_up else workload.rate,
+    )
     ended = subprocess.run(
         argv,
         env=_environment(key),

@@ -14,6 +14,21 @@ STEADY = 0.9
 """Of the peak concurrency: the steady-state window is the longest time with at least so much."""
 
 
+LATENCIES = {
+    "mean_ttft": "mean_ttft",
+    "p50_ttft": "median_ttft",
+    "p95_ttft": "p95_ttft",
+    "p99_ttft": "p99_ttft",
+    "mean_tpot": "mean_tpot",
+    "p50_tpot": "median_tpot",
+    "p95_tpot": "p95_tpot",
+    "p99_tpot": "p99_tpot",
+    "mean_e2e": "mean_e2e_latency",
+    "p95_e2e": "p95_e2e_latency",
+}
+"""Of a point → as the client calls it."""
+
+
 def point(workload: Workload, report: Mapping[str, Any], seen: Speculation) -> Point:
     errors = sum(1 for error in report.get("errors", ()) if error)
     return Point(
@@ -23,12 +38,8 @@ def point(workload: Workload, report: Mapping[str, Any], seen: Speculation) -> P
         errors=errors,
         output_tokens=int(report["total_output_tokens"]),
         output_throughput=report.get("output_throughput"),
-        steady_throughput=None if errors else steady_throughput(report, workload.concurrency),
-        mean_ttft=_seconds(report.get("mean_ttft_ms")),
-        p95_ttft=_seconds(report.get("p95_ttft_ms")),
-        mean_tpot=_seconds(report.get("mean_tpot_ms")),
-        p95_tpot=_seconds(report.get("p95_tpot_ms")),
-        p95_e2e=_seconds(report.get("p95_e2e_latency_ms")),
+        steady_throughput=None if errors or workload.rate else steady_throughput(report, workload.concurrency),
+        **{name: _seconds(report.get(f"{said}_ms")) for name, said in LATENCIES.items()},
         accept_length=seen.accept_length,
         verify_calls=seen.verify_calls,
         retractions=seen.retractions,
@@ -49,7 +60,8 @@ def steady_throughput(report: Mapping[str, Any], concurrency: int) -> float | No
     """Output tokens per second in the longest time with at least 90 % of the peak concurrency.
 
     The client's details have no start times. They follow from its closed loop: requests go out in the order of the
-    details as soon as one of `concurrency` places is free (held to by one worker thread).
+    details as soon as one of `concurrency` places is free (held to by one worker thread). Of requests that arrive at a
+    rate there is no such window.
     """
     answered = list(_timeline(report, concurrency))
     window = _longest([(one.start, one.end) for one in answered])

@@ -1,0 +1,64 @@
+"""Where the client of a round finds a user's prompts."""
+
+from dataclasses import replace
+from typing import Any
+
+from tests.unit.render.example import RUN, SETTINGS, pool, run
+
+from paceline.core import Dataset, RunSpec, Workload
+from paceline.evidence import RoundPlan
+from paceline.render import round_job
+from paceline.render.benchmark import round_plan
+
+CACHE = "models"
+
+
+def of(**sources: str) -> RunSpec:
+    """Each at concurrencies 1 and 2."""
+    sets = [Dataset(name=name, source=source, requests=6, max_tokens=96) for name, source in sources.items()]
+    return replace(run(), workloads=tuple(Workload(dataset=one, concurrency=n) for n in (1, 2) for one in sets))
+
+
+def rendered(asked: RunSpec) -> tuple[RoundPlan, dict[str, Any], dict[str, Any]]:
+    """The plan, and what belongs to prompts of the pod's volumes and of its client's mounts, by name."""
+    plan = round_plan(RUN.name, asked, pool().spec.arms, number=0, attempt=0)
+    pod = round_job(RUN, asked, plan, node=None, avoid=(), settings=SETTINGS)["spec"]["template"]["spec"]
+    server, client = pod["containers"]
+    assert not any("prompts" in mount["name"] for mount in server["volumeMounts"])
+    volumes = {one.pop("name"): one for one in pod["volumes"] if "prompts" in one["name"]}
+    mounts = {one.pop("name"): one for one in client["volumeMounts"] if "prompts" in one["name"]}
+    return plan, volumes, mounts
+
+
+def test_a_config_map_is_mounted_for_the_client_alone() -> None:
+    plan, volumes, mounts = rendered(of(mine="configMap://team/code.jsonl", code="builtin://code"))
+    assert plan.files == {"mine": "/prompts/mine/code.jsonl"}
+    items = [{"key": "code.jsonl", "path": "code.jsonl"}]
+    assert volumes == {"paceline-prompts-mine": {"configMap": {"name": "team", "items": items, "optional": True}}}
+    assert mounts == {"paceline-prompts-mine": {"mountPath": "/prompts/mine", "readOnly": True}}
+
+
+def test_another_claim_is_mounted_once_and_only_to_be_read() -> None:
+    plan, volumes, mounts = rendered(of(mine="pvc://prompts/a/b.json", other="pvc://prompts/c.jsonl"))
+    assert plan.files == {"mine": "/prompts/mine/a/b.json", "other": "/prompts/mine/c.jsonl"}
+    assert volumes == {
+        "paceline-prompts-mine": {"persistentVolumeClaim": {"claimName": "prompts", "readOnly": True}},
+    }
+    assert mounts == {"paceline-prompts-mine": {"mountPath": "/prompts/mine", "readOnly": True}}
+
+
+def test_the_caches_claim_is_there_already() -> None:
+    plan, volumes, mounts = rendered(of(mine=f"pvc://{CACHE}/prompts/code.jsonl"))
+    assert run().server.cache.claim == CACHE
+    assert plan.files == {"mine": "/models/prompts/code.jsonl"}
+    assert (volumes, mounts) == ({}, {})
+
+
+def test_a_slow_rate_gets_the_time_it_needs() -> None:
+    (workload, *_) = run().workloads
+    slow = replace(workload, dataset=replace(workload.dataset, requests=100, rate=0.01))
+    usual, patient = (
+        round_plan(RUN.name, replace(run(), workloads=(one,)), pool().spec.arms, number=0, attempt=0)
+        for one in (workload, slow)
+    )
+    assert patient.workload_timeout_seconds == usual.workload_timeout_seconds + 10_000

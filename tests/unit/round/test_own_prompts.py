@@ -1,0 +1,74 @@
+"""Rounds on a user's own prompts and at a rate, with the emulated server and SGLang's client on loopback."""
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.unit.round.pod import CODE_1, Arms, Start
+from tests.unit.round.test_round import emulated, fake
+
+from paceline.core import Dataset, Workload
+from paceline.evidence import RoundPlan
+
+
+def own(requests: int, concurrency: int = 2, rate: float | None = None) -> Workload:
+    source = Dataset(name="own", source="configMap://prompts/own.jsonl", requests=requests, max_tokens=32, rate=rate)
+    return Workload(dataset=source, concurrency=concurrency)
+
+
+def prompts(models: Path, count: int) -> Callable[[RoundPlan], RoundPlan]:
+    """A ConfigMap with so many of them, where the client finds it."""
+    file = models / "own.jsonl"
+    texts = [f"Write a function that adds {number} to its argument, and explain it." for number in range(count)]
+    file.write_text("".join(json.dumps({"messages": [{"role": "user", "content": text}]}) + "\n" for text in texts))
+    return lambda plan: dataclasses.replace(plan, files={"own": str(file)})
+
+
+@pytest.fixture
+def pair(models: Path, port: int) -> Arms:
+    chain = ("--speculative-num-steps", "5", "--speculative-eagle-topk", "1", "--speculative-num-draft-tokens", "6")
+    head = ("--speculative-algorithm", "EAGLE3", "--speculative-draft-model-path", str(models / "head"))
+    return emulated(models, port, "baseline"), emulated(models, port, "narrow", *head, *chain)
+
+
+def test_prompts_of_ones_own_beside_a_built_in_set(start: Start, pair: Arms, models: Path) -> None:
+    outcome = start(pair, own(8), CODE_1, change=prompts(models, 8)).finish()
+    assert (outcome.client, outcome.wrapper) == (0, 0), outcome.log
+    assert {key: one.why for key, one in outcome.judged.items() if not one.valid} == {}
+    assert set(outcome.result.datasets) == {"own", "code"}
+
+
+def test_they_are_sent_as_they_stand_in_the_file(start: Start, port: int, models: Path) -> None:
+    log = models / "log.jsonl"
+    outcome = start((fake(port, "baseline", "--log", str(log)),), own(6, 1), change=prompts(models, 7)).finish()
+    assert outcome.client == 0, outcome.log
+    sent = [json.loads(line)[0] for line in log.read_text().splitlines()]
+    numbers = [int(text.split()[5]) for text in sent]
+    assert numbers[0] == 6, "warmed up with the one that is not measured"
+    assert sorted(numbers[1:]) == list(range(6))
+
+
+def test_fewer_prompts_than_requests_take_no_gpu(start: Start, pair: Arms, models: Path) -> None:
+    outcome = start(pair, own(8), change=prompts(models, 5)).finish()
+    assert (outcome.client, outcome.wrapper) == (1, 0)
+    assert "own@2: configMap://prompts/own.jsonl has 5 usable prompts, and 8 requests are to be sent" in outcome.message
+    assert "starting" not in outcome.log
+
+
+def test_requests_that_arrive_at_a_rate(start: Start, pair: Arms, models: Path) -> None:
+    """Far below what a server can do: both arms write the same tokens in the same time, the speed of a request
+    differs."""
+    at_a_rate = own(24, rate=8.0)
+    outcome = start(pair, at_a_rate, change=prompts(models, 24)).finish()
+    assert (outcome.client, outcome.wrapper) == (0, 0), outcome.log
+    assert {key: one.why for key, one in outcome.judged.items() if not one.valid} == {}
+    baseline, narrow = (replicate.points[0] for replicate in outcome.result.replicates)
+    for point in (baseline, narrow):
+        assert point.workload == "own@8/s"
+        assert point.steady_throughput is None
+    assert baseline.duration == pytest.approx(narrow.duration, rel=0.15)
+    assert baseline.request_speed is not None
+    assert narrow.request_speed is not None
+    assert narrow.request_speed > 1.1 * baseline.request_speed
