@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from paceline.core import BASELINE, Bounds, Gate, Limit
+from paceline.core.workload import workload_name
 from paceline.report.model import Manifest
 
 NEEDED = ("pool", "target", "engine", "accelerator", "arms", "workloads")
@@ -56,9 +57,8 @@ def gate(spec: Manifest) -> Gate:
 
 
 def workload(entry: Manifest) -> str:
-    """What results call it: DATASET@CONCURRENCY, or DATASET@RATE/s."""
-    rate = number(entry.get("requestRate"))
-    return f"{entry['name']}@{rate:g}/s" if rate else f"{entry['name']}@{entry['concurrency']}"
+    """What results call it."""
+    return workload_name(entry["name"], entry["concurrency"], number(entry.get("requestRate")))
 
 
 def model(entry: Manifest) -> str:
