@@ -61,6 +61,13 @@ async def test_selectors(place: Place, selector: str, found: list[str]):
     assert [item["metadata"]["name"] for item in listing.items] == found
 
 
+async def test_a_field_selector(place: Place):
+    for name in "ab":
+        await place.apply(name, size=1)
+    listing = await place.api.list(WIDGET, place.namespace, fields="metadata.name=b")
+    assert [item["metadata"]["name"] for item in listing.items] == ["b"]
+
+
 async def test_a_selector_that_is_none(place: Place):
     with pytest.raises(Invalid):
         await place.api.list(WIDGET, place.namespace, "a b")

@@ -291,6 +291,8 @@ class Round(Model):
     """The server's image that ran, by its digest."""
     datasets: Strings | None = None
     """Dataset → first 12 hex digits of the SHA-256 of its prompts: of a file, as sha256sum shows it."""
+    neighbours: Names | None = None
+    """Other pods that had accelerators on the node meanwhile, and how many, as far as the operator may look."""
     driver: Name | None = None
     """Version of their driver."""
     engine_version: Name | None = None

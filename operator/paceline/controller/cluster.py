@@ -37,6 +37,8 @@ class Cluster:
 
     def __init__(self, api: Api, namespaces: tuple[str, ...] = ()) -> None:
         self.api = api
+        self.namespaces = namespaces
+        """That we may look into; none named: all of them."""
         self.queue: WorkQueue[Key] = WorkQueue(lane=lane)
         self.known: set[Key] = set()
         """Deployments heard of: a claim that changes concerns all of them in its namespace."""

@@ -4,9 +4,11 @@ our own object   read from the server on every pass: status is what was decided 
 children         from the stores; what the stores do not have under a name that we need is asked for once more,
                  because a store holds only what carries our label, and a stranger's object must not be taken over
 a round's pod    asked for when its Job has ended and the result is not yet recorded: the store may lag behind
+its neighbours   asked for then too: other pods with accelerators on its node, in the namespaces that we may look into
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from paceline import api
 from paceline.controller.cluster import Cluster, Key, ended, node_of, suspended
@@ -17,6 +19,7 @@ from paceline.kube import Manifest, Ref
 from paceline.kube.resources import CLAIM, DEPLOYMENT, JOB, POD, REVISION, SERVICE
 from paceline.plan import deployment, run
 from paceline.plan.run.look import Round
+from paceline.plan.run.neighbours import neighbours
 from paceline.plan.terms import owned_by
 from paceline.render import Settings, group_name
 
@@ -71,15 +74,31 @@ async def gather_run(cluster: Cluster, key: Key, settings: Settings) -> run.Snap
     pods = cluster.select(POD.kind, key.namespace, mine)
     if any(ended(job) and job["metadata"]["name"] not in recorded for job in jobs):
         pods = (await cluster.api.list(POD, key.namespace, f"{RUN_LABEL}={key.name}")).items
+    rounds = [Round(job=job, pod=_pod_of(job, pods)) for job in jobs]
+    rounds = [
+        replace(one, neighbours=await _neighbours(cluster, one, spec.server.accelerator.resource_name))
+        if spec and one.node and one.ended and one.name not in recorded
+        else one
+        for one in rounds
+    ]
     return run.Snapshot(
         manifest=manifest,
         spec=spec,
         invalid=invalid,
-        rounds=tuple(Round(job=job, pod=_pod_of(job, pods)) for job in jobs),
+        rounds=tuple(rounds),
         taken=tuple(_nodes_of_others(cluster, uid)),
         suspended=suspended(manifest),
         settings=settings,
     )
+
+
+async def _neighbours(cluster: Cluster, one: Round, resource: str) -> tuple[str, ...]:
+    found = [
+        pod
+        for namespace in cluster.namespaces or (None,)
+        for pod in (await cluster.api.list(POD, namespace, fields=f"spec.nodeName={one.node}")).items
+    ]
+    return neighbours(one.pod, found, resource)
 
 
 def _needed(spec: DeploymentSpec | None, key: Key) -> Iterator[Ref]:

@@ -30,9 +30,15 @@ class Api(Protocol):
         """The object, or None if it is not there."""
 
     async def list(
-        self, resource: Resource, namespace: str | None = None, selector: str = "", limit: int = 500
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        selector: str = "",
+        limit: int = 500,
+        fields: str = "",
     ) -> Listing:
-        """Everything that matches, read in pages of `limit`. Gone if the pages take too long."""
+        """Everything that matches, labels by `selector` and `fields` such as spec.nodeName=NAME, read in pages of
+        `limit`. Gone if the pages take too long."""
 
     def watch(
         self, resource: Resource, namespace: str | None = None, selector: str = "", resource_version: str = ""

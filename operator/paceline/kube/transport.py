@@ -55,10 +55,16 @@ class Transport:
             return None
 
     async def list(
-        self, resource: Resource, namespace: str | None = None, selector: str = "", limit: int = 500
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        selector: str = "",
+        limit: int = 500,
+        fields: str = "",
     ) -> Listing:
         items: list[Manifest] = []
-        query = {"limit": str(limit)} | ({"labelSelector": selector} if selector else {})
+        asked = {"limit": str(limit), "labelSelector": selector, "fieldSelector": fields}
+        query = {name: value for name, value in asked.items() if value}
         while True:
             page = await self._json("GET", resource.path(namespace), query)
             items += page.get("items") or []

@@ -79,10 +79,15 @@ class MemoryApi:
         return self.cluster.get(ref, self._seen)
 
     async def list(
-        self, resource: Resource, namespace: str | None = None, selector: str = "", limit: int = 500
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        selector: str = "",
+        limit: int = 500,
+        fields: str = "",
     ) -> Listing:
         await self._alive()
-        return self.cluster.list(resource, namespace, selector, self._seen)
+        return self.cluster.list(resource, namespace, selector, self._seen, fields)
 
     async def watch(
         self, resource: Resource, namespace: str | None = None, selector: str = "", resource_version: str = ""

@@ -99,7 +99,12 @@ class Cluster:
         return copy.deepcopy(self._view(at).get(ref))
 
     def list(
-        self, resource: Resource, namespace: str | None = None, selector: str = "", at: int | None = None
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        selector: str = "",
+        at: int | None = None,
+        fields: str = "",
     ) -> Listing:
         """Everything that matches, as it was at version `at`, ordered by namespace and name."""
         self.served(resource)
@@ -107,7 +112,10 @@ class Cluster:
         found = [
             copy.deepcopy(manifest)
             for ref, manifest in self._view(at).items()
-            if ref.resource == resource and namespace in (None, ref.namespace) and matching(manifest)
+            if ref.resource == resource
+            and namespace in (None, ref.namespace)
+            and matching(manifest)
+            and _has(manifest, fields)
         ]
         found.sort(key=lambda manifest: (manifest["metadata"].get("namespace", ""), manifest["metadata"]["name"]))
         return Listing(found, str(self.version if at is None else at))
@@ -302,6 +310,15 @@ class Cluster:
 
     def _time(self) -> str:
         return self.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _has(manifest: Manifest, fields: str) -> bool:
+    """A field selector of one field, `a.b=value`, or of none."""
+    path, _, wanted = fields.partition("=")
+    found: Any = manifest
+    for key in path.split(".") if path else ():
+        found = (found or {}).get(key)
+    return found == wanted if fields else True
 
 
 def list_keys(crd: Manifest) -> ListKeys:

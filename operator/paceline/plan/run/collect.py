@@ -50,7 +50,8 @@ def _record(round: Round, before: Sequence[Mapping[str, Any]]) -> dict[str, Any]
             node=round.node,
             error=(_why(round, client) or str(unreadable))[:LONGEST],
         )
-    return round_status(asked, result, judge(asked, result), round.name, round.node, round.image)
+    entry = round_status(asked, result, judge(asked, result), round.name, round.node, round.image)
+    return entry | ({"neighbours": list(round.neighbours)} if round.neighbours else {})
 
 
 def _why(round: Round, client: Mapping[str, Any] | None) -> str:

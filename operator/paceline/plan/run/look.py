@@ -24,6 +24,8 @@ class Round:
 
     job: Found
     pod: Found | None
+    neighbours: tuple[str, ...] = ()
+    """Other pods that had accelerators on its node; known once it has ended."""
 
     @property
     def name(self) -> str:
