@@ -206,10 +206,11 @@ def workloads(draw: st.DrawFn) -> core.Workload:
     concurrency = draw(st.integers(1, 64))
     dataset = core.Dataset(
         name=draw(words),
-        source=draw(st.sampled_from(["builtin://code", "builtin://chat"])),
+        source=draw(st.sampled_from(["builtin://code", "configMap://team/code.jsonl", "pvc://team/code.json"])),
         requests=3 * concurrency + draw(st.integers(0, 100)),
         max_tokens=draw(st.integers(1, 4096)),
         weight=float(draw(st.integers(1, 9))),
+        rate=draw(st.none() | st.sampled_from([0.5, 8.0, 33.333])),
     )
     return core.Workload(dataset=dataset, concurrency=concurrency)
 
@@ -274,7 +275,7 @@ def runs(draw: st.DrawFn) -> core.RunSpec:
         pool=draw(words),
         server=server,
         arms=(core.Arm(name=core.BASELINE), *draw(arms)),
-        workloads=tuple(draw(st.lists(workloads(), min_size=1, max_size=4, unique_by=lambda workload: workload.name))),
+        workloads=tuple(draw(st.lists(workloads(), min_size=1, max_size=4, unique_by=lambda one: one.dataset.name))),
         gate=draw(gates),
         attempt=draw(st.integers(1, 99)),
         trigger=draw(st.sampled_from(core.Trigger)),
