@@ -31,14 +31,14 @@ class RunTarget(TargetSpec):
     """The served model."""
 
     commit: Commit | None = None
-    """The commit that the prefetch found."""
+    """The commit that the cache holds: the directory below snapshots/. Not needed for what is at a path of its own."""
 
 
 class RunDraft(DraftSpec):
     """A draft head and the algorithm that drives it."""
 
     commit: Commit | None = None
-    """The commit that the prefetch found."""
+    """The commit that the cache holds: the directory below snapshots/. Not needed for what is at a path of its own."""
 
 
 def _which_cache(cache: "RunCache") -> Iterator[Finding]:
@@ -165,6 +165,40 @@ def _at_a_rate_twice(run: "BenchmarkRunSpec") -> Iterator[Finding]:
             yield f".workloads[{i}].name", TWICE
 
 
+ONE_LOAD = "must have at least two concurrencies for a Sweep"
+AT_A_RATE = "requestRate must be left out for a Sweep: it is over concurrencies"
+EVERYWHERE = "must have every dataset at every concurrency for a Sweep, or a dataset is taken for a load"
+NO_BAR = (
+    "minimumImprovement, regressionTolerance and limits must be left out for a Sweep: it shows which arm is faster,"
+    " and promotes none"
+)
+
+
+def _one_load(run: "BenchmarkRunSpec") -> Iterator[Finding]:
+    if run.purpose is Purpose.SWEEP and len({workload.concurrency for workload in run.workloads}) < 2:
+        yield ".workloads", f"workloads {ONE_LOAD}"
+
+
+def _swept_at_a_rate(run: "BenchmarkRunSpec") -> Iterator[Finding]:
+    for i, workload in enumerate(run.workloads):
+        if run.purpose is Purpose.SWEEP and workload.request_rate is not None:
+            yield f".workloads[{i}].requestRate", AT_A_RATE
+
+
+def _somewhere_only(run: "BenchmarkRunSpec") -> Iterator[Finding]:
+    there = {(workload.name, workload.concurrency) for workload in run.workloads}
+    missing = sorted({(name, concurrency) for name, _ in there for _, concurrency in there} - there)
+    if run.purpose is Purpose.SWEEP and missing:
+        name, concurrency = missing[0]
+        yield ".workloads", f"workloads {EVERYWHERE}; {name} at {concurrency} is missing"
+
+
+def _bar_of_a_sweep(run: "BenchmarkRunSpec") -> Iterator[Finding]:
+    asked = (run.gate.minimum_improvement, run.gate.regression_tolerance, run.gate.limits)
+    if run.purpose is Purpose.SWEEP and any(value is not None for value in asked):
+        yield ".gate", NO_BAR
+
+
 def _crowded(run: "BenchmarkRunSpec") -> Iterator[Finding]:
     largest = max(workload.concurrency for workload in run.workloads)
     if run.largest_concurrency is not None and run.largest_concurrency < largest:
@@ -196,6 +230,9 @@ def _elsewhere(run: "BenchmarkRunSpec") -> Iterator[Finding]:
 
 _CLAIM = "(has(self.cache.existingClaim) ? self.cache.existingClaim : '')"
 _THERE = f"!{{0}}.startsWith('pvc://') || {{0}}.startsWith('pvc://' + {_CLAIM} + '/')".format
+
+
+_NO_SWEEP = "!has(self.purpose) || self.purpose != 'Sweep'"
 
 
 class BenchmarkRunSpec(Model):
@@ -234,6 +271,32 @@ class BenchmarkRunSpec(Model):
             broken=_at_a_rate_twice,
         ),
         Rule(
+            cel=f"{_NO_SWEEP} || self.workloads.exists(w, w.concurrency != self.workloads[0].concurrency)",
+            message=f"workloads {ONE_LOAD}",
+            field=".workloads",
+            broken=_one_load,
+        ),
+        Rule(
+            cel=f"{_NO_SWEEP} || !self.workloads.exists(w, has(w.requestRate))",
+            message=AT_A_RATE,
+            field=".workloads",
+            broken=_swept_at_a_rate,
+        ),
+        Rule(
+            cel=f"{_NO_SWEEP} || self.workloads.all(v, self.workloads.all(w,"
+            " self.workloads.exists(x, x.name == v.name && x.concurrency == w.concurrency)))",
+            message=f"workloads {EVERYWHERE}",
+            field=".workloads",
+            broken=_somewhere_only,
+        ),
+        Rule(
+            cel=f"{_NO_SWEEP} || !has(self.gate) || !(has(self.gate.minimumImprovement)"
+            " || has(self.gate.regressionTolerance) || has(self.gate.limits))",
+            message=NO_BAR,
+            field=".gate",
+            broken=_bar_of_a_sweep,
+        ),
+        Rule(
             cel="!has(self.largestConcurrency) || self.workloads.all(w, w.concurrency <= self.largestConcurrency)",
             message="largestConcurrency must be at least the largest concurrency of the workloads",
             field=".largestConcurrency",
@@ -257,7 +320,8 @@ class BenchmarkRunSpec(Model):
     pool: PoolName
     """The pool in question, or any such word for a run made by hand."""
     purpose: Purpose = Purpose.GATE
-    """What the result is used for: Gate. Later: Search, Sweep."""
+    """What the result is used for. Gate: a verdict, after which a pool may be served with the winner. Sweep: a table
+    over concurrencies that says up to where speculation pays; all rounds are measured. Later: Search."""
     attempt: Annotated[int, Field(ge=1, le=100000)] = 1
     """1 + the highest there was for this pool and question."""
     trigger: TriggerSpec = Field(default_factory=TriggerSpec)
@@ -281,6 +345,6 @@ class BenchmarkRunSpec(Model):
     gate: RunGate = Field(default_factory=RunGate)
     """The rule from rounds to a verdict."""
     budget: BudgetSpec | None = None
-    """Later: what the run may take."""
+    """What the run may take; asked before each round."""
     pod_labels: Labels = Field(default_factory=dict)
     """Labels of the rounds' pods."""

@@ -73,8 +73,14 @@ class Crossover:
     between: tuple[int, int] | None
 
     @property
+    def sentence(self) -> str:
+        """Where to speculate and where not."""
+        return _sentence(self)
+
+    @property
     def message(self) -> str:
-        return "; ".join(filter(None, (_sentence(self), _open(self.spots), _numbers(self.spots))))
+        """The same with what is open and with the numbers."""
+        return "; ".join(filter(None, (self.sentence, _open(self.spots), _numbers(self.spots))))
 
 
 def crossover(

@@ -134,13 +134,14 @@ def test_a_run_made_by_hand_needs_little(manifest: dict[str, Any]) -> None:
 # Every RunSpec that the operator can make. Fractions have at most six decimals, as in any manifest.
 
 words = st.from_regex(r"[a-z][a-z0-9]{0,10}", fullmatch=True)
-commits = st.none() | st.from_regex(r"[0-9a-f]{40}", fullmatch=True)
+named = st.from_regex(r"[0-9a-f]{40}", fullmatch=True)
+commits = st.none() | named
 hub = st.builds(core.Model, source=st.builds("hf://{}/{}".format, words, words), revision=words, commit=commits)
 
 
 def models(claim: str | None) -> st.SearchStrategy[core.Model]:
     """On the hub, or on the cache's own claim if there is one."""
-    there = st.builds(core.Model, source=st.builds(f"pvc://{claim}/{{}}".format, words), commit=commits)
+    there = st.builds(core.Model, source=st.builds(f"pvc://{claim}/{{}}".format, words), commit=named)
     return hub | there if claim else hub
 
 

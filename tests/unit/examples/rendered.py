@@ -1,16 +1,16 @@
 """What `paceline render` makes of an example."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import yaml
+from tests import example_files
 
 from paceline.cli.render import rendered
 from paceline.core import BASELINE
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
-FILES = sorted(EXAMPLES.glob("*.yaml"))
+EXAMPLES = example_files.EXAMPLES
+FILES = example_files.DEPLOYMENTS
 SNAPSHOT = re.compile(r"/models/hub/models--([^/]+?)--([^/]+)/snapshots/0+")
 
 

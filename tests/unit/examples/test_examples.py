@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.example_files import RUNS
 from tests.plan import golden
 from tests.unit.examples.rendered import FILES, argv, arms, readable
 
@@ -11,9 +12,10 @@ from paceline.cli import main
 GOLDEN = Path(__file__).with_name("golden")
 
 each = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+every = pytest.mark.parametrize("path", [*FILES, *RUNS], ids=lambda path: path.stem)
 
 
-@each
+@every
 def test_validate_has_nothing_to_say(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["validate", str(path)]) == 0
     assert capsys.readouterr().out == ""
@@ -42,7 +44,7 @@ def test_every_golden_has_its_example() -> None:
     assert {path.name for path in GOLDEN.glob("*.yaml")} == {path.name for path in FILES}
 
 
-@each
+@every
 def test_it_says_why(path: Path) -> None:
     """An example is read before it is applied: it begins with a comment."""
     assert path.read_text().startswith("# ")

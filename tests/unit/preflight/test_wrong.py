@@ -1,7 +1,8 @@
 """The table of wrong resources, its rows of stage preflight; and the examples, of which none is wrong."""
 
 import pytest
-from tests.wrong.edits import EXAMPLES, Row, example
+from tests.example_files import DEPLOYMENTS
+from tests.wrong.edits import Row, example
 from tests.wrong.preflight import FACTS, PREFLIGHT
 
 from paceline import api
@@ -30,7 +31,7 @@ def test_without_the_mistake_it_is_not(row: Row) -> None:
     assert blocking(row.on, FACTS) == []
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.yaml")))
+@pytest.mark.parametrize("name", [path.stem for path in DEPLOYMENTS])
 def test_no_example_is_refused(name: str) -> None:
     assert blocking(name, {**FACTS, **AT_HOME}) == []
 

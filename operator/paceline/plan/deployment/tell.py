@@ -52,6 +52,8 @@ def _verdict(was: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[Happe
         note = f"{entry['name']}: {verdict['outcome']} ({verdict['benchmarkRun']}): {verdict.get('message', '')}"
         bad = verdict["outcome"] == "Error"
         yield Happening(reason=f"Verdict{verdict['outcome']}", note=note, type="Warning" if bad else "Normal")
+        if crossing := verdict.get("crossing"):
+            yield Happening(reason="ConcurrencyCrosses", note=f"{entry['name']}: {crossing}", type="Warning")
 
 
 def _target(was: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[Happening]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from paceline.core import RunSpec
+from paceline.core import Model, RunSpec
 from paceline.engines import places
 
 COMMIT = "set it to the commit that the cache holds, the directory below snapshots/"
@@ -16,10 +16,15 @@ def fault(spec: RunSpec) -> str:
 
 
 def _faults(spec: RunSpec) -> Iterator[str]:
-    if not spec.server.target.commit:
+    if _unsaid(spec.server.target):
         yield f"spec.target.commit is missing; {COMMIT}"
     for i, arm in enumerate(spec.arms):
-        if arm.draft and arm.draft.model and not arm.draft.model.commit:
+        if arm.draft and arm.draft.model and _unsaid(arm.draft.model):
             yield f"spec.arms[{i}].draft.commit is missing; {COMMIT}"
     for refusal in places.refused(spec, {}):
         yield f"{refusal.path}: {refusal.message}"
+
+
+def _unsaid(model: Model) -> bool:
+    """Zeros stand for it where an example leaves it to be filled in."""
+    return model.source.startswith("hf://") and not (model.commit or "").strip("0")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests import example_files
 
 from paceline import api
 from paceline.core import DeploymentSpec
@@ -13,8 +14,7 @@ from paceline.emulator import flags
 from paceline.engines import ENGINES
 from paceline.plan.deployment.look import models_of, pin
 
-EXAMPLES = Path(__file__).parents[4] / "examples"
-FILES = (*sorted(EXAMPLES.glob("*.yaml")), Path(__file__).with_name("shapes.yaml"))
+FILES = (*example_files.DEPLOYMENTS, Path(__file__).with_name("shapes.yaml"))
 
 
 def served() -> Iterator[tuple[str, DeploymentSpec]]:

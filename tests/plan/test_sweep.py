@@ -1,0 +1,170 @@
+"""Where speculation stops paying: a Sweep that a person makes, and a pool that is asked to be two."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.plan.answers import died
+from tests.plan.cluster import Object
+from tests.plan.telling import measuring, told
+from tests.plan.world import World
+from tests.wrong.edits import example_run
+
+from paceline.evidence import Replicate
+from paceline.plan.run.look import Round
+
+COMMIT = "0123456789" * 4
+GB10 = {"baseline": {"code@1": 25.0, "code@8": 316.0}, "narrow": {"code@1": 35.0, "code@8": 270.0}}
+"""Reported for one GB10 (seeds/004), output tokens per second."""
+ROUNDS = 3
+
+
+def sweep(**edit: Any) -> Object:
+    """Two concurrencies, one dataset, one candidate; no SpeculativeDeployment anywhere."""
+    manifest: Object = example_run()
+    spec = manifest["spec"]
+    manifest["metadata"] |= {"name": "mine", "namespace": "models"}
+    spec["target"]["commit"] = COMMIT
+    spec["arms"] = spec["arms"][:2]
+    spec["arms"][1]["draft"]["commit"] = COMMIT
+    code = {"name": "code", "source": "builtin://code", "requests": 64, "maxTokens": 512, "weight": 1}
+    del spec["largestConcurrency"]
+    spec |= {
+        "purpose": "Sweep",
+        "workloads": [{**code, "concurrency": 1}, {**code, "concurrency": 8}],
+        "gate": {"decideAfterRounds": [2, ROUNDS]},
+        **edit,
+    }
+    return manifest
+
+
+def swept(world: World, rounds: int = ROUNDS, **spoiled: Any) -> None:
+    for _ in range(rounds):
+        world.round_ends(truth=GB10, **spoiled)
+
+
+def status(world: World) -> Mapping[str, Any]:
+    (run,) = world.cluster.of("BenchmarkRun")
+    found: Mapping[str, Any] = run["status"]
+    return found
+
+
+@told
+def test_a_sweep_says_up_to_where_speculation_pays(world: World) -> None:
+    """A person asks; nothing is deployed. One user is faster with the head, eight are not."""
+    world.apply(sweep())
+    swept(world)
+
+    assert not world.cluster.of("SpeculativeDeployment")
+    assert [(spot["concurrency"], spot["fastest"]) for spot in status(world)["crossover"]] == [
+        (1, "narrow"),
+        (8, "baseline"),
+    ]
+    verdict = status(world)["verdict"]
+    assert verdict["reason"] == "BaselineTakesOver"
+    assert verdict["message"].startswith("speculate up to 1, not at 8: the baseline takes over somewhere between 1 and")
+
+
+@told
+def test_a_pool_is_asked_to_be_two(world: World) -> None:
+    """Its concurrency list reaches from one user to thirty-two, and the candidate is faster for the one alone."""
+    measuring(world, "latency")
+    world.edit("for one user and for many", lambda spec: spec["pools"][0].update(concurrency=[1, 32]))
+    world.servers_ready()
+    for _ in range(3):
+        world.round_ends(truth=CROSSING)
+
+    verdict = world.pool("latency")["verdict"]
+    assert (verdict["outcome"], verdict["reason"]) == ("Reject", "WorkloadRegressed")
+    assert "terminal@32 0.7" in verdict["crossing"]
+    assert verdict["crossing"] in world.message("Promoted")
+    assert world.serving("latency") == "baseline"
+
+
+SETS = ("code", "swe", "terminal", "chat")
+CROSSING = {
+    "baseline": {f"{name}@{c}": 100.0 * c for name in SETS for c in (1, 32)},
+    "wide": {f"{name}@{c}": 100.0 * c * x for name in SETS for c, x in ((1, 1.4), (32, 0.8))},
+}
+
+
+def test_all_rounds_are_measured_though_two_would_have_been_enough() -> None:
+    world = World()
+    world.apply(sweep())
+    swept(world, ROUNDS - 1)
+    assert "verdict" not in status(world)
+    assert status(world)["progress"]["message"] == "round 3 of 3: baseline, narrow"
+
+
+def test_it_decides_nothing() -> None:
+    """No outcome and no winner: nothing that a deployment could take for evidence."""
+    world = World()
+    world.apply(sweep())
+    swept(world)
+    assert set(status(world)["verdict"]) == {"rounds", "reason", "message"}
+    assert {result["workload"] for result in status(world)["results"]} == {"code@1", "code@8"}
+    assert "armVerdicts" not in status(world)
+
+
+def test_one_server_for_all_concurrencies() -> None:
+    """The request limit is pinned from the largest on every arm, so one process answers one user and many."""
+    world = World()
+    code, _ = sweep()["spec"]["workloads"]
+    world.apply(sweep(workloads=[{**code, "requests": 192, "concurrency": c} for c in (1, 64)]))
+    (job,) = world.under_way("round")
+    asked = Round(job=job, pod=None).plan
+    assert [workload.name for workload in asked.workloads] == ["code@1", "code@64"]
+    limits = [arm.argv[arm.argv.index("--max-running-requests") + 1] for arm in asked.arms]
+    assert limits == ["128", "128"]
+
+
+def fails_under_load(found: Replicate) -> Replicate:
+    points = tuple(replace(p, retractions=3) if p.workload == "code@8" else p for p in found.points)
+    return replace(found, points=points)
+
+
+def test_an_arm_that_fails_under_load_is_known_alone() -> None:
+    world = World()
+    world.apply(sweep())
+    swept(world, narrow=fails_under_load)
+    assert [spot.get("fastest") for spot in status(world)["crossover"]] == ["narrow", None]
+    assert status(world)["verdict"]["message"].endswith("8: no candidate could be measured")
+
+
+def no_points(found: Replicate) -> Replicate:
+    return replace(died(found), points=())
+
+
+def test_a_server_that_never_answers_is_an_error() -> None:
+    world = World()
+    world.apply(sweep())
+    swept(world, 2, narrow=no_points)
+    assert status(world)["verdict"]["outcome"] == "Error"
+    assert "illegal memory access" in status(world)["verdict"]["message"]
+
+
+@pytest.mark.parametrize("arm", ["baseline", "narrow"])
+def test_it_costs_no_more_rounds_than_asked(arm: str) -> None:
+    world = World()
+    world.apply(sweep())
+    swept(world, ROUNDS, **{arm: fails_under_load})
+    assert not world.under_way("round")
+    assert len(status(world)["rounds"]) == ROUNDS
+
+
+def test_a_spent_budget_leaves_the_table_of_what_was_measured() -> None:
+    """A round holds four GPUs for twenty minutes: a third one is not in three GPU-hours."""
+    world = World()
+    world.apply(sweep(budget={"gpuHours": "3"}))
+    swept(world, 2)
+    assert [spot["rounds"] for spot in status(world)["crossover"]] == [2, 2]
+    assert "the budget of 3 GPU-hours leaves no room" in status(world)["verdict"]["message"]
+
+
+def test_a_budget_that_is_spent_on_nothing_is_no_error() -> None:
+    world = World()
+    world.apply(sweep(budget={"gpuHours": "1"}))
+    swept(world, 1)
+    verdict = status(world)["verdict"]
+    assert (verdict["outcome"], verdict["reason"]) == ("Inconclusive", "BudgetExhausted")
