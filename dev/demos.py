@@ -1,7 +1,7 @@
 """`make demos`: the demo several times in a row, each from nothing, and whether each ended as the published tables say.
 
 Writes docs/reports/demos.md: the outcome, the speed-ups and the noise of a point of every demo. No seed is picked: the
-emulator's noise is seeded from the pods' uids.
+emulator's noise is seeded from the pods' uids. All runs are added to what tests/gate/test_coverage.py counts over.
 """
 
 import argparse
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dev.demo import ROOT, Cluster, clock, demo
+from dev.record import RECORDED, keep
 
 REPORT = ROOT / "docs" / "reports" / "demos.md"
 MOST_NOISE = 0.007
@@ -35,6 +36,7 @@ def main(times: int, namespace: str) -> int:
         started = time.monotonic()
         code = demo(namespace, Path("/tmp") / f"demo-{number}.html", limit=1800)
         runs = Cluster(namespace).get("bench")
+        keep(runs, RECORDED / "demos.jsonl")
         wrong = [f"exit code {code}"] if code else [fault for run in runs for fault in faults(run)]
         good += not wrong
         rows.append(row(number, runs, time.monotonic() - started, wrong))
