@@ -6,7 +6,7 @@ from itertools import pairwise
 import yaml
 from dev.demo import merged
 from tests.cluster.example import emulated
-from tests.cluster.kubernetes import Manifest, Namespace, condition
+from tests.cluster.kubernetes import Manifest, Namespace, condition, says
 from tests.cluster.test_examples import EXAMPLES, H200, IMAGE, words
 
 WHOLE_SECONDS = 150
@@ -58,7 +58,7 @@ def ended(here: Namespace, name: str) -> Callable[[], Manifest | None]:
         found = here.get("bench", name)
         if failed := condition(found, "Failed"):
             here.fail(f"failed: {failed['message']}")
-        return found["status"] if condition(found, "Complete") else None
+        return found["status"] if says(found, "Complete", "True", "Swept") else None
 
     return look
 
