@@ -3,9 +3,9 @@
 import argparse
 import io
 import json
+import resource
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -196,15 +196,13 @@ def test_a_model_that_is_not_at_hand_is_said(models: Path, capsys: pytest.Captur
 
 
 def test_one_file_takes_less_than_a_second() -> None:
-    """The best of three: the machine may be busy. What would make it slow is an import that it does not need."""
+    """Of the processor: the machine may be busy with others. What would make it slow is an import it does not need."""
     code = "import sys; from paceline.cli import main; assert main(sys.argv[1:]) == 0; print(*sys.modules)"
     command = [sys.executable, "-c", code, "validate", str(EXAMPLE)]
-    seconds = []
-    for _ in range(3):
-        began = time.monotonic()
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        seconds.append(time.monotonic() - began)
-    assert min(seconds) < 1
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 1
     loaded = {name.partition(".")[0] for name in done.stdout.split()}
     assert loaded.isdisjoint({"kopf", "kubernetes", "scipy", "numpy", "aiohttp", "jinja2", "huggingface_hub"})
 
