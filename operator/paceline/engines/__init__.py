@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from paceline.engines import sglang, sglang_jax, vllm
 from paceline.engines.adapter import Adapter, Refusal, Scalar
-from paceline.engines.probe import Look, Probe, ProbeError, Speculation, json_object
+from paceline.engines.probe import Look, Probe, ProbeError, Speculation, Work, json_object
 
 ENGINES: Mapping[str, Adapter] = {"SGLang": sglang.ADAPTER, "SGLangJAX": sglang_jax.ADAPTER, "VLLM": vllm.ADAPTER}
 
@@ -20,5 +20,6 @@ __all__ = [
     "Refusal",
     "Scalar",
     "Speculation",
+    "Work",
     "json_object",
 ]

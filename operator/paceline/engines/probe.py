@@ -40,12 +40,23 @@ class Speculation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What a server counted while a workload was sent; None: it does not say. Less than nothing: it began anew."""
+
+    requests: int | None = None
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    """Of the prompt tokens: those that its prefix cache had."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
     """One engine, seen from a round.
 
     `pages` and, if `reads_log`, the log are in every look. `resolved` are the arguments that the server says it runs
-    with, and its `version`. `speculation` compares the looks before and after a workload. `flush_path` empties the
-    cache on POST (200: done; 400: not idle yet); None where that is not possible, and `body` keeps the loads apart.
+    with, and its `version`. `speculation` and `work` compare the looks before and after a workload. `flush_path`
+    empties the cache on POST (200: done; 400: not idle yet); None where that is not possible, and `body` keeps the
+    loads apart.
     `backend` is what the benchmark client calls this engine; `body` are fields that every request of a load has, by a
     name that no other load of the same server process has. `unseen` are the fields of `Speculation` that this engine
     cannot show: no point is refused for want of them, and the evidence names them.
@@ -56,6 +67,7 @@ class Probe:
     speculation: Callable[[Look, Look], Speculation]
     flush_path: str | None
     backend: str
+    work: Callable[[Look, Look], Work] = lambda *_: Work()
     body: Callable[[str], Mapping[str, Any]] = lambda _: {}
     reads_log: bool = False
     unseen: tuple[str, ...] = ()
@@ -89,6 +101,14 @@ def increase(before: float | None, after: float | None) -> int | None:
     """Of a counter, which may begin in between. None if it is not there or no counter: it fell, or is no number."""
     grown = math.nan if after is None else after - (before or 0.0)
     return round(grown) if math.isfinite(grown) and grown >= 0 else None
+
+
+def counted(before: Mapping[str, float], after: Mapping[str, float], names: Mapping[str, str]) -> Work:
+    """From the totals of two /metrics pages and each field's counter. A counter appears with its first event; one that
+    has disappeared has begun anew."""
+    there = {field: name for field, name in names.items() if name in before or name in after}
+    grown = {field: after.get(name, 0.0) - before.get(name, 0.0) for field, name in there.items()}
+    return Work(**{field: round(number) for field, number in grown.items() if math.isfinite(number)})
 
 
 def json_object(page: str) -> Mapping[str, Any]:

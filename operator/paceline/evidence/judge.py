@@ -145,6 +145,15 @@ def tokens_agree(case: Case, point: Point) -> str:
 
 
 @measured
+def nothing_but_the_candidates_speculated(case: Case, point: Point) -> str:
+    """What a candidate is compared with has no draft."""
+    base = case.baseline_point
+    if base and (base.verify_calls or base.accept_length is not None):
+        return f"speculation was running on the baseline: {base.verify_calls} verify calls"
+    return ""
+
+
+@measured
 def speculation_ran(case: Case, point: Point) -> str:
     if not case.arm.candidate:
         return ""
@@ -173,6 +182,7 @@ RULES: tuple[Rule, ...] = (
     first_token_took_time,
     throughput_is_a_number,
     speed_is_a_number,
+    nothing_but_the_candidates_speculated,
     speculation_ran,
     none_retracted,
     tokens_agree,

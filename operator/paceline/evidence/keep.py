@@ -72,7 +72,7 @@ def round_status(
             entry[name] = said
     if result.datasets:
         entry["datasets"] = dict(result.datasets)
-    if notes := [*(UNSEEN[name] for name in plan.unseen if name in UNSEEN), *result.notes]:
+    if notes := [*(UNSEEN[name] for name in plan.unseen if name in UNSEEN), *_all_cut(plan, judged), *result.notes]:
         entry["notes"] = notes
     return entry | {
         "engineVersion": result.engine_version,
@@ -81,6 +81,18 @@ def round_status(
         "points": [_point(one, one.workload in rated, drafts[one.arm]) for one in judged],
         "error": "",
     }
+
+
+def _all_cut(plan: RoundPlan, judged: Sequence[Judged]) -> list[str]:
+    """Where answers are cut, all arms write as many tokens whatever they write: the judge's comparison is an empty
+    one."""
+    most = {one.name: one.dataset.requests * one.dataset.max_tokens for one in plan.workloads}
+    points = [one.point for one in judged if one.valid and one.point]
+    cut = [name for name in most if all(one.output_tokens == most[name] for one in points if one.workload == name)]
+    cut = [name for name in cut if any(one.workload == name for one in points)]
+    if not cut:
+        return []
+    return [f"every answer was cut at its most tokens on {', '.join(cut)}: that arms wrote as many shows nothing there"]
 
 
 def failed_round(*, round: int, attempt: int, job: str, node: str, error: str) -> dict[str, Any]:

@@ -10,8 +10,8 @@ import pytest
 from paceline.core import Dataset, Workload
 from paceline.evidence import ArmCommand, Judged, Point, Replicate, RoundPlan, RoundResult, judge
 
-CODE = Workload(dataset=Dataset(name="code", source="builtin://code", requests=6, max_tokens=96), concurrency=1)
-CHAT = Workload(dataset=Dataset(name="chat", source="builtin://chat", requests=6, max_tokens=96), concurrency=1)
+CODE = Workload(dataset=Dataset(name="code", source="builtin://code", requests=6, max_tokens=128), concurrency=1)
+CHAT = Workload(dataset=Dataset(name="chat", source="builtin://chat", requests=6, max_tokens=128), concurrency=1)
 PLAN = RoundPlan(
     run="pair-latency-0123456789-1",
     round=0,
@@ -171,6 +171,13 @@ def test_a_candidate_that_does_not_speculate() -> None:
     assert why(verify_calls=None) == "no speculation was running: no verify calls"
     assert why(accept_length=None) == "no speculation was running: no acceptance length"
     assert why(accept_length=math.nan) == "no speculation was running: no acceptance length"
+
+
+@pytest.mark.parametrize("numbers", [{"verify_calls": 205}, {"accept_length": 2.8}, {"accept_length": math.nan}])
+def test_a_baseline_that_speculates_is_nothing_to_compare_with(numbers: Mapping[str, Any]) -> None:
+    points = tuple(dataclasses.replace(point, **numbers) for point in BASELINE.points)
+    for judged in verdict(baseline=dataclasses.replace(BASELINE, points=points)).values():
+        assert judged.why.startswith("speculation was running on the baseline")
 
 
 def test_the_baseline_needs_no_speculation() -> None:

@@ -1,6 +1,10 @@
 """A pod of a round, as two processes and a directory, and what came of it."""
 
+import json
+import os
+import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -9,7 +13,8 @@ from pathlib import Path
 
 from paceline import render
 from paceline.core import Dataset, Workload
-from paceline.evidence import ArmCommand, Judged, RoundPlan, RoundResult, decode, judge
+from paceline.evidence import ENVIRONMENT, ArmCommand, Judged, RoundPlan, RoundResult, decode, judge
+from paceline.hub import tokenizer
 
 WRAPPER = Path(render.__file__).with_name("wrapper.sh")
 PATIENCE = 90.0
@@ -81,6 +86,12 @@ class Pod:
         log = (self.directory / "client.log").read_text()
         return Outcome(self.plan, client, wrapper, message.read_text() if message.exists() else "", log)
 
+    def end(self) -> None:
+        for process in (self.client, self.server):
+            if process.poll() is None:
+                process.terminate()  # the wrapper takes its server along
+                process.wait(PATIENCE)
+
     def server_pid(self) -> int:
         """Of the arm's server, once it is there."""
         deadline = time.monotonic() + PATIENCE
@@ -93,3 +104,62 @@ class Pod:
 
 Arms = tuple[ArmCommand, ...]
 Start = Callable[..., Pod]
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def write_models(directory: Path) -> Path:
+    for name, config in {"target": TARGET, "head": HEAD}.items():
+        (directory / name).mkdir()
+        (directory / name / "config.json").write_text(json.dumps(config))
+    for name, content in tokenizer.files().items():
+        (directory / "target" / name).write_bytes(content)
+    return directory
+
+
+def begin(
+    models: Path,
+    port: int,
+    arms: Arms,
+    *workloads: Workload,
+    change: Callable[[RoundPlan], RoundPlan] | None = None,
+    **env: str,
+) -> Pod:
+    """Start a round's two containers, with all that they write in `models`."""
+    plan = RoundPlan(
+        run="pair-latency-0123456789-1",
+        round=2,
+        attempt=0,
+        engine="SGLang",
+        served_name="pair",
+        tokenizer=str(models / "target"),
+        port=port,
+        arms=arms,
+        workloads=workloads,
+        results_dir=str(models / "results"),
+        compared=("attention_backend",),
+        start_timeout_seconds=30,
+    )
+    plan = change(plan) if change else plan
+    ctl = models / "ctl"
+    ctl.mkdir()
+    environment = {
+        **os.environ,
+        **ENVIRON,
+        "PACELINE_CTL": str(ctl),
+        "PACELINE_TERMINATION_LOG": str(models / "message"),
+        "NVIDIA_VISIBLE_DEVICES": "GPU-0,GPU-1",
+        ENVIRONMENT: plan.to_json(),
+        **env,
+    }
+
+    def container(name: str, *argv: str) -> "subprocess.Popen[bytes]":
+        with (models / f"{name}.log").open("wb") as log:
+            return subprocess.Popen(argv, env=environment, stdout=log, stderr=log)
+
+    server = container("server", "dash", "-c", WRAPPER.read_text())
+    return Pod(models, server, container("client", sys.executable, "-m", "paceline.pods.round"), plan)

@@ -157,6 +157,7 @@ def test_every_arm_gets_the_same_prompts_in_the_same_order(start: Start, port: i
     assert warm_up not in first
     body = sent[0][1][1]
     assert (body["max_completion_tokens"], body["temperature"], body["ignore_eos"]) == (8, 0.0, False)
+    assert body["stream_options"] == {"include_usage": True}
 
 
 def test_a_server_that_runs_with_other_arguments_is_not_measured(start: Start, port: int) -> None:

@@ -32,6 +32,8 @@ INFO = {
 }
 REPORT = {
     "completed": 6,
+    "alike": 0.1,
+    "total_input_tokens": 600,
     "total_output_tokens": 576,
     "duration": 2.3,
     "output_throughput": 250.4,
@@ -191,7 +193,7 @@ def test_a_page_that_is_no_json() -> None:
 
 
 def test_a_server_without_speculation_counters() -> None:
-    _, ran = answering(metrics='sglang:num_requests_total{model_name="pair"} 7.0\n')
+    _, ran = answering(metrics='sglang:num_queue_reqs{model_name="pair"} 0.0\n')
     point: Point = ran.replicate.points[0]
     assert (point.verify_calls, point.retractions) == (None, 0)
 

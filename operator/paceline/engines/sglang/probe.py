@@ -5,10 +5,16 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from paceline.engines.probe import Look, Probe, Speculation, increase, json_object, totals
+from paceline.engines.probe import Look, Probe, Speculation, Work, counted, increase, json_object, totals
 from paceline.engines.sglang.versions import Speaks, spoken
 
 METRICS = "/metrics"
+COUNTERS = {
+    "requests": "sglang:num_requests_total",
+    "prompt_tokens": "sglang:prompt_tokens_total",
+    "cached_tokens": "sglang:cached_tokens_total",
+}
+"""The same in 0.4.5, 0.5.6 and 0.5.23."""
 PROMOTED = {"FROZEN_KV_MTP": "EAGLE"}
 """What SGLang makes of EAGLE when the draft is Gemma 4's assistant (speculative_hook.py:109)."""
 FLUSH_SECONDS = 30
@@ -23,6 +29,7 @@ def probe(version: str) -> Probe:
         pages=(METRICS, speaks.info),
         resolved=partial(resolved, speaks),
         speculation=partial(speculation, speaks),
+        work=work,
         flush_path=f"/flush_cache?timeout={FLUSH_SECONDS}",
         backend="sglang-oai-chat",
         unseen=tuple(field for field, counter in counters.items() if counter is None),
@@ -46,6 +53,10 @@ def speculation(speaks: Speaks, before: Look, after: Look) -> Speculation:
         verify_calls=_increase(speaks.verify_calls, then, now, None),
         retractions=_increase(speaks.retractions, then, now, none_yet),
     )
+
+
+def work(before: Look, after: Look) -> Work:
+    return counted(totals(before.pages[METRICS]), totals(after.pages[METRICS]), COUNTERS)
 
 
 def accept_length(info: Mapping[str, Any]) -> float | None:

@@ -11,7 +11,18 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from paceline.engines.probe import Look, Probe, ProbeError, Speculation, increase, json_object, samples, totals
+from paceline.engines.probe import (
+    Look,
+    Probe,
+    ProbeError,
+    Speculation,
+    Work,
+    counted,
+    increase,
+    json_object,
+    samples,
+    totals,
+)
 
 VERSION = "/version"
 METRICS = "/metrics"
@@ -19,6 +30,11 @@ DRAFTS = "vllm:spec_decode_num_drafts_total"
 ACCEPTED = "vllm:spec_decode_num_accepted_tokens_total"
 ACCEPTED_AT = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
 PREEMPTIONS = "vllm:num_preemptions_total"
+COUNTERS = {
+    "requests": "vllm:request_success_total",
+    "prompt_tokens": "vllm:prompt_tokens_total",
+    "cached_tokens": "vllm:prefix_cache_hits_total",
+}
 CACHE_CONFIG = "vllm:cache_config_info"
 OF_THE_CACHE = ("block_size", "gpu_memory_utilization")
 """Labels of the cache's configuration that the start log does not have."""
@@ -35,6 +51,7 @@ def probe(_version: str) -> Probe:
         reads_log=True,
         resolved=resolved,
         speculation=speculation,
+        work=work,
         flush_path=None,
         backend="vllm-chat",
         body=body,
@@ -42,8 +59,8 @@ def probe(_version: str) -> Probe:
 
 
 def body(load: str) -> Mapping[str, Any]:
-    """A salt of its own shuts a load off from what the prefix cache kept of others; usage, as chunks are no tokens."""
-    return {"cache_salt": load, "stream_options": {"include_usage": True}}
+    """A salt of its own shuts a load off from what the prefix cache kept of others."""
+    return {"cache_salt": load}
 
 
 def resolved(look: Look) -> Mapping[str, Any]:
@@ -79,6 +96,10 @@ def speculation(before: Look, after: Look) -> Speculation:
         verify_calls=drafts,
         retractions=preemptions,
     )
+
+
+def work(before: Look, after: Look) -> Work:
+    return counted(totals(before.pages[METRICS]), totals(after.pages[METRICS]), COUNTERS)
 
 
 def fields(text: str) -> dict[str, str]:

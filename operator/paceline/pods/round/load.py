@@ -19,10 +19,15 @@ from paceline.core import Workload
 from paceline.engines import ENGINES
 from paceline.evidence import RoundPlan
 from paceline.pods.round.dataset import DatasetError, Prompts, read
+from paceline.pods.round.trust import ALIKE, alike
 
 BUILTIN = "builtin://"
 SEED = 42
 WARM_UP_TOKENS = 32
+COUNTED = {"stream_options": {"include_usage": True}}
+"""Of every request. An answer that does not tell its tokens has, for the client, as many as it was told to expect."""
+UNCOUNTED = 1
+"""So it is told to expect one more than an answer can have, and such an answer is known by that."""
 BEARER = "OPENAI_API_KEY"
 """Where the benchmark client looks for what it is to send as Authorization: Bearer."""
 PROXIES = frozenset({"http_proxy", "https_proxy", "all_proxy"})
@@ -89,7 +94,7 @@ def command(
     """
     pace = ("--request-rate", f"{rate:g}") if rate else ("--max-concurrency", str(workload.concurrency))
     probe = ENGINES[plan.engine].probe(plan.engine_version)
-    body = probe.body(name)
+    body = {**probe.body(name), **COUNTED, "max_completion_tokens": tokens}
     return [
         sys.executable, "-m", "paceline.pods.round.rust",
         "--backend", probe.backend,
@@ -100,7 +105,7 @@ def command(
         "--dataset-name", "sharegpt",
         "--dataset-path", str(dataset),
         "--num-prompts", str(requests),
-        "--sharegpt-output-len", str(tokens),
+        "--sharegpt-output-len", str(tokens + UNCOUNTED),
         *pace,
         "--worker-threads", "1",
         "--seed", str(SEED),
@@ -111,7 +116,7 @@ def command(
         "--disable-tqdm",
         "--output-details",
         "--output-file", str(report),
-        *(("--extra-request-body", json.dumps(body)) if body else ()),
+        "--extra-request-body", json.dumps(body),
     ]  # fmt: skip
 
 
@@ -149,7 +154,8 @@ def send(plan: RoundPlan, workload: Workload, scratch: Path, key: str, *, warm_u
         found: Mapping[str, Any] = json.loads(report.read_text().splitlines()[-1])
     except (OSError, ValueError, IndexError) as error:
         raise LoadError(f"the benchmark client left no report: {error}") from error
-    return {key: value for key, value in found.items() if key != "server_info"}  # that has the server's keys in it
+    told = {key: value for key, value in found.items() if key != "server_info"}  # that has the server's keys in it
+    return {**told, ALIKE: alike(chosen)}
 
 
 def _environment(key: str) -> dict[str, str]:

@@ -30,11 +30,13 @@ LATENCIES = {
 
 
 def point(workload: Workload, report: Mapping[str, Any], seen: Speculation) -> Point:
-    errors = sum(1 for error in report.get("errors", ()) if error)
+    """An answer that never came to its end tells no number of tokens (`load.UNCOUNTED`): it is not completed."""
+    uncounted = sum(length > workload.dataset.max_tokens for length in report.get("output_lens", ()))
+    errors = sum(1 for error in report.get("errors", ()) if error) + uncounted
     return Point(
         workload=workload.name,
         asked=workload.dataset.requests,
-        completed=int(report["completed"]),
+        completed=int(report["completed"]) - uncounted,
         errors=errors,
         output_tokens=int(report["total_output_tokens"]),
         output_throughput=report.get("output_throughput"),

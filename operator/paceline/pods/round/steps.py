@@ -13,6 +13,7 @@ from paceline.engines import ENGINES, Look, Probe, ProbeError, json_object
 from paceline.evidence import ArmCommand, Replicate, RoundPlan
 from paceline.evidence.answer import Point, pick, without_secrets
 from paceline.pods.round.report import point
+from paceline.pods.round.trust import distrust
 
 MODELS = "/v1/models"
 
@@ -110,8 +111,11 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, Ran]:
             before = yield from _look(probe)
             report: Mapping[str, Any] = yield Load(arm, workload)
             after = yield from _look(probe)
-            points.append(point(workload, report, probe.speculation(before, after)))
             yield Keep({"arm": arm.name, "workload": workload.name, "report": report})
+            measured = point(workload, report, probe.speculation(before, after))
+            if why := distrust(measured, report, probe.work(before, after)):
+                raise ServerFailed(why)
+            points.append(measured)
     except (ServerFailed, ProbeError) as failed:
         noted["error"] = str(failed)
     ended: Ended = yield Stop()

@@ -1,0 +1,50 @@
+"""What a run makes of rounds: everything between a round's answer and the verdict, as the operator does it."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from paceline import api
+from paceline.core import RunSpec, Workload
+from paceline.evidence import RoundPlan, RoundResult, judge, round_status
+from paceline.plan.run.conclude import Conclusion, conclude
+from paceline.plan.run.look import Evidence, Snapshot
+from paceline.render import Settings
+
+FILE = Path(__file__).parents[3] / "examples" / "benchmark-only.yaml"
+Record = Mapping[str, Any]
+
+
+def question(candidate: str, workloads: Sequence[Workload]) -> RunSpec:
+    """Is this candidate 5 % faster?"""
+    spec = api.run(yaml.safe_load(FILE.read_text()))
+    baseline, wide, *_ = spec.arms
+    return dataclasses.replace(
+        spec, arms=(baseline, dataclasses.replace(wide, name=candidate)), workloads=tuple(workloads)
+    )
+
+
+def recorded(plan: RoundPlan, result: RoundResult) -> Record:
+    return round_status(plan, result, judge(plan, result), f"job-{plan.round}", "gpu-0")
+
+
+def concluded(spec: RunSpec, records: Iterable[Record]) -> Conclusion | None:
+    """None while the run wants another round."""
+    manifest = {"metadata": {"name": "run", "namespace": "models", "uid": "1", "generation": 1}, "spec": {}}
+    snapshot = Snapshot(
+        manifest=manifest,
+        spec=spec,
+        invalid="",
+        rounds=(),
+        taken=(),
+        suspended=False,
+        settings=Settings(image="paceline"),
+    )
+    return conclude(snapshot, Evidence(spec=spec, records=tuple(records)))
+
+
+def outcome(conclusion: Conclusion) -> str:
+    return str(conclusion.record["verdict"]["outcome"])
