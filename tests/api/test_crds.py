@@ -1,6 +1,7 @@
 """The CRDs on a real API server: established, structural, with a status of its own and columns that tell the story."""
 
 import json
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from paceline.api import Mark, Reason, to_status
 from paceline.api.crd import crds
 
 NOW = "2026-11-21T12:00:00Z"
+AT = datetime.fromisoformat(NOW)
 
 
 @pytest.fixture
@@ -51,13 +53,11 @@ def test_the_crd_is_established_and_structural(apiserver: Running, name: str) ->
 
 
 def test_one_line_says_what_is_served_and_why(apiserver: Running, specdep: str) -> None:
-    from datetime import datetime
-
     marks = [Mark(Reason.Serving), Mark(Reason.NothingToMeasure), Mark(Reason.AllPromoted)]
     status = {
         "observedGeneration": 1,
         "summary": "latency=wide 1.36x throughput=narrow 1.03x",
-        "conditions": to_status(marks, [], 1, datetime.fromisoformat(NOW)),
+        "conditions": to_status(marks, [], 1, AT),
     }
     publish(apiserver, "speculativedeployments", specdep, status)
     header, line = apiserver.kubectl("get", "specdep").stdout.splitlines()
@@ -192,3 +192,25 @@ def test_a_run_never_changes(apiserver: Running, bench: str) -> None:
     refused = apiserver.kubectl("patch", "bench", bench, "--type=merge", "-p", '{"spec":{"attempt":2}}', check=False)
     assert "spec is immutable: make another BenchmarkRun" in refused.stderr
     apiserver.kubectl("label", "bench", bench, "note=kept")
+
+
+def test_a_finished_run_never_changes(apiserver: Running, bench: str) -> None:
+    """Neither a field, nor the whole, nor that it has ended. A write that says nothing new is let through."""
+    measuring = {"conditions": to_status([Mark(Reason.RunMeasuring)], [], 1, AT), "rounds": [ROUND]}
+    publish(apiserver, "benchmarkruns", bench, measuring)
+    ended = RUN_STATUS | {"conditions": to_status([Mark(Reason.Promote)], [], 1, AT)}
+    assert publish(apiserver, "benchmarkruns", bench, ended)["status"] == ended
+    assert publish(apiserver, "benchmarkruns", bench, ended)["status"] == ended
+    for change in (
+        {"verdict": {"outcome": "Reject"}},
+        {"rounds": []},
+        {"conditions": []},
+        {"results": None},
+        {"summary": "better"},
+    ):
+        flags = ("--subresource=status", "--type=merge", "-p", json.dumps({"status": change}))
+        refused = apiserver.kubectl("patch", "bench", bench, *flags, check=False)
+        assert "a finished run never changes: make another BenchmarkRun" in refused.stderr
+    flags = ("--subresource=status", "--type=json", "-p", '[{"op": "remove", "path": "/status"}]')
+    assert "a finished run never changes" in apiserver.kubectl("patch", "bench", bench, *flags, check=False).stderr
+    apiserver.kubectl("annotate", "bench", bench, "paceline.dev/superseded=true")

@@ -20,9 +20,9 @@ from tests.fault.stories import CHANGED, PROMOTED, another_image, example, shoul
 from tests.fault.virtual import run
 from tests.fault.world import NAME, World
 
+from paceline.evidence.failures import FEW
 from paceline.kube import Manifest, WatchEvent, ref_of
 from paceline.kube.resources import DEPLOYMENT, JOB, POD, SERVICE
-from paceline.plan.run.conclude import MOST_FRUITLESS
 
 GAMES = int(os.environ.get("PACELINE_SIMULATIONS", "25"))
 LATENCY = f"Deployment models/{NAME}-latency"
@@ -112,7 +112,7 @@ def a_second_operator(game: Game) -> None:
 
 
 def a_round_fails(game: Game) -> None:
-    game.failing = min(game.failing + 1, MOST_FRUITLESS - 1)
+    game.failing = min(game.failing + 1, FEW - 1)
 
 
 def remove_one(kinds: str) -> Callable[[Game], None]:

@@ -9,7 +9,7 @@ from paceline.evidence import ArmCommand, Point, Replicate, RoundPlan, RoundResu
 from paceline.preflight import Fetched, FetchedModel, ModelFacts, write_message
 
 Truth = Mapping[str, Mapping[str, float]]
-"""Arm → dataset → output tokens per second."""
+"""Arm → dataset, or workload where its concurrency makes a difference → output tokens per second."""
 Spoiled = Callable[[Replicate], Replicate]
 
 NOISE = 0.002
@@ -64,7 +64,7 @@ def _replicate(asked: RoundPlan, arm: ArmCommand, truth: Mapping[str, float]) ->
                 completed=workload.dataset.requests,
                 errors=0,
                 output_tokens=(tokens := workload.dataset.requests * workload.dataset.max_tokens),
-                output_throughput=truth[workload.dataset.name]
+                output_throughput=(truth.get(workload.name) or truth[workload.dataset.name])
                 * math.exp(random.Random(f"{arm.name} {workload.name} {asked.round}").gauss(0, NOISE)),
                 mean_ttft=0.04,
                 p95_ttft=0.05,
@@ -91,6 +91,21 @@ def half_failed(found: Replicate) -> Replicate:
 def died(found: Replicate) -> Replicate:
     """The server ended between the first workload and the second."""
     return replace(found, exit_code=-9, error="CUDA error: an illegal memory access", points=found.points[:1])
+
+
+def refused(found: Replicate) -> Replicate:
+    """Its command line is none that the server knows."""
+    said = "launch_server.py: error: unrecognized arguments: --fast-please"
+    return replace(found, start_seconds=None, exit_code=2, error=said, points=())
+
+
+def out_of_memory(found: Replicate) -> Replicate:
+    said = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+    return replace(found, start_seconds=None, exit_code=1, error=said, points=())
+
+
+def too_slow(found: Replicate) -> Replicate:
+    return replace(found, start_seconds=None, error="not ready after 1800 s", points=())
 
 
 def noisy(found: Replicate) -> Replicate:

@@ -274,7 +274,7 @@ def deployment_pools(world: World) -> Sequence[deployment.Pool]:
     known = commits(snapshot)
     assert snapshot.spec is not None
     assert known is not None
-    return pools(snapshot, pin(snapshot.spec, known))
+    return pools(snapshot, pin(snapshot.spec, known), world.cluster.now)
 
 
 def outline(world: World) -> Mapping[Key, Any]:

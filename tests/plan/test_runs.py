@@ -11,7 +11,7 @@ from tests.wrong.edits import example_run
 
 from paceline import api
 from paceline.evidence import ENVIRONMENT
-from paceline.plan.run.conclude import MOST_DISRUPTED, MOST_FRUITLESS
+from paceline.evidence.failures import FEW, MANY
 
 COMMIT = "0123456789" * 4
 
@@ -116,7 +116,7 @@ def test_a_server_that_never_starts_keeps_no_gpu() -> None:
     (record,) = run_of(world)["status"]["rounds"]
     assert (record["job"], record["error"]) == (first, "the server never started: ImagePullBackOff: no such image")
     assert job_of(world)["metadata"]["name"] != first
-    for _ in range(MOST_FRUITLESS - 1):
+    for _ in range(FEW - 1):
         unpullable(world)
     assert not world.under_way("round")
     assert "ImagePullBackOff" in verdict(world)["message"]
@@ -150,17 +150,17 @@ def preempted(world: World) -> None:
 
 def test_preemption_is_nobodys_fault_but_not_for_ever() -> None:
     world = by_hand()
-    for _ in range(MOST_DISRUPTED - 1):
+    for _ in range(MANY - 1):
         preempted(world)
     assert verdict(world) == {}
-    assert run_of(world)["status"]["rounds"][-1]["error"] == "disrupted: Preempting: for a critical pod"
+    assert run_of(world)["status"]["rounds"][-1]["error"] == "Preempting: for a critical pod"
     preempted(world)
     assert verdict(world)["outcome"] == "Error"
 
 
 def test_a_pod_that_is_gone_was_taken_away() -> None:
     world = by_hand()
-    for _ in range(MOST_FRUITLESS):
+    for _ in range(FEW):
         job = job_of(world)
         name = pod_of(world)["metadata"]["name"]
         failed = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}

@@ -174,6 +174,23 @@ class World:
         self._end(self._rounds([pool])[0], "client", code, line)
         self.settle(f"the round of {pool} dies", 3)
 
+    def round_shows(self, what: str, minutes: int = 0, **status: Any) -> None:
+        """The pods of the rounds under way say so."""
+        for job in self._rounds(()):
+            (pod,) = self.cluster.owned("Pod", job)
+            pod["status"] |= {"startTime": timestamp(self.cluster.now), **status}
+        self.settle(what, minutes)
+
+    def node_goes(self, node: str) -> None:
+        """It does not answer: the pods on it are deleted, which it never hears of."""
+        self.cluster.nodes = {name: gpus for name, gpus in self.cluster.nodes.items() if name != node}
+        for pod in self.cluster.of("Pod", component="round"):
+            if pod["spec"].get("nodeName") == node and pod["status"]["phase"] == "Pending":
+                pod["metadata"]["deletionTimestamp"] = timestamp(self.cluster.now)
+                lost = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
+                pod["status"]["conditions"].append({**lost, "message": "Taint manager: NoExecute taint"})
+        self.settle(f"{node} goes", 6)
+
     # What the story asks.
 
     def status(self) -> Mapping[str, Any]:

@@ -167,7 +167,8 @@ CEL: tuple[Told, ...] = (
         "spec.pools[1]", "exactly one of candidates"),
     one("a borrowed replica", "spec.benchmark.capacityPolicy", "Borrow",
         "spec.benchmark.capacityPolicy", "is not in this release: leave it out"),
-    one("a budget", "spec.benchmark.budget", {"gpuHours": "12"}, "spec.benchmark.budget", "bound a run by decideAfter"),
+    one("a budget of nothing", "spec.benchmark.budget", {"gpuHours": "0"},
+        "spec.benchmark.budget.gpuHours", "decimal string above 0"),
     one("prompts of the hub", "spec.benchmark.datasets", [{**CODE, "source": "hf://datasets/openai/humaneval"}],
         "spec.benchmark.datasets[0].source", "is not in this release: put the file on a claim"),
     one("a guard", "spec.guard", {"action": "Fallback"}, "spec.guard.action", 'is not in this release: write "Off"'),
@@ -201,6 +202,9 @@ OF_VLLM: tuple[Told, ...] = (
         "spec.engine.adminKeySecretRef", "must be left out"),
 )  # fmt: skip
 
+SWEEP: Change = ("spec.purpose", "Sweep")
+NO_BAR: Change = ("spec.gate", {"decideAfterRounds": [5]})
+
 OF_A_RUN: tuple[Told, ...] = (
     one("no baseline", "spec.arms.0.name", "plain", "spec.arms", "baseline"),
     one("an arm without a draft", "spec.arms.1.draft", GONE, "spec.arms[1].draft", "every arm but the baseline"),
@@ -217,12 +221,25 @@ OF_A_RUN: tuple[Told, ...] = (
     one("a pool that is smaller than its workloads", "spec.largestConcurrency", 16,
         "spec.largestConcurrency", "at least the largest concurrency"),
     one("a branch for a commit", "spec.target.commit", "main", "spec.target.commit", "hash of a commit"),
-    one("a sweep", "spec.purpose", "Sweep", "spec.purpose", "is not in this release: write Gate"),
+    one("a search by hand", "spec.purpose", "Search", "spec.purpose", "is not in this release: write Gate or Sweep"),
+    ("a sweep of one concurrency", (SWEEP, NO_BAR), "spec.workloads", "at least two concurrencies"),
+    ("a sweep of a dataset here and another there",
+     (SWEEP, NO_BAR, ("spec.workloads", [
+         {"name": "code", "source": "builtin://code", "concurrency": 1},
+         {"name": "chat", "source": "builtin://chat", "concurrency": 32}])),
+     "spec.workloads", "every dataset at every concurrency"),
+    ("a sweep at a rate",
+     (SWEEP, NO_BAR, ("spec.workloads", [
+         {"name": "code", "source": "builtin://code", "concurrency": 1},
+         {"name": "chat", "source": "builtin://chat", "requestRate": "8", "concurrency": 32}])),
+     "spec.workloads", "requestRate must be left out for a Sweep"),
+    one("a sweep with a bar", "spec.purpose", "Sweep", "spec.gate", "must be left out for a Sweep"),
     one("one dataset at a rate and at two concurrencies", "spec.workloads", [
             {"name": "code", "source": "builtin://code", "requestRate": "8", "concurrency": 1},
             {"name": "code", "source": "builtin://code", "requestRate": "8", "concurrency": 8}],
         "spec.workloads", "one workload alone where requestRate is set"),
-    one("a run's budget", "spec.budget", {"gpuHours": "1"}, "spec.budget", "is not in this release"),
+    one("a run's budget of nothing", "spec.budget", {"gpuHours": "0"},
+        "spec.budget.gpuHours", "decimal string above 0"),
     one("a run's model on another claim", "spec.target.source", "pvc://other/model", "spec", "the cache's own claim"),
 )  # fmt: skip
 OF_A_RUNS_SCHEMA: tuple[Told, ...] = (

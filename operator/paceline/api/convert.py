@@ -22,6 +22,8 @@ REQUESTS = 64
 MAX_TOKENS = 512
 TOKEN_VARIABLE = "HF_TOKEN"
 """What huggingface_hub reads its token from."""
+UNNAMED = "0" * 40
+"""The commit of what is wherever its path says."""
 
 
 def deployment(manifest: Mapping[str, Any]) -> core.DeploymentSpec:
@@ -44,6 +46,7 @@ def deployment(manifest: Mapping[str, Any]) -> core.DeploymentSpec:
         cache_claim=_claim(spec.cache),
         promotion=_promotion(promotion),
         run_pod_labels=benchmark.pod_labels,
+        run_gpu_hours=_number(benchmark.budget.gpu_hours) if benchmark.budget else None,
         **_given(
             max_evidence_age=_duration(benchmark.max_evidence_age),
             keep_revisions=spec.cache.keep_revisions,
@@ -56,9 +59,12 @@ def run(manifest: Mapping[str, Any]) -> core.RunSpec:
     spec = read(BenchmarkRunSpec, manifest)
     _refuse(broken_rules(spec, "spec"))
     largest = spec.largest_concurrency or max(workload.concurrency for workload in spec.workloads)
+    gate = _gate(spec.gate, decide_after_rounds=spec.gate.decide_after_rounds)
+    if spec.purpose is core.Purpose.SWEEP:  # all rounds are wanted, and nothing is looked at before the last
+        gate = dataclasses.replace(gate, decide_after_rounds=gate.decide_after_rounds[-1:])
     server = core.Server(
         engine=_engine(spec.engine),
-        target=core.Model(source=spec.target.source, revision=spec.target.revision, commit=spec.target.commit),
+        target=_pinned(spec.target.source, spec.target.revision, spec.target.commit),
         served_name=spec.target.served_name,
         accelerator=_accelerator(spec.accelerator),
         cache=core.Cache(claim=spec.cache.existing_claim, host_path=spec.cache.host_path, env=_env(spec.cache.env)),
@@ -73,12 +79,13 @@ def run(manifest: Mapping[str, Any]) -> core.RunSpec:
             core.Workload(dataset=_dataset(workload, workload.concurrency), concurrency=workload.concurrency)
             for workload in spec.workloads
         ),
-        gate=_gate(spec.gate, decide_after_rounds=spec.gate.decide_after_rounds),
+        gate=gate,
         purpose=spec.purpose,
         attempt=spec.attempt,
         trigger=spec.trigger.reason,
         token=spec.trigger.token,
         pod_labels=spec.pod_labels,
+        gpu_hours=_number(spec.budget.gpu_hours) if spec.budget else None,
     )
 
 
@@ -144,6 +151,7 @@ def run_manifest_spec(spec: core.RunSpec) -> dict[str, Any]:
                 "decideAfterRounds": gate.decide_after_rounds,
             },
             "podLabels": dict(spec.pod_labels),
+            "budget": None if spec.gpu_hours is None else {"gpuHours": _decimal(spec.gpu_hours)},
         }
     )
     return manifest.model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -270,9 +278,17 @@ def _promotion(promotion: PromotionSpec) -> core.PromotionSpec:
 def _draft(draft: DraftSpec | None) -> core.Draft | None:
     if draft is None:
         return None
-    commit = draft.commit if isinstance(draft, RunDraft) else None
-    model = draft.source and core.Model(source=draft.source, revision=draft.revision, commit=commit)
-    return core.Draft(algorithm=draft.algorithm, model=model or None)
+    if not draft.source:
+        return core.Draft(algorithm=draft.algorithm, model=None)
+    if isinstance(draft, RunDraft):
+        return core.Draft(algorithm=draft.algorithm, model=_pinned(draft.source, draft.revision, draft.commit))
+    return core.Draft(algorithm=draft.algorithm, model=core.Model(source=draft.source, revision=draft.revision))
+
+
+def _pinned(source: str, revision: str, commit: str | None) -> core.Model:
+    """Of a run. What is on the claim already is found by its path: a person need not say which commit that is."""
+    at_its_path = UNNAMED if source.startswith("pvc://") else None
+    return core.Model(source=source, revision=revision, commit=commit or at_its_path)
 
 
 def _arm(arm: CandidateSpec | ArmSpec, draft: DraftSpec | None) -> core.Arm:

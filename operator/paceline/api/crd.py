@@ -25,12 +25,22 @@ class Kind:
     spec: type[Model]
     status: type[Model]
     columns: tuple[Mapping[str, Any], ...]
+    rules: tuple[tuple[str, str], ...] = ()
+    """Of the whole object, status included: CEL, and what must be."""
 
 
 def _column(name: str, path: str, type: str = "string", **more: Any) -> Mapping[str, Any]:
     return {"name": name, "type": type, "jsonPath": path, **more}
 
 
+_ENDED = (
+    "has(oldSelf.status) && has(oldSelf.status.conditions)"
+    " && oldSelf.status.conditions.exists(c, (c.type == 'Complete' || c.type == 'Failed') && c.status == 'True')"
+)
+FINAL = (
+    f"!({_ENDED}) || (has(self.status) && self.status == oldSelf.status)",
+    "a finished run never changes: make another BenchmarkRun",
+)
 AGE = _column("Age", ".metadata.creationTimestamp", "date")
 
 KINDS: Mapping[str, Kind] = {
@@ -70,6 +80,7 @@ KINDS: Mapping[str, Kind] = {
                 AGE,
                 _column("Progress", ".status.progress.message", priority=1),
             ),
+            rules=(FINAL,),
         ),
     )
 }
@@ -100,6 +111,7 @@ def _definition(kind: Kind) -> dict[str, Any]:
         "message": f"metadata.name must {NAME.must}",
         "fieldPath": ".metadata.name",
     }
+    rules = [name, *({"rule": rule, "message": message} for rule, message in kind.rules)]
     properties = {
         "apiVersion": {"type": "string", "description": "Version of this schema."},
         "kind": {"type": "string", "description": "Kind of this object."},
@@ -119,7 +131,7 @@ def _definition(kind: Kind) -> dict[str, Any]:
                 "description": kind.description,
                 "required": ["spec"],
                 "properties": properties,
-                VALIDATIONS: [name],
+                VALIDATIONS: rules,
             }
         },
     }

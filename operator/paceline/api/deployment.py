@@ -67,11 +67,12 @@ class BenchmarkSpec(Model):
     min_serving: Annotated[int, Field(ge=0, le=1000)] | None = None
     """Later, with Borrow: replicas that must stay."""
     budget: BudgetSpec | None = None
-    """Later: what a run may take."""
+    """What each run may take; asked before each of its rounds."""
     pod_labels: Labels = Field(default_factory=dict)
     """Labels of the rounds' pods, for example of a queue."""
     max_evidence_age: Duration | None = None
-    """Later: how long a verdict is reused for the same question. Age alone will never start a run."""
+    """How old a run may be to answer a question that is asked anew; 720h if absent. Age alone never starts a run: what
+    was decided stays decided for as long as the question does."""
 
 
 class PromotionSpec(Model):

@@ -46,8 +46,6 @@ NOT_YET: Mapping[str, tuple[Later, ...]] = {
     "BenchmarkSpec": (
         Later(field="capacityPolicy", values="^Borrow$", which=" Borrow", instead=WAITS),
         Later(field="minServing", instead="leave it out: it belongs to capacityPolicy Borrow"),
-        Later(field="budget", instead="bound a run by decideAfterRounds, whose last is the most rounds"),
-        Later(field="maxEvidenceAge", instead="leave it out: a verdict is reused at any age"),
     ),
     "DatasetSpec": (
         Later(
@@ -68,10 +66,7 @@ NOT_YET: Mapping[str, tuple[Later, ...]] = {
         Later(field="window", instead=UNWATCHED),
         Later(field="source", instead=UNWATCHED),
     ),
-    "BenchmarkRunSpec": (
-        Later(field="purpose", values="^(Search|Sweep)$", which=" other than Gate", instead="write Gate"),
-        Later(field="budget", instead="bound a run by gate.decideAfterRounds, whose last is the most rounds"),
-    ),
+    "BenchmarkRunSpec": (Later(field="purpose", values="^Search$", which=" Search", instead="write Gate or Sweep"),),
 }
 """By the name of the model that has the field."""
 

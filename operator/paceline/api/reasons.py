@@ -58,7 +58,7 @@ class Reason(Enum):
 
     # Every pool has a verdict for this generation.
     BenchmarkError = Row("Decided", False, "a run failed, which says nothing about its candidates")
-    Inconclusive = Row("Decided", False, "the rounds are spent and the candidates still undecided")
+    Inconclusive = Row("Decided", False, "rounds or budget are spent, candidates still undecided")
     NotMeasurable = Row("Decided", False, "no run can compare the candidates, so the baseline is served")
     Undecided = Row("Decided", False, "no verdict yet")
     AllDecided = Row("Decided", True, "every pool has a verdict")
@@ -81,7 +81,8 @@ class Reason(Enum):
     RunWaiting = Row("Complete", False, "no node has room for a round", "WaitingForCapacity")
     RunSuspended = Row("Complete", False, "suspended", "Suspended")
     RunMeasuring = Row("Complete", False, "rounds are being measured", "Measuring")
-    Inconclusively = Row("Complete", True, "the rounds are spent and the candidates still undecided", "Inconclusive")
+    Inconclusively = Row("Complete", True, "rounds or budget are spent, candidates still undecided", "Inconclusive")
+    Swept = Row("Complete", True, "where speculation pays")
     Reject = Row("Complete", True, "no candidate was shown to be fast enough")
     Promote = Row("Complete", True, "a candidate was shown to be faster")
 

@@ -113,6 +113,8 @@ class PoolVerdict(Model):
     """Why, in one word."""
     message: Text | None = None
     """Why, for a person."""
+    crossing: Text | None = None
+    """As in the run's verdict: the pool is to be split by concurrency."""
     benchmark_run: Name | None = None
     """The run."""
     fingerprint: Name | None = None
@@ -203,6 +205,8 @@ class Replicate(Model):
     """From start to ready."""
     exit_code: int | None = None
     """Set if the server ended by itself."""
+    reason: Name | None = None
+    """What went wrong with it: one of those of a round, or NotMeasured where it lived and was not as asked."""
     error: Text | None = None
     """The last useful line of its log."""
     resolved: Strings | None = None
@@ -268,6 +272,17 @@ class Point(Model):
     """Requests that the server took back for want of memory."""
 
 
+class Raw(Model):
+    """All that was seen of a round, on the cache volume: gzip of one JSON object a line."""
+
+    path: Text | None = None
+    """As the pods of a round see it: the volume is mounted at /models."""
+    sha256: Name | None = None
+    """Of the file; its first 16 digits where the round's message had no room for more."""
+    bytes: Count | None = None
+    """Its length."""
+
+
 class Round(Model):
     """One Job: one replicate of every arm in question, on the same accelerators."""
 
@@ -305,8 +320,17 @@ class Round(Model):
     """What was measured."""
     notes: Annotated[tuple[Text, ...], Field(max_length=16)] | None = None
     """What should be known of it: numbers that this engine does not tell, lines that could not be kept."""
+    raw: Raw | None = None
+    """Where the full lines are, if they could be written."""
+    held_seconds: Count | None = None
+    """How long its pod held accelerators."""
+    idle_seconds: Count | None = None
+    """How much of that was neither a server's start nor a measurement."""
+    reason: Name | None = None
+    """Set where there is no result: ServerArguments, ImagePull, OutOfMemory, StartTimeout, TimedOut, ServerCrashed,
+    ClientFailed, Unreadable, Preempted, Evicted, NodeLost or Unschedulable."""
     error: Text | None = None
-    """Why there is no result."""
+    """Why there is no result: the last useful line."""
 
 
 class Result(Model):
@@ -326,11 +350,31 @@ class Result(Model):
     """Mean acceptance length."""
 
 
+class CrossoverSpot(Model):
+    """What was measured at one concurrency, over its datasets by weight."""
+
+    concurrency: Count | None = None
+    """Requests at a time."""
+    fastest: Name | None = None
+    """The arm shown to be faster: the best candidate, or `baseline` if all of them are slower; absent if neither is
+    shown."""
+    arm: Name | None = None
+    """The best candidate, which the numbers are of; absent if none could be measured here."""
+    ratio: Number | None = None
+    """Its throughput over the baseline's: geometric mean over rounds."""
+    lower: Number | None = None
+    """Lower confidence bound of that; the confidence is of the whole table."""
+    upper: Number | None = None
+    """Upper confidence bound of that."""
+    rounds: Count | None = None
+    """Rounds that it is from."""
+
+
 class RunVerdict(Model):
     """What the run came to."""
 
     outcome: Name | None = None
-    """Promote, Reject, Inconclusive or Error."""
+    """Promote, Reject, Inconclusive or Error; none for a Sweep that was measured: it decides nothing."""
     winner: Name | None = None
     """The candidate to be served."""
     speedup: Number | None = None
@@ -341,6 +385,9 @@ class RunVerdict(Model):
     """Why, in one word."""
     message: Text | None = None
     """Why, for a person."""
+    crossing: Text | None = None
+    """Set where the pool's concurrencies are not for one server: at some a candidate is faster, at others the
+    baseline."""
 
 
 class ArmVerdict(Model):
@@ -367,6 +414,8 @@ class Cost(Model):
 
     gpu_seconds: Count | None = None
     """Accelerators times seconds."""
+    idle_gpu_seconds: Count | None = None
+    """Of these, neither a server's start nor a measurement: what no measurement can do without, and what was lost."""
     server_starts: Count | None = None
     """Server processes started."""
 
@@ -398,7 +447,7 @@ class BenchmarkRunStatus(Model):
     fingerprint: Name | None = None
     """Of the question."""
     node: Name | None = None
-    """The run's node: all rounds run there."""
+    """The run's node: all rounds run there, until it is lost or has no room; then it has none until the next."""
     started_at: Time | None = None
     """When the first round started."""
     finished_at: Time | None = None
@@ -415,6 +464,8 @@ class BenchmarkRunStatus(Model):
     """Every round, every measured point, valid or not."""
     results: Annotated[tuple[Result, ...], Field(max_length=1024)] | None = None
     """Every candidate against the baseline."""
+    crossover: Annotated[tuple[CrossoverSpot, ...], Field(max_length=24)] | None = None
+    """Of a run over several concurrencies: which arm is faster at each, rising."""
     verdict: RunVerdict | None = None
     """What the run came to."""
     arm_verdicts: Annotated[tuple[ArmVerdict, ...], Field(max_length=64)] | None = None

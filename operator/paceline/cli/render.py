@@ -7,6 +7,7 @@ the ControllerRevision that keeps the rendering, the Deployment (a LeaderWorkerS
 import argparse
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import yaml
@@ -59,7 +60,8 @@ def rendered(manifest: Manifest, pool: str | None, arm: str) -> Iterator[Manifes
     snapshot = Snapshot(
         manifest=_created(manifest), spec=spec, invalid="", children={}, settings=Settings(image="paceline")
     )
-    views = pools(snapshot, pin(spec, {(model.source, model.revision): UNKNOWN for model in models_of(spec)}))
+    pinned = pin(spec, {(model.source, model.revision): UNKNOWN for model in models_of(spec)})
+    views = pools(snapshot, pinned, datetime.now(UTC))
     chosen = [view for view in views if pool in (None, view.name)]
     if not chosen:
         raise LookupError(f"no pool {pool}; there are {', '.join(view.name for view in views)}")

@@ -83,6 +83,8 @@ class DeploymentSpec:
     keep_revisions: int = 2
     """Of each model on the cache volume, besides those in use."""
     run_pod_labels: Mapping[str, str] = field(default_factory=dict)
+    run_gpu_hours: float | None = None
+    """What each run may take: accelerators times hours. None: as much as its rounds take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,3 +101,5 @@ class RunSpec:
     trigger: Trigger = Trigger.SPEC
     token: str = ""
     pod_labels: Mapping[str, str] = field(default_factory=dict)
+    gpu_hours: float | None = None
+    """What it may take: accelerators times hours."""

@@ -1,10 +1,12 @@
 """A round's bytes → valid points.
 
-`question` is what a round is asked, `answer` what it says, `judge` which points of that may be believed, `keep` what a
+`question` is what a round is asked, `answer` what it says, `judge` which points of that may be believed, `failures`
+what goes wrong instead, `keep` what a
 run's status keeps of it and what the gate reads from there. Pods use the first two only.
 """
 
 from paceline.evidence.answer import AnswerError, Point, Replicate, RoundResult, decode, encode
+from paceline.evidence.failures import Failure
 from paceline.evidence.judge import Judged, judge
 from paceline.evidence.keep import failed_round, fingerprint, measurements, point_noise, round_status
 from paceline.evidence.question import ENVIRONMENT, ArmCommand, RoundPlan, Scalar
@@ -13,6 +15,7 @@ __all__ = [
     "ENVIRONMENT",
     "AnswerError",
     "ArmCommand",
+    "Failure",
     "Judged",
     "Point",
     "Replicate",

@@ -94,6 +94,8 @@ NUMBERS = tuple(name for name in EVERY if name not in SPARE)
 """Of a point, that there is always room for; what is judged is among them."""
 TIMES = frozenset(name for name in EVERY if name.endswith(("_ttft", "_tpot", "_e2e")))
 MICROSECONDS = 1_000_000
+SHORT_SHA = 16
+"""Hex digits of the lines' SHA-256 where all do not fit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +134,10 @@ class RoundResult:
     started: float = 0.0
     finished: float = 0.0
     overhead_seconds: float = 0.0
+    lines_sha256: str = ""
+    """Of the file at the plan's `lines_path`, and how many bytes it has; "" where it could not be written. The first 16
+    digits where a message has no room for more."""
+    lines_bytes: int = 0
     notes: tuple[str, ...] = ()
     """What did not spoil the round but should be known, such as an unwritable results directory."""
 
@@ -171,18 +177,24 @@ def _message(result: RoundResult, longest_error: int, numbers: tuple[str, ...]) 
     points = [point for replicate in result.replicates for point in replicate.points]
     workloads = list(dict.fromkeys(point.workload for point in points))
     keys = list(dict.fromkeys(key for replicate in result.replicates for key in replicate.resolved))
+    whole = numbers == EVERY
     arms = [
         (r.arm, _short(r.start_seconds), r.exit_code, r.error[:longest_error], r.rest_sha256, len(r.points))
         for r in result.replicates
     ]
-    whole = numbers == EVERY
     raw = {
-        "round": [result.round, result.attempt, round(result.started), round(result.finished)],
-        "overhead": _short(result.overhead_seconds),
+        "round": [
+            result.round,
+            result.attempt,
+            round(result.started),
+            round(result.finished),
+            _short(result.overhead_seconds),
+            result.lines_sha256[: None if whole else SHORT_SHA],
+            result.lines_bytes,
+        ],
         "gpus": list(result.gpus),
-        "gpu": [result.gpu_model, result.driver],
         "datasets": dict(result.datasets),
-        "engine": [result.engine_version, result.emulated],
+        "engine": [result.engine_version, result.emulated, result.gpu_model, result.driver],
         "notes": [note[:longest_error] for note in result.notes[:4]],
         "keys": keys,
         "arms": list(zip(*arms, strict=True)),
@@ -221,9 +233,8 @@ def decode(text: str) -> RoundResult:
 def _result(raw: dict[str, Any]) -> RoundResult:
     columns = dict(zip(EVERY if raw["whole"] else NUMBERS, raw["points"], strict=True))
     points = iter([_point(raw["workloads"][of], columns, row) for row, of in enumerate(raw["of"])])
-    number, attempt, started, finished = raw["round"]
-    version, emulated = raw["engine"]
-    gpu_model, driver = raw["gpu"]
+    number, attempt, started, finished, overhead, lines_sha256, lines_bytes = raw["round"]
+    version, emulated, gpu_model, driver = raw["engine"]
     return RoundResult(
         round=number,
         attempt=attempt,
@@ -248,7 +259,9 @@ def _result(raw: dict[str, Any]) -> RoundResult:
         emulated=bool(emulated),
         started=started,
         finished=finished,
-        overhead_seconds=raw["overhead"],
+        overhead_seconds=overhead,
+        lines_sha256=str(lines_sha256),
+        lines_bytes=int(lines_bytes),
         notes=(*(() if raw["whole"] else (NO_ROOM,)), *raw["notes"]),
     )
 

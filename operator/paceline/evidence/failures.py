@@ -48,7 +48,9 @@ LEAVES_THE_NODE = frozenset({Failure.NodeLost, Failure.Unschedulable})
 
 ARGUMENTS = 2
 """argparse's exit code: the arguments will be as wrong the next time."""
-MEMORY = re.compile(r"out of memory|outofmemory|OOMKilled|cannot allocate memory|std::bad_alloc", re.IGNORECASE)
+MEMORY = re.compile(
+    r"out of memory|not enough memory|outofmemory|OOMKilled|cannot allocate memory|std::bad_alloc", re.IGNORECASE
+)
 
 
 def of_server(exit_code: int | None, error: str) -> Failure | None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from paceline.core import BASELINE, Measurement
 from paceline.evidence.answer import Replicate, RoundResult
+from paceline.evidence.failures import Failure, of_server
 from paceline.evidence.judge import Judged, nothing_accepted
 from paceline.evidence.question import RoundPlan, Scalar
 
@@ -52,10 +53,18 @@ NOT_IN_FINGERPRINT = ("attempt", "trigger", "token", "podLabels")
 
 
 def round_status(
-    plan: RoundPlan, result: RoundResult, judged: Sequence[Judged], job: str, node: str, image: str = ""
+    plan: RoundPlan,
+    result: RoundResult,
+    judged: Sequence[Judged],
+    job: str,
+    node: str,
+    image: str = "",
+    held_seconds: float | None = None,
 ) -> dict[str, Any]:
     """The entry of `status.rounds` of a round that gave a result (docs/architecture.md). `image` is what ran, by its
-    digest."""
+    digest; `held_seconds` how long the round's pod held accelerators, by the client's own clock if nobody says."""
+    lasted = result.finished - result.started
+    held = lasted if held_seconds is None else max(held_seconds, lasted)
     rated = {workload.name for workload in plan.workloads if workload.rate}
     drafts = {arm.name: arm.drafts for arm in plan.arms}
     entry: dict[str, Any] = {
@@ -65,6 +74,8 @@ def round_status(
         "node": node,
         "startedAt": _rfc3339(result.started),
         "finishedAt": _rfc3339(result.finished),
+        "heldSeconds": round(held),
+        "idleSeconds": round(max(0.0, held - lasted + result.overhead_seconds)),
         "gpus": list(result.gpus),
     }
     for name, said in (("gpuModel", result.gpu_model), ("driver", result.driver), ("image", image)):
@@ -72,6 +83,8 @@ def round_status(
             entry[name] = said
     if result.datasets:
         entry["datasets"] = dict(result.datasets)
+    if result.lines_sha256:
+        entry["raw"] = {"path": plan.lines_path, "sha256": result.lines_sha256, "bytes": result.lines_bytes}
     if notes := [*(UNSEEN[name] for name in plan.unseen if name in UNSEEN), *_all_cut(plan, judged), *result.notes]:
         entry["notes"] = notes
     return entry | {
@@ -95,9 +108,22 @@ def _all_cut(plan: RoundPlan, judged: Sequence[Judged]) -> list[str]:
     return [f"every answer was cut at its most tokens on {', '.join(cut)}: that arms wrote as many shows nothing there"]
 
 
-def failed_round(*, round: int, attempt: int, job: str, node: str, error: str) -> dict[str, Any]:
-    """The entry of a round that gave no result: it counts as a try and measures nothing."""
-    return {"round": round, "try": attempt, "job": job, "node": node, "replicates": [], "points": [], "error": error}
+def failed_round(
+    *, round: int, attempt: int, job: str, node: str, error: str, reason: Failure, held_seconds: int | None = None
+) -> dict[str, Any]:
+    """The entry of a round that gave no result: it counts as a try and measures nothing; all of its time was idle."""
+    held = {"heldSeconds": held_seconds, "idleSeconds": held_seconds} if held_seconds is not None else {}
+    return {
+        "round": round,
+        "try": attempt,
+        "job": job,
+        "node": node,
+        **held,
+        "replicates": [],
+        "points": [],
+        "reason": reason.name,
+        "error": error,
+    }
 
 
 def measurements(rounds: Iterable[Mapping[str, Any]]) -> list[Measurement]:
@@ -150,6 +176,8 @@ def _replicate(replicate: Replicate) -> dict[str, Any]:
         entry["exitCode"] = replicate.exit_code
     if replicate.error:
         entry["error"] = replicate.error
+    if failure := of_server(replicate.exit_code, replicate.error):
+        entry["reason"] = failure.name
     resolved = {key: _text(value) for key, value in replicate.resolved.items()}
     kv = {"kvTokens": replicate.kv_tokens} if replicate.kv_tokens else {}
     return entry | kv | {"resolved": resolved, "restSHA256": replicate.rest_sha256}

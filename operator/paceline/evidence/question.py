@@ -68,6 +68,11 @@ class RoundPlan:
     workload_timeout_seconds: float = 3600.0
 
     @property
+    def lines_path(self) -> str:
+        """Where the full lines are kept: gzip of one JSON object a line."""
+        return f"{self.results_dir}/{self.round}-{self.attempt}.jsonl.gz"
+
+    @property
     def watched(self) -> tuple[str, ...]:
         """The resolved arguments that a replicate reports: the compared ones, then those some arm expects."""
         return tuple(dict.fromkeys([*self.compared, *(key for arm in self.arms for key in arm.expected)]))

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -161,4 +162,5 @@ def example() -> Iterator[Pool]:
     manifest["metadata"] |= {"namespace": "models", "uid": "1"}
     spec = api.deployment(manifest)
     snapshot = Snapshot(manifest=manifest, spec=spec, invalid="", children={}, settings=SETTINGS)
-    yield from pools(snapshot, pin(spec, {(m.source, m.revision): "0" * 40 for m in models_of(spec)}))
+    pinned = pin(spec, {(m.source, m.revision): "0" * 40 for m in models_of(spec)})
+    yield from pools(snapshot, pinned, datetime.now(UTC))

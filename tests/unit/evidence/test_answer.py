@@ -75,6 +75,8 @@ def result_of(arms: int, workloads: int, seed: int = 1) -> RoundResult:
         started=1_795_245_504.25,
         finished=1_795_249_004.5,
         overhead_seconds=41.7,
+        lines_sha256=f"{rng.getrandbits(256):064x}",
+        lines_bytes=rng.randint(1_000_000, 9_000_000),
     )
 
 

@@ -10,7 +10,16 @@ import pytest
 
 from paceline.core import Workload
 from paceline.engines import Speculation
-from paceline.evidence import RoundPlan, RoundResult, failed_round, fingerprint, judge, measurements, point_noise
+from paceline.evidence import (
+    Failure,
+    RoundPlan,
+    RoundResult,
+    failed_round,
+    fingerprint,
+    judge,
+    measurements,
+    point_noise,
+)
 from paceline.evidence import round_status as keep
 from paceline.evidence.keep import UNSEEN, decimal
 
@@ -80,6 +89,20 @@ def test_provenance_of_a_round() -> None:
     assert [one.get("kvTokens") for one in kept["replicates"]] == [880_000, None]
 
 
+def test_where_all_that_was_seen_of_a_round_is_kept() -> None:
+    result = dataclasses.replace(RESULT, lines_sha256="ab" * 32, lines_bytes=123_456)
+    kept = keep(PLAN, result, judge(PLAN, result), "job", "gpu-0")
+    assert kept["raw"] == {"path": "/models/results/0-0.jsonl.gz", "sha256": "ab" * 32, "bytes": 123_456}
+    assert "raw" not in KEPT
+
+
+def test_what_a_round_held_accelerators_for() -> None:
+    """Twenty minutes by the kubelet, of which the client saw nineteen: one of them between servers."""
+    result = dataclasses.replace(RESULT, started=0.0, finished=1140.0, overhead_seconds=60.0)
+    kept = keep(PLAN, result, judge(PLAN, result), "job", "gpu-0", held_seconds=1200)
+    assert (kept["heldSeconds"], kept["idleSeconds"]) == (1200, 120)
+
+
 def test_there_is_a_sentence_for_whatever_may_be_unseen() -> None:
     assert set(UNSEEN) == {field.name for field in dataclasses.fields(Speculation)}
 
@@ -92,6 +115,8 @@ def test_a_round_in_status() -> None:
         "node": "gpu-0",
         "startedAt": "2026-11-21T07:18:24Z",
         "finishedAt": "2026-11-21T07:20:04Z",
+        "heldSeconds": 99,
+        "idleSeconds": 0,
         "gpus": ["GPU-0", "GPU-1"],
         "driver": "550.127.08",
         "engineVersion": "0.5.23",
@@ -169,7 +194,9 @@ def test_nothing_accepted_is_of_candidates() -> None:
 
 def test_of_two_tries_the_last_one_with_a_result_counts() -> None:
     again = edited(outputThroughput="400") | {"try": 1}
-    lost = failed_round(round=0, attempt=2, job="j", node="gpu-0", error="the message is empty")
+    lost = failed_round(
+        round=0, attempt=2, job="j", node="gpu-0", error="the message is empty", reason=Failure.Unreadable
+    )
     read = measurements([again, lost, KEPT])
     assert [one.output_throughput for one in read if (one.arm, one.workload) == ("wide", "code@1")] == [400.0]
 

@@ -1,5 +1,6 @@
 """examples/qwen3-coder-next.yaml as the builders see it, after a prefetch."""
 
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ def pool(name: str = "latency") -> Pool:
     manifest["metadata"] |= {"namespace": DEPLOYED.namespace, "uid": DEPLOYED.uid}
     snapshot = Snapshot(manifest=manifest, spec=spec(), invalid="", children={}, settings=SETTINGS)
     commits = {(m.source, m.revision): str(n) * 40 for n, m in enumerate(models_of(spec()), start=1)}
-    return next(found for found in pools(snapshot, pin(spec(), commits)) if found.name == name)
+    return next(found for found in pools(snapshot, pin(spec(), commits), datetime.now(UTC)) if found.name == name)
 
 
 def server(name: str = "latency") -> Server:

@@ -8,7 +8,7 @@ from tests.gate.campaigns import LATENCY, THROUGHPUT, THROUGHPUT_GATE, Truth, me
 
 from paceline import core, gate
 from paceline.api import run_manifest_spec
-from paceline.evidence import failed_round, point_noise
+from paceline.evidence import Failure, failed_round, point_noise
 
 HEAD = core.Draft(
     algorithm="EAGLE3",
@@ -110,7 +110,7 @@ def manifest(
 
 
 def lost_round(number: int, why: str) -> dict[str, Any]:
-    return failed_round(round=number, attempt=0, job="run-0-0", node="gpu-0", error=why)
+    return failed_round(round=number, attempt=0, job="run-0-0", node="gpu-0", error=why, reason=Failure.ClientFailed)
 
 
 def _round(

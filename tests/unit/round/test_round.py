@@ -2,6 +2,7 @@
 
 import dataclasses
 import gzip
+import hashlib
 import json
 import signal
 import sys
@@ -79,7 +80,10 @@ def test_a_round_of_the_emulated_pair(start: Start, pair: Arms, models: Path) ->
         assert point.steady_throughput == pytest.approx(point.output_throughput, rel=0.5)
     assert result.overhead_seconds < 30
 
-    with gzip.open(models / "results" / "2-0.jsonl.gz", "rt") as lines:
+    file = models / "results" / "2-0.jsonl.gz"
+    content = file.read_bytes()
+    assert (result.lines_sha256, result.lines_bytes) == (hashlib.sha256(content).hexdigest(), len(content))
+    with gzip.open(file, "rt") as lines:
         kept = [json.loads(line) for line in lines]
     assert [line["workload"] for line in kept if "report" in line] == ["code@1", "chat@8"] * 2
     assert len(kept[1]["report"]["generated_texts"]) == 5
@@ -175,6 +179,7 @@ def test_a_volume_that_cannot_be_written_is_a_note(start: Start, port: int, mode
     ).finish()  # fmt: skip
     assert outcome.judged["baseline", "code@1"].valid
     assert "results not kept" in outcome.result.notes[0]
+    assert outcome.result.lines_sha256 == ""
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@
     stop        runs of old questions end, and all rest while suspended
     serve       the servers are what choose() says: at first the baseline, later what has been shown to be faster
     measure     a BenchmarkRun for what is undecided
+    retain      old runs that nothing refers to go
 
 Every step speaks; none acts after one that holds. While one of the first holds, meanwhile() keeps what serves. There is
 no step that promotes: a run's verdict changes what choose() answers, and serve() does the rest.
@@ -28,12 +29,13 @@ from paceline.plan.deployment.installed import installed
 from paceline.plan.deployment.look import Pool, Snapshot, pin, pools
 from paceline.plan.deployment.meanwhile import meanwhile
 from paceline.plan.deployment.measure import measure, stop
+from paceline.plan.deployment.retain import retain
 from paceline.plan.deployment.serve import serve
 from paceline.plan.deployment.tell import happenings
 from paceline.plan.terms import Said, Step, Todo, earliest, walk
 
 STEPS: tuple[Step[Snapshot], ...] = (readable, keep_claim, fetch, preflight, installed, let_go)
-POOL_STEPS: tuple[Step[Pool], ...] = (stop, serve, measure)
+POOL_STEPS: tuple[Step[Pool], ...] = (stop, serve, measure, retain)
 
 REMEMBERED = ("serving", "target", "hold", "handled", "attempts", "verdict", "history", "progress", "endpoint")
 """What a pool's entry keeps when no step speaks of it."""
@@ -50,7 +52,7 @@ def plan(snapshot: Snapshot, now: datetime) -> Todo:
     held = any(step.holds for step in said)
     known = commits(snapshot)
     if snapshot.spec is not None and known is not None and not held:
-        for pool in pools(snapshot, pin(snapshot.spec, known)):
+        for pool in pools(snapshot, pin(snapshot.spec, known), now):
             steps = walk(POOL_STEPS, pool, now)
             pool_said += steps
             entries.append(_entry(pool, steps))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from paceline.api import Reason, run_manifest_spec
@@ -11,7 +12,7 @@ from paceline.core.names import SUPERSEDED as SUPERSEDED  # for whoever still ta
 from paceline.core.names import SUSPENDED as SUSPENDED
 from paceline.evidence import fingerprint
 from paceline.plan.pods import Trouble, trouble
-from paceline.plan.terms import Found, condition, owned_by
+from paceline.plan.terms import Found, condition, owned_by, parse_time
 from paceline.render import Owner, Settings, group_name, revision_of
 from paceline.render.group import KIND as GROUPS
 from paceline.render.serving import ARM_LABEL, REVISION_LABEL
@@ -75,6 +76,8 @@ class Run:
     """A BenchmarkRun of the pool, as far as the pool cares."""
 
     found: Found
+    stale: bool = False
+    """Too old to answer a question that is asked anew."""
 
     @property
     def name(self) -> str:
@@ -174,7 +177,7 @@ class Pool:
 
     @property
     def decided(self) -> Run | None:
-        return next((run for run in self.asked if run.outcome), None)
+        return next((run for run in self.asked if run.outcome and not run.stale), None)
 
     def revision(self, arm: Arm) -> str:
         return revision_of(self.server, arm)
@@ -204,8 +207,8 @@ def pin(spec: DeploymentSpec, commits: Mapping[tuple[str, str], str]) -> Deploym
     )
 
 
-def pools(snapshot: Snapshot, pinned: DeploymentSpec) -> tuple[Pool, ...]:
-    return tuple(_pool(snapshot, pinned, spec) for spec in pinned.pools)
+def pools(snapshot: Snapshot, pinned: DeploymentSpec, now: datetime) -> tuple[Pool, ...]:
+    return tuple(_pool(snapshot, pinned, spec, now) for spec in pinned.pools)
 
 
 def children(snapshot: Snapshot, kind: str, pool: str) -> list[Found]:
@@ -231,11 +234,23 @@ def _run_spec(spec: DeploymentSpec, pool: PoolSpec, server: Server) -> RunSpec:
         workloads=pool.workloads,
         gate=pool.gate,
         pod_labels=spec.run_pod_labels,
+        gpu_hours=spec.run_gpu_hours,
     )
 
 
-def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec) -> Pool:
+def _run(found: Found, remembered: Mapping[str, Any], oldest: datetime) -> Run:
+    """What the pool has gone by so far it goes on with: age alone starts no run."""
+    run = Run(found=found)
+    entries = [remembered.get(key) or {} for key in ("verdict", "progress", "target")]
+    known = {entry.get(key) for entry in entries for key in ("benchmarkRun", "evidence")}
+    finished = run.status.get("finishedAt")
+    old = run.outcome is not None and finished is not None and parse_time(finished) < oldest
+    return replace(run, stale=old and run.name not in known)
+
+
+def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datetime) -> Pool:
     entries: Mapping[str, Mapping[str, Any]] = {entry["name"]: entry for entry in snapshot.status.get("pools", ())}
+    remembered = entries.get(spec.name, {})
     server = replace(
         pinned.server,
         largest_concurrency=max(workload.concurrency for workload in spec.workloads),
@@ -246,8 +261,11 @@ def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec) -> Pool:
         snapshot=snapshot,
         spec=spec,
         server=server,
-        remembered=entries.get(spec.name, {}),
-        runs=tuple(Run(found=found) for found in children(snapshot, "BenchmarkRun", spec.name)),
+        remembered=remembered,
+        runs=tuple(
+            _run(found, remembered, now - pinned.max_evidence_age)
+            for found in children(snapshot, "BenchmarkRun", spec.name)
+        ),
         servers=servers(snapshot, spec.name),
         kept=revisions(snapshot, spec.name),
         question=fingerprint(run_manifest_spec(_run_spec(pinned, spec, server))),

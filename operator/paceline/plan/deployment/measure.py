@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from paceline.api import Mark, Reason, run_manifest_spec
+from paceline.core import Trigger
 from paceline.core.names import SUPERSEDED, SUSPENDED, child_name
 from paceline.engines.nodes import unmeasurable
 from paceline.plan.deployment.choose import (
@@ -66,14 +67,18 @@ def measure(pool: Pool, now: datetime) -> Said:
         )
     attempt = 1 + max((run.attempt for run in pool.asked), default=0)
     name = child_name(pool.snapshot.name, pool.name, pool.question, attempt)
-    wanted = run_manifest_spec(replace(pool.run_spec, attempt=attempt))
+    stale = next((run for run in pool.asked if run.stale), None)
+    trigger = Trigger.STALE if stale else Trigger.SPEC
+    wanted = run_manifest_spec(replace(pool.run_spec, attempt=attempt, trigger=trigger))
     candidates = " or ".join(arm.name for arm in pool.spec.arms[1:])
     return Said(
         marks=(*marks, Mark(Reason.Measuring, pool.name, name)),
         actions=(
             Apply(
                 benchmark_run(pool.snapshot.owner, pool.name, name, wanted),
-                f"nobody knows yet whether {candidates} beats the baseline",
+                f"{stale.name} is older than maxEvidenceAge"
+                if stale
+                else f"nobody knows yet whether {candidates} beats the baseline",
             ),
         ),
         record={
@@ -164,6 +169,7 @@ def _verdict(run: Run) -> dict[str, Any]:
             "message": verdict.get("message", ""),
             "benchmarkRun": run.name,
             "fingerprint": run.fingerprint,
+            **({"crossing": verdict["crossing"]} if "crossing" in verdict else {}),
             **({"speedup": speed["ratio"], "lower": speed["lower"], "upper": speed["upper"]} if speed else {}),
         },
         "progress": {

@@ -9,14 +9,14 @@ A run is its rounds: status.rounds is all that is remembered, and the next round
 anywhere repeats an action (the same Job under the same name), never a round.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from paceline.api import Mark, to_status
 from paceline.evidence import point_noise
 from paceline.plan.run.check import fault
-from paceline.plan.run.collect import collect
+from paceline.plan.run.collect import collect, run_node
 from paceline.plan.run.conclude import Conclusion, conclude, error
 from paceline.plan.run.look import Evidence, Snapshot
 from paceline.plan.run.measure import measure
@@ -32,9 +32,14 @@ def plan(snapshot: Snapshot, now: datetime) -> Todo:
         return _told(snapshot, snapshot.status, error(snapshot.invalid), now)
     if not snapshot.superseded and (wrong := fault(snapshot.spec)):
         return _told(snapshot, snapshot.status, error(wrong), now)
-    records = collect(snapshot)
+    records = collect(snapshot, now)
     evidence = Evidence(spec=snapshot.spec, records=records)
-    status = {**_remembered(snapshot), "rounds": list(records), **results(evidence, snapshot), **cost(evidence)}
+    status = {
+        **_remembered(snapshot, records),
+        "rounds": list(records),
+        **results(evidence, snapshot),
+        **cost(evidence),
+    }
     noise = point_noise(records)
     if noise is not None:
         status["noise"] = f"{noise:.5f}"
@@ -52,8 +57,10 @@ def plan(snapshot: Snapshot, now: datetime) -> Todo:
     )
 
 
-def _remembered(snapshot: Snapshot) -> dict[str, Any]:
-    return {key: snapshot.status[key] for key in ("startedAt", "node") if key in snapshot.status}
+def _remembered(snapshot: Snapshot, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A run that is between two nodes has none."""
+    found = {"startedAt": snapshot.status.get("startedAt"), "node": run_node(snapshot.status.get("node"), records)}
+    return {key: value for key, value in found.items() if value}
 
 
 def _told(snapshot: Snapshot, status: Mapping[str, Any], conclusion: Conclusion, now: datetime) -> Todo:

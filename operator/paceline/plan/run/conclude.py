@@ -1,18 +1,23 @@
 """Whether the run is over, and with what."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from paceline.api import Reason
 from paceline.core import BASELINE, ArmOutcome, Outcome, Verdict
+from paceline.evidence.failures import FEW, MANY, ONCE, Failure
 from paceline.gate import explain, undecided
-from paceline.plan.run.look import Evidence, Snapshot
+from paceline.plan.run import sweep
+from paceline.plan.run.budget import exhausted
+from paceline.plan.run.look import Evidence, Failed, Snapshot, failure
 
-MOST_FRUITLESS = 3
-"""Tries in a row without a result, those aside that the cluster took away: then it is not bad luck."""
-MOST_DISRUPTED = 20
-"""Tries in a row, of which none gave a result, that the cluster took away: then there is no room for this run."""
+PATIENCE: Mapping[int, str] = {
+    ONCE: "trying again would change nothing: ",
+    FEW: f"{FEW} rounds in a row gave no result; the last: ",
+    MANY: f"{MANY} rounds in a row were taken away; the last: ",
+}
+"""Tries in a row without a result, by how many there may be of their kind: what a person is told of the last."""
 MOST_FAILURES = 2
 """Rounds in a row in which a point of an arm was invalid: then it is the arm, or its server."""
 
@@ -35,41 +40,78 @@ def conclude(snapshot: Snapshot, evidence: Evidence) -> Conclusion | None:
     """None while another round is wanted."""
     if snapshot.superseded:
         return Conclusion(reason=Reason.Superseded, message="the question has changed")
+    if evidence.sweep:
+        return _swept(evidence)
     verdict = evidence.verdict
     if why := given_up(evidence):
         # What was shown so far stands; Error is for a run that came to no look at all.
-        return error(why) if verdict.outcome is Outcome.ERROR else _concluded(evidence, verdict, why)
+        return error(*why) if verdict.outcome is Outcome.ERROR else _concluded(evidence, verdict, why[0])
     if evidence.results and (verdict.final or not in_question(evidence)):
         return _concluded(evidence, verdict)
+    if spent := exhausted(evidence):
+        return _concluded(evidence, verdict, *spent)
     return None
 
 
-def given_up(evidence: Evidence) -> str:
-    """Why no more can be hoped for of further rounds, whatever the gate would say of them; "" while it can."""
-    if evidence.disrupted >= MOST_DISRUPTED:
-        return f"{evidence.disrupted} rounds in a row were taken away; the last: {evidence.since_result[0]}"
-    if evidence.fruitless >= MOST_FRUITLESS:
-        return f"{evidence.fruitless} rounds in a row gave no result; the last: {evidence.since_result[0]}"
+def given_up(evidence: Evidence) -> tuple[str, str] | None:
+    """Why no more can be hoped for of further rounds, whatever the gate would say of them: a sentence and a reason.
+    None while it can."""
+    lost = [(failure(str(record.get("reason", ""))), record) for record in evidence.since_result]
+    for tries, sentence in PATIENCE.items():
+        alike = [(kind, record) for kind, record in lost if kind.tries == tries]
+        if len(alike) >= tries:
+            kind, record = alike[0]
+            return f"{sentence}{record['error']}", kind.name
     failures = evidence.failures(BASELINE)
-    if len(failures) >= MOST_FAILURES:
-        return f"the baseline could not be measured: {failures[0]}"
+    if _hopeless(failures):
+        return f"the baseline could not be measured: {failures[0].why}", failures[0].reason.name
     most = evidence.spec.gate.decide_after_rounds[-1] + MOST_FAILURES * len(evidence.spec.arms)
     if len(evidence.results) >= most and not evidence.verdict.final:
-        return f"{most} rounds were measured and too many of them were no evidence"
-    return ""
+        return f"{most} rounds were measured and too many of them were no evidence", Failure.NotMeasured.name
+    return None
 
 
 def in_question(evidence: Evidence) -> tuple[str, ...]:
-    """Candidates that the next round must contain: undecided, and not failing again and again."""
-    return tuple(arm for arm in undecided(evidence.verdict) if len(evidence.failures(arm)) < MOST_FAILURES)
+    """Candidates that the next round must contain: undecided (in a sweep all are), and not failing again and again."""
+    asked = [arm.name for arm in evidence.spec.arms[1:]] if evidence.sweep else undecided(evidence.verdict)
+    return tuple(arm for arm in asked if not _hopeless(evidence.failures(arm)))
 
 
-def _concluded(evidence: Evidence, verdict: Verdict, why: str = "") -> Conclusion:
-    """The gate's verdict as it stands; `why` the run ends before that is final."""
+def _hopeless(failures: Sequence[Failed]) -> bool:
+    """Of an arm: its latest failures, the latest first."""
+    return bool(failures) and len(failures) >= min(MOST_FAILURES, failures[0].reason.tries)
+
+
+def _swept(evidence: Evidence) -> Conclusion | None:
+    """The table, and no outcome (0016), once all rounds are measured or no more can be hoped for."""
+    lost, spent, table = given_up(evidence), exhausted(evidence), sweep.found(evidence)
+    why = lost or spent
+    done = len(evidence.results) >= evidence.spec.gate.decide_after_rounds[-1]
+    if table is None or not (why or done or (evidence.results and not in_question(evidence))):
+        return None
+    if sweep.nothing(table) and spent and not (lost or done):
+        return _concluded(evidence, evidence.verdict, *spent)
+    if sweep.nothing(table):
+        return error(*(why or _no_candidate(evidence)))
+    message = "; ".join(filter(None, (table.message, why[0] if why else "")))
+    said = {"rounds": len(evidence.results), "reason": table.crossing.value, "message": message}
+    return Conclusion(reason=Reason.Swept, message=message, record={"verdict": said})
+
+
+def _no_candidate(evidence: Evidence) -> tuple[str, str]:
+    failures = [failed[0] for arm in evidence.spec.arms[1:] if (failed := evidence.failures(arm.name))]
+    whys = (failures[0].why, failures[0].reason.name) if failures else ("too few rounds", Failure.NotMeasured.name)
+    return f"no candidate could be measured at any concurrency: {whys[0]}", whys[1]
+
+
+def _concluded(evidence: Evidence, verdict: Verdict, why: str = "", spent: str = "") -> Conclusion:
+    """The gate's verdict as it stands; `why` the run ends before that is final. `spent` is the reason of a run that
+    might have gone on, had it been allowed to: whatever is not shown by then is Inconclusive."""
     failed = {name: evidence.failures(name) for name in undecided(verdict)}
-    failing = {name: whys[0] for name, whys in failed.items() if len(whys) >= MOST_FAILURES}
-    outcome = verdict.outcome
-    message = "; ".join(filter(None, (_sentence(verdict, failing), why)))
+    failing = {name: latest[0] for name, latest in failed.items() if _hopeless(latest)}
+    outcome = Outcome.INCONCLUSIVE if spent and verdict.outcome is Outcome.ERROR else verdict.outcome
+    crossing = sweep.crossing(evidence)
+    message = "; ".join(filter(None, (_sentence(verdict, failing), crossing, why)))
     return Conclusion(
         reason=REASONS[outcome],
         message=message,
@@ -78,8 +120,9 @@ def _concluded(evidence: Evidence, verdict: Verdict, why: str = "") -> Conclusio
                 "outcome": outcome.value,
                 "winner": verdict.winner or "",
                 "rounds": verdict.rounds,
-                "reason": _reason(verdict, outcome),
+                "reason": spent if spent and outcome is Outcome.INCONCLUSIVE else _reason(verdict, failing),
                 "message": message,
+                **({"crossing": crossing} if crossing else {}),
                 **_speedup(verdict),
             }
         },
@@ -92,24 +135,24 @@ def _speedup(verdict: Verdict) -> dict[str, str]:
     return {"speedup": f"{mean.ratio:.3f}"} if mean else {}
 
 
-def _reason(verdict: Verdict, outcome: Outcome) -> str:
+def _reason(verdict: Verdict, failing: Mapping[str, Failed]) -> str:
     """The winner's reason; without one, that of the candidate that came closest (the last to be decided, or still
-    open)."""
+    open). Of an Error, what the first of those that kept failing failed on."""
     if verdict.winner:
         return verdict.arms[verdict.winner].reason
-    if outcome is Outcome.ERROR:
-        return "Error"
+    if verdict.outcome is Outcome.ERROR:
+        return next((failed.reason.name for failed in failing.values()), Failure.NotMeasured.name)
     arms = tuple(verdict.arms.values())
     still_open = [arm for arm in arms if arm.outcome is not ArmOutcome.REJECTED]
     return max(still_open or arms, key=lambda arm: arm.rounds).reason
 
 
-def _sentence(verdict: Verdict, failing: Mapping[str, str]) -> str:
+def _sentence(verdict: Verdict, failing: Mapping[str, Failed]) -> str:
     """Every candidate in a few words, the winner first; of those that kept failing, why."""
     first = [verdict.winner] if verdict.winner else []
     names = [*first, *(name for name in verdict.arms if name != verdict.winner)]
     return "; ".join(
-        f"{name}: {failing[name]}" if name in failing else f"{name} {_word(verdict, name)}" for name in names
+        f"{name}: {failing[name].why}" if name in failing else f"{name} {_word(verdict, name)}" for name in names
     )
 
 
@@ -120,7 +163,7 @@ def _word(verdict: Verdict, name: str) -> str:
     return " ".join(part for part in (ratio, arm.outcome.value, said) if part)
 
 
-def error(message: str) -> Conclusion:
+def error(message: str, reason: str = "InvalidSpec") -> Conclusion:
     """The verdict Error: without it the deployment would take the run for superseded and ask again, for ever."""
-    verdict = {"outcome": Outcome.ERROR.value, "winner": "", "rounds": 0, "reason": "Error", "message": message}
+    verdict = {"outcome": Outcome.ERROR.value, "winner": "", "rounds": 0, "reason": reason, "message": message}
     return Conclusion(reason=Reason.RunError, message=message, record={"verdict": verdict})

@@ -1,21 +1,18 @@
 """From what was gathered to what the steps of a run read."""
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from paceline.core import RunSpec, Verdict
+from paceline.core import Purpose, RunSpec, Verdict
 from paceline.core.names import RUN_LABEL, SUPERSEDED
-from paceline.evidence import ENVIRONMENT, RoundPlan, measurements
+from paceline.evidence import ENVIRONMENT, Failure, RoundPlan, measurements
 from paceline.gate import decide
-from paceline.plan.pods import PULL_REASONS, container
+from paceline.plan.pods import container
 from paceline.plan.terms import Found, condition
 from paceline.render import Owner, Settings
-
-DISRUPTED = "disrupted: "
-"""How the error of a round begins that the cluster took away: nothing is wrong with the question or its servers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,13 +59,6 @@ class Round:
     def image(self) -> str:
         """The server's, by its digest; "" where the kubelet does not say."""
         return str(container(self.pod or {}, "server").get("imageID", ""))
-
-    @property
-    def hopeless(self) -> str:
-        """Why it can give no result and would go on holding its GPUs all the same."""
-        if self.ended:
-            return ""
-        return self.unreadable or _never_starts(self.pod or {})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +112,14 @@ class Snapshot:
         return next((round for round in self.rounds if not round.ended), None)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """A replicate that was no evidence."""
+
+    reason: Failure
+    why: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
     """A run's rounds as recorded so far, this pass included, and what they come to."""
@@ -130,25 +128,18 @@ class Evidence:
     records: tuple[Mapping[str, Any], ...]
 
     @property
+    def sweep(self) -> bool:
+        return self.spec.purpose is Purpose.SWEEP
+
+    @property
     def results(self) -> tuple[Mapping[str, Any], ...]:
         """Rounds that gave a result."""
         return tuple(record for record in self.records if not record.get("error"))
 
     @property
-    def since_result(self) -> tuple[str, ...]:
-        """The errors of the tries in a row, up to now, that gave none."""
-        errors = (str(record.get("error", "")) for record in reversed(self.records))
-        return tuple(itertools.takewhile(bool, errors))
-
-    @property
-    def disrupted(self) -> int:
-        """How many of these the cluster took away."""
-        return sum(error.startswith(DISRUPTED) for error in self.since_result)
-
-    @property
-    def fruitless(self) -> int:
-        """How many of these failed by themselves."""
-        return len(self.since_result) - self.disrupted
+    def since_result(self) -> tuple[Mapping[str, Any], ...]:
+        """The tries in a row, up to now, that gave none, the latest first."""
+        return tuple(itertools.takewhile(lambda record: bool(record.get("error")), reversed(self.records)))
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -159,25 +150,28 @@ class Evidence:
             measurements(self.records),
         )
 
-    def failures(self, arm: str) -> tuple[str, ...]:
-        """Why this arm's latest replicates were no evidence, the latest first: one reason for each of the rounds in a
-        row, of those with a result and with this arm in them, in which a point of it was invalid."""
-        points = ([point for point in record["points"] if point["arm"] == arm] for record in reversed(self.results))
-        reasons = ([point.get("why", "") for point in mine if not point["valid"]] for mine in points if mine)
-        return tuple(why[0] for why in itertools.takewhile(bool, reasons))
+    def failures(self, arm: str) -> tuple[Failed, ...]:
+        """Of this arm's latest replicates that were no evidence, the latest first: one for each of the rounds in a row,
+        of those with a result and with this arm in them, in which a point of it was invalid. In a sweep, whose
+        concurrencies each stand alone, in which all were."""
+        there = (record for record in reversed(self.results) if _of(record["points"], arm))
+        mine = (_failed(record, arm, every=self.sweep) for record in there)
+        return tuple(failed for failed in itertools.takewhile(bool, mine) if failed)
 
 
-def _never_starts(pod: Found) -> str:
-    """One container has ended and the other cannot even be started: the pod stays Pending for ever."""
-    statuses = pod.get("status", {}).get("containerStatuses", ())
-    if not any("terminated" in status.get("state", {}) for status in statuses):
-        return ""
-    waiting = {status["name"]: status.get("state", {}).get("waiting") or {} for status in statuses}
-    return next(
-        (
-            f"the {name} never started: {found['reason']}: {found.get('message', '')}"
-            for name, found in waiting.items()
-            if found.get("reason") in PULL_REASONS
-        ),
-        "",
-    )
+def _failed(record: Mapping[str, Any], arm: str, *, every: bool) -> Failed | None:
+    points = _of(record["points"], arm)
+    whys = [str(point.get("why", "")) for point in points if not point["valid"]]
+    if every and len(whys) < len(points):
+        return None
+    reasons = [one["reason"] for one in _of(record["replicates"], arm) if one.get("reason")]
+    return Failed(reason=failure(reasons[0] if reasons else ""), why=whys[0]) if whys else None
+
+
+def _of(entries: Iterable[Mapping[str, Any]], arm: str) -> list[Mapping[str, Any]]:
+    return [entry for entry in entries if entry["arm"] == arm]
+
+
+def failure(reason: str) -> Failure:
+    """As it stands in status."""
+    return Failure.__members__.get(reason, Failure.NotMeasured)

@@ -7,10 +7,11 @@ from typing import Any
 from paceline.api import Mark, Reason
 from paceline.core import BASELINE, Arm
 from paceline.plan.pods import trouble, unplaced
-from paceline.plan.run.collect import next_try
+from paceline.plan.run.collect import next_try, run_node
 from paceline.plan.run.conclude import in_question
+from paceline.plan.run.ends import wakes
 from paceline.plan.run.look import Evidence, Round, Snapshot
-from paceline.plan.terms import Apply, Delete, Said, parse_time, timestamp
+from paceline.plan.terms import Apply, Delete, Said, earliest, parse_time, timestamp
 from paceline.render import round_job
 from paceline.render.benchmark import avoided, round_plan
 
@@ -55,6 +56,7 @@ def _watch(snapshot: Snapshot, evidence: Evidence, active: Round) -> Said:
         marks=(Mark(reason, None, message),),
         actions=(Delete(active.job, "a node that it had to keep off is free again"),) if freed else (),
         record={**placed, "progress": _progress(evidence, active.name, message)},
+        wake=earliest(wakes(active, run_node(snapshot.status.get("node"), evidence.records))),
     )
 
 
@@ -67,7 +69,7 @@ def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Said:
         snapshot.owner,
         snapshot.spec,
         asked,
-        snapshot.status.get("node"),
+        run_node(snapshot.status.get("node"), evidence.records),
         snapshot.taken,
         snapshot.settings,
     )

@@ -7,8 +7,9 @@ from typing import Any
 from paceline.core import ArmVerdict, Bounds
 from paceline.evidence import fingerprint, measurements
 from paceline.gate import explain
+from paceline.plan.run import sweep
 from paceline.plan.run.look import Evidence, Snapshot
-from paceline.plan.terms import Happening, parse_time
+from paceline.plan.terms import Happening
 
 MEAN = "mean"
 
@@ -18,15 +19,10 @@ def results(evidence: Evidence, snapshot: Snapshot) -> dict[str, Any]:
     told: dict[str, Any] = {"fingerprint": fingerprint(snapshot.manifest["spec"])}
     if not evidence.results:
         return told
-    verdict = evidence.verdict
-    told["results"] = [entry for name in verdict.arms for entry in _arm(evidence, name)]
-    told["armVerdicts"] = [
-        {"arm": name, "outcome": arm.outcome.value, "reason": explain(arm), **_aa_floor(arm)}
-        for name, arm in verdict.arms.items()
-    ]
+    told |= _swept(evidence) if evidence.sweep else _judged(evidence)
+    told |= sweep.spots(evidence)
     last = evidence.results[-1]
     told |= {
-        "node": last["node"],
         "engineVersion": last["engineVersion"],
         "emulated": any(record.get("emulated") for record in evidence.results),
         "gpus": last["gpus"],
@@ -35,33 +31,48 @@ def results(evidence: Evidence, snapshot: Snapshot) -> dict[str, Any]:
 
 
 def cost(evidence: Evidence) -> dict[str, Any]:
-    """GPU-seconds held by rounds that gave a result, and how many servers were started for them."""
-    if not evidence.results:
+    """What all rounds took, those that gave no result included, and how many servers were started for results."""
+    if not evidence.records:
         return {}
     gpus = evidence.spec.server.accelerator.count
-    held = sum(
-        (parse_time(r["finishedAt"]) - parse_time(r["startedAt"])).total_seconds() * gpus for r in evidence.results
-    )
+    held, idle = (sum(record.get(key, 0) for record in evidence.records) for key in ("heldSeconds", "idleSeconds"))
     starts = sum(len(record["replicates"]) for record in evidence.results)
-    return {"cost": {"gpuSeconds": round(held), "serverStarts": starts}}
+    return {"cost": {"gpuSeconds": held * gpus, "idleGpuSeconds": idle * gpus, "serverStarts": starts}}
 
 
 def _aa_floor(arm: ArmVerdict) -> dict[str, str]:
     return {"aaFloor": f"{arm.aa_floor:.5f}"} if arm.aa_floor is not None and math.isfinite(arm.aa_floor) else {}
 
 
+def _judged(evidence: Evidence) -> dict[str, Any]:
+    verdict = evidence.verdict
+    return {
+        "results": [entry for name in verdict.arms for entry in _arm(evidence, name)],
+        "armVerdicts": [
+            {"arm": name, "outcome": arm.outcome.value, "reason": explain(arm), **_aa_floor(arm)}
+            for name, arm in verdict.arms.items()
+        ],
+    }
+
+
+def _swept(evidence: Evidence) -> dict[str, Any]:
+    """Without a mean over concurrencies, which would be of no load at all."""
+    table = sweep.found(evidence)
+    return {"results": [_result(evidence, *one) for one in (sweep.effects(table) if table else ())]}
+
+
 def _arm(evidence: Evidence, name: str) -> Iterator[dict[str, Any]]:
     arm = evidence.verdict.arms[name]
     if arm.mean is not None:
-        yield {"arm": name, "workload": MEAN, **_bounds(arm.mean)}
-    lengths = _accept_lengths(evidence, name)
+        yield {"arm": name, "workload": MEAN, **sweep.as_status(arm.mean)}
     for workload, bounds in arm.workloads.items():
-        length = {"acceptLength": f"{lengths[workload]:.3f}"} if workload in lengths else {}
-        yield {"arm": name, "workload": workload, **_bounds(bounds), **length}
+        yield _result(evidence, name, workload, bounds)
 
 
-def _bounds(bounds: Bounds) -> dict[str, str]:
-    return {"ratio": f"{bounds.ratio:.4f}", "lower": f"{bounds.lower:.4f}", "upper": f"{bounds.upper:.4f}"}
+def _result(evidence: Evidence, arm: str, workload: str, bounds: Bounds) -> dict[str, Any]:
+    lengths = _accept_lengths(evidence, arm)
+    length = {"acceptLength": f"{lengths[workload]:.3f}"} if workload in lengths else {}
+    return {"arm": arm, "workload": workload, **sweep.as_status(bounds), **length}
 
 
 def _accept_lengths(evidence: Evidence, name: str) -> Mapping[str, float]:
@@ -79,15 +90,17 @@ def happenings(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Hap
     if "verdict" not in after or "verdict" in before:
         return tuple(rounds)
     verdict = after["verdict"]
-    bad = verdict["outcome"] == "Error"
-    told = Happening(reason=verdict["outcome"], note=verdict["message"], type="Warning" if bad else "Normal")
+    outcome = verdict.get("outcome", "Swept")
+    bad = outcome == "Error"
+    told = Happening(reason=outcome, note=verdict["message"], type="Warning" if bad else "Normal")
     return (*rounds, told)
 
 
 def _round(record: Mapping[str, Any]) -> Happening:
     number = record["round"] + 1
     if record.get("error"):
-        return Happening(reason="RoundFailed", note=f"round {number}: {record['error']}", type="Warning")
+        note = f"round {number}: {record['reason']}: {record['error']}"
+        return Happening(reason="RoundFailed", note=note, type="Warning")
     invalid = [point for point in record["points"] if not point["valid"]]
     if invalid:
         first = invalid[0]

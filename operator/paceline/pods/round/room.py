@@ -1,6 +1,7 @@
 """Where a round happens: does what the protocol's steps ask for, and times it."""
 
 import gzip
+import hashlib
 import json
 import subprocess
 import time
@@ -40,6 +41,7 @@ class Room:
         started = time.time()
         ran = [self.drive(arm) for arm in self.plan.arms]
         versions = [one.version for one in ran if one.version]
+        digest, length = self.kept()
         return RoundResult(
             round=self.plan.round,
             attempt=self.plan.attempt,
@@ -53,6 +55,8 @@ class Room:
             started=started,
             finished=time.time(),
             overhead_seconds=max(0.0, time.monotonic() - began - self.useful_seconds),
+            lines_sha256=digest,
+            lines_bytes=length,
             notes=tuple(self.notes),
         )
 
@@ -125,15 +129,28 @@ class Room:
 
     def keep(self, line: Mapping[str, Any]) -> None:
         """Whole lines are a help, not a condition: a volume that cannot be written is a note in the result."""
-        directory = Path(self.plan.results_dir)
+        path = Path(self.plan.lines_path)
         try:
-            directory.mkdir(parents=True, exist_ok=True)
-            with gzip.open(directory / f"{self.plan.round}-{self.plan.attempt}.jsonl.gz", "at") as lines:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with gzip.open(path, "at") as lines:
                 lines.write(json.dumps(line) + "\n")
         except OSError as error:
-            note = f"results not kept: {error}"
-            if note not in self.notes:
-                self.notes.append(note)
+            self.not_kept(error)
+
+    def kept(self) -> tuple[str, int]:
+        """SHA-256 and length of the lines' file, as it is read back; "" and 0 if there is none."""
+        path = Path(self.plan.lines_path)
+        try:
+            content = path.read_bytes() if path.is_file() else b""
+        except OSError as error:
+            self.not_kept(error)
+            return "", 0
+        return hashlib.sha256(content).hexdigest() if content else "", len(content)
+
+    def not_kept(self, error: OSError) -> None:
+        note = f"results not kept: {error}"
+        if not any(said.startswith("results not kept") for said in self.notes):
+            self.notes.append(note)
 
     def check_alive(self, step: Step) -> None:
         """Whatever was just done, it was done to a server that lives."""

@@ -1,0 +1,29 @@
+"""Finished runs that nothing refers to go, beyond as many as revisions are kept."""
+
+from datetime import datetime
+
+from paceline.plan.deployment.look import Pool, Run
+from paceline.plan.terms import Delete, Said
+
+
+def retain(pool: Pool, _: datetime) -> Said:
+    """The latest `promotion.revisionHistoryLimit` stay beside what is in use: to be looked at, and as evidence should
+    their question come back."""
+    assert pool.snapshot.spec is not None
+    used = {run.name for run in (pool.decided, *pool.asked[:1]) if run} | referred(pool)
+    spare = sorted((run for run in pool.runs if run.finished and run.name not in used), key=_when)
+    surplus = len(spare) - pool.snapshot.spec.promotion.revision_history_limit
+    why = "beyond revisionHistoryLimit, and nothing refers to it"
+    return Said(actions=tuple(Delete(run.found, why) for run in spare[: max(0, surplus)]))
+
+
+def referred(pool: Pool) -> set[str]:
+    """Runs that the pool's status names."""
+    now = [pool.remembered.get(key) or {} for key in ("verdict", "progress", "target", "serving")]
+    entries = (*now, *pool.remembered.get("history", ()))
+    named = (entry.get(key) for entry in entries for key in ("benchmarkRun", "evidence"))
+    return {name for name in named if name}
+
+
+def _when(run: Run) -> tuple[str, str]:
+    return str(run.status.get("finishedAt", "")), run.name

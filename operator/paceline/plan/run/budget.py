@@ -1,0 +1,21 @@
+"""What a run may take, asked before each of its rounds: nothing is stopped that is under way."""
+
+from paceline.plan.run.look import Evidence
+
+EXHAUSTED = "BudgetExhausted"
+SECONDS = 3600
+
+
+def exhausted(evidence: Evidence) -> tuple[str, str] | None:
+    """A sentence and a reason if a round more, as long as those so far, would take the run beyond its budget. What gave
+    no result has held accelerators, too."""
+    hours, gpus = evidence.spec.gpu_hours, evidence.spec.server.accelerator.count
+    if hours is None:
+        return None
+    spent = sum(record.get("heldSeconds", 0) for record in evidence.records) * gpus / SECONDS
+    lengths = [record["heldSeconds"] * gpus / SECONDS for record in evidence.results]
+    another = sum(lengths) / len(lengths) if lengths else 0.0
+    if spent + another <= hours and spent < hours:
+        return None
+    takes = f", and another round takes {another:.2f}" if another else ""
+    return f"the budget of {hours:g} GPU-hours leaves no room: {spent:.2f} are spent{takes}", EXHAUSTED

@@ -1,0 +1,133 @@
+"""How a round ended that gave no result: every way in which pods and Jobs show it, as Kubernetes writes them."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from paceline.evidence import ENVIRONMENT, Failure, RoundPlan
+from paceline.evidence.failures import LEAVES_THE_NODE, MANY
+from paceline.plan.run.ends import End, end_of, held_seconds, hopeless
+from paceline.plan.run.look import Round
+
+BEGAN = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
+
+
+def job(reason: str = "", message: str = "") -> dict[str, Any]:
+    failed = {"type": "Failed", "status": "True", "reason": reason, "message": message}
+    return {"metadata": {"name": "run-0-0"}, "status": {"conditions": [failed] if reason else []}}
+
+
+def pod(status: Mapping[str, Any] | None = None, **containers: Mapping[str, Any]) -> dict[str, Any]:
+    statuses = [{"name": name, "state": state} for name, state in containers.items()]
+    return {
+        "metadata": {"creationTimestamp": "2026-11-21T10:00:00Z"},
+        "spec": {},
+        "status": {"startTime": "2026-11-21T10:00:00Z", "containerStatuses": statuses, **(status or {})},
+    }
+
+
+def ended(code: int, message: str = "", **more: str) -> dict[str, Any]:
+    return {"terminated": {"exitCode": code, "message": message, **more}}
+
+
+def disrupted(reason: str) -> dict[str, Any]:
+    return {"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": reason, "message": "said"}]}
+
+
+GAVE_UP = job("BackoffLimitExceeded", "Job has reached the specified backoff limit")
+LATE = job("DeadlineExceeded", "Job was active longer than specified deadline")
+
+
+@pytest.mark.parametrize(
+    ("job", "pod", "failure", "line"),
+    [
+        (GAVE_UP, pod(client=ended(1, "b\nWrapperError")), "ClientFailed", "the client exited with 1: WrapperError"),
+        (GAVE_UP, pod(server=ended(70), client=ended(0)), "ClientFailed", "the client fell silent and the wrapper"),
+        (GAVE_UP, pod(server=ended(137, reason="OOMKilled"), client=ended(1)), "OutOfMemory", "exited with 137: OOM"),
+        (GAVE_UP, pod(server=ended(128, reason="StartError")), "ServerCrashed", "exited with 128: StartError"),
+        (GAVE_UP, pod(server=ended(2, "sh: 1: syntax")), "ServerArguments", "exited with 2: sh: 1: syntax"),
+        (LATE, pod(server=ended(143), client=ended(143)), "TimedOut", "DeadlineExceeded: Job was active longer"),
+        (GAVE_UP, pod({"reason": "DeadlineExceeded", "message": "too long"}), "TimedOut", "BackoffLimitExceeded"),
+        (GAVE_UP, pod({"reason": "Evicted", "message": "low on memory"}), "Evicted", "Evicted: low on memory"),
+        (GAVE_UP, pod({"reason": "Preempting"}, client=ended(143)), "Preempted", "Preempting"),
+        (GAVE_UP, pod(disrupted("PreemptionByScheduler")), "Preempted", "PreemptionByScheduler: said"),
+        (GAVE_UP, pod(disrupted("EvictionByEvictionAPI")), "Evicted", "EvictionByEvictionAPI: said"),
+        (GAVE_UP, pod(disrupted("DeletionByPodGC")), "NodeLost", "DeletionByPodGC: said"),
+        (GAVE_UP, pod(disrupted("SomethingNew")), "Evicted", "SomethingNew: said"),
+        (GAVE_UP, None, "Evicted", "its pod is gone"),
+        (job(), pod(client=ended(0, "hello")), "Unreadable", "the message does not begin with"),
+    ],
+)
+def test_of_a_job_that_has_ended(job: dict[str, Any], pod: dict[str, Any] | None, failure: str, line: str) -> None:
+    end = end_of(Round(job=job, pod=pod), "the message does not begin with paceline1:")
+    assert end.failure.name == failure
+    assert line in end.line
+
+
+def unplaced(reason: str = "Unschedulable") -> dict[str, Any]:
+    return {"conditions": [{"type": "PodScheduled", "status": "False", "reason": reason, "message": "0/2 nodes"}]}
+
+
+def waiting(reason: str) -> dict[str, Any]:
+    return {"waiting": {"reason": reason, "message": "said"}}
+
+
+MISNAMED = "the server never started: InvalidImageName: said"
+PULLING = "the server never started: ImagePullBackOff: said"
+
+
+@pytest.mark.parametrize(
+    ("pod", "minutes", "expected"),
+    [
+        (pod(server=waiting("ContainerCreating")), 29, None),
+        (pod(server=waiting("ImagePullBackOff")), 4, None),
+        (pod(server=waiting("ImagePullBackOff")), 5, (Failure.ImagePull, PULLING)),
+        (pod(server=waiting("ImagePullBackOff"), client=ended(1)), 0, (Failure.ImagePull, PULLING)),
+        (pod(server=waiting("InvalidImageName")), 0, (Failure.ImagePull, MISNAMED)),
+        (pod(unplaced()), 9, None),
+        (pod(unplaced()), 10, (Failure.Unschedulable, "0/2 nodes")),
+        (pod(unplaced("SchedulingGated")), 600, None),
+        (pod(disrupted("DeletionByTaintManager")), 0, None),
+    ],
+)  # fmt: skip
+def test_of_a_job_that_goes_on(pod: dict[str, Any], minutes: int, expected: tuple[Failure, str] | None) -> None:
+    round = Round(job=with_plan(job()), pod=pod)
+    end = End(failure=expected[0], line=expected[1]) if expected else None
+    assert hopeless(round, "gpu-0", BEGAN + timedelta(minutes=minutes)) == end
+
+
+def with_plan(job: dict[str, Any]) -> dict[str, Any]:
+    plan = RoundPlan(
+        run="run", round=0, attempt=0, engine="SGLang", served_name="m", tokenizer="/m", port=30000, arms=(),
+        workloads=(), results_dir="/r",
+    )  # fmt: skip
+    container = {"env": [{"name": ENVIRONMENT, "value": plan.to_json()}]}
+    return {**job, "spec": {"template": {"spec": {"containers": [container]}}}}
+
+
+def test_a_first_round_waits_for_as_long_as_it_takes() -> None:
+    assert hopeless(Round(job=with_plan(job()), pod=pod(unplaced())), None, BEGAN + timedelta(days=7)) is None
+
+
+def test_of_a_node_that_does_not_answer_nobody_hears_the_end() -> None:
+    lost = pod(disrupted("DeletionByTaintManager"))
+    lost["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z"
+    end = hopeless(Round(job=with_plan(job()), pod=lost), "gpu-0", BEGAN)
+    assert end == End(failure=Failure.NodeLost, line="DeletionByTaintManager: said")
+
+
+def test_a_round_holds_accelerators_from_its_node_until_its_last_container_has_ended() -> None:
+    both = {
+        "server": ended(0, finishedAt="2026-11-21T10:20:00Z"),
+        "client": ended(0, finishedAt="2026-11-21T10:19:58Z"),
+    }
+    assert held_seconds(Round(job=job(), pod=pod(**both)), BEGAN) == 1200
+    still = pod(server={"running": {}}, client=both["client"])
+    assert held_seconds(Round(job=job(), pod=still), BEGAN + timedelta(seconds=30.5)) == 31
+    assert held_seconds(Round(job=job(), pod=None), BEGAN) is None
+
+
+def test_what_the_cluster_takes_away_is_tried_again_most() -> None:
+    assert all(failure.tries == MANY for failure in LEAVES_THE_NODE)

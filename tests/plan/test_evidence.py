@@ -1,0 +1,147 @@
+"""User stories of what is known already: how long it counts, how long it is kept, what it may cost.
+
+As test_stories."""
+
+from typing import Any
+
+from tests.plan.answers import half_failed, noisy
+from tests.plan.telling import measuring, promoted, told
+from tests.plan.world import World, example
+
+MONTH = 30 * 24 * 60
+"""Minutes: the default of maxEvidenceAge."""
+
+
+def asked(world: World, improvement: str) -> None:
+    """Another question: the gate wants more."""
+    gate = {"minimumImprovement": improvement}
+    world.edit(f"minimumImprovement {improvement}", lambda spec: spec.update(gate=gate))
+
+
+def decided(world: World) -> None:
+    for _ in range(3):
+        world.round_ends()
+    world.servers_ready()
+
+
+def names(world: World) -> list[str]:
+    return [run["metadata"]["name"] for run in world.runs("latency")]
+
+
+def final(world: World) -> dict[str, Any]:
+    found: dict[str, Any] = world.runs("latency")[-1]["status"]
+    return found
+
+
+@told
+def test_age_alone_starts_no_run(world: World) -> None:
+    promoted(world, "latency")
+    before = names(world)
+    world.wait(2 * MONTH)
+    assert (names(world), world.serving("latency")) == (before, "wide")
+
+
+@told
+def test_the_same_question_again_within_a_month(world: World) -> None:
+    """Its evidence is named in status, and no GPU is used."""
+    promoted(world, "latency")
+    (first,) = names(world)
+    asked(world, "0.04")
+    world.servers_ready()
+    decided(world)
+    asked(world, "0.05")
+    assert len(names(world)) == 2
+    assert world.pool("latency")["verdict"]["benchmarkRun"] == first
+
+
+@told
+def test_the_same_question_again_after_more_than_a_month(world: World) -> None:
+    """It is measured anew, and the run says why."""
+    promoted(world, "latency")
+    asked(world, "0.04")
+    world.servers_ready()
+    decided(world)
+    world.wait(MONTH)
+    asked(world, "0.05")
+    world.servers_ready()
+    (again,) = world.runs("latency")[2:]
+    assert (again["spec"]["attempt"], again["spec"]["trigger"]["reason"]) == (2, "Stale")
+    decided(world)
+    assert world.pool("latency")["verdict"]["benchmarkRun"] == again["metadata"]["name"]
+
+
+@told
+def test_as_many_old_runs_are_kept_as_revisions(world: World) -> None:
+    """One, here; and the one that what is served goes by."""
+    manifest = example("latency")
+    manifest["spec"]["promotion"] = {"revisionHistoryLimit": 1}
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    decided(world)
+    known = names(world)
+    for improvement in ("0.04", "0.03"):
+        asked(world, improvement)
+        world.servers_ready()
+        decided(world)
+        known = list(dict.fromkeys([*known, *names(world)]))
+    assert (len(known), names(world)) == (3, known[1:])
+
+
+def with_budget(world: World, hours: str) -> None:
+    """A round holds four GPUs for 18 minutes: 1.2 GPU-hours."""
+    manifest = example("latency")
+    manifest["spec"]["benchmark"] = {"budget": {"gpuHours": hours}}
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    world.told.clear()
+
+
+@told
+def test_the_budget_is_spent_before_a_look(world: World) -> None:
+    """Two rounds fit. Nothing is known then, and that is no Error."""
+    with_budget(world, "3")
+    for _ in range(2):
+        world.round_ends()
+    assert not world.under_way("round")
+    verdict = final(world)["verdict"]
+    assert (verdict["outcome"], verdict["reason"]) == ("Inconclusive", "BudgetExhausted")
+    assert "2.40 are spent, and another round takes 1.20" in verdict["message"]
+    assert world.condition("Decided") == "False Inconclusive"
+
+
+@told
+def test_the_budget_is_spent_between_two_looks(world: World) -> None:
+    with_budget(world, "4.8")
+    for _ in range(4):
+        world.round_ends(baseline=noisy, wide=noisy)
+    verdict = final(world)["verdict"]
+    assert (verdict["outcome"], verdict["reason"]) == ("Inconclusive", "BudgetExhausted")
+
+
+@told
+def test_a_budget_that_suffices(world: World) -> None:
+    with_budget(world, "3.6")
+    for _ in range(3):
+        world.round_ends()
+    assert final(world)["verdict"]["outcome"] == "Promote"
+    assert final(world)["cost"]["gpuSeconds"] == 3.6 * 3600
+
+
+@told
+def test_what_gave_no_evidence_was_paid_for_too(world: World) -> None:
+    with_budget(world, "3.6")
+    world.round_ends(wide=half_failed)
+    for _ in range(2):
+        world.round_ends()
+    assert final(world)["verdict"]["reason"] == "BudgetExhausted"
+
+
+def test_a_budget_is_part_of_the_question_and_none_moves_nothing() -> None:
+    plain, bounded = World(), World()
+    measuring(plain, "latency")
+    with_budget(bounded, "3.6")
+    assert "budget" not in plain.runs("latency")[0]["spec"]
+    assert bounded.runs("latency")[0]["spec"]["budget"] == {"gpuHours": "3.6"}
+    assert names(plain) != names(bounded)

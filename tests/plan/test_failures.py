@@ -1,0 +1,141 @@
+"""User stories of rounds that fail: each kind has its reason, its patience, and the line a person needs (as
+test_stories). None of it is held against a candidate."""
+
+from tests.plan.answers import out_of_memory, refused, too_slow
+from tests.plan.telling import measuring, told
+from tests.plan.world import World
+
+
+def reasons(world: World, pool: str = "latency") -> list[str]:
+    return [record.get("reason", "") for record in world.runs(pool)[-1]["status"]["rounds"]]
+
+
+def verdict(world: World, pool: str = "latency") -> tuple[str, str]:
+    said = world.runs(pool)[-1]["status"]["verdict"]
+    return said["outcome"], said["reason"]
+
+
+@told
+def test_the_servers_refuse_their_arguments_in_a_round(world: World) -> None:
+    """No retry helps: one round, and the server's own last line."""
+    measuring(world, "latency")
+    world.round_ends(baseline=refused, wide=refused)
+    assert verdict(world) == ("Error", "ServerArguments")
+    assert "unrecognized arguments: --fast-please" in world.message("Decided") + world.message("Promoted")
+
+
+@told
+def test_one_candidates_arguments_are_refused_in_a_round(world: World) -> None:
+    """It is out at once, for an Error; the other one goes on without it and wins."""
+    measuring(world, "throughput")
+    world.round_ends(wide=refused)
+    (job,) = world.under_way("round")
+    assert "wide" not in world.condition("Measuring") + str(job["spec"]["template"]["spec"]["containers"][1]["env"])
+    for _ in range(2):
+        world.round_ends()
+    assert verdict(world, "throughput")[0] == "Promote"
+
+
+@told
+def test_the_servers_run_out_of_memory_in_a_round(world: World) -> None:
+    """Twice in a row: then it is not a neighbour's."""
+    measuring(world, "latency")
+    for _ in range(2):
+        world.round_ends(wide=out_of_memory)
+    assert verdict(world) == ("Error", "OutOfMemory")
+
+
+@told
+def test_a_baseline_is_never_ready(world: World) -> None:
+    measuring(world, "latency")
+    for _ in range(2):
+        world.round_ends(baseline=too_slow)
+    assert verdict(world) == ("Error", "StartTimeout")
+
+
+@told
+def test_the_image_is_not_there(world: World) -> None:
+    """The registry gets five minutes, three times: GPUs are held meanwhile."""
+    measuring(world, "latency")
+    waiting = {"waiting": {"reason": "ImagePullBackOff", "message": "lmsysorg/sglang:v0.5.23: not found"}}
+    for _ in range(3):
+        world.round_shows(
+            "the server's image cannot be pulled",
+            containerStatuses=[{"name": "server", "state": waiting}, {"name": "client", "state": {"running": {}}}],
+        )
+        world.until_wake()
+    assert verdict(world) == ("Error", "ImagePull")
+    assert reasons(world) == ["ImagePull"] * 3
+    assert world.runs("latency")[-1]["status"]["cost"] == {
+        "gpuSeconds": 3 * 300 * 4,
+        "idleGpuSeconds": 3 * 300 * 4,
+        "serverStarts": 0,
+    }
+
+
+@told
+def test_a_round_is_evicted(world: World) -> None:
+    """It is tried again on the same node."""
+    measuring(world, "latency")
+    world.round_ends()
+    world.round_shows("its pod is evicted", reason="Evicted", message="The node was low on resource: memory.")
+    world.round_dies("latency", 137, "")
+    for _ in range(2):
+        world.round_ends()
+    assert reasons(world) == ["", "Evicted", "", ""]
+    assert {record["node"] for record in world.runs("latency")[-1]["status"]["rounds"]} == {"gpu-1"}
+    assert verdict(world)[0] == "Promote"
+
+
+@told
+def test_the_runs_node_is_lost(world: World) -> None:
+    """Nobody hears that its pod has ended. The run goes on elsewhere; what was measured counts: each round is paired
+    within itself."""
+    measuring(world, "latency")
+    world.round_ends()
+    world.node_goes("gpu-1")
+    for _ in range(2):
+        world.round_ends()
+    rounds = world.runs("latency")[-1]["status"]["rounds"]
+    assert [(one["node"], one.get("reason", "")) for one in rounds] == [
+        ("gpu-1", ""),
+        ("gpu-1", "NodeLost"),
+        ("gpu-0", ""),
+        ("gpu-0", ""),
+    ]
+    assert verdict(world)[0] == "Promote"
+
+
+@told
+def test_the_runs_node_has_no_room_any_more(world: World) -> None:
+    """For ten minutes it is waited for; then the run goes on in a new block, on a node that has room."""
+    measuring(world, "latency")
+    world.cluster.nodes = {"gpu-0": 8, "gpu-1": 0}
+    world.round_ends()
+    assert world.condition("Measuring") == "False WaitingForCapacity"
+    world.until_wake()
+    assert world.condition("Measuring") == "True Measuring"
+    for _ in range(2):
+        world.round_ends()
+    rounds = world.runs("latency")[-1]["status"]["rounds"]
+    assert [(one["node"], one.get("reason", "")) for one in rounds] == [
+        ("gpu-1", ""),
+        ("", "Unschedulable"),
+        ("gpu-0", ""),
+        ("gpu-0", ""),
+    ]
+    assert verdict(world)[0] == "Promote"
+
+
+@told
+def test_no_node_has_room_any_more(world: World) -> None:
+    """A new block waits for as long as it takes, as the first round did: nothing is counted against the run."""
+    measuring(world, "latency")
+    world.cluster.nodes = {"gpu-0": 4, "gpu-1": 0}
+    world.round_ends()
+    world.until_wake()
+    world.wait(600)
+    assert (reasons(world), world.condition("Measuring")) == (["", "Unschedulable"], "False WaitingForCapacity")
+    world.cluster.nodes = {"gpu-0": 4, "gpu-1": 4}
+    world.rounds_placed()
+    assert world.condition("Measuring") == "True Measuring"
