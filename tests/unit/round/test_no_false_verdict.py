@@ -56,8 +56,8 @@ def wrote_less(point: Point) -> Point:
 
 
 def failed(error: str, exit_code: int | None = None) -> Illness:
-    """The points that were measured before are there, and look good."""
-    return lambda well: dataclasses.replace(well, error=error, exit_code=exit_code, points=well.points[:1])
+    """It failed at the very end: all points are there, and look good."""
+    return lambda well: dataclasses.replace(well, error=error, exit_code=exit_code)
 
 
 def runs_with(**resolved: str | int) -> Illness:
