@@ -20,9 +20,11 @@ from paceline.render.serving import ARM_LABEL, REVISION_LABEL
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 GPU_NODE = re.compile(r"gpu-\d")
 SERVERS = ("uid", "resourceVersion", "managedFields", "creationTimestamp", "batch.kubernetes.io/controller-uid")
-MASKED = frozenset((*SERVERS, APPLIED, "terminated", "nodeAffinity", AVOIDED))
+LENGTHS = ("heldSeconds", "idleSeconds", "gpuSeconds", "idleGpuSeconds")
+MASKED = frozenset((*SERVERS, APPLIED, "terminated", "nodeAffinity", AVOIDED, *LENGTHS))
 """Differ between two worlds where the same was done. APPLIED is a hash that covers the owner's uid, a round that has
-terminated says when it began, and which nodes its Job must keep off depends on who came first."""
+terminated says when it began, how long it held accelerators is whole
+seconds of when nature took its steps, and which nodes its Job must keep off depends on who came first."""
 NOT_OURS = (EVENT, NODE, NAMESPACE)
 
 
