@@ -14,6 +14,7 @@ settings.register_profile("paceline", deadline=None, derandomize=True, suppress_
 settings.load_profile("paceline")
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         item.add_marker(pytest.mark.xdist_group("cluster" if CLUSTER in item.path.parents else "rest"))

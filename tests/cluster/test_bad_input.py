@@ -15,7 +15,9 @@ TRITON = "--attention-backend=triton"
 def here(hub: str) -> Iterator[Namespace]:
     """All but the refused one, side by side on one cache: what goes wrong with one is nothing to the others."""
     with namespace_for("bad-input") as fresh:
-        fresh.apply(small("flag", hub, engine={"args": [TRITON, "--no-such-flag=1"]}))
+        unknown = [TRITON, "--no-such-flag=1"]
+        fresh.apply(small("flag", hub, engine={"args": unknown}))
+        fresh.apply(small("newer", hub, engine={"args": unknown, "version": "0.9.0"}))
         fresh.apply(small("failing", hub, engine={"env": emulated(FAIL_FRACTION="0.5")}))
         # It dies of the third of six requests, the warm-up's one included; the baseline does not.
         dying = emulated(DIE_AFTER_REQUESTS="3", DIE_AFTER_REQUESTS_WHEN="speculative")
@@ -33,8 +35,15 @@ def test_an_infeasible_tree_is_refused_with_the_right_value(here: Namespace, hub
     assert "numDraftTokens must be numSteps + 1 = 6 where topK is 1 (a chain); got 8" in said
 
 
-def test_an_unknown_flag_stalls_with_the_servers_last_line(here: Namespace) -> None:
-    deployment = here.wait("Stalled", stalled(here, "flag"), 60)
+def test_a_flag_that_the_release_does_not_have_stalls_before_anything_is_started(here: Namespace) -> None:
+    deployment = here.wait("Stalled", stalled(here, "flag"), 30)
+    assert says(deployment, "Stalled", "True", "InvalidSpec")
+    assert "--no-such-flag is no flag of SGLang 0.5.23" in message(deployment, "Stalled")
+
+
+def test_a_flag_that_only_the_server_knows_to_be_wrong_stalls_with_its_last_line(here: Namespace) -> None:
+    """Which flags a release newer than ours has, its server knows."""
+    deployment = here.wait("Stalled", stalled(here, "newer"), 60)
     assert says(deployment, "Stalled", "True", "ServerFailed")
     assert says(deployment, "Ready", "False", "Crashing")
     assert message(deployment, "Stalled").endswith("error: unrecognized arguments: --no-such-flag=1")
