@@ -39,7 +39,7 @@ browser:
 	dev/install-browser
 
 test: lint browser operator-up
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2
 
 demo: venv operator-up
 	$(BIN)/python -m dev.demo

@@ -3,18 +3,23 @@
 Two processes share them (`make test`): stories on the cluster mostly wait, so the rest is run meanwhile.
 """
 
-from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-
-CLUSTER = Path(__file__).parent / "cluster"
+from xdist.scheduler import LoadScopeScheduling
 
 settings.register_profile("paceline", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("paceline")
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group("cluster" if CLUSTER in item.path.parents else "rest"))
+class TwoLanes(LoadScopeScheduling):
+    """One process for the stories on the cluster, which must not meet each other, and one for the rest."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "cluster" if nodeid.startswith("tests/cluster/") else "rest"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> TwoLanes:
+    return TwoLanes(config, log)
