@@ -4,9 +4,11 @@ import asyncio
 import base64
 import itertools
 import json
+import os
 import shutil
+import signal
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +82,7 @@ async def browser(profile: Path) -> AsyncIterator[Page]:
         program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
         "--remote-debugging-port=0", f"--user-data-dir={profile}", "about:blank",
         stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
+        start_new_session=True,
     )  # fmt: skip
     try:
         port = await _port(profile / "DevToolsActivePort", process)
@@ -90,8 +93,9 @@ async def browser(profile: Path) -> AsyncIterator[Page]:
             async with session.ws_connect(tab["webSocketDebuggerUrl"], max_msg_size=0) as socket:
                 yield Page(socket)
     finally:
-        if process.returncode is None:
-            process.kill()
+        # The program is a script that starts another one, which starts more: all are of the session.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
 
 

@@ -133,3 +133,21 @@ async def test_it_prints_on_pages_with_nothing_cut_off(page: Page, reports: dict
     printed = await page.pdf()
     assert printed.startswith(b"%PDF")
     assert printed.count(b"/Type /Page\n") + printed.count(b"/Type /Page ") >= 2
+
+
+async def test_the_browser_leaves_no_process(tmp_path: Path) -> None:
+    async with browser(tmp_path / "profile"):
+        assert _mentioning(tmp_path)
+    assert not _mentioning(tmp_path)
+
+
+def _mentioning(path: Path) -> list[str]:
+    lines = (Path(entry, "cmdline") for entry in Path("/proc").glob("[0-9]*"))
+    return [line.parent.name for line in lines if str(path).encode() in _read(line)]
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError:  # it ended
+        return b""
