@@ -38,7 +38,7 @@ def test_one_line_says_it(here: Namespace) -> None:
 
 
 def test_events_tell_the_story(here: Namespace) -> None:
-    told = ["Cached", "Starting", "Serving", "Measuring", "VerdictPromote", "Promoting", "Promoted"]
+    told = ["Cached", "Preflight", "Starting", "Serving", "Measuring", "VerdictPromote", "Promoting", "Promoted"]
     assert events(here, "SpeculativeDeployment") == told
     assert events(here, "BenchmarkRun") == ["RoundMeasured", "RoundMeasured", "Promote"]
 
