@@ -97,6 +97,11 @@ async def browser(profile: Path) -> AsyncIterator[Page]:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
+        # A killed process is there until the kernel has taken it down, which on a busy machine is later.
+        for _ in range(600):
+            if not _alive(session=process.pid):
+                break
+            await asyncio.sleep(0.1)
 
 
 async def _port(file: Path, process: asyncio.subprocess.Process) -> int:
@@ -107,6 +112,18 @@ async def _port(file: Path, process: asyncio.subprocess.Process) -> int:
             return int(lines[0])
         await asyncio.sleep(0.1)
     raise AssertionError("the browser did not come up within a minute")
+
+
+def _alive(*, session: int) -> bool:
+    stats = [text.rpartition(")")[2].split() for file in Path("/proc").glob("[0-9]*/stat") if (text := _text(file))]
+    return any(int(found) == session and state != "Z" for state, _, _, found, *_ in stats)
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text()
+    except OSError:  # it ended
+        return ""
 
 
 def _lines(file: Path) -> list[str]:
