@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from paceline.core import Arm, Model, Server
-from paceline.core.names import MODELS, snapshot_path
+from paceline.core.names import snapshot_path
 from paceline.engines import keys
 from paceline.engines.adapter import Scalar
+from paceline.engines.environment import environment
 from paceline.engines.nodes import ranks
 from paceline.engines.sglang.case import NGRAM_BREADTH, NGRAM_WIDTH, RUNS_AS
 from paceline.engines.sglang.flags import flag_value
@@ -32,20 +33,12 @@ def argv(server: Server, arm: Arm) -> tuple[str, ...]:
 
 def env(server: Server) -> tuple[Mapping[str, Any], ...]:
     """The same on every arm. A user's variable of the same name wins."""
-    ours = {
-        "HF_HUB_OFFLINE": "1",
-        "HF_HUB_CACHE": f"{MODELS}/hub",
+    own = {
         "SGLANG_CACHE_DIR": JIT_CACHE,
         # Heads are trained on short contexts; without it SGLang refuses a head shorter than its target.
         "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN": "1",
-        "TOKENIZERS_PARALLELISM": "false",
     }
-    theirs = {variable["name"] for variable in server.engine.env}
-    return (
-        *({"name": name, "value": value} for name, value in ours.items() if name not in theirs),
-        *keys.env(server),
-        *server.engine.env,
-    )
+    return environment(server, own, keys.env(server))
 
 
 def expected(server: Server, arm: Arm) -> Mapping[str, Scalar]:

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from paceline.core import Arm, Server
-from paceline.core.names import MODELS, snapshot_path
+from paceline.core.names import snapshot_path
 from paceline.engines.adapter import Scalar
+from paceline.engines.environment import environment
 from paceline.engines.vllm import flags
 from paceline.engines.vllm.rules import KEY, METHODS, draft_tokens, running_requests
 
@@ -27,23 +28,15 @@ def argv(server: Server, arm: Arm) -> tuple[str, ...]:
 
 def env(server: Server) -> tuple[Mapping[str, Any], ...]:
     """The same on every arm. A user's variable of the same name wins."""
-    ours = {
-        "HF_HUB_OFFLINE": "1",
-        "HF_HUB_CACHE": f"{MODELS}/hub",
+    own = {
         "VLLM_CACHE_ROOT": JIT_CACHE,
         "VLLM_NO_USAGE_STATS": "1",
         # Left alone, what the second runner cannot do is done by the first: another engine than the baseline's.
         "VLLM_USE_V2_MODEL_RUNNER": "1",
-        "TOKENIZERS_PARALLELISM": "false",
     }
-    theirs = {variable["name"] for variable in server.engine.env}
     key = server.engine.api_key
     reference = {"secretKeyRef": {"name": key.name, "key": key.key}} if key else None
-    return (
-        *({"name": name, "value": value} for name, value in ours.items() if name not in theirs),
-        *(({"name": KEY, "valueFrom": reference},) if reference else ()),
-        *server.engine.env,
-    )
+    return environment(server, own, ({"name": KEY, "valueFrom": reference},) if reference else ())
 
 
 def expected(server: Server, arm: Arm) -> Mapping[str, Scalar]:
