@@ -11,7 +11,8 @@ import yaml
 from paceline.api.deployment import SpeculativeDeploymentSpec
 from paceline.api.model import GROUP, LONGEST_NAME, NAME, VALIDATIONS, VERSION, Model
 from paceline.api.run import BenchmarkRunSpec
-from paceline.api.status import BenchmarkRunStatus, SpeculativeDeploymentStatus
+from paceline.api.run_status import BenchmarkRunStatus
+from paceline.api.status import SpeculativeDeploymentStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from tests.unit.report.runs import latency, lost_round, throughput
 
-from paceline.api.status import BenchmarkRunStatus
+from paceline.api.run_status import BenchmarkRunStatus
 from paceline.report import report
 from paceline.report.model import Run, Shown, Value
 from paceline.report.tables import costs

@@ -1,0 +1,292 @@
+"""The status of a BenchmarkRun: what each round measured, and what came of them."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from paceline.api.model import Model
+from paceline.api.status import Conditions, Count, Name, Names, Number, Strings, Text, Time
+
+
+class Replicate(Model):
+    """One server process of one arm."""
+
+    arm: Name | None = None
+    """Which arm."""
+    start_seconds: Number | None = None
+    """From start to ready."""
+    exit_code: int | None = None
+    """Set if the server ended by itself."""
+    reason: Name | None = None
+    """What went wrong with it: one of those of a round, or NotMeasured where it lived and was not as asked."""
+    error: Text | None = None
+    """The last useful line of its log."""
+    resolved: Strings | None = None
+    """The server's own arguments that are compared."""
+    rest_sha256: Name | None = Field(default=None, alias="restSHA256")
+    """Hash of its other arguments."""
+    kv_tokens: Count | None = None
+    """Tokens that its KV cache holds."""
+
+
+class Point(Model):
+    """One arm on one workload in one round. Times in seconds, throughputs in output tokens per second."""
+
+    arm: Name | None = None
+    """Which arm."""
+    workload: Name | None = None
+    """DATASET@CONCURRENCY."""
+    valid: bool | None = None
+    """Whether the gate may use it."""
+    why: Text | None = None
+    """Why not."""
+    asked: Count | None = None
+    """Requests sent."""
+    completed: Count | None = None
+    """Requests answered."""
+    errors: Count | None = None
+    """Requests that failed."""
+    output_tokens: Count | None = None
+    """Tokens in the answers."""
+    output_throughput: Number | None = None
+    """All output tokens over the client's duration: what is judged."""
+    steady_throughput: Number | None = None
+    """The same while all requests of the concurrency were under way; absent at a rate."""
+    request_speed: Number | None = None
+    """Of a workload at a rate: output tokens per second of a request under way. It is judged in throughput's place."""
+    mean_ttft: Number | None = Field(default=None, alias="meanTTFT")
+    """Mean time to the first token."""
+    p95_ttft: Number | None = Field(default=None, alias="p95TTFT")
+    """Its 95th percentile."""
+    p50_ttft: Number | None = Field(default=None, alias="p50TTFT")
+    """Its median; this and 99th percentiles only where there was room for them."""
+    p99_ttft: Number | None = Field(default=None, alias="p99TTFT")
+    """Its 99th percentile."""
+    mean_tpot: Number | None = Field(default=None, alias="meanTPOT")
+    """Mean time per further token."""
+    p95_tpot: Number | None = Field(default=None, alias="p95TPOT")
+    """Its 95th percentile."""
+    p50_tpot: Number | None = Field(default=None, alias="p50TPOT")
+    """Its median."""
+    p99_tpot: Number | None = Field(default=None, alias="p99TPOT")
+    """Its 99th percentile."""
+    mean_e2e: Number | None = Field(default=None, alias="meanE2E")
+    """Mean time of a whole request."""
+    p95_e2e: Number | None = Field(default=None, alias="p95E2E")
+    """95th percentile of the time of a whole request."""
+    accept_length: Number | None = None
+    """Tokens per verify step; 1 means that nothing was accepted."""
+    accept_rate: Number | None = None
+    """Accepted draft tokens as a fraction of those proposed."""
+    verify_calls: Count | None = None
+    """Verify steps."""
+    retractions: Count | None = None
+    """Requests that the server took back for want of memory."""
+
+
+class Raw(Model):
+    """All that was seen of a round, on the cache volume: gzip of one JSON object a line."""
+
+    path: Text | None = None
+    """As the pods of a round see it: the volume is mounted at /models."""
+    sha256: Name | None = None
+    """Of the file; its first 16 digits where the round's message had no room for more."""
+    bytes: Count | None = None
+    """Its length."""
+
+
+class Round(Model):
+    """One Job: one replicate of every arm in question, on the same accelerators."""
+
+    round: Count | None = None
+    """Counted from 0."""
+    try_: Count | None = Field(default=None, alias="try")
+    """Counted from 0; a round is tried again if it gave no result."""
+    job: Name | None = None
+    """The Job."""
+    node: Name | None = None
+    """Where it ran."""
+    started_at: Time | None = None
+    """When it started."""
+    finished_at: Time | None = None
+    """When it ended."""
+    gpus: Names | None = None
+    """Ids of the accelerators."""
+    gpu_model: Name | None = None
+    """What their driver calls them."""
+    image: Text | None = None
+    """The server's image that ran, by its digest."""
+    datasets: Strings | None = None
+    """Dataset → first 12 hex digits of the SHA-256 of its prompts: of a file, as sha256sum shows it."""
+    neighbours: Names | None = None
+    """Other pods that had accelerators on the node meanwhile, and how many, as far as the operator may look."""
+    driver: Name | None = None
+    """Version of their driver."""
+    engine_version: Name | None = None
+    """As the server says."""
+    emulated: bool | None = None
+    """True if an emulator served."""
+    replicates: Annotated[tuple[Replicate, ...], Field(max_length=64)] | None = None
+    """In the order run."""
+    points: Annotated[tuple[Point, ...], Field(max_length=256)] | None = None
+    """What was measured."""
+    notes: Annotated[tuple[Text, ...], Field(max_length=16)] | None = None
+    """What should be known of it: numbers that this engine does not tell, lines that could not be kept."""
+    raw: Raw | None = None
+    """Where the full lines are, if they could be written."""
+    held_seconds: Count | None = None
+    """How long its pod held accelerators."""
+    idle_seconds: Count | None = None
+    """How much of that was neither a server's start nor a measurement."""
+    reason: Name | None = None
+    """Set where there is no result: ServerArguments, ImagePull, OutOfMemory, StartTimeout, TimedOut, ServerCrashed,
+    ClientFailed, Unreadable, Preempted, Evicted, NodeLost or Unschedulable."""
+    error: Text | None = None
+    """Why there is no result: the last useful line."""
+
+
+class Result(Model):
+    """One candidate on one workload, over all rounds."""
+
+    arm: Name | None = None
+    """Which candidate."""
+    workload: Name | None = None
+    """DATASET@CONCURRENCY, or `mean` for the weighted mean."""
+    ratio: Number | None = None
+    """Its throughput over the baseline's: geometric mean over rounds."""
+    lower: Number | None = None
+    """Lower confidence bound of that."""
+    upper: Number | None = None
+    """Upper confidence bound of that."""
+    accept_length: Number | None = None
+    """Mean acceptance length."""
+
+
+class CrossoverSpot(Model):
+    """What was measured at one concurrency, over its datasets by weight."""
+
+    concurrency: Count | None = None
+    """Requests at a time."""
+    fastest: Name | None = None
+    """The arm shown to be faster: the best candidate, or `baseline` if all of them are slower; absent if neither is
+    shown."""
+    arm: Name | None = None
+    """The best candidate, which the numbers are of; absent if none could be measured here."""
+    ratio: Number | None = None
+    """Its throughput over the baseline's: geometric mean over rounds."""
+    lower: Number | None = None
+    """Lower confidence bound of that; the confidence is of the whole table."""
+    upper: Number | None = None
+    """Upper confidence bound of that."""
+    rounds: Count | None = None
+    """Rounds that it is from."""
+
+
+class RunVerdict(Model):
+    """What the run came to."""
+
+    outcome: Name | None = None
+    """Promote, Reject, Inconclusive or Error; none for a Sweep that was measured: it decides nothing."""
+    winner: Name | None = None
+    """The candidate to be served."""
+    speedup: Number | None = None
+    """The winner's ratio over all workloads, as in `results`."""
+    rounds: Count | None = None
+    """Rounds used at the look that decided."""
+    reason: Text | None = None
+    """Why, in one word."""
+    message: Text | None = None
+    """Why, for a person."""
+    crossing: Text | None = None
+    """Set where the pool's concurrencies are not for one server: at some a candidate is faster, at others the
+    baseline."""
+
+
+class ArmVerdict(Model):
+    """What the run came to for one candidate."""
+
+    arm: Name | None = None
+    """Which candidate."""
+    outcome: Name | None = None
+    """promotable, rejected, undecided or error."""
+    reason: Text | None = None
+    """Why."""
+    ratio: Number | None = None
+    """Over all workloads, as in `results`."""
+    lower: Number | None = None
+    """Lower confidence bound of that."""
+    upper: Number | None = None
+    """Upper confidence bound of that."""
+    aa_floor: Number | None = None
+    """Difference of the mean from 1x, as a fraction, that these rounds could just not have told from none."""
+
+
+class Cost(Model):
+    """What the run took."""
+
+    gpu_seconds: Count | None = None
+    """Accelerators times seconds."""
+    idle_gpu_seconds: Count | None = None
+    """Of these, neither a server's start nor a measurement: what no measurement can do without, and what was lost."""
+    server_starts: Count | None = None
+    """Server processes started."""
+
+
+class RunProgress(Model):
+    """Where the run is."""
+
+    step: Name | None = None
+    """The step under way."""
+    round: Count | None = None
+    """The round under way, counted from 0."""
+    job: Name | None = None
+    """Its Job."""
+    seconds_per_round: Count | None = None
+    """Mean of the rounds so far."""
+    message: Text | None = None
+    """For a person."""
+
+
+class BenchmarkRunStatus(Model):
+    """What was measured and what it means."""
+
+    observed_generation: Count | None = None
+    """The generation this status is about."""
+    summary: Text | None = None
+    """One line."""
+    conditions: Conditions | None = None
+    """Complete and Failed."""
+    fingerprint: Name | None = None
+    """Of the question."""
+    node: Name | None = None
+    """The run's node: all rounds run there, until it is lost or has no room; then it has none until the next."""
+    started_at: Time | None = None
+    """When the first round started."""
+    finished_at: Time | None = None
+    """When the run ended."""
+    engine_version: Name | None = None
+    """As the server says."""
+    image_digests: Strings | None = None
+    """Container → the digest that ran."""
+    driver: Name | None = None
+    """Version of the accelerators' driver."""
+    gpus: Names | None = None
+    """Ids of the accelerators."""
+    rounds: Annotated[tuple[Round, ...], Field(max_length=512)] | None = None
+    """Every round, every measured point, valid or not."""
+    results: Annotated[tuple[Result, ...], Field(max_length=1024)] | None = None
+    """Every candidate against the baseline."""
+    crossover: Annotated[tuple[CrossoverSpot, ...], Field(max_length=24)] | None = None
+    """Of a run over several concurrencies: which arm is faster at each, rising."""
+    verdict: RunVerdict | None = None
+    """What the run came to."""
+    arm_verdicts: Annotated[tuple[ArmVerdict, ...], Field(max_length=64)] | None = None
+    """What it came to for each candidate."""
+    cost: Cost | None = None
+    """What it took."""
+    emulated: bool | None = None
+    """True if an emulator served in any round."""
+    noise: Number | None = None
+    """Coefficient of variation of a point between rounds, as a fraction."""
+    progress: RunProgress | None = None
+    """Where it is."""
