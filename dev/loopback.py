@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from dev.record import RECORDED, keep
+from tests.contract.running import HEAD, TARGET
 
 from paceline import core, gate, render
 from paceline.evidence import (
@@ -35,23 +36,6 @@ from paceline.evidence import (
 from paceline.hub import tokenizer
 from paceline.plan.run.measure import rotated
 
-TARGET = {
-    "architectures": ["Qwen3NextForCausalLM"],
-    "model_type": "qwen3_next",
-    "hidden_size": 2048,
-    "num_hidden_layers": 48,
-    "num_experts": 512,
-    "vocab_size": 151936,
-    "max_position_embeddings": 262144,
-}
-HEAD = {
-    "architectures": ["LlamaForCausalLMEagle3"],
-    "model_type": "llama",
-    "hidden_size": 2048,
-    "vocab_size": 151936,
-    "draft_vocab_size": 32000,
-    "max_position_embeddings": 4096,
-}
 WIDE = core.Arm(name="wide", tree=core.Tree(num_steps=3, top_k=4, num_draft_tokens=8))
 NARROW = core.Arm(name="narrow", tree=core.Tree(num_steps=5, top_k=1, num_draft_tokens=6))
 BASELINE = core.Arm(name="baseline")

@@ -11,6 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.contract.running import HEAD, TARGET
+
 from paceline import render
 from paceline.core import Dataset, Workload
 from paceline.evidence import ENVIRONMENT, ArmCommand, Judged, RoundPlan, RoundResult, decode, judge
@@ -25,23 +27,6 @@ ENVIRON = {
     "PACELINE_EMULATE_WARMUP_SECONDS": "0.1",
     "PACELINE_EMULATE_DRAIN_POLL_SECONDS": "0.1",
     "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN": "1",
-}
-TARGET = {
-    "architectures": ["Qwen3NextForCausalLM"],
-    "model_type": "qwen3_next",
-    "hidden_size": 2048,
-    "num_hidden_layers": 48,
-    "num_experts": 512,
-    "vocab_size": 151936,
-    "max_position_embeddings": 262144,
-}
-HEAD = {
-    "architectures": ["LlamaForCausalLMEagle3"],
-    "model_type": "llama",
-    "hidden_size": 2048,
-    "vocab_size": 151936,
-    "draft_vocab_size": 32000,
-    "max_position_embeddings": 4096,
 }
 
 
