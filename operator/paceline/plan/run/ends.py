@@ -1,5 +1,6 @@
 """How a round ended that gave no result, or why it never will: which failure, and the last useful line of it."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -94,11 +95,7 @@ def held_seconds(round: Round, now: datetime) -> int | None:
     statuses = pod["status"].get("containerStatuses", ())
     ends = [status.get("state", {}).get("terminated", {}).get("finishedAt") for status in statuses]
     over = max(map(parse_time, ends)) if ends and all(ends) else now
-    return max(0, round_up((over - began).total_seconds()))
-
-
-def round_up(seconds: float) -> int:
-    return int(-(-seconds // 1))
+    return max(0, math.ceil((over - began).total_seconds()))
 
 
 def taken_away(round: Round) -> End | None:
