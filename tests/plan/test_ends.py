@@ -75,6 +75,7 @@ def waiting(reason: str) -> dict[str, Any]:
 
 
 MISNAMED = "the server never started: InvalidImageName: said"
+FORBIDDEN = "the server never started: ErrImageNeverPull: said"
 PULLING = "the server never started: ImagePullBackOff: said"
 
 
@@ -86,6 +87,8 @@ PULLING = "the server never started: ImagePullBackOff: said"
         (pod(server=waiting("ImagePullBackOff")), 5, (Failure.ImagePull, PULLING)),
         (pod(server=waiting("ImagePullBackOff"), client=ended(1)), 0, (Failure.ImagePull, PULLING)),
         (pod(server=waiting("InvalidImageName")), 0, (Failure.ImagePull, MISNAMED)),
+        (pod(server=waiting("ErrImageNeverPull")), 0, (Failure.ImagePull, FORBIDDEN)),
+        (pod(server=waiting("ContainerCreating"), client=ended(1)), 60, None),
         (pod(unplaced()), 9, None),
         (pod(unplaced()), 10, (Failure.Unschedulable, "0/2 nodes")),
         (pod(unplaced("SchedulingGated")), 600, None),

@@ -6,13 +6,9 @@ from typing import Any
 
 from paceline.plan.terms import Found
 
-PULL_REASONS = (
-    "ErrImagePull",
-    "ImagePullBackOff",
-    "InvalidImageName",
-    "CreateContainerConfigError",
-    "CreateContainerError",
-)
+ON_ITS_WAY = ("ContainerCreating", "PodInitializing", "CrashLoopBackOff")
+"""Why a container waits that has been or will be started. Of all other reasons (its image, its volumes, its name) the
+kubelet knows more with every release, and they mean the same: it cannot be started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +45,12 @@ def terminated(pod: Found, name: str) -> Mapping[str, Any] | None:
     return ended
 
 
+def not_startable(status: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The `waiting` state of a container that the kubelet cannot start: reason, message. Empty for every other."""
+    waiting: Mapping[str, Any] = status.get("state", {}).get("waiting") or {}
+    return waiting if waiting.get("reason", ON_ITS_WAY[0]) not in ON_ITS_WAY else {}
+
+
 def last_line(message: str, limit: int = 300) -> str:
     """The last line that says something."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
@@ -70,8 +72,7 @@ def _statuses(pod: Found) -> Iterator[tuple[Mapping[str, Any], bool]]:
 
 def _unpulled(pod: Found) -> Trouble | None:
     for status, _ in _statuses(pod):
-        waiting = status.get("state", {}).get("waiting", {})
-        if waiting.get("reason") in PULL_REASONS:
+        if waiting := not_startable(status):
             return Trouble(what=f"{waiting['reason']}: {last_line(waiting.get('message', ''))}")
     return None
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from paceline.evidence.failures import ARGUMENTS, MEMORY, Failure
-from paceline.plan.pods import PULL_REASONS, exit_text, last_line, terminated
+from paceline.plan.pods import exit_text, last_line, not_startable, terminated
 from paceline.plan.run.look import Round
 from paceline.plan.terms import Found, condition, parse_time
 
@@ -143,8 +143,7 @@ def _began(pod: Found) -> datetime | None:
 def _waiting(pod: Found) -> dict[str, Mapping[str, Any]]:
     """Container → why it cannot be started."""
     statuses = pod.get("status", {}).get("containerStatuses", ())
-    waiting = {status["name"]: status.get("state", {}).get("waiting") or {} for status in statuses}
-    return {name: found for name, found in waiting.items() if found.get("reason") in PULL_REASONS}
+    return {status["name"]: found for status in statuses if (found := not_startable(status))}
 
 
 def _unpulled(pod: Found, now: datetime) -> End | None:
