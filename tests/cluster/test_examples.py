@@ -13,6 +13,7 @@ import yaml
 from dev.demo import merged
 from tests.cluster.example import emulated
 from tests.cluster.kubernetes import Manifest, Namespace, condition
+from tests.cluster.volumes import NO_XET, filled
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 IMAGE = "localhost/paceline-sglang-emulator:dev"
@@ -36,6 +37,13 @@ class Case:
 
 H200: Manifest = {"accelerator": {"product": "NVIDIA-H200"}}
 """The product of the cluster's nodes, where the example has another."""
+
+DOWNLOAD = """
+from huggingface_hub import snapshot_download as get
+get("Qwen/Qwen3-8B", local_dir="/models/qwen/Qwen3-8B")
+get("thoughtworks/Qwen3-8B-Eagle3", local_dir="/models/heads/Qwen3-8B-Eagle3")
+"""
+"""What bring-your-own-pvc expects on its claim."""
 
 CASES = (
     Case(example="ngram-no-draft", argument="NGRAM", over=H200),
@@ -88,7 +96,7 @@ def test_the_example_with_models_of_ones_own(here: Namespace, hub: str) -> None:
     """No hub is asked: the prefetch would not find it."""
     case = Case(example="bring-your-own-pvc", argument="/models/heads/Qwen3-8B-Eagle3", over=H200)
     manifest = smaller(case, "http://no-hub.invalid")
-    filled(here, hub, manifest["spec"]["cache"]["existingClaim"])
+    filled(here, manifest["spec"]["cache"]["existingClaim"], DOWNLOAD, {"HF_ENDPOINT": hub, "HOME": "/tmp", **NO_XET})
     here.apply(manifest)
     status = here.wait("its verdict to be served", decided(here, manifest), WHOLE_SECONDS)
     check(here, manifest, status, case.argument)
@@ -129,42 +137,3 @@ def words(job: Manifest) -> list[str]:
     client = next(c for c in job["spec"]["template"]["spec"]["containers"] if c["name"] == "client")
     plan = json.loads(next(v["value"] for v in client["env"] if v["name"] == "PACELINE_ROUND"))
     return [word for arm in plan["arms"] for word in arm["argv"]]
-
-
-def filled(here: Namespace, hub: str, claim: str) -> None:
-    """The claim, with the models that the example expects on it."""
-    fetch = (
-        "from huggingface_hub import snapshot_download as get;"
-        "get('Qwen/Qwen3-8B', local_dir='/models/qwen/Qwen3-8B');"
-        "get('thoughtworks/Qwen3-8B-Eagle3', local_dir='/models/heads/Qwen3-8B-Eagle3')"
-    )
-    env = [{"name": "HF_ENDPOINT", "value": hub}, {"name": "HF_HUB_DISABLE_XET", "value": "1"}]
-    container = {
-        "name": "fill",
-        "image": "localhost/paceline:dev",
-        "command": ["python", "-c", fetch],
-        "env": [*env, {"name": "HOME", "value": "/tmp"}],
-        "volumeMounts": [{"name": "models", "mountPath": "/models"}],
-    }
-    here.apply(
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {"name": claim},
-            "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}},
-        }
-    )
-    here.apply(
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": "fill"},
-            "spec": {
-                "restartPolicy": "Never",
-                "securityContext": {"fsGroup": 65532},
-                "containers": [container],
-                "volumes": [{"name": "models", "persistentVolumeClaim": {"claimName": claim}}],
-            },
-        }
-    )
-    here.wait("the models to be on the claim", lambda: here.get("pod", "fill")["status"]["phase"] == "Succeeded", 60)

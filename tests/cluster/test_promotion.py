@@ -4,13 +4,14 @@ changed spec and leaves nothing but its models. One deployment from beginning to
 import base64
 import gzip
 import json
+import time
 from collections.abc import Iterator
 
 import pytest
 from tests.cluster.conftest import namespace_for
 from tests.cluster.example import small
-from tests.cluster.kubernetes import Manifest, Namespace, condition, kubectl
-from tests.cluster.looks import finished, pool_of, run_of, served
+from tests.cluster.kubernetes import Manifest, Namespace, condition, kubectl, says
+from tests.cluster.looks import RUN, finished, pool_of, run_of, served
 
 NAME = "coder"
 PUBLISHED = """
@@ -114,10 +115,20 @@ def test_every_answer_is_on_the_cache_volume(here: Namespace) -> None:
         assert {arm: report["completed"] for arm, report in reports.items()} == {"baseline": 6, "wide": 6}
 
 
+def test_a_second_apply_measures_nothing(here: Namespace, hub: str) -> None:
+    """Neither at once nor after the operator has looked again."""
+    before = measured(here)
+    here.apply(small(NAME, hub, accelerator={"count": 4}))
+    here.kubectl("annotate", "specdep", NAME, "looked=again")
+    here.wait("it to be looked at", served(here, NAME, "wide"), 5)
+    time.sleep(10)
+    assert measured(here) == before
+    assert pool_of(here.get("specdep", NAME))["serving"]["evidence"] == before[0][0]
+
+
 def test_a_changed_spec_is_served_without_speculation_until_it_is_measured(here: Namespace) -> None:
     before = here.wait("the first run", run_of(here, NAME), 1)
-    change = {"spec": {"engine": {"args": ["--attention-backend=triton", "--mem-fraction-static=0.8"]}}}
-    here.kubectl("patch", "specdep", NAME, "--type", "merge", "--patch", json.dumps(change))
+    change(here, "--mem-fraction-static=0.8")
     deployment = here.wait("the baseline to be served", served(here, NAME, "baseline"), 60)
     command = server(here)["spec"]["containers"][0]["command"]
     assert "--mem-fraction-static=0.8" in command
@@ -125,22 +136,51 @@ def test_a_changed_spec_is_served_without_speculation_until_it_is_measured(here:
     promoted = condition(deployment, "Promoted")
     assert promoted is not None
     assert (promoted["status"], promoted["reason"]) == ("False", "NotDecided")
+    assert "evidence" not in pool_of(deployment)["serving"]
 
-    def another() -> Manifest | None:
-        runs = [run for run in here.list("bench") if run["metadata"]["uid"] != before["metadata"]["uid"]]
-        return runs[0] if runs else None
-
-    asked = here.wait("a run of the new question", another, 20)
-    assert asked["spec"]["engine"]["args"] == change["spec"]["engine"]["args"]
+    asked = here.wait("a run of the new question", lambda: other_than(here, before), 20)
+    assert "--mem-fraction-static=0.8" in asked["spec"]["engine"]["args"]
     assert asked["status"].get("verdict") is None
     assert finished(here, before)() is not None
 
 
+def test_an_old_question_is_answered_by_its_evidence(here: Namespace, hub: str) -> None:
+    """The spec of before: its winner is served again, and no GPU has measured for that."""
+    first = here.wait("the first run", run_of(here, NAME), 1)
+    superseded = here.wait("the second run", lambda: other_than(here, first), 1)
+    here.apply(small(NAME, hub, accelerator={"count": 4}))
+    deployment = here.wait("the winner to be served", served(here, NAME, "wide"), 90)
+    assert pool_of(deployment)["serving"]["evidence"] == first["metadata"]["name"]
+    assert says(here.get("bench", superseded["metadata"]["name"]), "Failed", "True", "Superseded")
+    jobs = {job["metadata"]["labels"][RUN] for job in here.list("jobs", "paceline.dev/component=round")}
+    assert jobs <= {run["metadata"]["name"] for run in (first, superseded)}
+    assert len(here.list("bench")) == 2
+
+
 def test_deleting_it_leaves_nothing_but_its_models(here: Namespace) -> None:
     """In the middle of a round, as it happens."""
+    change(here, "--mem-fraction-static=0.82")
     here.wait("a round of the new run", lambda: any(running(pod) for pod in rounds(here)), 30)
     here.kubectl("delete", "specdep", NAME)
     here.wait("all of it to go", lambda: objects(here) == {"persistentvolumeclaim/models"}, 60)
+
+
+def change(here: Namespace, fraction: str) -> None:
+    patch = {"spec": {"engine": {"args": ["--attention-backend=triton", fraction]}}}
+    here.kubectl("patch", "specdep", NAME, "--type", "merge", "--patch", json.dumps(patch))
+
+
+def measured(here: Namespace) -> list[tuple[str, list[str]]]:
+    """Every run, with the Jobs of its rounds."""
+    jobs = here.list("jobs", "paceline.dev/component=round")
+    names = [(job["metadata"]["labels"][RUN], job["metadata"]["uid"]) for job in jobs]
+    runs = [run["metadata"]["name"] for run in here.list("bench")]
+    return [(run, [uid for of, uid in names if of == run]) for run in runs]
+
+
+def other_than(here: Namespace, first: Manifest) -> Manifest | None:
+    runs = [run for run in here.list("bench") if run["metadata"]["uid"] != first["metadata"]["uid"]]
+    return runs[0] if runs else None
 
 
 def events(here: Namespace, kind: str) -> list[str]:

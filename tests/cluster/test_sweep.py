@@ -8,6 +8,7 @@ from dev.demo import merged
 from tests.cluster.example import emulated
 from tests.cluster.kubernetes import Manifest, Namespace, condition, says
 from tests.cluster.test_examples import EXAMPLES, H200, IMAGE, words
+from tests.cluster.volumes import NO_XET, filled
 
 WHOLE_SECONDS = 150
 """From apply to the table, on two cores."""
@@ -32,7 +33,7 @@ def example(commits: Mapping[str, str]) -> Manifest:
 
 def test_a_sweep_speculates_for_one_and_not_for_eight(here: Namespace, hub: str) -> None:
     """Reported: 35 for 25 tokens per second alone, 270 for 316 with eight requests at a time."""
-    manifest = example(filled(here, hub, "models"))
+    manifest = example(models(here, hub))
     here.apply(manifest)
     status = here.wait("the table", ended(here, manifest["metadata"]["name"]), WHOLE_SECONDS)
 
@@ -63,41 +64,11 @@ def ended(here: Namespace, name: str) -> Callable[[], Manifest | None]:
     return look
 
 
-def filled(here: Namespace, hub: str, claim: str) -> Mapping[str, str]:
-    """The claim, with both models as huggingface-cli leaves them; repository → commit."""
-    fetch = (
+def models(here: Namespace, hub: str) -> Mapping[str, str]:
+    """A claim `models` with both models as huggingface-cli leaves them; repository → commit."""
+    download = (
         "from huggingface_hub import snapshot_download as get;"
         f"print(*(f'{{name}}={{get(name).rpartition(chr(47))[2]}}' for name in ('{TARGET}', '{HEAD}')))"
     )
-    env = {"HF_HOME": "/models", "HF_ENDPOINT": hub, "HF_HUB_DISABLE_XET": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
-    here.apply(
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {"name": claim},
-            "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}},
-        }
-    )
-    here.apply(
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": "fill"},
-            "spec": {
-                "restartPolicy": "Never",
-                "securityContext": {"fsGroup": 65532},
-                "containers": [
-                    {
-                        "name": "fill",
-                        "image": "localhost/paceline:dev",
-                        "command": ["python", "-c", fetch],
-                        "env": [{"name": name, "value": value} for name, value in env.items()],
-                        "volumeMounts": [{"name": "models", "mountPath": "/models"}],
-                    }
-                ],
-                "volumes": [{"name": "models", "persistentVolumeClaim": {"claimName": claim}}],
-            },
-        }
-    )
-    here.wait("the models to be on the claim", lambda: here.get("pod", "fill")["status"]["phase"] == "Succeeded", 60)
-    return dict(pair.split("=") for pair in here.logs("fill", "fill").split())
+    said = filled(here, "models", download, {"HF_HOME": "/models", "HF_ENDPOINT": hub, **NO_XET})
+    return dict(pair.split("=") for pair in said.split())
