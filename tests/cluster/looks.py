@@ -36,8 +36,9 @@ def stalled(here: Namespace, name: str) -> Callable[[], Manifest | None]:
 
 
 def run_of(here: Namespace, name: str) -> Callable[[], Manifest | None]:
-    """Its first run."""
-    return lambda: next(iter(here.list("bench", f"paceline.dev/deployment={name},paceline.dev/pool={POOL}")), None)
+    """Its first run, by age."""
+    labels = f"paceline.dev/deployment={name},paceline.dev/pool={POOL}"
+    return lambda: min(here.list("bench", labels), key=lambda run: run["metadata"]["creationTimestamp"], default=None)
 
 
 def finished(here: Namespace, run: Manifest) -> Callable[[], Manifest | None]:
