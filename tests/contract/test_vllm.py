@@ -24,6 +24,7 @@ from tests.contract.running import HEAD, QUICK, TARGET, model
 from paceline import emulator
 from paceline.emulator import profile
 from paceline.emulator.vllm.flags import size
+from paceline.emulator.vllm.server import by_position
 from paceline.engines import probe as pages
 from paceline.engines.vllm import rules
 from paceline.engines.vllm.flags import options
@@ -198,10 +199,32 @@ def test_counters_agree_with_what_clients_got(serve: Serve) -> None:
 
 def test_a_later_position_is_accepted_no_more_often_than_an_earlier_one(serve: Serve) -> None:
     server = serve(speculative=EAGLE3).ready()
-    server.chat()
-    at = [sample.value for sample in server.samples() if sample.name == ACCEPTED_AT]
-    assert at == sorted(at, reverse=True)
-    assert at[0] <= server.total(DRAFTS)
+    for _ in range(3):
+        server.chat()
+        at = [sample.value for sample in server.samples() if sample.name == ACCEPTED_AT]
+        assert at == sorted(at, reverse=True)
+        assert sum(at) == server.total(ACCEPTED)
+        assert at[0] <= server.total(DRAFTS)
+
+
+@pytest.mark.parametrize(
+    ("accepted", "verify_calls", "shares"),
+    [(0, 100, [0, 0, 0, 0]), (400, 100, [100, 100, 100, 100]), (150, 100, [64, 42, 27, 17]), (3, 1, [1, 1, 1, 0])],
+)
+def test_what_a_request_accepted_is_spread_over_positions(accepted: int, verify_calls: int, shares: list[int]) -> None:
+    """With the one probability a token that gives so many."""
+    assert by_position(accepted, verify_calls, 4) == shares
+
+
+def test_wherever_it_is_spread_nothing_is_lost() -> None:
+    for positions in (1, 2, 5, 16):
+        for verify_calls in range(1, 40):
+            for accepted in range(verify_calls * positions + 1):
+                shares = by_position(accepted, verify_calls, positions)
+                assert (len(shares), sum(shares)) == (positions, accepted)
+                assert verify_calls >= shares[0]
+                assert shares == sorted(shares, reverse=True)
+                assert shares[-1] >= 0
 
 
 def test_a_salt_shuts_off_what_the_cache_holds(serve: Serve) -> None:

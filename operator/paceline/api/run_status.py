@@ -78,6 +78,9 @@ class Point(Model):
     """Tokens per verify step; 1 means that nothing was accepted."""
     accept_rate: Number | None = None
     """Accepted draft tokens as a fraction of those proposed."""
+    accepted_at: Annotated[tuple[Number, ...], Field(max_length=64)] | None = None
+    """Of verify steps, the fraction that accepted the draft token of a position, the first one first; they add up to
+    `acceptLength` - 1. Only where the engine counts it and the round's message had room."""
     verify_calls: Count | None = None
     """Verify steps."""
     retractions: Count | None = None

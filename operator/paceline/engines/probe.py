@@ -32,11 +32,14 @@ class Speculation:
     """What was seen of a server's work on one workload; None: not there, or not to be believed.
 
     `accept_length` is accepted draft tokens + 1 per verify call; `retractions` are requests that lost their place.
+    `accepted_at` is the fraction of verify calls that accepted the draft token of a position, the first one first; they
+    add up to `accept_length` - 1. Empty: not there.
     """
 
     accept_length: float | None = None
     verify_calls: int | None = None
     retractions: int | None = None
+    accepted_at: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

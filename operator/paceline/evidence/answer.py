@@ -14,7 +14,7 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,6 +69,8 @@ class Point:
     accept_length: float | None = None
     verify_calls: int | None = None
     retractions: int | None = None
+    accepted_at: tuple[float, ...] = ()
+    """Fraction of verify calls that accepted the draft token of a position, the first one first; empty: not told."""
 
     @property
     def duration(self) -> float | None:
@@ -89,11 +91,18 @@ NO_ROOM = (
     "the round's message had no room for medians, 99th percentiles and KV capacity: they are in its full lines on the "
     "cache volume"
 )
-EVERY = tuple(f.name for f in dataclasses.fields(Point) if f.name != "workload")
+NO_ROOM_AT = "the round's message had no room for acceptance by position: it is in its full lines on the cache volume"
+EVERY = tuple(f.name for f in dataclasses.fields(Point) if f.name not in ("workload", "accepted_at"))
 NUMBERS = tuple(name for name in EVERY if name not in SPARE)
 """Of a point, that there is always room for; what is judged is among them."""
 TIMES = frozenset(name for name in EVERY if name.endswith(("_ttft", "_tpot", "_e2e")))
 MICROSECONDS = 1_000_000
+FORMS = (
+    (LONGEST_ERRORS[0], EVERY, True),
+    (LONGEST_ERRORS[0], EVERY, False),
+    *((longest, NUMBERS, False) for longest in LONGEST_ERRORS),
+)
+"""Characters of an error, numbers of a point, whether positions go along: the first form that fits is sent."""
 SHORT_SHA = 16
 """Hex digits of the lines' SHA-256 where all do not fit."""
 
@@ -164,20 +173,20 @@ def _tellable(key: str, value: Any) -> bool:
 
 def encode(result: RoundResult) -> str:
     """The message: ASCII, at most 4096 bytes. Raises AnswerError if the result does not fit."""
-    whole = _message(result, LONGEST_ERRORS[0], EVERY)
-    messages = [whole, *(_message(result, longest, NUMBERS) for longest in LONGEST_ERRORS)]
-    for message in messages:
+    message = ""
+    for form in FORMS:
+        message = _message(result, *form)
         if len(message) <= LONGEST:
             return message
     points = sum(len(replicate.points) for replicate in result.replicates)
-    raise AnswerError(f"the result of {points} points takes {len(messages[-1])} bytes; a message holds {LONGEST}")
+    raise AnswerError(f"the result of {points} points takes {len(message)} bytes; a message holds {LONGEST}")
 
 
-def _message(result: RoundResult, longest_error: int, numbers: tuple[str, ...]) -> str:
+def _message(result: RoundResult, longest_error: int, numbers: tuple[str, ...], positions: bool) -> str:
     points = [point for replicate in result.replicates for point in replicate.points]
     workloads = list(dict.fromkeys(point.workload for point in points))
     keys = list(dict.fromkeys(key for replicate in result.replicates for key in replicate.resolved))
-    whole = numbers == EVERY
+    whole, at = numbers == EVERY, _positions(points)
     arms = [
         (r.arm, _short(r.start_seconds), r.exit_code, r.error[:longest_error], r.rest_sha256, len(r.points))
         for r in result.replicates
@@ -204,9 +213,16 @@ def _message(result: RoundResult, longest_error: int, numbers: tuple[str, ...]) 
         "whole": whole,
         "kv": [r.kv_tokens if whole else None for r in result.replicates],
         "points": [[_packed(name, getattr(point, name)) for point in points] for name in numbers],
+        "at": at if positions or not at else None,
     }
     packed = zlib.compress(json.dumps(raw, separators=(",", ":")).encode(), level=9)
     return PREFIX + base64.b85encode(packed).decode()
+
+
+def _positions(points: Sequence[Point]) -> list[list[float | None]]:
+    """Of every point; nothing if none of them has any."""
+    found = [[_short(fraction) for fraction in point.accepted_at] for point in points]
+    return found if any(found) else []
 
 
 def decode(text: str) -> RoundResult:
@@ -232,7 +248,10 @@ def decode(text: str) -> RoundResult:
 
 def _result(raw: dict[str, Any]) -> RoundResult:
     columns = dict(zip(EVERY if raw["whole"] else NUMBERS, raw["points"], strict=True))
-    points = iter([_point(raw["workloads"][of], columns, row) for row, of in enumerate(raw["of"])])
+    at = raw.get("at", [])  # an older release says nothing of it; None: there was no room
+    points = iter(
+        [_point(raw["workloads"][of], columns, row, at[row] if at else []) for row, of in enumerate(raw["of"])]
+    )
     number, attempt, started, finished, overhead, lines_sha256, lines_bytes = raw["round"]
     version, emulated, gpu_model, driver = raw["engine"]
     return RoundResult(
@@ -262,15 +281,19 @@ def _result(raw: dict[str, Any]) -> RoundResult:
         overhead_seconds=overhead,
         lines_sha256=str(lines_sha256),
         lines_bytes=int(lines_bytes),
-        notes=(*(() if raw["whole"] else (NO_ROOM,)), *raw["notes"]),
+        notes=(
+            *(() if raw["whole"] else (NO_ROOM,)),
+            *((NO_ROOM_AT,) if at is None else ()),
+            *raw["notes"],
+        ),
     )
 
 
-def _point(workload: str, columns: Mapping[str, list[Any]], row: int) -> Point:
+def _point(workload: str, columns: Mapping[str, list[Any]], row: int, at: Sequence[Any]) -> Point:
     numbers = {name: _unpacked(name, column[row]) for name, column in columns.items()}
     if not all(isinstance(numbers[name], int) for name in ("asked", "completed", "errors")):
         raise TypeError("a point without counts")
-    return Point(workload=workload, **numbers)
+    return Point(workload=workload, accepted_at=tuple(map(float, at)), **numbers)
 
 
 def _packed(name: str, value: float | None) -> float | None:

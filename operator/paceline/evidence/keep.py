@@ -47,6 +47,7 @@ UNSEEN = {
     "accept_length": "acceptance is unavailable: whether anything was accepted was not checked",
     "verify_calls": "verify calls are unavailable: whether speculation ran and accepted anything was not checked",
     "retractions": "retractions are unavailable: whether requests lost their place was not checked",
+    "accepted_at": "acceptance by position is unavailable: this engine does not tell it",
 }
 """What is said of a number that the engine cannot show (`RoundPlan.unseen`)."""
 NOT_IN_FINGERPRINT = ("attempt", "trigger", "token", "podLabels")
@@ -196,6 +197,8 @@ def _point(judged: Judged, at_a_rate: bool, drafts: int | None) -> dict[str, Any
             entry[name] = int(value) if name in COUNTS else decimal(value)
     if judged.point and judged.point.accept_length and drafts:
         entry["acceptRate"] = decimal((judged.point.accept_length - 1) / drafts)
+    if judged.point and judged.point.accepted_at:
+        entry["acceptedAt"] = [decimal(fraction) for fraction in judged.point.accepted_at]
     if judged.point and judged.point.request_speed and at_a_rate:
         entry["requestSpeed"] = decimal(judged.point.request_speed)
     return entry

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from paceline.report import figures, words
 from paceline.report.draw import arm_name
 from paceline.report.model import Report, Run
-from paceline.report.tables import Table, costs, latencies, limits, speed_ups
+from paceline.report.tables import Table, costs, latencies, limits, positions, speed_ups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +28,7 @@ class Page:
     speed_ups: Table
     limits: Table
     latencies: Table
+    positions: Table
 
 
 def html(report: Report) -> str:
@@ -44,7 +45,9 @@ def html(report: Report) -> str:
     template = environment.from_string((folder / "report.html.j2").read_text("utf-8"))
     style = Markup((folder / "report.css").read_text("utf-8"))
     pages = [_page(run) for run in report.runs]
-    return template.render(report=report, pages=pages, style=style, emulated=words.EMULATED)
+    return template.render(
+        report=report, pages=pages, style=style, emulated=words.EMULATED, by_position=words.POSITIONS
+    )
 
 
 def _page(run: Run) -> Page:
@@ -77,6 +80,7 @@ def _page(run: Run) -> Page:
         speed_ups=speed_ups(run),
         limits=limits(run),
         latencies=latencies(run),
+        positions=positions(run),
     )
 
 

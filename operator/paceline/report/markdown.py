@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from paceline.report.model import Report, Run
-from paceline.report.tables import Table, costs, latencies, limits, speed_ups
-from paceline.report.words import EMULATED, count, key_figures
+from paceline.report.tables import Table, costs, latencies, limits, positions, speed_ups
+from paceline.report.words import EMULATED, POSITIONS, count, key_figures
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~$])")
 
@@ -38,6 +38,9 @@ def _run(run: Run) -> Iterator[str]:
         yield from ("", "### Over concurrencies", "", escaped(f"{run.crossover.sentence} {run.crossover.numbers}."))
     yield from ("", "### Throughput, acceptance and latency", "")
     yield from _table(latencies(run))
+    if run.positions:
+        yield from ("", "### Acceptance by position", "", POSITIONS, "")
+        yield from _table(positions(run))
     if run.limits:
         yield from ("", "### Limits on latency", "")
         yield from _table(limits(run))

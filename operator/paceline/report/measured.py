@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 
 from paceline import core, evidence, gate
-from paceline.report.model import Dot, LimitEffect, Manifest, Replicate, Series, Shown, Value
+from paceline.report.model import Dot, LimitEffect, Manifest, Positions, Replicate, Series, Shown, Value
 from paceline.report.read import number
 from paceline.report.words import LATENCIES
 
@@ -55,6 +56,23 @@ def values(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Manif
                         rounds=len(mine),
                         change=math.expm1(math.fsum(paired) / len(paired)) if paired and arm != arms[0] else None,
                     )
+
+
+def positions(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Manifest]) -> Iterator[Positions]:
+    """Of every arm on every workload that has any. A round that knows fewer positions says nothing of the others."""
+    seen: dict[tuple[str, str], list[list[float]]] = {}
+    for entry in kept(rounds):
+        for point in entry.get("points") or ():
+            found = [number(said) for said in point.get("acceptedAt") or ()]
+            told = [fraction for fraction in found if fraction is not None]
+            if told and len(told) == len(found) and not why(point):
+                seen.setdefault((point["workload"], point["arm"]), []).append(told)
+    for workload in workloads:
+        for arm in arms:
+            if mine := seen.get((workload, arm)):
+                columns = ([one for one in column if one is not None] for column in zip_longest(*mine))
+                accepted = tuple(math.fsum(column) / len(column) for column in columns)
+                yield Positions(arm=arm, workload=workload, accepted=accepted)
 
 
 def limits(spec: Manifest, rule: core.Gate, workloads: Sequence[str], rounds: Sequence[Manifest]) -> list[LimitEffect]:

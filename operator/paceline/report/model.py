@@ -81,6 +81,16 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Positions:
+    """Of one arm's verify steps on one workload: the fraction that accepted each draft token, the first one first; the
+    mean over the rounds in which the point is valid."""
+
+    arm: str
+    workload: str
+    accepted: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Dot:
     """One point of one round. `why` is empty if and only if the gate may use it.
 
@@ -199,6 +209,8 @@ class Run:
     candidates: tuple[Candidate, ...]
     limits: tuple[LimitEffect, ...]
     values: tuple[Value, ...]
+    positions: tuple[Positions, ...]
+    """Of what the engine tells it of."""
     deepest: Mapping[str, int]
     """Arm → the most tokens that one verify step of it can give."""
     crossover: Crossover | None

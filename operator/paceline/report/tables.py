@@ -73,6 +73,22 @@ def latencies(run: Run) -> Table:
     return Table(head=("Workload", "Arm", *heads), words=2, rows=rows)
 
 
+def positions(run: Run) -> Table:
+    """Of a verify step, how often it accepted the first draft token, the second, …"""
+    most = max((len(one.accepted) for one in run.positions), default=0)
+    rows = (
+        (
+            Cell(text=one.workload),
+            Cell(text=one.arm),
+            *(Cell(text=f"{share:.0%}") for share in one.accepted),
+            *(Cell(text="–") for _ in range(most - len(one.accepted))),
+        )
+        for one in run.positions
+    )
+    head = ("Workload", "Arm", *(str(position + 1) for position in range(most)))
+    return Table(head=head, words=2, rows=tuple(rows))
+
+
 Unit = tuple[str, float]
 """Its name, and how many of it are one of what status has."""
 

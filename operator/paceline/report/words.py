@@ -8,6 +8,12 @@ from paceline.report.model import MEAN, Run
 EMULATED = "Emulated: no model ran, and these numbers are no measurements"
 
 
+POSITIONS = (
+    "Of an arm's verify steps, how many accepted the first draft token, the second and so on; a step that rejects one "
+    "accepts none after it."
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
     """Metrics of one thing: statistic → the metric's name in status, in the order they are shown."""

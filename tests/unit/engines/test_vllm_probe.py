@@ -75,6 +75,43 @@ def test_every_draft_adds_a_token_to_what_it_accepts() -> None:
     assert PROBE.speculation(before, after) == Speculation(accept_length=2.8, verify_calls=200, retractions=2)
 
 
+def at(*counts: float, engine: str = "0") -> str:
+    name = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
+    return "".join(
+        f'{name}{{engine="{engine}",model_name="qwen3-coder-30b",position="{position}"}} {count}\n'
+        for position, count in enumerate(counts)
+    )
+
+
+def test_acceptance_by_position_is_of_the_increase_and_of_all_engines() -> None:
+    """Of 200 drafts 150 had their first token accepted, 80 their second, 10 their third."""
+    before = look(speculated(100, 100) + at(60, 30, 10))
+    after = look(speculated(200, 250) + at(150, 80, 20) + speculated(100, 90, engine="1") + at(60, 30, 0, engine="1"))
+    seen = PROBE.speculation(before, after)
+    assert seen.accepted_at == (0.75, 0.4, 0.05)
+    assert seen.accept_length == pytest.approx(1 + sum(seen.accepted_at))
+
+
+def test_more_than_ten_positions_stay_in_their_order() -> None:
+    counts = tuple(float(12 - position) for position in range(12))
+    after = look(speculated(100, sum(counts)) + at(*counts))
+    assert PROBE.speculation(look(), after).accepted_at == tuple(count / 100 for count in counts)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        ("", "", "no counter by position"),
+        ("", at(150, 80, 20), "they do not add up"),
+        (at(40, 0, 30), at(150, 80, 20), "one fell"),
+        ("", at(150, 50) + at(float("nan")), "one is no number"),
+    ],
+)
+def test_positions_that_cannot_be_believed_are_left_out(before: str, after: str, why: str) -> None:
+    seen = PROBE.speculation(look(speculated(0, 0) + before), look(speculated(200, 200) + after))
+    assert (seen.accept_length, seen.accepted_at) == (2.0, ()), why
+
+
 def test_a_head_that_accepts_nothing_has_a_length_of_one() -> None:
     assert PROBE.speculation(look(), look(speculated(200, 0))).accept_length == 1.0
 

@@ -1,8 +1,11 @@
 """The message of a round: what goes in comes out, in 4096 bytes, and damage is told."""
 
+import base64
 import dataclasses
+import json
 import math
 import random
+import zlib
 from typing import get_args
 
 import pytest
@@ -10,7 +13,7 @@ import pytest
 from paceline.api.parts import LimitSpec
 from paceline.engines import ENGINES
 from paceline.evidence import AnswerError, Point, Replicate, RoundResult, decode, encode
-from paceline.evidence.answer import LONGEST, NUMBERS, PREFIX, pick
+from paceline.evidence.answer import LONGEST, NO_ROOM, NO_ROOM_AT, NUMBERS, PREFIX, pick
 from paceline.evidence.keep import FIELDS, METRICS
 
 RESOLVED = dict.fromkeys(ENGINES["SGLang"].compared, "triton") | {
@@ -114,6 +117,55 @@ def test_and_where_there_is_none_the_round_says_so() -> None:
     ]
 
 
+def with_positions(result: RoundResult, seed: int = 1) -> RoundResult:
+    """As vLLM tells it of eight draft tokens: none at the baseline."""
+    rng = random.Random(seed)
+    replicates = [
+        dataclasses.replace(
+            one,
+            points=tuple(
+                dataclasses.replace(point, accepted_at=tuple(sorted((rng.random() for _ in range(8)), reverse=True)))
+                for point in one.points
+            ),
+        )
+        for one in result.replicates[1:]
+    ]
+    return dataclasses.replace(result, replicates=(result.replicates[0], *replicates))
+
+
+def test_acceptance_by_position_goes_along_where_there_is_room() -> None:
+    result = with_positions(result_of(2, 4))
+    read = decode(encode(result))
+    assert read.notes == ()
+    for before, after in zip(result.replicates[1].points, read.replicates[1].points, strict=True):
+        assert after.accepted_at == pytest.approx(before.accepted_at, rel=1e-3)
+    assert {point.accepted_at for point in read.replicates[0].points} == {()}
+
+
+def test_positions_are_the_first_to_go_and_their_absence_is_told() -> None:
+    """Eight of them are half as many numbers again: what decides nothing and is least asked for."""
+    read = decode(encode(with_positions(result_of(2, 20))))
+    assert read.notes == (NO_ROOM_AT,)
+    (point, *_) = read.replicates[1].points
+    assert point.accepted_at == ()
+    assert point.p50_ttft is not None
+
+
+@pytest.mark.parametrize(("arms", "workloads"), [(2, 24), (3, 16), (12, 4), (24, 2), (48, 1)])
+def test_48_points_with_positions_fit_however_they_are_cut(arms: int, workloads: int) -> None:
+    message = encode(with_positions(result_of(arms, workloads)))
+    assert len(message) <= LONGEST
+    assert {NO_ROOM, NO_ROOM_AT} <= set(decode(message).notes)
+
+
+def test_a_message_of_a_release_without_positions_is_read() -> None:
+    packed = encode(result_of(2, 4)).removeprefix(PREFIX)
+    raw = json.loads(zlib.decompress(base64.b85decode(packed)))
+    del raw["at"]
+    older = PREFIX + base64.b85encode(zlib.compress(json.dumps(raw).encode())).decode()
+    assert decode(older) == decode(encode(result_of(2, 4)))
+
+
 def test_what_goes_in_comes_out_to_the_digits_that_matter() -> None:
     result = result_of(3, 4)
     again = decode(encode(result))
@@ -173,9 +225,6 @@ def test_damage_is_told(damage, why: str) -> None:  # type: ignore[no-untyped-de
 
 @pytest.mark.parametrize("payload", ["[]", "{}", "null", '{"points": [], "arms": []}', "{", '"text"'])
 def test_a_well_packed_message_that_is_no_result_is_told(payload: str) -> None:
-    import base64
-    import zlib
-
     message = PREFIX + base64.b85encode(zlib.compress(payload.encode())).decode()
     with pytest.raises(AnswerError, match="no result of this version"):
         decode(message)

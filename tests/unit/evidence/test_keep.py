@@ -57,6 +57,13 @@ def test_the_accepted_fraction_follows_from_the_width() -> None:
     assert [point.get("acceptRate") for point in points] == [None, None, "0.258571", "0.258571"]
 
 
+def test_acceptance_by_position_is_kept_where_it_was_told() -> None:
+    wide = dataclasses.replace(WIDE, points=tuple(dataclasses.replace(p, accepted_at=(0.75, 0.4)) for p in WIDE.points))
+    result = dataclasses.replace(RESULT, replicates=(BASELINE, wide))
+    points = keep(PLAN, result, judge(PLAN, result), "job", "gpu-0")["points"]
+    assert [point.get("acceptedAt") for point in points] == [None, None, ["0.75", "0.4"], ["0.75", "0.4"]]
+
+
 def test_where_requests_arrive_at_a_rate_the_gate_reads_their_speed() -> None:
     """Eight a second: both arms send out the same tokens per second, one answers each request in half the time."""
     chat = Workload(dataset=dataclasses.replace(CHAT.dataset, rate=8.0), concurrency=1)

@@ -107,6 +107,31 @@ def test_an_invalid_point_is_drawn_with_its_reason() -> None:
     assert "Round 2, wide on code@1: 3 of 6 requests completed" in text
 
 
+def told_by_position() -> dict[str, Any]:
+    """Two rounds of code, of three draft tokens; the other workloads' rounds had no room for it."""
+    run = latency()
+    for entry, shares in zip(run["status"]["rounds"], (["0.8", "0.5", "0.1"], ["0.9", "0.7", "0.3"]), strict=False):
+        point = next(p for p in entry["points"] if (p["arm"], p["workload"]) == ("wide", "code@1"))
+        point["acceptedAt"] = shares
+    return run
+
+
+def test_acceptance_by_position_is_a_table_where_it_is_told() -> None:
+    assert (
+        "Acceptance by position Workload Arm 1 2 3 code@1 wide 85% 60% 20% Of an arm" in page(told_by_position()).text
+    )
+    text = FORMATS["md"](report([told_by_position()]))
+    assert (
+        "| Workload | Arm | 1 | 2 | 3 |\n| --- | --- | --: | --: | --: |\n| code@1 | wide | 85% | 60% | 20% |" in text
+    )
+    (run,) = json.loads(FORMATS["json"](report([told_by_position()])))["runs"]
+    assert run["positions"] == [
+        {"arm": "wide", "workload": "code@1", "accepted": pytest.approx([0.85, 0.6, 0.2])},
+    ]
+    for form in FORMATS:
+        assert "by position" not in FORMATS[form](report([latency()])).lower()
+
+
 def test_the_crossover_is_drawn_where_there_is_one() -> None:
     text = page(over(*GB10)).text
     assert "Over concurrencies Speculate up to 1, not at 8" in text

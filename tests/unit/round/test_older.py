@@ -30,7 +30,7 @@ def test_what_an_older_release_cannot_show_is_named_and_not_taken_for_nothing(
         PACELINE_EMULATE_VERSION=version,
     ).finish()
     assert (outcome.client, outcome.wrapper) == (0, 0), outcome.log
-    assert probe.unseen == unseen
+    assert probe.unseen == (*unseen, "accepted_at")
     assert {key: one.why for key, one in outcome.judged.items() if not one.valid} == {}
     assert outcome.result.engine_version == f"{version}+emulated"
     (point,) = outcome.result.replicates[1].points

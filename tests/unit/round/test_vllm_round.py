@@ -77,6 +77,9 @@ def test_a_round_of_the_pair_that_was_published(vllm: Start, pair: Arms, models:
         assert mine.output_tokens == base.output_tokens
         expected = (mine.output_tokens - mine.completed) / mine.accept_length
         assert mine.verify_calls == pytest.approx(expected, rel=0.1)
+        assert (len(base.accepted_at), len(mine.accepted_at)) == (0, 4)
+        assert 1 + sum(mine.accepted_at) == pytest.approx(mine.accept_length, rel=1e-3)
+        assert list(mine.accepted_at) == sorted(mine.accepted_at, reverse=True)
 
 
 def test_a_head_of_another_target_accepts_nothing(vllm: Start, pair: Arms, models: Path) -> None:

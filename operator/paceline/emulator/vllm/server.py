@@ -5,6 +5,7 @@ speculation are there only where there is one, and begin at 0.
 """
 
 import asyncio
+import itertools
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -177,17 +178,27 @@ class Server:
             self.speculated["num_drafts"] += request.verify_calls
             self.speculated["num_draft_tokens"] += request.verify_calls * self.launch.speculation.tokens
             self.speculated["num_accepted_tokens"] += accepted
-            self._accept_at(accepted, request.verify_calls)
+            shares = by_position(accepted, request.verify_calls, self.launch.speculation.tokens)
+            self.accepted_at = [count + share for count, share in zip(self.accepted_at, shares, strict=True)]
         last = self.settings.die.of(self.launch.speculation is not None)
         if last is not None and sum(self.finished.values()) >= last:
             asyncio.get_running_loop().call_soon(die)
 
-    def _accept_at(self, accepted: int, verify_calls: int) -> None:
-        """By position: a call accepts a beginning of what was proposed, so no position has more than the one before."""
-        for position in range(len(self.accepted_at)):
-            here = min(accepted, verify_calls)
-            self.accepted_at[position] += here
-            accepted -= here
+
+def by_position(accepted: int, verify_calls: int, positions: int) -> list[int]:
+    """How many of the verify calls accepted each draft token, falling; `accepted` in all.
+
+    A call accepts a beginning of what was proposed. Each token is taken with the same probability q, as in the profile,
+    so position i has q^i of the calls; q follows from the sum.
+    """
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        q = (low + high) / 2
+        few = verify_calls * sum(q**i for i in range(1, positions + 1)) < accepted
+        low, high = (q, high) if few else (low, q)
+    sums = list(itertools.accumulate(verify_calls * high**i for i in range(1, positions + 1)))
+    edges = [0, *(min(round(total), accepted) for total in sums[:-1]), accepted]
+    return sorted((after - before for before, after in itertools.pairwise(edges)), reverse=True)
 
 
 def die() -> None:

@@ -6,7 +6,7 @@ step has a line (managers/scheduler_metrics_mixin.py:125):
     Decode batch. #running-req: 4, #token: 913, token usage: 0.01, accept-len 2.25, accept-ratio 0.56, …
 
 In a step each running request is verified once, so `#running-req` is the line's weight and its sum the verify calls.
-`accept-len` counts the token that is always right, as ours does.
+`accept-len` counts the token that is always right, as ours does. Of positions no line says anything.
 """
 
 import re
@@ -30,6 +30,7 @@ def probe(_: str) -> Probe:
         flush_path="/flush_cache",
         backend="sglang-oai-chat",
         reads_log=True,
+        unseen=("accepted_at",),
     )
 
 

@@ -95,7 +95,28 @@ def speculation(before: Look, after: Look) -> Speculation:
         accept_length=1 + accepted / drafts if drafts and accepted is not None else None,
         verify_calls=drafts,
         retractions=preemptions,
+        accepted_at=_accepted_at(before, after, drafts, accepted),
     )
+
+
+def _accepted_at(before: Look, after: Look, drafts: int | None, accepted: int | None) -> tuple[float, ...]:
+    """Nothing where the positions do not add up to what was accepted: then they are of something else."""
+    then, now = _by_position(before), _by_position(after)
+    grown = [increase(then.get(position), now[position]) for position in sorted(now)]
+    counts = [count for count in grown if count is not None]
+    if not drafts or len(counts) < len(grown) or sum(counts) != accepted:
+        return ()
+    return tuple(count / drafts for count in counts)
+
+
+def _by_position(look: Look) -> Mapping[int, float]:
+    """Accepted draft tokens since the start, of all engines together; the first position is 0."""
+    counts: dict[int, float] = {}
+    for sample in samples(look.pages[METRICS]):
+        position = sample.labels.get("position", "")
+        if sample.name == ACCEPTED_AT and position.isdecimal():
+            counts[int(position)] = counts.get(int(position), 0.0) + sample.value
+    return counts
 
 
 def work(before: Look, after: Look) -> Work:

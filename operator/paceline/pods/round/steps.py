@@ -5,7 +5,7 @@ server is thrown in as `ServerFailed` and becomes the replicate's error, so the 
 """
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from paceline.core import Workload
@@ -111,9 +111,11 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, Ran]:
             before = yield from _look(probe)
             report: Mapping[str, Any] = yield Load(arm, workload)
             after = yield from _look(probe)
-            yield Keep({"arm": arm.name, "workload": workload.name, "report": report})
-            measured = point(workload, report, probe.speculation(before, after))
-            if why := distrust(measured, report, probe.work(before, after)):
+            seen, work = probe.speculation(before, after), probe.work(before, after)
+            counted = {"speculation": asdict(seen), "work": asdict(work)}
+            yield Keep({"arm": arm.name, "workload": workload.name, "report": report, **counted})
+            measured = point(workload, report, seen)
+            if why := distrust(measured, report, work):
                 raise ServerFailed(why)
             points.append(measured)
     except (ServerFailed, ProbeError) as failed:
