@@ -4,7 +4,7 @@ SHELL := /bin/bash
 
 BIN := .venv/bin
 
-.PHONY: venv lint browser test test-all test-sglang demo demos demo-killed bench generate cluster-up cluster-down images operator-up
+.PHONY: venv lint browser test test-all test-sglang demo demos demo-killed five-minutes bench generate cluster-up cluster-down images operator-up
 
 venv: .venv/.installed
 
@@ -53,8 +53,11 @@ demo-killed: venv operator-up
 bench: venv
 	$(BIN)/python -m tests.gate.rates
 
+five-minutes: venv
+	$(BIN)/python -m tests.unit.round.five_minutes
+
 test-sglang: venv operator-up
 	dev/test-sglang "$(DIR)"
 
-# What takes longer than `make test` may: its report is docs/reports/demos.md.
-test-all: test demos demo-killed
+# What takes longer than `make test` may: its reports are docs/reports/demos.md and docs/reports/idle.md.
+test-all: test five-minutes demos demo-killed

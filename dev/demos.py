@@ -19,6 +19,9 @@ REPORT = ROOT / "docs" / "reports" / "demos.md"
 MOST_NOISE = 0.007
 """Of a point, emulator and machine together: at 1 % one demo in ten would end Inconclusive (docs/gate.md)."""
 
+MOST_IDLE, FIVE_MINUTES = 0.1, 300
+"""Of the time that accelerators are held, if each start took so many seconds: docs/evidence.md."""
+
 EXPECTED = {
     "latency": {"winner": "wide", "wide": "promotable: FasterThanMinimum"},
     "throughput": {
@@ -60,6 +63,10 @@ def faults(run: dict[str, Any]) -> list[str]:
         found.append(f"{pool}: winner {status['verdict']['winner'] or 'none'}")
     said = {verdict["arm"]: f"{verdict['outcome']}: {verdict['reason']}" for verdict in status["armVerdicts"]}
     found += [f"{pool}: {arm} {said[arm]}" for arm, words in expected.items() if not said[arm].startswith(words)]
+    idle = sum(record["idleSeconds"] for record in status["rounds"])
+    would_hold = idle + FIVE_MINUTES * status["cost"]["serverStarts"]
+    if idle > MOST_IDLE * would_hold:
+        found.append(f"{pool}: {idle} s idle, of {would_hold} s that five-minute starts would take")
     if float(status["noise"]) > MOST_NOISE:
         found.append(f"{pool}: noise of a point {float(status['noise']):.2%}")
     return found

@@ -132,5 +132,20 @@ def test_a_round_holds_accelerators_from_its_node_until_its_last_container_has_e
     assert held_seconds(Round(job=job(), pod=None), BEGAN) is None
 
 
+def test_they_are_taken_when_the_pod_gets_its_node_and_not_when_that_takes_note_of_it() -> None:
+    placed = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-11-21T09:59:30Z"}
+    ends = {
+        "server": ended(0, finishedAt="2026-11-21T10:20:00Z"),
+        "client": ended(0, finishedAt="2026-11-21T10:19:00Z"),
+    }
+    assert held_seconds(Round(job=job(), pod=pod({"conditions": [placed]}, **ends)), BEGAN) == 1230
+    unseen = pod({"conditions": [placed]})
+    del unseen["status"]["startTime"]
+    assert held_seconds(Round(job=job(), pod=unseen), BEGAN) == 30
+    assert (
+        held_seconds(Round(job=job(), pod=pod({"conditions": [{**placed, "status": "False"}]}, **ends)), BEGAN) == 1200
+    )
+
+
 def test_what_the_cluster_takes_away_is_tried_again_most() -> None:
     assert all(failure.tries == MANY for failure in LEAVES_THE_NODE)

@@ -138,9 +138,10 @@ class Round(Model):
     raw: Raw | None = None
     """Where the full lines are, if they could be written."""
     held_seconds: Count | None = None
-    """How long its pod held accelerators."""
+    """How long its pod held accelerators: from getting its node to the end of its last container."""
     idle_seconds: Count | None = None
-    """How much of that was neither a server's start nor a measurement."""
+    """How much of that was neither a server's start nor a measured workload: images, warm-ups, our client's own work,
+    ending servers, and whatever failed. Of a round without a result, all."""
     reason: Name | None = None
     """Set where there is no result: ServerArguments, ImagePull, OutOfMemory, StartTimeout, TimedOut, ServerCrashed,
     ClientFailed, Unreadable, Preempted, Evicted, NodeLost or Unschedulable."""
@@ -230,7 +231,7 @@ class Cost(Model):
     gpu_seconds: Count | None = None
     """Accelerators times seconds."""
     idle_gpu_seconds: Count | None = None
-    """Of these, neither a server's start nor a measurement: what no measurement can do without, and what was lost."""
+    """Of these, idle as the rounds say: neither a server's start nor a measured workload."""
     server_starts: Count | None = None
     """Server processes started."""
 

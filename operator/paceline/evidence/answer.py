@@ -128,7 +128,9 @@ class Replicate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundResult:
-    """`overhead_seconds`: GPUs held that was neither a server's start nor a measurement. Epoch seconds."""
+    """`started` and `finished` are epoch seconds. `overhead_seconds` are those in between that were neither the start
+    of a server that became ready nor the client's own duration of a measured workload: warm-ups and what failed are in
+    them, as no number comes of those."""
 
     round: int
     attempt: int

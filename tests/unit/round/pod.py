@@ -65,8 +65,8 @@ class Pod:
     client: "subprocess.Popen[bytes]"
     plan: RoundPlan
 
-    def finish(self) -> Outcome:
-        client, wrapper = self.client.wait(PATIENCE), self.server.wait(PATIENCE)
+    def finish(self, patience: float = PATIENCE) -> Outcome:
+        client, wrapper = self.client.wait(patience), self.server.wait(patience)
         message = self.directory / "message"
         log = (self.directory / "client.log").read_text()
         return Outcome(self.plan, client, wrapper, message.read_text() if message.exists() else "", log)

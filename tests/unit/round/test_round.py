@@ -36,8 +36,7 @@ def emulated(models: Path, port: int, name: str, *speculative: str, **expected: 
     return ArmCommand(name=name, argv=argv, candidate=bool(speculative), expected=expected)
 
 
-@pytest.fixture
-def pair(models: Path, port: int) -> Arms:
+def published_pair(models: Path, port: int) -> Arms:
     """The baseline, and the tree that the published head is 1.52 times as fast with on code at batch 1."""
     tree = ("--speculative-num-steps", "3", "--speculative-eagle-topk", "4", "--speculative-num-draft-tokens", "8")
     head = ("--speculative-algorithm", "EAGLE3", "--speculative-draft-model-path", str(models / "head"))
@@ -45,6 +44,11 @@ def pair(models: Path, port: int) -> Arms:
         emulated(models, port, "baseline", speculative_algorithm=None),
         emulated(models, port, "wide", *head, *tree, speculative_num_steps=3, speculative_num_draft_tokens=8),
     )
+
+
+@pytest.fixture
+def pair(models: Path, port: int) -> Arms:
+    return published_pair(models, port)
 
 
 def fake(port: int, name: str, *options: str, **expected: Scalar) -> ArmCommand:

@@ -135,9 +135,12 @@ def _unplaced(pod: Found) -> Mapping[str, Any]:
 
 
 def _began(pod: Found) -> datetime | None:
-    """Since when its node keeps accelerators for it."""
-    started = pod.get("status", {}).get("startTime")
-    return parse_time(started) if started else None
+    """Since when accelerators are kept for it: since it has its node, or since that has taken note of it where the
+    scheduler does not say."""
+    said = pod.get("status", {})
+    placed = [c for c in said.get("conditions", ()) if c["type"] == "PodScheduled" and c["status"] == "True"]
+    times = [said.get("startTime"), *(c.get("lastTransitionTime") for c in placed)]
+    return min((parse_time(time) for time in times if time), default=None)
 
 
 def _waiting(pod: Found) -> dict[str, Mapping[str, Any]]:
