@@ -74,6 +74,21 @@ def test_the_image_is_not_there(world: World) -> None:
 
 
 @told
+def test_the_images_tag_moves_between_rounds(world: World) -> None:
+    """Two rounds have shown the candidate to be faster, of an image that the tag does not name any more."""
+    measuring(world, "latency")
+    world.image = "docker.io/lmsysorg/sglang@sha256:0123"
+    for _ in range(2):
+        world.round_ends()
+    world.image = "docker.io/lmsysorg/sglang@sha256:cdef"
+    world.round_ends()
+    assert verdict(world) == ("Error", "ImageMoved")
+    assert reasons(world) == ["", "", "ImageMoved"]
+    assert world.serving("latency") == "baseline"
+    assert "name the image by its digest" in world.message("Decided") + world.message("Promoted")
+
+
+@told
 def test_a_round_is_evicted(world: World) -> None:
     """It is tried again on the same node."""
     measuring(world, "latency")

@@ -3,32 +3,67 @@
 from typing import Any
 
 import pytest
-from tests.plan.cluster import Object
 from tests.plan.test_runs import run_of
 from tests.plan.world import World, example
 
+from paceline.plan.run.collect import moved
 from paceline.plan.run.neighbours import neighbours
 
 IMAGE = "docker.io/lmsysorg/sglang@sha256:0123"
 
 
-class Told(World):
-    """Its kubelet names the image that it ran."""
-
-    def _end(self, job: Object, container: str, code: int, message: str) -> None:
-        super()._end(job, container, code, message)
-        (pod,) = self.cluster.owned("Pod", job)
-        pod["status"]["containerStatuses"].append({"name": "server", "imageID": IMAGE, "state": {}})
-
-
 def test_the_image_that_ran_is_recorded_by_its_digest() -> None:
-    world = Told()
+    world = World(image=IMAGE)
     world.apply(example("latency"))
     world.prefetch_ends()
     world.servers_ready()
     world.round_ends()
-    (record,) = run_of(world)["status"]["rounds"]
-    assert record["image"] == IMAGE
+    status = run_of(world)["status"]
+    assert status["rounds"][0]["image"] == IMAGE
+    assert status["imageDigests"] == {"server": IMAGE}
+
+
+ELSEWHERE = "registry.example/mirror/sglang@sha256:0123"
+BY_HAND, BY_OTHER_HAND = "sha256:4567", "sha256:89ab"
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "noticed"),
+    [
+        (IMAGE, IMAGE, False),
+        (IMAGE, "docker.io/lmsysorg/sglang@sha256:cdef", True),
+        (IMAGE, ELSEWHERE, False),
+        (BY_HAND, BY_OTHER_HAND, True),
+        (IMAGE, BY_HAND, False),
+        (IMAGE, "", False),
+        ("", IMAGE, False),
+    ],
+)
+def test_an_image_is_another_one_if_its_digest_is(first: str, then: str, noticed: bool) -> None:
+    """Not if only its name is, nor where one node has a registry's digest and the other an id of its own."""
+    before = [{"error": "evicted", "round": 0}, {"image": first}, {"image": ""}]
+    assert bool(moved(then, before)) is noticed
+
+
+def test_what_the_latest_round_says_of_its_accelerators_stands_above_all_rounds() -> None:
+    world = World()
+    world.apply(example("latency"))
+    world.prefetch_ends()
+    world.servers_ready()
+    world.round_ends()
+    status = run_of(world)["status"]
+    assert (status["gpuModel"], status["driver"], status["paceline"]) == ("NVIDIA H200", "550.127.08", "0.1.0")
+
+
+def test_a_run_that_two_releases_have_measured_names_both() -> None:
+    world = World()
+    world.apply(example("latency"))
+    world.prefetch_ends()
+    world.servers_ready()
+    world.round_ends()
+    run_of(world)["status"]["rounds"][0]["paceline"] = "0.0.9"
+    world.round_ends()
+    assert run_of(world)["status"]["paceline"] == "0.0.9, 0.1.0"
 
 
 GPU = "nvidia.com/gpu"

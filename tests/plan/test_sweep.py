@@ -66,6 +66,17 @@ def test_a_sweep_says_up_to_where_speculation_pays(world: World) -> None:
     assert verdict["message"].startswith("speculate up to 1, not at 8: the baseline takes over somewhere between 1 and")
 
 
+def test_a_sweep_over_two_images_has_no_table() -> None:
+    """0017: two rounds are enough for a table, and the third is of another image."""
+    world = World(image="lmsysorg/sglang@sha256:0123")
+    world.apply(sweep())
+    swept(world, 2)
+    world.image = "lmsysorg/sglang@sha256:cdef"
+    swept(world, 1)
+    verdict = status(world)["verdict"]
+    assert (verdict["outcome"], verdict["reason"]) == ("Error", "ImageMoved")
+
+
 @told
 def test_a_pool_is_asked_to_be_two(world: World) -> None:
     """Its concurrency list reaches from one user to thirty-two, and the candidate is faster for the one alone."""

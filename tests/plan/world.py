@@ -66,7 +66,8 @@ class World:
     """Time stands still but for the steps of a story.
 
     `crash` says which of a pass's actions are carried out: the operator may die after any of them, and starts again.
-    While it is `away` the cluster goes on without it. It does not know the `absent` kinds.
+    While it is `away` the cluster goes on without it. It does not know the `absent` kinds. `image` is what the servers'
+    image is by its digest; "": the kubelets do not say.
     """
 
     nodes: Mapping[str, int] = field(default_factory=lambda: {"gpu-0": 8, "gpu-1": 8})
@@ -74,6 +75,7 @@ class World:
     crash: Callable[[Sequence[Action]], Sequence[Action]] = lambda actions: actions
     away: bool = False
     absent: frozenset[str] = frozenset()
+    image: str = ""
     told: list[Pass] = field(default_factory=list)
     cluster: Cluster = field(init=False)
     wakes: dict[Key, datetime | None] = field(default_factory=dict)
@@ -354,9 +356,10 @@ class World:
     def _end(self, job: Object, container: str, code: int, message: str) -> None:
         (pod,) = self.cluster.owned("Pod", job)
         state = {"terminated": {"exitCode": code, "message": message}}
+        server = [{"name": "server", "imageID": self.image, "state": {}}] if self.image else []
         pod["status"] |= {
             "phase": "Failed" if code else "Succeeded",
-            "containerStatuses": [{"name": container, "state": state}],
+            "containerStatuses": [{"name": container, "state": state}, *server],
         }
         why = {"reason": "BackoffLimitExceeded", "message": "Job has reached the specified backoff limit"}
         done = {"type": "Failed", **why} if code else {"type": "Complete"}

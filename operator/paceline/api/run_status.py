@@ -119,6 +119,10 @@ class Round(Model):
     """What their driver calls them."""
     image: Text | None = None
     """The server's image that ran, by its digest."""
+    client_image: Text | None = None
+    """Paceline's image that measured, by its digest."""
+    paceline: Name | None = None
+    """Paceline's release that measured."""
     datasets: Strings | None = None
     """Dataset → first 12 hex digits of the SHA-256 of its prompts: of a file, as sha256sum shows it."""
     neighbours: Names | None = None
@@ -144,7 +148,7 @@ class Round(Model):
     ending servers, and whatever failed. Of a round without a result, all."""
     reason: Name | None = None
     """Set where there is no result: ServerArguments, ImagePull, OutOfMemory, StartTimeout, TimedOut, ServerCrashed,
-    ClientFailed, Unreadable, Preempted, Evicted, NodeLost or Unschedulable."""
+    ClientFailed, ImageMoved, Unreadable, Preempted, Evicted, NodeLost or Unschedulable."""
     error: Text | None = None
     """Why there is no result: the last useful line."""
 
@@ -270,10 +274,14 @@ class BenchmarkRunStatus(Model):
     """When the run ended."""
     engine_version: Name | None = None
     """As the server says."""
+    paceline: Text | None = None
+    """Paceline's release that measured; of several, all, the first one first."""
     image_digests: Strings | None = None
-    """Container → the digest that ran."""
+    """Container → the image that ran in the latest round, by its digest: `server` and our `client`."""
+    gpu_model: Name | None = None
+    """What the accelerators' driver calls them, where it can be asked."""
     driver: Name | None = None
-    """Version of the accelerators' driver."""
+    """Version of the accelerators' driver, likewise."""
     gpus: Names | None = None
     """Ids of the accelerators."""
     rounds: Annotated[tuple[Round, ...], Field(max_length=512)] | None = None

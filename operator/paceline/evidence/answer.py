@@ -141,6 +141,8 @@ class RoundResult:
     datasets: Mapping[str, str] = field(default_factory=dict)
     """Dataset → the first 12 hex digits of the SHA-256 of its prompts."""
     engine_version: str = ""
+    paceline: str = ""
+    """Release of the client that measured; "" of one that does not say."""
     emulated: bool = False
     started: float = 0.0
     finished: float = 0.0
@@ -206,6 +208,7 @@ def _message(result: RoundResult, longest_error: int, numbers: tuple[str, ...], 
         "gpus": list(result.gpus),
         "datasets": dict(result.datasets),
         "engine": [result.engine_version, result.emulated, result.gpu_model, result.driver],
+        "paceline": result.paceline,
         "notes": [note[:longest_error] for note in result.notes[:4]],
         "keys": keys,
         "arms": list(zip(*arms, strict=True)),
@@ -277,6 +280,7 @@ def _result(raw: dict[str, Any]) -> RoundResult:
         driver=driver,
         datasets=dict(raw["datasets"]),
         engine_version=str(version),
+        paceline=str(raw.get("paceline", "")),
         emulated=bool(emulated),
         started=started,
         finished=finished,

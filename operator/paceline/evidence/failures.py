@@ -32,6 +32,7 @@ class Failure(Enum):
     ServerCrashed = Kind("a server, or its container, ended by itself", FEW)
     NotMeasured = Kind("a server lived, and what it gave is no evidence", FEW)
     ClientFailed = Kind("our own client failed or fell silent", FEW)
+    ImageMoved = Kind("the server ran from another image than in the rounds before: its tag has moved", ONCE)
     Unreadable = Kind("a round of another release, or an answer that cannot be read", FEW)
     Preempted = Kind("the scheduler took the round's place for a pod of a higher priority", MANY)
     Evicted = Kind("the round's pod was evicted or deleted", MANY)
@@ -45,6 +46,9 @@ class Failure(Enum):
 
 LEAVES_THE_NODE = frozenset({Failure.NodeLost, Failure.Unschedulable})
 """What ends a block: the rounds after it run on whichever node has room."""
+
+VOIDS_THE_RUN = frozenset({Failure.ImageMoved})
+"""What leaves no verdict, whatever the rounds before have shown: that was of something else (0017)."""
 
 ARGUMENTS = 2
 """argparse's exit code: the arguments will be as wrong the next time."""

@@ -61,8 +61,9 @@ def round_status(
     node: str,
     image: str = "",
     held_seconds: float | None = None,
+    client_image: str = "",
 ) -> dict[str, Any]:
-    """The entry of `status.rounds` of a round that gave a result (docs/architecture.md). `image` is what ran, by its
+    """The entry of `status.rounds` of a round that gave a result (docs/architecture.md). Images are those that ran, by
     digest; `held_seconds` how long the round's pod held accelerators, by the client's own clock if nobody says."""
     lasted = result.finished - result.started
     held = lasted if held_seconds is None else max(held_seconds, lasted)
@@ -79,9 +80,14 @@ def round_status(
         "idleSeconds": round(max(0.0, held - lasted + result.overhead_seconds)),
         "gpus": list(result.gpus),
     }
-    for name, said in (("gpuModel", result.gpu_model), ("driver", result.driver), ("image", image)):
-        if said:
-            entry[name] = said
+    told = {
+        "gpuModel": result.gpu_model,
+        "driver": result.driver,
+        "image": image,
+        "clientImage": client_image,
+        "paceline": result.paceline,
+    }
+    entry |= {name: said for name, said in told.items() if said}
     if result.datasets:
         entry["datasets"] = dict(result.datasets)
     if result.lines_sha256:

@@ -115,14 +115,14 @@ def _provenance(manifest: Manifest, rule: core.Gate, rounds: Sequence[Manifest])
         "Purpose",
         f"{spec.get('purpose', 'Gate')}, attempt {spec.get('attempt', 1)}, started by {trigger.get('reason', 'Spec')}",
     )
+    yield "Measured by", _measured_by(status, rounds)
     yield "Fingerprint", status.get("fingerprint", "")
     yield "Target", model(spec["target"])
     yield "Drafts", ", ".join(_unique(model(a["draft"]) for a in spec["arms"] if (a.get("draft") or {}).get("source")))
     yield "Engine", f"{engine.get('name', '')} {status.get('engineVersion') or engine.get('version', '')}".strip()
     yield "Image", engine.get("image", "")
-    for container, digest in (status.get("imageDigests") or {}).items():
-        yield f"Image that ran ({container})", digest
     yield "Image that ran", ", ".join(_unique(_said(rounds, "image")))
+    yield "Image that measured", ", ".join(_unique(_said(rounds, "clientImage")))
     yield "Arguments of all arms", " ".join(engine.get("args") or ())
     yield (
         "Accelerators",
@@ -139,6 +139,12 @@ def _provenance(manifest: Manifest, rule: core.Gate, rounds: Sequence[Manifest])
         yield f"Data of {workload(one)}", _data(one, digests.get(one["name"], ""))
     yield "Seed of the servers", " or ".join(_seeds(rounds))
     yield "Gate", _gate(rule)
+
+
+def _measured_by(status: Manifest, rounds: Sequence[Manifest]) -> str:
+    """The release is in the evidence since 0.1.0; a run that says none is older, or was never measured."""
+    releases = _unique([status.get("paceline", "")]) or _unique(_said(rounds, "paceline"))
+    return f"Paceline {', '.join(releases)}" if releases else ""
 
 
 def _data(workload: Manifest, digest: str) -> str:

@@ -74,6 +74,7 @@ def result_of(arms: int, workloads: int, seed: int = 1) -> RoundResult:
         driver="550.127.08",
         datasets={f"terminal-{number}": f"{rng.getrandbits(48):012x}" for number in range(workloads)},
         engine_version="0.5.23",
+        paceline="0.1.0",
         emulated=False,
         started=1_795_245_504.25,
         finished=1_795_249_004.5,
@@ -158,19 +159,19 @@ def test_48_points_with_positions_fit_however_they_are_cut(arms: int, workloads:
     assert {NO_ROOM, NO_ROOM_AT} <= set(decode(message).notes)
 
 
-def test_a_message_of_a_release_without_positions_is_read() -> None:
+def test_a_message_of_a_release_without_positions_and_without_its_own_name_is_read() -> None:
     packed = encode(result_of(2, 4)).removeprefix(PREFIX)
     raw = json.loads(zlib.decompress(base64.b85decode(packed)))
-    del raw["at"]
+    del raw["at"], raw["paceline"]
     older = PREFIX + base64.b85encode(zlib.compress(json.dumps(raw).encode())).decode()
-    assert decode(older) == decode(encode(result_of(2, 4)))
+    assert decode(older) == dataclasses.replace(decode(encode(result_of(2, 4))), paceline="")
 
 
 def test_what_goes_in_comes_out_to_the_digits_that_matter() -> None:
     result = result_of(3, 4)
     again = decode(encode(result))
     assert [r.arm for r in again.replicates] == ["baseline", "candidate-1", "candidate-2"]
-    assert again.gpus == result.gpus
+    assert (again.gpus, again.paceline) == (result.gpus, "0.1.0")
     assert again.replicates[2].resolved == result.replicates[2].resolved
     for before, after in zip(result.replicates, again.replicates, strict=True):
         for one, other in zip(before.points, after.points, strict=True):

@@ -88,10 +88,12 @@ def test_where_requests_arrive_at_a_rate_the_gate_reads_their_speed() -> None:
 def test_provenance_of_a_round() -> None:
     replicates = (dataclasses.replace(BASELINE, kv_tokens=880_000), WIDE)
     result = dataclasses.replace(
-        RESULT, replicates=replicates, gpu_model="NVIDIA H200", datasets={"code": "0123456789ab"}
+        RESULT, replicates=replicates, gpu_model="NVIDIA H200", datasets={"code": "0123456789ab"}, paceline="0.1.0"
     )
-    kept = keep(PLAN, result, judge(PLAN, result), "job", "gpu-0", image="lmsysorg/sglang@sha256:1234")
+    images = {"image": "lmsysorg/sglang@sha256:1234", "client_image": "paceline@sha256:5678"}
+    kept = keep(PLAN, result, judge(PLAN, result), "job", "gpu-0", **images)
     assert (kept["gpuModel"], kept["image"]) == ("NVIDIA H200", "lmsysorg/sglang@sha256:1234")
+    assert (kept["paceline"], kept["clientImage"]) == ("0.1.0", "paceline@sha256:5678")
     assert kept["datasets"] == {"code": "0123456789ab"}
     assert [one.get("kvTokens") for one in kept["replicates"]] == [880_000, None]
 

@@ -282,6 +282,13 @@ def test_a_spec_of_another_release_has_no_commands_but_a_report() -> None:
     assert said(run).outcome == "Promote"
 
 
+def test_who_measured_is_named_and_is_not_who_wrote_the_report() -> None:
+    run = latency(paceline="0.0.9, 0.1.0")
+    assert dict(said(run).provenance)["Measured by"] == "Paceline 0.0.9, 0.1.0"
+    older = dict(said(latency()).provenance)
+    assert "Measured by" not in older
+
+
 def test_provenance_names_what_another_would_need_to_measure_it_again() -> None:
     found = dict(said(demo()[0]).provenance)
     assert found["Target"] == "hf://Qwen/Qwen3-Coder-Next@41afb1561aca"

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.unit.round.pod import CHAT_8, CODE_1, Arms, Start, workload
 
+from paceline import __version__
 from paceline.evidence import ArmCommand, Scalar
 from paceline.pods.round import load
 
@@ -67,6 +68,7 @@ def test_a_round_of_the_emulated_pair(start: Start, pair: Arms, models: Path) ->
     assert (result.round, result.gpus, result.engine_version, result.emulated) == (
         2, ("GPU-0", "GPU-1"), "0.5.23+emulated", True,
     )  # fmt: skip
+    assert result.paceline == __version__
     baseline, wide = result.replicates
     assert all(replicate.start_seconds for replicate in result.replicates)
     assert baseline.rest_sha256 != wide.rest_sha256

@@ -49,6 +49,22 @@ def run_node(remembered: str | None, records: Sequence[Mapping[str, Any]]) -> st
     return remembered or next((record["node"] for record in reversed(records) if record["node"]), None)
 
 
+def moved(image: str, before: Sequence[Mapping[str, Any]]) -> str:
+    """That this is not the image that the run's first round ran from, and the way out; "" if it is, or nobody can tell.
+
+    A node that pulled it says REPOSITORY@DIGEST, one on which it was put by hand an id of its own: of these two kinds
+    one cannot be compared with the other.
+    """
+    first = next((record["image"] for record in before if record.get("image")), "")
+    (pulled, digest), (as_first, asked) = (("@" in name, name.rpartition("@")[2]) for name in (image, first))
+    if not (digest and asked) or pulled is not as_first or digest == asked:
+        return ""
+    return (
+        f"the server ran from {image}, and from {first} in the rounds before: its tag has moved; name the image by its "
+        "digest (engine.image: REPOSITORY@sha256:…)"
+    )
+
+
 def _record(round: Round, before: Sequence[Mapping[str, Any]], now: datetime) -> dict[str, Any]:
     if round.unreadable:
         return _lost(round, End(failure=Failure.Unreadable, line=round.unreadable), before, now)
@@ -58,8 +74,19 @@ def _record(round: Round, before: Sequence[Mapping[str, Any]], now: datetime) ->
         result = decode(client.get("message", ""))
     except AnswerError as unread:
         return _lost(round, end_of(round, str(unread)), before, now)
-    held = held_seconds(round, now)
-    entry = round_status(asked, result, judge(asked, result), round.name, round.node, round.image, held)
+    image = round.image("server")
+    if other := moved(image, before):
+        return _lost(round, End(failure=Failure.ImageMoved, line=other), before, now)
+    entry = round_status(
+        asked,
+        result,
+        judge(asked, result),
+        round.name,
+        round.node,
+        image,
+        held_seconds(round, now),
+        round.image("client"),
+    )
     return entry | ({"neighbours": list(round.neighbours)} if round.neighbours else {})
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from paceline.api import Reason
 from paceline.core import BASELINE, ArmOutcome, Outcome, Verdict
-from paceline.evidence.failures import FEW, MANY, ONCE, Failure
+from paceline.evidence.failures import FEW, MANY, ONCE, VOIDS_THE_RUN, Failure
 from paceline.gate import explain, undecided
 from paceline.plan.run import sweep
 from paceline.plan.run.budget import exhausted
@@ -40,6 +40,8 @@ def conclude(snapshot: Snapshot, evidence: Evidence) -> Conclusion | None:
     """None while another round is wanted."""
     if snapshot.superseded:
         return Conclusion(reason=Reason.Superseded, message="the question has changed")
+    if void := voided(evidence):
+        return error(*void)
     if evidence.sweep:
         return _swept(evidence)
     verdict = evidence.verdict
@@ -50,6 +52,14 @@ def conclude(snapshot: Snapshot, evidence: Evidence) -> Conclusion | None:
         return _concluded(evidence, verdict)
     if spent := exhausted(evidence):
         return _concluded(evidence, verdict, *spent)
+    return None
+
+
+def voided(evidence: Evidence) -> tuple[str, str] | None:
+    """Why there can be no verdict, whatever was shown so far: a sentence and a reason. None if nothing is wrong."""
+    for record in evidence.records:
+        if record.get("error") and (kind := failure(str(record.get("reason", "")))) in VOIDS_THE_RUN:
+            return record["error"], kind.name
     return None
 
 

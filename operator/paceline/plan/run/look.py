@@ -55,10 +55,9 @@ class Round:
             return str(error)
         return ""
 
-    @property
-    def image(self) -> str:
-        """The server's, by its digest; "" where the kubelet does not say."""
-        return str(container(self.pod or {}, "server").get("imageID", ""))
+    def image(self, name: str) -> str:
+        """What a container of it ran from, by its digest; "" where the kubelet does not say."""
+        return str(container(self.pod or {}, name).get("imageID", ""))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,8 @@ from paceline.plan.run.look import Evidence, Snapshot
 from paceline.plan.terms import Happening
 
 MEAN = "mean"
+IMAGES = {"server": "image", "client": "clientImage"}
+"""Container → where its image's digest stands in a round."""
 
 
 def results(evidence: Evidence, snapshot: Snapshot) -> dict[str, Any]:
@@ -26,7 +28,12 @@ def results(evidence: Evidence, snapshot: Snapshot) -> dict[str, Any]:
         "engineVersion": last["engineVersion"],
         "emulated": any(record.get("emulated") for record in evidence.results),
         "gpus": last["gpus"],
+        **{key: last[key] for key in ("gpuModel", "driver") if key in last},
     }
+    if digests := {container: last[key] for container, key in IMAGES.items() if key in last}:
+        told["imageDigests"] = digests
+    if releases := dict.fromkeys(record["paceline"] for record in evidence.results if "paceline" in record):
+        told["paceline"] = ", ".join(releases)
     return told
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, assert_never
 
+from paceline import __version__
 from paceline.engines import ENGINES
 from paceline.evidence import ArmCommand, RoundPlan, RoundResult
 from paceline.pods.round import load, server
@@ -51,6 +52,7 @@ class Room:
             driver=self.control.driver(),
             datasets=load.digests(self.plan),
             engine_version=versions[0] if versions else "",
+            paceline=__version__,
             emulated=any(EMULATED in version for version in versions),
             started=started,
             finished=time.time(),
