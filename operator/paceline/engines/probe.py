@@ -57,9 +57,9 @@ class Probe:
     """One engine, seen from a round.
 
     `pages` and, if `reads_log`, the log are in every look. `resolved` are the arguments that the server says it runs
-    with, and its `version`. `speculation` and `work` compare the looks before and after a workload. `flush_path`
-    empties the cache on POST (200: done; 400: not idle yet); None where that is not possible, and `body` keeps the
-    loads apart.
+    with, and its `version`; `kv_tokens` how many tokens its KV cache holds, None if it does not say. `speculation` and
+    `work` compare the looks before and after a workload. `flush_path` empties the cache on POST (200: done; 400: not
+    idle yet); None where that is not possible, and `body` keeps the loads apart.
     `backend` is what the benchmark client calls this engine; `body` are fields that every request of a load has, by a
     name that no other load of the same server process has. `unseen` are the fields of `Speculation` that this engine
     cannot show: no point is refused for want of them, and the evidence names them.
@@ -67,6 +67,7 @@ class Probe:
 
     pages: tuple[str, ...]
     resolved: Callable[[Look], Mapping[str, Any]]
+    kv_tokens: Callable[[Look], int | None]
     speculation: Callable[[Look, Look], Speculation]
     flush_path: str | None
     backend: str
@@ -112,6 +113,11 @@ def counted(before: Mapping[str, float], after: Mapping[str, float], names: Mapp
     there = {field: name for field, name in names.items() if name in before or name in after}
     grown = {field: after.get(name, 0.0) - before.get(name, 0.0) for field, name in there.items()}
     return Work(**{field: round(number) for field, number in grown.items() if math.isfinite(number)})
+
+
+def positive(value: Any) -> int | None:
+    """A number of things that there are; None for anything else."""
+    return value if isinstance(value, int) and value > 0 else None
 
 
 def json_object(page: str) -> Mapping[str, Any]:

@@ -4,7 +4,8 @@
 # is ever seen half.
 #
 #   by the client                                     by this script
-#   heartbeat  changes at least every few seconds     gpus    NVIDIA_VISIBLE_DEVICES, once
+#   heartbeat  changes at least every few seconds     gpus    ids, once: NVIDIA_VISIBLE_DEVICES, or what the
+#                                                             driver says where that names none
 #   start      a shell script that execs one server   driver  the GPU driver's version, once, where nvidia-smi is
 #   stop       end that server                        pid     of the server, which leads its own session and group
 #                                                     model   what the driver calls the GPUs, likewise
@@ -89,7 +90,11 @@ finish() { # $1: "stopped", or nothing if the server ended by itself
 }
 
 trap 'over=143' TERM INT
-tell gpus "${NVIDIA_VISIBLE_DEVICES:-}"
+ids=${NVIDIA_VISIBLE_DEVICES:-}
+case $ids in '' | all | void | none) # a device plugin that hands them out in another way (CDI)
+  ids=$(timeout 10 nvidia-smi --query-gpu=uuid --format=csv,noheader 2>/dev/null | tr '\n' ',') ids=${ids%,} ;;
+esac
+tell gpus "$ids"
 driver='' used=''
 if command -v nvidia-smi >/dev/null; then driver=$(gpus driver_version) used=$(memory); fi
 if [ -n "$driver" ]; then tell driver "$driver" && tell model "$(gpus name)"; fi

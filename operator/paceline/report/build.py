@@ -53,6 +53,7 @@ def run(manifest: Manifest) -> Run:
         candidates=candidates,
         limits=tuple(measured.limits(spec, rule, workloads, rounds)),
         values=tuple(measured.values(arms, workloads, rounds)),
+        counts=tuple(measured.counts(arms, workloads, rounds)),
         positions=tuple(measured.positions(arms, workloads, rounds)),
         deepest={arm["name"]: arm["tree"]["numSteps"] + 1 for arm in spec["arms"] if arm.get("tree")},
         crossover=crossing,

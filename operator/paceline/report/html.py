@@ -9,7 +9,7 @@ from markupsafe import Markup
 from paceline.report import figures, words
 from paceline.report.draw import arm_name
 from paceline.report.model import Report, Run
-from paceline.report.tables import Table, costs, latencies, limits, positions, speed_ups
+from paceline.report.tables import Table, costs, latencies, limits, positions, requests, speed_ups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +29,7 @@ class Page:
     limits: Table
     latencies: Table
     positions: Table
+    requests: Table
 
 
 def html(report: Report) -> str:
@@ -81,6 +82,7 @@ def _page(run: Run) -> Page:
         limits=limits(run),
         latencies=latencies(run),
         positions=positions(run),
+        requests=requests(run),
     )
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from paceline.report.model import Report, Run
-from paceline.report.tables import Table, costs, latencies, limits, positions, speed_ups
+from paceline.report.tables import Table, costs, latencies, limits, positions, requests, speed_ups
 from paceline.report.words import EMULATED, POSITIONS, count, key_figures
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~$])")
@@ -44,6 +44,9 @@ def _run(run: Run) -> Iterator[str]:
     if run.limits:
         yield from ("", "### Limits on latency", "")
         yield from _table(limits(run))
+    if run.counts:
+        yield from ("", "### Requests over all rounds", "")
+        yield from _table(requests(run))
     if run.unused or run.notes:
         yield from ("", "### Not used, and notes", "")
         yield from (f"- {escaped(said)}" for said in (*run.unused, *run.notes))

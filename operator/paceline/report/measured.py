@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
 from paceline import core, evidence, gate
-from paceline.report.model import Dot, LimitEffect, Manifest, Positions, Replicate, Series, Shown, Value
+from paceline.report.model import Counts, Dot, LimitEffect, Manifest, Positions, Replicate, Series, Shown, Value
 from paceline.report.read import number
 from paceline.report.words import LATENCIES
 
@@ -56,6 +56,34 @@ def values(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Manif
                         rounds=len(mine),
                         change=math.expm1(math.fsum(paired) / len(paired)) if paired and arm != arms[0] else None,
                     )
+
+
+def counts(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Manifest]) -> Iterator[Counts]:
+    """Of every arm on every workload that was measured at all."""
+    found: dict[tuple[str, str], list[Manifest]] = {}
+    for entry in kept(rounds):
+        for point in entry.get("points") or ():
+            if number(point.get("asked")) is not None:
+                found.setdefault((point["workload"], point["arm"]), []).append(point)
+    for workload in workloads:
+        for arm in arms:
+            if points := found.get((workload, arm)):
+                yield Counts(
+                    arm=arm,
+                    workload=workload,
+                    rounds=len(points),
+                    asked=_total(points, "asked"),
+                    completed=_total(points, "completed"),
+                    errors=_total(points, "errors"),
+                    retractions=_total(points, "retractions"),
+                    output_tokens=_total(points, "outputTokens"),
+                    verify_calls=_total(points, "verifyCalls"),
+                )
+
+
+def _total(points: Sequence[Manifest], field: str) -> int | None:
+    told = [one for point in points if (one := number(point.get(field))) is not None]
+    return round(math.fsum(told)) if told else None
 
 
 def positions(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Manifest]) -> Iterator[Positions]:

@@ -91,6 +91,21 @@ class Positions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """One arm on one workload, added up over all rounds, used or not. None: no round tells it."""
+
+    arm: str
+    workload: str
+    rounds: int
+    asked: int | None
+    completed: int | None
+    errors: int | None
+    retractions: int | None
+    output_tokens: int | None
+    verify_calls: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Dot:
     """One point of one round. `why` is empty if and only if the gate may use it.
 
@@ -209,6 +224,7 @@ class Run:
     candidates: tuple[Candidate, ...]
     limits: tuple[LimitEffect, ...]
     values: tuple[Value, ...]
+    counts: tuple[Counts, ...]
     positions: tuple[Positions, ...]
     """Of what the engine tells it of."""
     deepest: Mapping[str, int]

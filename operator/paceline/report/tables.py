@@ -73,6 +73,35 @@ def latencies(run: Run) -> Table:
     return Table(head=("Workload", "Arm", *heads), words=2, rows=rows)
 
 
+def requests(run: Run) -> Table:
+    """What was sent and what came of it, over all rounds."""
+
+    def told(value: int | None) -> Cell:
+        return Cell(text="–" if value is None else f"{value:,}")
+
+    rows = (
+        (
+            Cell(text=one.workload),
+            Cell(text=one.arm),
+            *map(
+                told,
+                (
+                    one.rounds,
+                    one.asked,
+                    one.completed,
+                    one.errors,
+                    one.retractions,
+                    one.output_tokens,
+                    one.verify_calls,
+                ),
+            ),
+        )
+        for one in run.counts
+    )
+    head = ("Rounds", "Requests", "Completed", "Errors", "Retracted", "Output tokens", "Verify steps")
+    return Table(head=("Workload", "Arm", *head), words=2, rows=tuple(rows))
+
+
 def positions(run: Run) -> Table:
     """Of a verify step, how often it accepted the first draft token, the second, …"""
     most = max((len(one.accepted) for one in run.positions), default=0)

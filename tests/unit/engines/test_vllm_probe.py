@@ -64,6 +64,19 @@ def test_a_server_that_does_not_speculate() -> None:
     assert (said["method"], said["num_spec_tokens"], said["draft_positions"], said["seed"]) == (None, None, 0, 0)
 
 
+@pytest.mark.parametrize(
+    ("line", "tokens"),
+    [
+        ("INFO [kv_cache_utils.py:1717] GPU KV cache size: 655,360 tokens", 655_360),
+        ("GPU KV cache size: 900 tokens, Maximum concurrency for 4,096 tokens per request: 0.22x", 900),
+        ("GPU KV cache size: 0 tokens", None),
+        ("nothing of it", None),
+    ],
+)
+def test_what_its_cache_holds_is_in_the_start_log(line: str, tokens: int | None) -> None:
+    assert PROBE.kv_tokens(look(log=f"{CONFIGURED}\n{line}\nmore")) == tokens
+
+
 def test_a_log_without_its_configuration_is_no_evidence() -> None:
     with pytest.raises(ProbeError, match="Initializing a V1 LLM engine"):
         PROBE.resolved(look(log="INFO: Application startup complete."))

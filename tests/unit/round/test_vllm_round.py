@@ -1,6 +1,7 @@
 """Whole rounds of vLLM: the command of its adapter, the emulated `vllm` on PATH, SGLang's benchmark client."""
 
 import dataclasses
+import gzip
 import json
 import os
 import sys
@@ -65,6 +66,12 @@ def test_a_round_of_the_pair_that_was_published(vllm: Start, pair: Arms, models:
     assert (baseline.resolved["method"], four.resolved["method"], four.resolved["draft_positions"]) == (
         None, "eagle3", 4,
     )  # fmt: skip
+    assert (baseline.kv_tokens, four.kv_tokens) == (1_000_000, 970_000)
+    with gzip.open(models / "results" / "2-0.jsonl.gz", "rt") as lines:
+        kept = [json.loads(line) for line in lines]
+    assert [line["kv_tokens"] for line in kept if "resolved" in line] == [1_000_000, 970_000]
+    assert len(kept[-1]["speculation"]["accepted_at"]) == 4
+    assert kept[-1]["work"]["requests"] == four.points[1].completed
     alone, eight = (
         mine.output_throughput / base.output_throughput  # type: ignore[operator]
         for mine, base in zip(four.points, baseline.points, strict=True)

@@ -204,6 +204,7 @@ NVIDIA_SMI = """#!/bin/sh
 case $1 in
 *driver_version) echo 550.127.08 ; echo 550.127.08 ;;
 *memory.used) cat "{memory}" ;;
+*uuid) printf 'GPU-a\\nGPU-b\\n' ;;
 esac
 """
 
@@ -228,6 +229,25 @@ def test_gpus_are_named_and_waited_for(wrap: Wrap, tmp_path: Path) -> None:
     assert not (wrapped.ctl / "exit").exists()
     memory.write_text("4\n12\n")
     assert wrapped.exit() == "143 stopped"
+
+
+@pytest.mark.parametrize("handed", ["", "all", "void"])
+def test_gpus_that_nobody_names_are_asked_for(wrap: Wrap, tmp_path: Path, handed: str) -> None:
+    """A device plugin may hand them out otherwise than by the variable (CDI)."""
+    memory, smi = tmp_path / "memory", tmp_path / "bin" / "nvidia-smi"
+    smi.parent.mkdir()
+    smi.write_text(NVIDIA_SMI.format(memory=memory))
+    smi.chmod(0o755)
+    memory.write_text("12\n")
+    wrapped = wrap(PATH=f"{smi.parent}:{os.environ['PATH']}", NVIDIA_VISIBLE_DEVICES=handed)
+    wrapped.until((wrapped.ctl / "gpus").exists)
+    assert (wrapped.ctl / "gpus").read_text() == "GPU-a,GPU-b\n"
+
+
+def test_where_nobody_knows_the_gpus_there_are_none(wrap: Wrap) -> None:
+    wrapped = wrap(NVIDIA_VISIBLE_DEVICES="void")
+    wrapped.until((wrapped.ctl / "gpus").exists)
+    assert (wrapped.ctl / "gpus").read_text() == "\n"
 
 
 @pytest.mark.parametrize("unknown", ["[N/A]", "[Not Supported]", ""])

@@ -16,7 +16,7 @@ from paceline.emulator.log import say
 from paceline.emulator.settings import Settings
 from paceline.emulator.vllm import app, flags, launch
 from paceline.emulator.vllm.launch import Launch
-from paceline.emulator.vllm.server import VERSION, Server
+from paceline.emulator.vllm.server import VERSION, Server, kv_tokens
 
 
 def main(argv: Sequence[str]) -> int:
@@ -34,6 +34,7 @@ def main(argv: Sequence[str]) -> int:
 async def _serve(found: Launch, told: Settings, argv: Sequence[str]) -> int:
     say(f"(EngineCore) INFO [core.py:140] Initializing a V1 LLM engine (v{VERSION}) with config: {found.configuration}")
     await asyncio.sleep(told.startup)
+    say(f"(EngineCore) INFO [kv_cache_utils.py] GPU KV cache size: {kv_tokens(found):,} tokens")
     server = Server(found, told, argv)
     runner = web.AppRunner(app.make(server), access_log=None, handler_cancellation=True, shutdown_timeout=0)
     await runner.setup()

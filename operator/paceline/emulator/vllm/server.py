@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 
-from paceline.emulator import models, noise, profile, prompts
+from paceline.emulator import info, models, noise, profile, prompts
 from paceline.emulator.engine import Engine, Request
 from paceline.emulator.log import say
 from paceline.emulator.prompts import Prompt
@@ -107,6 +107,7 @@ class Server:
 
     def _families(self) -> Iterator[tuple[str, str, list[tuple[dict[str, str], float]]]]:
         engine = self.engine
+        capacity = kv_tokens(self.launch)
         used = sum(request.prompt_tokens + request.produced for request in engine.running)
         waiting: list[tuple[dict[str, str], float]] = [
             ({"reason": "capacity"}, len(engine.waiting)), ({"reason": "deferred"}, 0)
@@ -114,7 +115,7 @@ class Server:
         yield "gauge", "vllm:num_requests_running", [({}, len(engine.running))]
         yield "gauge", "vllm:num_requests_waiting", [({}, len(engine.waiting))]
         yield "gauge", "vllm:num_requests_waiting_by_reason", waiting
-        yield "gauge", "vllm:kv_cache_usage_perc", [({}, min(1.0, used / (self.launch.seats * self.launch.context)))]
+        yield "gauge", "vllm:kv_cache_usage_perc", [({}, min(1.0, used / capacity))]
         cache = {
             "block_size": str(self.launch.args["block_size"] or BLOCK_SIZE),
             "gpu_memory_utilization": str(self.launch.args["gpu_memory_utilization"] or MEMORY),
@@ -183,6 +184,12 @@ class Server:
         last = self.settings.die.of(self.launch.speculation is not None)
         if last is not None and sum(self.finished.values()) >= last:
             asyncio.get_running_loop().call_soon(die)
+
+
+def kv_tokens(launch: Launch) -> int:
+    """Tokens that the KV cache holds: a head takes its share."""
+    head = launch.speculation is not None and launch.speculation.head is not None
+    return int(info.KV_TOKENS * (1 - info.HEAD_SHARE if head else 1))
 
 
 def by_position(accepted: int, verify_calls: int, positions: int) -> list[int]:

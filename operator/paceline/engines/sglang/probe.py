@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from paceline.engines.probe import Look, Probe, Speculation, Work, counted, increase, json_object, totals
+from paceline.engines.probe import Look, Probe, Speculation, Work, counted, increase, json_object, positive, totals
 from paceline.engines.sglang.versions import Speaks, spoken
 
 METRICS = "/metrics"
@@ -33,6 +33,7 @@ def probe(version: str) -> Probe:
     return Probe(
         pages=(METRICS, speaks.info),
         resolved=partial(resolved, speaks),
+        kv_tokens=partial(kv_tokens, speaks),
         speculation=partial(speculation, speaks),
         work=work,
         flush_path=f"/flush_cache?timeout={FLUSH_SECONDS}",
@@ -46,6 +47,10 @@ def resolved(speaks: Speaks, look: Look) -> Mapping[str, Any]:
     said = {**dict.fromkeys(speaks.unsaid), **json_object(look.pages[speaks.info])}
     algorithm: Any = said.get("speculative_algorithm")
     return {**said, "speculative_algorithm": PROMOTED.get(algorithm, algorithm)}
+
+
+def kv_tokens(speaks: Speaks, look: Look) -> int | None:
+    return positive(json_object(look.pages[speaks.info]).get("max_total_num_tokens"))
 
 
 def speculation(speaks: Speaks, before: Look, after: Look) -> Speculation:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from paceline.engines.probe import Look, Probe, Speculation, json_object
+from paceline.engines.probe import Look, Probe, Speculation, json_object, positive
 
 INFO = "/get_server_info"
 DECODE = "Decode batch. "
@@ -26,6 +26,7 @@ def probe(_: str) -> Probe:
     return Probe(
         pages=(INFO,),
         resolved=resolved,
+        kv_tokens=kv_tokens,
         speculation=speculation,
         flush_path="/flush_cache",
         backend="sglang-oai-chat",
@@ -36,6 +37,10 @@ def probe(_: str) -> Probe:
 
 def resolved(look: Look) -> Mapping[str, Any]:
     return json_object(look.pages[INFO])
+
+
+def kv_tokens(look: Look) -> int | None:
+    return positive(json_object(look.pages[INFO]).get("max_total_num_tokens"))
 
 
 def speculation(before: Look, after: Look) -> Speculation:

@@ -40,6 +40,8 @@ OF_THE_CACHE = ("block_size", "gpu_memory_utilization")
 """Labels of the cache's configuration that the start log does not have."""
 
 CONFIGURATION = re.compile(r"Initializing a V1 LLM engine \(v[^)]*\) with config: (?P<fields>.*)")
+CAPACITY = re.compile(r"GPU KV cache size: (?P<tokens>\d[\d,]*) tokens")
+"""`v1/core/kv_cache_utils.py`; releases differ in what comes after it."""
 FIELD = re.compile(r"(?P<name>\w+)=(?P<value>.*)", re.DOTALL)
 WORDS: Mapping[str, Any] = {"None": None, "True": True, "False": False}
 BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
@@ -50,6 +52,7 @@ def probe(_version: str) -> Probe:
         pages=(VERSION, METRICS),
         reads_log=True,
         resolved=resolved,
+        kv_tokens=kv_tokens,
         speculation=speculation,
         work=work,
         flush_path=None,
@@ -83,6 +86,13 @@ def resolved(look: Look) -> Mapping[str, Any]:
         "num_spec_tokens": _scalar(speculative.get("num_spec_tokens", "None")),
         "draft_positions": len({sample.labels.get("position") for sample in page if sample.name == ACCEPTED_AT}),
     }
+
+
+def kv_tokens(look: Look) -> int | None:
+    """As the start log says; of several engines, of one. The metrics have blocks, which hybrid models do not fill
+    alike."""
+    found = CAPACITY.search(look.log)
+    return int(found["tokens"].replace(",", "")) or None if found else None
 
 
 def speculation(before: Look, after: Look) -> Speculation:

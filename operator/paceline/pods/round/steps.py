@@ -97,11 +97,13 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, Ran]:
     try:
         noted["start_seconds"] = yield Start(arm)
         _check_models(plan, (yield Get(MODELS)))
-        resolved = probe.resolved((yield from _look(probe)))
+        first = yield from _look(probe)
+        resolved = probe.resolved(first)
         version = str(resolved.get("version", ""))
-        yield Keep({"arm": arm.name, "resolved": without_secrets(resolved)})
         noted["resolved"], noted["rest_sha256"] = pick(resolved, plan.watched)
-        noted["kv_tokens"] = _count(resolved.get("max_total_num_tokens"))
+        noted["kv_tokens"] = probe.kv_tokens(first)
+        told = {"resolved": without_secrets(resolved), "kv_tokens": noted["kv_tokens"]}
+        yield Keep({"arm": arm.name, "start_seconds": noted["start_seconds"], **told})
         if other := arm.other_than_expected(noted["resolved"]):
             raise ServerFailed(other)
         for workload in plan.workloads:
@@ -132,10 +134,6 @@ def _look(probe: Probe) -> Generator[Step, Any, Look]:
         pages[path] = yield Get(path)
     log = (yield Log()) if probe.reads_log else ""
     return Look(pages=pages, log=log)
-
-
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and value > 0 else None
 
 
 def _check_models(plan: RoundPlan, page: str) -> None:
