@@ -125,13 +125,22 @@ ROUND = {
     "startedAt": NOW,
     "finishedAt": NOW,
     "gpus": ["GPU-0", "GPU-1"],
+    "gpuModel": "NVIDIA H200",
     "driver": "550.127.08",
+    "image": "lmsysorg/sglang@sha256:00",
+    "clientImage": "paceline@sha256:01",
+    "paceline": "0.1.0",
+    "heldSeconds": 1200,
+    "idleSeconds": 120,
+    "neighbours": ["team/train (4)"],
+    "notes": ["results not kept: no space left"],
+    "raw": {"path": "/models/.paceline/results/run/0-0.jsonl.gz", "sha256": "ab" * 32, "bytes": 123_456},
     "engineVersion": "0.5.23",
     "emulated": True,
     "replicates": [
         {
             "arm": "baseline", "startSeconds": "13.2", "exitCode": 1, "error": "last useful line",
-            "resolved": {"attention_backend": "triton"}, "restSHA256": "ab" * 32,
+            "resolved": {"attention_backend": "triton"}, "restSHA256": "ab" * 32, "kvTokens": 880_000,
         }
     ],
     "points": [
@@ -139,7 +148,7 @@ ROUND = {
             "arm": "wide", "workload": "code@1", "valid": True, "why": "", "asked": 6, "completed": 6,
             "outputTokens": 576, "outputThroughput": "249.71", "steadyThroughput": "250.1", "meanTTFT": "0.041",
             "p95TTFT": "0.05", "meanTPOT": "0.0039", "p95TPOT": "0.004", "p95E2E": "0.4", "acceptLength": "2.81",
-            "verifyCalls": 205, "retractions": 0,
+            "acceptedAt": ["0.74", "0.5", "0"], "verifyCalls": 205, "retractions": 0,
         }
     ],
     "error": "",
@@ -152,7 +161,9 @@ RUN_STATUS = {
     "startedAt": NOW,
     "finishedAt": NOW,
     "engineVersion": "0.5.23",
-    "imageDigests": {"server": "sha256:00"},
+    "paceline": "0.0.9, 0.1.0",
+    "imageDigests": {"server": "sha256:00", "client": "sha256:01"},
+    "gpuModel": "NVIDIA H200",
     "driver": "550.127.08",
     "gpus": ["GPU-0"],
     "rounds": [ROUND],
@@ -170,7 +181,7 @@ RUN_STATUS = {
     "armVerdicts": [
         {"arm": "wide", "outcome": "promotable", "reason": "ok", "ratio": "1.36", "lower": "1.3", "upper": "1.4"}
     ],
-    "cost": {"gpuSeconds": 1234, "serverStarts": 6},
+    "cost": {"gpuSeconds": 1234, "idleGpuSeconds": 123, "serverStarts": 6},
     "emulated": True,
     "noise": "0.003",
     "progress": {"step": "done", "round": 3, "job": "run-1-2-0", "message": "decided", "secondsPerRound": 300},
