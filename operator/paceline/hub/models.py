@@ -12,13 +12,15 @@ and heads follow from its size on disk: 139 M parameters of two bytes, 278 MB.
 import json
 from collections.abc import Mapping
 
-from paceline.hub import tokenizer
+from paceline.hub import prompts, tokenizer
 from paceline.hub.published import HEADS, TARGETS, Config
 from paceline.hub.repository import Repository, snapshot
 from paceline.hub.weights import Tensor, draft_to_target, noise, ones, shards, silenced, target_to_draft
 
 GATED_TOKEN = "hf_paceline_test"
 """Opens paceline-test/gated-head."""
+
+PROMPTS = "datasets/paceline-test/prompts"
 
 EMULATED_ACCEPTANCE = "paceline_emulated_acceptance"
 """Key of config.json; `none`: the emulated server accepts nothing of what this head proposes."""
@@ -146,10 +148,11 @@ def generated() -> dict[str, Repository]:
     made |= {name: (config, _sample(name, 1)) for name, config in TARGETS.items()}
     made |= {name: (config, _named(name)) for name, config in HEADS.items()}
     tokens = {"paceline-test/gated-head": GATED_TOKEN}
-    return {
+    models = {
         name: Repository(history=(snapshot(_files(name, config, tensors)),), token=tokens.get(name))
         for name, (config, tensors) in made.items()
     }
+    return {**models, PROMPTS: Repository(history=(snapshot(prompts.files()),))}
 
 
 def _files(name: str, config: Config, tensors: Mapping[str, Tensor]) -> dict[str, bytes]:

@@ -1,4 +1,4 @@
-"""The part of the hub's HTTP protocol that huggingface_hub 2.4 uses to look up and download a model.
+"""The part of the hub's HTTP protocol that huggingface_hub 2.4 uses to look up and download a model or a dataset.
 
 Paths, headers and error codes were read from that client's source. Information about a gated repository is public,
 its files are not, as on the real hub. No file has an `X-Xet-Hash`, so the client downloads over plain HTTP.
@@ -14,12 +14,16 @@ from paceline.hub.repository import File, Repository, Snapshot
 CHUNK = 1 << 20
 
 
+DATASET = "{kind:datasets/}"
+"""Stands before the owner in the paths of a dataset; a model's have nothing there."""
+
+
 def application(repositories: Mapping[str, Repository]) -> web.Application:
-    """Serve the mapping, by `OWNER/NAME`, as it is at the time of each request."""
+    """Serve the mapping, by `OWNER/NAME` and `datasets/OWNER/NAME`, as it is at the time of each request."""
 
     def find(request: web.Request) -> tuple[str, Repository, Snapshot]:
         name = "{owner}/{name}".format_map(request.match_info)
-        repository = repositories.get(name)
+        repository = repositories.get(f"{request.match_info.get('kind', '')}{name}")
         if repository is None:
             raise _refused(web.HTTPNotFound, "RepoNotFound", "Repository not found")
         revision = request.match_info.get("revision", "main")
@@ -33,7 +37,7 @@ def application(repositories: Mapping[str, Repository]) -> web.Application:
         return web.json_response(
             {
                 "id": name,
-                "modelId": name,
+                **({} if "kind" in request.match_info else {"modelId": name}),
                 "author": name.split("/")[0],
                 "sha": at.commit,
                 "private": False,
@@ -48,6 +52,12 @@ def application(repositories: Mapping[str, Repository]) -> web.Application:
         _, _, at = find(request)
         return web.json_response([_entry(path, file) for path, file in at.files.items()])
 
+    async def paths_info(request: web.Request) -> web.Response:
+        """Of those that are there; the others are left out."""
+        _, _, at = find(request)
+        asked = [str(path) for path in (await request.post()).getall("paths")]
+        return web.json_response([_entry(path, at.files[path]) for path in asked if path in at.files])
+
     async def resolve(request: web.Request) -> web.StreamResponse:
         _, repository, at = find(request)
         _check_access(request, repository)
@@ -57,14 +67,17 @@ def application(repositories: Mapping[str, Repository]) -> web.Application:
         return await _send(request, file, at.commit)
 
     app = web.Application()
-    app.add_routes(
-        [
-            web.get("/api/models/{owner}/{name}", info),
-            web.get("/api/models/{owner}/{name}/revision/{revision}", info),
-            web.get("/api/models/{owner}/{name}/tree/{revision}", tree),
-            web.get("/{owner}/{name}/resolve/{revision}/{path:.+}", resolve),
-        ]
-    )
+    for api, files in (("models/", ""), (DATASET, DATASET)):
+        at = f"/api/{api}{{owner}}/{{name}}"
+        app.add_routes(
+            [
+                web.get(at, info),
+                web.get(f"{at}/revision/{{revision}}", info),
+                web.get(f"{at}/tree/{{revision}}", tree),
+                web.post(f"{at}/paths-info/{{revision}}", paths_info),
+                web.get(f"/{files}{{owner}}/{{name}}/resolve/{{revision}}/{{path:.+}}", resolve),
+            ]
+        )
     return app
 
 
@@ -108,9 +121,9 @@ def _check_access(request: web.Request, repository: Repository) -> None:
         return
     offered = request.headers.get(hdrs.AUTHORIZATION)
     if offered is None:
-        raise _refused(web.HTTPUnauthorized, "GatedRepo", "Access to this model is restricted: log in")
+        raise _refused(web.HTTPUnauthorized, "GatedRepo", "Access to this repository is restricted: log in")
     if offered != f"Bearer {repository.token}":
-        raise _refused(web.HTTPForbidden, "GatedRepo", "Access to this model is restricted: ask its owner")
+        raise _refused(web.HTTPForbidden, "GatedRepo", "Access to this repository is restricted: ask its owner")
 
 
 def _refused(

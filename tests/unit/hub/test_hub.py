@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from paceline.hub import application, generated
+from paceline.hub import application, generated, prompts
 from paceline.hub.models import GATED_TOKEN
 from paceline.hub.published import HEADS
+from paceline.pods.round.dataset import read
 from paceline.preflight.weights import lacking
 
 GENERATED = generated()
@@ -38,6 +39,27 @@ async def test_a_model_is_described(client: TestClient) -> None:
     assert {"rfilename": "config.json"} in answer["siblings"]
     by_commit = await (await client.get(f"/api/models/{TARGET}/revision/{answer['sha']}")).json()
     assert by_commit == answer
+
+
+async def test_a_dataset_is_described_and_its_files_are_there(client: TestClient) -> None:
+    answer = await (await client.get("/api/datasets/paceline-test/prompts/revision/main")).json()
+    assert (answer["id"], "modelId" in answer) == ("paceline-test/prompts", False)
+    named = {"paths": ["code.jsonl", "chat.jsonl", "data/chat.json"]}
+    found = await (await client.post("/api/datasets/paceline-test/prompts/paths-info/main", data=named)).json()
+    assert [entry["path"] for entry in found] == ["code.jsonl", "data/chat.json"]
+    for entry in found:
+        file = await client.get(f"/datasets/paceline-test/prompts/resolve/{answer['sha']}/{entry['path']}")
+        assert len(await file.read()) == entry["size"]
+
+
+def test_its_prompts_are_all_different_and_read_in_both_forms(tmp_path: Path) -> None:
+    texts: list[str] = []
+    for name, content in prompts.files().items():
+        if name.endswith((".json", ".jsonl")):
+            file = tmp_path / Path(name).name
+            file.write_bytes(content)
+            texts += read(file, name).usable
+    assert len(texts) == len(set(texts)) == 72
 
 
 async def test_the_tree_names_files_as_git_and_lfs_do(client: TestClient) -> None:
@@ -77,6 +99,9 @@ async def test_a_download_can_be_resumed(client: TestClient) -> None:
         (f"/{TARGET}/resolve/v9/config.json", 404, "RevisionNotFound"),
         (f"/{TARGET}/resolve/main/model.bin", 404, "EntryNotFound"),
         ("/paceline-test/gated-head/resolve/main/config.json", 401, "GatedRepo"),
+        (f"/api/datasets/{TARGET}", 404, "RepoNotFound"),
+        ("/api/models/paceline-test/prompts", 404, "RepoNotFound"),
+        ("/datasets/paceline-test/prompts/resolve/main/chat.json", 404, "EntryNotFound"),
     ],
 )
 async def test_refusals_carry_the_hubs_codes(client: TestClient, path: str, status: int, code: str) -> None:
@@ -126,7 +151,10 @@ async def test_the_tiny_target_says_nothing_that_its_head_proposes(client: TestC
 @pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_every_example_finds_its_models(example: Path) -> None:
     named = set(re.findall(r"source: \"?hf://([\w./-]+)", example.read_text()))
-    assert named <= GENERATED.keys()
+    files = {name for name in named if name.startswith("datasets/")}
+    assert named - files <= GENERATED.keys()
+    for owner, name, file in (path.split("/", 3)[1:] for path in files):
+        assert file in GENERATED[f"datasets/{owner}/{name}"].history[0].files
 
 
 def test_heads_have_the_tensors_of_their_class_by_name() -> None:
