@@ -24,10 +24,11 @@ from paceline.core.verdict import (
     Outcome,
     Verdict,
 )
-from paceline.core.workload import Dataset, Workload
+from paceline.core.workload import HUB, Dataset, Workload
 
 __all__ = [
     "BASELINE",
+    "HUB",
     "TOPOLOGY_LABEL",
     "Accelerator",
     "Adaptive",

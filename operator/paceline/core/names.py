@@ -2,6 +2,8 @@
 
 import hashlib
 
+from paceline.core.workload import HUB
+
 LONGEST = 63
 
 MANAGED_BY = {"app.kubernetes.io/managed-by": "paceline"}
@@ -28,9 +30,12 @@ def child_name(*parts: str | int, longest: int = LONGEST) -> str:
 
 
 def snapshot_path(source: str, commit: str) -> str:
-    """Where a model is on the cache volume: what the prefetch brings has the hub's own cache layout, and what is there
-    already its own path."""
+    """Where a model, or a dataset's file, is on the cache volume: what the prefetch brings has the hub's own cache
+    layout, and what is there already its own path."""
     if source.startswith("pvc://"):
         return f"{MODELS}/{source.removeprefix('pvc://').partition('/')[2]}"
+    if source.startswith(HUB):
+        owner, name, file = source.removeprefix(HUB).split("/", 2)
+        return f"{MODELS}/hub/datasets--{owner}--{name}/snapshots/{commit}/{file}"
     repository = source.removeprefix("hf://")
     return f"{MODELS}/hub/models--{repository.replace('/', '--')}/snapshots/{commit}"

@@ -2,11 +2,14 @@
 
 from dataclasses import dataclass
 
+HUB = "hf://datasets/"
+"""What the source of a dataset begins with that the prefetch brings."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
     """Prompts and how many of them are sent. `source` is builtin://NAME, configMap://NAME/KEY, pvc://CLAIM/PATH or
-    hf://datasets/OWNER/NAME[/FILE]."""
+    hf://datasets/OWNER/NAME/PATH."""
 
     name: str
     source: str
@@ -16,6 +19,13 @@ class Dataset:
     rate: float | None = None
     """Requests a second, arriving as they would from people who do not know of each other (Poisson), however many are
     under way by then. None: the next one is sent when one is answered."""
+    revision: str = "main"
+    commit: str | None = None
+    """Of a dataset of the hub, as of a model: `commit` is known once the prefetch has resolved the revision."""
+
+    @property
+    def of_the_hub(self) -> bool:
+        return self.source.startswith(HUB)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,7 +78,12 @@ class RoundPlan:
         return tuple(dict.fromkeys([*self.compared, *(key for arm in self.arms for key in arm.expected)]))
 
     def to_json(self) -> str:
-        return json.dumps(dataclasses.asdict(self), separators=(",", ":"))
+        """Where a dataset is from is told by `files`: its revision and commit are not repeated."""
+        said = dataclasses.asdict(self)
+        for workload in said["workloads"]:
+            for key in ("revision", "commit"):
+                del workload["dataset"][key]
+        return json.dumps(said, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> "RoundPlan":

@@ -67,7 +67,8 @@ class ModelFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedModel:
-    """A repository on the cache volume: `bytes` of all files that were asked for, `path` of the snapshot."""
+    """A repository on the cache volume: `bytes` of all files that were asked for, `path` of the snapshot. Of a dataset,
+    the one file."""
 
     source: str
     revision: str
@@ -78,27 +79,31 @@ class FetchedModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """`facts` by source; a source may be missing."""
+    """`facts` by source of a model; a source may be missing."""
 
     models: tuple[FetchedModel, ...]
     facts: Mapping[str, ModelFacts]
+    datasets: tuple[FetchedModel, ...] = ()
 
 
 def write_message(fetched: Fetched) -> str:
     """JSON of at most 4096 bytes. What does not fit as it is has its facts packed; if that is not enough either, facts
     are left out from the last model on, and preflight says that it knows nothing of those.
 
-    Raises ValueError where the commits alone do not fit (some twenty models).
+    Raises ValueError where the commits alone do not fit (some twenty models and datasets).
     """
     known = [(model.source, fetched.facts[model.source]) for model in fetched.models if model.source in fetched.facts]
-    models = [_model(model) for model in fetched.models]
+    brought: dict[str, Any] = {"models": [_model(model) for model in fetched.models]}
+    if fetched.datasets:
+        brought["datasets"] = [_model(dataset) for dataset in fetched.datasets]
     for count in range(len(known), -1, -1):
         facts = {source: write_facts(facts) for source, facts in known[:count]}
         for shape in ({"facts": facts}, {"packed": _pack(facts)}):
-            text = json.dumps({"version": VERSION, "models": models, **shape}, separators=(",", ":"))
+            text = json.dumps({"version": VERSION, **brought, **shape}, separators=(",", ":"))
             if len(text) <= LONGEST:  # json.dumps writes ASCII: characters are bytes
                 return text
-    raise ValueError(f"{len(fetched.models)} models do not fit into a termination message of {LONGEST} bytes")
+    what = f"{len(fetched.models)} models" + (f" and {len(fetched.datasets)} datasets" if fetched.datasets else "")
+    raise ValueError(f"{what} do not fit into a termination message of {LONGEST} bytes")
 
 
 def read_message(text: str) -> Fetched:
@@ -114,6 +119,7 @@ def read_message(text: str) -> Fetched:
         return Fetched(
             models=tuple(_read_model(model) for model in value["models"]),
             facts={source: read_facts(found) for source, found in facts.items()},
+            datasets=tuple(_read_model(dataset) for dataset in value.get("datasets", ())),
         )
     except (KeyError, TypeError, AttributeError, ValueError, zlib.error) as error:
         raise ValueError(f"not the message of a finished fetch: {error}") from error

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from paceline.core.names import snapshot_path
 from paceline.hub.models import QWEN3_CODER_NEXT, QWEN3_CODER_NEXT_EAGLE3, QWEN3_CODER_NEXT_FP8
 from paceline.hub.published import GEMMA_4_31B, GLM_4_7_FLASH, MINIMAX_M2_5
 from paceline.preflight import Fetched, FetchedModel, ModelFacts, model_facts, read_message, write_message
@@ -126,6 +127,32 @@ def test_the_message_comes_back_as_it_was() -> None:
     text = write_message(sent)
     assert read_message(text) == sent
     assert len(text) < 2000
+
+
+def datasets(count: int) -> tuple[FetchedModel, ...]:
+    sources = [f"hf://datasets/owner/prompts-{number}/data/single-turn.jsonl" for number in range(count)]
+    commit = "b" * 40
+    return tuple(
+        FetchedModel(source=one, revision="main", commit=commit, bytes=12_345, path=snapshot_path(one, commit))
+        for one in sources
+    )
+
+
+def test_datasets_come_back_beside_the_models() -> None:
+    sent = replace(fetched(2), datasets=datasets(2))
+    text = write_message(sent)
+    assert read_message(text) == sent
+    assert "snapshots" not in text  # a path follows from the commit
+
+
+def test_as_many_datasets_as_a_spec_may_name_leave_room_for_a_pair_and_its_facts() -> None:
+    sent = replace(fetched(2), datasets=datasets(16))
+    assert read_message(write_message(sent)) == sent
+
+
+def test_more_datasets_than_fit_are_refused() -> None:
+    with pytest.raises(ValueError, match="2 models and 40 datasets do not fit"):
+        write_message(replace(fetched(2), datasets=datasets(40)))
 
 
 def test_facts_of_a_dozen_models_are_packed_and_none_is_lost() -> None:

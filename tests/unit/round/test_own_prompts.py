@@ -1,7 +1,9 @@
 """Rounds on a user's own prompts and at a rate, with the emulated server and SGLang's client on loopback."""
 
 import dataclasses
+import hashlib
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +12,9 @@ from tests.unit.round.pod import CODE_1, Arms, Start
 from tests.unit.round.test_round import emulated, fake
 
 from paceline.core import Dataset, Workload
+from paceline.core.names import snapshot_path
 from paceline.evidence import RoundPlan
+from paceline.hub.prompts import files
 
 
 def own(requests: int, concurrency: int = 2, rate: float | None = None) -> Workload:
@@ -48,6 +52,34 @@ def test_they_are_sent_as_they_stand_in_the_file(start: Start, port: int, models
     numbers = [int(text.split()[5]) for text in sent]
     assert numbers[0] == 6, "warmed up with the one that is not measured"
     assert sorted(numbers[1:]) == list(range(6))
+
+
+def test_a_file_that_the_prefetch_brought(start: Start, pair: Arms, models: Path) -> None:
+    """As the hub's client lays it down: a link to a blob, on a path by commit. Its digest is the file's."""
+    source, commit = "hf://datasets/paceline-test/prompts/code.jsonl", "5" * 40
+    path = models / snapshot_path(source, commit).removeprefix("/models/")
+    blob = path.parents[2] / "blobs" / "one"
+    for folder in (path.parent, blob.parent):
+        folder.mkdir(parents=True)
+    blob.write_bytes(files()["code.jsonl"])
+    path.symlink_to(os.path.relpath(blob, path.parent))
+    brought = dataclasses.replace(own(8), dataset=dataclasses.replace(own(8).dataset, source=source, commit=commit))
+    there = {"own": str(path)}
+    outcome = start(pair, brought, change=lambda plan: dataclasses.replace(plan, files=there)).finish()
+    assert (outcome.client, outcome.wrapper) == (0, 0), outcome.log
+    assert {key: one.why for key, one in outcome.judged.items() if not one.valid} == {}
+    assert outcome.result.datasets == {"own": hashlib.sha256(files()["code.jsonl"]).hexdigest()[:12]}
+
+
+def test_a_commit_that_is_not_on_the_claim_takes_no_gpu(start: Start, pair: Arms, models: Path) -> None:
+    """Of a run made by hand: nothing brings its prompts."""
+    source = "hf://datasets/paceline-test/prompts/code.jsonl"
+    absent = dataclasses.replace(own(8), dataset=dataclasses.replace(own(8).dataset, source=source, commit="5" * 40))
+    there = {"own": str(models / "nowhere.jsonl")}
+    outcome = start(pair, absent, change=lambda plan: dataclasses.replace(plan, files=there)).finish()
+    assert (outcome.client, outcome.wrapper) == (1, 0)
+    assert f"{source}: there is no such file: bring that commit, or correct it" in outcome.message
+    assert "starting" not in outcome.log
 
 
 def test_fewer_prompts_than_requests_take_no_gpu(start: Start, pair: Arms, models: Path) -> None:

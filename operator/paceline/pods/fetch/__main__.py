@@ -17,6 +17,7 @@ from paceline.pods.fetch import hub, local, volume
 from paceline.pods.fetch.lock import BEAT, STALE, holding
 from paceline.pods.fetch.reading import facts_of
 from paceline.pods.fetch.request import FetchError, Request, Wish, read_request
+from paceline.pods.round import dataset
 from paceline.preflight import Fetched, FetchedModel, write_message
 
 MESSAGE_PATH = "/dev/termination-log"
@@ -69,30 +70,41 @@ def _bring_all(request: Request, pins: Sequence[hub.Pinned]) -> Mapping[Wish, hu
     listings = [hub.listing(pinned, request) for pinned in pins]
     volume.check_room(request.path, listings)
     for listed in listings:
-        hub.bring_configuration(listed, cache)
+        hub.bring_first(listed, cache)
+        _check_prompts(listed, request.path)
     with volume.progress(request.path, listings):
         for listed in listings:
-            hub.bring(listed, request, cache)
+            if not listed.pinned.wish.file:
+                hub.bring(listed, request, cache)
     return {listed.pinned.wish: listed for listed in listings}
 
 
+def _check_prompts(listed: hub.Listing, path: Path) -> None:
+    """As a round would read them, but before anything waits for it."""
+    if listed.pinned.wish.file:
+        try:
+            dataset.read(volume.place(path, listed.pinned), listed.pinned.wish.source)
+        except dataset.DatasetError as error:
+            raise FetchError(str(error), final=True) from error
+
+
 def _report(listings: Sequence[hub.Listing], path: Path) -> Fetched:
-    models = tuple(
-        FetchedModel(
-            source=listed.pinned.wish.source,
-            revision=listed.pinned.wish.revision,
-            commit=listed.pinned.commit,
-            bytes=listed.size,
-            path=str(volume.folder(path, listed.pinned)),
-        )
-        for listed in listings
-    )
+    found = [(listed, _fetched(listed, path)) for listed in listings]
+    models = [(listed, one) for listed, one in found if not listed.pinned.wish.file]
     return Fetched(
-        models=models,
-        facts={
-            model.source: facts_of(model.source, Path(model.path), has_code=listed.has_code)
-            for model, listed in zip(models, listings, strict=True)
-        },
+        models=tuple(one for _, one in models),
+        facts={one.source: facts_of(one.source, Path(one.path), has_code=listed.has_code) for listed, one in models},
+        datasets=tuple(one for listed, one in found if listed.pinned.wish.file),
+    )
+
+
+def _fetched(listed: hub.Listing, path: Path) -> FetchedModel:
+    return FetchedModel(
+        source=listed.pinned.wish.source,
+        revision=listed.pinned.wish.revision,
+        commit=listed.pinned.commit,
+        bytes=listed.size,
+        path=str(volume.place(path, listed.pinned)),
     )
 
 

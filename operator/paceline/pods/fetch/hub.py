@@ -23,6 +23,7 @@ from huggingface_hub.errors import (
 from huggingface_hub.hf_api import RepoFile
 
 from paceline.pods.fetch.request import FetchError, Request, Wish
+from paceline.pods.round.dataset import LARGEST
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
 MORE_ROOM = "enlarge the cache claim (spec.cache.claim.size)"
@@ -56,11 +57,11 @@ class Listing:
 
 
 def pin(wish: Wish) -> Pinned:
-    """Resolve the revision; a commit needs no question."""
-    if COMMIT.fullmatch(wish.revision):
-        return Pinned(wish=wish, commit=wish.revision)
+    """Resolve the revision; a commit needs no question, nor what was resolved before."""
+    if COMMIT.fullmatch(known := wish.commit or wish.revision):
+        return Pinned(wish=wish, commit=known)
     with explained(wish):
-        commit = HfApi().model_info(wish.repository, revision=wish.revision).sha
+        commit = HfApi().repo_info(wish.repository, revision=wish.revision, repo_type=wish.kind).sha
     if commit is None:
         raise FetchError(f"{wish.source}: {ENDPOINT} names no commit for revision {wish.revision}", final=False)
     return Pinned(wish=wish, commit=commit)
@@ -69,6 +70,8 @@ def pin(wish: Wish) -> Pinned:
 def listing(pinned: Pinned, request: Request) -> Listing:
     """What is to be brought. Refuses a repository without weights that can be loaded safely."""
     wish = pinned.wish
+    if wish.file:
+        return _listing_of_prompts(pinned)
     with explained(wish):
         tree = HfApi().list_repo_tree(wish.repository, recursive=True, revision=pinned.commit)
         there = {entry.path: entry.size for entry in tree if isinstance(entry, RepoFile)}
@@ -87,15 +90,31 @@ def listing(pinned: Pinned, request: Request) -> Listing:
     return found
 
 
-def bring_configuration(listed: Listing, cache: Path) -> None:
-    """A small file first: a repository we may not read is found out before the others' weights are downloaded."""
-    pinned = listed.pinned
-    with explained(pinned.wish):
-        hf_hub_download(pinned.wish.repository, "config.json", revision=pinned.commit, cache_dir=cache)
+def _listing_of_prompts(pinned: Pinned) -> Listing:
+    """One file, of a size that can be read."""
+    wish = pinned.wish
+    with explained(wish):
+        found = HfApi().get_paths_info(wish.repository, [wish.file], revision=pinned.commit, repo_type=wish.kind)
+    size = next((entry.size for entry in found if isinstance(entry, RepoFile)), None)
+    if size is None:
+        raise FetchError(f"{wish.source}: no such file in revision {wish.revision}; correct the path", final=True)
+    if size > LARGEST:
+        raise FetchError(f"{wish.source}: larger than {LARGEST >> 20} MiB; name a file with a part of it", final=True)
+    return Listing(pinned=pinned, files={wish.file: size})
+
+
+def bring_first(listed: Listing, cache: Path) -> None:
+    """A small file: a repository we may not read is found out before the others' weights are downloaded. Of a dataset
+    it is all."""
+    wish, commit = listed.pinned.wish, listed.pinned.commit
+    name = wish.file or "config.json"
+    with explained(wish):
+        path = hf_hub_download(wish.repository, name, repo_type=wish.kind, revision=commit, cache_dir=cache)
+        _check_size(listed, name, Path(path))
 
 
 def bring(listed: Listing, request: Request, cache: Path) -> None:
-    """All files; those that are complete already are left alone. Checked by size."""
+    """All files of a model; those that are complete already are left alone."""
     pinned = listed.pinned
     wish = pinned.wish
     with explained(wish):
@@ -104,9 +123,14 @@ def bring(listed: Listing, request: Request, cache: Path) -> None:
                 wish.repository, revision=pinned.commit, cache_dir=cache, allow_patterns=list(request.patterns)
             )
         )
-        for name, size in listed.files.items():
-            if (path / name).stat().st_size != size:
-                raise FetchError(f"{wish.source}: {name} arrived with another size than the hub lists", final=False)
+        for name in listed.files:
+            _check_size(listed, name, path / name)
+
+
+def _check_size(listed: Listing, name: str, path: Path) -> None:
+    if path.stat().st_size != listed.files[name]:
+        source = listed.pinned.wish.source
+        raise FetchError(f"{source}: {name} arrived with another size than the hub lists", final=False)
 
 
 @contextmanager
@@ -121,7 +145,8 @@ def explained(wish: Wish) -> Iterator[None]:
 def _explanation(error: BaseException, wish: Wish) -> FetchError:
     while isinstance(error, LocalEntryNotFoundError) and error.__cause__ is not None:
         error = error.__cause__  # "nothing in the cache either": the reason is below
-    source, revision = wish.source, wish.revision
+    source = wish.source
+    revision = f"{wish.revision} ({wish.commit})" if wish.commit else wish.revision
     match error:
         case GatedRepoError():
             return FetchError(f"{source}: gated; accept its terms on the hub and {TOKEN}", final=True)

@@ -23,10 +23,15 @@ def cache(path: Path) -> Path:
 
 
 def folder(path: Path, pinned: Pinned) -> Path:
-    """Where the model's files are."""
+    """Where the repository's files are."""
     if pinned.wish.place:
         return path / pinned.wish.place
     return cache(path) / _folder(pinned) / "snapshots" / pinned.commit
+
+
+def place(path: Path, pinned: Pinned) -> Path:
+    """Of what is asked for: a model's directory, a dataset's file."""
+    return folder(path, pinned) / pinned.wish.file
 
 
 def lock_path(path: Path, pinned: Pinned) -> Path:
@@ -37,7 +42,7 @@ def completed(request: Request, pins: Sequence[Pinned]) -> Fetched | None:
     """What an earlier fetch of the same reported, if all of it is still there; its marker is made new again."""
     marker = _marker(request, pins)
     found = _read_marker(marker)
-    if found is None or not all(_whole(Path(model.path)) for model in found.models):
+    if found is None or not all(_whole(Path(one.path)) for one in (*found.models, *found.datasets)):
         return None
     marker.touch()
     return found
@@ -48,7 +53,7 @@ def mark_complete(request: Request, pins: Sequence[Pinned], fetched: Fetched) ->
     try:
         text = write_message(fetched)
     except ValueError as error:
-        raise FetchError(f"{error}; name fewer draft heads", final=True) from error
+        raise FetchError(f"{error}; name fewer draft heads, or fewer datasets of the hub", final=True) from error
     marker = _marker(request, pins)
     marker.parent.mkdir(parents=True, exist_ok=True)
     _replace(marker, text)
@@ -114,22 +119,22 @@ def remove_unused(request: Request, pins: Sequence[Pinned]) -> None:
     sets = {marker: found for marker in _sets(request.path).glob("*.json") if (found := _read_marker(marker))}
     asked: dict[str, float] = {}
     for marker, found in sets.items():
-        for model in found.models:
-            asked[model.commit] = max(asked.get(model.commit, 0.0), marker.stat().st_mtime)
+        for one in (*found.models, *found.datasets):
+            asked[one.commit] = max(asked.get(one.commit, 0.0), marker.stat().st_mtime)
     wanted = {pinned.commit for pinned in pins}
-    repositories = {pinned.wish.repository for pinned in pins}
+    repositories = {(pinned.wish.kind, pinned.wish.repository) for pinned in pins}
     used = request.in_use.union(*(json.loads(note.read_text()) for note in _users(request.path).glob("*.json")))
     scan = scan_cache_dir(cache(request.path))
     unused: set[str] = set()
     for repository in scan.repos:
-        if repository.repo_id in repositories:
+        if (repository.repo_type, repository.repo_id) in repositories:
             commits = {revision.commit_hash for revision in repository.revisions}
             newest = sorted(commits, key=lambda commit: (commit in wanted, asked.get(commit, 0.0)), reverse=True)
             unused |= set(newest[request.keep_revisions :]) - wanted - used
     if not unused:
         return
     for marker, found in sets.items():
-        if any(model.commit in unused for model in found.models):
+        if any(one.commit in unused for one in (*found.models, *found.datasets)):
             marker.unlink(missing_ok=True)  # first: a marker must not promise what is going
     removal = scan.delete_revisions(*unused)
     print(f"removing {len(unused)} unused revisions, {removal.expected_freed_size_str}", flush=True)
@@ -142,13 +147,13 @@ def _missing(path: Path, listed: Listing) -> int:
 
 
 def _whole(snapshot: Path) -> bool:
-    """The snapshot's links all lead somewhere."""
-    return snapshot.is_dir() and all(entry.exists() for entry in snapshot.rglob("*"))
+    """The snapshot's links all lead somewhere; of a dataset, the one."""
+    return snapshot.exists() and all(entry.exists() for entry in snapshot.rglob("*"))
 
 
 def _folder(pinned: Pinned) -> str:
     """The client's name for a repository's directory."""
-    return f"models--{pinned.wish.repository.replace('/', '--')}"
+    return f"{pinned.wish.kind}s--{pinned.wish.repository.replace('/', '--')}"
 
 
 def _sets(path: Path) -> Path:

@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from paceline.core import HUB
+
 LARGEST = 256 << 20
 """Bytes of a file: it is held in memory, more than once."""
 
@@ -56,7 +58,8 @@ def read(file: Path, source: str) -> Prompts:
         content = file.read_bytes()
         entries = list(_entries(content.decode(), source))
     except FileNotFoundError as error:
-        raise DatasetError(f"{source}: there is no such file: create it, or correct the source") from error
+        way = "bring that commit, or correct it" if source.startswith(HUB) else "create it, or correct the source"
+        raise DatasetError(f"{source}: there is no such file: {way}") from error
     except IsADirectoryError as error:
         raise DatasetError(f"{source}: a directory: name a file in it") from error
     except OSError as error:
