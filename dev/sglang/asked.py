@@ -17,7 +17,7 @@ from paceline.core.names import snapshot_path
 from paceline.engines import ENGINES
 from paceline.hub.models import generated
 from paceline.hub.published import TARGETS
-from paceline.plan.deployment.look import models_of, pin
+from paceline.plan.deployment.look import models_of, pin, to_bring
 
 REPOSITORY = Path(__file__).parents[2]
 FILES = (*sorted((REPOSITORY / "examples").glob("*.yaml")), REPOSITORY / "tests/unit/engines/sglang/shapes.yaml")
@@ -55,7 +55,8 @@ def deployments() -> Iterator[tuple[str, DeploymentSpec]]:
 
 def config(model: Model) -> dict[str, Any]:
     """Of a repository, or of a directory on a claim by its last name; without the Python code that it may name."""
-    published = {name: json.loads(one.history[-1].files["config.json"].content) for name, one in generated().items()}
+    latest = {name: one.history[-1].files for name, one in generated().items()}
+    published = {n: json.loads(files["config.json"].content) for n, files in latest.items() if "config.json" in files}
     name = model.source.split("://", 1)[1]
     known = {**published, **INVENTED}
     found = known.get(name) or next(one for key, one in known.items() if name.endswith("/" + key.split("/")[1]))
@@ -69,7 +70,7 @@ def main(to: Path) -> None:
         if engine.name != "SGLang" or engine.version != VERSION:
             print(f"{name}: left out, {engine.name} {engine.version}")
             continue
-        known = pin(spec, {(model.source, model.revision): "0" * 40 for model in models_of(spec)})
+        known = pin(spec, {(one.source, one.revision): "0" * 40 for one in to_bring(spec)})
         for model in models_of(known):
             at = to / snapshot_path(model.source, "0" * 40).lstrip("/")
             at.mkdir(parents=True, exist_ok=True)

@@ -23,6 +23,7 @@ LIKELY: Mapping[str, list[str]] = {
     "algorithm": ["EAGLE", "EAGLE3", "NEXTN", "MTP", "STANDALONE", "NGRAM", "DFLASH", "DSPARK", "MEDUSA", "eagle3"],
     "source": [
         *SOURCES, "builtin://code", "builtin://math", "configMap://prompts/a.json", "hf://datasets/a/b/c.jsonl", "Pods",
+        "hf://datasets/a/b/c/d.json", "hf://datasets/a/b", "hf://datasets/a/b.json", "hf://datasets/a/b/c.parquet",
     ],
     "revision": ["main", "v1.0", "refs/pr/1", "-x"],
     "commit": ["0" * 40, "abcdef0", "main"],

@@ -113,6 +113,15 @@ DEPLOYMENT_STATUS = {
             "path": "/models/hub/x",
         }
     ],
+    "datasets": [
+        {
+            "source": "hf://datasets/a/b/c.jsonl",
+            "revision": "main",
+            "commit": "0" * 40,
+            "bytes": 12_345,
+            "path": "/models/hub/x/c.jsonl",
+        }
+    ],
     "pools": [POOL],
 }
 

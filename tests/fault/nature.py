@@ -65,7 +65,7 @@ class Nature(Controllers):
         return {"client": Exit(0, answer(asked, truth, ended - JOB_SECONDS, ended, {}))}
 
     def fetch_ends(self, pod: Manifest) -> Mapping[str, Exit]:
-        return {"fetch": Exit(0, fetched(yaml.safe_load(variable(pod, "PACELINE_FETCH"))["models"], HEAD_FACTS))}
+        return {"fetch": Exit(0, fetched(yaml.safe_load(variable(pod, "PACELINE_FETCH")), HEAD_FACTS))}
 
     def _collect_garbage(self) -> None:
         """Only if there is some: looking for it takes more time than all the rest."""

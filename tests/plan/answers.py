@@ -2,8 +2,10 @@
 
 import math
 import random
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from paceline.evidence import ArmCommand, Point, Replicate, RoundPlan, RoundResult, encode
 from paceline.preflight import Fetched, FetchedModel, ModelFacts, write_message
@@ -19,20 +21,24 @@ TARGET_FACTS = ModelFacts(architectures=("Qwen3NextForCausalLM",), hidden_size=2
 HEAD_FACTS = ModelFacts(architectures=("LlamaForCausalLMEagle3",), hidden_size=2048)
 
 
-def fetched(models: list[Mapping[str, str]], head: ModelFacts) -> str:
-    """The prefetch's message. The commit of a repository is a function of its name and revision."""
-    found = [
-        FetchedModel(
-            source=model["source"],
-            revision=model["revision"],
-            commit=random.Random(f"{model['source']}@{model['revision']}").randbytes(20).hex(),
-            bytes=4_000_000,
-            path=f"/models/hub/{model['source']}",
-        )
-        for model in models
-    ]
-    facts = [TARGET_FACTS, *(head for _ in found[1:])]
-    return write_message(Fetched(models=tuple(found), facts=dict(zip([m.source for m in found], facts, strict=True))))
+def fetched(request: Mapping[str, Any], head: ModelFacts, today: str = "") -> str:
+    """The prefetch's message."""
+    models, datasets = (tuple(_brought(one, today) for one in request.get(kind, ())) for kind in ("models", "datasets"))
+    facts = {model.source: head if number else TARGET_FACTS for number, model in enumerate(models)}
+    return write_message(Fetched(models=models, facts=facts, datasets=datasets))
+
+
+def _brought(asked: Mapping[str, str], today: str) -> FetchedModel:
+    """A commit stays what it is; that of a branch is a function of the repository's name, the branch's and `today`."""
+    source, revision = asked["source"], asked["revision"]
+    known = asked.get("commit") or (revision if re.fullmatch("[0-9a-f]{40}", revision) else "")
+    return FetchedModel(
+        source=source,
+        revision=revision,
+        commit=known or random.Random(f"{source}@{revision}{today}").randbytes(20).hex(),
+        bytes=4_000_000,
+        path=f"/models/hub/{source}",
+    )
 
 
 def answer(asked: RoundPlan, truth: Truth, began: float, ended: float, spoiled: Mapping[str, Spoiled]) -> str:

@@ -1,7 +1,16 @@
 """The stories reach every reason there is, and every golden file is told by a story."""
 
 import yaml
-from tests.plan import test_evidence, test_failures, test_nodes, test_preflight, test_stories, test_sweep, test_trouble
+from tests.plan import (
+    test_evidence,
+    test_failures,
+    test_nodes,
+    test_preflight,
+    test_prompts,
+    test_stories,
+    test_sweep,
+    test_trouble,
+)
 from tests.plan.telling import STORIES
 
 from paceline.api import Reason
@@ -22,6 +31,7 @@ def test_every_reason_is_reached_by_a_story() -> None:
 
 
 def test_every_golden_file_has_its_story() -> None:
-    modules = (test_evidence, test_failures, test_nodes, test_preflight, test_stories, test_sweep, test_trouble)
+    told = (test_evidence, test_failures, test_nodes, test_preflight, test_prompts)
+    modules = (*told, test_stories, test_sweep, test_trouble)
     stories = {name.removeprefix("test_") for module in modules for name in vars(module)}
     assert {file.stem for file in STORIES.glob("*.yaml")} <= stories

@@ -14,6 +14,7 @@ from paceline.evidence import ENVIRONMENT
 from paceline.evidence.failures import FEW, MANY
 
 COMMIT = "0123456789" * 4
+PROMPTS = {"name": "code", "source": "hf://datasets/paceline-test/prompts/code.jsonl", "concurrency": 32}
 
 
 def by_hand(edit: Mapping[str, Any] | None = None) -> World:
@@ -69,6 +70,8 @@ def test_the_baseline_stands_first() -> None:
     [
         ({"target": example_run()["spec"]["target"]}, "spec.target.commit is missing"),
         ({"arms": example_run()["spec"]["arms"]}, "spec.arms[1].draft.commit is missing"),
+        ({"workloads": [PROMPTS]}, "spec.workloads[0].commit is missing"),
+        ({"workloads": [{**PROMPTS, "commit": "0" * 40}]}, "spec.workloads[0].commit is missing"),
         ({"engine": {**example_run()["spec"]["engine"], "args": ["--no-such=1"]}}, "--no-such is no flag"),
         ({"engine": {**example_run()["spec"]["engine"], "args": ["--tp=8"]}}, "is set by Paceline"),
     ],
@@ -80,8 +83,9 @@ def test_a_run_by_hand_that_cannot_be_carried_out(edit: Mapping[str, Any], said:
     assert "make another BenchmarkRun" in verdict(world)["message"]
 
 
-def test_a_run_by_hand_is_measured() -> None:
-    world = by_hand()
+@pytest.mark.parametrize("edit", [{}, {"workloads": [{**PROMPTS, "commit": COMMIT}]}])
+def test_a_run_by_hand_is_measured(edit: Mapping[str, Any]) -> None:
+    world = by_hand(edit)
     for _ in range(3):
         world.round_ends()
     assert verdict(world)["outcome"] == "Promote"

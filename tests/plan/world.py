@@ -127,10 +127,11 @@ class World:
         assert times, "nobody waits for a time"
         self.settle("the time has come that a planner waited for", 0, at=min(times))
 
-    def prefetch_ends(self, head: ModelFacts = HEAD_FACTS) -> None:
+    def prefetch_ends(self, head: ModelFacts = HEAD_FACTS, today: str = "") -> None:
+        """`today`: what every branch has moved to meanwhile."""
         job = self.under_way("fetch")[0]
         (variable,) = (v for v in _container(job, "fetch")["env"] if v["name"] == "PACELINE_FETCH")
-        self._end(job, "fetch", 0, fetched(yaml.safe_load(variable["value"])["models"], head))
+        self._end(job, "fetch", 0, fetched(yaml.safe_load(variable["value"]), head, today))
         self.settle("the prefetch has ended", 4)
 
     def prefetch_fails(self, line: str, code: int = 2) -> None:

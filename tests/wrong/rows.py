@@ -20,6 +20,7 @@ def tree(steps: int, top_k: int, tokens: int) -> dict[str, int]:
 
 
 CODE = {"name": "code", "source": "builtin://code"}
+HUB = "hf://datasets/paceline-test/prompts"
 MANY = [{"name": f"c{i}", "tree": tree(i + 1, 1, i + 2)} for i in range(12)]
 NGRAM: Change = (f"{SECOND}.draft", {"algorithm": "NGRAM"})
 WIDE = {"name": "wide", "tree": tree(3, 4, 8)}
@@ -127,6 +128,8 @@ CEL: tuple[Told, ...] = (
      "spec.target.revision", "must be left out for pvc://"),
     one("a revision that is an option", "spec.target.revision", "-x",
         "spec.target.revision", "a branch, tag or commit"),
+    one("a revision within a source", "spec.benchmark.datasets", [{**CODE, "source": f"{HUB}/code.jsonl@v1"}],
+        "spec.benchmark.datasets[0].source", "without @: branch, tag and commit have fields of their own"),
     one("a dataset by http", "spec.benchmark.datasets", [{**CODE, "source": "http://x"}],
         "benchmark.datasets[0].source", "builtin://code"),
     # Cache.
@@ -169,8 +172,14 @@ CEL: tuple[Told, ...] = (
         "spec.benchmark.capacityPolicy", "is not in this release: leave it out"),
     one("a budget of nothing", "spec.benchmark.budget", {"gpuHours": "0"},
         "spec.benchmark.budget.gpuHours", "decimal string above 0"),
-    one("prompts of the hub", "spec.benchmark.datasets", [{**CODE, "source": "hf://datasets/openai/humaneval"}],
-        "spec.benchmark.datasets[0].source", "is not in this release: put the file on a claim"),
+    one("a dataset of the hub without a file", "spec.benchmark.datasets", [{**CODE, "source": HUB}],
+        "spec.benchmark.datasets[0].source", "must name one .json or .jsonl file"),
+    one("a table of the hub", "spec.benchmark.datasets", [{**CODE, "source": f"{HUB}/data/train.parquet"}],
+        "spec.benchmark.datasets[0].source", "must name one .json or .jsonl file"),
+    one("a packed file of the hub", "spec.benchmark.datasets", [{**CODE, "source": f"{HUB}/code.jsonl.gz"}],
+        "spec.benchmark.datasets[0].source", "must name one .json or .jsonl file"),
+    one("a revision of a built-in set", "spec.benchmark.datasets", [{**CODE, "revision": "v1"}],
+        "spec.benchmark.datasets[0].revision", "must be left out where source is not of hf://datasets/"),
     one("a guard", "spec.guard", {"action": "Fallback"}, "spec.guard.action", 'is not in this release: write "Off"'),
 )  # fmt: skip
 
@@ -240,6 +249,8 @@ OF_A_RUN: tuple[Told, ...] = (
         "spec.workloads", "one workload alone where requestRate is set"),
     one("a run's budget of nothing", "spec.budget", {"gpuHours": "0"},
         "spec.budget.gpuHours", "decimal string above 0"),
+    one("a commit of a built-in set", "spec.workloads.0.commit", "0" * 40,
+        "spec.workloads[0].commit", "must be left out where source is not of hf://datasets/"),
     one("a run's model on another claim", "spec.target.source", "pvc://other/model", "spec", "the cache's own claim"),
 )  # fmt: skip
 OF_A_RUNS_SCHEMA: tuple[Told, ...] = (

@@ -13,10 +13,10 @@ from paceline import core
 from paceline.api.cache import CacheSpec
 from paceline.api.deployment import BUILTIN, BenchmarkSpec, PromotionSpec, SpeculativeDeploymentSpec
 from paceline.api.engine import AcceleratorSpec, EngineSpec
-from paceline.api.parts import DatasetSpec, DraftSpec, EnvVar, GateSpec, SecretKey, TreeSpec
+from paceline.api.parts import DatasetSpec, DraftSpec, EnvVar, GateSpec, PromptsSpec, SecretKey, TreeSpec
 from paceline.api.pool import CandidateSpec, PoolSpec
 from paceline.api.problems import InvalidManifestError, broken_rules, read
-from paceline.api.run import ArmSpec, BenchmarkRunSpec, RunDraft
+from paceline.api.run import ArmSpec, BenchmarkRunSpec, RunDraft, WorkloadSpec
 
 REQUESTS = 64
 MAX_TOKENS = 512
@@ -90,7 +90,8 @@ def run(manifest: Mapping[str, Any]) -> core.RunSpec:
 
 
 def run_manifest_spec(spec: core.RunSpec) -> dict[str, Any]:
-    """What `run` reads back as the same RunSpec; fractions keep six decimals."""
+    """What `run` reads back as the same RunSpec; fractions keep six decimals. What a dataset's commit was called is not
+    in it: that is no part of the question."""
     server = spec.server
     engine, accelerator, cache, gate = server.engine, server.accelerator, server.cache, spec.gate
     manifest = BenchmarkRunSpec.model_validate(
@@ -136,6 +137,7 @@ def run_manifest_spec(spec: core.RunSpec) -> dict[str, Any]:
                     "weight": int(workload.dataset.weight),
                     "requestRate": None if workload.rate is None else _decimal(workload.rate),
                     "concurrency": workload.concurrency,
+                    "commit": workload.dataset.commit,
                 }
                 for workload in spec.workloads
             ),
@@ -181,7 +183,7 @@ def _pool(pool: PoolSpec, spec: SpeculativeDeploymentSpec, benchmark: BenchmarkS
     )
 
 
-def _dataset(dataset: DatasetSpec, concurrency: int) -> core.Dataset:
+def _dataset(dataset: PromptsSpec, concurrency: int) -> core.Dataset:
     return core.Dataset(
         name=dataset.name,
         source=dataset.source,
@@ -189,6 +191,8 @@ def _dataset(dataset: DatasetSpec, concurrency: int) -> core.Dataset:
         max_tokens=dataset.max_tokens or MAX_TOKENS,
         weight=float(dataset.weight),
         rate=_number(dataset.request_rate),
+        commit=dataset.commit if isinstance(dataset, WorkloadSpec) else None,
+        **_given(revision=dataset.revision if isinstance(dataset, DatasetSpec) else None),
     )
 
 

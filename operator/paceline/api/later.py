@@ -47,14 +47,6 @@ NOT_YET: Mapping[str, tuple[Later, ...]] = {
         Later(field="capacityPolicy", values="^Borrow$", which=" Borrow", instead=WAITS),
         Later(field="minServing", instead="leave it out: it belongs to capacityPolicy Borrow"),
     ),
-    "DatasetSpec": (
-        Later(
-            field="source",
-            values="^hf://",
-            which=" of hf://",
-            instead="put the file on a claim and name it as pvc://CLAIM/PATH",
-        ),
-    ),
     "GuardSpec": (
         Later(
             field="action",

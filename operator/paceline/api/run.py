@@ -15,12 +15,13 @@ from paceline.api.parts import (
     RISING,
     AdaptiveSpec,
     BudgetSpec,
-    DatasetSpec,
     DraftSpec,
     Env,
     GateSpec,
     NgramSpec,
+    PromptsSpec,
     TreeSpec,
+    of_the_hub_alone,
 )
 from paceline.api.shared import ENGINE_AND_NODE, OFF_THE_CLAIM, off_the_claim
 from paceline.api.words import Arguments, ArmName, Commit, DecideAfterRounds, HostPath, Labels, ObjectName, PoolName
@@ -109,11 +110,15 @@ class ArmSpec(Model):
     """Arguments of the server on this arm alone."""
 
 
-class WorkloadSpec(DatasetSpec):
+class WorkloadSpec(PromptsSpec):
     """A dataset at a concurrency or a rate."""
+
+    rules = (*PromptsSpec.rules, of_the_hub_alone("commit"))
 
     concurrency: Annotated[int, Field(ge=1, le=4096)]
     """Requests at a time; where requestRate is set, of the warm-up alone."""
+    commit: Commit | None = None
+    """Of a dataset of the hub, the commit that the cache holds: the directory below snapshots/."""
 
 
 class RunGate(GateSpec):

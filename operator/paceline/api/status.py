@@ -39,8 +39,8 @@ class Condition(Model):
 Conditions = Annotated[tuple[Condition, ...], Field(max_length=32), Unique(("type",))]
 
 
-class ModelStatus(Model):
-    """A repository as the prefetch found it."""
+class DatasetStatus(Model):
+    """A file of prompts as the prefetch found it."""
 
     source: Name
     """As in spec."""
@@ -51,7 +51,12 @@ class ModelStatus(Model):
     bytes: Count | None = None
     """Its size."""
     path: Name | None = None
-    """Where it is in the servers."""
+    """Where it is on the cache volume, as pods see it."""
+
+
+class ModelStatus(DatasetStatus):
+    """A repository as the prefetch found it."""
+
     facts: Text | None = None
     """What preflight knows of it, as JSON: from config.json and the heads of its files."""
 
@@ -191,6 +196,8 @@ class SpeculativeDeploymentStatus(Model):
     """Ready, Reconciling, Stalled, CacheReady, Measuring, Decided, Promoted, SpeculationDegraded."""
     models: Annotated[tuple[ModelStatus, ...], Field(max_length=64), Unique(("source", "revision"))] | None = None
     """What the prefetch brought."""
+    datasets: Annotated[tuple[DatasetStatus, ...], Field(max_length=64), Unique(("source", "revision"))] | None = None
+    """What it brought of spec.benchmark.datasets."""
     models_hash: Name | None = None
     """Names the inputs that `models` was resolved from."""
     pools: Annotated[tuple[PoolStatus, ...], Field(max_length=16), Unique(("name",))] | None = None

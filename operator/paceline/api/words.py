@@ -48,8 +48,8 @@ DatasetSource = Annotated[
     Matches(
         r"^(builtin://(code|swe|terminal|chat)|configMap://[a-z0-9][a-z0-9.-]*/[-_A-Za-z0-9][-._A-Za-z0-9]*"
         rf"|{_ON_CLAIM}|hf://datasets/{_REPOSITORY}{_PATH}*)$",
-        "be builtin://code, ://swe, ://terminal or ://chat, configMap://NAME/KEY or pvc://CLAIM/PATH"
-        " (hf://datasets/OWNER/NAME is not in this release)",
+        "be builtin://code, ://swe, ://terminal or ://chat, configMap://NAME/KEY, pvc://CLAIM/PATH or"
+        " hf://datasets/OWNER/NAME/PATH (without @: branch, tag and commit have fields of their own)",
     ),
 ]
 Revision = Annotated[

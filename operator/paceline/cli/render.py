@@ -15,7 +15,7 @@ import yaml
 from paceline import api
 from paceline.cli.manifests import RefusedError, deployments
 from paceline.core import BASELINE, Arm, DeploymentSpec
-from paceline.plan.deployment.look import Pool, Snapshot, models_of, pin, pools
+from paceline.plan.deployment.look import Pool, Snapshot, datasets_of, models_of, pin, pools, to_bring
 from paceline.render import Manifest, Settings, claim, controller_revision, fetch_job, rendering, servers, service
 
 UNKNOWN = "0" * 40
@@ -60,7 +60,7 @@ def rendered(manifest: Manifest, pool: str | None, arm: str) -> Iterator[Manifes
     snapshot = Snapshot(
         manifest=_created(manifest), spec=spec, invalid="", children={}, settings=Settings(image="paceline")
     )
-    pinned = pin(spec, {(model.source, model.revision): UNKNOWN for model in models_of(spec)})
+    pinned = pin(spec, {(one.source, one.revision): UNKNOWN for one in to_bring(spec)})
     views = pools(snapshot, pinned, datetime.now(UTC))
     chosen = [view for view in views if pool in (None, view.name)]
     if not chosen:
@@ -78,7 +78,7 @@ def rendered(manifest: Manifest, pool: str | None, arm: str) -> Iterator[Manifes
 def _shared(snapshot: Snapshot, spec: DeploymentSpec) -> Iterator[Manifest]:
     if spec.cache_claim:
         yield claim(snapshot.namespace, spec.cache_claim)
-    yield fetch_job(snapshot.owner, spec.server, models_of(spec), snapshot.settings)
+    yield fetch_job(snapshot.owner, spec.server, models_of(spec), snapshot.settings, datasets=datasets_of(spec))
 
 
 def _serving(view: Pool, arm: Arm, spec: DeploymentSpec) -> Iterator[Manifest]:

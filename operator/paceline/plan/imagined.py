@@ -196,12 +196,17 @@ def _fetched(job: Manifest) -> str:
     """Commits are made up, and facts are not known: preflight has nothing to say."""
     (container,) = pod_template(job)["spec"]["containers"]
     asked = next(json.loads(v["value"]) for v in container["env"] if v["name"] == "PACELINE_FETCH")
-    models = (FetchedModel(**model, commit=_commit(**model), bytes=0, path="") for model in asked["models"])
-    return write_message(Fetched(models=tuple(models), facts={}))
+    models, datasets = (
+        tuple(FetchedModel(**{"commit": _commit(one), **one}, bytes=0, path="") for one in asked.get(kind, ()))
+        for kind in ("models", "datasets")
+    )
+    return write_message(Fetched(models=models, facts={}, datasets=datasets))
 
 
-def _commit(source: str, revision: str) -> str:
-    return hashlib.sha1(f"{source}@{revision}".encode(), usedforsecurity=False).hexdigest()
+def _commit(asked: Mapping[str, str]) -> str:
+    """Of what is not at a known one."""
+    named = f"{asked['source']}@{asked['revision']}"
+    return hashlib.sha1(named.encode(), usedforsecurity=False).hexdigest()
 
 
 def _replicate(asked: RoundPlan, arm: ArmCommand, ratio: float) -> Replicate:

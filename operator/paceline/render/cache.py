@@ -2,7 +2,7 @@
 
 import json
 
-from paceline.core import ClaimTemplate, Model, Server
+from paceline.core import ClaimTemplate, Dataset, Model, Server
 from paceline.core.names import CACHE_LABEL, COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, MODELS, child_name
 from paceline.render.common import Manifest, Owner, Settings, digest, metadata
 from paceline.render.overlay import in_a_fetch, laid_over
@@ -33,16 +33,16 @@ def claim(namespace: str, template: ClaimTemplate) -> Manifest:
 
 
 def fetch_inputs(server: Server, models: tuple[Model, ...]) -> str:
-    """What the fetched commits depend on; in any order, for another order of pools is no other question."""
-    wanted = sorted([model.source, model.revision] for model in models)
-    return digest([wanted, server.cache.claim, server.cache.host_path])
+    """What the models' commits depend on; in any order, for another order of pools is no other question."""
+    return digest([_named(models), server.cache.claim, server.cache.host_path])
 
 
-def fetch_name(owner: Owner, server: Server, models: tuple[Model, ...]) -> str:
+def fetch_name(owner: Owner, server: Server, models: tuple[Model, ...], datasets: tuple[Dataset, ...] = ()) -> str:
     """Also of how the models are brought: who adds the token that a failed prefetch asked for gets another Job."""
     where = laid_over(placement(server), in_a_fetch(server.engine.pod_template))
     how = [list(server.cache.env), server.engine.trust_remote_code, where]
-    return child_name(owner.name, "fetch", digest([fetch_inputs(server, models), how]))
+    beside = [_named(datasets)] if datasets else []
+    return child_name(owner.name, "fetch", digest([fetch_inputs(server, models), how, *beside]))
 
 
 def fetch_job(
@@ -51,16 +51,19 @@ def fetch_job(
     models: tuple[Model, ...],
     settings: Settings,
     *,
+    datasets: tuple[Dataset, ...] = (),
     keep_revisions: int = 2,
     in_use: tuple[str, ...] = (),
 ) -> Manifest:
-    """Brings target and heads, both or neither. Runs where the accelerators are, without taking one.
+    """Brings target, heads and datasets, all or none. Runs where the accelerators are, without taking one.
 
-    Of each model it leaves `keep_revisions` on the volume, and the commits `in_use`, which may still be served.
+    What has a commit already is brought at that. Of each repository it leaves `keep_revisions` on the volume, and the
+    commits `in_use`, which may still be served.
     """
     labels = {DEPLOYMENT_LABEL: owner.name, COMPONENT_LABEL: "fetch"}
     request = {
-        "models": [{"source": model.source, "revision": model.revision} for model in models],
+        "models": [_wanted(model) for model in models],
+        **({"datasets": [_wanted(dataset) for dataset in datasets]} if datasets else {}),
         "path": MODELS,
         "keepRevisions": keep_revisions,
         "inUse": list(in_use),
@@ -70,7 +73,7 @@ def fetch_job(
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": metadata(fetch_name(owner, server, models), owner, labels),
+        "metadata": metadata(fetch_name(owner, server, models, datasets), owner, labels),
         "spec": {
             "backoffLimit": FETCH_RETRIES,
             "podFailurePolicy": {
@@ -117,3 +120,12 @@ def fetch_job(
             },
         },
     }
+
+
+def _wanted(one: Model | Dataset) -> dict[str, str]:
+    """By its revision, which is resolved then, or as it was resolved before."""
+    return {"source": one.source, "revision": one.revision, **({"commit": one.commit} if one.commit else {})}
+
+
+def _named(wanted: tuple[Model, ...] | tuple[Dataset, ...]) -> list[list[str]]:
+    return sorted([one.source, one.revision] for one in wanted)

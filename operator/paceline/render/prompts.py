@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from paceline.core import Dataset, RunSpec
-from paceline.core.names import MODELS
+from paceline.core.names import MODELS, snapshot_path
 from paceline.render.common import Manifest
 
 PROMPTS = "/prompts"
@@ -14,8 +14,11 @@ CLAIM = "pvc://"
 def prompt_files(run: RunSpec) -> dict[str, str]:
     """Dataset → its file in the client's container; built-in sets have none."""
     return {
-        dataset.name: f"{MODELS if _in_the_cache(run, dataset) else _mount(run, dataset)}/{_path(dataset)}"
-        for dataset in _files(run)
+        **{dataset.name: _on_the_cache(dataset) for dataset in _datasets(run) if dataset.of_the_hub},
+        **{
+            dataset.name: f"{MODELS if _in_the_cache(run, dataset) else _mount(run, dataset)}/{_path(dataset)}"
+            for dataset in _files(run)
+        },
     }
 
 
@@ -43,10 +46,20 @@ def _config_map(dataset: Dataset) -> Manifest:
     return {"name": _of(dataset), "items": [{"key": key, "path": key}], "optional": True}
 
 
-def _files(run: RunSpec) -> tuple[Dataset, ...]:
+def _on_the_cache(dataset: Dataset) -> str:
+    """What the prefetch brought: the volume is mounted for the models anyway."""
+    assert dataset.commit, "a run is made after the prefetch has pinned its commits"
+    return snapshot_path(dataset.source, dataset.commit)
+
+
+def _datasets(run: RunSpec) -> tuple[Dataset, ...]:
     """One of each name: a dataset is measured at several concurrencies."""
-    named = {workload.dataset.name: workload.dataset for workload in run.workloads}
-    return tuple(one for one in named.values() if one.source.startswith((CONFIG_MAP, CLAIM)))
+    return tuple({workload.dataset.name: workload.dataset for workload in run.workloads}.values())
+
+
+def _files(run: RunSpec) -> tuple[Dataset, ...]:
+    """Of a ConfigMap or a claim."""
+    return tuple(one for one in _datasets(run) if one.source.startswith((CONFIG_MAP, CLAIM)))
 
 
 def _mounted(run: RunSpec) -> Iterator[Dataset]:

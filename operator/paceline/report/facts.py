@@ -149,7 +149,7 @@ def _measured_by(status: Manifest, rounds: Sequence[Manifest]) -> str:
 
 def _data(workload: Manifest, digest: str) -> str:
     said = [
-        workload.get("source", ""),
+        model(workload),
         f"sha256 {digest}" if digest else "",
         f"the first {workload['requests']} prompts in order" if workload.get("requests") else "",
         f"at most {workload['maxTokens']} tokens each" if workload.get("maxTokens") else "",

@@ -62,7 +62,7 @@ def workload(entry: Manifest) -> str:
 
 
 def model(entry: Manifest) -> str:
-    """hf://OWNER/NAME@COMMIT; the revision stands for a commit that is not known."""
+    """hf://OWNER/NAME@COMMIT; the revision stands for a commit that is not known. Of prompts, too."""
     at = (entry.get("commit") or "")[:12] or entry.get("revision", "")
     return "@".join(filter(None, [entry.get("source", ""), at]))
 

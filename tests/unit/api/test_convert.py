@@ -202,12 +202,19 @@ def candidates(draw: st.DrawFn, engine: str, claim: str | None) -> core.Arm:
     )
 
 
+OF_THE_HUB = "hf://datasets/team/prompts/code.jsonl"
+
+
 @st.composite
 def workloads(draw: st.DrawFn) -> core.Workload:
     concurrency = draw(st.integers(1, 64))
+    source = draw(
+        st.sampled_from(["builtin://code", "configMap://team/code.jsonl", "pvc://team/code.json", OF_THE_HUB])
+    )
     dataset = core.Dataset(
         name=draw(words),
-        source=draw(st.sampled_from(["builtin://code", "configMap://team/code.jsonl", "pvc://team/code.json"])),
+        source=source,
+        commit=draw(st.none() | st.just("a" * 40)) if source == OF_THE_HUB else None,
         requests=3 * concurrency + draw(st.integers(0, 100)),
         max_tokens=draw(st.integers(1, 4096)),
         weight=float(draw(st.integers(1, 9))),

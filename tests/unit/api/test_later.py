@@ -12,7 +12,6 @@ from paceline.api.reference import blocks
 
 SAID = {
     "capacityPolicy": "Borrow",
-    "source": "hf://datasets/openai/openai_humaneval",
     "action": "Notify",
     "purpose": "Search",
 }

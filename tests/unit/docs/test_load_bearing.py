@@ -17,7 +17,7 @@ from paceline.controller.execute import MANAGER, STATUS_MANAGER
 from paceline.core import names
 from paceline.evidence import ENVIRONMENT, RoundPlan
 from paceline.kube import APPLIED
-from paceline.plan.deployment.look import SUPERSEDED, SUSPENDED, Pool, Snapshot, models_of, pin, pools
+from paceline.plan.deployment.look import SUPERSEDED, SUSPENDED, Pool, Snapshot, datasets_of, models_of, pin, pools
 from paceline.render import Owner, Settings, round_job
 from paceline.render.benchmark import round_plan
 from paceline.render.serving import ARM_LABEL, REVISION_LABEL, template
@@ -61,6 +61,18 @@ def test_the_revisions_and_questions_of_the_example_have_not_moved() -> None:
         "latency": ("e22a20cd45", {"baseline": "151073b6b7", "wide": "3df9ed17aa"}),
         "throughput": ("188bc3c3df", {"baseline": "8ae3e3fe89", "narrow": "bbe881bb46", "wide": "05f43d50dd"}),
     }
+
+
+def test_the_commit_of_a_dataset_moves_its_question_and_no_revision() -> None:
+    """A dataset shapes no server: other prompts are another question to the same servers."""
+    first, second = ({pool.name: pool for pool in example(prompts=digit * 40)} for digit in "12")
+    named = {pool.name: pool for pool in example(prompts="1" * 40, revision="v2")}
+    for name, pool in first.items():
+        assert pool.question != second[name].question
+        assert pool.question == named[name].question
+        assert {pool.revision(arm) for arm in pool.spec.arms} == {
+            second[name].revision(arm) for arm in second[name].spec.arms
+        }
 
 
 def test_what_is_measured_is_what_is_served() -> None:
@@ -156,11 +168,15 @@ def test_all_runs_share_one_lane() -> None:
     assert lane(Key("speculativedeployments", "a", "x")) != lane(Key("speculativedeployments", "a", "y"))
 
 
-def example() -> Iterator[Pool]:
-    """The pools of the example, every model at the same commit."""
+def example(prompts: str = "", revision: str = "main") -> Iterator[Pool]:
+    """The pools of the example, every model at the same commit; with prompts of the hub, these at that commit."""
     manifest = yaml.safe_load((ROOT / "examples" / "qwen3-coder-next.yaml").read_text())
     manifest["metadata"] |= {"namespace": "models", "uid": "1"}
+    if prompts:
+        dataset = {"name": "code", "source": "hf://datasets/team/prompts/code.jsonl", "revision": revision}
+        manifest["spec"]["benchmark"] = {"datasets": [dataset]}
     spec = api.deployment(manifest)
     snapshot = Snapshot(manifest=manifest, spec=spec, invalid="", children={}, settings=SETTINGS)
-    pinned = pin(spec, {(m.source, m.revision): "0" * 40 for m in models_of(spec)})
+    commits = {(one.source, one.revision): prompts or "0" * 40 for one in datasets_of(spec)}
+    pinned = pin(spec, commits | {(m.source, m.revision): "0" * 40 for m in models_of(spec)})
     yield from pools(snapshot, pinned, datetime.now(UTC))

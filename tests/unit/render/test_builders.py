@@ -1,5 +1,6 @@
 """What moves a revision, where a round may run, whose a child is, and how it is called."""
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.render.example import DEPLOYED, RUN, SETTINGS, arm, pool, run, server, spec
 
-from paceline.core import Cache, Server, Tree
+from paceline.core import Cache, Dataset, Server, Tree
 from paceline.core.names import LONGEST, child_name, snapshot_path
 from paceline.plan.deployment.look import models_of
 from paceline.render import Settings, claim, fetch_job, fetch_name, revision_of, round_job
@@ -74,6 +75,23 @@ def test_models_in_another_order_are_no_other_prefetch() -> None:
     there, models = spec().server, models_of(spec())
     assert len(models) > 1
     assert fetch_name(DEPLOYED, there, models[::-1]) == fetch_name(DEPLOYED, there, models)
+
+
+def test_prompts_of_the_hub_are_brought_by_another_job_and_move_no_models() -> None:
+    there, models = spec().server, models_of(spec())
+    first, second = (
+        Dataset(name="mine", source="hf://datasets/team/prompts/code.jsonl", requests=6, max_tokens=96, revision=one)
+        for one in ("main", "v2")
+    )
+    names = {fetch_name(DEPLOYED, there, models, asked) for asked in ((), (first,), (second,), (first, second))}
+    assert len(names) == 4
+    assert fetch_name(DEPLOYED, there, models, (second, first)) in names
+    (container,) = fetch_job(DEPLOYED, there, models, SETTINGS, datasets=(replace(first, commit="5" * 40),))["spec"][
+        "template"
+    ]["spec"]["containers"]
+    request = json.loads(next(v["value"] for v in container["env"] if v["name"] == "PACELINE_FETCH"))
+    assert request["datasets"] == [{"source": first.source, "revision": "main", "commit": "5" * 40}]
+    assert [sorted(model) for model in request["models"]] == [["revision", "source"]] * len(models)
 
 
 PROXY = {"name": "HTTPS_PROXY", "value": "http://proxy:3128"}

@@ -54,6 +54,17 @@ def test_the_caches_claim_is_there_already() -> None:
     assert (volumes, mounts) == ({}, {})
 
 
+def test_what_the_prefetch_brought_is_on_the_cache_by_its_commit() -> None:
+    asked = of(mine="hf://datasets/team/prompts/data/code.jsonl", code="builtin://code")
+    pinned = tuple(
+        replace(one, dataset=replace(one.dataset, commit="5" * 40)) if one.dataset.of_the_hub else one
+        for one in asked.workloads
+    )
+    plan, volumes, mounts = rendered(replace(asked, workloads=pinned))
+    assert plan.files == {"mine": f"/models/hub/datasets--team--prompts/snapshots/{'5' * 40}/data/code.jsonl"}
+    assert (volumes, mounts) == ({}, {})
+
+
 def test_a_slow_rate_gets_the_time_it_needs() -> None:
     (workload, *_) = run().workloads
     slow = replace(workload, dataset=replace(workload.dataset, requests=100, rate=0.01))

@@ -289,6 +289,16 @@ def test_who_measured_is_named_and_is_not_who_wrote_the_report() -> None:
     assert "Measured by" not in older
 
 
+def test_prompts_of_the_hub_are_named_by_their_commit() -> None:
+    run = demo()[0]
+    run["spec"]["workloads"][0] |= {
+        "source": "hf://datasets/team/prompts/code.jsonl",
+        "commit": "0123456789ab" + "c" * 28,
+    }
+    found = dict(said(run).provenance)
+    assert found["Data of code@1"].startswith("hf://datasets/team/prompts/code.jsonl@0123456789ab, the first 6 prompts")
+
+
 def test_provenance_names_what_another_would_need_to_measure_it_again() -> None:
     found = dict(said(demo()[0]).provenance)
     assert found["Target"] == "hf://Qwen/Qwen3-Coder-Next@41afb1561aca"

@@ -40,8 +40,8 @@ POOL_STEPS: tuple[Step[Pool], ...] = (stop, serve, measure, retain)
 REMEMBERED = ("serving", "target", "hold", "handled", "attempts", "verdict", "history", "progress", "endpoint")
 """What a pool's entry keeps when no step speaks of it."""
 
-PINS = ("modelsHash", "models")
-"""Stay whatever becomes of the spec: another prefetch may find other commits, and all would be measured again."""
+PINS = ("modelsHash", "models", "datasets")
+"""Stay while no prefetch says others: another one may find other commits, and all would be measured again."""
 
 
 def plan(snapshot: Snapshot, now: datetime) -> Todo:
@@ -64,8 +64,9 @@ def plan(snapshot: Snapshot, now: datetime) -> Todo:
     marks = [mark for say in everything for mark in say.marks]
     if not any(mark.reason.value.condition == "Ready" for mark in marks):
         marks.append(Mark(Reason.ServersStarting))
+    kept = () if any("models" in say.record for say in said) else PINS
     status = {
-        **{key: snapshot.status[key] for key in PINS if key in snapshot.status},
+        **{key: snapshot.status[key] for key in kept if key in snapshot.status},
         **{key: value for say in said for key, value in say.record.items()},
         "observedGeneration": snapshot.generation,
         "summary": " ".join(_in_a_word(entry) for entry in entries),

@@ -1,19 +1,20 @@
-"""The models are on the cache volume, pinned to commits."""
+"""The models, and prompts of the hub, are on the cache volume, pinned to commits."""
 
 import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from paceline.api import Mark, Reason
-from paceline.core import DeploymentSpec
+from paceline.core import Dataset, DeploymentSpec, Model
 from paceline.core.names import CACHE_LABEL, COMPONENT_LABEL, DEPLOYMENT_LABEL
-from paceline.plan.deployment.look import Snapshot, models_of
+from paceline.plan.deployment.look import Snapshot, datasets_of, models_of, to_bring
 from paceline.plan.pods import last_line, terminated, trouble
 from paceline.plan.terms import Action, Apply, Delete, Found, Said, condition, owned_by, parse_time, timestamp
-from paceline.preflight import Fetched, ModelFacts, read_facts, read_message, write_facts
+from paceline.preflight import Fetched, FetchedModel, ModelFacts, read_facts, read_message, write_facts
 from paceline.render import claim, fetch_job, fetch_name
 from paceline.render.cache import A_PERSON_MUST_ACT, fetch_inputs
 
@@ -37,18 +38,18 @@ def keep_claim(snapshot: Snapshot, _: datetime) -> Said:
 
 
 def fetch(snapshot: Snapshot, now: datetime) -> Said:
-    """One Job for target and heads; what it found is pinned in status and never asked again."""
+    """One Job for target, heads and datasets; what it found is pinned in status and never asked again."""
     if snapshot.spec is None:
         return Said()
     if fetched := _fetched(snapshot):
         return Said(marks=(Mark(Reason.Cached),), record=_record(snapshot, fetched))
     if commits(snapshot) is not None:
-        return Said(marks=(Mark(Reason.Cached),), record=_as_recorded(snapshot))
+        return Said(marks=(Mark(Reason.Cached),), record=_as_recorded(snapshot, snapshot.spec))
     job = _job(snapshot)
     if job and (failed := condition(job, "Failed")):
         return _failed(snapshot, job, failed, now)
     waiting = trouble(_pods(snapshot, job))
-    note = waiting.what if waiting else ", ".join(model.source for model in models_of(snapshot.spec))
+    note = waiting.what if waiting else ", ".join(one.source for one in to_bring(snapshot.spec))
     return Said(
         marks=(Mark(Reason.Fetching, None, note), Mark(Reason.Prefetching, None, note)),
         actions=_fetch(snapshot, snapshot.spec, job),
@@ -59,17 +60,19 @@ def fetch(snapshot: Snapshot, now: datetime) -> Said:
 def _fetch(snapshot: Snapshot, spec: DeploymentSpec, job: Found | None) -> tuple[Action, ...]:
     """A Job that has ended and said nothing that can be read, its pod gone or of another release, runs again."""
     if job is None:
+        known = _recorded(snapshot)
         wanted = fetch_job(
             snapshot.owner,
             spec.server,
-            models_of(spec),
+            tuple(replace(model, commit=known.get(_key(model))) for model in models_of(spec)),
             snapshot.settings,
+            datasets=tuple(replace(dataset, commit=known.get(_key(dataset))) for dataset in datasets_of(spec)),
             keep_revisions=spec.keep_revisions,
             in_use=_in_use(snapshot),
         )
         return (
             *(Delete(old, "something else is asked for now") for old in _jobs(snapshot)),
-            Apply(wanted, f"bring {', '.join(model.source for model in models_of(spec))}"),
+            Apply(wanted, f"bring {', '.join(one.source for one in to_bring(spec))}"),
         )
     if condition(job, "Complete") and not any(terminated(pod, "fetch") is None for pod in _pods(snapshot, job)):
         return (Delete(job, "what it found is lost; the models are there, so it will be quick"),)
@@ -81,10 +84,21 @@ def commits(snapshot: Snapshot) -> Mapping[tuple[str, str], str] | None:
     if snapshot.spec is None:
         return None
     if fetched := _fetched(snapshot):
-        return {(model.source, model.revision): model.commit for model in fetched.models}
-    if snapshot.status.get("modelsHash") != _inputs(snapshot):
-        return None
-    return {(model["source"], model["revision"]): model["commit"] for model in snapshot.status["models"]}
+        return {_key(one): one.commit for one in (*fetched.models, *fetched.datasets)}
+    known = _recorded(snapshot)
+    return known if all(_key(one) in known for one in to_bring(snapshot.spec)) else None
+
+
+def _recorded(snapshot: Snapshot) -> Mapping[tuple[str, str], str]:
+    """Of what status has pinned, what holds still: all models while they and their place are the same, and every
+    dataset by itself. So models do not move because prompts are changed, nor prompts because another head is."""
+    models = snapshot.status["models"] if snapshot.status.get("modelsHash") == _inputs(snapshot) else ()
+    pinned = (*models, *snapshot.status.get("datasets", ()))
+    return {(one["source"], one["revision"]): one["commit"] for one in pinned}
+
+
+def _key(one: Model | Dataset | FetchedModel) -> tuple[str, str]:
+    return one.source, one.revision
 
 
 def facts(snapshot: Snapshot) -> Mapping[str, ModelFacts]:
@@ -108,7 +122,8 @@ def _in_use(snapshot: Snapshot) -> tuple[str, ...]:
     kinds = ("ControllerRevision", "Deployment", "LeaderWorkerSet")
     runs = (run for run in snapshot.of("BenchmarkRun") if not (condition(run, "Complete") or condition(run, "Failed")))
     named = [child["spec"] if "spec" in child else child["data"] for kind in kinds for child in snapshot.of(kind)]
-    text = json.dumps([*named, *(run["spec"] for run in runs), snapshot.status.get("models", ())])
+    pinned = (*snapshot.status.get("models", ()), *snapshot.status.get("datasets", ()))
+    text = json.dumps([*named, *(run["spec"] for run in runs), pinned])
     return tuple(sorted(set(COMMIT.findall(text))))
 
 
@@ -119,7 +134,8 @@ def _inputs(snapshot: Snapshot) -> str:
 
 def _job(snapshot: Snapshot) -> Found | None:
     assert snapshot.spec is not None
-    return snapshot.child("Job", fetch_name(snapshot.owner, snapshot.spec.server, models_of(snapshot.spec)))
+    spec = snapshot.spec
+    return snapshot.child("Job", fetch_name(snapshot.owner, spec.server, models_of(spec), datasets_of(spec)))
 
 
 def _jobs(snapshot: Snapshot) -> list[Found]:
@@ -187,25 +203,31 @@ def _with_field(snapshot: Snapshot, line: str) -> str:
         for i, pool in enumerate(written["pools"])
         for j, candidate in enumerate(pool["candidates"])
     }
+    prompts = {
+        f"spec.benchmark.datasets[{i}]": dataset
+        for i, dataset in enumerate((written.get("benchmark") or {}).get("datasets") or ())
+    }
     field = ".revision" if ": no revision " in line else ".source"
-    place = next((path for path, draft in drafts.items() if line.startswith(f"{draft.get('source')}: ")), None)
+    named = {**drafts, **prompts}
+    place = next((path for path, one in named.items() if line.startswith(f"{one.get('source')}: ")), None)
     return f"{place}{field}: {line}" if place else line
 
 
 def _record(snapshot: Snapshot, fetched: Fetched) -> dict[str, Any]:
     return {
         "modelsHash": _inputs(snapshot),
-        "models": [
-            {
-                "source": model.source,
-                "revision": model.revision,
-                "commit": model.commit,
-                "bytes": model.bytes,
-                "path": model.path,
-                **_facts(fetched, model.source),
-            }
-            for model in fetched.models
-        ],
+        "models": [{**_as_found(model), **_facts(fetched, model.source)} for model in fetched.models],
+        **({"datasets": [_as_found(dataset) for dataset in fetched.datasets]} if fetched.datasets else {}),
+    }
+
+
+def _as_found(one: FetchedModel) -> dict[str, Any]:
+    return {
+        "source": one.source,
+        "revision": one.revision,
+        "commit": one.commit,
+        "bytes": one.bytes,
+        "path": one.path,
     }
 
 
@@ -215,5 +237,9 @@ def _facts(fetched: Fetched, source: str) -> dict[str, str]:
     return {"facts": json.dumps(write_facts(found), separators=(",", ":"))} if found else {}
 
 
-def _as_recorded(snapshot: Snapshot) -> dict[str, Any]:
-    return {key: snapshot.status[key] for key in ("modelsHash", "models")}
+def _as_recorded(snapshot: Snapshot, spec: DeploymentSpec) -> dict[str, Any]:
+    """Without datasets that are asked for no more: nothing keeps them on the volume."""
+    wanted = {_key(dataset) for dataset in datasets_of(spec)}
+    kept = [one for one in snapshot.status.get("datasets", ()) if (one["source"], one["revision"]) in wanted]
+    said = {key: snapshot.status[key] for key in ("modelsHash", "models")}
+    return {**said, "datasets": kept} if kept else said

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from paceline.api import Reason, run_manifest_spec
-from paceline.core import Arm, DeploymentSpec, Model, PoolSpec, RunSpec, Server
+from paceline.core import Arm, Dataset, DeploymentSpec, Model, PoolSpec, RunSpec, Server, Workload
 from paceline.core.names import POOL_LABEL, child_name
 from paceline.core.names import SUPERSEDED as SUPERSEDED  # for whoever still takes them from here
 from paceline.core.names import SUSPENDED as SUSPENDED
@@ -189,8 +189,19 @@ def models_of(spec: DeploymentSpec) -> tuple[Model, ...]:
     return tuple(dict.fromkeys((spec.server.target, *heads)))
 
 
+def datasets_of(spec: DeploymentSpec) -> tuple[Dataset, ...]:
+    """Of the hub, those that some pool is measured on, each file once."""
+    used = (workload.dataset for pool in spec.pools for workload in pool.workloads if workload.dataset.of_the_hub)
+    return tuple({(one.source, one.revision): one for one in used}.values())
+
+
+def to_bring(spec: DeploymentSpec) -> tuple[Model | Dataset, ...]:
+    """All that is to have a commit."""
+    return (*models_of(spec), *datasets_of(spec))
+
+
 def pin(spec: DeploymentSpec, commits: Mapping[tuple[str, str], str]) -> DeploymentSpec:
-    """The spec with every model at its commit; `commits` by source and revision."""
+    """The spec with every model and every dataset of the hub at its commit; `commits` by source and revision."""
 
     def model(asked: Model) -> Model:
         return replace(asked, commit=commits[asked.source, asked.revision])
@@ -200,10 +211,23 @@ def pin(spec: DeploymentSpec, commits: Mapping[tuple[str, str], str]) -> Deploym
             return asked
         return replace(asked, draft=replace(asked.draft, model=model(asked.draft.model)))
 
+    def workload(asked: Workload) -> Workload:
+        if not asked.dataset.of_the_hub:
+            return asked
+        commit = commits[asked.dataset.source, asked.dataset.revision]
+        return replace(asked, dataset=replace(asked.dataset, commit=commit))
+
     return replace(
         spec,
         server=replace(spec.server, target=model(spec.server.target)),
-        pools=tuple(replace(pool, arms=tuple(arm(asked) for asked in pool.arms)) for pool in spec.pools),
+        pools=tuple(
+            replace(
+                pool,
+                arms=tuple(arm(asked) for asked in pool.arms),
+                workloads=tuple(workload(asked) for asked in pool.workloads),
+            )
+            for pool in spec.pools
+        ),
     )
 
 

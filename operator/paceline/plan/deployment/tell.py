@@ -12,8 +12,10 @@ def happenings(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Hap
 
 
 def _models(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Happening]:
-    if "modelsHash" in after and before.get("modelsHash") != after["modelsHash"]:
-        told = ", ".join(f"{model['source']} at {model['commit'][:12]}" for model in after["models"])
+    new = after.get("models", ()) if before.get("modelsHash") != after.get("modelsHash") else ()
+    brought = [*new, *(one for one in after.get("datasets", ()) if one not in before.get("datasets", ()))]
+    if brought:
+        told = ", ".join(f"{one['source']} at {one['commit'][:12]}" for one in brought)
         yield Happening(reason="Cached", note=told)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from paceline.core import Model, RunSpec
+from paceline.core import Dataset, Model, RunSpec
 from paceline.engines import places
 
 COMMIT = "set it to the commit that the cache holds, the directory below snapshots/"
@@ -21,10 +21,13 @@ def _faults(spec: RunSpec) -> Iterator[str]:
     for i, arm in enumerate(spec.arms):
         if arm.draft and arm.draft.model and _unsaid(arm.draft.model):
             yield f"spec.arms[{i}].draft.commit is missing; {COMMIT}"
+    for i, workload in enumerate(spec.workloads):
+        if _unsaid(workload.dataset):
+            yield f"spec.workloads[{i}].commit is missing; {COMMIT}"
     for refusal in places.refused(spec, {}):
         yield f"{refusal.path}: {refusal.message}"
 
 
-def _unsaid(model: Model) -> bool:
+def _unsaid(one: Model | Dataset) -> bool:
     """Zeros stand for it where an example leaves it to be filled in."""
-    return model.source.startswith("hf://") and not (model.commit or "").strip("0")
+    return one.source.startswith("hf://") and not (one.commit or "").strip("0")

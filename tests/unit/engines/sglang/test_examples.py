@@ -12,7 +12,7 @@ from paceline import api
 from paceline.core import DeploymentSpec
 from paceline.emulator import flags
 from paceline.engines import ENGINES
-from paceline.plan.deployment.look import models_of, pin
+from paceline.plan.deployment.look import pin, to_bring
 
 FILES = (*example_files.DEPLOYMENTS, Path(__file__).with_name("shapes.yaml"))
 
@@ -22,7 +22,7 @@ def served() -> Iterator[tuple[str, DeploymentSpec]]:
     for file in FILES:
         spec = api.deployment(yaml.safe_load(file.read_text()))
         if spec.server.engine.name == "SGLang":
-            yield file.stem, pin(spec, {(model.source, model.revision): "0" * 40 for model in models_of(spec)})
+            yield file.stem, pin(spec, {(one.source, one.revision): "0" * 40 for one in to_bring(spec)})
 
 
 DEPLOYMENTS = dict(served())
