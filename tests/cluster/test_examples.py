@@ -3,6 +3,7 @@
 What an example says of models, engine, candidates and accelerators stands; `smaller` is all that is laid over it.
 """
 
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,6 +15,8 @@ from dev.demo import merged
 from tests.cluster.example import emulated
 from tests.cluster.kubernetes import Manifest, Namespace, condition
 from tests.cluster.volumes import NO_XET, filled
+
+from paceline.hub.prompts import files
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 IMAGE = "localhost/paceline-sglang-emulator:dev"
@@ -100,6 +103,23 @@ def test_the_example_with_models_of_ones_own(here: Namespace, hub: str) -> None:
     here.apply(manifest)
     status = here.wait("its verdict to be served", decided(here, manifest), WHOLE_SECONDS)
     check(here, manifest, status, case.argument)
+
+
+def test_the_example_with_prompts_of_the_hub(here: Namespace, hub: str) -> None:
+    """Six of its prompts: brought beside the models, and every round says that it read that very file."""
+    source = "hf://datasets/paceline-test/prompts/code.jsonl"
+    prompts = [{"name": "code", "source": source, "requests": 6, "maxTokens": 24}]
+    case = Case(example="prompts-of-the-hub", argument="EAGLE3", over={**H200, "benchmark": {"datasets": prompts}})
+    manifest = smaller(case, hub)
+    here.apply(manifest)
+    status = here.wait("its verdict to be served", decided(here, manifest), WHOLE_SECONDS)
+    check(here, manifest, status, case.argument)
+    (brought,) = here.get("specdep", manifest["metadata"]["name"])["status"]["datasets"]
+    (run,) = here.list("bench")
+    (workload,) = run["spec"]["workloads"]
+    assert (workload["source"], workload["commit"]) == (source, brought["commit"])
+    read = hashlib.sha256(files()["code.jsonl"]).hexdigest()[:12]
+    assert {entry["datasets"]["code"] for entry in run["status"]["rounds"]} == {read}
 
 
 def decided(here: Namespace, manifest: Manifest) -> Callable[[], Manifest | None]:
