@@ -77,6 +77,10 @@ SCHEMA: tuple[Told, ...] = (
     one("a tree without depth", f"{SECOND}.tree", tree(0, 4, 8), "tree.numSteps", "greater than or equal to 1"),
     one("one look at the gate", "spec.benchmark.decideAfterRounds", [1], "decideAfterRounds[0]", "or equal to 2"),
     one("a look twice", "spec.benchmark.decideAfterRounds", [3, 3], "spec.benchmark.decideAfterRounds", ""),
+    one("outputs of no prompt", "spec.benchmark.parity", {"samples": 0}, "spec.benchmark.parity.samples", "equal to 1"),
+    one("outputs of more prompts than fit", "spec.benchmark.parity", {"samples": 33},
+        "spec.benchmark.parity.samples", "32"),
+    one("outputs of prompts that nobody counted", "spec.benchmark.parity", {}, "spec.benchmark.parity.samples", ""),
     one("a name of 64 characters", "metadata.name", "x" * 64, "metadata.name", "63"),
 )  # fmt: skip
 
@@ -150,6 +154,8 @@ CEL: tuple[Told, ...] = (
     one("GPUs served by SGLang as TPUs", "spec.accelerator.resourceName", "google.com/tpu",
         "spec.accelerator", "resourceName must be google.com/tpu for SGLangJAX"),
     # Benchmark and gate.
+    one("a near tie in percent", "spec.benchmark.parity", {"samples": 8, "nearTie": "10%"},
+        "spec.benchmark.parity.nearTie", "(nats)"),
     one("a percentage", "spec.gate.minimumImprovement", "5%", "spec.gate.minimumImprovement", "decimal string"),
     one("certainty", "spec.gate.confidence", "1.0", "spec.gate.confidence", "below '1'"),
     one("no variance", "spec.gate.varianceFloor", "0.0", "spec.gate.varianceFloor", "above 0"),
@@ -247,6 +253,15 @@ OF_A_RUN: tuple[Told, ...] = (
             {"name": "code", "source": "builtin://code", "requestRate": "8", "concurrency": 1},
             {"name": "code", "source": "builtin://code", "requestRate": "8", "concurrency": 8}],
         "spec.workloads", "one workload alone where requestRate is set"),
+    ("a sweep that compares outputs", (SWEEP, NO_BAR, ("spec.parity", {"samples": 8}), ("spec.workloads", [
+        {"name": "code", "source": "builtin://code", "concurrency": 1},
+        {"name": "code", "source": "builtin://code", "concurrency": 32}])),
+     "spec.parity", "must be left out for a Sweep"),
+    ("outputs of more arms than fit", (("spec.parity", {"samples": 8}), ("spec.workloads", [
+        {"name": "code", "source": "builtin://code", "concurrency": 1}]),
+        ("spec.arms", [{"name": "baseline"}, *({"name": f"c{i}", "tree": tree(i + 1, 1, i + 2),
+            "draft": {"algorithm": "NEXTN"}} for i in range(16))])),
+     "spec.arms", "at most 16 where parity is set"),
     one("a run's budget of nothing", "spec.budget", {"gpuHours": "0"},
         "spec.budget.gpuHours", "decimal string above 0"),
     one("a commit of a built-in set", "spec.workloads.0.commit", "0" * 40,

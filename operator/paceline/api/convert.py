@@ -13,7 +13,16 @@ from paceline import core
 from paceline.api.cache import CacheSpec
 from paceline.api.deployment import BUILTIN, BenchmarkSpec, PromotionSpec, SpeculativeDeploymentSpec
 from paceline.api.engine import AcceleratorSpec, EngineSpec
-from paceline.api.parts import DatasetSpec, DraftSpec, EnvVar, GateSpec, PromptsSpec, SecretKey, TreeSpec
+from paceline.api.parts import (
+    DatasetSpec,
+    DraftSpec,
+    EnvVar,
+    GateSpec,
+    ParitySpec,
+    PromptsSpec,
+    SecretKey,
+    TreeSpec,
+)
 from paceline.api.pool import CandidateSpec, PoolSpec
 from paceline.api.problems import InvalidManifestError, broken_rules, read
 from paceline.api.run import ArmSpec, BenchmarkRunSpec, RunDraft, WorkloadSpec
@@ -47,6 +56,7 @@ def deployment(manifest: Mapping[str, Any]) -> core.DeploymentSpec:
         promotion=_promotion(promotion),
         run_pod_labels=benchmark.pod_labels,
         run_gpu_hours=_number(benchmark.budget.gpu_hours) if benchmark.budget else None,
+        run_parity=_parity(benchmark.parity),
         **_given(
             max_evidence_age=_duration(benchmark.max_evidence_age),
             keep_revisions=spec.cache.keep_revisions,
@@ -86,6 +96,7 @@ def run(manifest: Mapping[str, Any]) -> core.RunSpec:
         token=spec.trigger.token,
         pod_labels=spec.pod_labels,
         gpu_hours=_number(spec.budget.gpu_hours) if spec.budget else None,
+        parity=_parity(spec.parity),
     )
 
 
@@ -154,6 +165,12 @@ def run_manifest_spec(spec: core.RunSpec) -> dict[str, Any]:
             },
             "podLabels": dict(spec.pod_labels),
             "budget": None if spec.gpu_hours is None else {"gpuHours": _decimal(spec.gpu_hours)},
+            "parity": spec.parity
+            and {
+                "samples": spec.parity.samples,
+                "maxTokens": spec.parity.max_tokens,
+                "nearTie": _decimal(spec.parity.near_tie),
+            },
         }
     )
     return manifest.model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -214,6 +231,14 @@ def _gate(*gates: GateSpec | None, decide_after_rounds: tuple[int, ...] | None) 
                 ),
             )
     return core.Gate(**said, **_given(decide_after_rounds=decide_after_rounds))
+
+
+def _parity(parity: ParitySpec | None) -> core.Parity | None:
+    if parity is None:
+        return None
+    return core.Parity(
+        samples=parity.samples, **_given(max_tokens=parity.max_tokens, near_tie=_number(parity.near_tie))
+    )
 
 
 def _engine(engine: EngineSpec) -> core.Engine:

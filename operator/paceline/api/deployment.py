@@ -10,7 +10,7 @@ from paceline.api.cache import CacheSpec
 from paceline.api.engine import AcceleratorSpec, EngineSpec
 from paceline.api.later import not_yet
 from paceline.api.model import Finding, Model, Rule, Unique
-from paceline.api.parts import MOST_POINTS, ON_CLAIM, RISING, BudgetSpec, DatasetSpec, DraftSpec, GateSpec
+from paceline.api.parts import MOST_POINTS, ON_CLAIM, RISING, BudgetSpec, DatasetSpec, DraftSpec, GateSpec, ParitySpec
 from paceline.api.pool import TWINS, PoolSpec, hidden_twins
 from paceline.api.shared import ENGINE_AND_NODE, OFF_THE_CLAIM, off_the_claim
 from paceline.api.words import DecideAfterRounds, Duration, Labels, Revision, ServedName, Source, Tolerance
@@ -68,6 +68,8 @@ class BenchmarkSpec(Model):
     """Later, with Borrow: replicas that must stay."""
     budget: BudgetSpec | None = None
     """What each run may take; asked before each of its rounds."""
+    parity: ParitySpec | None = None
+    """Compare what the arms answer, too. Nothing is compared if absent, and nothing said about it."""
     pod_labels: Labels = Field(default_factory=dict)
     """Labels of the rounds' pods, for example of a queue."""
     max_evidence_age: Duration | None = None

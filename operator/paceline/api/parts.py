@@ -15,6 +15,7 @@ from paceline.api.words import (
     DatasetName,
     DatasetSource,
     Fraction,
+    NearTie,
     ObjectName,
     Positive,
     Revision,
@@ -321,8 +322,24 @@ class BudgetSpec(Model):
     """Accelerators times hours, as a decimal string."""
 
 
+class ParitySpec(Model):
+    """Whether candidates answer what the baseline answers: the first prompts of the first dataset are asked of every
+    arm of every round, one after another at temperature 0. A candidate that differs further than rounding explains is
+    rejected; where that cannot be told, none is promoted."""
+
+    samples: Annotated[int, Field(ge=1, le=32)]
+    """How many prompts."""
+    max_tokens: Annotated[int, Field(ge=1, le=4096)] | None = None
+    """Cap of an answer; 128 if absent."""
+    near_tie: NearTie | None = None
+    """By how many nats, in the baseline's own logprobs, its token may be likelier than the one that the candidate goes
+    on with, for the difference to be put down to rounding; "0.25" if absent, which is Paceline's choice."""
+
+
 MOST_POINTS = 48
 """Points of a round that fit into its termination message."""
+MOST_COMPARED = 16
+"""Arms whose answers fit there, too; a pool has no more."""
 
 
 def _disordered(gate: Any) -> Iterator[Finding]:

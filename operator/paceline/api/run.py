@@ -11,6 +11,7 @@ from paceline.api.engine import AcceleratorSpec, EngineSpec
 from paceline.api.later import not_yet
 from paceline.api.model import Finding, Model, Rule, Unique
 from paceline.api.parts import (
+    MOST_COMPARED,
     MOST_POINTS,
     RISING,
     AdaptiveSpec,
@@ -19,6 +20,7 @@ from paceline.api.parts import (
     Env,
     GateSpec,
     NgramSpec,
+    ParitySpec,
     PromptsSpec,
     TreeSpec,
     of_the_hub_alone,
@@ -178,6 +180,9 @@ NO_BAR = (
     " and promotes none"
 )
 
+TOO_MANY_COMPARED = f"arms must be at most {MOST_COMPARED} where parity is set: leave it out, or split the run"
+NO_PARITY = "parity must be left out for a Sweep: it promotes nothing that other outputs could keep back"
+
 
 def _one_load(run: "BenchmarkRunSpec") -> Iterator[Finding]:
     if run.purpose is Purpose.SWEEP and len({workload.concurrency for workload in run.workloads}) < 2:
@@ -202,6 +207,16 @@ def _bar_of_a_sweep(run: "BenchmarkRunSpec") -> Iterator[Finding]:
     asked = (run.gate.minimum_improvement, run.gate.regression_tolerance, run.gate.limits)
     if run.purpose is Purpose.SWEEP and any(value is not None for value in asked):
         yield ".gate", NO_BAR
+
+
+def _parity_of_a_sweep(run: "BenchmarkRunSpec") -> Iterator[Finding]:
+    if run.purpose is Purpose.SWEEP and run.parity is not None:
+        yield ".parity", NO_PARITY
+
+
+def _too_many_compared(run: "BenchmarkRunSpec") -> Iterator[Finding]:
+    if run.parity is not None and len(run.arms) > MOST_COMPARED:
+        yield ".arms", f"{TOO_MANY_COMPARED}; got {len(run.arms)}"
 
 
 def _crowded(run: "BenchmarkRunSpec") -> Iterator[Finding]:
@@ -302,6 +317,18 @@ class BenchmarkRunSpec(Model):
             broken=_bar_of_a_sweep,
         ),
         Rule(
+            cel=f"{_NO_SWEEP} || !has(self.parity)",
+            message=NO_PARITY,
+            field=".parity",
+            broken=_parity_of_a_sweep,
+        ),
+        Rule(
+            cel=f"!has(self.parity) || self.arms.size() <= {MOST_COMPARED}",
+            message=TOO_MANY_COMPARED,
+            field=".arms",
+            broken=_too_many_compared,
+        ),
+        Rule(
             cel="!has(self.largestConcurrency) || self.workloads.all(w, w.concurrency <= self.largestConcurrency)",
             message="largestConcurrency must be at least the largest concurrency of the workloads",
             field=".largestConcurrency",
@@ -351,5 +378,7 @@ class BenchmarkRunSpec(Model):
     """The rule from rounds to a verdict."""
     budget: BudgetSpec | None = None
     """What the run may take; asked before each round."""
+    parity: ParitySpec | None = None
+    """Compare what the arms answer, too. Nothing is compared if absent, and nothing said about it."""
     pod_labels: Labels = Field(default_factory=dict)
     """Labels of the rounds' pods."""

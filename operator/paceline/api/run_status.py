@@ -8,6 +8,31 @@ from paceline.api.model import Model
 from paceline.api.status import Conditions, Count, Name, Names, Number, Strings, Text, Time
 
 
+class ReplicateParity(Model):
+    """What one server answered, greedily, to the prompts that are compared."""
+
+    unknown: Text | None = None
+    """Why nothing was compared."""
+    samples: Count | None = None
+    """Prompts asked."""
+    outputs: Annotated[str, Field(max_length=128)] | None = None
+    """Of the baseline: four hex digits of the SHA-256 of each answer. Other ones in another round: it does not agree
+    with itself."""
+    identical: Count | None = None
+    """Of a candidate: answers that are the baseline's, as far as both were let go on."""
+    near_ties: Count | None = None
+    """Answers that leave the baseline's where the baseline itself was within `nearTie` of going on so."""
+    diverged: Count | None = None
+    """Answers that leave it further off."""
+    diverged_at: Annotated[tuple[int, ...], Field(max_length=32)] | None = None
+    """Which prompts those are of, counted from 0."""
+    first_divergence: Count | None = None
+    """The earliest token, counted from 0, at which an answer was left, near ties included."""
+    largest_gap: Number | None = None
+    """By how many nats at most the baseline's token was likelier there; at least so many where the candidate's was not
+    among its likeliest."""
+
+
 class Replicate(Model):
     """One server process of one arm."""
 
@@ -27,6 +52,8 @@ class Replicate(Model):
     """Hash of its other arguments."""
     kv_tokens: Count | None = None
     """Tokens that its KV cache holds."""
+    parity: ReplicateParity | None = None
+    """What it answered, where spec.parity asks for that."""
 
 
 class Point(Model):
@@ -210,6 +237,30 @@ class RunVerdict(Model):
     baseline."""
 
 
+class ArmParity(Model):
+    """A candidate's answers against the baseline's, over the rounds in which they were compared."""
+
+    unknown: Text | None = None
+    """Why they were compared in none."""
+    rounds: Count | None = None
+    """In how many."""
+    samples: Count | None = None
+    """Prompts in each."""
+    settled: Count | None = None
+    """Prompts that the baseline answered alike on all of its fresh servers, two at least: a divergence counts there
+    alone."""
+    identical: Count | None = None
+    """Answers, of all rounds together, that are the baseline's."""
+    near_ties: Count | None = None
+    """Answers that leave it within `nearTie`."""
+    diverged: Count | None = None
+    """Answers that leave it further off."""
+    first_divergence: Count | None = None
+    """The earliest token, counted from 0, at which an answer was left, near ties included."""
+    largest_gap: Number | None = None
+    """The widest gap in nats at such a place."""
+
+
 class ArmVerdict(Model):
     """What the run came to for one candidate."""
 
@@ -227,6 +278,8 @@ class ArmVerdict(Model):
     """Upper confidence bound of that."""
     aa_floor: Number | None = None
     """Difference of the mean from 1x, as a fraction, that these rounds could just not have told from none."""
+    parity: ArmParity | None = None
+    """What it answers, where spec.parity asks for that."""
 
 
 class Cost(Model):

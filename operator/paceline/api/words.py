@@ -81,6 +81,9 @@ Confidence = Annotated[
 Positive = Annotated[
     str, Field(max_length=8), Matches(r"^0\.0*[1-9][0-9]*$", "be a decimal string above 0 and below 1, such as '0.002'")
 ]
+NearTie = Annotated[
+    str, Field(max_length=8), Matches(r"^[0-4](\.[0-9]{1,6})?$", "be a decimal string below 5, such as '0.25' (nats)")
+]
 Amount = Annotated[
     str,
     Field(max_length=12),

@@ -1,6 +1,7 @@
 """The words of the design as frozen types. Imports nothing of ours; everything else imports these."""
 
 from paceline.core.arm import BASELINE, Arm
+from paceline.core.outputs import Answers, Parity
 from paceline.core.server import TOPOLOGY_LABEL, Accelerator, Cache, Engine, SecretKey, Server
 from paceline.core.spec import (
     ClaimTemplate,
@@ -32,6 +33,7 @@ __all__ = [
     "TOPOLOGY_LABEL",
     "Accelerator",
     "Adaptive",
+    "Answers",
     "Arm",
     "ArmOutcome",
     "ArmVerdict",
@@ -48,6 +50,7 @@ __all__ = [
     "Model",
     "Ngram",
     "Outcome",
+    "Parity",
     "PoolSpec",
     "PromotionMode",
     "PromotionSpec",

@@ -6,6 +6,7 @@ from datetime import timedelta
 from enum import StrEnum
 
 from paceline.core.arm import Arm
+from paceline.core.outputs import Parity
 from paceline.core.server import Server
 from paceline.core.verdict import Gate
 from paceline.core.workload import Workload
@@ -85,6 +86,8 @@ class DeploymentSpec:
     run_pod_labels: Mapping[str, str] = field(default_factory=dict)
     run_gpu_hours: float | None = None
     """What each run may take: accelerators times hours. None: as much as its rounds take."""
+    run_parity: Parity | None = None
+    """None: what the arms answer is not compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,3 +106,5 @@ class RunSpec:
     pod_labels: Mapping[str, str] = field(default_factory=dict)
     gpu_hours: float | None = None
     """What it may take: accelerators times hours."""
+    parity: Parity | None = None
+    """None: what the arms answer is not compared."""

@@ -1,14 +1,15 @@
 """A round's bytes → valid points.
 
-`question` is what a round is asked, `answer` what it says, `judge` which points of that may be believed, `failures`
-what goes wrong instead, `keep` what a
-run's status keeps of it and what the gate reads from there. Pods use the first two only.
+`question` is what a round is asked, `answer` what it says, `outputs` the part of that about what the arms wrote,
+`judge` which points of it may be believed, `failures` what goes wrong instead, `keep` what a run's status keeps of it
+and what the gate reads from there. Pods use the first three only.
 """
 
 from paceline.evidence.answer import AnswerError, Point, Replicate, RoundResult, decode, encode
 from paceline.evidence.failures import Failure
 from paceline.evidence.judge import Judged, judge
 from paceline.evidence.keep import failed_round, fingerprint, measurements, point_noise, round_status
+from paceline.evidence.outputs import Outputs, answers
 from paceline.evidence.question import ENVIRONMENT, ArmCommand, RoundPlan, Scalar
 
 __all__ = [
@@ -17,11 +18,13 @@ __all__ = [
     "ArmCommand",
     "Failure",
     "Judged",
+    "Outputs",
     "Point",
     "Replicate",
     "RoundPlan",
     "RoundResult",
     "Scalar",
+    "answers",
     "decode",
     "encode",
     "failed_round",

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from paceline.evidence.outputs import Outputs, from_columns, to_columns
 from paceline.evidence.question import Scalar
 
 PREFIX = "paceline1:"
@@ -124,6 +125,8 @@ class Replicate:
     kv_tokens: int | None = None
     """Tokens that its KV cache holds, if the server says so."""
     points: tuple[Point, ...] = ()
+    outputs: Outputs | None = None
+    """None: nobody asked for them, or the round came to an end before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,6 +220,7 @@ def _message(result: RoundResult, longest_error: int, numbers: tuple[str, ...], 
         "of": [workloads.index(point.workload) for point in points],
         "whole": whole,
         "kv": [r.kv_tokens if whole else None for r in result.replicates],
+        "outputs": to_columns([r.outputs for r in result.replicates], longest_error),
         "points": [[_packed(name, getattr(point, name)) for point in points] for name in numbers],
         "at": at if positions or not at else None,
     }
@@ -259,6 +263,8 @@ def _result(raw: dict[str, Any]) -> RoundResult:
     )
     number, attempt, started, finished, overhead, lines_sha256, lines_bytes = raw["round"]
     version, emulated, gpu_model, driver = raw["engine"]
+    arms = list(zip(*raw["arms"], strict=True))
+    outputs = from_columns(raw.get("outputs", ()), len(arms))  # a client of an older release asks for none
     return RoundResult(
         round=number,
         attempt=attempt,
@@ -272,8 +278,9 @@ def _result(raw: dict[str, Any]) -> RoundResult:
                 kv_tokens=raw["kv"][row],
                 resolved={key: of[row][0] for key, of in zip(raw["keys"], raw["resolved"], strict=True) if of[row]},
                 points=tuple(itertools.islice(points, count)),
+                outputs=outputs[row],
             )
-            for row, (arm, start, exit_code, error, rest, count) in enumerate(zip(*raw["arms"], strict=True))
+            for row, (arm, start, exit_code, error, rest, count) in enumerate(arms)
         ),
         gpus=tuple(raw["gpus"]),
         gpu_model=gpu_model,

@@ -13,7 +13,7 @@ from paceline.evidence.answer import Point, Replicate, RoundResult
 from paceline.evidence.question import ArmCommand, RoundPlan
 
 LARGEST_TOKEN_DIFFERENCE = 0.05
-"""Of a candidate's output tokens to the baseline's, as a fraction: lossless speculation writes the same text."""
+"""Of a candidate's output tokens to the baseline's, as a fraction: speculation is not to change what is written."""
 NOTHING_ACCEPTED_LENGTH = 1.005
 FEWEST_VERIFY_CALLS = 100
 
@@ -61,6 +61,8 @@ class Case:
     at_a_rate: bool = False
     unseen: tuple[str, ...] = ()
     """Numbers that this engine cannot show."""
+    parity: bool = False
+    """What the arms answer was asked for, too."""
 
 
 Rule = Callable[[Case], str]
@@ -171,6 +173,15 @@ def none_retracted(case: Case, point: Point) -> str:
     return "retractions unknown" if point.retractions is None else f"{point.retractions} requests were retracted"
 
 
+def outputs_compared(case: Case) -> str:
+    """A round answers the whole question or is no evidence. Whether outputs differ is the gate's affair."""
+    if not (case.parity and case.arm.candidate and case.replicate):
+        return ""
+    found = case.replicate.outputs
+    why = found.unknown if found else "the client did not ask for them"
+    return f"the outputs were not compared: {why}" if why else ""
+
+
 RULES: tuple[Rule, ...] = (
     was_run,
     server_lived,
@@ -186,6 +197,7 @@ RULES: tuple[Rule, ...] = (
     speculation_ran,
     none_retracted,
     tokens_agree,
+    outputs_compared,
 )
 
 
@@ -206,6 +218,7 @@ def judge(plan: RoundPlan, result: RoundResult) -> tuple[Judged, ...]:
                 baseline_point=_point(base, workload.name),
                 at_a_rate=workload.rate is not None,
                 unseen=plan.unseen,
+                parity=plan.parity is not None,
             )
             why = next(filter(None, (rule(case) for rule in RULES)), "")
             judged.append(Judged(arm=arm.name, workload=workload.name, valid=not why, why=why, point=case.point))

@@ -16,6 +16,7 @@ from paceline.core import BASELINE, Measurement
 from paceline.evidence.answer import Replicate, RoundResult
 from paceline.evidence.failures import Failure, of_server
 from paceline.evidence.judge import Judged, nothing_accepted
+from paceline.evidence.outputs import outputs_status
 from paceline.evidence.question import RoundPlan, Scalar
 
 FIELDS = {
@@ -187,7 +188,8 @@ def _replicate(replicate: Replicate) -> dict[str, Any]:
         entry["reason"] = failure.name
     resolved = {key: _text(value) for key, value in replicate.resolved.items()}
     kv = {"kvTokens": replicate.kv_tokens} if replicate.kv_tokens else {}
-    return entry | kv | {"resolved": resolved, "restSHA256": replicate.rest_sha256}
+    parity = {"parity": outputs_status(replicate.outputs)} if replicate.outputs else {}
+    return entry | kv | {"resolved": resolved, "restSHA256": replicate.rest_sha256} | parity
 
 
 def _point(judged: Judged, at_a_rate: bool, drafts: int | None) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.core import Dataset, Workload
+from paceline.core import Dataset, Parity, Workload
 
 ENVIRONMENT = "PACELINE_ROUND"
 """The variable of the client's container that holds `RoundPlan.to_json()`."""
@@ -64,6 +64,8 @@ class RoundPlan:
     """Dataset → where the client finds it, of those that are not built in."""
     unseen: tuple[str, ...] = ()
     """Numbers of a point that this engine cannot show: no point is refused for want of them."""
+    parity: Parity | None = None
+    """None: what the arms answer is not compared."""
     start_timeout_seconds: float = 1800.0
     workload_timeout_seconds: float = 3600.0
 
@@ -83,6 +85,8 @@ class RoundPlan:
         for workload in said["workloads"]:
             for key in ("revision", "commit"):
                 del workload["dataset"][key]
+        if self.parity is None:
+            del said["parity"]
         return json.dumps(said, separators=(",", ":"))
 
     @classmethod
@@ -99,6 +103,7 @@ class RoundPlan:
             )
             raw["compared"] = tuple(raw["compared"])
             raw["unseen"] = tuple(raw.get("unseen", ()))
+            raw["parity"] = Parity(**_known(Parity, raw["parity"])) if raw.get("parity") else None
             return cls(**_known(cls, raw))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"not a round's plan: {type(error).__name__}: {error}") from error

@@ -74,6 +74,7 @@ def round_plan(run_name: str, run: RunSpec, arms: tuple[Arm, ...], number: int, 
         files=prompt_files(run),
         results_dir=f"{RESULTS}/{run_name}",
         compared=adapter.compared,
+        parity=run.parity,
         unseen=adapter.probe(server.engine.version).unseen,
         start_timeout_seconds=START_TIMEOUT_SECONDS,
         workload_timeout_seconds=WORKLOAD_TIMEOUT_SECONDS + max(map(_arriving, run.workloads)),
@@ -140,7 +141,8 @@ def round_job(
 
 def _deadline(plan: RoundPlan) -> int:
     """Seconds after which a round is hopeless: every arm started as slowly, every workload as long as is allowed."""
-    an_arm = plan.start_timeout_seconds + len(plan.workloads) * plan.workload_timeout_seconds
+    loads = len(plan.workloads) + (1 if plan.parity else 0)
+    an_arm = plan.start_timeout_seconds + loads * plan.workload_timeout_seconds
     return math.ceil(SLACK_SECONDS + len(plan.arms) * an_arm)
 
 

@@ -9,10 +9,11 @@ import zlib
 from typing import get_args
 
 import pytest
+from annotated_types import Le
 
-from paceline.api.parts import LimitSpec
+from paceline.api.parts import MOST_COMPARED, LimitSpec, ParitySpec
 from paceline.engines import ENGINES
-from paceline.evidence import AnswerError, Point, Replicate, RoundResult, decode, encode
+from paceline.evidence import AnswerError, Outputs, Point, Replicate, RoundResult, decode, encode
 from paceline.evidence.answer import LONGEST, NO_ROOM, NO_ROOM_AT, NUMBERS, PREFIX, pick
 from paceline.evidence.keep import FIELDS, METRICS
 
@@ -89,6 +90,42 @@ def test_48_points_fit_the_message_however_they_are_cut(arms: int, workloads: in
     message = encode(result_of(arms, workloads))
     assert message.isascii()
     assert len(message) <= LONGEST
+
+
+def compared(result: RoundResult, samples: int, seed: int = 3) -> RoundResult:
+    """Every candidate left the baseline at about half of the prompts, each at others and by another gap."""
+    rng = random.Random(seed)
+    candidate = [
+        Outputs(
+            samples=samples,
+            near_ties=rng.randint(0, samples // 4),
+            diverged=tuple(n for n in range(samples) if rng.random() < 0.5),
+            first=rng.randint(0, 4096),
+            gap=round(rng.uniform(0, 20), 2),
+        )
+        for _ in result.replicates[1:]
+    ]
+    baseline = Outputs(digests=tuple(f"{rng.getrandbits(16):04x}" for _ in range(samples)))
+    pairs = zip(result.replicates, (baseline, *candidate), strict=True)
+    return dataclasses.replace(result, replicates=tuple(dataclasses.replace(one, outputs=o) for one, o in pairs))
+
+
+@pytest.mark.parametrize(("arms", "workloads"), [(2, 24), (3, 16), (12, 4), (MOST_COMPARED, 48 // MOST_COMPARED)])
+def test_what_arms_answered_fits_beside_48_points(arms: int, workloads: int) -> None:
+    (most,) = (one.le for one in ParitySpec.model_fields["samples"].metadata if isinstance(one, Le))
+    result = compared(result_of(arms, workloads), int(str(most)))
+    message = encode(result)
+    assert len(message) <= LONGEST
+    assert [one.outputs for one in decode(message).replicates] == [one.outputs for one in result.replicates]
+
+
+def test_why_nothing_was_compared_is_told_and_nothing_is_said_of_what_was_not_asked() -> None:
+    unknown = Outputs(unknown="baseline on prompt 0: HTTP 400: no logprobs here")
+    result = result_of(2, 1)
+    told = dataclasses.replace(result.replicates[1], outputs=unknown)
+    both = dataclasses.replace(result, replicates=(result.replicates[0], told))
+    assert [one.outputs for one in decode(encode(both)).replicates] == [None, unknown]
+    assert [one.outputs for one in decode(encode(result)).replicates] == [None, None]
 
 
 def test_a_point_has_at_most_16_numbers() -> None:

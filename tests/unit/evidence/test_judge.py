@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from paceline.core import Dataset, Workload
-from paceline.evidence import ArmCommand, Judged, Point, Replicate, RoundPlan, RoundResult, judge
+from paceline.core import Dataset, Parity, Workload
+from paceline.evidence import ArmCommand, Judged, Outputs, Point, Replicate, RoundPlan, RoundResult, judge
 
 CODE = Workload(dataset=Dataset(name="code", source="builtin://code", requests=6, max_tokens=128), concurrency=1)
 CHAT = Workload(dataset=Dataset(name="chat", source="builtin://chat", requests=6, max_tokens=128), concurrency=1)
@@ -201,6 +201,24 @@ def test_retractions(retractions: int | None, reason: str) -> None:
 )
 def test_what_an_engine_cannot_show_is_not_asked_of_it(numbers: Mapping[str, Any], reason: str) -> None:
     assert why(WIDE, unseen=("retractions", "verify_calls"), **numbers) == reason
+
+
+@pytest.mark.parametrize(
+    ("outputs", "reason"),
+    [
+        (Outputs(samples=4), ""),
+        (Outputs(samples=4, diverged=(1, 3)), ""),
+        (Outputs(unknown="HTTP 400"), "the outputs were not compared: HTTP 400"),
+        (None, "the outputs were not compared: the client did not ask for them"),
+    ],
+)
+def test_where_outputs_were_asked_for_a_round_without_them_is_no_evidence(outputs: Outputs | None, reason: str) -> None:
+    """That they differ is for the gate to judge. Where nobody asked nothing is missing."""
+    wide = dataclasses.replace(WIDE, outputs=outputs)
+    result = RoundResult(round=0, attempt=0, replicates=(BASELINE, wide))
+    asked = {one.arm: one.why for one in judge(dataclasses.replace(PLAN, parity=Parity(samples=4)), result)}
+    assert asked == {"baseline": "", "wide": reason}
+    assert {one.why for one in judge(PLAN, result)} == {""}
 
 
 @pytest.mark.parametrize(

@@ -259,6 +259,7 @@ def _run_spec(spec: DeploymentSpec, pool: PoolSpec, server: Server) -> RunSpec:
         gate=pool.gate,
         pod_labels=spec.run_pod_labels,
         gpu_hours=spec.run_gpu_hours,
+        parity=spec.run_parity,
     )
 
 
