@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from paceline.evidence import ArmCommand, Point, Replicate, RoundPlan, RoundResult, encode
+from paceline.core import Parity
+from paceline.evidence import ArmCommand, Outputs, Point, Replicate, RoundPlan, RoundResult, encode
 from paceline.preflight import Fetched, FetchedModel, ModelFacts, write_message
 
 Truth = Mapping[str, Mapping[str, float]]
@@ -83,7 +84,40 @@ def _replicate(asked: RoundPlan, arm: ArmCommand, truth: Mapping[str, float]) ->
             )
             for workload in asked.workloads
         ),
+        outputs=_alike(asked.parity, arm),
     )
+
+
+def _alike(parity: Parity | None, arm: ArmCommand) -> Outputs | None:
+    """Where outputs are compared they are the same, on all servers."""
+    if parity is None:
+        return None
+    digests = tuple(f"{prompt:04x}" for prompt in range(parity.samples))
+    return Outputs(samples=parity.samples) if arm.candidate else Outputs(digests=digests)
+
+
+def nearly_alike(found: Replicate) -> Replicate:
+    """One of its answers goes on with the baseline's second choice, which was as good as the first."""
+    assert found.outputs
+    return replace(found, outputs=replace(found.outputs, near_ties=1, first=31, gap=0.06))
+
+
+def otherwise(found: Replicate) -> Replicate:
+    """Two of its answers are others than the baseline's, and not by rounding."""
+    assert found.outputs
+    return replace(found, outputs=replace(found.outputs, diverged=(1, 3), first=12, gap=2.4))
+
+
+def anew(found: Replicate) -> Replicate:
+    """A baseline that answers most prompts otherwise on each of its servers."""
+    assert found.outputs
+    speed = round(1000 * sum(point.output_throughput or 0 for point in found.points))
+    digests = tuple(f"{prompt * 4096 + speed % 4096:04x}" for prompt in range(len(found.outputs.digests)))
+    return replace(found, outputs=replace(found.outputs, digests=digests))
+
+
+def not_compared(found: Replicate) -> Replicate:
+    return replace(found, outputs=Outputs(unknown="baseline on prompt 0: HTTP 400: logprobs are disabled"))
 
 
 def nothing_accepted(found: Replicate) -> Replicate:

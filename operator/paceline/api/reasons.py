@@ -65,6 +65,7 @@ class Reason(Enum):
 
     # Every pool serves a candidate.
     NothingAccepted = Row("Promoted", False, "the target accepts nothing of what the head drafts")
+    OutputsDiffer = Row("Promoted", False, "what a candidate answers is not what the baseline answers")
     BaselineFaster = Row("Promoted", False, "no candidate was shown to be fast enough; the baseline is served")
     Held = Row("Promoted", False, "a hold keeps the candidate from being served")
     AwaitingPromote = Row("Promoted", False, "promotion.mode is Manual: a person's promote is awaited")

@@ -15,7 +15,7 @@ import yaml
 
 from paceline import api
 from paceline.cli.manifests import Manifest, RefusedError, deployments, documents
-from paceline.core import PoolSpec, PromotionMode
+from paceline.core import Parity, PoolSpec, PromotionMode
 from paceline.plan.forecast import CLEAR, NOISY, Cost, Course, forecast
 from paceline.plan.imagined import Assumptions
 
@@ -92,7 +92,7 @@ def told(manifest: Manifest, lower: Course, upper: Course, bounds: Bounds) -> It
     if spec.promotion.mode is PromotionMode.MANUAL:
         yield "      Then a person's promote is awaited (spec.promotion.mode is Manual)."
     measured = [pool for pool in spec.pools if upper.pools[pool.name].jobs]
-    yield from _assumed(measured, bounds) if measured else ()
+    yield from _assumed(measured, spec.run_parity, bounds) if measured else ()
 
 
 def room(manifest: Manifest, course: Course, crowded: Course | None, free: int | None) -> Iterator[str]:
@@ -118,7 +118,7 @@ def _steps(course: Course) -> Iterator[str]:
         yield f"{kinds} {min((name for _, name in keys), key=len)}: {why}"
 
 
-def _assumed(pools: Sequence[PoolSpec], bounds: Bounds) -> Iterator[str]:
+def _assumed(pools: Sequence[PoolSpec], parity: Parity | None, bounds: Bounds) -> Iterator[str]:
     lower, upper = bounds.lower, bounds.upper
     starts, streams = _span(lower.start_seconds, upper.start_seconds), _span(lower.stream, upper.stream)
     yield "\nAssumed:"
@@ -130,6 +130,10 @@ def _assumed(pools: Sequence[PoolSpec], bounds: Bounds) -> Iterator[str]:
             span = _span(lower.of_workload(workload) / 60, upper.of_workload(workload) / 60, 1)
             what = f"{workload.dataset.requests} requests of at most {workload.dataset.max_tokens} tokens"
             yield f"    {pool.name:<16} {workload.name:<16} {what}: {span} min"
+    if parity:
+        span = _span(lower.of_parity(parity) / 60, upper.of_parity(parity) / 60, 1)
+        what = f"{parity.samples} prompts, one after another, of at most {parity.max_tokens} tokens"
+        yield f"    {'each pool':<16} {'parity':<16} {what}: {span} min"
 
 
 def _row(least: Cost, most: Cost, prefetches: int = 0) -> str:

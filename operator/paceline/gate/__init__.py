@@ -4,6 +4,7 @@
     `judge`      one candidate at one look, and the sentence that says why (findings.py)
     `undecided`  the candidates that later rounds must still contain
     `explain`    the sentence of a candidate's verdict
+    `seen`       what the arms' answers show                   (outputs.py)
     `crossover`  at which concurrencies speculation pays           (crossover.py)
 
 Why the rule is what it is, and how often it errs: docs/gate.md.
@@ -11,6 +12,19 @@ Why the rule is what it is, and how often it errs: docs/gate.md.
 
 from paceline.gate.crossover import Crossing, Crossover, Load, Pace, crossover
 from paceline.gate.findings import Finding, explain
+from paceline.gate.outputs import Seen, seen
 from paceline.gate.rule import decide, undecided
 
-__all__ = ["Crossing", "Crossover", "Finding", "Load", "Pace", "crossover", "decide", "explain", "undecided"]
+__all__ = [
+    "Crossing",
+    "Crossover",
+    "Finding",
+    "Load",
+    "Pace",
+    "Seen",
+    "crossover",
+    "decide",
+    "explain",
+    "seen",
+    "undecided",
+]

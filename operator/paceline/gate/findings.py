@@ -18,6 +18,8 @@ class Finding(StrEnum):
     BELOW_MINIMUM_IMPROVEMENT = "BelowMinimumImprovement"
     LIMIT_EXCEEDED = "LimitExceeded"
     NOTHING_ACCEPTED = "NothingAccepted"
+    OUTPUTS_DIFFER = "OutputsDiffer"
+    OUTPUTS_UNSTABLE = "OutputsUnstable"
     NOT_ENOUGH_EVIDENCE = "NotEnoughEvidence"
     TOO_FEW_ROUNDS = "TooFewRounds"
     NO_COMPLETE_ROUND = "NoCompleteRound"

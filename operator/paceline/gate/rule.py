@@ -1,21 +1,33 @@
-"""The rule from rounds to a verdict (DESIGN §8)."""
+"""The rule from rounds to a verdict (DESIGN §8), and what the arms' answers have to say in it (0017)."""
 
+import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from paceline.core import BASELINE, ArmOutcome, ArmVerdict, Gate, Measurement, Outcome, Verdict
+from paceline.core import BASELINE, Answers, ArmOutcome, ArmVerdict, Gate, Measurement, Outcome, Verdict
 from paceline.gate.findings import Finding, Look, judge
 from paceline.gate.interval import interval
+from paceline.gate.outputs import Seen, first_difference, seen
 from paceline.gate.rounds import Rounds, table, weighted_means
 
 OPEN = (ArmOutcome.UNDECIDED, ArmOutcome.ERROR)
 
 
+def _open(verdict: ArmVerdict) -> bool:
+    """More rounds may decide it. A baseline that does not agree with itself never will again."""
+    return verdict.outcome in OPEN and verdict.reason != Finding.OUTPUTS_UNSTABLE
+
+
 def decide(
-    gate: Gate, arms: Sequence[str], workloads: Mapping[str, float], measurements: Sequence[Measurement]
+    gate: Gate,
+    arms: Sequence[str],
+    workloads: Mapping[str, float],
+    measurements: Sequence[Measurement],
+    answers: Sequence[Answers] = (),
 ) -> Verdict:
-    """What these rounds show. `arms` has the baseline first, and ties go to the earlier arm; `workloads` name → weight.
+    """What these rounds show. `arms` has the baseline first, and ties go to the earlier arm; `workloads` name → weight;
+    `answers` of every round, where outputs are compared.
 
     May be asked at any time: between two looks the verdict is that of the look before, and `final` says whether more
     rounds could change it. A round that is missing or invalid for an arm is no evidence about that arm; how often it is
@@ -29,17 +41,24 @@ def decide(
     # The chance of a wrong verdict is shared out evenly: to the candidates there were at the start and to all looks.
     error = (1 - gate.confidence) / (len(candidates) * len(gate.decide_after_rounds))
 
+    answered = {one.round: one for one in answers}
+    differs = {arm: found for arm in candidates if (found := first_difference(answered, arm, complete[arm]))}
+
     verdicts: dict[str, ArmVerdict] = {arm: _at_first(rounds, gate, arm, complete[arm]) for arm in candidates}
     used = max(verdict.rounds for verdict in verdicts.values())
     for n in gate.decide_after_rounds:
         if _stops(verdicts):
             break
-        asked = [arm for arm in candidates if verdicts[arm].outcome in OPEN and len(complete[arm]) >= n]
-        verdicts |= {arm: judge(_look(rounds, gate, arm, complete[arm][:n], error), gate) for arm in asked}
+        verdicts |= _rejected(verdicts, {arm: found for arm, found in differs.items() if found.rounds <= n})
+        asked = [arm for arm in candidates if _open(verdicts[arm]) and len(complete[arm]) >= n]
+        for arm in asked:
+            verdict = judge(_look(rounds, gate, arm, complete[arm][:n], error), gate)
+            verdicts[arm] = _comparable(verdict, seen(answered, arm, complete[arm][:n])) if answers else verdict
         used = n if asked else used
+    used = max(used, *(verdict.rounds for verdict in verdicts.values()))
 
     outcome = _outcome(verdicts)
-    waiting = [arm for arm in candidates if verdicts[arm].outcome in OPEN]
+    waiting = [arm for arm in candidates if _open(verdicts[arm])]
     return Verdict(
         outcome=outcome,
         winner=_winner(verdicts, gate) if outcome is Outcome.PROMOTE else None,
@@ -51,7 +70,7 @@ def decide(
 
 def undecided(verdict: Verdict) -> tuple[str, ...]:
     """The candidates that later rounds must still contain, in the order of arms; none once the verdict is final."""
-    return () if verdict.final else tuple(name for name, arm in verdict.arms.items() if arm.outcome in OPEN)
+    return () if verdict.final else tuple(name for name, arm in verdict.arms.items() if _open(arm))
 
 
 def _at_first(rounds: Rounds, gate: Gate, arm: str, complete: Sequence[int]) -> ArmVerdict:
@@ -63,6 +82,34 @@ def _at_first(rounds: Rounds, gate: Gate, arm: str, complete: Sequence[int]) -> 
         return ArmVerdict(outcome=ArmOutcome.REJECTED, reason=Finding.NOTHING_ACCEPTED.value, message=message, rounds=1)
     message = f"complete rounds: {len(complete)}, the first look needs {gate.decide_after_rounds[0]}"
     return ArmVerdict(outcome=ArmOutcome.ERROR, reason=Finding.TOO_FEW_ROUNDS.value, message=message)
+
+
+def _rejected(verdicts: Mapping[str, ArmVerdict], differs: Mapping[str, Seen]) -> dict[str, ArmVerdict]:
+    """Those of the open ones that answer something else. What was final before that was seen stays."""
+    return {arm: _differing(found) for arm, found in differs.items() if _open(verdicts[arm])}
+
+
+def _differing(found: Seen) -> ArmVerdict:
+    message = (
+        f"other answers than the baseline's, beyond near ties, on {len(found.diverged)} of the {len(found.settled)} "
+        f"prompts (of {found.samples}) that the baseline answered alike in {found.rounds} rounds"
+    )
+    return ArmVerdict(
+        outcome=ArmOutcome.REJECTED, reason=Finding.OUTPUTS_DIFFER.value, message=message, rounds=found.rounds
+    )
+
+
+def _comparable(verdict: ArmVerdict, found: Seen) -> ArmVerdict:
+    """Nothing is promotable next to a baseline that does not agree with itself."""
+    if verdict.outcome is not ArmOutcome.PROMOTABLE or found.enough:
+        return verdict
+    message = (
+        f"{verdict.message}; the baseline itself answered only {len(found.settled)} of {found.samples} prompts alike "
+        f"in {found.rounds} rounds, so outputs cannot be compared"
+    )
+    return dataclasses.replace(
+        verdict, outcome=ArmOutcome.UNDECIDED, reason=Finding.OUTPUTS_UNSTABLE.value, message=message
+    )
 
 
 def _look(rounds: Rounds, gate: Gate, arm: str, numbers: Sequence[int], error: float) -> Look:
@@ -97,7 +144,7 @@ def _stops(verdicts: Mapping[str, ArmVerdict]) -> bool:
 
     A candidate without a look could be anything: a failed harness must not cost it its chance.
     """
-    waiting = [arm.mean for arm in verdicts.values() if arm.outcome in OPEN]
+    waiting = [arm.mean for arm in verdicts.values() if _open(arm)]
     best = max(_promotable(verdicts).values(), default=-math.inf)
     return all(mean is not None and mean.upper <= best for mean in waiting)
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from paceline.core import Workload
+from paceline.core import Parity, Workload
 from paceline.core.names import COMPONENT_LABEL
-from paceline.evidence import ArmCommand, Point, Replicate, RoundPlan, RoundResult, encode
+from paceline.evidence import ArmCommand, Outputs, Point, Replicate, RoundPlan, RoundResult, encode
 from paceline.plan.deployment.look import pod_template
 from paceline.plan.run.look import Round
 from paceline.plan.terms import Found, Manifest, condition, timestamp
@@ -41,7 +41,12 @@ class Assumptions:
 
     def of_round(self, asked: RoundPlan) -> float:
         """Seconds; scheduling, warm-up and what is between two arms are left out."""
-        return len(asked.arms) * (self.start_seconds + sum(map(self.of_workload, asked.workloads)))
+        loads = sum(map(self.of_workload, asked.workloads)) + self.of_parity(asked.parity)
+        return len(asked.arms) * (self.start_seconds + loads)
+
+    def of_parity(self, parity: Parity | None) -> float:
+        """Seconds, one prompt after another, if every answer goes to its cap."""
+        return parity.samples * parity.max_tokens / self.stream if parity else 0.0
 
     def of_workload(self, workload: Workload) -> float:
         """Seconds, if every answer goes to its cap."""
@@ -232,4 +237,11 @@ def _replicate(asked: RoundPlan, arm: ArmCommand, ratio: float) -> Replicate:
         for workload in asked.workloads
     )
     resolved = {**dict.fromkeys(asked.compared, "as asked"), **arm.expected}
-    return Replicate(arm=arm.name, resolved=resolved, points=tuple(points))
+    return Replicate(arm=arm.name, resolved=resolved, points=tuple(points), outputs=_alike(asked.parity, arm))
+
+
+def _alike(parity: Parity | None, arm: ArmCommand) -> Outputs | None:
+    """All arms answer alike."""
+    if parity is None:
+        return None
+    return Outputs(samples=parity.samples) if arm.candidate else Outputs(digests=("0000",) * parity.samples)

@@ -30,6 +30,8 @@ OUTCOMES = {
     "Promote": (Reason.AllDecided, Reason.AllPromoted),
 }
 """Outcome → what it says of Decided and of Promoted."""
+REJECTED_FOR = {"NothingAccepted": Reason.NothingAccepted, "OutputsDiffer": Reason.OutputsDiffer}
+"""Of a rejection for something else than speed."""
 
 
 def stop(pool: Pool, _: datetime) -> Said:
@@ -131,8 +133,7 @@ def _progress(run: Run) -> dict[str, Any]:
 def _verdict_marks(pool: Pool, run: Run) -> tuple[Mark, ...]:
     decided, promoted = OUTCOMES[run.outcome or "Error"]
     verdict = run.status.get("verdict", {})
-    if verdict.get("reason") == "NothingAccepted":
-        promoted = Reason.NothingAccepted
+    promoted = REJECTED_FOR.get(verdict.get("reason", ""), promoted)
     said = Mark(promoted, pool.name, verdict.get("message", ""))
     return (
         Mark(decided, pool.name, f"{run.outcome}, {run.name}"),

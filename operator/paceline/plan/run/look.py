@@ -8,7 +8,7 @@ from typing import Any
 
 from paceline.core import Purpose, RunSpec, Verdict
 from paceline.core.names import RUN_LABEL, SUPERSEDED
-from paceline.evidence import ENVIRONMENT, Failure, RoundPlan, measurements
+from paceline.evidence import ENVIRONMENT, Failure, RoundPlan, answers, measurements
 from paceline.gate import decide
 from paceline.plan.pods import container
 from paceline.plan.terms import Found, condition
@@ -147,6 +147,7 @@ class Evidence:
             [arm.name for arm in self.spec.arms],
             {workload.name: workload.weight for workload in self.spec.workloads},
             measurements(self.records),
+            answers(self.records),
         )
 
     def failures(self, arm: str) -> tuple[Failed, ...]:

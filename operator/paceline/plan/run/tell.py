@@ -9,6 +9,7 @@ from paceline.evidence import fingerprint, measurements
 from paceline.gate import explain
 from paceline.plan.run import sweep
 from paceline.plan.run.look import Evidence, Snapshot
+from paceline.plan.run.parity import parity
 from paceline.plan.terms import Happening
 
 MEAN = "mean"
@@ -56,7 +57,13 @@ def _judged(evidence: Evidence) -> dict[str, Any]:
     return {
         "results": [entry for name in verdict.arms for entry in _arm(evidence, name)],
         "armVerdicts": [
-            {"arm": name, "outcome": arm.outcome.value, "reason": explain(arm), **_aa_floor(arm)}
+            {
+                "arm": name,
+                "outcome": arm.outcome.value,
+                "reason": explain(arm),
+                **_aa_floor(arm),
+                **parity(evidence, name),
+            }
             for name, arm in verdict.arms.items()
         ],
     }
