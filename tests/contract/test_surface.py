@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from tests.contract.running import Running, emulated, events, tree
 
+from paceline.pods.round.parity import read
+
 CAPTURES = Path(__file__).parent / "captures"
 ARMS = ("base", "ngram", "eagle", "eagle3")
 
@@ -119,6 +121,33 @@ def test_answers_to_requests_have_the_same_keys(arm: str, server: Running) -> No
     generated = server.post("/generate", {"text": "a b c", "sampling_params": {"max_new_tokens": 4}}).json
     generated["meta_info"] = {key: v for key, v in generated["meta_info"].items() if not key.startswith("spec_")}
     assert shape(generated) == shape(captured("base", "generate.json"))
+
+
+LOGPROBS = {**CHAT, "max_tokens": 12, "temperature": 0, "logprobs": True, "top_logprobs": 5}
+
+
+def test_logprobs_are_written_as_the_real_ones(server: Running) -> None:
+    ours = server.post("/v1/chat/completions", LOGPROBS).json
+    real = captured("base", "chat_logprobs.json")
+    assert shape(ours) == shape(real)
+    for answer in (ours, real):
+        listed = answer["choices"][0]["logprobs"]["content"]
+        assert len(listed) == answer["usage"]["completion_tokens"] == 12
+        for entry in listed:
+            top = entry["top_logprobs"]
+            assert len(top) == 5
+            assert top[0] == {key: entry[key] for key in ("token", "bytes", "logprob")}
+            assert [one["logprob"] for one in top] == sorted((one["logprob"] for one in top), reverse=True)
+    assert "".join(one["token"] for one in ours["choices"][0]["logprobs"]["content"]) == read(ours).text
+
+
+def test_a_rounds_client_reads_the_real_ones() -> None:
+    """Of a model with random weights, whose tokens are pieces of characters as often as not."""
+    answer = read(captured("base", "chat_logprobs.json"))
+    assert (answer.cut, len(answer.tokens)) == (True, 12)
+    pieces = [one.chosen for one in answer.tokens if one.chosen.text == "\ufffd"]
+    assert pieces
+    assert all(one.bytes and len(one.bytes) == 1 for one in pieces)
 
 
 def test_streamed_completion_is_written_as_the_real_one(server: Running) -> None:

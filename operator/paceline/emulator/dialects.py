@@ -7,9 +7,10 @@ Shapes: captures of the real server (chat.json, completions_stream.txt, generate
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from paceline.emulator import logprobs
 from paceline.emulator.prompts import Prompt, chat_prompt, prompt
 from paceline.emulator.server import Job
 
@@ -31,6 +32,8 @@ class Asked:
     streaming: bool
     usage: bool
     model: str
+    logprobs: int | None = None
+    """Alternatives asked for at each token; None: nothing of the kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +52,7 @@ def read_chat(body: Body, known: dict[str, str]) -> Asked:
     if not isinstance(messages, list) or not messages or not all(isinstance(message, dict) for message in messages):
         raise ValueError("Messages cannot be empty.")
     limit = body.get("max_completion_tokens") or body.get("max_tokens")
-    return _asked(body, chat_prompt(messages, known), limit)
+    return replace(_asked(body, chat_prompt(messages, known), limit), logprobs=logprobs.asked(body))
 
 
 def read_completion(body: Body, known: dict[str, str]) -> Asked:
@@ -186,7 +189,7 @@ def chat_whole(asked: Asked, job: Job) -> Body:
                     "content": _text(job, 0, job.request.produced),
                     "reasoning_content": None,
                 },
-                "logprobs": None,
+                "logprobs": chat_logprobs(asked, job),
                 "finish_reason": job.finish,
                 "matched_stop": _matched(job),
             }
@@ -194,6 +197,13 @@ def chat_whole(asked: Asked, job: Job) -> Body:
         "usage": _whole_usage(job),
         "metadata": _weights(job),
     }
+
+
+def chat_logprobs(asked: Asked, job: Job) -> Body | None:
+    """Of a whole answer: streamed ones have none here."""
+    if asked.logprobs is None:
+        return None
+    return logprobs.content(job.prompt, job.request.produced, asked.logprobs, job.fork_gap, ends=job.finish == "stop")
 
 
 def completion_chunk(asked: Asked, job: Job, start: int, stop: int) -> bytes:

@@ -5,7 +5,7 @@ import uuid
 
 from aiohttp import web
 
-from paceline.emulator import info
+from paceline.emulator import info, logprobs
 from paceline.emulator.dialects import DIALECTS, Asked, Dialect
 from paceline.emulator.log import say
 from paceline.emulator.server import Job, Server
@@ -30,6 +30,8 @@ async def generate(request: web.Request) -> web.StreamResponse:
             raise ValueError("the body is not a JSON object")
         asked = dialect.read(body, server.known_prompts)
         limit = _limit(server, asked)
+        if asked.logprobs is not None and not server.settings.logprobs:
+            raise ValueError(logprobs.REFUSED)
     except json.JSONDecodeError as problem:
         return error(f"Invalid JSON: {problem}", "BadRequestError", 400)
     except ValueError as problem:

@@ -1,6 +1,6 @@
 """What a prompt decides: its dataset, how long its answer is, and the answer's text.
 
-All of it follows from the text alone, so every arm answers alike, as lossless speculation does.
+All of it follows from the prompt alone, whichever arm is asked, unless one is told to leave (`settings`).
 """
 
 import hashlib
@@ -25,16 +25,20 @@ END = "."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """`dataset` None: of no built-in set. `natural_length` tokens until it ends by itself."""
+    """`dataset` None: of no built-in set. `natural_length` tokens until it ends by itself. From the token `fork` on an
+    answer may go on in another way; it does on a server on which this is `left`."""
 
     tokens: int
     dataset: str | None
     natural_length: int
     digest: bytes
+    fork: int | None = None
+    left: bool = False
 
     def token(self, index: int) -> int:
         """The id of one token of the answer."""
-        return (self.digest[index % 32] + 7 * index) % len(WORDS)
+        other = self.left and self.fork is not None and index >= self.fork
+        return (self.digest[index % 32] + 7 * index + other) % len(WORDS)
 
     def text(self, start: int, stop: int, *, ends: bool) -> str:
         """The answer's tokens [start, stop); `ends`: the last of them is its natural end."""

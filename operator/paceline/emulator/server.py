@@ -35,6 +35,8 @@ class Job:
     streaming: bool
     arrived: float
     began_at: float
+    fork_gap: float = 0.0
+    """Nats, where the prompt has a fork."""
     pending: int = 0
     finish: str | None = None
     first_token: float | None = None
@@ -97,6 +99,7 @@ class Server:
         loop = asyncio.get_running_loop()
         now = loop.time()
         self.engine.advance(now)
+        prompt = self.settings.leaving.of(prompt, self.launch.speculative)
         length = limit if ignore_eos else min(limit, prompt.natural_length)
         request = Request(
             id=id,
@@ -107,7 +110,14 @@ class Server:
             finish="length" if length == limit else "stop",
             deliver=lambda tokens, finish: self._deliver(job, tokens, finish, counted),
         )
-        job = Job(request=request, prompt=prompt, streaming=streaming, arrived=now, began_at=time.time())
+        job = Job(
+            request=request,
+            prompt=prompt,
+            streaming=streaming,
+            arrived=now,
+            began_at=time.time(),
+            fork_gap=self.settings.leaving.gap,
+        )
         self.jobs[id] = job
         self.engine.submit(request, now)
         self._schedule()

@@ -10,6 +10,11 @@
 | PACELINE_EMULATE_FAIL_FRACTION_WHEN | always | `speculative`, `baseline` or `always`: which servers do it |
 | PACELINE_EMULATE_DIE_AFTER_REQUESTS | never | as if a scheduler died when this many requests have finished |
 | PACELINE_EMULATE_DIE_AFTER_REQUESTS_WHEN | always | as above |
+| PACELINE_EMULATE_LEAVE_AT | never | at this token some answers go on with the second likeliest, and then otherwise |
+| PACELINE_EMULATE_LEAVE_AT_WHEN | always | as above |
+| PACELINE_EMULATE_LEAVE_GAP | 2 | nats by which the likeliest is likelier there, on every server |
+| PACELINE_EMULATE_LEAVE_FRACTION | 0.25 | that fraction of prompts |
+| PACELINE_EMULATE_LOGPROBS | true | whether a request for logprobs is not refused |
 | PACELINE_EMULATE_VERSION | 0.5.23 | the release whose flags, pages and metrics are shown: 0.4.5 and 0.5.6 too |
 | POD_UID | random | seeds the noise; set from the downward API |
 
@@ -20,10 +25,11 @@ SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION, SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_
 import math
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from paceline.emulator.older import NEWEST, SURFACES, Surface
+from paceline.emulator.prompts import Prompt
 
 PREFIX = "PACELINE_EMULATE_"
 CONDITIONS = ("always", "speculative", "baseline")
@@ -40,6 +46,21 @@ class Fault:
         """The amount on a server that speculates or does not."""
         applies = {"always": True, "speculative": speculative, "baseline": not speculative}[self.when]
         return self.amount if applies else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaving:
+    """Where some answers may go on in another way, on which servers they do, and how near it was."""
+
+    at: Fault
+    where: int | None
+    gap: float
+    fraction: float
+
+    def of(self, prompt: Prompt, speculative: bool) -> Prompt:
+        if self.where is None or prompt.digest[-1] >= 256 * self.fraction:
+            return prompt
+        return replace(prompt, fork=self.where, left=self.at.of(speculative) is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +81,8 @@ class Settings:
     health_generates: bool
     overwrite_longer_context: bool
     simulated_acceptance: float | None
+    leaving: Leaving
+    logprobs: bool
 
 
 def read(env: Mapping[str, str]) -> Settings:
@@ -80,6 +103,8 @@ def read(env: Mapping[str, str]) -> Settings:
         health_generates=_true(env, "SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION", default=True),
         overwrite_longer_context=_true(env, "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN"),
         simulated_acceptance=simulated if simulated > 0 else None,
+        leaving=_leaving(env),
+        logprobs=_true(env, f"{PREFIX}LOGPROBS", default=True),
     )
 
 
@@ -106,6 +131,16 @@ def _fault(env: Mapping[str, str], name: str) -> Fault:
         raise ValueError(f"{PREFIX}{name}_WHEN is {when!r}, not one of {', '.join(CONDITIONS)}")
     amount = _number(env, f"{PREFIX}{name}", 0.0)
     return Fault(amount=amount if amount > 0 else None, when=when)
+
+
+def _leaving(env: Mapping[str, str]) -> Leaving:
+    at = _fault(env, "LEAVE_AT")
+    return Leaving(
+        at=at,
+        where=None if at.amount is None else int(at.amount),
+        gap=_number(env, f"{PREFIX}LEAVE_GAP", 2.0),
+        fraction=_number(env, f"{PREFIX}LEAVE_FRACTION", 0.25),
+    )
 
 
 def _hub_cache(env: Mapping[str, str]) -> Path:

@@ -8,7 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
-from paceline.emulator.dialects import Asked, read_chat
+from paceline.emulator.dialects import Asked, chat_logprobs, read_chat
 from paceline.emulator.log import say
 from paceline.emulator.server import Job
 from paceline.emulator.vllm.server import VERSION, Server
@@ -121,7 +121,7 @@ async def _whole(_: web.Request, asked: Asked, job: Job) -> web.StreamResponse:
     while (await job.chunk())[2] is None:
         pass
     message = {"role": "assistant", "content": _text(job, 0, job.request.produced)}
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": job.finish}
+    choice = {"index": 0, "message": message, "logprobs": chat_logprobs(asked, job), "finish_reason": job.finish}
     frame = {"id": job.request.id, "object": "chat.completion", "created": int(time.time()), "model": asked.model}
     return web.json_response({**frame, "choices": [choice], "usage": _usage(job)})
 
