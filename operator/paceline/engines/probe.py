@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 SAMPLE = re.compile(r"^(?P<name>[a-zA-Z_:][\w:]*)(?:\{(?P<labels>.*)\})? (?P<value>\S+)$", re.ASCII | re.MULTILINE)
@@ -73,6 +73,8 @@ class Probe:
     backend: str
     work: Callable[[Look, Look], Work] = lambda *_: Work()
     body: Callable[[str], Mapping[str, Any]] = lambda _: {}
+    whole: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of a request whose answer is to be in one piece, thinking included, as its tokens spell it."""
     reads_log: bool = False
     unseen: tuple[str, ...] = ()
 

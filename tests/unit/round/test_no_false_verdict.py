@@ -15,14 +15,14 @@ import pytest
 from tests.unit.round.pod import workload
 from tests.unit.round.verdicts import Record, concluded, outcome, question, recorded
 
-from paceline.core import BASELINE
-from paceline.evidence import ArmCommand, Point, Replicate, RoundPlan, RoundResult, decode, encode, judge
+from paceline.core import BASELINE, Parity
+from paceline.evidence import ArmCommand, Outputs, Point, Replicate, RoundPlan, RoundResult, decode, encode, judge
 from paceline.plan.run.collect import next_try
 from paceline.render.benchmark import round_plan
 
 SEEDS = range(100)
 WORKLOADS = (workload("code", 1, 6, 96), workload("chat", 8, 32, 96))
-SPEC = question("wide", WORKLOADS)
+SPEC = dataclasses.replace(question("wide", WORKLOADS), parity=Parity(samples=2))
 PLAN = round_plan("run", SPEC, SPEC.arms, 0, 0)
 NOISE = 0.005
 TRUTHS = {1.0: (1.5, "Promote"), 1.2: (0.7, "Reject")}
@@ -64,6 +64,10 @@ def runs_with(**resolved: str | int) -> Illness:
     return lambda well: dataclasses.replace(well, resolved={**well.resolved, **resolved})
 
 
+def answered(outputs: Outputs | None) -> Illness:
+    return lambda well: dataclasses.replace(well, outputs=outputs)
+
+
 ANY = {
     "errors in the stream": each(half_failed),
     "a stream that breaks off": each(one_broke_off),
@@ -91,6 +95,8 @@ CANDIDATE = {
     "verify calls absent": points(verify_calls=None),
     "acceptance length absent": points(accept_length=None),
     "acceptance length NaN": points(accept_length=math.nan),
+    "outputs not compared": answered(Outputs(unknown="baseline on prompt 0: HTTP 400: no logprobs here")),
+    "outputs not asked for": answered(None),
 }
 BASELINES = {
     "the baseline speculates": points(verify_calls=200, accept_length=2.5),
@@ -128,6 +134,7 @@ def replicate(arm: ArmCommand, plan: RoundPlan, speed: float, dice: random.Rando
         start_seconds=13.0,
         resolved={**dict.fromkeys(plan.compared, "same"), **arm.expected},
         points=tuple(point(one.name, one.dataset.requests, one.dataset.max_tokens) for one in plan.workloads),
+        outputs=Outputs(samples=2) if arm.candidate else Outputs(digests=("0a0b", "0c0d")),
     )
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from tests.unit.round.pod import TARGET, Arms, Start, workload
 
+from paceline.core import Parity
 from paceline.engines import ENGINES
-from paceline.evidence import ArmCommand, RoundPlan
+from paceline.evidence import ArmCommand, Outputs, RoundPlan
 
 SHAPE = {"speculative_num_steps": 3, "speculative_eagle_topk": 1, "speculative_num_draft_tokens": 4}
 CODE_1, CHAT_4 = workload("code", 1, 4, 48), workload("chat", 4, 12, 32)
@@ -19,7 +20,8 @@ PROBABILITY = 0.65
 
 def as_sglang_jax(plan: RoundPlan) -> RoundPlan:
     compared = ENGINES["SGLangJAX"].compared
-    return dataclasses.replace(plan, engine="SGLangJAX", engine_version="0.1.0", compared=compared)
+    parity = Parity(samples=2, max_tokens=8)
+    return dataclasses.replace(plan, engine="SGLangJAX", engine_version="0.1.0", compared=compared, parity=parity)
 
 
 def emulated(models: Path, port: int, name: str, **speculation: str | int) -> ArmCommand:
@@ -51,6 +53,7 @@ def test_a_round_of_the_emulated_pair(start: Start, pair: Arms) -> None:
     assert {one.why for one in outcome.judged.values()} == {""}
     result = outcome.result
     assert (result.engine_version, result.emulated, result.gpus) == ("0.1.0rc0+emulated", True, ())
+    assert result.replicates[1].outputs == Outputs(samples=2)
     for name in ("code@1", "chat@4"):
         baseline, chain = (outcome.judged[one, name].point for one in ("baseline", "chain"))
         assert baseline is not None

@@ -1,12 +1,27 @@
 """The protocol of a round, driven without a server: what is done, in which order, and what is noted."""
 
+import dataclasses
 import json
 from collections.abc import Callable
 from typing import Any
 
-from paceline.core import Dataset, Workload
+from paceline.core import Dataset, Parity, Workload
 from paceline.evidence import ArmCommand, Point, RoundPlan
-from paceline.pods.round.steps import Ended, Flush, Get, Keep, Load, Ran, ServerFailed, Start, Step, Stop, replicate
+from paceline.pods.round.parity import Answer
+from paceline.pods.round.steps import (
+    Ask,
+    Ended,
+    Flush,
+    Get,
+    Keep,
+    Load,
+    Ran,
+    ServerFailed,
+    Start,
+    Step,
+    Stop,
+    replicate,
+)
 
 CODE = Workload(dataset=Dataset(name="code", source="builtin://code", requests=6, max_tokens=96), concurrency=1)
 WIDE = ArmCommand(name="wide", argv=("serve",), candidate=True, expected={"speculative_num_steps": 3})
@@ -52,6 +67,9 @@ REPORT = {
 LIVED = Ended(None, "INFO: 200 OK")
 
 
+ANSWER = {"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop", "logprobs": None}]}
+
+
 class Server:
     """Answers every step as a good server does; its verify calls grow with every measured workload."""
 
@@ -72,14 +90,16 @@ class Server:
             case Load(warm_up=False):
                 self.verify_calls += 205
                 return REPORT
+            case Ask():
+                return ANSWER
             case Stop():
                 return self.ended
         return None
 
 
-def drive(answer: Callable[[Step], Any]) -> tuple[list[Step], Ran]:
+def drive(answer: Callable[[Step], Any], plan: RoundPlan = PLAN) -> tuple[list[Step], Ran]:
     """Every step that was asked for, and the replicate."""
-    steps, done = replicate(PLAN, WIDE), []
+    steps, done = replicate(plan, WIDE), []
     try:
         step = next(steps)
         while True:
@@ -121,6 +141,24 @@ def test_what_is_noted_of_an_arm() -> None:
     assert (point.asked, point.completed, point.output_tokens) == (6, 6, 576)
     assert (point.accept_length, point.verify_calls, point.retractions) == (2.81, 205, 0)
     assert (point.mean_ttft, point.p95_ttft, point.p95_e2e) == (0.041, 0.05, 0.4)
+
+
+def test_prompts_are_asked_after_all_that_is_measured_of_an_empty_cache() -> None:
+    done, ran = drive(Server(), dataclasses.replace(PLAN, parity=Parity(samples=2)))
+    after = [step for step in done if not isinstance(step, Keep)][-4:]
+    assert after == [Flush("/flush_cache?timeout=30"), Ask(WIDE, 0), Ask(WIDE, 1), Stop()]
+    assert ran.answers == (Answer(text="Hi", cut=False),) * 2
+    assert drive(Server())[1].answers == "wide was not asked"
+
+
+def test_a_server_that_refuses_a_prompt_is_asked_no_more_and_has_not_failed() -> None:
+    server = Server()
+    done, ran = drive(
+        lambda step: "HTTP 400: no" if isinstance(step, Ask) else server(step),
+        dataclasses.replace(PLAN, parity=Parity(samples=2)),
+    )
+    assert [step.prompt for step in done if isinstance(step, Ask)] == [0]
+    assert (ran.answers, ran.replicate.error, len(ran.replicate.points)) == ("wide on prompt 0: HTTP 400: no", "", 1)
 
 
 def test_secrets_do_not_reach_the_results() -> None:

@@ -11,11 +11,11 @@ import pytest
 from tests.unit.engines.vllm_server import BASE, SERVER, chain
 from tests.unit.round.pod import CHAT_8, CODE_1, Arms, Start, workload
 
-from paceline.core import Arm, SecretKey, Server
+from paceline.core import Arm, Parity, SecretKey, Server
 from paceline.core.names import snapshot_path
 from paceline.engines import ENGINES
 from paceline.engines.keys import API_KEY
-from paceline.evidence import ArmCommand, RoundPlan
+from paceline.evidence import ArmCommand, Outputs, RoundPlan
 
 VLLM = ENGINES["VLLM"]
 BIN = Path(__file__).parents[3] / "dev" / "emulator-image" / "bin"
@@ -41,6 +41,10 @@ def of_vllm(plan: RoundPlan) -> RoundPlan:
         plan, engine="VLLM", engine_version="0.33.0", served_name=SERVER.served_name, compared=VLLM.compared,
         unseen=unseen,
     )  # fmt: skip
+
+
+def and_compared(plan: RoundPlan) -> RoundPlan:
+    return dataclasses.replace(of_vllm(plan), parity=Parity(samples=2, max_tokens=8))
 
 
 @pytest.fixture
@@ -87,6 +91,15 @@ def test_a_round_of_the_pair_that_was_published(vllm: Start, pair: Arms, models:
         assert (len(base.accepted_at), len(mine.accepted_at)) == (0, 4)
         assert 1 + sum(mine.accepted_at) == pytest.approx(mine.accept_length, rel=1e-3)
         assert list(mine.accepted_at) == sorted(mine.accepted_at, reverse=True)
+
+
+def test_outputs_are_compared(start: Start, pair: Arms) -> None:
+    """With a salt of their own: there is no page that empties the cache."""
+    outcome = start(pair, workload("code", 1, 3, 16), change=and_compared, PATH=PATH).finish()
+    baseline, four = (one.outputs for one in outcome.result.replicates)
+    assert baseline is not None
+    assert (len(baseline.digests), four) == (2, Outputs(samples=2)), outcome.log
+    assert {one.why for one in outcome.judged.values()} == {""}
 
 
 def test_a_head_of_another_target_accepts_nothing(vllm: Start, pair: Arms, models: Path) -> None:

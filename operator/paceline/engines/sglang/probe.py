@@ -38,6 +38,7 @@ def probe(version: str) -> Probe:
         work=work,
         flush_path=f"/flush_cache?timeout={FLUSH_SECONDS}",
         backend="sglang-oai-chat",
+        whole={"separate_reasoning": False},
         unseen=(*(field for field, counter in counters.items() if counter is None), *NO_POSITIONS),
     )
 

@@ -30,6 +30,7 @@ def probe(_: str) -> Probe:
         speculation=speculation,
         flush_path="/flush_cache",
         backend="sglang-oai-chat",
+        whole={"separate_reasoning": False},
         reads_log=True,
         unseen=("accepted_at",),
     )

@@ -49,6 +49,8 @@ def check(plan: RoundPlan) -> None:
     rust.extension()
     for workload in plan.workloads:
         load.prompts(plan, workload)
+    if plan.parity:
+        load.compared_prompts(plan)
     tokenizer = Path(plan.tokenizer) / "tokenizer.json"
     if not tokenizer.is_file():
         raise FileNotFoundError(f"the benchmark client needs {tokenizer}")

@@ -17,13 +17,16 @@ from typing import Any
 from paceline import datasets
 from paceline.core import Workload
 from paceline.engines import ENGINES
-from paceline.evidence import RoundPlan
+from paceline.evidence import ArmCommand, RoundPlan
 from paceline.pods.round.dataset import DatasetError, Prompts, read
+from paceline.pods.round.parity import asked
 from paceline.pods.round.trust import ALIKE, alike
 
 BUILTIN = "builtin://"
 SEED = 42
 WARM_UP_TOKENS = 32
+PARITY = "parity"
+"""Of the prompts that are compared: a name as `name_of` gives loads."""
 COUNTED = {"stream_options": {"include_usage": True}}
 """Of every request. An answer that does not tell its tokens has, for the client, as many as it was told to expect."""
 UNCOUNTED = 1
@@ -54,6 +57,27 @@ def warm_up_prompts(plan: RoundPlan, workload: Workload) -> tuple[str, ...]:
     there = _all(plan, workload).usable
     spare = there[workload.dataset.requests :] or there
     return tuple(itertools.islice(itertools.cycle(spare), workload.concurrency))
+
+
+def compared_prompts(plan: RoundPlan) -> tuple[str, ...]:
+    """Those of parity: the first of the first dataset. Raises DatasetError where there are too few: one asked twice
+    shows nothing."""
+    assert plan.parity
+    there, first = _all(plan, plan.workloads[0]).usable, plan.workloads[0].dataset
+    if len(there) < plan.parity.samples:
+        raise DatasetError(
+            f"parity: {first.source} has {len(there)} usable prompts, and {plan.parity.samples} are to be compared: "
+            "lower parity.samples"
+        )
+    return there[: plan.parity.samples]
+
+
+def question(plan: RoundPlan, arm: ArmCommand, prompt: int) -> Mapping[str, Any]:
+    """The request for one prompt of parity."""
+    assert plan.parity
+    probe = ENGINES[plan.engine].probe(plan.engine_version)
+    body = asked(plan.parity, plan.served_name, compared_prompts(plan)[prompt], candidate=arm.candidate)
+    return {**probe.body(PARITY), **probe.whole, **body}
 
 
 def digests(plan: RoundPlan) -> dict[str, str]:

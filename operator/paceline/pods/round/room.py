@@ -5,17 +5,17 @@ import hashlib
 import json
 import subprocess
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, assert_never
 
 from paceline import __version__
 from paceline.engines import ENGINES
-from paceline.evidence import ArmCommand, RoundPlan, RoundResult
-from paceline.pods.round import load, server
+from paceline.evidence import ArmCommand, Replicate, RoundPlan, RoundResult
+from paceline.pods.round import load, parity, server
 from paceline.pods.round.control import Control
-from paceline.pods.round.steps import Flush, Get, Keep, Load, Log, Ran, ServerFailed, Start, Step, Stop, replicate
+from paceline.pods.round.steps import Ask, Flush, Get, Keep, Load, Log, Ran, ServerFailed, Start, Step, Stop, replicate
 
 READY_POLL_SECONDS = 0.2
 EMULATED = "emulated"
@@ -46,7 +46,7 @@ class Room:
         return RoundResult(
             round=self.plan.round,
             attempt=self.plan.attempt,
-            replicates=tuple(one.replicate for one in ran),
+            replicates=self.compared(ran),
             gpus=self.control.gpus(),
             gpu_model=self.control.gpu_model(),
             driver=self.control.driver(),
@@ -61,6 +61,14 @@ class Room:
             lines_bytes=length,
             notes=tuple(self.notes),
         )
+
+    def compared(self, ran: Sequence[Ran]) -> tuple[Replicate, ...]:
+        """With what became of their answers, which is known when the last arm has answered."""
+        if not self.plan.parity:
+            return tuple(one.replicate for one in ran)
+        baseline = next((arm.name for arm in self.plan.arms if not arm.candidate), "")
+        found = parity.outputs(self.plan.parity, {one.replicate.arm: one.answers for one in ran}, baseline)
+        return tuple(replace(one.replicate, outputs=found[one.replicate.arm]) for one in ran)
 
     def drive(self, arm: ArmCommand) -> Ran:
         """Walk the protocol of one arm to its end."""
@@ -92,6 +100,8 @@ class Room:
                 return server.flush(self.url, path, self.control.keys.administration)
             case Load():
                 return self.load(step)
+            case Ask(arm, prompt):
+                return self.ask(arm, prompt)
             case Keep(line):
                 return self.keep(line)
             case Stop():
@@ -128,6 +138,13 @@ class Room:
             self.useful_seconds += report["duration"]
             say(f"{step.arm.name} {step.workload.name}: {report['output_throughput']:.2f} tok/s")
         return report
+
+    def ask(self, arm: ArmCommand, prompt: int) -> Mapping[str, Any] | str:
+        began = time.monotonic()
+        body = load.question(self.plan, arm, prompt)
+        found = server.ask(self.url, body, self.control.keys.api, self.plan.workload_timeout_seconds)
+        self.useful_seconds += time.monotonic() - began
+        return found
 
     def keep(self, line: Mapping[str, Any]) -> None:
         """Whole lines are a help, not a condition: a volume that cannot be written is a note in the result."""

@@ -1,12 +1,18 @@
 """HTTP to the arm's server, on localhost and past any proxy."""
 
+import json
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
+from http.client import HTTPException
+from typing import Any
 
 from paceline.pods.round.steps import ServerFailed
 
 TIMEOUT_SECONDS = 30.0
+CHAT = "/v1/chat/completions"
+LONGEST_REFUSAL = 200
 FLUSH_TRIES = 5
 FLUSH_PAUSE_SECONDS = 1.0
 
@@ -44,6 +50,24 @@ def flush(url: str, path: str, key: str = "") -> None:
         time.sleep(FLUSH_PAUSE_SECONDS)
 
 
-def _request(url: str, method: str, key: str) -> urllib.request.Request:
+def ask(url: str, body: Mapping[str, Any], key: str, timeout_seconds: float) -> Mapping[str, Any] | str:
+    """The whole answer, or why there is none; raises ServerFailed for one that does not come."""
+    try:
+        with _direct.open(_request(url + CHAT, "POST", key, body), timeout=timeout_seconds) as answer:
+            found = json.loads(answer.read())
+            return found if isinstance(found, dict) else "the answer is no object"
+    except urllib.error.HTTPError as error:
+        said = error.read(LONGEST_REFUSAL).decode(errors="replace")
+        return f"HTTP {error.code}: {said}"
+    except TimeoutError as error:
+        raise ServerFailed(f"a prompt of parity timed out after {timeout_seconds:.0f} s") from error
+    except (OSError, HTTPException, ValueError) as error:
+        return f"POST {CHAT}: {error}"
+
+
+def _request(url: str, method: str, key: str, body: Mapping[str, Any] | None = None) -> urllib.request.Request:
     headers = {"Authorization": f"Bearer {key}"} if key else {}
-    return urllib.request.Request(url, method=method, headers=headers)
+    if body is None:
+        return urllib.request.Request(url, method=method, headers=headers)
+    headers["Content-Type"] = "application/json"
+    return urllib.request.Request(url, json.dumps(body).encode(), method=method, headers=headers)

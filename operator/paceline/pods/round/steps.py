@@ -12,6 +12,7 @@ from paceline.core import Workload
 from paceline.engines import ENGINES, Look, Probe, ProbeError, json_object
 from paceline.evidence import ArmCommand, Replicate, RoundPlan
 from paceline.evidence.answer import Point, pick, without_secrets
+from paceline.pods.round.parity import Answer, Incomparable, read
 from paceline.pods.round.report import point
 from paceline.pods.round.trust import distrust
 
@@ -66,6 +67,15 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
+class Ask:
+    """Send one of the prompts of parity, by its number, and wait for the whole answer. Answer: its JSON, or a str: why
+    the server gives none."""
+
+    arm: ArmCommand
+    prompt: int
+
+
+@dataclass(frozen=True, slots=True)
 class Keep:
     """Write a line to the results on the cache volume, as far as that is possible. Answer: None."""
 
@@ -77,15 +87,17 @@ class Stop:
     """End the server, if it still runs. Answer: `Ended`."""
 
 
-Step = Start | Get | Log | Flush | Load | Keep | Stop
+Step = Start | Get | Log | Flush | Load | Ask | Keep | Stop
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A replicate, and what its server called itself ("" if it never said)."""
+    """A replicate, what its server called itself ("" if it never said), and its answers to the prompts of parity or why
+    there are none."""
 
     replicate: Replicate
     version: str
+    answers: tuple[Answer, ...] | str = ""
 
 
 def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, Ran]:
@@ -94,6 +106,7 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, Ran]:
     noted: dict[str, Any] = {}
     points: list[Point] = []
     version = ""
+    answers: tuple[Answer, ...] | str = f"{arm.name} was not asked"
     try:
         noted["start_seconds"] = yield Start(arm)
         _check_models(plan, (yield Get(MODELS)))
@@ -120,12 +133,31 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, Ran]:
             if why := distrust(measured, report, work):
                 raise ServerFailed(why)
             points.append(measured)
+        if plan.parity:
+            answers = yield from _answers(arm, probe, plan.parity.samples)
     except (ServerFailed, ProbeError) as failed:
         noted["error"] = str(failed)
     ended: Ended = yield Stop()
     if ended.exit_code is not None:
         noted |= {"exit_code": ended.exit_code, "error": ended.last_words or noted.get("error", "")}
-    return Ran(Replicate(arm=arm.name, points=tuple(points), **noted), version)
+    return Ran(Replicate(arm=arm.name, points=tuple(points), **noted), version, answers)
+
+
+def _answers(arm: ArmCommand, probe: Probe, samples: int) -> Generator[Step, Any, tuple[Answer, ...] | str]:
+    """One after another: what is under way beside a request changes its numerics."""
+    if probe.flush_path:
+        yield Flush(probe.flush_path)
+    answers = []
+    for prompt in range(samples):
+        found: Mapping[str, Any] | str = yield Ask(arm, prompt)
+        yield Keep({"arm": arm.name, "prompt": prompt, "answer": found})
+        try:
+            if isinstance(found, str):
+                raise Incomparable(found)
+            answers.append(read(found))
+        except Incomparable as why:
+            return f"{arm.name} on prompt {prompt}: {why}"
+    return tuple(answers)
 
 
 def _look(probe: Probe) -> Generator[Step, Any, Look]:
