@@ -6,6 +6,7 @@ from paceline import __version__, core
 from paceline.report import facts, measured, read
 from paceline.report.crossover import crossover
 from paceline.report.model import MEAN, Candidate, Effect, Manifest, Report, Run, Shown
+from paceline.report.outputs import outputs
 from paceline.report.words import capital, count, interval, ratio
 
 
@@ -52,6 +53,7 @@ def run(manifest: Manifest) -> Run:
         workloads=workloads,
         candidates=candidates,
         limits=tuple(measured.limits(spec, rule, workloads, rounds)),
+        outputs=outputs(spec, status),
         values=tuple(measured.values(arms, workloads, rounds)),
         counts=tuple(measured.counts(arms, workloads, rounds)),
         positions=tuple(measured.positions(arms, workloads, rounds)),

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from paceline.report import figures, words
 from paceline.report.draw import arm_name
 from paceline.report.model import Report, Run
-from paceline.report.tables import Table, costs, latencies, limits, positions, requests, speed_ups
+from paceline.report.tables import Table, costs, latencies, limits, outputs, positions, requests, speed_ups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +28,7 @@ class Page:
     speed_ups: Table
     limits: Table
     latencies: Table
+    outputs: Table
     positions: Table
     requests: Table
 
@@ -81,6 +82,7 @@ def _page(run: Run) -> Page:
         speed_ups=speed_ups(run),
         limits=limits(run),
         latencies=latencies(run),
+        outputs=outputs(run),
         positions=positions(run),
         requests=requests(run),
     )

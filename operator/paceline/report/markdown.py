@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from paceline.report.model import Report, Run
-from paceline.report.tables import Table, costs, latencies, limits, positions, requests, speed_ups
+from paceline.report.tables import Table, costs, latencies, limits, outputs, positions, requests, speed_ups
 from paceline.report.words import EMULATED, POSITIONS, count, key_figures
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~$])")
@@ -36,6 +36,10 @@ def _run(run: Run) -> Iterator[str]:
             yield from ("", f"- {escaped(candidate.name)} {escaped(candidate.outcome)}: {escaped(candidate.reason)}")
     if run.crossover:
         yield from ("", "### Over concurrencies", "", escaped(f"{run.crossover.sentence} {run.crossover.numbers}."))
+    yield from ("", "### Outputs", "", escaped(run.outputs.sentence))
+    if run.outputs.arms:
+        yield ""
+        yield from _table(outputs(run))
     yield from ("", "### Throughput, acceptance and latency", "")
     yield from _table(latencies(run))
     if run.positions:

@@ -109,7 +109,7 @@ def limits(spec: Manifest, rule: core.Gate, workloads: Sequence[str], rounds: Se
     weights = {name: float(w.get("weight", 1)) for name, w in zip(workloads, spec["workloads"], strict=True)}
     if not rule.limits:
         return []
-    found = gate.decide(rule, arms, weights, evidence.measurements(rounds)).arms
+    found = gate.decide(rule, arms, weights, evidence.measurements(rounds), evidence.answers(rounds)).arms
     return [
         LimitEffect(
             metric=limit.metric,

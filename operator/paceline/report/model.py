@@ -167,6 +167,32 @@ class Crossover:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ArmOutputs:
+    """A candidate's answers against the baseline's, over its rounds. `unknown`: why there is nothing to say."""
+
+    arm: str
+    unknown: str
+    rounds: int
+    samples: int
+    settled: int
+    """Prompts that the baseline answered alike in all rounds."""
+    identical: int
+    near_ties: int
+    diverged: int
+    first: int | None
+    """The earliest token, counted from 0, at which an answer left the baseline's."""
+    gap: float | None
+    """Nats."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outputs:
+    sentence: str
+    """What was asked, or that nothing was."""
+    arms: tuple[ArmOutputs, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
     """One line of what is not the same on all arms; `values` in the order of arms, empty where an arm has none."""
 
@@ -223,6 +249,7 @@ class Run:
     workloads: tuple[str, ...]
     candidates: tuple[Candidate, ...]
     limits: tuple[LimitEffect, ...]
+    outputs: Outputs
     values: tuple[Value, ...]
     counts: tuple[Counts, ...]
     positions: tuple[Positions, ...]

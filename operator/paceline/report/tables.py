@@ -44,6 +44,27 @@ def limits(run: Run) -> Table:
     return Table(head=("Arm", "Latency", "Workload", "Asked for", "Ratio", "Interval"), words=3, rows=tuple(rows))
 
 
+def outputs(run: Run) -> Table:
+    """Counts of answers, of all rounds together."""
+    numbers = ("Rounds", "Baseline agrees", "Identical", "Near ties", "Diverged", "First left at token", "Gap, nats")
+    rows = (
+        (Cell(text=one.arm), Cell(text=one.unknown or "unknown", tone="open"), *[Cell(text="–")] * 6)
+        if not one.rounds
+        else (
+            Cell(text=one.arm),
+            Cell(text=str(one.rounds)),
+            Cell(text=str(one.settled), note=f"of {one.samples}"),
+            Cell(text=str(one.identical)),
+            Cell(text=str(one.near_ties)),
+            Cell(text=str(one.diverged)),
+            Cell(text="–" if one.first is None else str(one.first)),
+            Cell(text="–" if one.gap is None else f"{one.gap:.2f}"),
+        )
+        for one in run.outputs.arms
+    )
+    return Table(head=("Arm", *numbers), words=1, rows=tuple(rows))
+
+
 def _against(effect: Effect | LimitEffect, sign: str) -> tuple[Cell, ...]:
     bounds = effect.bounds
     return (

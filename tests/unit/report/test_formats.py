@@ -59,6 +59,7 @@ def test_every_section_is_there(shown: Reader) -> None:
     for heading in (
         "wide is 1.37x (1.36–1.37) as fast as the baseline, shown in 3 rounds.",
         "Speed-up over the baseline",
+        "Outputs",
         "Latency and acceptance",
         "Time to first token",
         "Time per output token",
@@ -75,6 +76,38 @@ def test_what_was_asked_for_stands_beside_what_was_found(shown: Reader) -> None:
     assert "> 1.05x" in shown.text
     assert "> 0.97x" in shown.text
     assert "WorkloadRegressed: terminal@32 0.890x (0.871 to 0.909) is below 0.970x" in shown.text
+
+
+PARITY = {"rounds": 3, "samples": 16, "settled": 15, "identical": 44, "nearTies": 3, "diverged": 1}
+
+
+def test_what_was_not_compared_is_said(shown: Reader) -> None:
+    """No page may be read as if outputs were known to be the same."""
+    assert "Outputs were not compared" in shown.text
+    assert "Outputs were not compared" in FORMATS["md"](report(demo()))
+    assert "Outputs were not compared" in json.loads(FORMATS["json"](report(demo())))["runs"][0]["outputs"]["sentence"]
+
+
+def test_what_was_compared_is_counted() -> None:
+    run = latency()
+    run["spec"]["parity"] = {"samples": 16, "maxTokens": 128, "nearTie": "0.25"}
+    run["status"]["armVerdicts"][0]["parity"] = {**PARITY, "firstDivergence": 41, "largestGap": "1.70"}
+    asked = "the first 16 prompts of code, one after another at temperature 0, at most 128 tokens each"
+    for text in (page(run).text, FORMATS["md"](report([run]))):
+        assert asked in text
+        assert "up to 0.25 nats" in text
+        assert "not compared" not in text
+    assert "wide 3 15 of 16 44 3 1 41 1.70" in page(run).text
+    assert "| wide | 3 | 15 (of 16) | 44 | 3 | 1 | 41 | 1.70 |" in FORMATS["md"](report([run]))
+
+
+def test_what_could_not_be_compared_says_why() -> None:
+    run = latency()
+    run["spec"]["parity"] = {"samples": 16}
+    run["status"]["armVerdicts"][0]["parity"] = {"rounds": 0, "unknown": "HTTP 400: no logprobs"}
+    assert "wide HTTP 400: no logprobs" in page(run).text
+    del run["status"]["armVerdicts"][0]["parity"]
+    assert "Nothing was compared so far." in page(run).text
 
 
 def test_charts_have_text_a_name_and_colours_of_the_page(shown: Reader) -> None:
