@@ -68,7 +68,7 @@ def smaller(case: Case, hub: str) -> Manifest:
     """Its first pool with one server, one user and six short answers a round."""
     manifest: Manifest = yaml.safe_load((EXAMPLES / f"{case.example}.yaml").read_text())
     first = manifest["spec"]["pools"][0]
-    overlay = {
+    overlay: Manifest = {
         "engine": {"image": IMAGE, "env": emulated(**version(manifest["spec"]["engine"]))},
         "cache": cache(manifest["spec"]["cache"], hub),
         "pools": [{**first, "replicas": 1, "concurrency": [1], "datasets": ["code"]}],
@@ -78,6 +78,8 @@ def smaller(case: Case, hub: str) -> Manifest:
         },
         "gate": {"confidence": "0.8"},
     }
+    if "parity" in manifest["spec"].get("benchmark", {}):
+        overlay["benchmark"]["parity"] = {"samples": 2, "maxTokens": 24}
     manifest["spec"] = merged(merged(manifest["spec"], overlay), case.over)
     return manifest
 
@@ -149,6 +151,10 @@ def check(here: Namespace, manifest: Manifest, pool: Manifest, argument: str) ->
     assert [point["why"] for point in points if not point["valid"]] == []
     arms = {"baseline", *(candidate["name"] for candidate in manifest["spec"]["pools"][0]["candidates"])}
     assert {point["arm"] for point in points} == arms
+    asked = manifest["spec"]["benchmark"].get("parity")
+    for verdict in run["status"]["armVerdicts"] if asked else ():
+        parity = verdict["parity"]
+        assert (parity["diverged"], parity["identical"]) == (0, parity["rounds"] * asked["samples"])
     assert all(argument in words(job) for job in here.list("jobs", "paceline.dev/component=round"))
 
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from tests.sglang.real import NAMESPACE, ROOT, Deployed, deployed, kubectl, told
+from tests.sglang.real import NAMESPACE, PARITY, ROOT, Deployed, deployed, kubectl, told
 
 collect_ignore_glob = [] if "SGLANG_DIR" in os.environ else ["test_*.py"]
 
@@ -23,7 +23,7 @@ def namespace() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def random_head(namespace: None) -> Iterator[Deployed]:
     """The head's weights are noise, and what it can propose the target never says (paceline/hub/models.py)."""
-    yield from deployed("random-head")
+    yield from deployed("random-head", parity=PARITY)
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,8 @@ request = urllib.request.Request(url, body.encode(), {"content-type": "applicati
 print(urllib.request.urlopen(request, timeout=60).read().decode())
 """
 
+PARITY = {"samples": 4, "maxTokens": 24}
+
 told: list[str] = []
 """What was seen, for the report at the end."""
 
@@ -57,6 +59,10 @@ class Deployed:
     def points(self, arm: str) -> list[Mapping[str, Any]]:
         return [point for one in self.rounds for point in one["points"] if point["arm"] == arm]
 
+    def parity(self, arm: str) -> list[Mapping[str, Any]]:
+        """What became of this arm's answers, server by server."""
+        return [each["parity"] for one in self.rounds for each in one["replicates"] if each["arm"] == arm]
+
     def resolved(self, arm: str) -> list[Mapping[str, str]]:
         """What each server of this arm said of its own arguments."""
         return [each["resolved"] for one in self.rounds for each in one["replicates"] if each["arm"] == arm]
@@ -71,12 +77,14 @@ class Deployed:
         return answer
 
 
-def deployed(name: str, **environment: str) -> Iterator[Deployed]:
+def deployed(name: str, parity: Mapping[str, Any] | None = None, **environment: str) -> Iterator[Deployed]:
     """Apply dev/sglang/deployment.yaml with this environment for its servers, wait for the end, and take it away."""
     manifest = yaml.safe_load((ROOT / "dev/sglang/deployment.yaml").read_text())
     manifest["metadata"]["name"] = name
     manifest["spec"]["cache"]["hostPath"] = os.environ["SGLANG_DIR"]
     manifest["spec"]["engine"]["env"] += [{"name": key, "value": value} for key, value in environment.items()]
+    if parity:
+        manifest["spec"].setdefault("benchmark", {})["parity"] = dict(parity)
     kubectl("apply", "-f", "-", feed=json.dumps(manifest))
     try:
         found = _wait(name)
@@ -129,6 +137,8 @@ def _report(found: Deployed) -> Iterator[str]:
                 f"acceptance length {point.get('acceptLength', '-')}, verify calls {point.get('verifyCalls', '-')}, "
                 + ("valid" if point["valid"] else f"invalid: {point['why']}")
             )
+    for arm in ("baseline", "wide") if "parity" in found.run["spec"] else ():
+        yield f"  answers of {arm}: {found.parity(arm)}"
     for result in status["results"]:
         length = f", acceptance length {result['acceptLength']}" if "acceptLength" in result else ""
         yield f"  result {result['arm']} {result['workload']}: {result['ratio']}x{length}"

@@ -1,7 +1,7 @@
 """A head that does not fit, on the real server: found out in one round, by the server's own numbers."""
 
 import pytest
-from tests.sglang.real import Deployed, get, told
+from tests.sglang.real import PARITY, Deployed, get, told
 
 from paceline.engines import ENGINES
 
@@ -31,6 +31,14 @@ def test_the_head_is_rejected_after_one_round(random_head: Deployed) -> None:
     verdict = random_head.run["status"]["verdict"]
     assert (verdict["outcome"], verdict["reason"]) == ("Reject", "NothingAccepted")
     assert len(random_head.rounds) == 1
+
+
+def test_it_answers_what_the_baseline_answers(random_head: Deployed) -> None:
+    """The target decides every token, whatever the head proposes."""
+    (baseline,), (wide,) = random_head.parity("baseline"), random_head.parity("wide")
+    assert len(baseline["outputs"]) == 4 * PARITY["samples"]
+    assert "unknown" not in wide, wide
+    assert (wide["diverged"], wide["identical"] + wide["nearTies"]) == (0, PARITY["samples"])
 
 
 def test_the_baseline_is_ready_and_answers_through_its_service(random_head: Deployed) -> None:

@@ -55,6 +55,16 @@ def test_rounds_starts_and_seconds_if_nothing_is_ever_decided() -> None:
     assert pools["latency"].accelerator_seconds == pytest.approx(8 * 2 * LATENCY_ARM * 4)
 
 
+def test_answers_that_are_compared_take_their_time_too(capsys: pytest.CaptureFixture[str]) -> None:
+    """16 prompts of 128 tokens, one after another: 20.48 s on each arm."""
+    compared = {**example("qwen3-coder-next")["spec"].get("benchmark", {}), "parity": {"samples": 16}}
+    pools = course(CLEAR, benchmark=compared).pools
+    assert pools["latency"].jobs == 3
+    assert pools["latency"].accelerator_seconds == pytest.approx(3 * 2 * (LATENCY_ARM + 20.48) * 4)
+    assert main(["plan", str(EXAMPLES / "ngram-no-draft.yaml"), "--tokens-per-second", "100"]) == 0
+    assert "16 prompts, one after another, of at most 128 tokens: 0.3 min" in capsys.readouterr().out
+
+
 def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [line.split() for line in told(capsys)[2:6]]
     assert rows == [
