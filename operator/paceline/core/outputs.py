@@ -8,7 +8,7 @@ from dataclasses import dataclass
 class Parity:
     """The first `samples` prompts of the first dataset, one after another at temperature 0, answers of at most
     `max_tokens`. `near_tie` is in nats: by so much the baseline's token may be likelier than the one the other arm goes
-    on with, and rounding explains it. Why 0.25: docs/decisions/0017."""
+    on with, and rounding explains it. Why 0.25: docs/decisions/0018."""
 
     samples: int
     max_tokens: int = 128

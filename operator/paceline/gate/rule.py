@@ -1,4 +1,4 @@
-"""The rule from rounds to a verdict (DESIGN §8), and what the arms' answers have to say in it (0017)."""
+"""The rule from rounds to a verdict (DESIGN §8), and what the arms' answers have to say in it (0018)."""
 
 import dataclasses
 import math

@@ -2,7 +2,7 @@
 
 Engines agree on little but text, so the candidate's text is held against the baseline's tokens. Where it leaves them,
 the baseline's own logprobs at that place say how far the token that the candidate went on with was from being chosen.
-Only the baseline is asked for logprobs: with them a speculating server may take another path, or none (0017).
+Only the baseline is asked for logprobs: with them a speculating server may take another path, or none (0018).
 """
 
 import hashlib
