@@ -88,6 +88,25 @@ def test_as_many_old_runs_are_kept_as_revisions(world: World) -> None:
     assert (len(known), names(world)) == (3, known[1:])
 
 
+@told
+def test_runs_that_were_superseded_push_no_answer_out(world: World) -> None:
+    """Three questions are given up before they are answered, one run is kept: the answer, which saves a run of it."""
+    manifest = example("latency")
+    manifest["spec"]["promotion"] = {"revisionHistoryLimit": 1}
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    decided(world)
+    (first,) = names(world)
+    for improvement in ("0.040", "0.041", "0.042"):
+        asked(world, improvement)
+        world.servers_ready()
+    world.told.clear()
+    asked(world, "0.05")
+    assert world.pool("latency")["verdict"]["benchmarkRun"] == first
+    assert not world.under_way("round")
+
+
 def with_budget(world: World, hours: str) -> None:
     """A round holds four GPUs for 18 minutes: 1.2 GPU-hours."""
     manifest = example("latency")

@@ -8,10 +8,10 @@ from paceline.plan.terms import Delete, Said
 
 def retain(pool: Pool, _: datetime) -> Said:
     """The latest `promotion.revisionHistoryLimit` stay beside what is in use: to be looked at, and as evidence should
-    their question come back."""
+    their question come back. Those that were superseded answer none, and go before any that does."""
     assert pool.snapshot.spec is not None
     used = {run.name for run in (pool.decided, *pool.asked[:1]) if run} | referred(pool)
-    spare = sorted((run for run in pool.runs if run.finished and run.name not in used), key=_when)
+    spare = sorted((run for run in pool.runs if run.finished and run.name not in used), key=_worth)
     surplus = len(spare) - pool.snapshot.spec.promotion.revision_history_limit
     why = "beyond revisionHistoryLimit, and nothing refers to it"
     return Said(actions=tuple(Delete(run.found, why) for run in spare[: max(0, surplus)]))
@@ -25,5 +25,6 @@ def referred(pool: Pool) -> set[str]:
     return {name for name in named if name}
 
 
-def _when(run: Run) -> tuple[str, str]:
-    return str(run.status.get("finishedAt", "")), run.name
+def _worth(run: Run) -> tuple[bool, str, str]:
+    """What is worth least comes first."""
+    return run.outcome is not None, str(run.status.get("finishedAt", "")), run.name
