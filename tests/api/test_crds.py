@@ -143,7 +143,7 @@ ROUND = {
     "idleSeconds": 120,
     "neighbours": ["team/train (4)"],
     "notes": ["results not kept: no space left"],
-    "raw": {"path": "/models/.paceline/results/run/0-0.jsonl.gz", "sha256": "ab" * 32, "bytes": 123_456},
+    "raw": {"path": "/models/.paceline/results/run/uid/0-0.jsonl.gz", "sha256": "ab" * 32, "bytes": 123_456},
     "engineVersion": "0.5.23",
     "emulated": True,
     "replicates": [

@@ -75,7 +75,7 @@ def test_the_address_is_taken(installed: Running) -> None:
 
 
 def test_a_round_with_an_overlay_is_taken(installed: Running) -> None:
-    asked = round_plan(RUN.name, run(), pool().spec.arms, number=0, attempt=0)
+    asked = round_plan(RUN, run(), pool().spec.arms, number=0, attempt=0)
     wanted = round_job(RUN, replace(run(), server=with_overlay(OVERLAY)), asked, None, ("gpu-1",), SETTINGS)
     wanted["metadata"]["namespace"] = NAMESPACE
     stored = applied(installed, stamped(wanted), "--dry-run=server")

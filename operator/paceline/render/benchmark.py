@@ -46,13 +46,13 @@ def benchmark_run(owner: Owner, pool: str, name: str, spec: Mapping[str, Any]) -
     }
 
 
-def round_plan(run_name: str, run: RunSpec, arms: tuple[Arm, ...], number: int, attempt: int) -> RoundPlan:
-    """What the client of a round is asked; `arms` in the order to run."""
+def round_plan(owner: Owner, run: RunSpec, arms: tuple[Arm, ...], number: int, attempt: int) -> RoundPlan:
+    """What the client of a round of the BenchmarkRun `owner` is asked; `arms` in the order to run."""
     server, adapter = run.server, ENGINES[run.server.engine.name]
     assert server.target.commit, "a run is made after the prefetch has pinned its commits"
     model = snapshot_path(server.target.source, server.target.commit)
     return RoundPlan(
-        run=run_name,
+        run=owner.name,
         round=number,
         attempt=attempt,
         engine=server.engine.name,
@@ -72,7 +72,8 @@ def round_plan(run_name: str, run: RunSpec, arms: tuple[Arm, ...], number: int, 
         ),
         workloads=run.workloads,
         files=prompt_files(run),
-        results_dir=f"{RESULTS}/{run_name}",
+        # A name comes again, in another namespace that shares the volume and after the run was deleted; a uid does not.
+        results_dir=f"{RESULTS}/{owner.name}/{owner.uid}",
         compared=adapter.compared,
         parity=run.parity,
         unseen=adapter.probe(server.engine.version).unseen,

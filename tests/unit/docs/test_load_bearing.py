@@ -79,7 +79,7 @@ def test_what_is_measured_is_what_is_served() -> None:
     """The same argv, environment, image and GPUs, but for the wrapper."""
     for pool in example():
         run = pool.run_spec
-        plan = round_plan("run", run, run.arms, 0, 0)
+        plan = round_plan(OWNER, run, run.arms, 0, 0)
         measured, client = round_job(OWNER, run, plan, None, (), SETTINGS)["spec"]["template"]["spec"]["containers"]
         asked = RoundPlan.from_json(next(v["value"] for v in client["env"] if v["name"] == ENVIRONMENT))
         for arm, command in zip(pool.spec.arms, asked.arms, strict=True):

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.example_files import RUNS
+from tests.unit.render.example import RUN
 
 from paceline import api
 from paceline.cli import main
@@ -37,7 +38,7 @@ def test_one_of_each_purpose() -> None:
 def test_models_at_paths_of_ones_own_need_no_commit() -> None:
     (path,) = (path for path in RUNS if path.stem == "benchmark-only")
     spec = run(path)
-    commands = [" ".join(arm.argv) for arm in round_plan("own", spec, spec.arms, 0, 0).arms]
+    commands = [" ".join(arm.argv) for arm in round_plan(RUN, spec, spec.arms, 0, 0).arms]
     assert all("--model-path /models/qwen/Qwen3-8B " in command for command in commands)
     assert ["/models/heads/Qwen3-8B-Eagle3" in command for command in commands] == [False, True, True]
 

@@ -21,13 +21,21 @@ from paceline.render.serving import template
 
 
 def round_on(node: str | None, *avoid: str) -> dict[str, Any]:
-    asked = round_plan(RUN.name, run(), pool().spec.arms, number=1, attempt=0)
+    asked = round_plan(RUN, run(), pool().spec.arms, number=1, attempt=0)
     return round_job(RUN, run(), asked, node, avoid, SETTINGS)
 
 
 def hostnames(job: dict[str, Any]) -> Any:
     wanted = job["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
     return wanted["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"][0]["matchExpressions"]
+
+
+def test_rounds_of_two_runs_write_into_no_common_file() -> None:
+    """Names come again: in another namespace that shares the volume, and after a run was deleted. A uid does not."""
+    again = replace(RUN, uid="uid-of-another-run")
+    first, second = (round_plan(owner, run(), pool().spec.arms, 1, 0).lines_path for owner in (RUN, again))
+    assert first == f"/models/.paceline/results/{RUN.name}/uid-of-the-run/1-0.jsonl.gz"
+    assert first != second
 
 
 # Revisions.

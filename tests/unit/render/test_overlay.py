@@ -76,7 +76,7 @@ def served(over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def measured(over: Mapping[str, Any], node: str | None = None, avoid: tuple[str, ...] = ()) -> dict[str, Any]:
-    asked = round_plan(RUN.name, run(), pool().spec.arms, number=0, attempt=0)
+    asked = round_plan(RUN, run(), pool().spec.arms, number=0, attempt=0)
     job = round_job(RUN, replace(run(), server=with_overlay(over)), asked, node, avoid, SETTINGS)
     found: dict[str, Any] = job["spec"]["template"]
     return found

@@ -21,7 +21,7 @@ def of(**sources: str) -> RunSpec:
 
 def rendered(asked: RunSpec) -> tuple[RoundPlan, dict[str, Any], dict[str, Any]]:
     """The plan, and what belongs to prompts of the pod's volumes and of its client's mounts, by name."""
-    plan = round_plan(RUN.name, asked, pool().spec.arms, number=0, attempt=0)
+    plan = round_plan(RUN, asked, pool().spec.arms, number=0, attempt=0)
     pod = round_job(RUN, asked, plan, node=None, avoid=(), settings=SETTINGS)["spec"]["template"]["spec"]
     server, client = pod["containers"]
     assert not any("prompts" in mount["name"] for mount in server["volumeMounts"])
@@ -69,7 +69,7 @@ def test_a_slow_rate_gets_the_time_it_needs() -> None:
     (workload, *_) = run().workloads
     slow = replace(workload, dataset=replace(workload.dataset, requests=100, rate=0.01))
     usual, patient = (
-        round_plan(RUN.name, replace(run(), workloads=(one,)), pool().spec.arms, number=0, attempt=0)
+        round_plan(RUN, replace(run(), workloads=(one,)), pool().spec.arms, number=0, attempt=0)
         for one in (workload, slow)
     )
     assert patient.workload_timeout_seconds == usual.workload_timeout_seconds + 10_000

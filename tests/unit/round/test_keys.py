@@ -78,7 +78,7 @@ def test_both_containers_of_a_round_read_the_secret() -> None:
     locked = dataclasses.replace(
         asked, server=dataclasses.replace(asked.server, engine=dataclasses.replace(asked.server.engine, **keys))
     )
-    plan = round_plan("run", locked, locked.arms, 0, 0)
+    plan = round_plan(RUN, locked, locked.arms, 0, 0)
     job = round_job(RUN, locked, plan, None, (), SETTINGS)
     for container in job["spec"]["template"]["spec"]["containers"]:
         assert {one["name"]: one["valueFrom"] for one in container["env"] if "valueFrom" in one} == {

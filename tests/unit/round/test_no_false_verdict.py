@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from tests.unit.render.example import RUN
 from tests.unit.round.pod import workload
 from tests.unit.round.verdicts import Record, concluded, outcome, question, recorded
 
@@ -23,7 +24,7 @@ from paceline.render.benchmark import round_plan
 SEEDS = range(100)
 WORKLOADS = (workload("code", 1, 6, 96), workload("chat", 8, 32, 96))
 SPEC = dataclasses.replace(question("wide", WORKLOADS), parity=Parity(samples=2))
-PLAN = round_plan("run", SPEC, SPEC.arms, 0, 0)
+PLAN = round_plan(RUN, SPEC, SPEC.arms, 0, 0)
 NOISE = 0.005
 TRUTHS = {1.0: (1.5, "Promote"), 1.2: (0.7, "Reject")}
 """How fast the candidate is → how fast an ill one looks, and the verdict that would be false."""

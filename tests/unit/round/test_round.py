@@ -189,6 +189,18 @@ def test_a_volume_that_cannot_be_written_is_a_note(start: Start, port: int, mode
     assert outcome.result.lines_sha256 == ""
 
 
+def test_lines_are_of_this_pod_alone(start: Start, port: int, models: Path) -> None:
+    """An earlier pod of the same round and try was stopped in the middle of a line, as by `suspend`."""
+    file = models / "results" / "2-0.jsonl.gz"
+    file.parent.mkdir()
+    file.write_bytes(gzip.compress(b'{"arm": "baseline", "workload": "code@1", "report": {}}')[:-9])
+    result = start((fake(port, "baseline"),), CODE_1).finish().result
+    content = file.read_bytes()
+    assert (result.lines_sha256, result.lines_bytes) == (hashlib.sha256(content).hexdigest(), len(content))
+    lines = [json.loads(line) for line in gzip.decompress(content).splitlines()]
+    assert [line["report"]["completed"] for line in lines if "report" in line] == [5]
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [

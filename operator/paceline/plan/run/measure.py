@@ -64,7 +64,7 @@ def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Said:
     assert snapshot.spec is not None
     number, attempt = next_try(evidence.records)
     arms = rotated(snapshot.spec.arms, in_question(evidence) if evidence.results else None, number)
-    asked = round_plan(snapshot.name, snapshot.spec, arms, number, attempt)
+    asked = round_plan(snapshot.owner, snapshot.spec, arms, number, attempt)
     job = round_job(
         snapshot.owner,
         snapshot.spec,

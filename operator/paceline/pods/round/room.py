@@ -40,6 +40,7 @@ class Room:
         """Every arm in its turn. A server's failure is in the result; a failure of the round itself is raised."""
         began = time.monotonic()
         started = time.time()
+        self.begin_anew()
         ran = [self.drive(arm) for arm in self.plan.arms]
         versions = [one.version for one in ran if one.version]
         digest, length = self.kept()
@@ -146,11 +147,19 @@ class Room:
         self.useful_seconds += time.monotonic() - began
         return found
 
+    def begin_anew(self) -> None:
+        """A round that was stopped comes again under its name, and what it had written is no part of this one."""
+        path = Path(self.plan.lines_path)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(b"")
+        except OSError as error:
+            self.not_kept(error)
+
     def keep(self, line: Mapping[str, Any]) -> None:
         """Whole lines are a help, not a condition: a volume that cannot be written is a note in the result."""
         path = Path(self.plan.lines_path)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
             with gzip.open(path, "at") as lines:
                 lines.write(json.dumps(line) + "\n")
         except OSError as error:
