@@ -8,7 +8,7 @@ import pytest
 
 from paceline.evidence import ENVIRONMENT, Failure, RoundPlan
 from paceline.evidence.failures import LEAVES_THE_NODE, MANY
-from paceline.plan.run.ends import End, end_of, held_seconds, hopeless
+from paceline.plan.run.ends import PULL_PATIENCE, End, end_of, held_seconds, hopeless, wakes
 from paceline.plan.run.look import Round
 
 BEGAN = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
@@ -26,6 +26,14 @@ def pod(status: Mapping[str, Any] | None = None, **containers: Mapping[str, Any]
         "spec": {},
         "status": {"startTime": "2026-11-21T10:00:00Z", "containerStatuses": statuses, **(status or {})},
     }
+
+
+def preparing(**state: Mapping[str, Any]) -> dict[str, Any]:
+    """An init container of the user's own is in this state, so that the others have to wait."""
+    held = {"waiting": {"reason": "PodInitializing"}}
+    first = {"certificates": ended(0), **state}
+    statuses = [{"name": name, "state": said} for name, said in first.items()]
+    return pod({"initContainerStatuses": statuses}, server=held, client=held)
 
 
 def ended(code: int, message: str = "", **more: str) -> dict[str, Any]:
@@ -56,10 +64,14 @@ LATE = job("DeadlineExceeded", "Job was active longer than specified deadline")
         (GAVE_UP, pod(disrupted("EvictionByEvictionAPI")), "Evicted", "EvictionByEvictionAPI: said"),
         (GAVE_UP, pod(disrupted("DeletionByPodGC")), "NodeLost", "DeletionByPodGC: said"),
         (GAVE_UP, pod(disrupted("SomethingNew")), "Evicted", "SomethingNew: said"),
+        (GAVE_UP, preparing(warm=ended(1, "a\nno such bucket")), "ServerCrashed",
+            "the init container warm exited with 1: no such bucket"),
+        (GAVE_UP, preparing(warm=ended(2, "usage: warm")), "ServerCrashed", "warm exited with 2: usage: warm"),
+        (GAVE_UP, preparing(warm=ended(137, reason="OOMKilled")), "OutOfMemory", "warm exited with 137: OOMKilled"),
         (GAVE_UP, None, "Evicted", "its pod is gone"),
         (job(), pod(client=ended(0, "hello")), "Unreadable", "the message does not begin with"),
     ],
-)
+)  # fmt: skip
 def test_of_a_job_that_has_ended(job: dict[str, Any], pod: dict[str, Any] | None, failure: str, line: str) -> None:
     end = end_of(Round(job=job, pod=pod), "the message does not begin with paceline1:")
     assert end.failure.name == failure
@@ -76,6 +88,7 @@ def waiting(reason: str) -> dict[str, Any]:
 
 MISNAMED = "the server never started: InvalidImageName: said"
 FORBIDDEN = "the server never started: ErrImageNeverPull: said"
+WARMING = "the init container warm never started: ImagePullBackOff: said"
 PULLING = "the server never started: ImagePullBackOff: said"
 
 
@@ -89,6 +102,10 @@ PULLING = "the server never started: ImagePullBackOff: said"
         (pod(server=waiting("InvalidImageName")), 0, (Failure.ImagePull, MISNAMED)),
         (pod(server=waiting("ErrImageNeverPull")), 0, (Failure.ImagePull, FORBIDDEN)),
         (pod(server=waiting("ContainerCreating"), client=ended(1)), 60, None),
+        (preparing(warm=waiting("ImagePullBackOff")), 4, None),
+        (preparing(warm=waiting("ImagePullBackOff")), 5, (Failure.ImagePull, WARMING)),
+        (preparing(warm=waiting("PodInitializing")), 60, None),
+        (preparing(warm={"running": {}}), 60, None),
         (pod(unplaced()), 9, None),
         (pod(unplaced()), 10, (Failure.Unschedulable, "0/2 nodes")),
         (pod(unplaced("SchedulingGated")), 600, None),
@@ -130,6 +147,16 @@ def test_a_round_holds_accelerators_from_its_node_until_its_last_container_has_e
     still = pod(server={"running": {}}, client=both["client"])
     assert held_seconds(Round(job=job(), pod=still), BEGAN + timedelta(seconds=30.5)) == 31
     assert held_seconds(Round(job=job(), pod=None), BEGAN) is None
+
+
+def test_who_waits_for_an_init_container_that_failed_holds_nothing_after_it() -> None:
+    failed = preparing(warm=ended(1, finishedAt="2026-11-21T10:00:40Z"))
+    assert held_seconds(Round(job=job(), pod=failed), BEGAN + timedelta(hours=1)) == 40
+
+
+def test_a_round_whose_init_container_cannot_be_pulled_is_looked_at_again_in_time() -> None:
+    round = Round(job=with_plan(job()), pod=preparing(warm=waiting("ImagePullBackOff")))
+    assert wakes(round, "gpu-0") == (BEGAN + PULL_PATIENCE,)
 
 
 def test_they_are_taken_when_the_pod_gets_its_node_and_not_when_that_takes_note_of_it() -> None:

@@ -29,7 +29,7 @@ class Failure(Enum):
     OutOfMemory = Kind("a server ran out of the GPUs' memory or the node's", FEW)
     StartTimeout = Kind("a server was not ready in time", FEW)
     TimedOut = Kind("a workload or the whole round took too long", FEW)
-    ServerCrashed = Kind("a server, or its container, ended by itself", FEW)
+    ServerCrashed = Kind("a server, its container or one that runs before it ended by itself", FEW)
     NotMeasured = Kind("a server lived, and what it gave is no evidence", FEW)
     ClientFailed = Kind("our own client failed or fell silent", FEW)
     ImageMoved = Kind("the server ran from another image than in the rounds before: its tag has moved", ONCE)

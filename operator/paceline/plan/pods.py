@@ -45,6 +45,13 @@ def terminated(pod: Found, name: str) -> Mapping[str, Any] | None:
     return ended
 
 
+def failed_before(pod: Found) -> tuple[str, Mapping[str, Any]] | None:
+    """Of the containers that run before the others, the one that ended badly: its name and its `terminated` state."""
+    statuses: Iterable[Mapping[str, Any]] = pod.get("status", {}).get("initContainerStatuses", ())
+    found = ((status["name"], status.get("state", {}).get("terminated") or {}) for status in statuses)
+    return next(((name, ended) for name, ended in found if ended.get("exitCode")), None)
+
+
 def not_startable(status: Mapping[str, Any]) -> Mapping[str, Any]:
     """The `waiting` state of a container that the kubelet cannot start: reason, message. Empty for every other."""
     waiting: Mapping[str, Any] = status.get("state", {}).get("waiting") or {}

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from paceline.evidence.failures import ARGUMENTS, MEMORY, Failure
-from paceline.plan.pods import exit_text, last_line, not_startable, terminated
+from paceline.plan.pods import exit_text, failed_before, last_line, not_startable, terminated
 from paceline.plan.run.look import Round
 from paceline.plan.terms import Found, condition, parse_time
 
@@ -52,6 +52,10 @@ def end_of(round: Round, unread: str) -> End:
     late = "DeadlineExceeded" in (failed.get("reason"), pod.get("status", {}).get("reason"))
     if late:  # its containers only saw that they were ended
         return End(failure=Failure.TimedOut, line=said or str(pod.get("status", {}).get("message", "")))
+    if first := failed_before(pod):  # and the others were never started
+        name, ended = first
+        failure = Failure.OutOfMemory if _no_memory(ended) else Failure.ServerCrashed
+        return End(failure=failure, line=exit_text(f"init container {name}", ended))
     server, client = (terminated(pod, name) or {} for name in ("server", "client"))
     if server.get("exitCode", 0) not in (0, HEARTBEAT_LOST):  # the client only saw that it was gone
         return End(failure=_of_container(server), line=exit_text("server container", server))
@@ -93,8 +97,10 @@ def held_seconds(round: Round, now: datetime) -> int | None:
     if began is None:
         return None
     statuses = pod["status"].get("containerStatuses", ())
-    ends = [status.get("state", {}).get("terminated", {}).get("finishedAt") for status in statuses]
-    over = max(map(parse_time, ends)) if ends and all(ends) else now
+    first = failed_before(pod)
+    last = [first[1]] if first else [status.get("state", {}).get("terminated", {}) for status in statuses]
+    ends = [parse_time(ended["finishedAt"]) for ended in last if "finishedAt" in ended]
+    over = max(ends) if ends and len(ends) == len(last) else now
     return max(0, math.ceil((over - began).total_seconds()))
 
 
@@ -123,10 +129,13 @@ def unplaced_since(pod: Found) -> datetime | None:
 
 
 def _of_container(ended: Mapping[str, Any]) -> Failure:
-    said = f"{ended.get('reason', '')} {last_line(ended.get('message', ''))}"
-    if MEMORY.search(said):
+    if _no_memory(ended):
         return Failure.OutOfMemory
     return Failure.ServerArguments if ended.get("exitCode") == ARGUMENTS else Failure.ServerCrashed
+
+
+def _no_memory(ended: Mapping[str, Any]) -> bool:
+    return bool(MEMORY.search(f"{ended.get('reason', '')} {last_line(ended.get('message', ''))}"))
 
 
 def _unplaced(pod: Found) -> Mapping[str, Any]:
@@ -144,9 +153,11 @@ def _began(pod: Found) -> datetime | None:
 
 
 def _waiting(pod: Found) -> dict[str, Mapping[str, Any]]:
-    """Container → why it cannot be started."""
-    statuses = pod.get("status", {}).get("containerStatuses", ())
-    return {status["name"]: found for status in statuses if (found := not_startable(status))}
+    """Container → why it cannot be started. One that runs before the others holds their accelerators as they do."""
+    said = pod.get("status", {})
+    first = ((f"init container {status['name']}", status) for status in said.get("initContainerStatuses", ()))
+    others = ((status["name"], status) for status in said.get("containerStatuses", ()))
+    return {who: found for who, status in (*first, *others) if (found := not_startable(status))}
 
 
 def _unpulled(pod: Found, now: datetime) -> End | None:
