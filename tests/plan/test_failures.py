@@ -122,6 +122,26 @@ def test_the_runs_node_is_lost(world: World) -> None:
 
 
 @told
+def test_the_runs_node_is_lost_when_its_client_was_done(world: World) -> None:
+    """The answer is in the pod's status and counts, though its Job never ends. The next round has ten minutes to find
+    that the node is gone."""
+    measuring(world, "latency")
+    world.clients_end()
+    world.node_goes("gpu-1")
+    world.wait(10)
+    for _ in range(2):
+        world.round_ends()
+    rounds = world.runs("latency")[-1]["status"]["rounds"]
+    assert [(one["node"], one.get("reason", ""), len(one["points"])) for one in rounds] == [
+        ("gpu-1", "", 8),
+        ("", "Unschedulable", 0),
+        ("gpu-0", "", 8),
+        ("gpu-0", "", 8),
+    ]
+    assert verdict(world)[0] == "Promote"
+
+
+@told
 def test_the_runs_node_has_no_room_any_more(world: World) -> None:
     """For ten minutes it is waited for; then the run goes on in a new block, on a node that has room."""
     measuring(world, "latency")

@@ -160,11 +160,18 @@ class World:
         named in `spoiled` with something else."""
         self._advance(20)
         for job in self._rounds(pools):
-            asked = Round(job=job, pod=None).plan
-            known = truth or self.truths[job["metadata"]["labels"]["paceline.dev/pool"]]
-            ended_at = self.cluster.now.timestamp()
-            self._end(job, "client", 0, answer(asked, known, ended_at - 1080, ended_at, spoiled))
+            self._end(job, "client", 0, self._answer(job, truth, spoiled))
         self.settle(f"a round of {' and '.join(pools) or 'every pool'} has ended{_spoiled(spoiled)}", 0)
+
+    def clients_end(self) -> None:
+        """Those of the rounds under way have given their answers; the servers beside them have not ended."""
+        self._advance(20)
+        for job in self._rounds(()):
+            (pod,) = self.cluster.owned("Pod", job)
+            done = {"terminated": {"exitCode": 0, "message": self._answer(job, None, {})}}
+            states = {"client": done, "server": {"running": {}}}
+            pod["status"]["containerStatuses"] = [{"name": name, "state": state} for name, state in states.items()]
+        self.settle("the clients of the rounds are done", 0)
 
     def prefetch_vanishes(self) -> None:
         """Its Job is Complete, its pod gone."""
@@ -353,6 +360,11 @@ class World:
         ]
         assert found, "no round is under way"
         return found
+
+    def _answer(self, job: Object, truth: Truth | None, spoiled: Mapping[str, Spoiled]) -> str:
+        known = truth or self.truths[job["metadata"]["labels"]["paceline.dev/pool"]]
+        ended_at = self.cluster.now.timestamp()
+        return answer(Round(job=job, pod=None).plan, known, ended_at - 1080, ended_at, spoiled)
 
     def _end(self, job: Object, container: str, code: int, message: str) -> None:
         (pod,) = self.cluster.owned("Pod", job)

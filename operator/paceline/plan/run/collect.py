@@ -22,10 +22,9 @@ def collect(snapshot: Snapshot, now: datetime) -> tuple[Mapping[str, Any], ...]:
     for round in snapshot.rounds:
         if round.name in known:
             continue
-        if round.ended:
-            records.append(_record(round, records, now))
-        elif never := hopeless(round, node, now):
-            records.append(_lost(round, never, records, now))
+        never = None if round.ended else hopeless(round, node, now)
+        if round.ended or never:
+            records.append(_record(round, never, records, now))
     return tuple(sorted(records, key=lambda r: (r["round"], r["try"])))
 
 
@@ -65,7 +64,9 @@ def moved(image: str, before: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def _record(round: Round, before: Sequence[Mapping[str, Any]], now: datetime) -> dict[str, Any]:
+def _record(round: Round, never: End | None, before: Sequence[Mapping[str, Any]], now: datetime) -> dict[str, Any]:
+    """Of a round that has ended, or will `never` say more than it has: a client that was done has given its answer,
+    whatever became of its node."""
     if round.unreadable:
         return _lost(round, End(failure=Failure.Unreadable, line=round.unreadable), before, now)
     asked = round.plan
@@ -73,7 +74,7 @@ def _record(round: Round, before: Sequence[Mapping[str, Any]], now: datetime) ->
     try:
         result = decode(client.get("message", ""))
     except AnswerError as unread:
-        return _lost(round, end_of(round, str(unread)), before, now)
+        return _lost(round, never or end_of(round, str(unread)), before, now)
     image = round.image("server")
     if other := moved(image, before):
         return _lost(round, End(failure=Failure.ImageMoved, line=other), before, now)

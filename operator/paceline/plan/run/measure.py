@@ -30,12 +30,18 @@ def measure(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Said:
 
 
 def _clear(evidence: Evidence, active: Round) -> Said:
-    """Of a round that is recorded as failed before its Job has ended: the next try starts once that is gone."""
+    """Of a round that is recorded before its Job has ended: the next one, or its next try, starts once that is gone."""
     error = next(record["error"] for record in evidence.records if record["job"] == active.name)
-    message = f"round {len(evidence.results) + 1} of {_looks(evidence)} is tried again; {error}"
+    measured = len(evidence.results)
+    message = (
+        f"round {measured + 1} of {_looks(evidence)} is tried again; {error}"
+        if error
+        else f"round {measured} of {_looks(evidence)} is measured, and its Job is removed"
+    )
+    why = f"it can give no result: {error}" if error else "its answer is known, and nobody will hear of its pod's end"
     return Said(
         marks=(Mark(Reason.RunMeasuring, None, message),),
-        actions=(Delete(active.job, f"it can give no result: {error}"),),
+        actions=(Delete(active.job, why),),
         record={"progress": _progress(evidence, active.name, message)},
     )
 
