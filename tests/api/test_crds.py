@@ -193,7 +193,14 @@ RUN_STATUS = {
     "cost": {"gpuSeconds": 1234, "idleGpuSeconds": 123, "serverStarts": 6},
     "emulated": True,
     "noise": "0.003",
-    "progress": {"step": "done", "round": 3, "job": "run-1-2-0", "message": "decided", "secondsPerRound": 300},
+    "progress": {
+        "step": "done",
+        "round": 3,
+        "job": "run-1-2-0",
+        "message": "decided",
+        "secondsPerRound": 300,
+        "unplacedSince": "2026-11-21T10:00:00Z",
+    },
 }
 
 

@@ -22,12 +22,14 @@ HOSTNAME = "kubernetes.io/hostname"
 
 @dataclass
 class Cluster:
-    """Objects as an API server would keep them; `nodes` is how many GPUs each has."""
+    """Objects as an API server would keep them; `nodes` is how many GPUs each has. While it is `queued`, a queue holds
+    the pods of rounds back by a scheduling gate."""
 
     now: datetime
     nodes: Mapping[str, int]
     objects: dict[Key, Object] = field(default_factory=dict)
     made: int = 0
+    queued: bool = False
 
     def of(self, kind: str, **labels: str) -> list[Object]:
         """Objects of a kind whose labels have these values; `pool` stands for paceline.dev/pool."""
@@ -131,6 +133,10 @@ class Cluster:
         self.objects["Pod", name]["status"] = {"phase": "Pending"}
 
     def _place(self, pod: Object) -> None:
+        if self.queued and is_round(pod):
+            gated = {"reason": "SchedulingGated", "message": "Scheduling is blocked due to non-empty scheduling gates"}
+            pod["status"]["conditions"] = [{"type": "PodScheduled", "status": "False", **gated}]
+            return
         fitting = [node for node in self.nodes if self._fits(pod, node)]
         if fitting:
             pod["spec"]["nodeName"] = max(fitting, key=self._free)

@@ -8,7 +8,7 @@ import pytest
 
 from paceline.evidence import ENVIRONMENT, Failure, RoundPlan
 from paceline.evidence.failures import LEAVES_THE_NODE, MANY
-from paceline.plan.run.ends import PULL_PATIENCE, End, end_of, held_seconds, hopeless, wakes
+from paceline.plan.run.ends import PULL_PATIENCE, End, end_of, held_seconds, hopeless, unplaced_since, wakes
 from paceline.plan.run.look import Round
 
 BEGAN = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
@@ -115,7 +115,9 @@ PULLING = "the server never started: ImagePullBackOff: said"
 def test_of_a_job_that_goes_on(pod: dict[str, Any], minutes: int, expected: tuple[Failure, str] | None) -> None:
     round = Round(job=with_plan(job()), pod=pod)
     end = End(failure=expected[0], line=expected[1]) if expected else None
-    assert hopeless(round, "gpu-0", BEGAN + timedelta(minutes=minutes)) == end
+    seen = {"job": "run-0-0", "unplacedSince": "2026-11-21T10:00:00Z"}
+    now = BEGAN + timedelta(minutes=minutes)
+    assert hopeless(round, "gpu-0", unplaced_since(round, seen, now), now) == end
 
 
 def with_plan(job: dict[str, Any]) -> dict[str, Any]:
@@ -128,13 +130,25 @@ def with_plan(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_first_round_waits_for_as_long_as_it_takes() -> None:
-    assert hopeless(Round(job=with_plan(job()), pod=pod(unplaced())), None, BEGAN + timedelta(days=7)) is None
+    round = Round(job=with_plan(job()), pod=pod(unplaced()))
+    assert hopeless(round, None, BEGAN, BEGAN + timedelta(days=7)) is None
+
+
+def test_without_room_is_counted_from_when_it_was_seen_of_this_very_round() -> None:
+    """Not from when the pod was made: a queue may have held it back since."""
+    round, now = Round(job=with_plan(job()), pod=pod(unplaced())), BEGAN + timedelta(hours=2)
+    seen = "2026-11-21T11:55:00Z"
+    assert unplaced_since(round, {}, now) == now
+    assert unplaced_since(round, {"job": "run-0-0", "unplacedSince": seen}, now) == now - timedelta(minutes=5)
+    assert unplaced_since(round, {"job": "another", "unplacedSince": seen}, now) == now
+    gated = Round(job=with_plan(job()), pod=pod(unplaced("SchedulingGated")))
+    assert unplaced_since(gated, {"job": "run-0-0", "unplacedSince": seen}, now) is None
 
 
 def test_of_a_node_that_does_not_answer_nobody_hears_the_end() -> None:
     lost = pod(disrupted("DeletionByTaintManager"))
     lost["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z"
-    end = hopeless(Round(job=with_plan(job()), pod=lost), "gpu-0", BEGAN)
+    end = hopeless(Round(job=with_plan(job()), pod=lost), "gpu-0", None, BEGAN)
     assert end == End(failure=Failure.NodeLost, line="DeletionByTaintManager: said")
 
 
@@ -156,7 +170,7 @@ def test_who_waits_for_an_init_container_that_failed_holds_nothing_after_it() ->
 
 def test_a_round_whose_init_container_cannot_be_pulled_is_looked_at_again_in_time() -> None:
     round = Round(job=with_plan(job()), pod=preparing(warm=waiting("ImagePullBackOff")))
-    assert wakes(round, "gpu-0") == (BEGAN + PULL_PATIENCE,)
+    assert wakes(round, "gpu-0", None) == (BEGAN + PULL_PATIENCE,)
 
 
 def test_they_are_taken_when_the_pod_gets_its_node_and_not_when_that_takes_note_of_it() -> None:

@@ -142,6 +142,25 @@ def test_the_runs_node_is_lost_when_its_client_was_done(world: World) -> None:
 
 
 @told
+def test_a_queue_holds_a_round_back_for_two_hours(world: World) -> None:
+    """The ten minutes in which the run's node may find room begin when the queue lets the round go."""
+    measuring(world, "latency")
+    world.cluster.queued = True
+    world.round_ends()
+    world.wait(120)
+    world.cluster.queued, world.cluster.nodes = False, {"gpu-0": 8, "gpu-1": 0}
+    world.wait(1)
+    world.wait(9)
+    assert world.condition("Measuring") == "False WaitingForCapacity"
+    world.cluster.nodes = {"gpu-0": 8, "gpu-1": 8}
+    world.rounds_placed()
+    for _ in range(2):
+        world.round_ends()
+    rounds = world.runs("latency")[-1]["status"]["rounds"]
+    assert [(one["node"], one.get("reason", "")) for one in rounds] == [("gpu-1", "")] * 3
+
+
+@told
 def test_the_runs_node_has_no_room_any_more(world: World) -> None:
     """For ten minutes it is waited for; then the run goes on in a new block, on a node that has room."""
     measuring(world, "latency")

@@ -304,6 +304,8 @@ class RunProgress(Model):
     """Its Job."""
     seconds_per_round: Count | None = None
     """Mean of the rounds so far."""
+    unplaced_since: Time | None = None
+    """Since when no node is seen to have room for the round; not while a queue holds it back by a scheduling gate."""
     message: Text | None = None
     """For a person."""
 

@@ -7,7 +7,7 @@ from typing import Any
 from paceline.evidence import AnswerError, Failure, decode, failed_round, judge, round_status
 from paceline.evidence.failures import LEAVES_THE_NODE
 from paceline.plan.pods import terminated
-from paceline.plan.run.ends import End, end_of, held_seconds, hopeless
+from paceline.plan.run.ends import End, end_of, held_seconds, hopeless, unplaced_since
 from paceline.plan.run.look import Round, Snapshot, failure
 
 LONGEST = 600
@@ -22,7 +22,8 @@ def collect(snapshot: Snapshot, now: datetime) -> tuple[Mapping[str, Any], ...]:
     for round in snapshot.rounds:
         if round.name in known:
             continue
-        never = None if round.ended else hopeless(round, node, now)
+        unplaced = unplaced_since(round, snapshot.status.get("progress", {}), now)
+        never = None if round.ended else hopeless(round, node, unplaced, now)
         if round.ended or never:
             records.append(_record(round, never, records, now))
     return tuple(sorted(records, key=lambda r: (r["round"], r["try"])))

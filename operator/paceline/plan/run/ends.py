@@ -66,25 +66,25 @@ def end_of(round: Round, unread: str) -> End:
     return End(failure=Failure.Unreadable, line=said or unread)
 
 
-def hopeless(round: Round, node: str | None, now: datetime) -> End | None:
+def hopeless(round: Round, node: str | None, unplaced: datetime | None, now: datetime) -> End | None:
     """Why a round that has not ended can give no result and would hold, or wait for, its GPUs all the same. `node` is
-    the run's."""
+    the run's, `unplaced` since when there is no room."""
     if round.unreadable:
         return End(failure=Failure.Unreadable, line=round.unreadable)
     pod = round.pod or {}
     if "deletionTimestamp" in pod.get("metadata", {}) and (lost := taken_away(round)):
         # Of a node that does not answer nobody hears that the pod has ended: its Job goes on for ever.
         return lost if lost.failure is Failure.NodeLost else None
-    if (since := unplaced_since(pod)) and node and now - since >= PLACE_PATIENCE:
+    if unplaced and node and now - unplaced >= PLACE_PATIENCE:
         return End(failure=Failure.Unschedulable, line=_unplaced(pod).get("message", ""))
     return _unpulled(pod, now)
 
 
-def wakes(round: Round, node: str | None) -> tuple[datetime, ...]:
+def wakes(round: Round, node: str | None, unplaced: datetime | None) -> tuple[datetime, ...]:
     """When a round that waits turns hopeless."""
     pod, found = round.pod or {}, []
-    if (since := unplaced_since(pod)) and node:
-        found.append(since + PLACE_PATIENCE)
+    if unplaced and node:
+        found.append(unplaced + PLACE_PATIENCE)
     if any(_waiting(pod)) and (began := _began(pod)):
         found.append(began + PULL_PATIENCE)
     return tuple(found)
@@ -120,12 +120,14 @@ def taken_away(round: Round) -> End | None:
     return None
 
 
-def unplaced_since(pod: Found) -> datetime | None:
-    """None if it has a node, or somebody else holds it back (a queue, by a scheduling gate)."""
-    said = _unplaced(pod)
+def unplaced_since(round: Round, progress: Mapping[str, Any], now: datetime) -> datetime | None:
+    """Since when it was seen, by the run's own `progress`, that no node has room for it. None if it has one, or if
+    somebody else holds it back (a queue, by a scheduling gate): since when nobody does, a pod does not say."""
+    said = _unplaced(round.pod or {})
     if not said or said.get("reason") == "SchedulingGated":
         return None
-    return parse_time(pod["metadata"]["creationTimestamp"]) if "creationTimestamp" in pod["metadata"] else None
+    seen = progress.get("unplacedSince") if progress.get("job") == round.name else None
+    return parse_time(seen) if seen else now
 
 
 def _of_container(ended: Mapping[str, Any]) -> Failure:

@@ -9,7 +9,7 @@ from paceline.core import BASELINE, Arm
 from paceline.plan.pods import trouble, unplaced
 from paceline.plan.run.collect import next_try, run_node
 from paceline.plan.run.conclude import in_question
-from paceline.plan.run.ends import wakes
+from paceline.plan.run.ends import unplaced_since, wakes
 from paceline.plan.run.look import Evidence, Round, Snapshot
 from paceline.plan.terms import Apply, Delete, Said, earliest, parse_time, timestamp
 from paceline.render import round_job
@@ -25,7 +25,7 @@ def measure(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Said:
     if active is not None and any(record["job"] == active.name for record in evidence.records):
         return _clear(evidence, active)
     if active is not None:
-        return _watch(snapshot, evidence, active)
+        return _watch(snapshot, evidence, active, now)
     return _start(snapshot, evidence, now)
 
 
@@ -46,13 +46,15 @@ def _clear(evidence: Evidence, active: Round) -> Said:
     )
 
 
-def _watch(snapshot: Snapshot, evidence: Evidence, active: Round) -> Said:
+def _watch(snapshot: Snapshot, evidence: Evidence, active: Round, now: datetime) -> Said:
     asked = active.plan
     placed = {"node": active.node} if active.node else {}
     arms = ", ".join(arm.name for arm in asked.arms)
     message = f"round {asked.round + 1} of {_looks(evidence)}: {arms}"
     found = trouble([active.pod]) if active.pod else None
     waits = active.pod is not None and unplaced(active.pod) is not None
+    since = unplaced_since(active, snapshot.status.get("progress", {}), now)
+    seen = {"unplacedSince": timestamp(since)} if since else {}
     if found:
         message = f"{message}; {found.what}"
     # Where a round may not run was said when its Job was made, and a Job cannot be changed.
@@ -61,8 +63,8 @@ def _watch(snapshot: Snapshot, evidence: Evidence, active: Round) -> Said:
     return Said(
         marks=(Mark(reason, None, message),),
         actions=(Delete(active.job, "a node that it had to keep off is free again"),) if freed else (),
-        record={**placed, "progress": _progress(evidence, active.name, message)},
-        wake=earliest(wakes(active, run_node(snapshot.status.get("node"), evidence.records))),
+        record={**placed, "progress": _progress(evidence, active.name, message) | seen},
+        wake=earliest(wakes(active, run_node(snapshot.status.get("node"), evidence.records), since)),
     )
 
 
