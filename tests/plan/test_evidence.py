@@ -4,6 +4,8 @@ As test_stories."""
 
 from typing import Any
 
+import pytest
+from tests.gate.campaigns import LATENCY
 from tests.plan.answers import half_failed, noisy
 from tests.plan.telling import measuring, promoted, told
 from tests.plan.world import World, example
@@ -39,6 +41,26 @@ def test_age_alone_starts_no_run(world: World) -> None:
     before = names(world)
     world.wait(2 * MONTH)
     assert (names(world), world.serving("latency")) == (before, "wide")
+
+
+@pytest.mark.parametrize(("candidate", "arm"), [(150.0, "wide"), (50.0, "baseline")])
+def test_age_alone_starts_no_run_where_status_is_lost(candidate: float, arm: str) -> None:
+    """Which evidence the pool has gone by is told by its servers: those of the winner, or of the baseline where there
+    is none."""
+    world = World()
+    measuring(world, "latency")
+    truth = {name: dict.fromkeys(LATENCY["wide"], speed) for name, speed in (("baseline", 100.0), ("wide", candidate))}
+    for _ in range(3):
+        world.round_ends(truth=truth)
+    world.servers_ready()
+    (servers,), before = world.cluster.of("Deployment"), names(world)
+    generation = servers["metadata"]["generation"]
+    world.wait(2 * MONTH)
+    (deployed,) = world.cluster.of("SpeculativeDeployment")
+    del deployed["status"]
+    world.settle("its status is lost, as after a restore from a backup", 0)
+    world.servers_ready()
+    assert (names(world), world.serving("latency"), servers["metadata"]["generation"]) == (before, arm, generation)
 
 
 @told

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from paceline.api import Reason, run_manifest_spec
-from paceline.core import Arm, Dataset, DeploymentSpec, Model, PoolSpec, RunSpec, Server, Workload
+from paceline.core import BASELINE, Arm, Dataset, DeploymentSpec, Model, PoolSpec, RunSpec, Server, Workload
 from paceline.core.names import POOL_LABEL, child_name
 from paceline.core.names import SUPERSEDED as SUPERSEDED  # for whoever still takes them from here
 from paceline.core.names import SUSPENDED as SUSPENDED
@@ -263,14 +263,16 @@ def _run_spec(spec: DeploymentSpec, pool: PoolSpec, server: Server) -> RunSpec:
     )
 
 
-def _run(found: Found, remembered: Mapping[str, Any], oldest: datetime) -> Run:
-    """What the pool has gone by so far it goes on with: age alone starts no run."""
+def _run(found: Found, remembered: Mapping[str, Any], oldest: datetime, served: frozenset[str]) -> Run:
+    """What the pool has gone by so far it goes on with: age alone starts no run. Where its status is lost, what is
+    `served` tells: the arms of which its servers are."""
     run = Run(found=found)
     entries = [remembered.get(key) or {} for key in ("verdict", "progress", "target")]
     known = {entry.get(key) for entry in entries for key in ("benchmarkRun", "evidence")}
     finished = run.status.get("finishedAt")
     old = run.outcome is not None and finished is not None and parse_time(finished) < oldest
-    return replace(run, stale=old and run.name not in known)
+    lost = not remembered.get("target") and (run.winner or BASELINE) in served
+    return replace(run, stale=old and run.name not in known and not lost)
 
 
 def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datetime) -> Pool:
@@ -282,16 +284,18 @@ def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datet
         # How the models were brought shapes no server: another proxy is no other question.
         cache=replace(pinned.server.cache, env=()),
     )
+    there = servers(snapshot, spec.name)
+    served = frozenset(arm.name for arm in spec.arms if there and there.revision == revision_of(server, arm))
     return Pool(
         snapshot=snapshot,
         spec=spec,
         server=server,
         remembered=remembered,
         runs=tuple(
-            _run(found, remembered, now - pinned.max_evidence_age)
+            _run(found, remembered, now - pinned.max_evidence_age, served)
             for found in children(snapshot, "BenchmarkRun", spec.name)
         ),
-        servers=servers(snapshot, spec.name),
+        servers=there,
         kept=revisions(snapshot, spec.name),
         question=fingerprint(run_manifest_spec(_run_spec(pinned, spec, server))),
     )
