@@ -10,7 +10,18 @@ from paceline.api.cache import CacheSpec
 from paceline.api.engine import AcceleratorSpec, EngineSpec
 from paceline.api.later import not_yet
 from paceline.api.model import Finding, Model, Rule, Unique
-from paceline.api.parts import MOST_POINTS, ON_CLAIM, RISING, BudgetSpec, DatasetSpec, DraftSpec, GateSpec, ParitySpec
+from paceline.api.parts import (
+    MOST_MEASURED,
+    MOST_POINTS,
+    ON_CLAIM,
+    RISING,
+    BudgetSpec,
+    DatasetSpec,
+    DraftSpec,
+    GateSpec,
+    ParitySpec,
+    last_round,
+)
 from paceline.api.pool import TWINS, PoolSpec, hidden_twins
 from paceline.api.shared import ENGINE_AND_NODE, OFF_THE_CLAIM, off_the_claim
 from paceline.api.words import DecideAfterRounds, Duration, Labels, Revision, ServedName, Source, Tolerance
@@ -153,12 +164,17 @@ def _unknown_dataset(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:
                 yield f".pools[{i}].datasets[{j}]", f"'{name}' must be one of the datasets: {', '.join(names)}"
 
 
-def _too_many_points(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:
+def _points(spec: "SpeculativeDeploymentSpec") -> Iterator[int]:
+    """Of a round of each pool."""
     chosen = _datasets(spec)
     every = len(BUILTIN) if chosen is None else len(chosen)
-    for i, pool in enumerate(spec.pools):
+    for pool in spec.pools:
         datasets = every if pool.datasets is None else len(pool.datasets)
-        points = (1 + len(pool.candidates or ())) * datasets * len(pool.concurrency)
+        yield (1 + len(pool.candidates or ())) * datasets * len(pool.concurrency)
+
+
+def _too_many_points(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:
+    for i, points in enumerate(_points(spec)):
         if points > MOST_POINTS:
             yield (
                 f".pools[{i}].candidates",
@@ -167,7 +183,27 @@ def _too_many_points(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:
             )
 
 
+def _too_many_rounds(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:
+    looks = spec.benchmark.decide_after_rounds if spec.benchmark else None
+    rounds, points = last_round(looks), max(_points(spec))
+    if rounds * points > MOST_MEASURED:
+        yield (
+            ".benchmark.decideAfterRounds",
+            f"{TOO_LONG}; the last is {rounds}, and a pool has {points} points a round: at most "
+            f"{MOST_MEASURED // points} rounds of them",
+        )
+
+
+TOO_LONG = (
+    "the last of decideAfterRounds x (1 + candidates) x datasets x concurrency must be at most "
+    f"{MOST_MEASURED} in every pool, what a run's status can hold"
+)
 _SETS = "(has(self.benchmark) && has(self.benchmark.datasets))"
+_POINTS = (
+    "(1 + p.candidates.size()) * p.concurrency.size() *"
+    f" (has(p.datasets) ? p.datasets.size() : {_SETS} ? self.benchmark.datasets.size() : 4)"
+)
+_LAST = "self.benchmark.decideAfterRounds.size() - 1"
 _OVER_CANDIDATES = "self.pools.all(p, !has(p.candidates) || p.candidates.all(c, {}))".format
 _CLAIM = (
     "(has(self.cache.claim) ? self.cache.claim.name : has(self.cache.existingClaim) ? self.cache.existingClaim : '')"
@@ -210,12 +246,18 @@ class SpeculativeDeploymentSpec(Model):
             broken=_unknown_dataset,
         ),
         Rule(
-            cel="self.pools.all(p, !has(p.candidates) || (1 + p.candidates.size()) * p.concurrency.size() *"
-            f" (has(p.datasets) ? p.datasets.size() : {_SETS} ? self.benchmark.datasets.size() : 4) <= {MOST_POINTS})",
+            cel=f"self.pools.all(p, !has(p.candidates) || {_POINTS} <= {MOST_POINTS})",
             message=f"(1 + candidates) x datasets x concurrency must be at most {MOST_POINTS} in every pool:"
             " what one round can report",
             field=".pools",
             broken=_too_many_points,
+        ),
+        Rule(
+            cel="!has(self.benchmark) || !has(self.benchmark.decideAfterRounds) || self.pools.all(p,"
+            f" !has(p.candidates) || {_POINTS} * self.benchmark.decideAfterRounds[{_LAST}] <= {MOST_MEASURED})",
+            message=TOO_LONG,
+            field=".benchmark.decideAfterRounds",
+            broken=_too_many_rounds,
         ),
     )
 

@@ -1,6 +1,6 @@
 """The blocks that both kinds are built of."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -340,6 +340,15 @@ MOST_POINTS = 48
 """Points of a round that fit into its termination message."""
 MOST_COMPARED = 16
 """Arms whose answers fit there, too; a pool has no more."""
+MOST_MEASURED = 480
+"""Points of a run, over all of its rounds. Its status holds them all, each at up to 1.5 kB with what is told of its
+server, and etcd takes no object of more than 1.5 MiB: the rest is for the spec and for rounds that are tried again. Ten
+rounds of as many points as a message holds, forty of three arms on four sets."""
+
+
+def last_round(looks: Sequence[int] | None) -> int:
+    """How many rounds a run with these `decideAfterRounds` has at most, if none has to be replaced."""
+    return (looks or core.Gate().decide_after_rounds)[-1]
 
 
 def _disordered(gate: Any) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from paceline.api.later import not_yet
 from paceline.api.model import Finding, Model, Rule, Unique
 from paceline.api.parts import (
     MOST_COMPARED,
+    MOST_MEASURED,
     MOST_POINTS,
     RISING,
     AdaptiveSpec,
@@ -23,6 +24,7 @@ from paceline.api.parts import (
     ParitySpec,
     PromptsSpec,
     TreeSpec,
+    last_round,
     of_the_hub_alone,
 )
 from paceline.api.shared import ENGINE_AND_NODE, OFF_THE_CLAIM, off_the_claim
@@ -155,6 +157,21 @@ def _too_many_points(run: "BenchmarkRunSpec") -> Iterator[Finding]:
         yield ".arms", f"arms x workloads must be at most {MOST_POINTS}, what one round can report; got {points}"
 
 
+TOO_LONG = (
+    f"the last of decideAfterRounds x arms x workloads must be at most {MOST_MEASURED}, what a run's status can hold"
+)
+
+
+def _too_many_rounds(run: "BenchmarkRunSpec") -> Iterator[Finding]:
+    rounds, points = last_round(run.gate.decide_after_rounds), len(run.arms) * len(run.workloads)
+    if rounds * points > MOST_MEASURED:
+        yield (
+            ".gate.decideAfterRounds",
+            f"{TOO_LONG}; the last is {rounds}, and a round has {points} points: at most {MOST_MEASURED // points} "
+            "rounds of them",
+        )
+
+
 def _too_few_requests(run: "BenchmarkRunSpec") -> Iterator[Finding]:
     for i, workload in enumerate(run.workloads):
         if workload.requests is not None and workload.requests < 3 * workload.concurrency:
@@ -277,6 +294,13 @@ class BenchmarkRunSpec(Model):
             ".format([self.arms.size() * self.workloads.size()])",
             field=".arms",
             broken=_too_many_points,
+        ),
+        Rule(
+            cel="!has(self.gate) || !has(self.gate.decideAfterRounds) || self.arms.size() * self.workloads.size()"
+            f" * self.gate.decideAfterRounds[self.gate.decideAfterRounds.size() - 1] <= {MOST_MEASURED}",
+            message=TOO_LONG,
+            field=".gate.decideAfterRounds",
+            broken=_too_many_rounds,
         ),
         Rule(
             cel="self.workloads.all(w, !has(w.requests) || w.requests >= 3 * w.concurrency)",

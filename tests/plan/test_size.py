@@ -1,0 +1,134 @@
+"""The largest run that is admitted fits into etcd, with all of its rounds and as many tries as its list may hold."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from tests.plan.answers import answer
+from tests.plan.cluster import Object
+from tests.plan.test_sweep import COMMIT
+from tests.wrong.edits import example_run
+
+from paceline import api
+from paceline.api.parts import MOST_COMPARED
+from paceline.core import RunSpec
+from paceline.evidence import Failure, Point, Replicate, decode, encode, failed_round, judge, round_status
+from paceline.evidence.failures import MANY
+from paceline.plan import run
+from paceline.plan.run.collect import LONGEST
+from paceline.render import Owner, Settings
+from paceline.render.benchmark import round_plan
+
+ETCD = 3 * 2**19
+"""1.5 MiB: etcd's default of --max-request-bytes, of an object as the API server sends it."""
+LONG = {"name": "n" * 63, "namespace": "s" * 63, "uid": "0" * 36}
+IMAGE = "docker.io/lmsysorg/sglang@sha256:" + "0" * 64
+SAMPLES = 32
+"""The bound of parity.samples."""
+NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
+MOST_TRIES = 512
+"""Bound of status.rounds."""
+
+
+def asking(arms: int, workloads: int, rounds: int) -> Object:
+    manifest: Object = example_run()
+    spec = manifest["spec"]
+    manifest["metadata"] |= LONG
+    spec["target"]["commit"] = COMMIT
+    baseline, candidate = spec["arms"][:2]
+    candidate["draft"]["commit"] = COMMIT
+    candidates = [
+        {**candidate, "name": f"candidate-{n:0>20}", "tree": {"numSteps": n, "topK": 1, "numDraftTokens": n + 1}}
+        for n in range(4, arms + 3)
+    ]
+    code = {"name": "a-set-of-prompts-of-thirty-let", "source": "builtin://code", "requests": 12_288, "maxTokens": 512}
+    del spec["largestConcurrency"]
+    return manifest | {
+        "spec": spec
+        | {
+            "arms": [baseline, *candidates],
+            "workloads": [{**code, "weight": 1, "concurrency": 4096 - number} for number in range(workloads)],
+            "gate": {"decideAfterRounds": [rounds]},
+            **({"parity": {"samples": SAMPLES}} if arms <= MOST_COMPARED else {}),
+        }
+    }
+
+
+def every_number(point: Point) -> Point:
+    """With all its digits."""
+    time, positions = 123.456789, tuple(0.8765 - 0.1 * place for place in range(8))
+    return replace(
+        point,
+        steady_throughput=12345.6789,
+        **dict.fromkeys(("mean_ttft", "p95_ttft", "mean_tpot", "p95_tpot", "mean_e2e", "p95_e2e"), time),
+        **dict.fromkeys(("p50_ttft", "p99_ttft", "p50_tpot", "p99_tpot"), time),
+        accepted_at=positions if point.accept_length else (),
+    )
+
+
+def whole(replicate: Replicate) -> Replicate:
+    """And near ties in every answer: with any other difference the run would end after two rounds."""
+    ties, outputs = {"near_ties": SAMPLES, "first": 123, "gap": 0.24}, replicate.outputs
+    return replace(
+        replicate,
+        kv_tokens=1_000_000,
+        points=tuple(map(every_number, replicate.points)),
+        outputs=replace(outputs, **ties) if outputs and outputs.samples else outputs,  # type: ignore[arg-type]
+    )
+
+
+def measured(spec: RunSpec, owner: Owner, number: int, attempt: int) -> dict[str, Any]:
+    """A round of which every number was believed, as status keeps it."""
+    asked = round_plan(owner, spec, spec.arms, number, attempt)
+    names = [workload.name for workload in spec.workloads]
+    truth = {arm.name: dict.fromkeys(names, 12345.6789) for arm in spec.arms}
+    result = decode(answer(asked, truth, 1_795_245_504.0, 1_795_249_004.0, {arm.name: whole for arm in spec.arms}))
+    result = decode(encode(replace(
+        result,
+        gpus=tuple(f"GPU-{number:036}" for number in range(8)),
+        lines_sha256="0" * 64,
+        lines_bytes=123_456_789,
+    )))  # fmt: skip
+    entry = round_status(asked, result, judge(asked, result), "j" * 63, "n" * 63, IMAGE, 3600, IMAGE)
+    assert all(point["valid"] for point in entry["points"]), entry["points"][0]["why"]
+    return entry | {"neighbours": [f"{LONG['namespace']}/{LONG['name']} (8)"] * 16}
+
+
+def rounds(spec: RunSpec, owner: Owner) -> Iterator[dict[str, Any]]:
+    """Each after as many tries as a run has patience for, or as the list has room for."""
+    asked = spec.gate.decide_after_rounds[-1]
+    lost = min(MANY - 1, MOST_TRIES // asked - 1)
+    for number in range(asked):
+        for attempt in range(lost):
+            evicted = {"job": "j" * 63, "node": "n" * 63, "reason": Failure.Unschedulable, "error": "e" * LONGEST}
+            yield failed_round(round=number, attempt=attempt, held_seconds=3600, **evicted)  # type: ignore[arg-type]
+        yield measured(spec, owner, number, lost)
+
+
+@pytest.mark.parametrize(
+    ("arms", "workloads", "looks"), [(2, 24, 10), (24, 2, 10), (48, 1, 10), (12, 1, 40), (3, 4, 40), (3, 3, 50)]
+)
+def test_the_largest_run_fits_into_etcd(arms: int, workloads: int, looks: int) -> None:
+    manifest = asking(arms, workloads, looks)
+    spec, owner = api.run(manifest), Owner(kind="BenchmarkRun", **LONG)
+    snapshot = run.Snapshot(
+        manifest=manifest | {"status": {"rounds": list(rounds(spec, owner))}},
+        spec=spec,
+        invalid="",
+        rounds=(),
+        taken=(),
+        suspended=False,
+        settings=Settings(image="paceline"),
+    )
+    status = run.plan(snapshot, NOW).status
+    assert status is not None
+    assert status["verdict"]["rounds"] == looks
+    size = len(json.dumps(manifest | {"status": status}, separators=(",", ":")).encode())
+    assert size < ETCD, f"{size / ETCD:.2f} of what etcd takes"
+
+    longer = asking(arms, workloads, looks + 1) if looks < 50 else asking(arms, workloads + 1, looks)
+    with pytest.raises(api.InvalidManifestError, match="what a run's status can hold"):
+        api.run(longer)
