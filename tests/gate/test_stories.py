@@ -208,6 +208,20 @@ class TestSeveralCandidates:
         assert verdict.arms["hope"].outcome is ArmOutcome.UNDECIDED
         assert gate.undecided(verdict) == ()
 
+    def test_a_candidate_that_had_its_last_look_is_not_measured_again(self) -> None:
+        """It stays undecided, and the other one still lacks its look after eight rounds."""
+        truth = self.truth(open=1.055, slow=1.055)
+        verdict = decided(
+            truth, [replace(m, valid=(m.round, m.arm) != (1, "slow")) for m in measure(truth, cv=0.01, seed=22)]
+        )
+
+        assert {name: (arm.outcome.value, arm.rounds) for name, arm in verdict.arms.items()} == {
+            "open": ("undecided", 8),
+            "slow": ("undecided", 5),
+        }
+        assert not verdict.final
+        assert gate.undecided(verdict) == ("slow",)
+
     def test_a_candidate_that_could_not_be_measured_is_not_blamed(self) -> None:
         truth = self.truth(slow=0.8, broken=1.2)
         verdict = decided(truth, [m for m in measure(truth, cv=STEADY, seed=14) if m.arm != "broken"])

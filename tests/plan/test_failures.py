@@ -1,9 +1,13 @@
 """User stories of rounds that fail: each kind has its reason, its patience, and the line a person needs (as
 test_stories). None of it is held against a candidate."""
 
-from tests.plan.answers import out_of_memory, refused, too_slow
+from tests.gate.campaigns import THROUGHPUT
+from tests.plan.answers import half_failed, noisy, out_of_memory, refused, too_slow
 from tests.plan.telling import measuring, told
 from tests.plan.world import World
+
+MOST_LOOKED_AT = 8
+"""Rounds, of the gate that the example has."""
 
 
 def reasons(world: World, pool: str = "latency") -> list[str]:
@@ -43,6 +47,20 @@ def test_the_servers_run_out_of_memory_in_a_round(world: World) -> None:
     for _ in range(2):
         world.round_ends(wide=out_of_memory)
     assert verdict(world) == ("Error", "OutOfMemory")
+
+
+@told
+def test_one_candidate_has_had_its_last_look_and_the_other_one_fails(world: World) -> None:
+    """Nothing more can be learned of either: the run ends with the eighth round."""
+    measuring(world, "throughput")
+    world.truths = {"throughput": {arm: dict.fromkeys(THROUGHPUT["baseline"], 2000.0) for arm in THROUGHPUT}}
+    for _ in range(MOST_LOOKED_AT):
+        world.round_ends(baseline=noisy, narrow=noisy, wide=half_failed)
+    assert not world.under_way("round")
+    said = world.runs("throughput")[-1]["status"]
+    assert len(said["rounds"]) == MOST_LOOKED_AT
+    assert verdict(world, "throughput")[0] == "Inconclusive"
+    assert "too many of them were no evidence" not in said["verdict"]["message"]
 
 
 @told

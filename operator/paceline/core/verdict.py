@@ -80,6 +80,8 @@ class ArmVerdict:
     """The A/A floor of these rounds, a fraction: the difference of the mean from 1x that they could just not have told
     from none, at their own noise. An arm against itself would show one this large as often as a bound may fail."""
     rounds: int = 0
+    last: bool = False
+    """Of the last look there is: more rounds change nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

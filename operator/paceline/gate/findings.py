@@ -66,6 +66,7 @@ def judge(look: Look, gate: Gate) -> ArmVerdict:
         limits=limits,
         aa_floor=_aa_floor(look),
         rounds=look.rounds,
+        last=look.rounds == gate.decide_after_rounds[-1],
     )
 
 

@@ -69,8 +69,9 @@ def decide(
 
 
 def undecided(verdict: Verdict) -> tuple[str, ...]:
-    """The candidates that later rounds must still contain, in the order of arms; none once the verdict is final."""
-    return () if verdict.final else tuple(name for name, arm in verdict.arms.items() if _open(arm))
+    """The candidates that later rounds must still contain, in the order of arms: not those that had their last look,
+    and none once the verdict is final."""
+    return () if verdict.final else tuple(name for name, arm in verdict.arms.items() if _open(arm) and not arm.last)
 
 
 def _at_first(rounds: Rounds, gate: Gate, arm: str, complete: Sequence[int]) -> ArmVerdict:
