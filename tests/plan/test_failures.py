@@ -2,7 +2,7 @@
 test_stories). None of it is held against a candidate."""
 
 from tests.gate.campaigns import THROUGHPUT
-from tests.plan.answers import half_failed, noisy, out_of_memory, refused, too_slow
+from tests.plan.answers import died, half_failed, noisy, out_of_memory, refused, too_slow
 from tests.plan.telling import measuring, told
 from tests.plan.world import World
 
@@ -69,6 +69,25 @@ def test_a_baseline_is_never_ready(world: World) -> None:
     for _ in range(2):
         world.round_ends(baseline=too_slow)
     assert verdict(world) == ("Error", "StartTimeout")
+
+
+@told
+def test_the_baseline_fails_once_and_then_a_candidate_does(world: World) -> None:
+    """Next to a baseline that died no point of a candidate is valid: that is not held against it."""
+    measuring(world, "latency")
+    world.round_ends(baseline=died)
+    world.round_ends(wide=half_failed)
+    for _ in range(3):
+        world.round_ends()
+    assert verdict(world)[0] == "Promote"
+
+
+def test_a_candidate_that_fails_before_and_after_the_baseline_has_failed_twice() -> None:
+    world = World()
+    measuring(world, "latency")
+    for spoiled in ({"wide": half_failed}, {"baseline": died}, {"wide": half_failed}):
+        world.round_ends(**spoiled)
+    assert verdict(world) == ("Error", "NotMeasured")
 
 
 @told

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from paceline.core import Purpose, RunSpec, Verdict
+from paceline.core import BASELINE, Purpose, RunSpec, Verdict
 from paceline.core.names import RUN_LABEL, SUPERSEDED
 from paceline.evidence import ENVIRONMENT, Failure, RoundPlan, answers, measurements
 from paceline.gate import decide
@@ -153,8 +153,11 @@ class Evidence:
     def failures(self, arm: str) -> tuple[Failed, ...]:
         """Of this arm's latest replicates that were no evidence, the latest first: one for each of the rounds in a row,
         of those with a result and with this arm in them, in which a point of it was invalid. In a sweep, whose
-        concurrencies each stand alone, in which all were."""
-        there = (record for record in reversed(self.results) if _of(record["points"], arm))
+        concurrencies each stand alone, in which all were. A candidate's points cannot be valid next to a baseline that
+        failed, so such a round says nothing of it."""
+        there = [record for record in reversed(self.results) if _of(record["points"], arm)]
+        if arm != BASELINE:
+            there = [record for record in there if not _failed(record, BASELINE, every=self.sweep)]
         mine = (_failed(record, arm, every=self.sweep) for record in there)
         return tuple(failed for failed in itertools.takewhile(bool, mine) if failed)
 
