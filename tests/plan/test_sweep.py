@@ -143,6 +143,30 @@ def test_an_arm_that_fails_under_load_is_known_alone() -> None:
     assert status(world)["verdict"]["message"].endswith("8: no candidate could be measured")
 
 
+def out_of_memory_under_load(found: Replicate) -> Replicate:
+    said = "torch.OutOfMemoryError: CUDA out of memory."
+    return replace(found, exit_code=1, error=said, points=tuple(p for p in found.points if p.workload == "code@1"))
+
+
+@pytest.mark.parametrize("arm", ["baseline", "narrow"])
+def test_an_arm_whose_server_ends_under_load_is_known_alone(arm: str) -> None:
+    world = World()
+    world.apply(sweep())
+    swept(world, **{arm: out_of_memory_under_load})
+    assert [(spot["concurrency"], spot.get("fastest"), spot.get("rounds")) for spot in status(world)["crossover"]] == [
+        (1, "narrow", ROUNDS),
+        (8, None, None),
+    ]
+    assert status(world)["verdict"]["message"].endswith("8: no candidate could be measured")
+
+
+def test_a_server_is_asked_the_lightest_load_first() -> None:
+    world = World()
+    world.apply(sweep(workloads=sweep()["spec"]["workloads"][::-1]))
+    (job,) = world.under_way("round")
+    assert [workload.name for workload in Round(job=job, pod=None).plan.workloads] == ["code@1", "code@8"]
+
+
 def no_points(found: Replicate) -> Replicate:
     return replace(died(found), points=())
 

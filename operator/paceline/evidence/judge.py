@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from paceline.evidence.answer import Point, Replicate, RoundResult
+from paceline.evidence.failures import Failure, of_server
 from paceline.evidence.question import ArmCommand, RoundPlan
 
 LARGEST_TOKEN_DIFFERENCE = 0.05
 """Of a candidate's output tokens to the baseline's, as a fraction: speculation is not to change what is written."""
 NOTHING_ACCEPTED_LENGTH = 1.005
 FEWEST_VERIFY_CALLS = 100
+UNDER_LOAD = frozenset({Failure.OutOfMemory, Failure.ServerCrashed, Failure.TimedOut})
+"""What a load does to a server. It begins with that load."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +66,8 @@ class Case:
     """Numbers that this engine cannot show."""
     parity: bool = False
     """What the arms answer was asked for, too."""
+    apart: bool = False
+    """Each workload stands alone."""
 
 
 Rule = Callable[[Case], str]
@@ -74,7 +79,10 @@ def was_run(case: Case) -> str:
 
 
 def server_lived(case: Case) -> str:
-    return _end(case.replicate) if case.replicate else ""
+    """Where workloads stand alone, only those that it did not live through are spoilt by its end."""
+    if case.replicate is None or (case.point and case.apart and _ended_under_load(case.replicate)):
+        return ""
+    return _end(case.replicate)
 
 
 def arguments_as_expected(case: Case) -> str:
@@ -82,8 +90,8 @@ def arguments_as_expected(case: Case) -> str:
 
 
 def arguments_equal(case: Case) -> str:
-    """Nothing but the speculation may differ from the baseline. A baseline that ended early says nothing."""
-    if case.replicate is None or case.baseline is None or _end(case.baseline):
+    """Nothing but the speculation may differ from the baseline. One that ended before it was measured says nothing."""
+    if case.replicate is None or case.baseline is None or (_end(case.baseline) and not case.baseline_point):
         return ""
     for key in case.compared:
         if key not in case.replicate.resolved:
@@ -219,6 +227,7 @@ def judge(plan: RoundPlan, result: RoundResult) -> tuple[Judged, ...]:
                 at_a_rate=workload.rate is not None,
                 unseen=plan.unseen,
                 parity=plan.parity is not None,
+                apart=plan.apart,
             )
             why = next(filter(None, (rule(case) for rule in RULES)), "")
             judged.append(Judged(arm=arm.name, workload=workload.name, valid=not why, why=why, point=case.point))
@@ -229,6 +238,11 @@ def _end(replicate: Replicate) -> str:
     """Why the server did not live to the end; "" if it did."""
     exited = "" if replicate.exit_code is None else f"the server exited with {replicate.exit_code}"
     return ": ".join(filter(None, [exited, replicate.error]))
+
+
+def _ended_under_load(replicate: Replicate) -> bool:
+    """Of whatever else goes wrong nobody knows since when it did (`pods/round/trust.py`)."""
+    return of_server(replicate.exit_code, replicate.error) in UNDER_LOAD
 
 
 def _point(replicate: Replicate | None, workload: str) -> Point | None:

@@ -66,6 +66,8 @@ class RoundPlan:
     """Numbers of a point that this engine cannot show: no point is refused for want of them."""
     parity: Parity | None = None
     """None: what the arms answer is not compared."""
+    apart: bool = False
+    """Each workload is a question of its own: a server that ends under one has answered those before it."""
     start_timeout_seconds: float = 1800.0
     workload_timeout_seconds: float = 3600.0
 
@@ -87,6 +89,8 @@ class RoundPlan:
                 del workload["dataset"][key]
         if self.parity is None:
             del said["parity"]
+        if not self.apart:
+            del said["apart"]
         return json.dumps(said, separators=(",", ":"))
 
     @classmethod

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
-from paceline.core import BASELINE, Arm, RunSpec, Workload
+from paceline.core import BASELINE, Arm, Purpose, RunSpec, Workload
 from paceline.core.names import (
     COMPONENT_LABEL,
     DEPLOYMENT_LABEL,
@@ -70,7 +70,8 @@ def round_plan(owner: Owner, run: RunSpec, arms: tuple[Arm, ...], number: int, a
             )
             for arm in arms
         ),
-        workloads=run.workloads,
+        workloads=_in_turn(run),
+        apart=run.purpose is Purpose.SWEEP,
         files=prompt_files(run),
         # A name comes again, in another namespace that shares the volume and after the run was deleted; a uid does not.
         results_dir=f"{RESULTS}/{owner.name}/{owner.uid}",
@@ -80,6 +81,13 @@ def round_plan(owner: Owner, run: RunSpec, arms: tuple[Arm, ...], number: int, a
         start_timeout_seconds=START_TIMEOUT_SECONDS,
         workload_timeout_seconds=WORKLOAD_TIMEOUT_SECONDS + max(map(_arriving, run.workloads)),
     )
+
+
+def _in_turn(run: RunSpec) -> tuple[Workload, ...]:
+    """Of a Sweep the lightest load first: what a server ends under is the last that it is asked."""
+    if run.purpose is not Purpose.SWEEP:
+        return run.workloads
+    return tuple(sorted(run.workloads, key=lambda workload: workload.concurrency))
 
 
 def _arriving(workload: Workload) -> float:

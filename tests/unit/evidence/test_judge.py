@@ -96,6 +96,49 @@ def test_a_server_that_exited_spoils_even_the_points_it_had_finished() -> None:
     assert judged["baseline", "code@1"].valid
 
 
+class TestWhereWorkloadsStandAlone:
+    """A Sweep: what ends under eight requests has answered one."""
+
+    plan = dataclasses.replace(PLAN, apart=True)
+
+    def judged(self, wide: Replicate = WIDE, baseline: Replicate = BASELINE) -> dict[tuple[str, str], str]:
+        return {at: one.why for at, one in verdict(wide=wide, baseline=baseline, plan=self.plan).items()}
+
+    @pytest.mark.parametrize(
+        "ended",
+        [
+            {"exit_code": 1, "error": "CUDA out of memory"},
+            {"exit_code": 0},
+            {"error": "chat@1: timed out after 1800 s"},
+            {"error": "chat@1: HTTP 500: CUDA out of memory"},
+        ],
+    )
+    def test_its_end_spoils_what_it_did_not_live_through(self, ended: Mapping[str, Any]) -> None:
+        said = self.judged(dataclasses.replace(WIDE, points=WIDE.points[:1], **ended))
+        assert [at for at, why in said.items() if why] == [("wide", "chat@1")]
+        assert said["wide", "chat@1"].endswith(ended.get("error", "the server exited with 0"))
+
+    @pytest.mark.parametrize(
+        "error",
+        ["chat@1: 6 requests were answered, and the server counted 7: somebody else used it", "GET /metrics: no"],
+    )
+    def test_what_nobody_knows_the_beginning_of_spoils_all(self, error: str) -> None:
+        said = self.judged(dataclasses.replace(WIDE, points=WIDE.points[:1], error=error))
+        assert [why for (arm, _), why in said.items() if arm == "wide"] == [error, error]
+
+    def test_a_candidate_is_known_where_the_baseline_was_measured(self) -> None:
+        died = dataclasses.replace(BASELINE, exit_code=1, points=BASELINE.points[:1])
+        said = self.judged(baseline=died)
+        assert said["wide", "code@1"] == ""
+        assert said["wide", "chat@1"] == "the output tokens cannot be compared with the baseline's"
+
+    def test_its_arguments_are_compared_with_those_of_a_baseline_that_ended_later(self) -> None:
+        died = dataclasses.replace(BASELINE, exit_code=1, points=BASELINE.points[:1])
+        other = dataclasses.replace(WIDE, resolved={"attention_backend": "flashinfer", "speculative_num_steps": 3})
+        said = self.judged(wide=other, baseline=died)
+        assert said["wide", "code@1"] == "attention_backend is flashinfer, and triton on the baseline"
+
+
 def test_a_server_that_never_got_ready() -> None:
     slow = Replicate(arm="wide", error="not ready after 1800 s")
     assert verdict(wide=slow)["wide", "code@1"].why == "not ready after 1800 s"

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from paceline.core import Dataset, Parity, Workload
@@ -193,6 +194,19 @@ def test_a_server_that_fails_but_lives_is_noted_with_what_was_seen() -> None:
 def test_a_server_that_dies_after_its_last_point_has_failed_too() -> None:
     _, ran = drive(Server(Ended(0, "")))
     assert ran.replicate.exit_code == 0
+
+
+def test_of_a_server_that_is_distrusted_no_point_is_left_whatever_its_last_words() -> None:
+    """The second load is answered by it and by somebody's request; then it ends, and says something else."""
+    server = Server(Ended(1, "CUDA out of memory"))
+    counted = iter([0, 0, 6, 6, 13])
+
+    def answer(step: Step) -> Any:
+        said = server(step)
+        return f"{said}sglang:num_requests_total {next(counted)}\n" if step == Get("/metrics") else said
+
+    _, ran = drive(answer, replace(PLAN, workloads=(CODE, replace(CODE, concurrency=2))))
+    assert (ran.replicate.exit_code, ran.replicate.points) == (1, ())
 
 
 def test_a_server_that_does_not_start_is_asked_nothing() -> None:
