@@ -37,6 +37,8 @@ class Adapter:
     argv: Callable[[Server, Arm], tuple[str, ...]]
     env: Callable[[Server], tuple[Mapping[str, Any], ...]]
     expected: Callable[[Server, Arm], Mapping[str, Scalar]]
+    drafts: Callable[[Arm], int | None]
+    """Draft tokens that a verify call checks, without the one that it adds; None: none, or not always as many."""
     compared: tuple[str, ...]
     refusals: Callable[[Server, tuple[Arm, ...]], tuple[Refusal, ...]]
     eagle3_targets: Callable[[str], frozenset[str] | None]

@@ -17,6 +17,8 @@ LARGEST_TOKEN_DIFFERENCE = 0.05
 """Of a candidate's output tokens to the baseline's, as a fraction: speculation is not to change what is written."""
 NOTHING_ACCEPTED_LENGTH = 1.005
 FEWEST_VERIFY_CALLS = 100
+ROUNDED = 0.005
+"""An acceptance length may be said in hundredths."""
 UNDER_LOAD = frozenset({Failure.OutOfMemory, Failure.ServerCrashed, Failure.TimedOut})
 """What a load does to a server. It begins with that load."""
 
@@ -175,6 +177,19 @@ def speculation_ran(case: Case, point: Point) -> str:
 
 
 @measured
+def length_is_possible(case: Case, point: Point) -> str:
+    """Every verify call adds a token of its own, and at most all of its drafts. These may not be known."""
+    length, drafts = point.accept_length, case.arm.drafts
+    if not case.arm.candidate or not _positive(length):
+        return ""
+    if length < 1 - ROUNDED:
+        return f"the acceptance length is {length:g}, and 1 is the least there can be"
+    if drafts is not None and length > drafts + 1 + ROUNDED:
+        return f"the acceptance length is {length:g}, and {drafts + 1} is the most there can be"
+    return ""
+
+
+@measured
 def none_retracted(case: Case, point: Point) -> str:
     if point.retractions == 0 or (point.retractions is None and "retractions" in case.unseen):
         return ""
@@ -203,6 +218,7 @@ RULES: tuple[Rule, ...] = (
     speed_is_a_number,
     nothing_but_the_candidates_speculated,
     speculation_ran,
+    length_is_possible,
     none_retracted,
     tokens_agree,
     outputs_compared,

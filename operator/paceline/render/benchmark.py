@@ -65,7 +65,7 @@ def round_plan(owner: Owner, run: RunSpec, arms: tuple[Arm, ...], number: int, a
                 name=arm.name,
                 argv=adapter.argv(server, arm),
                 candidate=arm.name != BASELINE,
-                drafts=None if arm.name == BASELINE or arm.adaptive else arm.verify_width - 1,
+                drafts=adapter.drafts(arm),
                 expected=adapter.expected(server, arm),
             )
             for arm in arms

@@ -216,6 +216,27 @@ def test_a_candidate_that_does_not_speculate() -> None:
     assert why(accept_length=math.nan) == "no speculation was running: no acceptance length"
 
 
+@pytest.mark.parametrize(
+    ("drafts", "length", "reason"),
+    [
+        (7, 8.0, ""),
+        (7, 1.0, ""),
+        (7, 0.3, "the acceptance length is 0.3, and 1 is the least there can be"),
+        (7, 0.99, "the acceptance length is 0.99, and 1 is the least there can be"),
+        (7, 97.0, "the acceptance length is 97, and 8 is the most there can be"),
+        (None, 97.0, ""),
+        (None, 1e-9, "the acceptance length is 1e-09, and 1 is the least there can be"),
+    ],
+)
+def test_an_acceptance_length_that_cannot_be(drafts: int | None, length: float, reason: str) -> None:
+    """Of an adaptive arm nobody knows how many drafts a verify call checks."""
+    baseline, wide = PLAN.arms
+    plan = dataclasses.replace(PLAN, arms=(baseline, dataclasses.replace(wide, drafts=drafts)))
+    points = both(dataclasses.replace(SPECULATED, accept_length=length))
+    judged = verdict(wide=dataclasses.replace(WIDE, points=points), plan=plan)["wide", "code@1"]
+    assert (judged.why, judged.valid, judged.nothing_accepted) == (reason, not reason, length == 1.0)
+
+
 @pytest.mark.parametrize("numbers", [{"verify_calls": 205}, {"accept_length": 2.8}, {"accept_length": math.nan}])
 def test_a_baseline_that_speculates_is_nothing_to_compare_with(numbers: Mapping[str, Any]) -> None:
     points = tuple(dataclasses.replace(point, **numbers) for point in BASELINE.points)

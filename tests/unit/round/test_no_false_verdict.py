@@ -96,6 +96,8 @@ CANDIDATE = {
     "verify calls absent": points(verify_calls=None),
     "acceptance length absent": points(accept_length=None),
     "acceptance length NaN": points(accept_length=math.nan),
+    "acceptance length below one": points(accept_length=0.3),
+    "acceptance length beyond the tree": points(accept_length=97.0),
     "outputs not compared": answered(Outputs(unknown="baseline on prompt 0: HTTP 400: no logprobs here")),
     "outputs not asked for": answered(None),
 }

@@ -5,7 +5,7 @@ refused and why. Sources: the wheels of 0.4.5, 0.5.6 and 0.5.23, read; the last 
 """
 
 from paceline.engines.adapter import Adapter
-from paceline.engines.sglang.argv import JIT_CACHE, PORT, argv, env, expected
+from paceline.engines.sglang.argv import JIT_CACHE, PORT, argv, drafts, env, expected
 from paceline.engines.sglang.flags import eagle3_hooks, flag_name, flag_value
 from paceline.engines.sglang.owned import COMPARED
 from paceline.engines.sglang.probe import probe
@@ -27,6 +27,7 @@ ADAPTER = Adapter(
     argv=argv,
     env=env,
     expected=expected,
+    drafts=drafts,
     compared=COMPARED,
     refusals=refusals,
     eagle3_targets=eagle3_targets,

@@ -113,6 +113,12 @@ def _speculation(server: Server, arm: Arm) -> Iterator[str]:
             yield from ("--speculative-num-steps", str(arm.adaptive.num_steps))
 
 
+def drafts(arm: Arm) -> int | None:
+    """Without the root. How many they are of an adaptive arm changes while it serves."""
+    width = _said_of_speculation(arm).get("speculative_num_draft_tokens")
+    return width - 1 if isinstance(width, int) else None
+
+
 def _said_of_speculation(arm: Arm) -> Mapping[str, Scalar]:
     """NGRAM, DFLASH and DSPARK are given one number; what SGLang makes of it is in its hooks (0.5.23, tried)."""
     if arm.draft is None:

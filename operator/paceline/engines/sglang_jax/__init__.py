@@ -6,7 +6,7 @@ differs from SGLang: `--tp-size` counts all devices, the server refuses its own 
 """
 
 from paceline.engines.adapter import Adapter
-from paceline.engines.sglang_jax.argv import JIT_CACHE, PORT, argv, env, expected
+from paceline.engines.sglang_jax.argv import JIT_CACHE, PORT, argv, drafts, env, expected
 from paceline.engines.sglang_jax.probe import probe
 from paceline.engines.sglang_jax.rules import COMPARED, eagle3_targets, refusals
 
@@ -15,6 +15,7 @@ ADAPTER = Adapter(
     argv=argv,
     env=env,
     expected=expected,
+    drafts=drafts,
     compared=COMPARED,
     refusals=refusals,
     eagle3_targets=eagle3_targets,

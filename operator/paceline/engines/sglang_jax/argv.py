@@ -117,6 +117,11 @@ def _shape(arm: Arm) -> tuple[int, int, int]:
     return 1, 1, arm.block_size
 
 
+def drafts(arm: Arm) -> int | None:
+    """Without the root."""
+    return _shape(arm)[2] - 1 if arm.draft else None
+
+
 def _head(draft: Draft) -> tuple[str, ...]:
     if draft.model is None:
         return ()

@@ -8,13 +8,14 @@ speculation is one JSON argument, a tree is a chain, and `/health` is an instant
 from paceline.engines.adapter import Adapter
 from paceline.engines.vllm.argv import JIT_CACHE, PORT, argv, env, expected
 from paceline.engines.vllm.probe import probe
-from paceline.engines.vllm.rules import COMPARED, refusals
+from paceline.engines.vllm.rules import COMPARED, draft_tokens, refusals
 
 ADAPTER = Adapter(
     port=PORT,
     argv=argv,
     env=env,
     expected=expected,
+    drafts=lambda arm: draft_tokens(arm) or None,
     compared=COMPARED,
     refusals=refusals,
     eagle3_targets=lambda _: None,  # only a start tells which targets have the hook
