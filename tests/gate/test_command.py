@@ -182,7 +182,10 @@ def change(question: dict[str, Any], path: list[str | int], value: Any) -> dict[
         (["gate", "limits"], [{"metric": "p95TTFT"}], "case.json: gate.limits[0].maximumIncrease: is missing"),
         (["workloads", 1], "chat", 'case.json: workloads[1]: an object is expected: {...}; found "chat"'),
         (["workloads", 1, "name"], "code", "case.json: workloads: each name once"),
-        (["workloads", 1, "weight"], -1, "case.json: workloads[1].weight: "),
+        *(
+            (["workloads", 1, "weight"], weight, "case.json: workloads[1].weight: a weight is 0 or from 0.000001 to 1")
+            for weight in (-1, 5e-324, 1e308, 1000001)
+        ),
         (["arms"], ["baseline"], "case.json: arms: "),
         (
             ["arms"],

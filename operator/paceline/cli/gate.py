@@ -11,8 +11,19 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, StrictBool, StrictInt, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    StrictBool,
+    StrictInt,
+    ValidationError,
+)
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
 
 from paceline import core, gate
 
@@ -34,6 +45,16 @@ def _number(value: Any) -> Any:
     if isinstance(value, bool):
         raise ValueError("Input should be a number, or one in a string")
     return value
+
+
+LIGHTEST, HEAVIEST = 1e-6, 1e6
+
+
+def _weight(value: float) -> float:
+    """What is beyond this cannot be told from 0, or from all there is; further out a mean is no number."""
+    if value == 0 or LIGHTEST <= value <= HEAVIEST:
+        return value
+    raise PydanticCustomError("weight", "a weight is 0 or from 0.000001 to 1000000, as only their proportions count")
 
 
 Finite = Annotated[FiniteFloat, BeforeValidator(_number)]
@@ -65,7 +86,7 @@ class Thresholds(Part):
 
 class Workload(Part):
     name: str
-    weight: Annotated[Finite, Field(ge=0)] = 1.0
+    weight: Annotated[Finite, AfterValidator(_weight)] = 1.0
 
 
 class Measurement(Part):
