@@ -2,6 +2,7 @@
 
 As test_stories."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +10,10 @@ from tests.gate.campaigns import LATENCY
 from tests.plan.answers import half_failed, noisy
 from tests.plan.telling import measuring, promoted, told
 from tests.plan.world import World, example
+from tests.unit.round.verdicts import question
+
+from paceline.plan.run.budget import exhausted
+from paceline.plan.run.look import Evidence
 
 MONTH = 30 * 24 * 60
 """Minutes: the default of maxEvidenceAge."""
@@ -177,6 +182,18 @@ def test_what_gave_no_evidence_was_paid_for_too(world: World) -> None:
     for _ in range(2):
         world.round_ends()
     assert final(world)["verdict"]["reason"] == "BudgetExhausted"
+
+
+@pytest.mark.parametrize(("gpus", "seconds", "rounds"), [(1, 360, 3), (1, 420, 6), (4, 1080, 3), (8, 300, 7)])
+def test_rounds_that_fit_the_budget_exactly_are_measured(gpus: int, seconds: int, rounds: int) -> None:
+    """Six minutes are a tenth of an hour, and no float is a tenth."""
+    asked = question("wide", ())
+    server = replace(asked.server, accelerator=replace(asked.server.accelerator, count=gpus))
+    tight = float(f"{gpus * seconds * rounds / 3600:.6f}")
+    records = tuple({"heldSeconds": seconds} for _ in range(rounds - 1))
+    for hours, fits in ((tight, True), (tight - 0.0001, False)):
+        spec = replace(asked, server=server, gpu_hours=hours)
+        assert (exhausted(Evidence(spec=spec, records=records)) is None) is fits
 
 
 def test_a_budget_is_part_of_the_question_and_none_moves_nothing() -> None:

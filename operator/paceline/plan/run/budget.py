@@ -1,5 +1,7 @@
 """What a run may take, asked before each of its rounds: nothing is stopped that is under way."""
 
+from fractions import Fraction
+
 from paceline.plan.run.look import Evidence
 
 EXHAUSTED = "BudgetExhausted"
@@ -12,10 +14,11 @@ def exhausted(evidence: Evidence) -> tuple[str, str] | None:
     hours, gpus = evidence.spec.gpu_hours, evidence.spec.server.accelerator.count
     if hours is None:
         return None
-    spent = sum(record.get("heldSeconds", 0) for record in evidence.records) * gpus / SECONDS
-    lengths = [record["heldSeconds"] * gpus / SECONDS for record in evidence.results]
-    another = sum(lengths) / len(lengths) if lengths else 0.0
-    if spent + another <= hours and spent < hours:
+    budget = Fraction(str(hours)) * SECONDS  # as it was written: a round that fits exactly is not lost to binary
+    spent = sum(record.get("heldSeconds", 0) for record in evidence.records) * gpus
+    lengths = [record["heldSeconds"] * gpus for record in evidence.results]
+    another = Fraction(sum(lengths)) / len(lengths) if lengths else Fraction(0)
+    if spent + another <= budget and spent < budget:
         return None
-    takes = f", and another round takes {another:.2f}" if another else ""
-    return f"the budget of {hours:g} GPU-hours leaves no room: {spent:.2f} are spent{takes}", EXHAUSTED
+    takes = f", and another round takes {float(another) / SECONDS:.2f}" if another else ""
+    return f"the budget of {hours:g} GPU-hours leaves no room: {spent / SECONDS:.2f} are spent{takes}", EXHAUSTED
