@@ -19,6 +19,8 @@ from paceline.render.serving import ARM_LABEL, REVISION_LABEL
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 GPU_NODE = re.compile(r"gpu-\d")
+LINES_OF_A_RUN = re.compile(r"(/results/[^/]+/)[^/\"]+")
+"""Where rounds leave their lines: below a run's name its uid."""
 SERVERS = ("uid", "resourceVersion", "managedFields", "creationTimestamp", "batch.kubernetes.io/controller-uid")
 LENGTHS = ("heldSeconds", "idleSeconds", "gpuSeconds", "idleGpuSeconds")
 MASKED = frozenset((*SERVERS, APPLIED, "terminated", "nodeAffinity", AVOIDED, *LENGTHS))
@@ -93,8 +95,8 @@ def _masked(value: Any) -> Any:
 
 
 def _plain(text: str) -> str:
-    """Without times, and which node was taken."""
-    return GPU_NODE.sub("NODE", TIME.sub("TIME", text))
+    """Without times, uids, and which node was taken."""
+    return GPU_NODE.sub("NODE", TIME.sub("TIME", LINES_OF_A_RUN.sub(r"\1UID", text)))
 
 
 # Promises. Each is asked about every change of one kind, with all objects as they were right after it.

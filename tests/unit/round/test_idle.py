@@ -29,9 +29,10 @@ def test_a_run_with_five_minute_starts_is_idle_for_a_tenth_at_most(tmp_path: Pat
     (docs/reports/idle.md has one that took its five minutes)."""
     one, four = (round_of(workloads, tmp_path / str(workloads), port) for workloads in (1, 4))
 
-    # What the round's status says is idle is what was, by a clock outside of it; status has whole seconds.
+    # What the round's status says is idle is what was, by a clock outside of it. Its message has whole seconds of the
+    # round's beginning and end, and status rounds once more: three halves at most.
     for held in (one, four):
-        assert abs(held.said - held.idle) <= 1.0
+        assert abs(held.said - held.idle) <= 1.5
 
     # Six points more cost so much more; what is left of the short round are its two starts.
     assert (one.starts, one.points, four.starts, four.points) == (2, 2, 2, 8)
