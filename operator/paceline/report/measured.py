@@ -60,25 +60,32 @@ def values(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Manif
 
 def counts(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Manifest]) -> Iterator[Counts]:
     """Of every arm on every workload that was measured at all."""
+    for workload, arm, points in _points(arms, workloads, rounds):
+        if sent := [point for point in points if number(point.get("asked")) is not None]:
+            yield Counts(
+                arm=arm,
+                workload=workload,
+                rounds=len(sent),
+                asked=_total(sent, "asked"),
+                completed=_total(sent, "completed"),
+                errors=_total(sent, "errors"),
+                retractions=_total(sent, "retractions"),
+                output_tokens=_total(sent, "outputTokens"),
+                verify_calls=_total(sent, "verifyCalls"),
+            )
+
+
+def _points(
+    arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Manifest]
+) -> Iterator[tuple[str, str, list[Manifest]]]:
+    """Workload, arm and its points, one a round, workload by workload."""
     found: dict[tuple[str, str], list[Manifest]] = {}
     for entry in kept(rounds):
         for point in entry.get("points") or ():
-            if number(point.get("asked")) is not None:
-                found.setdefault((point["workload"], point["arm"]), []).append(point)
+            found.setdefault((point["workload"], point["arm"]), []).append(point)
     for workload in workloads:
         for arm in arms:
-            if points := found.get((workload, arm)):
-                yield Counts(
-                    arm=arm,
-                    workload=workload,
-                    rounds=len(points),
-                    asked=_total(points, "asked"),
-                    completed=_total(points, "completed"),
-                    errors=_total(points, "errors"),
-                    retractions=_total(points, "retractions"),
-                    output_tokens=_total(points, "outputTokens"),
-                    verify_calls=_total(points, "verifyCalls"),
-                )
+            yield workload, arm, found.get((workload, arm), [])
 
 
 def _total(points: Sequence[Manifest], field: str) -> int | None:
@@ -88,19 +95,18 @@ def _total(points: Sequence[Manifest], field: str) -> int | None:
 
 def positions(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Manifest]) -> Iterator[Positions]:
     """Of every arm on every workload that has any. A round that knows fewer positions says nothing of the others."""
-    seen: dict[tuple[str, str], list[list[float]]] = {}
-    for entry in kept(rounds):
-        for point in entry.get("points") or ():
-            found = [number(said) for said in point.get("acceptedAt") or ()]
-            told = [fraction for fraction in found if fraction is not None]
-            if told and len(told) == len(found) and not why(point):
-                seen.setdefault((point["workload"], point["arm"]), []).append(told)
-    for workload in workloads:
-        for arm in arms:
-            if mine := seen.get((workload, arm)):
-                columns = ([one for one in column if one is not None] for column in zip_longest(*mine))
-                accepted = tuple(math.fsum(column) / len(column) for column in columns)
-                yield Positions(arm=arm, workload=workload, accepted=accepted)
+    for workload, arm, points in _points(arms, workloads, rounds):
+        if mine := [told for point in points if not why(point) and (told := _accepted(point))]:
+            columns = ([one for one in column if one is not None] for column in zip_longest(*mine))
+            accepted = tuple(math.fsum(column) / len(column) for column in columns)
+            yield Positions(arm=arm, workload=workload, accepted=accepted)
+
+
+def _accepted(point: Manifest) -> list[float]:
+    """By position; nothing where one of them is no number."""
+    found = [number(said) for said in point.get("acceptedAt") or ()]
+    told = [fraction for fraction in found if fraction is not None]
+    return told if len(told) == len(found) else []
 
 
 def limits(spec: Manifest, rule: core.Gate, workloads: Sequence[str], rounds: Sequence[Manifest]) -> list[LimitEffect]:
