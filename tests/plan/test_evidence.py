@@ -25,6 +25,16 @@ def asked(world: World, improvement: str) -> None:
     world.edit(f"minimumImprovement {improvement}", lambda spec: spec.update(gate=gate))
 
 
+def decided_keeping_one(world: World) -> None:
+    """The latency pool, with `revisionHistoryLimit` 1, to its first verdict."""
+    manifest = example("latency")
+    manifest["spec"]["promotion"] = {"revisionHistoryLimit": 1}
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    decided(world)
+
+
 def decided(world: World) -> None:
     for _ in range(3):
         world.round_ends()
@@ -100,12 +110,7 @@ def test_the_same_question_again_after_more_than_a_month(world: World) -> None:
 @told
 def test_as_many_old_runs_are_kept_as_revisions(world: World) -> None:
     """One, here; and the one that what is served goes by."""
-    manifest = example("latency")
-    manifest["spec"]["promotion"] = {"revisionHistoryLimit": 1}
-    world.apply(manifest)
-    world.prefetch_ends()
-    world.servers_ready()
-    decided(world)
+    decided_keeping_one(world)
     known = names(world)
     for improvement in ("0.04", "0.03"):
         asked(world, improvement)
@@ -118,12 +123,7 @@ def test_as_many_old_runs_are_kept_as_revisions(world: World) -> None:
 @told
 def test_runs_that_were_superseded_push_no_answer_out(world: World) -> None:
     """Three questions are given up before they are answered, one run is kept: the answer, which saves a run of it."""
-    manifest = example("latency")
-    manifest["spec"]["promotion"] = {"revisionHistoryLimit": 1}
-    world.apply(manifest)
-    world.prefetch_ends()
-    world.servers_ready()
-    decided(world)
+    decided_keeping_one(world)
     (first,) = names(world)
     for improvement in ("0.040", "0.041", "0.042"):
         asked(world, improvement)
