@@ -10,6 +10,7 @@ import pytest
 from tests.plan.answers import answer
 from tests.plan.cluster import Object
 from tests.plan.test_sweep import COMMIT
+from tests.unit.round.verdicts import between_rounds
 from tests.wrong.edits import example_run
 
 from paceline import api
@@ -19,7 +20,7 @@ from paceline.evidence import Failure, Point, Replicate, decode, encode, failed_
 from paceline.evidence.failures import MANY
 from paceline.plan import run
 from paceline.plan.run.collect import LONGEST
-from paceline.render import Owner, Settings
+from paceline.render import Owner
 from paceline.render.benchmark import round_plan
 
 ETCD = 3 * 2**19
@@ -114,15 +115,7 @@ def rounds(spec: RunSpec, owner: Owner) -> Iterator[dict[str, Any]]:
 def test_the_largest_run_fits_into_etcd(arms: int, workloads: int, looks: int) -> None:
     manifest = asking(arms, workloads, looks)
     spec, owner = api.run(manifest), Owner(kind="BenchmarkRun", **LONG)
-    snapshot = run.Snapshot(
-        manifest=manifest | {"status": {"rounds": list(rounds(spec, owner))}},
-        spec=spec,
-        invalid="",
-        rounds=(),
-        taken=(),
-        suspended=False,
-        settings=Settings(image="paceline"),
-    )
+    snapshot = between_rounds(manifest | {"status": {"rounds": list(rounds(spec, owner))}}, spec)
     status = run.plan(snapshot, NOW).status
     assert status is not None
     assert status["verdict"]["rounds"] == looks

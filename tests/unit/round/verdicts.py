@@ -37,7 +37,12 @@ def recorded(plan: RoundPlan, result: RoundResult) -> Record:
 def concluded(spec: RunSpec, records: Iterable[Record]) -> Conclusion | None:
     """None while the run wants another round."""
     manifest = {"metadata": {"name": "run", "namespace": "models", "uid": "1", "generation": 1}, "spec": {}}
-    snapshot = Snapshot(
+    return conclude(between_rounds(manifest, spec), Evidence(spec=spec, records=tuple(records)))
+
+
+def between_rounds(manifest: Mapping[str, Any], spec: RunSpec) -> Snapshot:
+    """A run of which no Job is there."""
+    return Snapshot(
         manifest=manifest,
         spec=spec,
         invalid="",
@@ -46,7 +51,6 @@ def concluded(spec: RunSpec, records: Iterable[Record]) -> Conclusion | None:
         suspended=False,
         settings=Settings(image="paceline"),
     )
-    return conclude(snapshot, Evidence(spec=spec, records=tuple(records)))
 
 
 def outcome(conclusion: Conclusion) -> str:
