@@ -1,4 +1,4 @@
-"""The SpeculativeDeployments of a file, for commands that go on with them."""
+"""What a file has of our two kinds, for commands that go on with it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,21 +9,23 @@ import yaml
 from paceline.cli.validate import Loader, check
 
 Manifest = dict[str, Any]
+DEPLOYMENT = "SpeculativeDeployment"
+RUN = "BenchmarkRun"
 
 
 class RefusedError(ValueError):
     """A file that cannot be gone on with; the lines that `paceline validate` would print."""
 
 
-def deployments(file: str) -> tuple[Manifest, ...]:
+def ours(file: str) -> tuple[Manifest, ...]:
     """At least one, and all are good. Raises RefusedError."""
     if Path(file).is_dir():
         raise RefusedError(f"{file}: must be a file, not a directory")
     if problems := [f"{name}: {problem}" for name, problem in check(file)]:
         raise RefusedError("\n".join(problems))
-    found = tuple(one for one in documents(file) if one.get("kind") == "SpeculativeDeployment")
+    found = tuple(one for one in documents(file) if one.get("kind") in (DEPLOYMENT, RUN))
     if not found:
-        raise RefusedError(f"{file}: there is no SpeculativeDeployment in it")
+        raise RefusedError(f"{file}: there is neither a SpeculativeDeployment nor a BenchmarkRun in it")
     return found
 
 

@@ -14,8 +14,8 @@ from itertools import groupby
 import yaml
 
 from paceline import api
-from paceline.cli.manifests import Manifest, RefusedError, deployments, documents
-from paceline.core import Parity, PoolSpec, PromotionMode
+from paceline.cli.manifests import RUN, Manifest, RefusedError, documents, ours
+from paceline.core import DeploymentSpec, Parity, PoolSpec, PromotionMode
 from paceline.plan.forecast import CLEAR, NOISY, Cost, Course, forecast
 from paceline.plan.imagined import Assumptions
 
@@ -39,7 +39,8 @@ class Bounds:
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "plan",
-        help="what an apply would measure, roll out and cost, without a cluster",
+        help="what an apply of a SpeculativeDeployment or a BenchmarkRun would measure, roll out and cost, without a "
+        "cluster",
         epilog="What a cluster already has, it reuses: kubectl get specdep,bench,deploy,svc,controllerrevisions,pvc "
         "-o yaml > there.yaml; paceline plan FILE --cluster there.yaml. Exit: 0; 1 for a FILE that is refused.",
     )
@@ -53,7 +54,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 
 def run(args: argparse.Namespace) -> int:
     try:
-        asked = deployments(args.file)
+        asked = ours(args.file)
         there = list(documents(args.cluster)) if args.cluster else []
     except RefusedError as refused:
         print(refused, file=sys.stderr)
@@ -71,8 +72,17 @@ def run(args: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
+def asked_of(manifest: Manifest) -> DeploymentSpec:
+    """A run is as a deployment of one pool that serves nothing."""
+    if manifest["kind"] != RUN:
+        return api.deployment(manifest)
+    run = api.run(manifest)
+    pool = PoolSpec(name=run.pool, replicas=0, arms=run.arms, workloads=run.workloads, gate=run.gate)
+    return DeploymentSpec(suspend=False, server=run.server, pools=(pool,), cache_claim=None, run_parity=run.parity)
+
+
 def told(manifest: Manifest, lower: Course, upper: Course, bounds: Bounds) -> Iterator[str]:
-    spec = api.deployment(manifest)
+    spec = asked_of(manifest)
     yield f"{manifest['metadata']['name']}\n"
     yield f"{'POOL':<20} {'ROUNDS':>7} {'JOBS':>7} {'SERVER STARTS':>14} {'GPU-HOURS':>14}"
     pairs = [(pool, lower.pools[pool], upper.pools[pool]) for pool in lower.pools]
@@ -86,7 +96,8 @@ def told(manifest: Manifest, lower: Course, upper: Course, bounds: Bounds) -> It
     yield from (f"Not measured: {why}" for why in lower.never)
     if lower.stalled:
         yield f"\nStalled: {lower.stalled}"
-    yield "\nSteps, if all goes well:"
+    if lower.steps:
+        yield "\nSteps, if all goes well:"
     for number, line in enumerate(_steps(lower), 1):
         yield f"{number:>4}. {line}"
     if spec.promotion.mode is PromotionMode.MANUAL:
@@ -97,11 +108,16 @@ def told(manifest: Manifest, lower: Course, upper: Course, bounds: Bounds) -> It
 
 def room(manifest: Manifest, course: Course, crowded: Course | None, free: int | None) -> Iterator[str]:
     """How many GPUs there have to be, and what waits if there are no more than `free`."""
-    spec = api.deployment(manifest)
+    spec = asked_of(manifest)
     each = spec.server.accelerator.count * spec.server.accelerator.nodes
     largest = max(cost.accelerators for cost in course.pools.values())
-    beside = f", a round takes {largest} on one node beside them" if largest else ""
-    yield f"\nServers take {sum(pool.replicas or 0 for pool in spec.pools) * each} GPUs in all{beside}."
+    if manifest["kind"] == RUN and not largest:
+        return
+    if manifest["kind"] == RUN:
+        yield f"\nA round takes {largest} GPUs on one node."
+    else:
+        beside = f", a round takes {largest} on one node beside them" if largest else ""
+        yield f"\nServers take {sum(pool.replicas or 0 for pool in spec.pools) * each} GPUs in all{beside}."
     if crowded is None:
         return
     yield f"With {free} free:"

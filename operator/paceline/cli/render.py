@@ -1,10 +1,12 @@
-"""`paceline render FILE`: the objects that the operator would make to serve, server argv included, without a cluster.
+"""`paceline render FILE`: the objects that the operator would make, server argv included, without a cluster.
 
 For each SpeculativeDeployment of the file: the cache claim, if it asks for one, and the prefetch; then for each pool
 the ControllerRevision that keeps the rendering, the Deployment (a LeaderWorkerSet for several nodes) and the Service.
+For each BenchmarkRun: the Job of its first round, and before it each arm's command as a comment.
 """
 
 import argparse
+import shlex
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -13,53 +15,86 @@ from typing import Any
 import yaml
 
 from paceline import api
-from paceline.cli.manifests import RefusedError, deployments
-from paceline.core import BASELINE, Arm, DeploymentSpec
+from paceline.cli.manifests import DEPLOYMENT, RUN, RefusedError, ours
+from paceline.core import BASELINE, Arm, DeploymentSpec, RunSpec
 from paceline.plan.deployment.look import Pool, Snapshot, datasets_of, models_of, pin, pools, to_bring
-from paceline.render import Manifest, Settings, claim, controller_revision, fetch_job, rendering, servers, service
+from paceline.plan.run.check import unpinned
+from paceline.plan.run.look import Round
+from paceline.render import (
+    Manifest,
+    Owner,
+    Settings,
+    claim,
+    controller_revision,
+    fetch_job,
+    rendering,
+    round_job,
+    servers,
+    service,
+)
+from paceline.render.benchmark import round_plan
 
 UNKNOWN = "0" * 40
+SETTINGS = Settings(image="paceline")
 
 
 class Plain(yaml.SafeDumper):
-    """Without anchors: what is printed is meant to be read and applied."""
+    """Without anchors, and a script as its lines: what is printed is meant to be read and applied."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+Plain.add_representer(str, _text)
+
+
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "render",
-        help="print the objects that would serve a SpeculativeDeployment as YAML",
-        epilog="Exit: 0; 1 for a FILE that `paceline validate` refuses, and for a pool or an arm that is not in it.",
+        help="print the objects that would serve a SpeculativeDeployment, or the first round of a BenchmarkRun, as "
+        "YAML",
+        epilog="Exit: 0; 1 for a FILE that `paceline validate` refuses, for a run without the commits of its models, "
+        "and for a pool or an arm that is not in it.",
     )
     parser.add_argument("file", metavar="FILE", help="YAML or JSON, any number of documents")
     parser.add_argument("--pool", help="this pool alone, without claim and prefetch")
-    parser.add_argument("--arm", help="as if this arm were served (default: the baseline)", default=BASELINE)
+    parser.add_argument(
+        "--arm",
+        help="as if this arm were served (default: the baseline); of a run, the baseline and this arm alone (default: "
+        "all arms)",
+    )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     try:
-        objects = [one for manifest in deployments(args.file) for one in rendered(manifest, args.pool, args.arm)]
+        found = [(one, tuple(rendered(one, args.pool, args.arm))) for one in ours(args.file)]
     except RefusedError as refused:
         print(refused, file=sys.stderr)
         return 1
     except LookupError as missing:
         print(f"{args.file}: {missing}", file=sys.stderr)
         return 1
-    print(f"# Without a cluster the commits of models are not known: {UNKNOWN} stands for each.")
-    print(yaml.dump_all(objects, Dumper=Plain, sort_keys=False, width=120), end="")
+    if any(manifest["kind"] == DEPLOYMENT for manifest, _ in found):
+        print(f"# Without a cluster the commits of models are not known: {UNKNOWN} stands for each.")
+    print("---\n".join(_printed(manifest, one) for manifest, objects in found for one in objects), end="")
     return 0
 
 
-def rendered(manifest: Manifest, pool: str | None, arm: str) -> Iterator[Manifest]:
-    """The objects of all pools that have this arm. Raises LookupError for a pool or an arm that is not there."""
-    spec = api.deployment(manifest)
-    snapshot = Snapshot(
-        manifest=_created(manifest), spec=spec, invalid="", children={}, settings=Settings(image="paceline")
-    )
+def rendered(manifest: Manifest, pool: str | None = None, arm: str | None = None) -> Iterator[Manifest]:
+    """The objects of one of ours. Raises LookupError for a pool or an arm that is not there, RefusedError for a run
+    that does not say its commits."""
+    return (_round if manifest["kind"] == RUN else _served)(manifest, pool, arm)
+
+
+def _served(manifest: Manifest, pool: str | None, arm: str | None) -> Iterator[Manifest]:
+    """Of all pools that have this arm."""
+    spec, arm = api.deployment(manifest), arm or BASELINE
+    snapshot = Snapshot(manifest=_created(manifest), spec=spec, invalid="", children={}, settings=SETTINGS)
     pinned = pin(spec, {(one.source, one.revision): UNKNOWN for one in to_bring(spec)})
     views = pools(snapshot, pinned, datetime.now(UTC))
     chosen = [view for view in views if pool in (None, view.name)]
@@ -88,6 +123,37 @@ def _serving(view: Pool, arm: Arm, spec: DeploymentSpec) -> Iterator[Manifest]:
     yield controller_revision(owner, view.name, revision, kept)
     yield servers(owner, view.name, kept, view.spec.replicas, deadline, {})
     yield service(owner, view.name, view.server)
+
+
+def _round(manifest: Manifest, pool: str | None, arm: str | None) -> Iterator[Manifest]:
+    """The first round's Job; with an arm, as of a later round in which it is the only one still in question."""
+    spec, owner = api.run(manifest), _owner(manifest)
+    if pool not in (None, spec.pool):
+        raise LookupError(f"no pool {pool}; the run {owner.name} is of {spec.pool}")
+    arms = [one for one in spec.arms if arm in (None, one.name) or one.name == BASELINE]
+    if arm not in (None, *(one.name for one in arms)):
+        raise LookupError(f"no arm {arm}; the run {owner.name} has {', '.join(one.name for one in spec.arms)}")
+    if missing := [said for one, said in unpinned(spec) if one.commit is None]:
+        raise RefusedError("\n".join(f"{owner.name}: {said}" for said in missing))
+    yield round_job(owner, spec, round_plan(owner, spec, tuple(arms), 0, 0), None, (), SETTINGS)
+
+
+def _owner(manifest: Manifest) -> Owner:
+    metadata = _created(manifest)["metadata"]
+    return Owner(kind=RUN, name=metadata["name"], namespace=metadata["namespace"], uid=metadata["uid"])
+
+
+def _printed(manifest: Manifest, one: Manifest) -> str:
+    about = _about(api.run(manifest), one) if manifest["kind"] == RUN else ()
+    return "".join(f"# {line}\n" for line in about) + yaml.dump(one, Dumper=Plain, sort_keys=False, width=120)
+
+
+def _about(spec: RunSpec, job: Manifest) -> Iterator[str]:
+    """What is still to be filled in, and the servers' commands as a person would type them."""
+    asked = Round(job=job, pod=None).plan
+    yield f"The first round of {asked.run}: {len(asked.arms)} servers, one after another on the same accelerators."
+    yield from (f"{arm.name}: {shlex.join(arm.argv)}" for arm in asked.arms)
+    yield from (f"To fill in: {said}" for _, said in unpinned(spec))
 
 
 def _created(manifest: Manifest) -> Manifest:

@@ -71,10 +71,11 @@ class Story:
 def forecast(
     manifest: Found, there: Collection[Found], tale: Tale, assumptions: Assumptions, room: int | None, now: datetime
 ) -> Course:
-    """From `manifest` applied to a cluster that holds `there`, until nothing moves any more."""
-    name = manifest["metadata"]["name"]
-    before = next((dict(thing) for thing in there if key_of(thing) == ("SpeculativeDeployment", name)), {})
-    children = [thing for thing in there if thing["kind"] == CLAIM or _labels(thing).get(DEPLOYMENT_LABEL) == name]
+    """From `manifest`, a deployment or a run, applied to a cluster that holds `there`, until nothing moves any more."""
+    key = kind, name = key_of(manifest)
+    before = next((dict(thing) for thing in there if key_of(thing) == key), {})
+    label = OWNED[kind]
+    children = [thing for thing in there if thing["kind"] == CLAIM or _labels(thing).get(label) == name]
     metadata = {"namespace": "default", "uid": "not-yet-made", "generation": 1, **manifest["metadata"]}
     resource = {**manifest, "metadata": metadata | before.get("metadata", {}), "status": before.get("status", {})}
     cluster = Cluster(
@@ -84,10 +85,11 @@ def forecast(
         room=room,
         objects={key_of(thing): deepcopy(dict(thing)) for thing in (resource, *children)},
     )
-    story = Story(costs={pool["name"]: Cost() for pool in manifest["spec"]["pools"]})
+    pools = [pool["name"] for pool in manifest["spec"].get("pools", ())] or [manifest["spec"]["pool"]]
+    story = Story(costs={pool: Cost() for pool in pools})
     while _reconcile(cluster, story) or cluster.turn():
         pass
-    return _course(cluster, story, cluster.objects["SpeculativeDeployment", name]["status"])
+    return _course(cluster, story, cluster.objects[key]["status"])
 
 
 def _reconcile(cluster: Cluster, story: Story) -> bool:
@@ -148,10 +150,17 @@ def _course(cluster: Cluster, story: Story, status: Found) -> Course:
         steps=tuple(story.steps),
         waiting=tuple(c["message"] for c in conditions if c["reason"] in WAITING),
         never=tuple(c["message"] for c in conditions if c["reason"] in NEVER),
-        stalled=(condition({"status": status}, "Stalled") or {}).get("message", ""),
+        stalled=_stalled(status),
         serving=cluster.serving,
         most_at_once=cluster.most_at_once,
     )
+
+
+def _stalled(status: Found) -> str:
+    """Of a deployment, why nothing goes on; of a run, why it could not be carried out."""
+    verdict = status.get("verdict") or {}
+    failed = verdict.get("message", "") if verdict.get("outcome") == "Error" else ""
+    return str((condition({"status": status}, "Stalled") or {}).get("message", failed))
 
 
 def _labels(thing: Found) -> Mapping[str, str]:
@@ -182,3 +191,5 @@ def _run(cluster: Cluster, name: str) -> Todo:
 
 
 PLANNERS: Mapping[str, Callable[[Cluster, str], Todo]] = {"SpeculativeDeployment": _deployment, "BenchmarkRun": _run}
+OWNED = {"SpeculativeDeployment": DEPLOYMENT_LABEL, "BenchmarkRun": RUN_LABEL}
+"""Kind → the label by which its children name it."""

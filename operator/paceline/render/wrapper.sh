@@ -41,7 +41,7 @@ members() { # processes of the server's session that are more than zombies
   for stat in /proc/[0-9]*/stat; do
     { read -r line <"$stat"; } 2>/dev/null || continue
     who=${stat#/proc/} who=${who%/stat}
-    # shellcheck disable=SC2086 # to be split: state, parent, group, session, …
+    # shellcheck disable=SC2086 # to be split: state, parent, group, session and more
     set -- ${line##*) }
     case $1 in Z | X) continue ;; esac
     if [ "$who" = "$child" ] || [ "$3" = "$child" ] || [ "$4" = "$child" ]; then echo "$who"; fi

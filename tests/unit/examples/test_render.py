@@ -67,8 +67,8 @@ def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "No such file" in capsys.readouterr().err
 
 
-def test_a_file_without_a_deployment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_with_nothing_of_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "other.yaml"
     path.write_text("kind: ConfigMap\n")
     assert main(["render", str(path)]) == 1
-    assert capsys.readouterr().err == f"{path}: there is no SpeculativeDeployment in it\n"
+    assert capsys.readouterr().err == f"{path}: there is neither a SpeculativeDeployment nor a BenchmarkRun in it\n"

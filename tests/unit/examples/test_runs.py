@@ -10,7 +10,9 @@ from tests.unit.render.example import RUN
 from paceline import api
 from paceline.cli import main
 from paceline.core import Purpose, RunSpec
+from paceline.evidence import RoundPlan
 from paceline.plan.run.check import fault
+from paceline.plan.run.look import Round
 from paceline.render.benchmark import round_plan
 
 
@@ -43,6 +45,71 @@ def test_models_at_paths_of_ones_own_need_no_commit() -> None:
     assert ["/models/heads/Qwen3-8B-Eagle3" in command for command in commands] == [False, True, True]
 
 
-def test_a_run_has_nothing_to_render(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["render", str(RUNS[0])]) == 1
-    assert "there is no SpeculativeDeployment in it" in capsys.readouterr().err
+def asked(capsys: pytest.CaptureFixture[str], path: Path, *arguments: str) -> RoundPlan:
+    """What the Job that is printed asks of its client."""
+    assert main(["render", str(path), *arguments]) == 0
+    return Round(job=yaml.safe_load(capsys.readouterr().out), pod=None).plan
+
+
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)
+def test_its_first_round_is_rendered(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec, plan = run(path), asked(capsys, path)
+    assert (plan.round, plan.attempt) == (0, 0)
+    assert [arm.name for arm in plan.arms] == [arm.name for arm in spec.arms]
+    assert plan.workloads == spec.workloads
+
+
+def test_one_arm_is_rendered_beside_the_baseline(capsys: pytest.CaptureFixture[str]) -> None:
+    assert [arm.name for arm in asked(capsys, RUNS[0], "--pool", "chat", "--arm", "wide").arms] == ["baseline", "wide"]
+    assert [arm.name for arm in asked(capsys, RUNS[0], "--arm", "baseline").arms] == ["baseline"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--pool", "code"], "no pool code; the run own-models-chat is of chat"),
+        (["--arm", "slim"], "no arm slim; the run own-models-chat has baseline, narrow, wide"),
+    ],
+)
+def test_a_pool_or_arm_that_is_not_there(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["render", str(RUNS[0]), *arguments]) == 1
+    assert capsys.readouterr().err == f"{RUNS[0]}: {says}\n"
+
+
+def sweep(tmp_path: Path, commit: str | None) -> Path:
+    """examples/sweep-gb10.yaml with this commit of both models; None: without any."""
+    manifest = yaml.safe_load(next(path for path in RUNS if path.stem == "sweep-gb10").read_text())
+    for model in (manifest["spec"]["target"], manifest["spec"]["arms"][1]["draft"]):
+        model.update({"commit": commit} if commit else {})
+        if not commit:
+            del model["commit"]
+    path = tmp_path / "sweep.yaml"
+    path.write_text(yaml.safe_dump(manifest))
+    return path
+
+
+def test_commits_that_are_missing_are_named_with_the_way_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["render", str(sweep(tmp_path, None))]) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        f"gb10: {field} is missing; set it to the commit that the cache holds, the directory below snapshots/"
+        for field in LEFT_OUT["sweep-gb10"]
+    ]
+
+
+def test_what_a_run_costs_is_planned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Five rounds of two arms: 120 s to start and 64 requests of 512 tokens at 1, 2, 4 and 8 times 100 tokens/s."""
+    planned = ["--start-seconds", "120", "--tokens-per-second", "100", "--gpus-free", "1"]
+    assert main(["plan", str(sweep(tmp_path, "1" * 40)), *planned]) == 0
+    said = capsys.readouterr().out.splitlines()
+    hours = 5 * 2 * (120 + 64 * 512 / 100 * (1 + 1 / 2 + 1 / 4 + 1 / 8)) / 3600
+    assert said[3].split() == ["gb10", "5", "5", "10", f"{hours:.1f}"]
+    assert said[-3:] == ["A round takes 1 GPUs on one node.", "With 1 free:", "  nothing waits for ever"]
+
+
+def test_a_run_that_cannot_be_carried_out_is_planned_as_such(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", str(sweep(tmp_path, None))]) == 1
+    assert "Stalled: spec.target.commit is missing; set it to the commit" in capsys.readouterr().out

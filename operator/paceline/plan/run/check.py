@@ -16,18 +16,20 @@ def fault(spec: RunSpec) -> str:
 
 
 def _faults(spec: RunSpec) -> Iterator[str]:
-    if _unsaid(spec.server.target):
-        yield f"spec.target.commit is missing; {COMMIT}"
-    for i, arm in enumerate(spec.arms):
-        if arm.draft and arm.draft.model and _unsaid(arm.draft.model):
-            yield f"spec.arms[{i}].draft.commit is missing; {COMMIT}"
-    for i, workload in enumerate(spec.workloads):
-        if _unsaid(workload.dataset):
-            yield f"spec.workloads[{i}].commit is missing; {COMMIT}"
+    yield from (said for _, said in unpinned(spec))
     for refusal in places.refused(spec, {}):
         yield f"{refusal.path}: {refusal.message}"
 
 
-def _unsaid(one: Model | Dataset) -> bool:
-    """Zeros stand for it where an example leaves it to be filled in."""
-    return one.source.startswith("hf://") and not (one.commit or "").strip("0")
+def unpinned(spec: RunSpec) -> Iterator[tuple[Model | Dataset, str]]:
+    """What is of the hub and at no known commit, and what to do about it. Zeros stand for a commit where an example
+    leaves it to be filled in."""
+    drafts = ((i, arm.draft.model) for i, arm in enumerate(spec.arms) if arm.draft and arm.draft.model)
+    named: tuple[tuple[str, Model | Dataset], ...] = (
+        ("spec.target", spec.server.target),
+        *((f"spec.arms[{i}].draft", model) for i, model in drafts),
+        *((f"spec.workloads[{i}]", workload.dataset) for i, workload in enumerate(spec.workloads)),
+    )
+    for field, one in named:
+        if one.source.startswith("hf://") and not (one.commit or "").strip("0"):
+            yield one, f"{field}.commit is missing; {COMMIT}"
