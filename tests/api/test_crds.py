@@ -150,6 +150,10 @@ ROUND = {
         {
             "arm": "baseline", "startSeconds": "13.2", "exitCode": 1, "error": "last useful line",
             "resolved": {"attention_backend": "triton"}, "restSHA256": "ab" * 32, "kvTokens": 880_000,
+            "clocks": {
+                "smMHz": 1755, "mostSMMHz": 1980, "powerLimitWatts": 700, "celsius": 71,
+                "throttled": [{"workload": "code@1", "reasons": ["SwPowerCap"], "percent": 43}],
+            },
         }
     ],
     "points": [

@@ -33,6 +33,34 @@ class ReplicateParity(Model):
     among its likeliest."""
 
 
+class ReplicateThrottled(Model):
+    """What held the GPUs' clocks down during one load."""
+
+    workload: Name | None = None
+    """DATASET@CONCURRENCY."""
+    reasons: Annotated[tuple[Name, ...], Field(max_length=8)] | None = None
+    """As NVML calls them: SwPowerCap, HwSlowdown, SyncBoost, SwThermalSlowdown, HwThermalSlowdown or
+    HwPowerBrakeSlowdown."""
+    percent: Count | None = None
+    """Of the load's time, of the GPU and the reason with the most; absent where the driver does not count: then reasons
+    are only those of the moments before and after."""
+
+
+class ReplicateClocks(Model):
+    """What the driver said of the GPUs right before and right after each load."""
+
+    sm_mhz: Count | None = Field(default=None, alias="smMHz")
+    """Slowest clock of the SMs that was seen on a GPU that was not idle."""
+    most_sm_mhz: Count | None = Field(default=None, alias="mostSMMHz")
+    """The fastest that there is on these GPUs."""
+    power_limit_watts: Count | None = None
+    """Lowest power limit of a GPU."""
+    celsius: Count | None = None
+    """Highest temperature of a GPU."""
+    throttled: Annotated[tuple[ReplicateThrottled, ...], Field(max_length=24)] | None = None
+    """Loads during which something held the clocks down."""
+
+
 class Replicate(Model):
     """One server process of one arm."""
 
@@ -52,6 +80,8 @@ class Replicate(Model):
     """Hash of its other arguments."""
     kv_tokens: Count | None = None
     """Tokens that its KV cache holds."""
+    clocks: ReplicateClocks | None = None
+    """Of the GPUs, where a driver can be asked and the round's message had room."""
     parity: ReplicateParity | None = None
     """What it answered, where spec.parity asks for that."""
 

@@ -18,6 +18,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from paceline.evidence import clocks as gpu_clocks
+from paceline.evidence.clocks import Clocks
 from paceline.evidence.outputs import Outputs, from_columns, to_columns
 from paceline.evidence.question import Scalar
 
@@ -92,6 +94,10 @@ NO_ROOM = (
     "the round's message had no room for medians, 99th percentiles and KV capacity: they are in its full lines on the "
     "cache volume"
 )
+NO_ROOM_CLOCKS = (
+    "the round's message had no room for the GPUs' clocks, and for what throttled them: they are in its full lines on "
+    "the cache volume"
+)
 NO_ROOM_AT = "the round's message had no room for acceptance by position: it is in its full lines on the cache volume"
 EVERY = tuple(f.name for f in dataclasses.fields(Point) if f.name not in ("workload", "accepted_at"))
 NUMBERS = tuple(name for name in EVERY if name not in SPARE)
@@ -99,11 +105,13 @@ NUMBERS = tuple(name for name in EVERY if name not in SPARE)
 TIMES = frozenset(name for name in EVERY if name.endswith(("_ttft", "_tpot", "_e2e")))
 MICROSECONDS = 1_000_000
 FORMS = (
-    (LONGEST_ERRORS[0], EVERY, True),
-    (LONGEST_ERRORS[0], EVERY, False),
-    *((longest, NUMBERS, False) for longest in LONGEST_ERRORS),
+    (LONGEST_ERRORS[0], EVERY, True, True),
+    (LONGEST_ERRORS[0], EVERY, False, True),
+    (LONGEST_ERRORS[0], NUMBERS, False, True),
+    *((longest, NUMBERS, False, False) for longest in LONGEST_ERRORS),
 )
-"""Characters of an error, numbers of a point, whether positions go along: the first form that fits is sent."""
+"""Characters of an error, numbers of a point, whether positions and whether clocks go along: the first form that fits
+is sent."""
 SHORT_SHA = 16
 """Hex digits of the lines' SHA-256 where all do not fit."""
 
@@ -124,6 +132,8 @@ class Replicate:
     rest_sha256: str = ""
     kv_tokens: int | None = None
     """Tokens that its KV cache holds, if the server says so."""
+    clocks: Clocks | None = None
+    """Of its GPUs around its loads; None: nobody tells."""
     points: tuple[Point, ...] = ()
     outputs: Outputs | None = None
     """None: nobody asked for them, or the round came to an end before."""
@@ -189,11 +199,14 @@ def encode(result: RoundResult) -> str:
     raise AnswerError(f"the result of {points} points takes {len(message)} bytes; a message holds {LONGEST}")
 
 
-def _message(result: RoundResult, longest_error: int, numbers: tuple[str, ...], positions: bool) -> str:
+def _message(
+    result: RoundResult, longest_error: int, numbers: tuple[str, ...], positions: bool, with_clocks: bool
+) -> str:
     points = [point for replicate in result.replicates for point in replicate.points]
     workloads = list(dict.fromkeys(point.workload for point in points))
     keys = list(dict.fromkeys(key for replicate in result.replicates for key in replicate.resolved))
     whole, at = numbers == EVERY, _positions(points)
+    clocks = gpu_clocks.to_columns([r.clocks for r in result.replicates])
     arms = [
         (r.arm, _short(r.start_seconds), r.exit_code, r.error[:longest_error], r.rest_sha256, len(r.points))
         for r in result.replicates
@@ -220,6 +233,7 @@ def _message(result: RoundResult, longest_error: int, numbers: tuple[str, ...], 
         "of": [workloads.index(point.workload) for point in points],
         "whole": whole,
         "kv": [r.kv_tokens if whole else None for r in result.replicates],
+        "clocks": clocks if with_clocks or not clocks else None,
         "outputs": to_columns([r.outputs for r in result.replicates], longest_error),
         "points": [[_packed(name, getattr(point, name)) for point in points] for name in numbers],
         "at": at if positions or not at else None,
@@ -265,6 +279,8 @@ def _result(raw: dict[str, Any]) -> RoundResult:
     version, emulated, gpu_model, driver = raw["engine"]
     arms = list(zip(*raw["arms"], strict=True))
     outputs = from_columns(raw.get("outputs", ()), len(arms))  # a client of an older release asks for none
+    clocks = raw.get("clocks", ())  # and of an older one asks no driver; None: there was no room
+    seen = gpu_clocks.from_columns(clocks or (), len(arms))
     return RoundResult(
         round=number,
         attempt=attempt,
@@ -277,6 +293,7 @@ def _result(raw: dict[str, Any]) -> RoundResult:
                 rest_sha256=rest,
                 kv_tokens=raw["kv"][row],
                 resolved={key: of[row][0] for key, of in zip(raw["keys"], raw["resolved"], strict=True) if of[row]},
+                clocks=seen[row],
                 points=tuple(itertools.islice(points, count)),
                 outputs=outputs[row],
             )
@@ -297,6 +314,7 @@ def _result(raw: dict[str, Any]) -> RoundResult:
         notes=(
             *(() if raw["whole"] else (NO_ROOM,)),
             *((NO_ROOM_AT,) if at is None else ()),
+            *((NO_ROOM_CLOCKS,) if clocks is None else ()),
             *raw["notes"],
         ),
     )

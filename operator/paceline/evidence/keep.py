@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from paceline.core import BASELINE, Measurement
+from paceline.evidence import clocks
 from paceline.evidence.answer import Replicate, RoundResult
 from paceline.evidence.failures import Failure, of_server
 from paceline.evidence.judge import Judged, nothing_accepted
@@ -93,7 +94,9 @@ def round_status(
         entry["datasets"] = dict(result.datasets)
     if result.lines_sha256:
         entry["raw"] = {"path": plan.lines_path, "sha256": result.lines_sha256, "bytes": result.lines_bytes}
-    if notes := [*(UNSEEN[name] for name in plan.unseen if name in UNSEEN), *_all_cut(plan, judged), *result.notes]:
+    throttled = clocks.note((one.arm, one.clocks) for one in result.replicates)
+    unseen = [UNSEEN[name] for name in plan.unseen if name in UNSEEN]
+    if notes := [*unseen, *_all_cut(plan, judged), *throttled, *result.notes]:
         entry["notes"] = notes
     return entry | {
         "engineVersion": result.engine_version,
@@ -188,8 +191,9 @@ def _replicate(replicate: Replicate) -> dict[str, Any]:
         entry["reason"] = failure.name
     resolved = {key: _text(value) for key, value in replicate.resolved.items()}
     kv = {"kvTokens": replicate.kv_tokens} if replicate.kv_tokens else {}
+    gpus = {"clocks": clocks.clocks_status(replicate.clocks)} if replicate.clocks else {}
     parity = {"parity": outputs_status(replicate.outputs)} if replicate.outputs else {}
-    return entry | kv | {"resolved": resolved, "restSHA256": replicate.rest_sha256} | parity
+    return entry | kv | gpus | {"resolved": resolved, "restSHA256": replicate.rest_sha256} | parity
 
 
 def _point(judged: Judged, at_a_rate: bool, drafts: int | None) -> dict[str, Any]:

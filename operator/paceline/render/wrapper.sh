@@ -9,12 +9,14 @@
 #   start      a shell script that execs one server   driver  the GPU driver's version, once, where nvidia-smi is
 #   stop       end that server                        pid     of the server, which leads its own session and group
 #                                                     model   what the driver calls the GPUs, likewise
+#   look       ask the driver how the GPUs are        clocks  its answer: the fields' names, then a line a GPU
 #   done       nothing more is wanted                 log     of the server, whole; it goes to our stdout too
 #                                                     alive   written anew all the time; its time says that we live
 #                                                     exit    its status, and "stopped" if it ended at our word; written
 #                                                             once all it started is gone and the GPUs' memory is free
 #
-# The client removes exit and stop before it writes start.
+# The client removes exit and stop before it writes start, and clocks before look. It looks while nothing is measured,
+# and only where driver is.
 #
 # We exit 0 after done; 70 if the heartbeat stands still for PACELINE_HEARTBEAT_SECONDS (30) or does not begin within
 # PACELINE_CLIENT_SECONDS (300); 143 on SIGTERM. A server that still runs is ended first, every time.
@@ -36,6 +38,16 @@ memory() { # MiB used on the fullest GPU; nothing where that is unknown ("[N/A]"
   mib=$(gpus memory.used)
   case $mib in *[!0-9]*) ;; *) echo "$mib" ;; esac
 }
+
+wanted=uuid,clocks.sm,clocks.max.sm,power.draw,power.limit,temperature.gpu
+counted=sw_power_cap,sync_boost,sw_thermal_slowdown,hw_thermal_slowdown,hw_power_brake_slowdown
+fields() { # the most that this driver can be asked: counters came late, and the reasons had another name
+  every=$wanted,clocks_event_reasons.active,$(echo "$counted" | sed 's/[^,]*/clocks_event_reasons_counters.&/g')
+  for one in "$every" "$wanted,clocks_event_reasons.active" "$wanted,clocks_throttle_reasons.active" "$wanted"; do
+    found=$(clocks "$one") && case $found in *,*) echo "$one" && return ;; esac
+  done
+}
+clocks() { timeout 10 nvidia-smi --query-gpu="$1" --format=csv,noheader,nounits 2>/dev/null; }
 
 members() { # processes of the server's session that are more than zombies
   for stat in /proc/[0-9]*/stat; do
@@ -95,11 +107,20 @@ case $ids in '' | all | void | none) # a device plugin that hands them out in an
   ids=$(timeout 10 nvidia-smi --query-gpu=uuid --format=csv,noheader 2>/dev/null | tr '\n' ',') ids=${ids%,} ;;
 esac
 tell gpus "$ids"
-driver='' used=''
+driver='' used='' asked=''
 if command -v nvidia-smi >/dev/null; then driver=$(gpus driver_version) used=$(memory); fi
-if [ -n "$driver" ]; then tell driver "$driver" && tell model "$(gpus name)"; fi
+if [ -n "$driver" ]; then
+  asked=$(fields)
+  tell model "$(gpus name)"
+  tell driver "$driver" # the last of these: it says that we can be asked
+fi
 since=$(now)
 while [ -z "$over" ]; do
+  if [ -e "$ctl/look" ]; then
+    rm -f "$ctl/look"
+    tell clocks "$asked
+$(clocks "$asked")"
+  fi
   if [ -e "$ctl/done" ]; then
     over=0
   elif [ -n "$child" ] && ! kill -0 "$child" 2>/dev/null; then

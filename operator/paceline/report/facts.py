@@ -132,6 +132,7 @@ def _provenance(manifest: Manifest, rule: core.Gate, rounds: Sequence[Manifest])
     yield "Node", ", ".join(_unique([status.get("node", ""), *(entry.get("node", "") for entry in rounds)]))
     yield "GPUs", ", ".join(_unique([*_said(rounds, "gpuModel"), *(status.get("gpus") or ())]))
     yield "Driver", status.get("driver") or ", ".join(_unique(_said(rounds, "driver")))
+    yield "Around its loads", _clocks(rounds)
     yield "Started", _minute(status.get("startedAt") or min(_said(rounds, "startedAt"), default=""))
     yield "Finished", _minute(status.get("finishedAt") or max(_said(rounds, "finishedAt"), default=""))
     digests = {name: digest for entry in rounds for name, digest in (entry.get("datasets") or {}).items()}
@@ -139,6 +140,21 @@ def _provenance(manifest: Manifest, rule: core.Gate, rounds: Sequence[Manifest])
         yield f"Data of {workload(one)}", _data(one, digests.get(one["name"], ""))
     yield "Seed of the servers", " or ".join(_seeds(rounds))
     yield "Gate", _gate(rule)
+
+
+def _clocks(rounds: Sequence[Manifest]) -> str:
+    """Of all rounds and arms together, as far as a driver told."""
+    seen = [one["clocks"] for entry in rounds for one in entry.get("replicates") or () if one.get("clocks")]
+    slowest, most, limits, hottest = (
+        [one[key] for one in seen if key in one] for key in ("smMHz", "mostSMMHz", "powerLimitWatts", "celsius")
+    )
+    return ", ".join(
+        [
+            *([f"SM clocks of at least {min(slowest)} of {max(most)} MHz"] if slowest and most else ()),
+            *([f"power limit {' or '.join(_unique(f'{watts} W' for watts in limits))}"] if limits else ()),
+            *([f"at most {max(hottest)} °C"] if hottest else ()),
+        ]
+    )
 
 
 def _measured_by(status: Manifest, rounds: Sequence[Manifest]) -> str:

@@ -14,7 +14,8 @@ from annotated_types import Le
 from paceline.api.parts import MOST_COMPARED, LimitSpec, ParitySpec
 from paceline.engines import ENGINES
 from paceline.evidence import AnswerError, Outputs, Point, Replicate, RoundResult, decode, encode
-from paceline.evidence.answer import LONGEST, NO_ROOM, NO_ROOM_AT, NUMBERS, PREFIX, pick
+from paceline.evidence.answer import LONGEST, NO_ROOM, NO_ROOM_AT, NO_ROOM_CLOCKS, NUMBERS, PREFIX, pick
+from paceline.evidence.clocks import Clocks, Throttled
 from paceline.evidence.keep import FIELDS, METRICS
 
 RESOLVED = dict.fromkeys(ENGINES["SGLang"].compared, "triton") | {
@@ -196,10 +197,51 @@ def test_48_points_with_positions_fit_however_they_are_cut(arms: int, workloads:
     assert {NO_ROOM, NO_ROOM_AT} <= set(decode(message).notes)
 
 
+def with_clocks(result: RoundResult, seed: int = 1) -> RoundResult:
+    """Every load of every arm was throttled, each for another share of its time."""
+    rng = random.Random(seed)
+    replicates = [
+        dataclasses.replace(
+            one,
+            clocks=Clocks(
+                sm_mhz=rng.randint(1000, 1980),
+                most_sm_mhz=1980,
+                limit_watts=700,
+                celsius=rng.randint(50, 90),
+                throttled=tuple(
+                    Throttled(workload=point.workload, reasons=rng.choice((0x4, 0x44)), percent=rng.randint(1, 100))
+                    for point in one.points
+                ),
+            ),
+        )
+        for one in result.replicates
+    ]
+    return dataclasses.replace(result, replicates=tuple(replicates))
+
+
+@pytest.mark.parametrize(("arms", "workloads"), [(2, 1), (3, 4), (2, 16)])
+def test_clocks_go_along_where_there_is_room(arms: int, workloads: int) -> None:
+    result = with_clocks(result_of(arms, workloads))
+    read = decode(encode(result))
+    assert [one.clocks for one in read.replicates] == [one.clocks for one in result.replicates]
+    assert NO_ROOM_CLOCKS not in read.notes
+
+
+@pytest.mark.parametrize(("arms", "workloads"), [(2, 24), (3, 16), (12, 4), (24, 2), (48, 1)])
+def test_48_points_with_clocks_fit_however_they_are_cut(arms: int, workloads: int) -> None:
+    """They explain; what is judged goes first. That they stay behind is told."""
+    result = with_clocks(with_positions(result_of(arms, workloads)))
+    message = encode(result)
+    assert len(message) <= LONGEST
+    read = decode(message)
+    assert (NO_ROOM_CLOCKS in read.notes) == ({one.clocks for one in read.replicates} == {None})
+    assert (NO_ROOM_CLOCKS in read.notes) == (arms == 48)
+
+
 def test_a_message_of_a_release_without_positions_and_without_its_own_name_is_read() -> None:
     packed = encode(result_of(2, 4)).removeprefix(PREFIX)
     raw = json.loads(zlib.decompress(base64.b85decode(packed)))
-    del raw["at"], raw["paceline"]
+    del raw["at"], raw["paceline"], raw["clocks"]
     older = PREFIX + base64.b85encode(zlib.compress(json.dumps(raw).encode())).decode()
     assert decode(older) == dataclasses.replace(decode(encode(result_of(2, 4))), paceline="")
 

@@ -21,6 +21,7 @@ from paceline.evidence import (
     point_noise,
 )
 from paceline.evidence import round_status as keep
+from paceline.evidence.clocks import Clocks, Throttled
 from paceline.evidence.keep import UNSEEN, decimal
 
 from .test_judge import BASELINE, CHAT, CODE, PLAN, WIDE
@@ -96,6 +97,16 @@ def test_provenance_of_a_round() -> None:
     assert (kept["paceline"], kept["clientImage"]) == ("0.1.0", "paceline@sha256:5678")
     assert kept["datasets"] == {"code": "0123456789ab"}
     assert [one.get("kvTokens") for one in kept["replicates"]] == [880_000, None]
+
+
+def test_a_throttled_round_is_believed_and_says_so() -> None:
+    held = (Throttled(workload="code@1", reasons=0x4, percent=43),)
+    hot = dataclasses.replace(WIDE, clocks=Clocks(sm_mhz=1755, most_sm_mhz=1980, celsius=71, throttled=held))
+    result = dataclasses.replace(RESULT, replicates=(BASELINE, hot))
+    kept = keep(PLAN, result, judge(PLAN, result), "job", "gpu-0")
+    assert "throttled: SwPowerCap on code@1 of wide (43 % of the time)" in kept["notes"]
+    assert [one.get("clocks", {}).get("celsius") for one in kept["replicates"]] == [None, 71]
+    assert [point["valid"] for point in kept["points"]] == [point["valid"] for point in KEPT["points"]]
 
 
 def test_where_all_that_was_seen_of_a_round_is_kept() -> None:

@@ -1,5 +1,6 @@
 """What a report says of a run, before it looks like anything."""
 
+import copy
 import json
 import re
 from pathlib import Path
@@ -310,6 +311,17 @@ def test_provenance_names_what_another_would_need_to_measure_it_again() -> None:
     assert found["Seed of the servers"] == "0"
     assert found["Data of code@1"] == "builtin://code, the first 6 prompts in order, at most 96 tokens each, weight 1"
     assert found["Gate"].startswith("minimum improvement 5.0%, regression tolerance 3.0%, confidence 95.0%")
+
+
+def test_provenance_tells_how_the_gpus_were_clocked_if_a_driver_said_so() -> None:
+    assert "Around its loads" not in dict(said(demo()[0]).provenance)
+    run = copy.deepcopy(demo()[0])
+    for n, entry in enumerate(run["status"]["rounds"]):
+        for replicate in entry["replicates"]:
+            replicate["clocks"] = {"smMHz": 1980 - n, "mostSMMHz": 1980, "powerLimitWatts": 700, "celsius": 60 + n}
+    assert dict(said(run).provenance)["Around its loads"] == (
+        "SM clocks of at least 1978 of 1980 MHz, power limit 700 W, at most 62 °C"
+    )
 
 
 def test_cost_is_split_into_starts_and_measuring() -> None:

@@ -8,9 +8,12 @@ from typing import Any
 
 from paceline.core import Dataset, Parity, Workload
 from paceline.evidence import ArmCommand, Point, RoundPlan
+from paceline.evidence import clocks as evidence_clocks
+from paceline.evidence.clocks import Reading, Throttled
 from paceline.pods.round.parity import Answer
 from paceline.pods.round.steps import (
     Ask,
+    Clocks,
     Ended,
     Flush,
     Get,
@@ -74,9 +77,10 @@ ANSWER = {"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop", "l
 class Server:
     """Answers every step as a good server does; its verify calls grow with every measured workload."""
 
-    def __init__(self, ended: Ended = LIVED) -> None:
+    def __init__(self, ended: Ended = LIVED, gpus: Callable[[int], tuple[Reading, ...]] = lambda look: ()) -> None:
         self.verify_calls = 40.0
         self.ended = ended
+        self.gpus, self.looks = gpus, 0
 
     def __call__(self, step: Step) -> Any:
         match step:
@@ -91,6 +95,9 @@ class Server:
             case Load(warm_up=False):
                 self.verify_calls += 205
                 return REPORT
+            case Clocks():
+                self.looks += 1
+                return self.gpus(self.looks)
             case Ask():
                 return ANSWER
             case Stop():
@@ -126,7 +133,9 @@ def test_the_steps_of_an_arm() -> None:
         Flush("/flush_cache?timeout=30"),
         Get("/metrics"),
         Get("/server_info"),
+        Clocks(),
         Load(WIDE, CODE),
+        Clocks(),
         Get("/metrics"),
         Get("/server_info"),
         Stop(),
@@ -160,6 +169,23 @@ def test_a_server_that_refuses_a_prompt_is_asked_no_more_and_has_not_failed() ->
     )
     assert [step.prompt for step in done if isinstance(step, Ask)] == [0]
     assert (ran.answers, ran.replicate.error, len(ran.replicate.points)) == ("wide on prompt 0: HTTP 400: no", "", 1)
+
+
+def test_what_the_driver_says_around_a_load_is_noted_and_kept() -> None:
+    """The power cap held for 1.15 s of a load of 2.3 s."""
+    server = Server(gpus=lambda look: (Reading(sm_mhz=1980 - look, celsius=60 + look, held={0x4: look * 1_150_000}),))
+    done, ran = drive(server)
+    assert ran.replicate.clocks == evidence_clocks.Clocks(
+        sm_mhz=1978, celsius=62, throttled=(Throttled(workload="code@1", reasons=0x4, percent=50),)
+    )
+    (line,) = (step.line for step in done if isinstance(step, Keep) and "report" in step.line)
+    assert [[one["sm_mhz"] for one in moment] for moment in line["gpus"]] == [[1979], [1978]]
+
+
+def test_where_nobody_can_be_asked_nothing_is_said_of_the_gpus() -> None:
+    done, ran = drive(Server())
+    assert ran.replicate.clocks is None
+    assert not any("gpus" in step.line for step in done if isinstance(step, Keep))
 
 
 def test_secrets_do_not_reach_the_results() -> None:

@@ -263,6 +263,46 @@ def test_a_driver_that_gives_no_number_is_not_waited_for(wrap: Wrap, tmp_path: P
     assert wrapped.exit() == "143 stopped"
 
 
+COUNTERS = ("sw_power_cap", "sync_boost", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown")
+COUNTED = ",".join(f"clocks_event_reasons_counters.{name}" for name in COUNTERS)
+ASKED = "uuid,clocks.sm,clocks.max.sm,power.draw,power.limit,temperature.gpu"
+
+
+@pytest.mark.parametrize(
+    ("unknown", "fields"),
+    [
+        ("no_such_field", f"{ASKED},clocks_event_reasons.active,{COUNTED}"),
+        ("clocks_event_reasons_counters", f"{ASKED},clocks_event_reasons.active"),
+        ("clocks_event_reasons", f"{ASKED},clocks_throttle_reasons.active"),
+        ("_reasons", ASKED),
+    ],
+)
+def test_a_look_says_how_the_gpus_are_as_far_as_the_driver_knows(
+    wrap: Wrap, tmp_path: Path, unknown: str, fields: str
+) -> None:
+    """Of a field that it does not know nvidia-smi says so, and exits with 2."""
+    smi = tmp_path / "bin" / "nvidia-smi"
+    smi.parent.mkdir()
+    smi.write_text(
+        f"""#!/bin/sh
+case $1 in *{unknown}*) echo 'Field "{unknown}" is not a valid field to query.'; exit 2 ;; esac
+case $1 in *clocks.sm*) echo "GPU-a, 100$(cat "{tmp_path}/looks"), 1980, and more" ;; *) echo 570.1 ;; esac
+"""
+    )
+    smi.chmod(0o755)
+    (tmp_path / "looks").write_text("1")
+    wrapped = wrap(PATH=f"{smi.parent}:{os.environ['PATH']}")
+    wrapped.until((wrapped.ctl / "driver").exists)
+    assert not (wrapped.ctl / "clocks").exists()  # nobody has looked
+    for look in (1, 2):
+        (tmp_path / "looks").write_text(str(look))
+        (wrapped.ctl / "clocks").unlink(missing_ok=True)
+        wrapped.tell("look")
+        wrapped.until((wrapped.ctl / "clocks").exists)
+        assert (wrapped.ctl / "clocks").read_text() == f"{fields}\nGPU-a, {1000 + look}, 1980, and more\n"
+        assert not (wrapped.ctl / "look").exists()
+
+
 def test_it_says_all_the_time_that_it_lives(wrap: Wrap) -> None:
     wrapped = wrap()
     pulse = wrapped.ctl / "alive"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paceline.engines.keys import ADMIN_KEY, API_KEY
+from paceline.evidence.clocks import Reading, read
 from paceline.pods.round.keys import NO_KEYS, Keys
 from paceline.pods.round.steps import Ended
 
@@ -19,6 +20,8 @@ STOP_SECONDS = 300.0
 """More than the wrapper takes at most: its graces, and the wait for the GPUs' memory."""
 ALIVE_SECONDS = 30.0
 """The wrapper writes `alive` at least every second, and every 10 while the driver does not answer it."""
+CLOCKS_SECONDS = 15.0
+"""More than the 10 after which the wrapper gives nvidia-smi up: it never runs beside a load."""
 LONGEST_LINE = 200
 FILLED_IN = {f"$({name})": f'"${name}"' for name in (API_KEY, ADMIN_KEY)}
 """As the kubelet fills in what is served; here the shell does that starts the server, so that no file has the key."""
@@ -87,6 +90,16 @@ class Control:
     def driver(self) -> str | None:
         return self._read("driver") or None
 
+    def clocks(self) -> tuple[Reading, ...]:
+        """How each GPU is right now; nothing without a driver that can be asked, or if it does not answer."""
+        if not self.driver():
+            return ()
+        (self.directory / "clocks").unlink(missing_ok=True)
+        self._tell("look", "")
+        with suppress(TimeoutError):
+            self._await("clocks", CLOCKS_SECONDS, "no clocks", TimeoutError)
+        return read(self._read("clocks"))
+
     def log(self) -> str:
         """Of the server that was started last, since its start; without its keys."""
         return self.keys.hidden_in(self._read("log"))
@@ -109,12 +122,12 @@ class Control:
         except FileNotFoundError:
             return ""
 
-    def _await(self, name: str, seconds: float, otherwise: str) -> None:
+    def _await(self, name: str, seconds: float, otherwise: str, error: type[Exception] = WrapperError) -> None:
         deadline = time.monotonic() + seconds
         while not (self.directory / name).exists():
             self.check_wrapper()
             if time.monotonic() > deadline:
-                raise WrapperError(f"{otherwise} in {seconds:.0f} s")
+                raise error(f"{otherwise} in {seconds:.0f} s")
             time.sleep(POLL_SECONDS)
 
 

@@ -15,7 +15,21 @@ from paceline.engines import ENGINES
 from paceline.evidence import ArmCommand, Replicate, RoundPlan, RoundResult
 from paceline.pods.round import load, parity, server
 from paceline.pods.round.control import Control
-from paceline.pods.round.steps import Ask, Flush, Get, Keep, Load, Log, Ran, ServerFailed, Start, Step, Stop, replicate
+from paceline.pods.round.steps import (
+    Ask,
+    Clocks,
+    Flush,
+    Get,
+    Keep,
+    Load,
+    Log,
+    Ran,
+    ServerFailed,
+    Start,
+    Step,
+    Stop,
+    replicate,
+)
 
 READY_POLL_SECONDS = 0.2
 EMULATED = "emulated"
@@ -101,6 +115,8 @@ class Room:
                 return server.flush(self.url, path, self.control.keys.administration)
             case Load():
                 return self.load(step)
+            case Clocks():
+                return self.control.clocks()
             case Ask(arm, prompt):
                 return self.ask(arm, prompt)
             case Keep(line):

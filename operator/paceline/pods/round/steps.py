@@ -12,6 +12,7 @@ from paceline.core import Workload
 from paceline.engines import ENGINES, Look, Probe, ProbeError, json_object
 from paceline.evidence import ArmCommand, Replicate, RoundPlan
 from paceline.evidence.answer import Point, pick, without_secrets
+from paceline.evidence.clocks import Reading, seen
 from paceline.pods.round.parity import Answer, Incomparable, read
 from paceline.pods.round.report import point
 from paceline.pods.round.trust import distrust
@@ -67,6 +68,12 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
+class Clocks:
+    """Ask the driver how the GPUs are, which is done while nothing runs on them. Answer: a `Reading` for each; none
+    where nobody can be asked."""
+
+
+@dataclass(frozen=True, slots=True)
 class Ask:
     """Send one of the prompts of parity, by its number, and wait for the whole answer. Answer: its JSON, or a str: why
     the server gives none."""
@@ -87,7 +94,7 @@ class Stop:
     """End the server, if it still runs. Answer: `Ended`."""
 
 
-Step = Start | Get | Log | Flush | Load | Ask | Keep | Stop
+Step = Start | Get | Log | Flush | Load | Clocks | Ask | Keep | Stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +131,16 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, Ran]:
             if probe.flush_path:
                 yield Flush(probe.flush_path)
             before = yield from _look(probe)
+            cold: tuple[Reading, ...] = yield Clocks()
             report: Mapping[str, Any] = yield Load(arm, workload)
+            warm: tuple[Reading, ...] = yield Clocks()
             after = yield from _look(probe)
-            seen, work = probe.speculation(before, after), probe.work(before, after)
-            counted = {"speculation": asdict(seen), "work": asdict(work)}
-            yield Keep({"arm": arm.name, "workload": workload.name, "report": report, **counted})
-            measured = point(workload, report, seen)
+            noted["clocks"] = seen(noted.get("clocks"), workload.name, cold, warm, report["duration"])
+            speculated, work = probe.speculation(before, after), probe.work(before, after)
+            counted = {"speculation": asdict(speculated), "work": asdict(work)}
+            read_twice = {"gpus": [[asdict(one) for one in moment] for moment in (cold, warm)]} if cold or warm else {}
+            yield Keep({"arm": arm.name, "workload": workload.name, "report": report, **counted, **read_twice})
+            measured = point(workload, report, speculated)
             if why := distrust(measured, report, work):
                 points.clear()  # a server that ends now would have the last word, and these would pass for its own
                 raise ServerFailed(why)
