@@ -28,8 +28,9 @@ def random_head(namespace: None) -> Iterator[Deployed]:
 
 @pytest.fixture(scope="module")
 def forced_length(namespace: None) -> Iterator[Deployed]:
-    """SGLang itself pretends, on servers that speculate, that so many tokens are accepted."""
-    yield from deployed("forced-length", SGLANG_SIMULATE_ACC_LEN="2.5")
+    """SGLang itself pretends, on servers that speculate, that so many tokens are accepted. The variable for it is
+    refused in a resource; the image has a python3 that sets it (dev/sglang/python3)."""
+    yield from deployed("forced-length", PACELINE_TEST_ACCEPTANCE_LENGTH="2.5")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -323,7 +323,27 @@ VALIDATE: tuple[Told, ...] = (
         [TRITON, "--speculative-accept-threshold-single=0.9"], "spec.engine.args[1]", "remove it"),
     one("a weight cache beside a draft", "spec.engine.args", [TRITON, "--weight-cache-mode=daemon"],
         "spec.engine.args[1]", "does not go with EAGLE3"),
+    # What makes numbers up, and limits below the load.
+    one("acceptance that is made up", "spec.engine.env", [{"name": "SGLANG_SIMULATE_ACC_LEN", "value": "4"}],
+        "spec.engine.env[0].name", "makes acceptance up: its speed is no server's, its text no model's; remove it"),
+    ("acceptance that is made up in the pod template", (server(env=[{"name": "SGLANG_SIMULATE_ACC_METHOD"}]),),
+     "spec.engine.podTemplate.spec.containers[0].env[0].name", "makes acceptance up"),
+    one("a run of 4 that is called one of 32", "spec.engine.args", [TRITON, "--max-running-requests=4"],
+        "spec.engine.args[1]", "@32: it would be measured with 4 at a time; write at least 32"),
+    one("answers that end before their cap", "spec.engine.args", [TRITON, "--context-length=512"],
+        "spec.engine.args[1]", "--context-length=512 is too short for"),
+    one("a cache of fewer tokens than are asked for", "spec.engine.args", [TRITON, "--max-total-tokens=2048"],
+        "spec.engine.args[1]", "--max-total-tokens=2048 is too few for"),
     # Trees and algorithms by engine and version.
+    one("a table of tokens that EAGLE3 does not read", f"{FIRST}.args", ["--speculative-token-map=/models/hot.pt"],
+        "spec.pools[0].candidates[0].args[0]", "is ignored by EAGLE3"),
+    ("a chain that loses overlap scheduling and nobody said so",
+     (("spec.engine.version", "0.5.6"), ("spec.engine.env", []), (f"{FIRST}.tree", tree(3, 1, 4)),
+      ("spec.pools.1.candidates", [{"name": "chain", "tree": tree(3, 1, 4)}])),
+     "spec.engine.env", "SGLANG_ENABLE_SPEC_V2"),
+    ("a tree with a worker of chains",
+     (("spec.engine.version", "0.5.6"), ("spec.engine.env", [{"name": "SGLANG_ENABLE_SPEC_V2", "value": "1"}])),
+     "spec.pools[0].candidates[0].tree.topK", "does not go with SGLANG_ENABLE_SPEC_V2=1"),
     one("a tree on a backend that drafts chains alone", "spec.engine.args", ["--attention-backend=trtllm_mha"],
         "spec.pools[0].candidates[0].tree.topK", "write 1 (a chain) or --attention-backend=flashinfer"),
     one("a tree on pages that are not verified",
@@ -382,10 +402,20 @@ VALIDATE: tuple[Told, ...] = (
 
 
 VALIDATE_ON_TPU: tuple[Told, ...] = (
+    one("acceptance that is made up on TPU", "spec.engine.env", [{"name": "SIMULATE_ACC_LEN", "value": "4"}],
+        "spec.engine.env[0].name", "makes acceptance up"),
     one("a flag that sglang-jax has not", "spec.engine.args", ["--dtype=bfloat16", "--mem-fraction-statik=0.8"],
         "spec.engine.args[1]", "did you mean --mem-fraction-static?"),
 )  # fmt: skip
 VALIDATE_ON_VLLM: tuple[Told, ...] = (
+    one("acceptance that is made up by vLLM", "spec.engine.args",
+        ["--speculative-config.rejection_sample_method=synthetic"], "spec.engine.args[0]", "remove it"),
+    one("fewer seats than requests on vLLM", "spec.engine.args", ["--max-num-seqs=4"],
+        "spec.engine.args[0]", "write at least 8"),
+    one("answers that end before their cap on vLLM", "spec.engine.args", ["--max-model-len=512"],
+        "spec.engine.args[0]", "--max-model-len=512 is too short for"),
+    one("grammars that take no draft back", "spec.engine.args",
+        ["--structured-outputs-config.backend=lm-format-enforcer"], "spec.engine.args[0]", "does not go with drafts"),
     one("SGLang's flags for vLLM", "spec.engine.args", ["--mem-fraction-static=0.8"],
         "spec.engine.args[0]", "is no option of vLLM"),
     one("speculation among vLLM's arguments", "spec.engine.args", ['--speculative-config={"method": "eagle3"}'],

@@ -26,6 +26,16 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """A limit that the user's arguments set for all arms: where, as written, and for how much."""
+
+    path: str
+    """Below the spec."""
+    flag: str
+    most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Adapter:
     """An engine as a row of functions; all are pure.
 
@@ -41,6 +51,8 @@ class Adapter:
     """Draft tokens that a verify call checks, without the one that it adds; None: none, or not always as many."""
     compared: tuple[str, ...]
     refusals: Callable[[Server, tuple[Arm, ...]], tuple[Refusal, ...]]
+    bounds: Callable[[Server], Mapping[str, Bound]]
+    """What `engine.args` bounds: "requests" at a time, tokens of one with its answer ("context"), "tokens" of all."""
     eagle3_targets: Callable[[str], frozenset[str] | None]
     """By engine version, the target architectures that can carry an EAGLE3 head; None where that is not known."""
     ready_path: Callable[[str], str]

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from paceline.core import Arm, DeploymentSpec, RunSpec, Server
-from paceline.engines import ENGINES, nodes, pod_template
+from paceline.core import Arm, DeploymentSpec, RunSpec, Server, Workload
+from paceline.engines import ENGINES, nodes, pod_template, room, simulated
 from paceline.engines.adapter import Adapter, Refusal
 
 Place = Callable[[str, str], str]
@@ -19,9 +19,18 @@ def refused(spec: DeploymentSpec | RunSpec, written: Mapping[str, Any]) -> tuple
         message = f"{engine} is not served yet; known: {', '.join(ENGINES)}"
         return (Refusal(rule="engine-known", path="spec.engine.name", message=message),)
     if isinstance(spec, RunSpec):
-        return (*_placed(adapter, spec.server, spec.arms, in_run(spec.arms)), *nodes.never_measured(spec))
+        return (
+            *_placed(adapter, spec.server, spec.arms, in_run(spec.arms)),
+            *_shared(adapter, spec.server, spec.workloads),
+            *nodes.never_measured(spec),
+        )
     pools = (_placed(adapter, spec.server, pool.arms, in_pool(written, pool.name)) for pool in spec.pools)
-    found = (*(refusal for found in pools for refusal in found), *nodes.never_served(spec))
+    loads = [workload for pool in spec.pools for workload in pool.workloads]
+    found = (
+        *(refusal for found in pools for refusal in found),
+        *_shared(adapter, spec.server, loads),
+        *nodes.never_served(spec),
+    )
     return tuple(dict.fromkeys(found))
 
 
@@ -45,6 +54,12 @@ def in_run(arms: Sequence[Arm]) -> Place:
     """Of the arms of a BenchmarkRun."""
     index = {arm.name: i for i, arm in enumerate(arms)}
     return lambda arm, below: f"spec.arms[{index[arm]}].{below}"
+
+
+def _shared(adapter: Adapter, server: Server, workloads: Sequence[Workload]) -> Iterator[Refusal]:
+    """What the loads of all pools, and the environment of all arms, rule out."""
+    for refusal in (*simulated.refusals(server), *room.refusals(adapter, server, workloads)):
+        yield Refusal(rule=refusal.rule, path=f"spec.{refusal.path}", message=refusal.message)
 
 
 def _placed(adapter: Adapter, server: Server, arms: tuple[Arm, ...], place: Place) -> Iterator[Refusal]:

@@ -315,12 +315,6 @@ def test_key_variable() -> None:
     ]
 
 
-def test_no_simulation() -> None:
-    assert refused(server(env=({"name": "SIMULATE_ACC_LEN", "value": "3"},))) == [
-        "no-simulation engine.env[0].name: SIMULATE_ACC_LEN makes acceptance up; remove it"
-    ]
-
-
 def test_every_rule_has_its_test() -> None:
     assert {f"test_{rule.id.replace('-', '_')}" for rule in RULES} <= set(globals())
 

@@ -44,6 +44,12 @@ ROWS: list[Row] = [
     ("vllm-shared-kv", server("--kv-sharing-fast-prefill"), chain(4), "engine.args[0]", "does not go with EAGLE3"),
     ("vllm-lora-budget", server("--enable-lora", "--max-num-batched-tokens=128"), chain(4), "engine.args",
      "too little for four with LoRA: write at least 240"),
+    ("vllm-enforcer", server("--structured-outputs-config.backend", "lm-format-enforcer"), chain(4), "engine.args[0]",
+     "names lm-format-enforcer, which does not go with drafts, and four has them; write xgrammar, or leave it out"),
+    ("vllm-enforcer", server('--structured_outputs_config={"backend": "lm-format-enforcer"}'), chain(4),
+     "engine.args[0]", "does not go with drafts"),
+    ("vllm-enforcer", server("--guided-decoding-backend=lm-format-enforcer", version="0.10.0"), chain(4),
+     "engine.args[0]", "write xgrammar"),
     ("vllm-key", server(env=({"name": "VLLM_API_KEY", "value": "sk-1"},)), BASE, "engine.env[0].name",
      "write apiKeySecretRef"),
 ]  # fmt: skip
@@ -68,6 +74,8 @@ def test_every_rule_has_a_row() -> None:
         ("--compilation-config.mode", "3", "--compilation-config.level=3"),
         ("--kv-cache-dtype=fp8", "-dp", "2", "--limit-mm-per-prompt", '{"image":0}'),
         ("--cudagraph-capture-sizes", "1", "2", "4"),
+        ("--structured-outputs-config.backend=xgrammar",),
+        ('--structured-outputs-config={"disable_any_whitespace": true}',),
     ],
 )
 def test_arguments_as_people_write_them(args: tuple[str, ...]) -> None:
@@ -81,3 +89,7 @@ def test_of_another_version_no_option_is_unknown() -> None:
 def test_the_examples_arms_stand() -> None:
     arms = (BASE, chain(4), replace(chain(7), name="seven"))
     assert VLLM.refusals(SERVER, arms) == ()
+
+
+def test_what_drafts_nothing_may_have_any_backend() -> None:
+    assert VLLM.refusals(server("--structured-outputs-config.backend=lm-format-enforcer"), (BASE,)) == ()

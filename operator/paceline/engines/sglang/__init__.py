@@ -4,7 +4,11 @@
 refused and why. Sources: the wheels of 0.4.5, 0.5.6 and 0.5.23, read; the last also run.
 """
 
-from paceline.engines.adapter import Adapter
+from collections.abc import Mapping
+
+from paceline.core import Server
+from paceline.engines import bounds as limits
+from paceline.engines.adapter import Adapter, Bound
 from paceline.engines.sglang.argv import JIT_CACHE, PORT, argv, drafts, env, expected
 from paceline.engines.sglang.flags import eagle3_hooks, flag_name, flag_value
 from paceline.engines.sglang.owned import COMPARED
@@ -22,6 +26,13 @@ def eagle3_targets(version: str) -> frozenset[str] | None:
     return frozenset[str]().union(*(eagle3_hooks(row.version) for row in neighbours(version)))
 
 
+BOUNDS = {"--max-running-requests": "requests", "--context-length": "context", "--max-total-tokens": "tokens"}
+
+
+def bounds(server: Server) -> Mapping[str, Bound]:
+    return limits.found(limits.words(server.engine.args), BOUNDS)
+
+
 ADAPTER = Adapter(
     port=PORT,
     argv=argv,
@@ -30,6 +41,7 @@ ADAPTER = Adapter(
     drafts=drafts,
     compared=COMPARED,
     refusals=refusals,
+    bounds=bounds,
     eagle3_targets=eagle3_targets,
     ready_path=lambda version: spoken(version).ready,
     ready_timeout_seconds=lambda version: spoken(version).ready_seconds,

@@ -5,10 +5,21 @@ differs from SGLang: `--tp-size` counts all devices, the server refuses its own 
 4 tokens), `/health` says nothing, and acceptance is told by the log alone.
 """
 
-from paceline.engines.adapter import Adapter
+from collections.abc import Mapping
+
+from paceline.core import Server
+from paceline.engines import bounds as limits
+from paceline.engines.adapter import Adapter, Bound
 from paceline.engines.sglang_jax.argv import JIT_CACHE, PORT, argv, drafts, env, expected
 from paceline.engines.sglang_jax.probe import probe
 from paceline.engines.sglang_jax.rules import COMPARED, eagle3_targets, refusals
+
+BOUNDS = {"--max-running-requests": "requests", "--context-length": "context", "--max-total-tokens": "tokens"}
+
+
+def bounds(server: Server) -> Mapping[str, Bound]:
+    return limits.found(limits.words(server.engine.args), BOUNDS)
+
 
 ADAPTER = Adapter(
     port=PORT,
@@ -18,6 +29,7 @@ ADAPTER = Adapter(
     drafts=drafts,
     compared=COMPARED,
     refusals=refusals,
+    bounds=bounds,
     eagle3_targets=eagle3_targets,
     ready_path=lambda _: "/health_generate",
     ready_timeout_seconds=lambda _: 25,  # it generates a token: never under a second, up to 20

@@ -225,12 +225,6 @@ def _log_lines(server: Server, arms: tuple[Arm, ...]) -> Found:
             yield arm, path, "--log-level must be left out: the lines that tell the acceptance length are of level info"
 
 
-def _simulated(server: Server, _: tuple[Arm, ...]) -> Found:
-    for i, variable in enumerate(server.engine.env):
-        if variable["name"].startswith("SIMULATE_ACC_"):
-            yield None, f"engine.env[{i}].name", f"{variable['name']} makes acceptance up; remove it"
-
-
 def _key_variable(server: Server, _: tuple[Arm, ...]) -> Found:
     for i, variable in enumerate(server.engine.env):
         if variable["name"] == API_KEY:
@@ -264,8 +258,6 @@ RULES = (
     Rule(id="log-lines", why="acceptance is in no page, only in the log (managers/scheduler_metrics_mixin.py:125)",
          broken=_log_lines),
     Rule(id="key-variable", why="the command would carry it in place of the key", broken=_key_variable),
-    Rule(id="no-simulation", why="SIMULATE_ACC_LEN fakes acceptance (speculative/spec_utils.py:22)",
-         broken=_simulated),
 )  # fmt: skip
 
 

@@ -5,10 +5,22 @@ what a round reads of it. Sources: vLLM 0.33.0 (its wheel on PyPI); paths are be
 speculation is one JSON argument, a tree is a chain, and `/health` is an instant flag.
 """
 
-from paceline.engines.adapter import Adapter
+from collections.abc import Mapping
+
+from paceline.core import Server
+from paceline.engines import bounds as limits
+from paceline.engines.adapter import Adapter, Bound
+from paceline.engines.vllm import flags
 from paceline.engines.vllm.argv import JIT_CACHE, PORT, argv, env, expected
 from paceline.engines.vllm.probe import probe
 from paceline.engines.vllm.rules import COMPARED, draft_tokens, refusals
+
+BOUNDS = {"--max-num-seqs": "requests", "--max-model-len": "context"}
+
+
+def bounds(server: Server) -> Mapping[str, Bound]:
+    return limits.found(((one.index, one.name, one.value) for one in flags.given(server.engine.args)), BOUNDS)
+
 
 ADAPTER = Adapter(
     port=PORT,
@@ -18,6 +30,7 @@ ADAPTER = Adapter(
     drafts=lambda arm: draft_tokens(arm) or None,
     compared=COMPARED,
     refusals=refusals,
+    bounds=bounds,
     eagle3_targets=lambda _: None,  # only a start tells which targets have the hook
     ready_path=lambda _: "/health",  # the port is open only once the engine is up
     health_path="/health",

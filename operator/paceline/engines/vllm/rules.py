@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from paceline.core import Arm, Server
 from paceline.engines.adapter import Refusal
 from paceline.engines.vllm import flags
+from paceline.engines.vllm.structured import enforcer
 
 METHODS: Mapping[str, str] = {
     "EAGLE": "eagle",
@@ -213,6 +214,11 @@ RULES = (
     Rule(id="vllm-block", source="config/speculative.py: num_speculative_tokens > 0", find=block),
     Rule(id="vllm-shared-kv", source="config/vllm.py:2018", find=shared_kv),
     Rule(id="vllm-lora-budget", source="engine/arg_utils.py:2712", find=lora_budget),
+    Rule(
+        id="vllm-enforcer",
+        source="ValueError on each structured request: v1/structured_output/backend_lm_format_enforcer.py:133",
+        find=enforcer,
+    ),
     Rule(id="vllm-key", source="entrypoints/serve/middleware/register.py:32", find=own_key),
 )
 

@@ -21,6 +21,7 @@ from paceline.engines.sglang.rules import RULES
 SGLANG = ENGINES["SGLang"]
 Row = tuple[str, Server, Arm, str, str]
 OLD, OLDEST, BETWEEN, NEWER = "0.5.6", "0.4.5", "0.5.10", "0.6.0"
+OVERLAPS = {"env": ({"name": "SGLANG_ENABLE_SPEC_V2", "value": "1"},)}
 PP_SPEC = {"env": ({"name": "SGLANG_ENABLE_PP_SPEC", "value": "1"},)}
 
 ROWS: list[Row] = [
@@ -62,6 +63,18 @@ ROWS: list[Row] = [
      "verifies chains only, and topK 4"),
     ("rejection-sampling", server(), chain("--speculative-use-rejection-sampling", algorithm="STANDALONE"), "args[0]",
      "is not for STANDALONE"),
+
+    ("overlap-said", server(version=OLD), chain(), "engine.env",
+     'SGLang 0.5.6 takes overlap scheduling from a chain (one) and leaves it to the baseline, unless '
+     'SGLANG_ENABLE_SPEC_V2 is "1"; write that variable: "1" keeps it'),
+    ("overlap-said", server(version=BETWEEN), chain(algorithm="STANDALONE"), "engine.env", '"0" measures and serves'),
+    ("overlap-of-trees", server(PINNED, version=BETWEEN, **OVERLAPS), wide(), "tree.topK",
+     'topK 4 does not go with SGLANG_ENABLE_SPEC_V2=1: write 1 (a chain), or "0" in spec.engine.env'),
+    ("token-map", server(), chain("--speculative-token-map=/models/hot.pt"), "args[0]",
+     "--speculative-token-map is ignored by EAGLE3, which brings one in its head (d2t); remove it"),
+    ("token-map", server(), arm("DFLASH", "--speculative-token-map", "a/b/hot.pt", block_size=8), "args[0]",
+     "is ignored by DFLASH, which reads none; remove it"),
+    ("token-map", server(PINNED, version=OLDEST), wide("--speculative-token-map=/models/hot.pt"), "args[0]", "EAGLE3"),
 
     ("args-stray", server("attention-backend=triton"), BASE, "engine.args[0]",
      "attention-backend=triton belongs to no flag; write --flag=value"),
@@ -125,13 +138,13 @@ ROWS: list[Row] = [
     ("key-grpc", server("--grpc-port=9000", admin_key=secret("admin")), BASE, "engine.args[0]",
      "would answer without a key; remove it, or the keys"),
 
-    ("pipeline-parallel-before", server("--pp-size=2", version=OLD), chain(algorithm="EAGLE"), "engine.args[0]",
-     "--pp-size does not go with EAGLE: remove it"),
+    ("pipeline-parallel-before", server("--pp-size=2", version=OLD, **OVERLAPS), chain(algorithm="EAGLE"),
+     "engine.args[0]", "--pp-size does not go with EAGLE: remove it"),
     ("pipeline-parallel", server("--pp-size=2", **PP_SPEC), chain(), "engine.args[0]", "take EAGLE"),
     ("pipeline-parallel", server("--pp-size=2", **PP_SPEC), adaptive(algorithm="EAGLE"), "adaptive", "name a tree"),
     ("pipeline-parallel-switch", server("--pipeline-parallel-size=2"), chain(algorithm="MTP"), "engine.args[0]",
      "set SGLANG_ENABLE_PP_SPEC=1 in spec.engine.env"),
-    ("lora-before", server("--enable-lora", version=OLD), chain(), "engine.args[0]", "take NGRAM"),
+    ("lora-before", server("--enable-lora", version=OLD, **OVERLAPS), chain(), "engine.args[0]", "take NGRAM"),
     ("lora", server("--lora-paths", "a=b"), chain(algorithm="STANDALONE"), "engine.args[0]",
      "--lora-paths does not go with STANDALONE: take DFLASH, DSPARK, EAGLE, EAGLE3, NGRAM"),
     ("lora", server("--enable-lora"), adaptive(), "adaptive", "--enable-lora does not go with adaptive depth"),
@@ -203,7 +216,12 @@ GOOD: list[tuple[Server, Arm]] = [
     (server("--attention-backend=trtllm_mha", "--page-size=64"), chain()),
     (server(PINNED, "--page-size=16"), ngram()),
     (server(PINNED, version=OLD), arm("NGRAM", ngram=ngram(min_match=2, max_match=8).ngram)),
-    (server("--cuda-graph-max-bs=64", "--enable-dp-attention", version=OLD), chain()),
+    (server("--cuda-graph-max-bs=64", "--enable-dp-attention", version=OLD, **OVERLAPS), chain()),
+    (server(version="0.5.11"), chain()),
+    (server("--disable-overlap-schedule", version=OLD), chain()),
+    (server(PINNED, version=OLD), wide()),
+    (server(version=BETWEEN, env=({"name": "SGLANG_ENABLE_SPEC_V2", "value": "0"},)), chain()),
+    (server(), chain("--speculative-token-map=/models/hot.pt", algorithm="EAGLE")),
     (server("--context-length=8Ki", "--chunked-prefill-size", "-1"), chain()),
     (server("--cuda-graph-bs-decode", "1", "2", "4", '--json-model-override-args={"a": 1}'), chain()),
     (server("--enable-lora", "--lora-paths"), chain()),

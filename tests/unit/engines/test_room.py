@@ -1,0 +1,96 @@
+"""Limits of the user's own that a load does not fit under: one row a rule and an engine, with the way out."""
+
+from dataclasses import replace
+
+import pytest
+from tests.unit.engines import test_sglang_jax, vllm_server
+from tests.unit.engines.sglang import servers
+
+from paceline import datasets
+from paceline.core import Dataset, Server, Workload
+from paceline.engines import ENGINES, room
+from paceline.engines.bounds import number
+
+MINE = "configMap://prompts/mine.jsonl"
+LONGEST = max(map(len, datasets.load("swe")))
+LEAST, ENOUGH = -(-LONGEST // room.MOST_CHARACTERS), -(-LONGEST // room.FEWEST_CHARACTERS)
+"""Tokens that the longest prompt of swe has at least, and at most."""
+
+
+def load(concurrency: int, source: str = "builtin://swe", tokens: int = 512, rate: float | None = None) -> Workload:
+    dataset = Dataset(name="swe", source=source, requests=64, max_tokens=tokens, rate=rate)
+    return Workload(dataset=dataset, concurrency=concurrency)
+
+
+def refused(server: Server, *loads: Workload) -> list[tuple[str, str, str]]:
+    adapter = ENGINES[server.engine.name]
+    return [(one.rule, one.path, one.message) for one in room.refusals(adapter, server, loads)]
+
+
+sglang, jax, vllm = servers.server, test_sglang_jax.server, vllm_server.server
+
+ROWS: list[tuple[str, Server, Workload, str]] = [
+    ("requests-fit", sglang("--max-running-requests=4"), load(16),
+     "--max-running-requests=4 is below the concurrency of swe@16: it would be measured with 4 at a time; write at "
+     "least 16, or leave it out"),
+    ("requests-fit", jax("--max-running-requests", "4"), load(16), "write at least 16"),
+    ("requests-fit", vllm("--max_num_seqs=4"), load(16), "with 4 at a time; write at least 16"),
+    ("requests-fit", sglang("--max-running-requests=4", "--dp-size=2"), load(16), "with 8 at a time"),
+    ("context-fits", sglang("--context-length=512"), load(1),
+     f"--context-length=512 is too short for swe@1: answers of up to 512 tokens, to prompts of up to {LONGEST} "
+     f"characters ({LEAST} or more); write at least {512 + ENOUGH}, or lower maxTokens"),
+    ("context-fits", sglang("--context-length", f"{511 + LEAST}"), load(1), "or lower maxTokens"),
+    ("context-fits", sglang("--context-length=2k"), load(1, MINE, tokens=2000),
+     "answers of up to 2000 tokens, and their prompts; write at least 2001 and the longest prompt, or lower maxTokens"),
+    ("context-fits", jax("--context-length=512"), load(1), "too short"),
+    ("context-fits", vllm("--max-model-len=1k"), load(1, tokens=1024), "--max-model-len=1k is too short"),
+    ("context-fits", sglang("--context-length=512"), load(1, rate=2), "--context-length=512 is too short for swe@2/s"),
+    ("tokens-fit", sglang("--max-total-tokens=2048"), load(16),
+     f"--max-total-tokens=2048 is too few for swe@16: 16 requests at a time, answers of up to 512 tokens, to prompts "
+     f"of up to {LONGEST} characters ({LEAST} or more); write at least {16 * (512 + ENOUGH)}, lower maxTokens or the "
+     "concurrency, or leave it out"),
+    ("tokens-fit", jax("--max-total-tokens=2048"), load(16, MINE), "write at least 8208 and the longest prompt"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "server", "asked", "message"), ROWS)
+def test_a_rule(rule: str, server: Server, asked: Workload, message: str) -> None:
+    ((found, path, said),) = refused(server, asked)
+    assert (found, path) == (rule, "engine.args[0]")
+    assert message in said
+
+
+def test_every_rule_has_a_row_and_says_why() -> None:
+    assert {rule.id for rule in room.RULES} == {row[0] for row in ROWS}
+    assert all(rule.reason and rule.source for rule in room.RULES)
+
+
+def test_the_load_that_needs_most_is_told_of_and_no_other() -> None:
+    found = refused(sglang("--max-running-requests=4"), load(8), load(32), load(16))
+    assert [message.split(": ")[0] for _, _, message in found] == [
+        "--max-running-requests=4 is below the concurrency of swe@32"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("server", "asked"),
+    [
+        (sglang("--max-running-requests=16"), load(16)),
+        (sglang("--max-running-requests=2"), load(16, rate=8)),  # what is under way at a rate is not known
+        (sglang("--context-length", f"{512 + LEAST}"), load(1)),  # it may fit: not certain
+        (sglang("--max-total-tokens=16k"), load(16)),
+        (vllm("--max-model-len=auto"), load(1)),
+        (vllm("--max-num-seqs=8", "--data-parallel-size=2"), load(16)),
+        (sglang(), replace(load(4096), dataset=load(1, tokens=131072).dataset)),
+    ],
+)
+def test_what_may_fit_is_let_pass(server: Server, asked: Workload) -> None:
+    assert refused(server, asked) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "is_"),
+    [("8k", 8000), ("8Ki", 8192), ("1.5k", 1500), ("32K", 32768), ("auto", None), ("-1", None), (None, None)],
+)
+def test_numbers_as_engines_read_them(text: str | None, is_: int | None) -> None:
+    assert number(text) == is_

@@ -1,0 +1,71 @@
+"""What makes acceptance up is refused in every environment of a server, on every engine."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+from tests.sglang.real import ROOT
+from tests.unit.engines import test_sglang_jax, vllm_server
+from tests.unit.engines.sglang import servers
+
+from paceline import api
+from paceline.core import Server
+from paceline.engines import places, simulated
+
+SERVERS = {"SGLang": servers.server(), "SGLangJAX": test_sglang_jax.server(), "VLLM": vllm_server.server()}
+
+
+def refused(server: Server, **engine: Any) -> list[tuple[str, str]]:
+    found = list(simulated.refusals(replace(server, engine=replace(server.engine, **engine))))
+    assert all(one.rule == simulated.RULE and one.message.endswith("; remove it") for one in found)
+    return [(one.path, one.message) for one in found]
+
+
+@pytest.mark.parametrize("engine", SERVERS)
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("SGLANG_SIMULATE_ACC_LEN", "acceptance"),
+        ("SGLANG_SIMULATE_ACC_METHOD", "acceptance"),
+        ("SGLANG_SIMULATE_ACC_TOKEN_MODE", "acceptance"),
+        ("SGLANG_SIMULATE_ACC_GREEDY", "acceptance"),
+        ("SGLANG_DSPARK_SIMULATE_FOLD", "acceptance"),
+        ("SGL_SIMULATE_ACC_LEN", "acceptance"),  # SGLang reads it as SGLANG_
+        ("SIMULATE_ACC_LEN", "acceptance"),  # 0.4.5 and sglang-jax
+        ("SIMULATE_ACC_METHOD", "acceptance"),
+        ("SIMULATE_ACC_TOKEN_MODE", "acceptance"),
+        ("SGLANG_SIMULATE_UNIFORM_EXPERTS", "the routing of experts"),
+        ("SGLANG_SIMULATE_ROUND_ROBIN_EXPERTS", "the routing of experts"),
+    ],
+)
+def test_a_variable(engine: str, name: str, what: str) -> None:
+    env = ({"name": "HOME", "value": "/tmp"}, {"name": name, "value": "2.5"})
+    message = f"{name} makes {what} up: its speed is no server's, its text no model's; remove it"
+    assert refused(SERVERS[engine], env=env) == [("engine.env[1].name", message)]
+
+
+def test_in_a_pod_template() -> None:
+    env = [{"name": "A", "value": "1"}, {"name": "SGLANG_SIMULATE_ACC_LEN", "value": "4"}]
+    over = {"spec": {"containers": [{"name": "mine", "env": env}, {"name": "server", "env": env}]}}
+    ((path, _),) = refused(SERVERS["SGLang"], pod_template=over)
+    assert path == "engine.podTemplate.spec.containers[1].env[1].name"
+
+
+@pytest.mark.parametrize(
+    "over", [{}, {"spec": None}, {"spec": {"containers": ["server", {"name": "server", "env": 1}]}}]
+)
+def test_what_has_another_shape_is_told_elsewhere(over: dict[str, Any]) -> None:
+    assert refused(SERVERS["SGLang"], pod_template=over) == []
+
+
+def test_other_variables_are_the_users() -> None:
+    assert refused(SERVERS["SGLang"], env=({"name": "SGLANG_ENABLE_SPEC_V2", "value": "1"},)) == []
+
+
+def test_the_real_server_with_a_known_length_is_still_one_that_is_let_pass() -> None:
+    """Its image makes SGLang's variable of another one (dev/sglang/python3)."""
+    manifest = yaml.safe_load((ROOT / "dev/sglang/deployment.yaml").read_text())
+    manifest["spec"]["engine"]["env"] += [{"name": "PACELINE_TEST_ACCEPTANCE_LENGTH", "value": "2.5"}]
+    assert places.refused(api.deployment(manifest), manifest["spec"]) == ()
+    assert "export SGLANG_SIMULATE_ACC_LEN" in (ROOT / "dev/sglang/python3").read_text()
