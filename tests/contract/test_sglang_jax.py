@@ -1,4 +1,4 @@
-"""The emulated sglang-jax as operator and client see it, held to what is known of 0.1.0rc0 from its wheel."""
+"""The emulated sglang-jax as operator and client see it, held to captures of the real 0.1.0rc0 and to its wheel."""
 
 import json
 import os
@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -16,7 +17,9 @@ from tests.contract.make_sglang_jax_flags import compact
 from tests.contract.running import CALM, IMAGE, PACKAGES, PATIENCE, QUICK, Running, events, free_port, model
 from tests.unit.engines.test_sglang_jax import BASELINE, JAX, arm, server
 
+from paceline.core import Arm, Server
 from paceline.emulator.sglang_jax import flags
+from paceline.engines.last_words import last_words
 from paceline.engines.probe import Look
 from paceline.engines.sglang_jax.rules import LISTED
 
@@ -31,6 +34,8 @@ HEAD = {"architectures": ["LlamaForCausalLMEagle3"], "hidden_size": 4096, "draft
 CARD = (
     "--speculative-num-steps", "3", "--speculative-eagle-topk", "1", "--speculative-num-draft-tokens", "4",
 )  # fmt: skip
+PAGES = ("--page-size", "64")
+CAPTURES = Path(__file__).parent / "captures" / "sglang_jax"
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 60, "ignore_eos": True}
 
 
@@ -80,13 +85,18 @@ def answers(found: Running) -> bool:
 
 
 def refused(target: str, log: Path, *argv: str) -> tuple[int, str]:
-    """Exit code and the last line of a server that ends by itself."""
+    """Exit code of a server that ends by itself, and what a person reads of it."""
     process = launch(log, "--model-path", target, "--port", str(free_port()), *argv)
     try:
-        return process.wait(PATIENCE), log.read_text().strip().splitlines()[-1]
+        return process.wait(PATIENCE), last_words(log.read_text())
     finally:
         process.kill()
         process.wait()
+
+
+def last_line(log: str) -> str:
+    """Without its stamp."""
+    return log.strip().splitlines()[-1].partition("] ")[2]
 
 
 def speculating(head: str, algorithm: str = "EAGLE3", shape: tuple[str, ...] = CARD) -> tuple[str, ...]:
@@ -141,7 +151,6 @@ def test_its_own_defaults_are_refused(target: str, head: str, log: Path) -> None
     [
         ((), arm("EAGLE"), "ValueError: Speculative overlap scheduler"),
         (("--attention-backend=native",), arm(), "ValueError: Speculative overlap scheduler"),
-        (("--kv-cache-dtype=fp8_e5m2",), arm(), "ValueError: Unsupported kv_cache_dtype: fp8_e5m2."),
         ((), arm("DFLASH", block_size=16), "ValueError: DFLASH does not support constrained decoding."),
         (
             ("--grammar-backend=none", "--enable-lora"),
@@ -156,17 +165,65 @@ def test_what_the_operator_refuses_the_server_would(  # type: ignore[no-untyped-
 ) -> None:
     asked = server(*args)
     assert JAX.refusals(asked, (BASELINE, candidate))
-    argv = JAX.argv(asked, candidate)
-    argv = argv[argv.index("--tp-size") :]
-    code, last = refused(target, log, *(head if word.startswith("/models/") else word for word in argv))
+    code, last = refused(target, log, *arguments(asked, candidate, head))
     assert (code, last[: len(said)]) == (1, said)
+
+
+def arguments(asked: Server, candidate: Arm, head: str) -> tuple[str, ...]:
+    """What the operator starts it with, but for its models and ports."""
+    argv = JAX.argv(asked, candidate)
+    return tuple(head if word.startswith("/models/") else word for word in argv[argv.index("--tp-size") :])
+
+
+def test_what_its_scheduler_finds_out_kills_it(target: str, head: str, log: Path) -> None:
+    """It has loaded by then; the last line is that of the real one, and the reason stands before it."""
+    asked = server("--kv-cache-dtype=fp8_e4m3")
+    assert JAX.refusals(asked, (BASELINE, arm()))
+    real = (CAPTURES / "refused_fp8.log").read_text()
+    code, said = refused(target, log, *arguments(asked, arm(), head))
+    assert (code, said) == (-9, last_words(real))
+    assert last_line(log.read_text()) == last_line(real)
+
+
+def test_as_pid_1_it_leaves_with_0(target: str, tmp_path: Path) -> None:
+    """The kernel does not let PID 1 kill itself: 0 is no success."""
+    argv = ("-m", "paceline.emulator.sglang_jax", "--model-path", target, "--kv-cache-dtype=fp8_e4m3")
+    done = subprocess.run(
+        ["unshare", "--pid", "--fork", "--kill-child", sys.executable, *argv],
+        env={**os.environ, **QUICK},
+        capture_output=True,
+        timeout=PATIENCE,
+    )
+    assert done.returncode == 0
+    assert last_words(done.stderr.decode()) == "ValueError: Unsupported kv_cache_dtype: fp8_e4m3."
+
+
+def test_speculation_with_pages_of_one_token_ends_it_when_it_is_idle(target: str, head: str, log: Path) -> None:
+    """After its warm-up; refused at the desk."""
+    asked = server("--page-size=1")
+    assert [one.rule for one in JAX.refusals(asked, (BASELINE, arm()))] == ["page-size"]
+    real = (CAPTURES / "eagle3_page1_dies.log").read_text()
+    code, said = refused(target, log, *arguments(asked, arm(), head))
+    assert (code, said) == (-9, last_words(real))
+    ours = log.read_text()
+    assert last_line(ours) == last_line(real)
+    assert "fired up and ready to roll" in ours
+
+
+@pytest.mark.parametrize("flags", [(*CARD, *PAGES), (*CARD, "--disable-radix-cache"), None])
+def test_what_frees_its_tokens_lives_on(target: str, head: str, log: Path, flags: tuple[str, ...] | None) -> None:
+    """Larger pages, no prefix cache, no speculation: as the real ones did."""
+    with running(target, log, *(() if flags is None else speculating(head, shape=flags))) as found:
+        assert found.post("/v1/chat/completions", CHAT).status == 200
+        time.sleep(0.5)
+        assert found.get("/health").status == 200
 
 
 def test_a_branching_tree_is_found_out_at_the_first_draft(target: str, head: str, log: Path) -> None:
     """The API refuses it: `topK must be 1`."""
     shape = ("--speculative-eagle-topk", "2", "--disable-overlap-schedule")
     assert refused(target, log, *speculating(head, shape=shape)) == (
-        1, "TypeError: object of type 'NoneType' has no len()",
+        -9, "TypeError: object of type 'NoneType' has no len()",
     )  # fmt: skip
 
 
@@ -174,7 +231,7 @@ def test_a_target_without_the_hook_is_found_out_after_loading(tmp_path: Path, he
     moe = model(tmp_path / "moe", {**TARGET, "architectures": ["Qwen3MoeForCausalLM"]})
     code, last = refused(moe, log, *speculating(head))
     assert (code, last) == (
-        1, "AttributeError: 'Qwen3MoeForCausalLM' object has no attribute 'set_eagle3_layers_to_capture'",
+        -9, "AttributeError: 'Qwen3MoeForCausalLM' object has no attribute 'set_eagle3_layers_to_capture'",
     )  # fmt: skip
     assert "Qwen3MoeForCausalLM" not in (JAX.eagle3_targets("0.1.0") or ())
 
@@ -192,7 +249,7 @@ def test_health_says_nothing_and_a_generation_says_ready(target: str, log: Path)
 
 
 def test_the_server_info_has_the_resolved_arguments_and_no_acceptance(target: str, head: str, log: Path) -> None:
-    with running(target, log, *speculating(head), "--tp-size", "4") as found:
+    with running(target, log, *speculating(head), *PAGES, "--tp-size", "4") as found:
         info = found.get("/get_server_info").json
     assert {name: info[name] for name in ("tp_size", "speculative_num_steps", "random_seed")} == {
         "tp_size": 4, "speculative_num_steps": 3, "random_seed": 42,
@@ -205,13 +262,13 @@ def test_the_server_info_has_the_resolved_arguments_and_no_acceptance(target: st
 def test_the_log_tells_what_clients_received(target: str, head: str, log: Path) -> None:
     """Every token but the first of an answer comes of a verify call, and the probe finds them all."""
     probe = JAX.probe("0.1.0")
-    with running(target, log, *speculating(head)) as found:
-        before = Look(pages={}, log=log.read_text())
+    with running(target, log, *speculating(head), *PAGES) as found:
+        before = look(found, log)
         streamed = [
             found.post("/v1/chat/completions", {**CHAT, "stream": True, "stream_options": {"include_usage": True}})
             for _ in range(3)
         ]
-        seen = probe.speculation(before, Look(pages={}, log=log.read_text()))
+        seen = probe.speculation(before, look(found, log))
         steps = found.get("/get_server_info").json["internal_states"][0]["forward_ct_decode"]
     assert [events(answer.text)[-1]["usage"]["completion_tokens"] for answer in streamed] == [60, 60, 60]
     assert seen.retractions == 0
@@ -219,6 +276,54 @@ def test_the_log_tells_what_clients_received(target: str, head: str, log: Path) 
     assert 0 < seen.verify_calls <= steps, "one request at a time: a verify call is a step"
     assert seen.accept_length is not None
     assert seen.accept_length == pytest.approx(3 * 59 / seen.verify_calls, rel=0.05), "the last call may overshoot"
+
+
+def look(found: Running, log: Path) -> Look:
+    return Look(pages={"/get_server_info": found.get("/get_server_info").text}, log=log.read_text())
+
+
+LENGTHS = (6, 12, 18, 24)
+"""Of four requests at once that the real server answered, each token by itself: acceptance length 1."""
+
+
+def test_verify_calls_of_the_real_server_are_those_of_its_requests() -> None:
+    """Every token but the first is a verify call; three requests ended while others ran, and were logged once more."""
+    info, log = (CAPTURES / "eagle3" / name for name in ("server_info.json", "server.log"))
+    answers = [json.loads((CAPTURES / "eagle3" / f"four_{length}.json").read_text()) for length in LENGTHS]
+    assert tuple(one["meta_info"]["completion_tokens"] for one in answers) == LENGTHS
+    pages = {"/get_server_info": info.read_text()}
+    four, others, _ = log.read_text().partition("POST /v1/chat/completions")
+    assert others
+    seen = JAX.probe(LISTED).speculation(Look(pages=pages), Look(pages=pages, log=four))
+    assert (seen.accept_length, seen.verify_calls) == (1.0, sum(LENGTHS) - len(LENGTHS))
+    assert JAX.probe(LISTED).kv_tokens(Look(pages=pages)) == 8192
+
+
+def test_the_log_holds_what_has_ended_once_more(target: str, tmp_path: Path, log: Path) -> None:
+    """A head of another target accepts nothing, so the emulated server's steps can be counted as those of the real one
+    above, where the next line tells; and after the last there is one more line, without acceptance."""
+    stranger = model(tmp_path / "stranger", {**HEAD, "hidden_size": 64})
+    with running(target, log, *speculating(stranger), *PAGES) as found:
+        before = look(found, log)
+        with ThreadPoolExecutor() as clients:
+            asked = [{**CHAT, "max_tokens": length} for length in LENGTHS]
+            list(clients.map(lambda body: found.post("/v1/chat/completions", body), asked))
+        after = look(found, log)
+    seen = JAX.probe(LISTED).speculation(before, after)
+    assert (seen.accept_length, seen.verify_calls) == (1.0, sum(LENGTHS) - len(LENGTHS))
+    counts = [int(count) for count in re.findall(r"Decode batch\. #running-req: (\d+)", after.log[len(before.log) :])]
+    assert sum(counts) == seen.verify_calls + len(LENGTHS), "each one once more, the last one by itself"
+    assert re.search(r"Prefill batch\. #new-seq: 1, #new-token: 64, ", after.log), "whole pages"
+    last = re.findall(r"Decode batch\. .*", after.log)[-1]
+    assert last.startswith("Decode batch. #running-req: 1, #token: 0, token usage: 0.00, gen throughput")
+
+
+def test_without_overlap_a_line_has_who_was_verified(target: str, head: str, log: Path) -> None:
+    with running(target, log, *speculating(head), *PAGES, "--disable-overlap-schedule") as found:
+        found.post("/v1/chat/completions", CHAT)
+    lines = re.findall(r"Decode batch\. #running-req: .*", log.read_text())
+    assert lines
+    assert all("accept-len" in line for line in lines)
 
 
 def test_flushing(target: str, log: Path) -> None:

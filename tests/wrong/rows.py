@@ -404,8 +404,10 @@ VALIDATE: tuple[Told, ...] = (
 VALIDATE_ON_TPU: tuple[Told, ...] = (
     one("acceptance that is made up on TPU", "spec.engine.env", [{"name": "SIMULATE_ACC_LEN", "value": "4"}],
         "spec.engine.env[0].name", "makes acceptance up"),
-    one("a flag that sglang-jax has not", "spec.engine.args", ["--dtype=bfloat16", "--mem-fraction-statik=0.8"],
+    one("a flag that sglang-jax has not", "spec.engine.args", ["--page-size=64", "--mem-fraction-statik=0.8"],
         "spec.engine.args[1]", "did you mean --mem-fraction-static?"),
+    one("speculation on TPU with pages of one token", "spec.engine.args", ["--dtype=bfloat16"],
+        "spec.engine.args", "write --page-size=64"),
 )  # fmt: skip
 VALIDATE_ON_VLLM: tuple[Told, ...] = (
     one("acceptance that is made up by vLLM", "spec.engine.args",

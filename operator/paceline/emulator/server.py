@@ -227,7 +227,11 @@ class Server:
         self.finished_requests += 1
         last = self.settings.die.of(self.launch.speculative)
         if last is not None and self.finished_requests >= last:
-            asyncio.get_running_loop().call_soon(die)
+            asyncio.get_running_loop().call_soon(self.die)
+
+    def die(self) -> None:
+        """As when a scheduler dies."""
+        die()
 
     def _prefilled(self, started: list[Request]) -> None:
         now = asyncio.get_running_loop().time()

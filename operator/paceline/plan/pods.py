@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from paceline.engines.last_words import LONGEST, last_words
 from paceline.plan.terms import Found
 
 ON_ITS_WAY = ("ContainerCreating", "PodInitializing", "CrashLoopBackOff")
@@ -58,15 +59,15 @@ def not_startable(status: Mapping[str, Any]) -> Mapping[str, Any]:
     return waiting if waiting.get("reason", ON_ITS_WAY[0]) not in ON_ITS_WAY else {}
 
 
-def last_line(message: str, limit: int = 300) -> str:
-    """The last line that says something."""
+def last_line(message: str, limit: int = LONGEST) -> str:
+    """The last line that says something: of the kubelet and of our own programs, which end with their reason."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     return lines[-1][-limit:] if lines else ""
 
 
 def exit_text(who: str, ended: Mapping[str, Any]) -> str:
     """`the server exited with 2: error: unrecognized arguments: --x`, of a `terminated` state."""
-    said = last_line(ended.get("message", "")) or ended.get("reason", "")
+    said = last_words(ended.get("message", "")) or ended.get("reason", "")
     return ": ".join(part for part in (f"the {who} exited with {ended.get('exitCode', 0)}", said) if part)
 
 

@@ -18,6 +18,8 @@ BASELINE = Arm(name="baseline")
 
 
 def server(*args: str, version: str = "0.1.0", env: tuple[dict[str, Any], ...] = (), **accelerator: Any) -> Server:
+    """With pages of 64 tokens behind the arguments, unless they say how many."""
+    args = args if any(one.startswith("--page-size") for one in args) else (*args, "--page-size=64")
     tpu = Accelerator(
         product="tpu-v6e-slice",
         product_label="cloud.google.com/gke-tpu-accelerator",
@@ -72,6 +74,7 @@ def test_the_flags_of_the_model_card_are_all_there() -> None:
         "--speculative-num-steps", "3",
         "--speculative-eagle-topk", "1",
         "--speculative-num-draft-tokens", "4",
+        "--page-size=64",
     )  # fmt: skip
 
 
@@ -221,7 +224,7 @@ def test_no_variables() -> None:
 
 
 @pytest.mark.parametrize(
-    "args", [("--page-size=16",), ("--disable-overlap-schedule",), ("--precompile-bs-paddings", "16", "32")]
+    "args", [("--dtype=float32",), ("--disable-overlap-schedule",), ("--precompile-bs-paddings", "16", "32")]
 )
 def test_equal_arms(args: tuple[str, ...]) -> None:
     assert refused(server(), arm("EAGLE3", *args)) == [
@@ -302,6 +305,34 @@ def test_recurrent_buffer() -> None:
     assert refused(buffered) == []
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "args", "where"),
+    [
+        ("EAGLE3", ("--page-size=1",), "engine.args[0]"),
+        ("EAGLE3", (), "engine.args"),
+        ("NEXTN", (), "engine.args"),
+        ("EAGLE", ("--disable-overlap-schedule",), "engine.args"),
+        ("EAGLE3", ("--page-size", "64"), None),
+        ("EAGLE3", ("--page-size=16",), None),
+        ("EAGLE3", ("--disable-radix-cache",), None),
+        ("DFLASH", ("--grammar-backend=none",), None),
+    ],
+)
+def test_page_size(algorithm: str, args: tuple[str, ...], where: str | None) -> None:
+    asked = replace(server(), engine=replace(server().engine, args=args))
+    block = {"block_size": 16} if algorithm == "DFLASH" else {}
+    assert refused(asked, arm(algorithm, **block)) == (
+        []
+        if where is None
+        else [
+            f"page-size {where}: write --page-size=64: with pages of one token, the default, candidate chain "
+            f"({algorithm}) ends itself at its first idle moment (memory leak detected), and what one arm runs with "
+            "all run with"
+        ]
+    )
+    assert refused(asked) == [], "a baseline frees every token"
+
+
 def test_log_lines() -> None:
     assert refused(server("--log-level=warning")) == [
         "log-lines engine.args[0]: --log-level must be left out: the lines that tell the acceptance length are of "
@@ -336,15 +367,35 @@ def look(*lines: str, **info: Any) -> Look:
     return Look(pages={"/get_server_info": json.dumps(info)}, log="\n".join(lines))
 
 
+def decode(requests: int, length: float) -> str:
+    return STEP.format(requests, f"accept-len {length:.2f}, accept-ratio {length / 4:.2f}, ")
+
+
+PREFILL = "[2026-08-29 12:00:01] Prefill batch. #new-seq: 1, #new-token: 64, #cached-token: 0, token usage: 0.01, "
+
+
 def test_the_acceptance_length_is_that_of_all_requests_since_the_look_before() -> None:
-    """A step of four requests counts four times: (9 + 2) tokens in (4 + 1) verify calls."""
-    before = (STEP.format(1, "accept-len 1.00, accept-ratio 0.25, "), "[…] Cache flushed successfully!")
-    during = (
-        STEP.format(4, "accept-len 2.25, accept-ratio 0.56, "),
-        STEP.format(1, "accept-len 2.00, accept-ratio 0.50, "),
-    )
-    seen = PROBE.speculation(look(*before), look(*before, *during))
+    """A step of four requests counts four times: (9 + 2) tokens in (4 + 1) verify calls. Without overlap, that is."""
+    before = (decode(1, 1.0), "[…] Cache flushed successfully!")
+    during = (decode(4, 2.25), decode(1, 2.0))
+    seen = PROBE.speculation(look(*before), look(*before, *during, disable_overlap_schedule=True))
     assert (seen.accept_length, seen.verify_calls, seen.retractions) == (11 / 5, 5, 0)
+
+
+@pytest.mark.parametrize(
+    ("lines", "verified"),
+    [
+        ((decode(4, 2), decode(4, 3), decode(1, 1)), 4 + 1 + 1),
+        ((decode(3, 2), decode(3, 2), decode(1, 2), STEP.format(1, "")), 3 + 1 + 1),
+        ((decode(2, 2), STEP.format(2, "")), 2),
+        ((PREFILL, decode(2, 2), PREFILL, decode(2, 2), decode(1, 2), decode(3, 2), decode(3, 2)), 2 + 2 + 1 + 3 + 3),
+        ((PREFILL, "[…] Prefill batch. #bid: 2, #cache_miss: 1", decode(2, 2), decode(1, 2)), 2 + 1),
+    ],
+    ids=["three ended", "one after the other", "all at once", "new ones run by themselves first", "a compile"],
+)
+def test_of_overlapping_steps_those_that_had_ended_are_left_out(lines: tuple[str, ...], verified: int) -> None:
+    """They are in the step that was launched before that was known, and no more in the one after."""
+    assert PROBE.speculation(look(), look(*lines)).verify_calls == verified
 
 
 def test_thirds_are_whole_tokens_again() -> None:

@@ -34,6 +34,7 @@ def emulated(models: Path, port: int, name: str, **speculation: str | int) -> Ar
         "--tp-size", "4",
         "--random-seed", "0",
         "--decode-log-interval", "1",
+        "--page-size", "64",
         *words,
     )  # fmt: skip
     expected = {"speculative_algorithm": speculation.get("speculative_algorithm"), "decode_log_interval": 1}

@@ -1,4 +1,7 @@
-"""The process: parse, resolve, load, listen. Exit codes: 2 for a flag, 1 for what the server refuses."""
+"""The process: parse, resolve, load, listen.
+
+Exit codes: 2 for a flag, 1 for what the server refuses; what its scheduler finds out later kills it (`ends`).
+"""
 
 import asyncio
 import os
@@ -9,7 +12,7 @@ from paceline.emulator import process, settings
 from paceline.emulator.log import say
 from paceline.emulator.resolve import Launch
 from paceline.emulator.settings import Settings
-from paceline.emulator.sglang_jax import app, flags, resolve
+from paceline.emulator.sglang_jax import app, ends, flags, resolve
 from paceline.emulator.sglang_jax.server import Server
 
 
@@ -29,6 +32,11 @@ async def _serve(launch: Launch, told: Settings, argv: Sequence[str]) -> int:
     """No port is open while it loads and compiles."""
     say(f"server_args={launch.args}")
     await asyncio.sleep(told.startup)
-    resolve.loaded(launch)
+    try:
+        resolve.loaded(launch)
+    except Exception as problem:
+        ends.scheduler_failed(problem, serving=False)
     server = Server(launch, told, argv)
+    if ends.leaks(launch):
+        server.tasks.add(asyncio.create_task(ends.end_when_idle(server)))
     return await process.listen(server, app.make(server))

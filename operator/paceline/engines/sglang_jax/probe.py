@@ -5,19 +5,23 @@ step has a line (managers/scheduler_metrics_mixin.py:125):
 
     Decode batch. #running-req: 4, #token: 913, token usage: 0.01, accept-len 2.25, accept-ratio 0.56, …
 
-In a step each running request is verified once, so `#running-req` is the line's weight and its sum the verify calls.
-`accept-len` counts the token that is always right, as ours does. Of positions no line says anything.
+`accept-len` is of the requests that were verified, and counts the token that is always right, as ours does. Under the
+overlap scheduler a step is launched before the result of the one before is known, so it still holds the requests that
+ended there, and `#running-req` counts them (scheduler_output_processor_mixin.py:380-395 leaves them out of the rest).
+They are gone in the line after. Of positions no line says anything.
 """
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 from paceline.engines.probe import Look, Probe, Speculation, json_object, positive
 
 INFO = "/get_server_info"
-DECODE = "Decode batch. "
-STEP = re.compile(r"Decode batch\. #running-req: (?P<requests>\d+), .*\baccept-len (?P<length>\d+(?:\.\d+)?), ")
+BATCH = re.compile(r"(?P<kind>Prefill|Decode) batch\. #(?:new-seq|running-req): (?P<requests>\d+), (?P<rest>.*)")
+"""The line of a step. `Prefill batch. #bid: …` is of no other one: it tells of a program that was compiled."""
+LENGTH = re.compile(r"\baccept-len (?P<length>\d+(?:\.\d+)?), ")
 RETRACTED = re.compile(r"Retract requests\. #retracted_reqs: (?P<requests>\d+)")
 
 
@@ -47,14 +51,49 @@ def kv_tokens(look: Look) -> int | None:
 def speculation(before: Look, after: Look) -> Speculation:
     """Of what was logged in between; nothing where no decode step was (a log level that hides them)."""
     log = after.log[len(before.log) :]
-    if DECODE not in log:
+    steps = tuple(_steps(log))
+    if not steps:
         return Speculation()
-    steps = [(int(step["requests"]), float(step["length"])) for step in STEP.finditer(log)]
-    verify_calls = sum(requests for requests, _ in steps)
+    verified = [(step.length, requests) for step, requests in _verified(steps, _overlaps(after)) if step.length]
+    verify_calls = sum(requests for _, requests in verified)
     # A line rounds to hundredths, so the tokens of a step are a whole number again up to a batch of 99.
-    tokens = sum(round(requests * length) for requests, length in steps)
+    tokens = sum(round(length * requests) for length, requests in verified)
     return Speculation(
         accept_length=tokens / verify_calls if verify_calls else None,
         verify_calls=verify_calls or None,
         retractions=sum(int(found["requests"]) for found in RETRACTED.finditer(log)),
     )
+
+
+class Step(NamedTuple):
+    """A decode step as its line has it. `after_prefill`: one was launched since the line before, and runs next."""
+
+    requests: int
+    length: float | None
+    after_prefill: bool
+
+
+def _steps(log: str) -> Iterator[Step]:
+    prefill = False
+    for line in BATCH.finditer(log):
+        if line["kind"] == "Decode":
+            length = LENGTH.search(line["rest"])
+            yield Step(int(line["requests"]), float(length["length"]) if length else None, prefill)
+        prefill = line["kind"] == "Prefill"
+
+
+def _verified(steps: tuple[Step, ...], overlaps: bool) -> Iterator[tuple[Step, int]]:
+    """Each step with the number of requests that were verified in it.
+
+    What the next line does not hold any more had ended before this step. Where a prefill runs in between, the next line
+    may be of the new requests alone, or of more: then the line is taken as it is, one too many for each that had ended.
+    """
+    for step, following in pairwise((*steps, None)):
+        assert step is not None
+        known = overlaps and following is not None and not step.after_prefill
+        yield step, min(step.requests, following.requests) if known and following else step.requests
+
+
+def _overlaps(look: Look) -> bool:
+    """Of sglang-jax a flag alone decides it (managers/scheduler.py:326)."""
+    return resolved(look).get("disable_overlap_schedule") is not True

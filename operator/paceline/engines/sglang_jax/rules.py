@@ -46,6 +46,10 @@ COMPARED_FLAGS = (
 )  # fmt: skip
 """What no candidate may have of its own."""
 
+CHAINED = ("EAGLE", "EAGLE3", "NEXTN")
+"""Whose prefix cache keeps pairs of tokens (speculative/spec_info.py:69, mem_cache/radix_cache.py:194)."""
+PAGE_SIZE, NO_PREFIX_CACHE = "--page-size", "--disable-radix-cache"
+
 EAGLE3_OVERLAPS = (0, 1, 0)
 """Since the commit before cddbf6f (#1534): not in any 0.0.x."""
 OVERLAP, GRAMMAR = "--disable-overlap-schedule", "--grammar-backend"
@@ -219,6 +223,22 @@ def _recurrent(server: Server, arms: tuple[Arm, ...]) -> Found:
         yield None, path, f"{flag} does not go with speculation; remove it"
 
 
+def _pages(server: Server, arms: tuple[Arm, ...]) -> Found:
+    """Captured at 1 and at 64, and at 1 without the prefix cache: that one frees all it took."""
+    size = flag_value(server.engine.args, PAGE_SIZE)
+    if size not in (None, "1") or _given(server.engine.args, NO_PREFIX_CACHE):
+        return
+    for arm in arms:
+        if arm.draft and arm.draft.algorithm in CHAINED:
+            yield (
+                None, _place(server, PAGE_SIZE) or "engine.args",
+                f"write {PAGE_SIZE}=64: with pages of one token, the default, candidate {arm.name} "
+                f"({arm.draft.algorithm}) ends itself at its first idle moment (memory leak detected), and what one "
+                f"arm runs with all run with",
+            )  # fmt: skip
+            return
+
+
 def _log_lines(server: Server, arms: tuple[Arm, ...]) -> Found:
     for arm, path, name in _flags(server, arms):
         if name == "--log-level":
@@ -255,6 +275,8 @@ RULES = (
     Rule(id="dflash-lora", why="ValueError: DFLASH does not support LoRA (SA:1929)", broken=_lora),
     Rule(id="recurrent-buffer", why="ValueError: --enable-recurrent-extra-buffer without speculation alone (SA:427)",
          broken=_recurrent),
+    Rule(id="page-size", why="at page size 1 a finished request keeps its last token (mem_cache/radix_cache.py:311), "
+         "and an idle scheduler ends itself for that (managers/scheduler.py:1699)", broken=_pages),
     Rule(id="log-lines", why="acceptance is in no page, only in the log (managers/scheduler_metrics_mixin.py:125)",
          broken=_log_lines),
     Rule(id="key-variable", why="the command would carry it in place of the key", broken=_key_variable),

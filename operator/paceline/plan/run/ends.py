@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from paceline.engines.last_words import last_words
 from paceline.evidence.failures import ARGUMENTS, MEMORY, Failure
 from paceline.plan.pods import exit_text, failed_before, last_line, not_startable, terminated
 from paceline.plan.run.look import Round
@@ -137,7 +138,7 @@ def _of_container(ended: Mapping[str, Any]) -> Failure:
 
 
 def _no_memory(ended: Mapping[str, Any]) -> bool:
-    return bool(MEMORY.search(f"{ended.get('reason', '')} {last_line(ended.get('message', ''))}"))
+    return bool(MEMORY.search(f"{ended.get('reason', '')} {last_words(ended.get('message', ''))}"))
 
 
 def _unplaced(pod: Found) -> Mapping[str, Any]:

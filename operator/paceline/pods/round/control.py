@@ -1,6 +1,5 @@
 """The client's side of /ctl. The other side, and what each file means, is in `render/wrapper.sh`."""
 
-import re
 import shlex
 import threading
 import time
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paceline.engines.keys import ADMIN_KEY, API_KEY
+from paceline.engines.last_words import last_words
 from paceline.evidence.clocks import Reading, read
 from paceline.pods.round.keys import NO_KEYS, Keys
 from paceline.pods.round.steps import Ended
@@ -25,8 +25,6 @@ CLOCKS_SECONDS = 15.0
 LONGEST_LINE = 200
 FILLED_IN = {f"$({name})": f'"${name}"' for name in (API_KEY, ADMIN_KEY)}
 """As the kubelet fills in what is served; here the shell does that starts the server, so that no file has the key."""
-TELLING = re.compile(r"error|exception|fail|fatal|killed|unrecognized|out of memory", re.IGNORECASE)
-NOISE = re.compile(r"\x1b\[[0-9;]*m|^\[[^\]]*\d{2}:\d{2}:\d{2}[^\]]*\]\s*")
 
 
 class WrapperError(RuntimeError):
@@ -105,11 +103,8 @@ class Control:
         return self.keys.hidden_in(self._read("log"))
 
     def last_words(self) -> str:
-        """The last line of the server's log that tells of a failure, or else its last line."""
-        lines = [NOISE.sub("", line).strip() for line in self.log().splitlines()]
-        lines = [line for line in lines if line]
-        telling = [line for line in lines if TELLING.search(line)]
-        return (telling or lines or [""])[-1][:LONGEST_LINE]
+        """The line of the server's log that tells why it ended."""
+        return last_words(self.log(), LONGEST_LINE)
 
     def _tell(self, name: str, text: str) -> None:
         hidden = self.directory / f".client-{name}"
