@@ -46,7 +46,9 @@ LIKELY: Mapping[str, list[str]] = {
     "size": QUANTITIES,
     "accessModes": ["ReadWriteOnce", "ReadWriteMany", "ReadOnlyMany"],
     "datasets": ["code", "swe", "math"],
-    "requestRate": ["8", "0.5", "0", "1e3"],
+    "requestRate": ["8", "0.5", "0", "1e3", "3.2", "4.8", "0.05", "999999.999"],
+    "start": DURATIONS,
+    "workload": DURATIONS,
     "gpuHours": ["12", "0.25", "-1"],
 }  # fmt: skip
 texts = st.sampled_from([*WORDS, *FRACTIONS, *DURATIONS, *SOURCES, *QUANTITIES])

@@ -1,18 +1,18 @@
 """A manifest into core types, once and with every default filled in; and a RunSpec back into a BenchmarkRun's spec."""
 
 import dataclasses
-import re
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 from pydantic.alias_generators import to_camel
 
 from paceline import core
+from paceline.api import timeouts
 from paceline.api.cache import CacheSpec
 from paceline.api.deployment import BUILTIN, BenchmarkSpec, PromotionSpec, SpeculativeDeploymentSpec
 from paceline.api.engine import AcceleratorSpec, EngineSpec
+from paceline.api.pace import GOOD_SECONDS, MOST_REQUESTS, lasting
 from paceline.api.parts import (
     DatasetSpec,
     DraftSpec,
@@ -26,6 +26,7 @@ from paceline.api.parts import (
 from paceline.api.pool import CandidateSpec, PoolSpec
 from paceline.api.problems import InvalidManifestError, broken_rules, read
 from paceline.api.run import ArmSpec, BenchmarkRunSpec, RunDraft, WorkloadSpec
+from paceline.api.timeouts import duration
 
 REQUESTS = 64
 MAX_TOKENS = 512
@@ -57,8 +58,9 @@ def deployment(manifest: Mapping[str, Any]) -> core.DeploymentSpec:
         run_pod_labels=benchmark.pod_labels,
         run_gpu_hours=_number(benchmark.budget.gpu_hours) if benchmark.budget else None,
         run_parity=_parity(benchmark.parity),
+        run_timeouts=timeouts.timeouts(benchmark.timeouts),
         **_given(
-            max_evidence_age=_duration(benchmark.max_evidence_age),
+            max_evidence_age=duration(benchmark.max_evidence_age),
             keep_revisions=spec.cache.keep_revisions,
         ),
     )
@@ -97,6 +99,7 @@ def run(manifest: Mapping[str, Any]) -> core.RunSpec:
         pod_labels=spec.pod_labels,
         gpu_hours=_number(spec.budget.gpu_hours) if spec.budget else None,
         parity=_parity(spec.parity),
+        timeouts=timeouts.timeouts(spec.timeouts),
     )
 
 
@@ -171,6 +174,7 @@ def run_manifest_spec(spec: core.RunSpec) -> dict[str, Any]:
                 "maxTokens": spec.parity.max_tokens,
                 "nearTie": _decimal(spec.parity.near_tie),
             },
+            "timeouts": timeouts.manifest(spec.timeouts),
         }
     )
     return manifest.model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -204,13 +208,19 @@ def _dataset(dataset: PromptsSpec, concurrency: int) -> core.Dataset:
     return core.Dataset(
         name=dataset.name,
         source=dataset.source,
-        requests=max(dataset.requests or REQUESTS, 3 * concurrency),
+        requests=max(dataset.requests or _usual_requests(dataset), 3 * concurrency),
         max_tokens=dataset.max_tokens or MAX_TOKENS,
         weight=float(dataset.weight),
         rate=_number(dataset.request_rate),
         commit=dataset.commit if isinstance(dataset, WorkloadSpec) else None,
         **_given(revision=dataset.revision if isinstance(dataset, DatasetSpec) else None),
     )
+
+
+def _usual_requests(dataset: PromptsSpec) -> int:
+    """Where nothing is said; at a rate a minute of them."""
+    rate = _number(dataset.request_rate)
+    return REQUESTS if rate is None else min(MOST_REQUESTS, max(REQUESTS, lasting(GOOD_SECONDS, rate)))
 
 
 def _gate(*gates: GateSpec | None, decide_after_rounds: tuple[int, ...] | None) -> core.Gate:
@@ -299,7 +309,7 @@ def _promotion(promotion: PromotionSpec) -> core.PromotionSpec:
         until_decided=promotion.until_decided,
         **_given(
             revision_history_limit=promotion.revision_history_limit,
-            progress_deadline=_duration(promotion.progress_deadline),
+            progress_deadline=duration(promotion.progress_deadline),
         ),
     )
 
@@ -381,11 +391,3 @@ def _number(text: str | None) -> float | None:
 def _decimal(value: float) -> str:
     text = f"{Decimal(repr(value)):.6f}"
     return text.rstrip("0").rstrip(".")
-
-
-def _duration(text: str | None) -> timedelta | None:
-    """A Go duration of hours, minutes and seconds."""
-    if text is None:
-        return None
-    units = {"h": "hours", "m": "minutes", "s": "seconds"}
-    return timedelta(**{units[unit]: int(number) for number, unit in re.findall(r"([0-9]+)([hms])", text)})

@@ -24,6 +24,7 @@ from paceline.api.parts import (
 )
 from paceline.api.pool import TWINS, PoolSpec, hidden_twins
 from paceline.api.shared import ENGINE_AND_NODE, OFF_THE_CLAIM, off_the_claim
+from paceline.api.timeouts import TimeoutsSpec
 from paceline.api.words import DecideAfterRounds, Duration, Labels, Revision, ServedName, Source, Tolerance
 from paceline.core import PromotionMode, UntilDecided
 
@@ -81,6 +82,8 @@ class BenchmarkSpec(Model):
     """What each run may take; asked before each of its rounds."""
     parity: ParitySpec | None = None
     """Compare what the arms answer, too. Nothing is compared if absent, and nothing said about it."""
+    timeouts: TimeoutsSpec | None = None
+    """How long a round waits before it is given up."""
     pod_labels: Labels = Field(default_factory=dict)
     """Labels of the rounds' pods, for example of a queue."""
     max_evidence_age: Duration | None = None

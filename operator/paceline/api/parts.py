@@ -8,6 +8,7 @@ from pydantic import Field
 
 from paceline import core
 from paceline.api.model import Finding, Matches, Model, Rule, Unique
+from paceline.api.pace import LASTS, MOST_REQUESTS
 from paceline.api.words import (
     Algorithm,
     Amount,
@@ -246,6 +247,7 @@ class PromptsSpec(Model):
             field=".source",
             broken=_no_file_of_prompts,
         ),
+        LASTS,
     )
 
     name: DatasetName
@@ -254,8 +256,9 @@ class PromptsSpec(Model):
     """Where the prompts come from: builtin://code, builtin://swe, builtin://terminal or builtin://chat, or a file of
     single-turn OpenAI messages or ShareGPT conversations: configMap://NAME/KEY, pvc://CLAIM/PATH or, on the hub,
     hf://datasets/OWNER/NAME/PATH."""
-    requests: Annotated[int, Field(ge=1, le=100000)] | None = None
-    """How many are sent, 64 if absent; at a higher concurrency never fewer than three times that."""
+    requests: Annotated[int, Field(ge=1, le=MOST_REQUESTS)] | None = None
+    """How many are sent, 64 if absent; at a higher concurrency never fewer than three times that. Where requestRate is
+    set: at least as many as arrive in 20 seconds, and if absent as many as in 60."""
     max_tokens: Annotated[int, Field(ge=1, le=131072)] | None = None
     """Cap of an answer; 512 if absent."""
     request_rate: Amount | None = None

@@ -28,6 +28,7 @@ from paceline.api.parts import (
     of_the_hub_alone,
 )
 from paceline.api.shared import ENGINE_AND_NODE, OFF_THE_CLAIM, off_the_claim
+from paceline.api.timeouts import TimeoutsSpec
 from paceline.api.words import Arguments, ArmName, Commit, DecideAfterRounds, HostPath, Labels, ObjectName, PoolName
 from paceline.core import BASELINE, Purpose, Trigger
 
@@ -404,5 +405,7 @@ class BenchmarkRunSpec(Model):
     """What the run may take; asked before each round."""
     parity: ParitySpec | None = None
     """Compare what the arms answer, too. Nothing is compared if absent, and nothing said about it."""
+    timeouts: TimeoutsSpec | None = None
+    """How long a round waits before it is given up."""
     pod_labels: Labels = Field(default_factory=dict)
     """Labels of the rounds' pods."""

@@ -15,6 +15,7 @@ import yaml
 
 from paceline import api
 from paceline.cli.manifests import RUN, Manifest, RefusedError, documents, ours
+from paceline.cli.patience import too_slow
 from paceline.core import DeploymentSpec, Parity, PoolSpec, PromotionMode
 from paceline.plan.forecast import CLEAR, NOISY, Cost, Course, forecast
 from paceline.plan.imagined import Assumptions
@@ -78,7 +79,14 @@ def asked_of(manifest: Manifest) -> DeploymentSpec:
         return api.deployment(manifest)
     run = api.run(manifest)
     pool = PoolSpec(name=run.pool, replicas=0, arms=run.arms, workloads=run.workloads, gate=run.gate)
-    return DeploymentSpec(suspend=False, server=run.server, pools=(pool,), cache_claim=None, run_parity=run.parity)
+    return DeploymentSpec(
+        suspend=False,
+        server=run.server,
+        pools=(pool,),
+        cache_claim=None,
+        run_parity=run.parity,
+        run_timeouts=run.timeouts,
+    )
 
 
 def told(manifest: Manifest, lower: Course, upper: Course, bounds: Bounds) -> Iterator[str]:
@@ -103,7 +111,10 @@ def told(manifest: Manifest, lower: Course, upper: Course, bounds: Bounds) -> It
     if spec.promotion.mode is PromotionMode.MANUAL:
         yield "      Then a person's promote is awaited (spec.promotion.mode is Manual)."
     measured = [pool for pool in spec.pools if upper.pools[pool.name].jobs]
-    yield from _assumed(measured, spec.run_parity, bounds) if measured else ()
+    if measured:
+        yield from _assumed(measured, spec.run_parity, bounds)
+        at = "spec.timeouts" if manifest["kind"] == RUN else "spec.benchmark.timeouts"
+        yield from too_slow(measured, spec.run_timeouts, at, bounds.upper)
 
 
 def room(manifest: Manifest, course: Course, crowded: Course | None, free: int | None) -> Iterator[str]:
@@ -144,7 +155,8 @@ def _assumed(pools: Sequence[PoolSpec], parity: Parity | None, bounds: Bounds) -
     for pool in pools:
         for workload in pool.workloads:
             span = _span(lower.of_workload(workload) / 60, upper.of_workload(workload) / 60, 1)
-            what = f"{workload.dataset.requests} requests of at most {workload.dataset.max_tokens} tokens"
+            over = f" over {workload.dataset.requests / workload.rate:.0f} s" if workload.rate else ""
+            what = f"{workload.dataset.requests} requests{over} of at most {workload.dataset.max_tokens} tokens"
             yield f"    {pool.name:<16} {workload.name:<16} {what}: {span} min"
     if parity:
         span = _span(lower.of_parity(parity) / 60, upper.of_parity(parity) / 60, 1)

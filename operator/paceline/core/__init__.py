@@ -14,6 +14,7 @@ from paceline.core.spec import (
     Trigger,
     UntilDecided,
 )
+from paceline.core.timeouts import Timeouts
 from paceline.core.tree import Adaptive, Draft, Model, Ngram, Tree
 from paceline.core.verdict import (
     ArmOutcome,
@@ -58,6 +59,7 @@ __all__ = [
     "RunSpec",
     "SecretKey",
     "Server",
+    "Timeouts",
     "Tree",
     "Trigger",
     "UntilDecided",

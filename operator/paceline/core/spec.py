@@ -8,6 +8,7 @@ from enum import StrEnum
 from paceline.core.arm import Arm
 from paceline.core.outputs import Parity
 from paceline.core.server import Server
+from paceline.core.timeouts import USUAL, Timeouts
 from paceline.core.verdict import Gate
 from paceline.core.workload import Workload
 
@@ -88,6 +89,7 @@ class DeploymentSpec:
     """What each run may take: accelerators times hours. None: as much as its rounds take."""
     run_parity: Parity | None = None
     """None: what the arms answer is not compared."""
+    run_timeouts: Timeouts = USUAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,3 +110,4 @@ class RunSpec:
     """What it may take: accelerators times hours."""
     parity: Parity | None = None
     """None: what the arms answer is not compared."""
+    timeouts: Timeouts = USUAL

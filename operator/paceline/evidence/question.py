@@ -44,7 +44,7 @@ class RoundPlan:
 
     `tokenizer` is a directory that the client can read, `port` the server's on localhost, `results_dir` where the full
     lines go (the cache volume; best effort), `compared` the resolved arguments that must be equal on all arms. The
-    timeouts are in seconds: from an arm's start to ready, and for one workload.
+    timeouts are in seconds: from an arm's start to ready, and for one workload or one prompt of parity.
     """
 
     run: str
@@ -70,11 +70,16 @@ class RoundPlan:
     """Each workload is a question of its own: a server that ends under one has answered those before it."""
     start_timeout_seconds: float = 1800.0
     workload_timeout_seconds: float = 3600.0
+    workload_timeouts: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """By name, of the workloads that get another time."""
 
     @property
     def lines_path(self) -> str:
         """Where the full lines are kept: gzip of one JSON object a line."""
         return f"{self.results_dir}/{self.round}-{self.attempt}.jsonl.gz"
+
+    def timeout_of(self, workload: Workload) -> float:
+        return self.workload_timeouts.get(workload.name, self.workload_timeout_seconds)
 
     @property
     def watched(self) -> tuple[str, ...]:
@@ -89,8 +94,9 @@ class RoundPlan:
                 del workload["dataset"][key]
         if self.parity is None:
             del said["parity"]
-        if not self.apart:
-            del said["apart"]
+        for key in ("apart", "workload_timeouts"):
+            if not said[key]:
+                del said[key]
         return json.dumps(said, separators=(",", ":"))
 
     @classmethod

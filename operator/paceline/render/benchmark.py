@@ -16,6 +16,7 @@ from paceline.core.names import (
     child_name,
     snapshot_path,
 )
+from paceline.core.timeouts import WORKLOAD_SECONDS
 from paceline.engines import ENGINES, keys
 from paceline.evidence import ENVIRONMENT, ArmCommand, RoundPlan
 from paceline.render.common import API_VERSION, Manifest, Owner, Settings, metadata
@@ -30,10 +31,10 @@ HOSTNAME = "kubernetes.io/hostname"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 RESULTS = f"{MODELS}/.paceline/results"
 
-START_TIMEOUT_SECONDS = 1800
-WORKLOAD_TIMEOUT_SECONDS = 1800
 # Beside starts and workloads: scheduling, image pulls, the client's own start.
 SLACK_SECONDS = 900
+LONGEST_DEADLINE = 2**31 - 1
+"""Seconds; Kubernetes takes no more."""
 
 
 def benchmark_run(owner: Owner, pool: str, name: str, spec: Mapping[str, Any]) -> Manifest:
@@ -51,6 +52,7 @@ def round_plan(owner: Owner, run: RunSpec, arms: tuple[Arm, ...], number: int, a
     server, adapter = run.server, ENGINES[run.server.engine.name]
     assert server.target.commit, "a run is made after the prefetch has pinned its commits"
     model = snapshot_path(server.target.source, server.target.commit)
+    usual = run.timeouts.workload or WORKLOAD_SECONDS
     return RoundPlan(
         run=owner.name,
         round=number,
@@ -78,8 +80,9 @@ def round_plan(owner: Owner, run: RunSpec, arms: tuple[Arm, ...], number: int, a
         compared=adapter.compared,
         parity=run.parity,
         unseen=adapter.probe(server.engine.version).unseen,
-        start_timeout_seconds=START_TIMEOUT_SECONDS,
-        workload_timeout_seconds=WORKLOAD_TIMEOUT_SECONDS + max(map(_arriving, run.workloads)),
+        start_timeout_seconds=run.timeouts.start,
+        workload_timeout_seconds=usual,
+        workload_timeouts={one.name: timeout for one in run.workloads if (timeout := run.timeouts.of(one)) != usual},
     )
 
 
@@ -88,11 +91,6 @@ def _in_turn(run: RunSpec) -> tuple[Workload, ...]:
     if run.purpose is not Purpose.SWEEP:
         return run.workloads
     return tuple(sorted(run.workloads, key=lambda workload: workload.concurrency))
-
-
-def _arriving(workload: Workload) -> float:
-    """Seconds until the last request is sent, if nothing waits."""
-    return workload.dataset.requests / workload.rate if workload.rate else 0.0
 
 
 def round_job(
@@ -150,9 +148,8 @@ def round_job(
 
 def _deadline(plan: RoundPlan) -> int:
     """Seconds after which a round is hopeless: every arm started as slowly, every workload as long as is allowed."""
-    loads = len(plan.workloads) + (1 if plan.parity else 0)
-    an_arm = plan.start_timeout_seconds + loads * plan.workload_timeout_seconds
-    return math.ceil(SLACK_SECONDS + len(plan.arms) * an_arm)
+    loads = sum(map(plan.timeout_of, plan.workloads)) + (plan.workload_timeout_seconds if plan.parity else 0)
+    return min(LONGEST_DEADLINE, math.ceil(SLACK_SECONDS + len(plan.arms) * (plan.start_timeout_seconds + loads)))
 
 
 def _server(run: RunSpec) -> Manifest:

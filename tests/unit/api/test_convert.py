@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from paceline import core
 from paceline.api import deployment, run, run_manifest_spec
 from paceline.api.arms import SERVES
+from paceline.api.problems import InvalidManifestError
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "qwen3-coder-next.yaml"
 
@@ -99,6 +100,38 @@ def test_at_concurrency_32_there_are_never_fewer_than_three_times_as_many(manife
     latency, throughput = deployment(manifest).pools
     assert [workload.dataset.requests for workload in latency.workloads] == [6]
     assert [workload.dataset.requests for workload in throughput.workloads] == [96]
+
+
+def test_at_a_rate_there_are_requests_for_a_minute_unless_it_is_said(manifest: dict[str, Any]) -> None:
+    def requests(rate: str, **said: Any) -> int:
+        chat = {"name": "chat", "source": "builtin://chat", "requestRate": rate, **said}
+        manifest["spec"]["benchmark"] = {"datasets": [chat]}
+        return deployment(manifest).pools[0].workloads[0].dataset.requests
+
+    assert [requests(rate) for rate in ("0.5", "1", "8", "33.333")] == [64, 64, 480, 2000]
+    assert requests("5000") == 100_000  # the most there can be: 20 s
+    assert requests("8", requests=160) == 160
+
+
+@pytest.mark.parametrize(
+    ("rate", "requests", "says"),
+    [
+        ("8", 159, "at 8 a second 160, better 480; got 159"),
+        ("3.2", 63, "at 3.2 a second 64, better 192; got 63"),
+        ("0.07", 1, "at 0.07 a second 2, better 5; got 1"),
+        ("5000.1", None, "at 5000.1 a second 100002, better 300006; got 100000"),
+    ],
+)
+def test_fewer_requests_than_arrive_in_20_seconds_are_refused(
+    manifest: dict[str, Any], rate: str, requests: int | None, says: str
+) -> None:
+    chat = {"name": "chat", "source": "builtin://chat", "requestRate": rate, "requests": requests}
+    manifest["spec"]["benchmark"] = {"datasets": [chat]}
+    with pytest.raises(InvalidManifestError) as refused:
+        deployment(manifest)
+    (problem,) = refused.value.problems
+    assert problem.path == "spec.benchmark.datasets[0].requests"
+    assert problem.message.endswith(says)
 
 
 def test_what_arrives_at_a_rate_is_measured_once(manifest: dict[str, Any]) -> None:
@@ -215,7 +248,7 @@ def workloads(draw: st.DrawFn) -> core.Workload:
         name=draw(words),
         source=source,
         commit=draw(st.none() | st.just("a" * 40)) if source == OF_THE_HUB else None,
-        requests=3 * concurrency + draw(st.integers(0, 100)),
+        requests=3 * concurrency + draw(st.integers(700, 800)),
         max_tokens=draw(st.integers(1, 4096)),
         weight=float(draw(st.integers(1, 9))),
         rate=draw(st.none() | st.sampled_from([0.5, 8.0, 33.333])),
@@ -289,6 +322,9 @@ def runs(draw: st.DrawFn) -> core.RunSpec:
         trigger=draw(st.sampled_from(core.Trigger)),
         token=draw(st.just("") | words),
         pod_labels=draw(labels),
+        timeouts=core.Timeouts(
+            **draw(st.sampled_from([{}, {"start": 3600.0}, {"workload": 1800.0}, {"start": 60.0, "workload": 1.0}]))
+        ),
     )
 
 

@@ -198,3 +198,29 @@ def test_a_number_that_is_none(text: str, capsys: pytest.CaptureFixture[str]) ->
     with pytest.raises(SystemExit):
         main(["plan", NEXT, f"--gpus-free={text}"])
     assert f"must be a whole number above zero; got {text}" in capsys.readouterr().err
+
+
+def test_what_takes_longer_than_a_round_waits_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """64 requests of 512 tokens at 100 a second: 327.68 s."""
+    manifest = example("qwen3-coder-next")
+    manifest["spec"]["benchmark"] = {"timeouts": {"start": "1m", "workload": "5m"}}
+    short = tmp_path / "short.yaml"
+    short.write_text(yaml.safe_dump(manifest))
+    assert main(["plan", str(short), "--start-seconds", "120", "--tokens-per-second", "100"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "Too slow" in line]
+    assert lines[:2] == [
+        "  Too slow: a server may take 120 s to start, and a round waits for 1.0 min; set "
+        "spec.benchmark.timeouts.start to 3m or more.",
+        "  Too slow: latency code@1 may take 5.5 min on one arm, and a round waits for 5.0 min; set "
+        "spec.benchmark.timeouts.workload to 7m or more, or lower requests or maxTokens.",
+    ]
+    assert len(lines) == 1 + 4  # the throughput pool's take a fraction of it
+
+
+def test_as_it_stands_nothing_is_too_slow(capsys: pytest.CaptureFixture[str]) -> None:
+    assert not any("Too slow" in line for line in told(capsys))
+
+
+def test_how_long_a_rate_lasts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", str(EXAMPLES / "qwen3-coder-30b-a3b.yaml")]) == 0
+    assert "480 requests over 60 s of at most 256 tokens" in capsys.readouterr().out

@@ -63,13 +63,3 @@ def test_what_the_prefetch_brought_is_on_the_cache_by_its_commit() -> None:
     plan, volumes, mounts = rendered(replace(asked, workloads=pinned))
     assert plan.files == {"mine": f"/models/hub/datasets--team--prompts/snapshots/{'5' * 40}/data/code.jsonl"}
     assert (volumes, mounts) == ({}, {})
-
-
-def test_a_slow_rate_gets_the_time_it_needs() -> None:
-    (workload, *_) = run().workloads
-    slow = replace(workload, dataset=replace(workload.dataset, requests=100, rate=0.01))
-    usual, patient = (
-        round_plan(RUN, replace(run(), workloads=(one,)), pool().spec.arms, number=0, attempt=0)
-        for one in (workload, slow)
-    )
-    assert patient.workload_timeout_seconds == usual.workload_timeout_seconds + 10_000

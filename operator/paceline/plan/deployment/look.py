@@ -260,6 +260,7 @@ def _run_spec(spec: DeploymentSpec, pool: PoolSpec, server: Server) -> RunSpec:
         pod_labels=spec.run_pod_labels,
         gpu_hours=spec.run_gpu_hours,
         parity=spec.run_parity,
+        timeouts=spec.run_timeouts,
     )
 
 

@@ -168,7 +168,7 @@ def send(plan: RoundPlan, workload: Workload, scratch: Path, key: str, *, warm_u
         cwd=scratch,
         capture_output=True,
         text=True,
-        timeout=plan.workload_timeout_seconds,
+        timeout=plan.timeout_of(workload),
         check=False,
     )
     if ended.returncode != 0:
