@@ -1,5 +1,6 @@
-"""The emulated vLLM, and what Paceline says to a vLLM, against what is known of the real one."""
+"""The emulated vLLM, and what Paceline says to a vLLM, against captures of the real one and what its wheel says."""
 
+import dataclasses
 import json
 import os
 import re
@@ -25,7 +26,9 @@ from paceline import emulator
 from paceline.emulator import profile
 from paceline.emulator.vllm.flags import size
 from paceline.emulator.vllm.server import by_position
+from paceline.engines import ENGINES
 from paceline.engines import probe as pages
+from paceline.engines.last_words import last_words
 from paceline.engines.vllm import rules
 from paceline.engines.vllm.flags import options
 from paceline.engines.vllm.probe import (
@@ -41,6 +44,7 @@ from paceline.engines.vllm.probe import (
 )
 
 PATIENCE = 20.0
+PROBE = ENGINES["VLLM"].probe("0.33.0")
 DATA = Path(emulator.__file__).parent / "vllm" / "data"
 ENGINES = Path(pages.__file__).parent / "data"
 
@@ -112,10 +116,19 @@ EAGLE3 = {"method": "eagle3", "model": "HEAD", "num_speculative_tokens": 4}
 
 
 def end(server: Vllm) -> tuple[int, str]:
-    """Exit code and the last line of what it said."""
+    """Exit code and all that it said."""
     assert server.process.stderr
     said = server.process.stderr.read()
-    return server.process.wait(PATIENCE), said.strip().splitlines()[-1]
+    return server.process.wait(PATIENCE), said
+
+
+REFUSALS = [json.loads(line) for line in (facts.CAPTURES / "refusals.jsonl").read_text().splitlines()]
+CODES = [json.loads(line) for line in (facts.CAPTURES / "exit_codes.jsonl").read_text().splitlines()]
+
+
+def alike(line: str) -> str:
+    """Without what another process, model or release of pydantic has other."""
+    return re.sub(r"0x[0-9a-f]+|^\S+( serve)?: ", "", line)
 
 
 # The list of options
@@ -160,7 +173,75 @@ def test_metrics_have_the_names_types_and_labels_of_the_wheel(serve: Serve) -> N
     types = dict(re.findall(r"^# TYPE (\S+) (\S+)$", page, re.MULTILINE))
     assert types == {name: kind for name, (kind, _, _) in facts.METRICS.items()}
     for sample in server.samples():
-        assert set(sample.labels) == facts.COMMON | facts.METRICS[sample.name][1], sample.name
+        assert set(sample.labels) == labels(sample.name), sample.name
+    reasons = {one.labels["finished_reason"] for one in server.samples() if one.name == "vllm:request_success_total"}
+    assert reasons == facts.REASONS
+
+
+def labels(name: str) -> set[str]:
+    common = {"engine"} if name in facts.UNNAMED else facts.COMMON
+    return set(common | facts.METRICS[name][1])
+
+
+@pytest.mark.parametrize("arm", ["base", "eagle3"])
+def test_a_real_server_has_these_types_and_labels(arm: str) -> None:
+    page = (facts.CAPTURES / arm / "metrics_start.txt").read_text()
+    types = dict(re.findall(r"^# TYPE (\S+) (\S+)$", page, re.MULTILINE))
+    there = set(facts.METRICS) - (facts.OF_SPECULATION if arm == "base" else set())
+    assert {name: types[name] for name in there} == {name: facts.METRICS[name][0] for name in there}
+    assert not facts.OF_SPECULATION & set(types) or arm == "eagle3"
+    found = list(pages.samples(page))
+    for sample in found:
+        if sample.name in there:
+            real = set(sample.labels)
+            assert labels(sample.name) == real or (sample.name in facts.UNNAMED and labels(sample.name) < real)
+    assert {one.labels["finished_reason"] for one in found if one.name == "vllm:request_success_total"} == facts.REASONS
+
+
+# What is read of a real one
+
+
+def captured(arm: str, page: str) -> pages.Look:
+    version = json.dumps({"version": "0.33.0"})
+    metrics, log = (facts.CAPTURES / arm / name for name in (f"{page}.txt", "start.log"))
+    return pages.Look(pages={"/version": version, "/metrics": metrics.read_text()}, log=log.read_text())
+
+
+@pytest.mark.parametrize(("arm", "tokens"), [("base", 524_288), ("eagle3", 465_920)])
+def test_what_the_cache_of_a_real_server_holds(arm: str, tokens: int) -> None:
+    """On a CPU, where its log says `CPU KV cache size`; in both of its places."""
+    look = captured(arm, "metrics")
+    assert PROBE.kv_tokens(look) == tokens
+    assert PROBE.kv_tokens(dataclasses.replace(look, pages={**look.pages, "/metrics": ""})) == tokens
+
+
+def test_what_a_real_server_says_it_runs_with() -> None:
+    said = PROBE.resolved(captured("eagle3", "metrics"))
+    assert set(rules.COMPARED) <= set(said)
+    assert (said["method"], said["num_spec_tokens"], said["draft_positions"]) == ("eagle3", 3, 3)
+    configured = CONFIGURATION.search(captured("eagle3", "metrics").log)
+    assert configured
+    assert tuple(fields(configured["fields"])) == facts.FIELDS
+
+
+def test_what_a_real_server_counts() -> None:
+    """Of a head with random weights: nothing is accepted."""
+    before, after = captured("eagle3", "metrics_start"), captured("eagle3", "metrics")
+    assert PROBE.work(before, after) == pages.Work(requests=15, prompt_tokens=473, cached_tokens=0)
+    seen = PROBE.speculation(before, after)
+    assert (seen.accept_length, seen.verify_calls, seen.retractions) == (1.0, 297, 0)
+    assert seen.accepted_at == (0.0, 0.0, 0.0)
+
+
+GENERATED = "vllm:generation_tokens_total"
+
+
+@pytest.mark.parametrize(("arm", "generated"), [("base", 18), ("eagle3", 14)])
+def test_of_a_client_that_has_left_a_real_server_counts_the_tokens_and_no_request(arm: str, generated: int) -> None:
+    before, after = captured(arm, "metrics"), captured(arm, "metrics_after_abort")
+    assert PROBE.work(before, after) == pages.Work(requests=0, prompt_tokens=39, cached_tokens=0)
+    then, now = (pages.totals(look.pages["/metrics"])[GENERATED] for look in (before, after))
+    assert now - then == generated
 
 
 def test_counters_of_speculation_are_there_from_the_start_and_only_with_it(serve: Serve) -> None:
@@ -195,6 +276,26 @@ def test_counters_agree_with_what_clients_got(serve: Serve) -> None:
     assert server.total(ACCEPTED_AT) == accepted
     # A request's first token is not a draft's; what a last draft yields beyond the end is counted.
     assert 0 <= drafts + accepted - (sum(got) - len(got)) <= 4 * len(got)
+
+
+def test_counters_grow_while_a_request_runs_and_one_whose_client_left_is_no_request(serve: Serve) -> None:
+    """As captured of the real one, above."""
+    server = serve(speculative=EAGLE3).ready()
+    body = {"model": "pair", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 20000, "stream": True}
+    asked = {"Content-Type": "application/json"}
+    request = urllib.request.Request(server.url + "/v1/chat/completions", json.dumps(body).encode(), asked)
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+        for _ in range(8):
+            answer.readline()
+        grown = [server.total(name) for name in (GENERATED, DRAFTS, "vllm:prompt_tokens_total")]
+        assert all(grown)
+    deadline = time.monotonic() + PATIENCE
+    while server.total("vllm:num_requests_running"):
+        assert time.monotonic() < deadline
+    assert server.total("vllm:request_success_total") == 0
+    assert server.total("vllm:prompt_tokens_total") == grown[2]
+    assert server.chat()[0] == 200
+    assert server.total("vllm:request_success_total") == 1
 
 
 def test_a_later_position_is_accepted_no_more_often_than_an_earlier_one(serve: Serve) -> None:
@@ -290,13 +391,13 @@ def test_another_model_is_not_found(serve: Serve) -> None:
     [
         (("--mem-fraction-static", "0.8"), "unrecognized arguments: --mem-fraction-static 0.8"),
         (("--max-num-seqs", "many"), "argument --max-num-seqs: invalid int value: 'many'"),
-        (("--speculative-config", "{method"), "argument --speculative-config/-sc: invalid loads value: '{method'"),
+        (("--speculative-config", "{method"), "-sc: Value {method cannot be converted to <function loads at 0x"),
     ],
 )
 def test_an_argument_that_argparse_refuses_exits_with_2(serve: Serve, args: tuple[str, ...], message: str) -> None:
-    code, line = end(serve(*args))
+    code, said = end(serve(*args))
     assert code == 2
-    assert message in line
+    assert message in last_words(said)
 
 
 @pytest.mark.parametrize(
@@ -305,14 +406,33 @@ def test_an_argument_that_argparse_refuses_exits_with_2(serve: Serve, args: tupl
         ({"method": "eagle3", "model": "HEAD"}, "num_speculative_tokens must be provided"),
         ({"method": "eagle3", "num_speculative_tokens": 4}, "without speculative model"),
         ({**EAGLE3, "tensor_parallel_size": 2}, "pass 'draft_tensor_parallel_size' instead"),
-        ({**EAGLE3, "num_steps": 4}, "Unexpected keyword argument 'num_steps'"),
+        ({**EAGLE3, "num_steps": 4}, "SpeculativeConfig: num_steps: Unexpected keyword argument"),
+        ({**EAGLE3, "num_speculative_tokens": 0}, "num_speculative_tokens: Input should be greater than 0"),
         ({**EAGLE3, "method": "medusa"}, "Unsupported speculative method: 'medusa'"),
     ],
 )
 def test_a_configuration_that_vllm_refuses_exits_with_1(serve: Serve, said: dict[str, Any], message: str) -> None:
-    code, line = end(serve(speculative=said))
+    code, log = end(serve(speculative=said))
     assert code == 1
-    assert message in line
+    assert message in last_words(log)
+
+
+@pytest.mark.parametrize("case", CODES, ids=lambda case: case["case"][1])
+def test_it_exits_with_the_code_of_the_real_one(serve: Serve, case: dict[str, Any]) -> None:
+    flag, value = (word.replace("models/eagle3", "HEAD").replace("99999", "999999") for word in case["case"])
+    spoken = json.loads(value) if flag == "--speculative-config" and value.endswith("}") else None
+    code, _ = end(serve(speculative=spoken) if spoken else serve(flag, value))
+    assert code == case["code"]
+
+
+@pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case["case"][1])
+def test_it_ends_with_the_words_of_the_real_one(serve: Serve, case: dict[str, Any]) -> None:
+    """To the very last line, which is pydantic's link where a value is refused."""
+    flag, value = case["case"]
+    code, said = end(serve(flag, value))
+    assert code == case["code"]
+    assert alike(last_words(said)) == alike(last_words(case["tail"]))
+    assert alike(said.strip().splitlines()[-1]) == alike(case["tail"].strip().splitlines()[-1])
 
 
 def test_options_as_people_write_them(serve: Serve) -> None:
@@ -342,7 +462,12 @@ def test_a_dead_engine_is_no_error_of_the_process(serve: Serve) -> None:
     server = serve(PACELINE_EMULATE_DIE_AFTER_REQUESTS="1").ready()
     with suppress(OSError):
         server.chat()
-    assert server.process.wait(PATIENCE) == 0
+    code, said = end(server)
+    real = (facts.CAPTURES / "engine_killed.log").read_text()
+    assert (code, last_words(said)) == (0, "torch.OutOfMemoryError: CUDA out of memory.")
+    assert [re.sub(r"\d+", "", log.splitlines()[-1]) for log in (said, real)] == [
+        "INFO:     Finished server process []"
+    ] * 2
 
 
 # Speed

@@ -1,7 +1,8 @@
-"""What vLLM 0.33.0 has, as read in its wheel: files and lines are below `vllm/`.
+"""What vLLM 0.33.0 has, read in its wheel (files and lines are below `vllm/`) and seen in captures of it on a CPU."""
 
-Nothing here was captured from a running server; no GPU was at hand.
-"""
+from pathlib import Path
+
+CAPTURES = Path(__file__).parent / "captures" / "vllm"
 
 METRICS: dict[str, tuple[str, frozenset[str], str]] = {
     "vllm:num_requests_running": ("gauge", frozenset(), "v1/metrics/loggers.py:528"),
@@ -15,7 +16,11 @@ METRICS: dict[str, tuple[str, frozenset[str], str]] = {
     "vllm:generation_tokens_total": ("counter", frozenset(), "v1/metrics/loggers.py:799"),
     "vllm:request_success_total": ("counter", frozenset({"finished_reason"}), "v1/metrics/loggers.py:809"),
     "vllm:cache_config_info": (
-        "gauge", frozenset({"block_size", "gpu_memory_utilization", "cache_dtype"}), "v1/metrics/loggers.py:1120",
+        "gauge",
+        frozenset({
+            "block_size", "gpu_memory_utilization", "cache_dtype", "kv_cache_size_tokens", "kv_cache_max_concurrency",
+        }),
+        "v1/metrics/loggers.py:1120",
     ),
     "vllm:spec_decode_num_drafts_total": ("counter", frozenset(), "v1/spec_decode/metrics.py:229"),
     "vllm:spec_decode_num_draft_tokens_total": ("counter", frozenset(), "v1/spec_decode/metrics.py:230"),
@@ -27,6 +32,9 @@ METRICS: dict[str, tuple[str, frozenset[str], str]] = {
 """Name as exposed (counters gain `_total`) → type, labels beside COMMON, where. Only those that are emulated."""
 COMMON = frozenset({"model_name", "engine"})
 """v1/metrics/loggers.py:499."""
+UNNAMED = frozenset({"vllm:cache_config_info"})
+"""Of an engine and of no model. The real one has every argument of the cache for a label, 38 in all."""
+REASONS = frozenset({"stop", "length", "abort", "error", "repetition"})
 OF_SPECULATION = frozenset(name for name in METRICS if "spec_decode" in name)
 """There only with a speculative configuration, and then from the start with 0 (v1/spec_decode/metrics.py:211)."""
 

@@ -44,7 +44,10 @@ class Speculation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What a server counted while a workload was sent; None: it does not say. Less than nothing: it began anew."""
+    """What a server counted while a workload was sent; None: it does not say. Less than nothing: it began anew.
+
+    `requests` are those that it finished. vLLM's tokens are of more: of those, too, whose client left before the end.
+    """
 
     requests: int | None = None
     prompt_tokens: int | None = None

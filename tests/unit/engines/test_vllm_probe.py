@@ -70,11 +70,20 @@ def test_a_server_that_does_not_speculate() -> None:
         ("INFO [kv_cache_utils.py:1717] GPU KV cache size: 655,360 tokens", 655_360),
         ("GPU KV cache size: 900 tokens, Maximum concurrency for 4,096 tokens per request: 0.22x", 900),
         ("GPU KV cache size: 0 tokens", None),
+        ("INFO [kv_cache_utils.py:1147] CPU KV cache size: 465,920 tokens, Maximum concurrency for", 465_920),
+        ("XPU KV cache size: 900 tokens", 900),
+        ("GPU + host KV cache size: 1,900 tokens", 1_900),
         ("nothing of it", None),
     ],
 )
 def test_what_its_cache_holds_is_in_the_start_log(line: str, tokens: int | None) -> None:
     assert PROBE.kv_tokens(look(log=f"{CONFIGURED}\n{line}\nmore")) == tokens
+
+
+@pytest.mark.parametrize(("said", "tokens"), [("465920", 465_920), ("None", 900), ("0", None)])
+def test_what_its_cache_holds_is_in_its_configuration_first(said: str, tokens: int | None) -> None:
+    metrics = f'vllm:cache_config_info{{block_size="128",engine="0",kv_cache_size_tokens="{said}"}} 1.0\n'
+    assert PROBE.kv_tokens(look(metrics, log="GPU KV cache size: 900 tokens")) == tokens
 
 
 def test_a_log_without_its_configuration_is_no_evidence() -> None:

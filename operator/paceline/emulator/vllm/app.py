@@ -9,8 +9,8 @@ from typing import Any
 from aiohttp import web
 
 from paceline.emulator.dialects import Asked, chat_logprobs, read_chat
-from paceline.emulator.log import say
 from paceline.emulator.server import Job
+from paceline.emulator.vllm.log import write
 from paceline.emulator.vllm.server import VERSION, Server
 
 SERVER = web.AppKey("server", Server)
@@ -49,7 +49,7 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         response = await handler(request)
     except web.HTTPException as known:
         response = web.json_response({"detail": known.reason}, status=known.status)
-    say(f'INFO:     {request.remote} - "{request.method} {request.path_qs} HTTP/1.1" {response.status}')
+    write(f'INFO:     {request.remote} - "{request.method} {request.path_qs} HTTP/1.1" {response.status}')
     return response
 
 

@@ -26,11 +26,19 @@ def size(text: str) -> int | str:
     return int(int(number) * thousand**power)
 
 
+def loads(text: str) -> Any:
+    """`utils/argparse_utils.py`: the type is named as Python shows it."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"Value {text} cannot be converted to {json.loads}.") from None
+
+
 TYPES: dict[str, Callable[[str], Any]] = {
     "str": str,
     "int": int,
     "float": float,
-    "json": json.loads,
+    "json": loads,
     "size": size,
 }
 

@@ -1,7 +1,7 @@
 """What a command line comes to: the models, the speculation, and what vLLM refuses before it serves.
 
-Sources: `config/speculative.py` of 0.33.0 (lines in the comments); a refusal is an exception, which ends the process
-with a traceback and 1.
+Sources: `config/speculative.py` of 0.33.0 (lines in the comments); a refusal is an exception, mostly pydantic's
+(`invalid`), which ends the process with a traceback and 1.
 """
 
 from collections.abc import Mapping
@@ -12,6 +12,7 @@ from paceline.emulator import models
 from paceline.emulator.models import Model
 from paceline.emulator.profile import Shape
 from paceline.emulator.settings import Settings
+from paceline.emulator.vllm.invalid import checking, of_field
 
 HEADS = ("eagle", "eagle3", "dflash", "dspark", "draft_model")
 """Methods that need a model of their own; `mtp` finds it in the target's checkpoint."""
@@ -25,6 +26,7 @@ KEYS = frozenset({
     "draft_lm_head_quantization", "use_heterogeneous_vocab", "rejection_sample_method", "prompt_lookup_min",
     "prompt_lookup_max", "num_speculative_tokens_per_batch_size", "disable_padded_drafter_batch",
 })  # fmt: skip
+CONFIG = "SpeculativeConfig"
 DEFAULT_SEATS = 256
 
 
@@ -102,16 +104,19 @@ def resolve(args: Mapping[str, Any], settings: Settings) -> Launch:
 
     target = load(args["model_tag"] or args["model"])
     asked = args["max_model_len"]
-    if isinstance(asked, int) and asked > target.context:  # config/model.py: verify_max_len
-        raise ValueError(
-            f"User-specified max_model_len ({asked}) is greater than the derived max_model_len ({target.context})"
-        )
+    with checking("ModelConfig"):
+        if isinstance(asked, int) and asked > target.context:  # config/model.py: verify_max_len
+            raise ValueError(
+                f"User-specified max_model_len ({asked}) is greater than the derived max_model_len ({target.context})"
+            )
     said = args["speculative_config"]
+    with checking(CONFIG):
+        spec = None if said is None else speculation(said, load)
     return Launch(
         args=args,
         target=target,
         names=tuple(args["served_model_name"] or (target.path,)),
-        speculation=None if said is None else speculation(said, load),
+        speculation=spec,
         context=asked if isinstance(asked, int) else target.context,
         seats=args["max_num_seqs"] or DEFAULT_SEATS,
     )
@@ -120,7 +125,8 @@ def resolve(args: Mapping[str, Any], settings: Settings) -> Launch:
 def speculation(said: Mapping[str, Any], load: Any) -> Speculation:
     """Of `--speculative-config`; raises ValueError in vLLM's words."""
     if unknown := sorted(set(said) - KEYS):  # config/utils.py:71
-        raise ValueError(f"Unexpected keyword argument {unknown[0]!r} for SpeculativeConfig")
+        name = unknown[0]
+        raise of_field(CONFIG, name, "unexpected_keyword_argument", "Unexpected keyword argument", said[name])
     if "tensor_parallel_size" in said:  # :1940
         raise ValueError(
             "'tensor_parallel_size' is not a valid argument in the speculative_config. "
@@ -130,7 +136,7 @@ def speculation(said: Mapping[str, Any], load: Any) -> Speculation:
     if tokens is None:  # :1946
         raise ValueError("num_speculative_tokens must be provided with speculative model")
     if not isinstance(tokens, int) or tokens < 1:
-        raise ValueError("num_speculative_tokens: Input should be greater than 0")
+        raise of_field(CONFIG, "num_speculative_tokens", "greater_than", "Input should be greater than 0", tokens)
     method = method or _guessed(str(path or ""))
     if method not in METHODS:  # :1500
         raise NotImplementedError(f"Unsupported speculative method: '{method}'")

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from paceline.emulator import settings
-from paceline.emulator.log import say
 from paceline.emulator.settings import Settings
 from paceline.emulator.vllm import app, flags, launch
 from paceline.emulator.vllm.launch import Launch
+from paceline.emulator.vllm.log import log, write
 from paceline.emulator.vllm.server import VERSION, Server, kv_tokens
 
 
@@ -32,9 +32,12 @@ def main(argv: Sequence[str]) -> int:
 
 
 async def _serve(found: Launch, told: Settings, argv: Sequence[str]) -> int:
-    say(f"(EngineCore) INFO [core.py:140] Initializing a V1 LLM engine (v{VERSION}) with config: {found.configuration}")
+    begins = f"Initializing a V1 LLM engine (v{VERSION}) with config: {found.configuration}"
+    log("EngineCore", "INFO", "core.py:139", begins)
     await asyncio.sleep(told.startup)
-    say(f"(EngineCore) INFO [kv_cache_utils.py] GPU KV cache size: {kv_tokens(found):,} tokens")
+    tokens, times = kv_tokens(found), kv_tokens(found) / found.context
+    holds = f"GPU KV cache size: {tokens:,} tokens, Maximum concurrency for {found.context:,} tokens per request"
+    log("EngineCore", "INFO", "kv_cache_utils.py:1147", f"{holds}: {times:.2f}x")
     server = Server(found, told, argv)
     runner = web.AppRunner(app.make(server), access_log=None, handler_cancellation=True, shutdown_timeout=0)
     await runner.setup()
@@ -42,9 +45,9 @@ async def _serve(found: Launch, told: Settings, argv: Sequence[str]) -> int:
     try:
         await web.TCPSite(runner, host, port, backlog=1024).start()
     except OSError as problem:
-        say(f"OSError: [Errno {problem.errno}] {problem.strerror}: {(host, port)!r}")
+        write(f"OSError: [Errno {problem.errno}] {problem.strerror}: {(host, port)!r}")
         return 1
-    say("INFO:     Application startup complete.")
+    write("INFO:     Application startup complete.")
     await _until_told()
     await runner.cleanup()  # --shutdown-timeout is 0: what runs is aborted
     return 0

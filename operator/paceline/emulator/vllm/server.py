@@ -9,22 +9,32 @@ import itertools
 import os
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from paceline.emulator import info, models, noise, profile, prompts
 from paceline.emulator.engine import Engine, Request
-from paceline.emulator.log import say
 from paceline.emulator.prompts import Prompt
 from paceline.emulator.server import Job
 from paceline.emulator.settings import Settings
 from paceline.emulator.vllm.launch import Launch
+from paceline.emulator.vllm.log import log, write
 from paceline.emulator.vllm.profiles import for_target
 
 VERSION = "0.33.0+emulated"
 BLOCK_SIZE = "16"
 MEMORY = "0.92"
-FINISH = {"stop": "stop", "length": "length", "abort": "abort"}
+FINISHED = ("stop", "length", "abort", "error", "repetition")
 SPECULATION = ("num_drafts", "num_draft_tokens", "num_accepted_tokens")
+CACHE_CONFIG = "vllm:cache_config_info"
 COUNTERS = ("prompt_tokens", "generation_tokens", "num_preemptions", "prefix_cache_queries", "prefix_cache_hits")
+
+
+@dataclass(slots=True)
+class Drafted:
+    """Verify calls, and what they accepted."""
+
+    calls: int = 0
+    accepted: int = 0
 
 
 class Server:
@@ -38,7 +48,11 @@ class Server:
         self.counted = dict.fromkeys(COUNTERS, 0)
         self.speculated = dict.fromkeys(SPECULATION, 0)
         self.accepted_at = [0] * (launch.speculation.tokens if launch.speculation else 0)
-        self.finished = dict.fromkeys(FINISH, 0)
+        self.finished = dict.fromkeys(FINISHED, 0)
+        self._drafted = Drafted()
+        """Since the counters by position were last read."""
+        self._verified: dict[str, Drafted] = {}
+        """Of the requests that run, by id, as far as it was counted."""
         self.salt: str | None = None
         self.salts = 0
         self._failures = 0.0
@@ -80,14 +94,14 @@ class Server:
         return job
 
     def abort(self, job: Job) -> None:
-        """The client has left."""
+        """The client has left: what the request has cost is counted, and it is in no `request_success_total`."""
         if job.finish is None:
             self.engine.advance(asyncio.get_running_loop().time())
         if job.finish is None:
             self.engine.abort(job.request)
+            self._verified.pop(job.request.id, None)
             job.finish = "abort"
             job.chunk_ready.set()
-            self.finished["abort"] += 1
             self._schedule()
 
     def must_fail(self) -> bool:
@@ -99,10 +113,12 @@ class Server:
 
     def metrics(self) -> str:
         """The page of /metrics."""
+        self._spread()
         lines = []
         for kind, name, samples in self._families():
             lines.append(f"# TYPE {name} {kind}")
-            lines += [f"{name}{{{_inside(self._labels() | labels)}}} {float(value)}" for labels, value in samples]
+            common = self._labels(name)
+            lines += [f"{name}{{{_inside(common | labels)}}} {float(value)}" for labels, value in samples]
         return "\n".join(lines) + "\n"
 
     def _families(self) -> Iterator[tuple[str, str, list[tuple[dict[str, str], float]]]]:
@@ -120,8 +136,10 @@ class Server:
             "block_size": str(self.launch.args["block_size"] or BLOCK_SIZE),
             "gpu_memory_utilization": str(self.launch.args["gpu_memory_utilization"] or MEMORY),
             "cache_dtype": str(self.launch.args["kv_cache_dtype"]),
+            "kv_cache_size_tokens": str(capacity),
+            "kv_cache_max_concurrency": str(capacity / self.launch.context),
         }
-        yield "gauge", "vllm:cache_config_info", [(cache, 1)]
+        yield "gauge", CACHE_CONFIG, [(cache, 1)]
         for name, value in self.counted.items():
             yield "counter", f"vllm:{name}_total", [({}, value)]
         finished = [({"finished_reason": reason}, float(count)) for reason, count in self.finished.items()]
@@ -133,8 +151,8 @@ class Server:
         at = [({"position": str(position)}, float(count)) for position, count in enumerate(self.accepted_at)]
         yield "counter", "vllm:spec_decode_num_accepted_tokens_per_pos_total", at
 
-    def _labels(self) -> dict[str, str]:
-        return {"engine": "0", "model_name": self.launch.names[0]}
+    def _labels(self, name: str) -> dict[str, str]:
+        return {"engine": "0"} | ({} if name == CACHE_CONFIG else {"model_name": self.launch.names[0]})
 
     def _noise(self) -> float:
         return noise.factor(self.settings.noise, self.settings.uid, self.argv, self.salts)
@@ -156,34 +174,50 @@ class Server:
 
     def _deliver(self, job: Job, tokens: int, finish: str | None) -> None:
         now = asyncio.get_running_loop().time()
-        job.first_token = now if job.first_token is None else job.first_token
+        if job.first_token is None:
+            job.first_token = now
+            self._count(
+                prompt_tokens=job.request.prompt_tokens,
+                prefix_cache_queries=job.request.prompt_tokens,
+                prefix_cache_hits=job.request.cached_tokens,
+            )
+        self._count(generation_tokens=tokens)
+        self._speculate(job.request, finish)
         job.last_token = now
         job.pending += tokens
         if finish is not None:
             job.finish, job.finished = finish, now
-            self._count(job.request, finish)
+            self.finished[finish] += 1
+            last = self.settings.die.of(self.launch.speculation is not None)
+            if last is not None and sum(self.finished.values()) >= last:
+                asyncio.get_running_loop().call_soon(die)
         job.chunk_ready.set()
 
-    def _count(self, request: Request, finish: str) -> None:
-        """A finished request, into the counters."""
-        self.finished[finish] += 1
-        for name, amount in {
-            "prompt_tokens": request.prompt_tokens,
-            "generation_tokens": request.produced,
-            "prefix_cache_queries": request.prompt_tokens,
-            "prefix_cache_hits": request.cached_tokens,
-        }.items():
+    def _count(self, **more: int) -> None:
+        for name, amount in more.items():
             self.counted[name] += amount
-        if self.launch.speculation:
-            accepted = request.accepted - request.verify_calls
-            self.speculated["num_drafts"] += request.verify_calls
-            self.speculated["num_draft_tokens"] += request.verify_calls * self.launch.speculation.tokens
-            self.speculated["num_accepted_tokens"] += accepted
-            shares = by_position(accepted, request.verify_calls, self.launch.speculation.tokens)
-            self.accepted_at = [count + share for count, share in zip(self.accepted_at, shares, strict=True)]
-        last = self.settings.die.of(self.launch.speculation is not None)
-        if last is not None and sum(self.finished.values()) >= last:
-            asyncio.get_running_loop().call_soon(die)
+
+    def _speculate(self, request: Request, finish: str | None) -> None:
+        """What was verified of a request since its last tokens, into the counters."""
+        if self.launch.speculation is None:
+            return
+        before = self._verified.pop(request.id, Drafted())
+        calls, accepted = request.verify_calls - before.calls, request.accepted - before.accepted
+        if finish is None:
+            self._verified[request.id] = Drafted(request.verify_calls, request.accepted)
+        self.speculated["num_drafts"] += calls
+        self.speculated["num_draft_tokens"] += calls * self.launch.speculation.tokens
+        self.speculated["num_accepted_tokens"] += accepted - calls
+        self._drafted.calls += calls
+        self._drafted.accepted += accepted - calls
+
+    def _spread(self) -> None:
+        """What was accepted since the last look, over the positions."""
+        if not self.accepted_at:
+            return
+        fresh, self._drafted = self._drafted, Drafted()
+        shares = by_position(fresh.accepted, fresh.calls, len(self.accepted_at))
+        self.accepted_at = [count + share for count, share in zip(self.accepted_at, shares, strict=True)]
 
 
 def kv_tokens(launch: Launch) -> int:
@@ -209,9 +243,17 @@ def by_position(accepted: int, verify_calls: int, positions: int) -> list[int]:
 
 
 def die() -> None:
-    """The engine's process ends; the API server stops without an error (`launchers/launcher.py:314`)."""
-    say("ERROR [core_client.py:600] Engine core proc EngineCore died unexpectedly, shutting down client.")
-    say("torch.OutOfMemoryError: CUDA out of memory.")
+    """The engine's process ends; the API server stops without an error (`launchers/launcher.py:314`), with the lines
+    that are captured in tests/contract/captures/vllm/engine_killed.log."""
+    log("EngineCore", "ERROR", "core.py:1139", "EngineCore encountered a fatal error.")
+    log("EngineCore", "ERROR", "core.py:1139", "torch.OutOfMemoryError: CUDA out of memory.")
+    lost = "[shutdown] MPClient: engine core exited unexpectedly; starting cleanup"
+    log("APIServer", "WARNING", "core_client.py:839", lost)
+    issue = "EngineCore encountered an issue. See stack trace (above) for the root cause."
+    log("APIServer", "ERROR", "async_llm.py:943", f"vllm.v1.engine.exceptions.EngineDeadError: {issue}")
+    for line in ("Shutting down", "Waiting for application shutdown.", "Application shutdown complete."):
+        write(f"INFO:     {line}")
+    write(f"INFO:     Finished server process [{os.getpid()}]")
     os._exit(0)
 
 

@@ -31,6 +31,7 @@ ACCEPTED = "vllm:spec_decode_num_accepted_tokens_total"
 ACCEPTED_AT = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
 PREEMPTIONS = "vllm:num_preemptions_total"
 COUNTERS = {
+    # Of a client that has left none is counted, though the tokens below are.
     "requests": "vllm:request_success_total",
     "prompt_tokens": "vllm:prompt_tokens_total",
     "cached_tokens": "vllm:prefix_cache_hits_total",
@@ -40,8 +41,10 @@ OF_THE_CACHE = ("block_size", "gpu_memory_utilization")
 """Labels of the cache's configuration that the start log does not have."""
 
 CONFIGURATION = re.compile(r"Initializing a V1 LLM engine \(v[^)]*\) with config: (?P<fields>.*)")
-CAPACITY = re.compile(r"GPU KV cache size: (?P<tokens>\d[\d,]*) tokens")
-"""`v1/core/kv_cache_utils.py`; releases differ in what comes after it."""
+CACHE_TOKENS = "kv_cache_size_tokens"
+CAPACITY = re.compile(r"\bKV cache size: (?P<tokens>\d[\d,]*) tokens")
+"""`v1/core/kv_cache_utils.py:1131`: the device stands before it (`GPU`, `CPU`, `XPU`, `GPU + host`), and releases
+differ in what comes after."""
 FIELD = re.compile(r"(?P<name>\w+)=(?P<value>.*)", re.DOTALL)
 WORDS: Mapping[str, Any] = {"None": None, "True": True, "False": False}
 BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
@@ -89,8 +92,11 @@ def resolved(look: Look) -> Mapping[str, Any]:
 
 
 def kv_tokens(look: Look) -> int | None:
-    """As the start log says; of several engines, of one. The metrics have blocks, which hybrid models do not fill
-    alike."""
+    """As its cache's configuration says, on every device, or else its start log; of several engines, of one."""
+    page = samples(look.pages[METRICS])
+    said = next((sample.labels.get(CACHE_TOKENS, "") for sample in page if sample.name == CACHE_CONFIG), "")
+    if said.isdecimal():
+        return int(said) or None
     found = CAPACITY.search(look.log)
     return int(found["tokens"].replace(",", "")) or None if found else None
 

@@ -31,6 +31,7 @@ def alike(prompts: Sequence[str]) -> float:
 
 
 def _served_by_another(point: Point, work: Work) -> str:
+    """A request whose client left before its end is not seen on vLLM: it is in no counter of requests."""
     if work.requests is None or work.requests == point.completed:
         return ""
     counted = f"{point.workload}: {point.completed} requests were answered, and the server counted {work.requests}"
