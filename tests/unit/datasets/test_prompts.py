@@ -1,5 +1,7 @@
 """The built-in prompts are many, different from each other and short enough to be sent."""
 
+import hashlib
+import json
 import re
 from itertools import combinations
 
@@ -7,10 +9,19 @@ import pytest
 
 from paceline import datasets
 
+PROMPTS = {"code": 512, "chat": 512, "swe": 100, "terminal": 100}
 WORDS = {"code": (20, 150), "chat": (20, 150), "swe": (40, 250), "terminal": (40, 250)}
 
 # 700 tokens even for text as dense as 3 bytes a token; tokenizers of the served models take 3.2 to 4.5 on such text.
 MOST_BYTES = 2100
+
+
+FIRST = {
+    "code": "c2f6ea1c0eec0379",
+    "swe": "cccd869fa2307fb6",
+    "terminal": "80a38b32d5f80ca0",
+    "chat": "3a82def1acab25b3",
+}
 
 
 def five_grams(prompt: str) -> set[tuple[str, ...]]:
@@ -19,10 +30,17 @@ def five_grams(prompt: str) -> set[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("name", datasets.NAMES)
-def test_a_set_has_at_least_96_prompts_with_ids_in_order(name: str) -> None:
+def test_a_set_has_its_prompts_with_ids_in_order(name: str) -> None:
     records = datasets.records(name)
-    assert len(records) >= 96
+    assert len(records) == PROMPTS[name]
     assert [record.id for record in records] == [f"{name}-{i:03d}" for i in range(1, len(records) + 1)]
+
+
+@pytest.mark.parametrize(("name", "sha256"), FIRST.items())
+def test_the_first_hundred_are_what_they_were(name: str, sha256: str) -> None:
+    """Files are append-only: evidence says "the first 64 of code"."""
+    first = json.dumps(datasets.load(name)[:100])
+    assert hashlib.sha256(first.encode()).hexdigest()[:16] == sha256
 
 
 @pytest.mark.parametrize("name", datasets.NAMES)
