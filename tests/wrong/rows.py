@@ -19,6 +19,11 @@ def tree(steps: int, top_k: int, tokens: int) -> dict[str, int]:
     return {"numSteps": steps, "topK": top_k, "numDraftTokens": tokens}
 
 
+def falling(*depths: tuple[int, int]) -> list[dict[str, int]]:
+    return [{"fromBatchSize": size, "numSteps": steps} for size, steps in depths]
+
+
+FIRST_OF_VLLM = "spec.pools[0].candidates[0]"
 CODE = {"name": "code", "source": "builtin://code"}
 HUB = "hf://datasets/paceline-test/prompts"
 MANY = [{"name": f"c{i}", "tree": tree(i + 1, 1, i + 2)} for i in range(12)]
@@ -96,7 +101,23 @@ CEL: tuple[Told, ...] = (
     ("a tree for NGRAM", (NGRAM,), "spec.pools", "ngram"),
     ("a depth that adapts for STANDALONE",
      (("spec.draft.algorithm", "STANDALONE"), (f"{SECOND}.tree", GONE), (f"{SECOND}.adaptive", {})),
-     "spec.pools", "tree"),
+     "spec.pools", "EAGLE, EAGLE3, NEXTN, MTP"),
+    ("a depth that adapts for NGRAM", (NGRAM, (f"{SECOND}.tree", GONE), (f"{SECOND}.adaptive", {})),
+     "spec.pools", "ngram"),
+    ("a schedule for SGLang", ((f"{SECOND}.tree", GONE), (f"{SECOND}.schedule", falling((1, 3), (9, 0)))),
+     "spec.pools", "--speculative-adaptive-config"),
+    ("an algorithm without a word and without its name",
+     ((f"{SECOND}.draft", {"algorithm": "Custom"}), (f"{SECOND}.tree", GONE), (f"{SECOND}.custom", {})),
+     "spec.pools[1].candidates[1].draft.name", "name must be set for Custom, and for it alone"),
+    one("a name for an algorithm that has a word", "spec.draft.name", "UNO", "spec.draft.name", "name must be set for"),
+    ("an algorithm that is known, by another name",
+     ((f"{SECOND}.draft", {"algorithm": "Custom", "name": "eagle3"}), (f"{SECOND}.tree", GONE),
+      (f"{SECOND}.custom", {})),
+     "spec.pools[1].candidates[1].draft.name", "there is no word for"),
+    ("a tree for an algorithm that no rule knows", ((f"{SECOND}.draft", {"algorithm": "Custom", "name": "UNO"}),),
+     "spec.pools", "custom"),
+    ("flags of its own for EAGLE3", ((f"{SECOND}.tree", GONE), (f"{SECOND}.custom", {})),
+     "spec.pools", "custom"),
     ("a match that is longer than the longest",
      (NGRAM, (f"{SECOND}.tree", GONE), (f"{SECOND}.ngram", {"minMatch": 5, "maxMatch": 3})),
      "spec.pools[1].candidates[1].ngram.minMatch", "at most maxMatch = 3; got 5"),
@@ -206,7 +227,7 @@ OF_A_TPU: tuple[Told, ...] = (
      "spec", "EAGLE, EAGLE3, NEXTN, DFLASH"),
     one("MTP on TPU, where it is called NEXTN", "spec.draft", {"algorithm": "MTP"}, "spec", "NEXTN"),
     ("a depth that adapts on TPU", ((f"{FIRST}.tree", GONE), (f"{FIRST}.adaptive", {})),
-        "spec.pools", "SGLang alone adapts"),
+        "spec.pools", "name chains of several depths"),
     one("GPUs for sglang-jax", "spec.accelerator.resourceName", "nvidia.com/gpu",
         "spec.accelerator", "resourceName must be google.com/tpu for SGLangJAX"),
     one("TPUs by the label of GPUs", "spec.accelerator.productLabel", "nvidia.com/gpu.product",
@@ -218,6 +239,16 @@ OF_A_TPU: tuple[Told, ...] = (
 
 OF_VLLM: tuple[Told, ...] = (
     one("a tree for vLLM", f"{FIRST}.tree", tree(3, 4, 8), "spec.pools", "topK must be 1"),
+    ("a depth that adapts for n-grams",
+     (("spec.draft", {"algorithm": "NGRAM"}), ("spec.pools", [
+         {"name": "single", "concurrency": [1], "candidates": [{"name": "ngram", "adaptive": {}}]}])),
+     "spec.pools", "ngram"),
+    ("a schedule that begins at two", ((f"{FIRST}.tree", GONE), (f"{FIRST}.schedule", falling((2, 4), (9, 0)))),
+     f"{FIRST_OF_VLLM}.schedule", "must begin with fromBatchSize 1"),
+    ("a schedule that falls back", ((f"{FIRST}.tree", GONE), (f"{FIRST}.schedule", falling((1, 4), (9, 0), (5, 2)))),
+     f"{FIRST_OF_VLLM}.schedule", "rise from there"),
+    ("a schedule that never speculates", ((f"{FIRST}.tree", GONE), (f"{FIRST}.schedule", falling((1, 0), (9, 0)))),
+     f"{FIRST_OF_VLLM}.schedule", "it is the baseline"),
     ("breadth for vLLM",
      (("spec.draft", {"algorithm": "NGRAM"}), ("spec.pools", [
          {"name": "single", "concurrency": [1], "candidates": [{"name": "ngram", "ngram": {"breadth": 2}}]}])),
@@ -372,6 +403,10 @@ VALIDATE: tuple[Told, ...] = (
     ("a depth that is none of the adaptive ones",
      ((f"{SECOND}.tree", GONE), (f"{SECOND}.adaptive", {"numSteps": 9})),
      "spec.pools[1].candidates[1].adaptive.numSteps", "take 1, 3, 5, 7"),
+    ("lossy verification of an algorithm that no rule knows",
+     ((f"{SECOND}.draft", {"algorithm": "Custom", "name": "UNO"}), (f"{SECOND}.tree", GONE),
+      (f"{SECOND}.custom", {"args": ["--speculative-accept-threshold-single=0.9"]})),
+     "spec.pools[1].candidates[1].custom.args[0]", "remove it"),
     ("a match window that SGLang has no more",
      (NGRAM, (f"{SECOND}.tree", GONE), (f"{SECOND}.ngram", {"minMatch": 2})),
      "spec.pools[1].candidates[1].ngram.minMatch", "remove minMatch"),
@@ -433,6 +468,17 @@ VALIDATE_ON_VLLM: tuple[Told, ...] = (
         "spec.engine.args[0]", "is no option of vLLM"),
     one("speculation among vLLM's arguments", "spec.engine.args", ['--speculative-config={"method": "eagle3"}'],
         "spec.engine.args[0]", "set by Paceline from the resource"),
+    ("a depth that adapts beside LoRA", (
+        (f"{FIRST}.tree", GONE), (f"{FIRST}.adaptive", {}), ("spec.engine.args", ["--enable-lora"])),
+     f"{FIRST_OF_VLLM}.adaptive", "--enable-lora does not go with adaptive"),
+    ("a schedule that vLLM would drop in silence", (
+        (f"{FIRST}.tree", GONE), (f"{FIRST}.schedule", falling((1, 4), (9, 0))), ("spec.engine.args", ["-dp", "2"])),
+     f"{FIRST_OF_VLLM}.schedule", "makes the depth static"),
+    ("acceptance that is made up, of an algorithm that no rule knows", (
+        ("spec.draft", {"algorithm": "Custom", "name": "suffix"}), ("spec.pools", [
+            {"name": "single", "concurrency": [1], "candidates": [{"name": "suffix", "custom": {
+                "args": ["--speculative-config.rejection_sample_method=synthetic"]}}]}])),
+     f"{FIRST_OF_VLLM}.custom.args[0]", "remove it"),
     one("several nodes for vLLM", "spec.accelerator.nodes", 2, "spec.accelerator.nodes", "not VLLM"),
 )  # fmt: skip
 

@@ -8,22 +8,29 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic.alias_generators import to_snake
+
 from paceline.api.model import Finding, Rule
 from paceline.api.words import ALGORITHMS
+from paceline.core import CUSTOM
 
-SHAPES: Mapping[str, tuple[str, ...]] = {
-    "EAGLE": ("tree", "adaptive"),
-    "EAGLE3": ("tree", "adaptive"),
-    "NEXTN": ("tree", "adaptive"),
-    "MTP": ("tree", "adaptive"),
-    "STANDALONE": ("tree",),
-    "NGRAM": ("ngram",),
-    "DFLASH": ("blockSize",),
-    "DSPARK": ("blockSize",),
+SHAPES: Mapping[str, str] = {
+    "EAGLE": "tree",
+    "EAGLE3": "tree",
+    "NEXTN": "tree",
+    "MTP": "tree",
+    "STANDALONE": "tree",
+    "NGRAM": "ngram",
+    "DFLASH": "blockSize",
+    "DSPARK": "blockSize",
+    CUSTOM: "custom",
 }
-"""What an arm says of its proposals, by algorithm; exactly one of them."""
-KINDS_OF_SHAPE = ("tree", "blockSize", "ngram", "adaptive")
-ONE_SHAPE = "exactly one of tree, blockSize, ngram and adaptive must be set"
+"""What an arm says of its proposals, by algorithm."""
+KINDS_OF_SHAPE = ("tree", "blockSize", "ngram", "adaptive", "schedule", "custom")
+FIELDS_OF_SHAPE = tuple(to_snake(kind) for kind in KINDS_OF_SHAPE)
+ONE_SHAPE = f"exactly one of {', '.join(KINDS_OF_SHAPE[:-1])} and {KINDS_OF_SHAPE[-1]} must be set"
+COUNT_OF_SHAPES = f"[{', '.join(f'has(self.{kind})' for kind in KINDS_OF_SHAPE)}].filter(x, x).size()"
+"""CEL, of a candidate or an arm."""
 
 SERVES: Mapping[str, tuple[str, ...]] = {
     "SGLang": ALGORITHMS,
@@ -31,6 +38,12 @@ SERVES: Mapping[str, tuple[str, ...]] = {
     "SGLangJAX": ("EAGLE", "EAGLE3", "NEXTN", "DFLASH"),
 }
 """Algorithms by engine. sglang-jax knows the word STANDALONE but builds no draft worker for it."""
+WITH_A_HEAD = tuple(algorithm for algorithm in ALGORITHMS if algorithm not in ("NGRAM", CUSTOM))
+ADAPTS: Mapping[str, tuple[str, ...]] = {"SGLang": ("EAGLE", "EAGLE3", "NEXTN", "MTP"), "VLLM": WITH_A_HEAD}
+"""Algorithms whose depth the engine chooses if it is let: `adaptive_spec_params.py:56` of SGLang 0.5.23; on vLLM 0.33.0
+all that draft from logits (`v1/worker/gpu/spec_decode/speculator.py:173`), which a lookup in the text does not."""
+SCHEDULES: Mapping[str, tuple[str, ...]] = {"VLLM": WITH_A_HEAD}
+"""Algorithms whose depth goes by batch size if it is told to."""
 
 
 def shape_of(arm: Any) -> str | None:
@@ -39,8 +52,8 @@ def shape_of(arm: Any) -> str | None:
 
 
 def shapes_of(arm: Any) -> tuple[str, ...]:
-    said = (arm.tree, arm.block_size, arm.ngram, arm.adaptive)
-    return tuple(name for name, value in zip(KINDS_OF_SHAPE, said, strict=True) if value is not None)
+    said = (getattr(arm, field) for field in FIELDS_OF_SHAPE)
+    return tuple(kind for kind, value in zip(KINDS_OF_SHAPE, said, strict=True) if value is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +79,11 @@ class Fit:
 
 def _misshapen(placed: Placed) -> Iterator[Finding]:
     algorithm, shape = placed.algorithm, shape_of(placed.arm)
-    if algorithm and shape and shape not in (fit := SHAPES[algorithm]):
-        yield f"{placed.path}.{shape}", f"{algorithm} takes {' or '.join(fit)}, not {shape}"
+    if not algorithm or not shape or shape == (own := SHAPES[algorithm]):
+        return
+    if shape in ("adaptive", "schedule") and algorithm in WITH_A_HEAD:
+        return  # of the engine: `_adapts`, `_scheduled`
+    yield f"{placed.path}.{shape}", f"{algorithm} takes {own}, not {shape}"
 
 
 def _not_served(placed: Placed) -> Iterator[Finding]:
@@ -93,11 +109,16 @@ def _single_step(placed: Placed) -> Iterator[Finding]:
 
 
 def _adapts(placed: Placed) -> Iterator[Finding]:
-    if placed.engine != "SGLang" and placed.arm.adaptive:
-        yield (
-            f"{placed.path}.adaptive",
-            f"adaptive must be left out: SGLang alone adapts, not {placed.engine}; name chains of several depths",
-        )
+    adapts = ADAPTS.get(placed.engine, ())
+    if placed.arm.adaptive is None or placed.algorithm in adapts or (adapts and not placed.algorithm):
+        return
+    whose = f"{placed.engine} adapts {', '.join(adapts)} alone" if adapts else f"{placed.engine} does not adapt"
+    yield f"{placed.path}.adaptive", f"adaptive must be left out: {whose}; {OTHERWISE}"
+
+
+def _scheduled(placed: Placed) -> Iterator[Finding]:
+    if placed.arm.schedule is not None and placed.engine not in SCHEDULES:
+        yield f"{placed.path}.schedule", NO_SCHEDULE
 
 
 def _spreads(placed: Placed) -> Iterator[Finding]:
@@ -108,13 +129,19 @@ def _spreads(placed: Placed) -> Iterator[Finding]:
         )
 
 
+OTHERWISE = "name chains of several depths"
+NO_SCHEDULE = (
+    "schedule must be left out on SGLang and SGLangJAX: VLLM alone takes one; SGLang reads its own from a file, which a"
+    " candidate with adaptive names in args: --speculative-adaptive-config"
+)
+_ADAPTED = ", ".join(f"'{name}'" for name in ADAPTS["SGLang"])
 _JAX = ", ".join(f"'{name}'" for name in SERVES["SGLangJAX"])
 FITS = (
     Fit(
-        cel="a == '' || (a == 'NGRAM' ? has(c.ngram) : a in ['DFLASH', 'DSPARK'] ? has(c.blockSize) :"
-        " has(c.tree) || (has(c.adaptive) && a != 'STANDALONE'))",
-        message="tree goes with EAGLE, EAGLE3, NEXTN, MTP and STANDALONE, adaptive with these but STANDALONE,"
-        " blockSize with DFLASH and DSPARK, ngram with NGRAM",
+        cel=f"a == '' || (a == 'NGRAM' ? has(c.ngram) : a == '{CUSTOM}' ? has(c.custom) : has(c.adaptive) ||"
+        " has(c.schedule) || (a in ['DFLASH', 'DSPARK'] ? has(c.blockSize) : has(c.tree)))",
+        message="tree goes with EAGLE, EAGLE3, NEXTN, MTP and STANDALONE, blockSize with DFLASH and DSPARK, ngram with"
+        f" NGRAM, custom with {CUSTOM}, adaptive and schedule with all but these two",
         broken=_misshapen,
     ),
     Fit(
@@ -133,9 +160,15 @@ FITS = (
         broken=_single_step,
     ),
     Fit(
-        cel="e == 'SGLang' || !has(c.adaptive)",
-        message="adaptive must be left out on VLLM and SGLangJAX: SGLang alone adapts; name chains of several depths",
+        cel=f"!has(c.adaptive) || e == 'VLLM' || (e == 'SGLang' && a in ['', {_ADAPTED}])",
+        message=f"adaptive goes with {', '.join(ADAPTS['SGLang'])} on SGLang and with whatever has a head on VLLM, and"
+        f" must be left out elsewhere: {OTHERWISE}",
         broken=_adapts,
+    ),
+    Fit(
+        cel="!has(c.schedule) || e == 'VLLM'",
+        message=NO_SCHEDULE,
+        broken=_scheduled,
     ),
     Fit(
         cel="e == 'SGLang' || !has(c.ngram) || !has(c.ngram.breadth)",

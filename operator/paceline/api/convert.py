@@ -317,11 +317,15 @@ def _promotion(promotion: PromotionSpec) -> core.PromotionSpec:
 def _draft(draft: DraftSpec | None) -> core.Draft | None:
     if draft is None:
         return None
+    return core.Draft(algorithm=draft.algorithm, name=draft.name, model=_head(draft))
+
+
+def _head(draft: DraftSpec) -> core.Model | None:
     if not draft.source:
-        return core.Draft(algorithm=draft.algorithm, model=None)
+        return None
     if isinstance(draft, RunDraft):
-        return core.Draft(algorithm=draft.algorithm, model=_pinned(draft.source, draft.revision, draft.commit))
-    return core.Draft(algorithm=draft.algorithm, model=core.Model(source=draft.source, revision=draft.revision))
+        return _pinned(draft.source, draft.revision, draft.commit)
+    return core.Model(source=draft.source, revision=draft.revision)
 
 
 def _pinned(source: str, revision: str, commit: str | None) -> core.Model:
@@ -331,7 +335,7 @@ def _pinned(source: str, revision: str, commit: str | None) -> core.Model:
 
 
 def _arm(arm: CandidateSpec | ArmSpec, draft: DraftSpec | None) -> core.Arm:
-    ngram, adaptive = arm.ngram, arm.adaptive
+    ngram, adaptive, custom = arm.ngram, arm.adaptive, arm.custom
     return core.Arm(
         name=arm.name,
         draft=_draft(draft),
@@ -339,6 +343,8 @@ def _arm(arm: CandidateSpec | ArmSpec, draft: DraftSpec | None) -> core.Arm:
         block_size=arm.block_size,
         ngram=None if ngram is None else core.Ngram(**ngram.model_dump()),
         adaptive=None if adaptive is None else core.Adaptive(**adaptive.model_dump()),
+        schedule=tuple(core.Depth(**depth.model_dump()) for depth in arm.schedule or ()),
+        custom=None if custom is None else core.Custom(args=custom.args),
         args=arm.args,
     )
 
@@ -361,11 +367,14 @@ def _arm_manifest(arm: core.Arm) -> dict[str, Any]:
     draft, tree = arm.draft, arm.tree
     return {
         "name": arm.name,
-        "draft": draft and {"algorithm": draft.algorithm, **(_model(draft.model) if draft.model else {})},
+        "draft": draft
+        and {"algorithm": draft.algorithm, "name": draft.name, **(_model(draft.model) if draft.model else {})},
         "tree": tree and {"numSteps": tree.num_steps, "topK": tree.top_k, "numDraftTokens": tree.num_draft_tokens},
         "blockSize": arm.block_size,
         "ngram": arm.ngram and _camel(dataclasses.asdict(arm.ngram)),
         "adaptive": arm.adaptive and _camel(dataclasses.asdict(arm.adaptive)),
+        "schedule": tuple(_camel(dataclasses.asdict(depth)) for depth in arm.schedule) or None,
+        "custom": arm.custom and {"args": arm.custom.args},
         "args": arm.args,
     }
 

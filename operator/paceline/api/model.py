@@ -113,7 +113,7 @@ class Unique:
         return core_schema.no_info_after_validator_function(self.check, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        kind = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(self.keys)}
+        kind = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [to_camel(key) for key in self.keys]}
         return {**handler(schema), **(kind if self.keys else {"x-kubernetes-list-type": "set"})}
 
 

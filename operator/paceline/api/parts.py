@@ -10,8 +10,11 @@ from paceline import core
 from paceline.api.model import Finding, Matches, Model, Rule, Unique
 from paceline.api.pace import LASTS, MOST_REQUESTS
 from paceline.api.words import (
+    ALGORITHMS,
     Algorithm,
+    AlgorithmName,
     Amount,
+    Arguments,
     Confidence,
     DatasetName,
     DatasetSource,
@@ -159,15 +162,78 @@ class NgramSpec(Model):
 
 
 class AdaptiveSpec(Model):
-    """A chain whose depth the engine chooses while it serves, by what is accepted. SGLang alone."""
+    """A chain whose depth the engine chooses while it serves, by what is accepted. SGLang and VLLM."""
 
     num_steps: Annotated[int, Field(ge=1, le=64)] | None = None
-    """Depth to begin with; the engine's own value if absent."""
+    """SGLang: the depth to begin with, its own if absent. VLLM: the most tokens that are proposed, 7 if absent; how
+    many of them are verified is decided in every step."""
+
+
+class DepthSpec(Model):
+    """What is proposed from a batch size on."""
+
+    from_batch_size: Annotated[int, Field(ge=1, le=4096)]
+    """Requests in a step: from so many on, up to the next entry."""
+    num_steps: Annotated[int, Field(ge=0, le=64)]
+    """Depth of the chain: how many tokens are proposed; 0 for no speculation."""
+
+
+Schedule = Annotated[tuple[DepthSpec, ...], Field(min_length=2, max_length=16), Unique(("from_batch_size",))]
+
+
+def _gaps(arm: Any) -> Iterator[Finding]:
+    sizes = [depth.from_batch_size for depth in arm.schedule or ()]
+    if sizes and (sizes[0] != 1 or sizes != sorted(sizes)):
+        yield ".schedule", f"{FROM_ONE}; got {', '.join(map(str, sizes))}"
+
+
+def _rests(arm: Any) -> Iterator[Finding]:
+    if arm.schedule and not any(depth.num_steps for depth in arm.schedule):
+        yield ".schedule", SOMEWHERE
+
+
+FROM_ONE = "schedule must begin with fromBatchSize 1 and rise from there"
+SOMEWHERE = "schedule must have a numSteps above 0: without speculation anywhere it is the baseline"
+OF_SCHEDULE = (
+    Rule(
+        cel="!has(self.schedule) || (self.schedule[0].fromBatchSize == 1"
+        " && self.schedule.map(d, d.fromBatchSize).isSorted())",
+        message=FROM_ONE,
+        field=".schedule",
+        broken=_gaps,
+    ),
+    Rule(
+        cel="!has(self.schedule) || self.schedule.exists(d, d.numSteps > 0)",
+        message=SOMEWHERE,
+        field=".schedule",
+        broken=_rests,
+    ),
+)
+"""Of what has a `schedule`."""
+
+
+class CustomSpec(Model):
+    """An algorithm that there is no word for here: what the engine is told of it. It is measured, and nothing about it
+    is assumed."""
+
+    args: Arguments = ()
+    """Its own flags: on SGLang those that begin with --speculative- or, for UNO, --uno-; on VLLM keys of its
+    speculative configuration, as --speculative-config.KEY=VALUE."""
 
 
 def _sourceless(draft: "DraftSpec") -> Iterator[Finding]:
     if draft.algorithm in NEEDS_SOURCE and draft.source is None:
         yield ".source", f"source must name a draft head for {draft.algorithm}"
+
+
+def _nameless(draft: "DraftSpec") -> Iterator[Finding]:
+    if (draft.algorithm == core.CUSTOM) != (draft.name is not None):
+        yield ".name", NAMED
+
+
+def _known_name(draft: "DraftSpec") -> Iterator[Finding]:
+    if draft.name is not None and (known := draft.name.upper()) in KNOWN_NAMES:
+        yield ".name", f"{KNOWN_BY_WORD}; got {draft.name}: write algorithm: {KNOWN_NAMES[known]}"
 
 
 def _unused_source(draft: "DraftSpec") -> Iterator[Finding]:
@@ -188,6 +254,12 @@ ON_CLAIM = Rule(
 )
 
 
+NAMED = f"name must be set for {core.CUSTOM}, and for it alone: what the engine calls the algorithm"
+KNOWN_NAMES = {name: name for name in ALGORITHMS if name != core.CUSTOM} | {"DRAFT_MODEL": "STANDALONE"}
+"""Of engines, in capitals → the algorithm."""
+KNOWN_BY_WORD = "name must be of an algorithm that there is no word for: what is known of one would not be checked"
+
+
 class DraftSpec(Model):
     """A draft head and the algorithm that drives it."""
 
@@ -201,6 +273,18 @@ class DraftSpec(Model):
             broken=_sourceless,
         ),
         Rule(
+            cel=f"(self.algorithm == '{core.CUSTOM}') == has(self.name)",
+            message=NAMED,
+            field=".name",
+            broken=_nameless,
+        ),
+        Rule(
+            cel=f"!has(self.name) || !self.name.matches('(?i)^({'|'.join(KNOWN_NAMES)})$')",
+            message=KNOWN_BY_WORD,
+            field=".name",
+            broken=_known_name,
+        ),
+        Rule(
             cel="self.algorithm != 'NGRAM' || !has(self.source)",
             message="source must be left out for NGRAM, which drafts from the text itself",
             field=".source",
@@ -210,7 +294,10 @@ class DraftSpec(Model):
 
     algorithm: Algorithm
     """How drafts are made: EAGLE, EAGLE3, DFLASH and DSPARK with a trained head, NEXTN and MTP with layers of the
-    target itself, STANDALONE with a small model, NGRAM from the text."""
+    target itself, STANDALONE with a small model, NGRAM from the text. Custom: any other that the engine has, by its
+    `name`; it is measured, and no rule knows it."""
+    name: AlgorithmName | None = None
+    """Of Custom: what the engine calls it, for instance UNO (SGLang) or suffix (VLLM)."""
     source: Source | None = None
     """The head: hf://OWNER/NAME or pvc://CLAIM/PATH."""
     revision: Revision = "main"

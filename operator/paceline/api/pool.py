@@ -5,10 +5,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from paceline.api.arms import ONE_SHAPE, shapes_of
+from paceline.api.arms import COUNT_OF_SHAPES, FIELDS_OF_SHAPE, KINDS_OF_SHAPE, ONE_SHAPE, shapes_of
 from paceline.api.later import not_yet
 from paceline.api.model import Finding, Model, Rule, Unique
-from paceline.api.parts import AdaptiveSpec, DraftSpec, GateSpec, NgramSpec, TreeSpec
+from paceline.api.parts import OF_SCHEDULE, AdaptiveSpec, CustomSpec, DraftSpec, GateSpec, NgramSpec, Schedule, TreeSpec
 from paceline.api.search import SearchSpec
 from paceline.api.words import Arguments, ArmName, DatasetName, PoolName
 from paceline.core import BASELINE
@@ -29,7 +29,7 @@ class CandidateSpec(Model):
 
     rules = (
         Rule(
-            cel="[has(self.tree), has(self.blockSize), has(self.ngram), has(self.adaptive)].filter(x, x).size() == 1",
+            cel=f"{COUNT_OF_SHAPES} == 1",
             message=ONE_SHAPE,
             broken=_one_shape,
         ),
@@ -39,6 +39,7 @@ class CandidateSpec(Model):
             field=".name",
             broken=_called_baseline,
         ),
+        *OF_SCHEDULE,
     )
 
     name: ArmName
@@ -52,7 +53,12 @@ class CandidateSpec(Model):
     ngram: NgramSpec | None = None
     """How drafts are found in the text, for NGRAM; may be {}."""
     adaptive: AdaptiveSpec | None = None
-    """In place of a tree, for EAGLE, EAGLE3, NEXTN and MTP: a chain whose depth the engine chooses; may be {}."""
+    """In place of a tree, a chain whose depth the engine chooses; may be {}. SGLang: for EAGLE, EAGLE3, NEXTN and
+    MTP; VLLM: for all but NGRAM."""
+    schedule: Schedule | None = None
+    """In place of a tree: the depth of the chain by batch size, from 1 on. VLLM alone."""
+    custom: CustomSpec | None = None
+    """In place of a tree, for Custom: the algorithm's own flags; may be {}."""
     args: Arguments = ()
     """Arguments of the server on this arm alone."""
 
@@ -72,7 +78,7 @@ def _twins(pool: "PoolSpec") -> Iterator[Finding]:
 
 
 def _what(candidate: "CandidateSpec") -> tuple[Any, ...]:
-    return candidate.draft, candidate.tree, candidate.block_size, candidate.ngram, candidate.adaptive
+    return candidate.draft, *(getattr(candidate, field) for field in FIELDS_OF_SHAPE)
 
 
 def _same(name: str, other: str) -> str:
@@ -83,7 +89,7 @@ TWINS = "draft, shape and arguments of two candidates are equal; remove one of t
 CANDIDATES_OR_SEARCH = "exactly one of candidates and search must be set"
 _SAME = " && ".join(
     f"has(c.{field}) == has(d.{field}) && (!has(c.{field}) || c.{field} == d.{field})"
-    for field in ("draft", "tree", "blockSize", "ngram", "adaptive")
+    for field in ("draft", *KINDS_OF_SHAPE)
 )
 
 
@@ -144,5 +150,5 @@ def canonical(candidate: CandidateSpec, default: DraftSpec | None) -> tuple[Any,
             words.append(argument)
         else:
             words[-1] += f"={argument}"
-    head = draft and (draft.algorithm.replace("MTP", "NEXTN"), draft.source, draft.revision)
+    head = draft and (draft.algorithm.replace("MTP", "NEXTN"), draft.name, draft.source, draft.revision)
     return head, *_what(candidate)[1:], sorted(words)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from paceline.api.arms import ONE_SHAPE, Placed, fits, shapes_of
+from paceline.api.arms import COUNT_OF_SHAPES, ONE_SHAPE, Placed, fits, shapes_of
 from paceline.api.deployment import TargetSpec
 from paceline.api.engine import AcceleratorSpec, EngineSpec
 from paceline.api.later import not_yet
@@ -14,15 +14,18 @@ from paceline.api.parts import (
     MOST_COMPARED,
     MOST_MEASURED,
     MOST_POINTS,
+    OF_SCHEDULE,
     RISING,
     AdaptiveSpec,
     BudgetSpec,
+    CustomSpec,
     DraftSpec,
     Env,
     GateSpec,
     NgramSpec,
     ParitySpec,
     PromptsSpec,
+    Schedule,
     TreeSpec,
     last_round,
     of_the_hub_alone,
@@ -86,8 +89,7 @@ class ArmSpec(Model):
 
     rules = (
         Rule(
-            cel="[has(self.tree), has(self.blockSize), has(self.ngram), has(self.adaptive)].filter(x, x).size()"
-            " == (self.name == 'baseline' ? 0 : 1)",
+            cel=f"{COUNT_OF_SHAPES} == (self.name == 'baseline' ? 0 : 1)",
             message=f"{ONE_SHAPE}, and none of them on the baseline",
             broken=_one_shape,
         ),
@@ -97,6 +99,7 @@ class ArmSpec(Model):
             field=".draft",
             broken=_baseline_with_draft,
         ),
+        *OF_SCHEDULE,
     )
 
     name: ArmName
@@ -111,6 +114,10 @@ class ArmSpec(Model):
     """How drafts are found in the text, for NGRAM."""
     adaptive: AdaptiveSpec | None = None
     """In place of a tree: a chain whose depth the engine chooses."""
+    schedule: Schedule | None = None
+    """In place of a tree: the depth of the chain by batch size, from 1 on. VLLM alone."""
+    custom: CustomSpec | None = None
+    """In place of a tree, for Custom: the algorithm's own flags; may be {}."""
     args: Arguments = ()
     """Arguments of the server on this arm alone."""
 

@@ -138,6 +138,11 @@ class Point(Model):
     accepted_at: Annotated[tuple[Number, ...], Field(max_length=64)] | None = None
     """Of verify steps, the fraction that accepted the draft token of a position, the first one first; they add up to
     `acceptLength` - 1. Only where the engine counts it and the round's message had room."""
+    draft_tokens: Number | None = None
+    """Mean number of draft tokens that were proposed in a verify step, where the engine counts them or chooses how
+    many. VLLM's adaptive verification leaves some of them out afterwards, which it does not tell."""
+    at_rest: bool | None = None
+    """True where nothing was accepted because the engine chose so under this load: under another it did speculate."""
     verify_calls: Count | None = None
     """Verify steps."""
     retractions: Count | None = None

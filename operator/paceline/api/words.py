@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from paceline.api.model import Keys, Matches, Unique
+from paceline.core import CUSTOM
 
 ObjectName = Annotated[
     str,
@@ -118,15 +119,20 @@ Architecture = Annotated[
     str, Field(max_length=100), Matches(r"^[A-Za-z][A-Za-z0-9_]*$", "be a class name such as Qwen3NextForCausalLM")
 ]
 
-ALGORITHMS = ("EAGLE", "EAGLE3", "NEXTN", "MTP", "STANDALONE", "NGRAM", "DFLASH", "DSPARK")
+ALGORITHMS = ("EAGLE", "EAGLE3", "NEXTN", "MTP", "STANDALONE", "NGRAM", "DFLASH", "DSPARK", CUSTOM)
 Algorithm = Annotated[
     str,
     Field(max_length=20),
     Matches(
         f"^({'|'.join(ALGORITHMS)})$",
-        f"be one of {', '.join(ALGORITHMS)}; Medusa and Lookahead are served by no engine here, the nearest are EAGLE3 "
-        "(a trained head) and NGRAM (no head)",
+        f"be one of {', '.join(ALGORITHMS)}; {CUSTOM} is any other that the engine has, by its name; Medusa and "
+        "Lookahead are served by no engine here, the nearest are EAGLE3 (a trained head) and NGRAM (no head)",
     ),
+]
+AlgorithmName = Annotated[
+    str,
+    Field(max_length=60),
+    Matches(r"^[A-Za-z][A-Za-z0-9_.]*$", "be the engine's own name of the algorithm, such as UNO or suffix"),
 ]
 DecideAfterRounds = Annotated[
     tuple[Annotated[int, Field(ge=2, le=50)], ...],

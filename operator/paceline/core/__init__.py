@@ -15,7 +15,7 @@ from paceline.core.spec import (
     UntilDecided,
 )
 from paceline.core.timeouts import Timeouts
-from paceline.core.tree import Adaptive, Draft, Model, Ngram, Tree
+from paceline.core.tree import CUSTOM, Adaptive, Custom, Depth, Draft, Model, Ngram, Tree
 from paceline.core.verdict import (
     ArmOutcome,
     ArmVerdict,
@@ -30,6 +30,7 @@ from paceline.core.workload import HUB, Dataset, Workload
 
 __all__ = [
     "BASELINE",
+    "CUSTOM",
     "HUB",
     "TOPOLOGY_LABEL",
     "Accelerator",
@@ -41,8 +42,10 @@ __all__ = [
     "Bounds",
     "Cache",
     "ClaimTemplate",
+    "Custom",
     "Dataset",
     "DeploymentSpec",
+    "Depth",
     "Draft",
     "Engine",
     "Gate",

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+CUSTOM = "Custom"
+"""The algorithm that stands for every one that there is no word for."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Tree:
@@ -35,9 +38,25 @@ class Ngram:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adaptive:
-    """A chain whose depth the engine chooses while it serves; `num_steps` is the depth to begin with."""
+    """A chain whose depth the engine chooses while it serves. `num_steps` is the depth to begin with (SGLang), or the
+    most that it proposes (vLLM); None is left to the engine, or to Paceline where the engine has none."""
 
     num_steps: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Depth:
+    """From `from_batch_size` requests at a time on, chains of `num_steps` draft tokens; 0: no speculation."""
+
+    from_batch_size: int
+    num_steps: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Custom:
+    """An algorithm of the engine that has no words here: its own flags, as pasted."""
+
+    args: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,3 +77,5 @@ class Draft:
 
     algorithm: str
     model: Model | None = None
+    name: str | None = None
+    """What the engine calls it; of CUSTOM alone."""

@@ -39,6 +39,8 @@ class Speculation:
     accept_length: float | None = None
     verify_calls: int | None = None
     retractions: int | None = None
+    draft_tokens: float | None = None
+    """The mean number of draft tokens that were proposed for a verify call."""
     accepted_at: tuple[float, ...] = ()
 
 
@@ -79,6 +81,9 @@ class Probe:
     whole: Mapping[str, Any] = field(default_factory=dict)
     """Fields of a request whose answer is to be in one piece, thinking included, as its tokens spell it."""
     reads_log: bool = False
+    draft_tokens: Callable[[str], float | None] | None = None
+    """Of a /metrics page: how many draft tokens the engine proposes just now, where no counter adds them up. It is
+    asked while a load runs, of arms whose depth the engine chooses; None: `speculation` tells."""
     unseen: tuple[str, ...] = ()
 
 

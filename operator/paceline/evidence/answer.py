@@ -72,6 +72,8 @@ class Point:
     accept_length: float | None = None
     verify_calls: int | None = None
     retractions: int | None = None
+    draft_tokens: float | None = None
+    """The mean number of draft tokens that were proposed for a verify call."""
     accepted_at: tuple[float, ...] = ()
     """Fraction of verify calls that accepted the draft token of a position, the first one first; empty: not told."""
 
@@ -88,7 +90,7 @@ class Point:
         return self.output_tokens / (self.completed * self.mean_e2e)
 
 
-SPARE = frozenset({"p50_ttft", "p99_ttft", "p50_tpot", "p99_tpot"})
+SPARE = frozenset({"p50_ttft", "p99_ttft", "p50_tpot", "p99_tpot", "draft_tokens"})
 """Numbers that decide nothing: they are left out where all do not fit."""
 NO_ROOM = (
     "the round's message had no room for medians, 99th percentiles and KV capacity: they are in its full lines on the "

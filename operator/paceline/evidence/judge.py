@@ -32,12 +32,15 @@ class Judged:
     valid: bool
     why: str
     point: Point | None
+    at_rest: bool = False
+    """Nothing was accepted under this load because the engine chose so: under another it got something (0028)."""
 
     @property
     def nothing_accepted(self) -> bool:
         """A measurement, not a fault: the head is no use on this target."""
         return (
             self.valid
+            and not self.at_rest
             and self.point is not None
             and nothing_accepted(self.point.accept_length, self.point.verify_calls)
         )
@@ -169,6 +172,9 @@ def nothing_but_the_candidates_speculated(case: Case, point: Point) -> str:
 def speculation_ran(case: Case, point: Point) -> str:
     if not case.arm.candidate:
         return ""
+    if case.arm.engine_chooses_depth and case.replicate and point.verify_calls == 0:
+        ran = any(map(_ran, case.replicate.points))
+        return "" if ran else "no speculation was running on any workload: the engine proposed nothing at these loads"
     if "verify_calls" not in case.unseen and not _positive(point.verify_calls):
         return "no speculation was running: no verify calls"
     if "accept_length" not in case.unseen and not _positive(point.accept_length):
@@ -246,8 +252,32 @@ def judge(plan: RoundPlan, result: RoundResult) -> tuple[Judged, ...]:
                 apart=plan.apart,
             )
             why = next(filter(None, (rule(case) for rule in RULES)), "")
-            judged.append(Judged(arm=arm.name, workload=workload.name, valid=not why, why=why, point=case.point))
+            judged.append(
+                Judged(
+                    arm=arm.name,
+                    workload=workload.name,
+                    valid=not why,
+                    why=why,
+                    point=case.point,
+                    at_rest=_at_rest(case),
+                )
+            )
     return tuple(judged)
+
+
+def _at_rest(case: Case) -> bool:
+    """Beside a workload on which the same server got something accepted: without one, its head is no use."""
+    if not (case.arm.engine_chooses_depth and case.point and case.replicate):
+        return False
+    return not _accepted(case.point) and any(map(_accepted, case.replicate.points))
+
+
+def _ran(point: Point) -> bool:
+    return point.verify_calls != 0 and (bool(point.verify_calls) or point.accept_length is not None)
+
+
+def _accepted(point: Point) -> bool:
+    return _ran(point) and _positive(point.accept_length) and point.accept_length > NOTHING_ACCEPTED_LENGTH
 
 
 def _end(replicate: Replicate) -> str:

@@ -40,6 +40,7 @@ FIELDS = {
     "acceptLength": "accept_length",
     "verifyCalls": "verify_calls",
     "retractions": "retractions",
+    "draftTokens": "draft_tokens",
 }
 """Of a point in status: its field → the `Point`'s."""
 COUNTS = frozenset({"asked", "completed", "errors", "outputTokens", "verifyCalls", "retractions"})
@@ -49,6 +50,7 @@ UNSEEN = {
     "accept_length": "acceptance is unavailable: whether anything was accepted was not checked",
     "verify_calls": "verify calls are unavailable: whether speculation ran and accepted anything was not checked",
     "retractions": "retractions are unavailable: whether requests lost their place was not checked",
+    "draft_tokens": "proposed tokens are unavailable: how deep the engine drafted was not seen",
     "accepted_at": "acceptance by position is unavailable: this engine does not tell it",
 }
 """What is said of a number that the engine cannot show (`RoundPlan.unseen`)."""
@@ -207,8 +209,11 @@ def _point(judged: Judged, at_a_rate: bool, drafts: int | None) -> dict[str, Any
         value = getattr(judged.point, attribute) if judged.point else None
         if value is not None and math.isfinite(value):
             entry[name] = int(value) if name in COUNTS else decimal(value)
-    if judged.point and judged.point.accept_length and drafts:
-        entry["acceptRate"] = decimal((judged.point.accept_length - 1) / drafts)
+    if judged.at_rest:
+        entry["atRest"] = True
+    proposed = drafts or (judged.point.draft_tokens if judged.point else None)
+    if judged.point and judged.point.accept_length and proposed:
+        entry["acceptRate"] = decimal((judged.point.accept_length - 1) / proposed)
     if judged.point and judged.point.accepted_at:
         entry["acceptedAt"] = [decimal(fraction) for fraction in judged.point.accepted_at]
     if judged.point and judged.point.request_speed and at_a_rate:
@@ -222,7 +227,8 @@ def _measurement(number: int, point: Mapping[str, Any]) -> Measurement:
     garbage = throughput is None or throughput <= 0 or None in metrics.values()
     read = {name: value for name, value in metrics.items() if value is not None}
     valid = point.get("valid") is True and not garbage
-    accepted_nothing = nothing_accepted(read.get("acceptLength"), _parsed(point.get("verifyCalls")))
+    length, calls = read.get("acceptLength"), _parsed(point.get("verifyCalls"))
+    accepted_nothing = nothing_accepted(length, calls) and not point.get("atRest")
     return Measurement(
         round=number,
         arm=point["arm"],

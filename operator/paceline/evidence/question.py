@@ -27,6 +27,8 @@ class ArmCommand:
     drafts: int | None = None
     """Draft tokens that a verify call checks; None: none, or not always as many."""
     expected: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
+    engine_chooses_depth: bool = False
+    """How many tokens are proposed is the engine's choice: it may rest at some loads, not at all of them (0028)."""
 
     def other_than_expected(self, resolved: Mapping[str, Scalar]) -> str:
         """What a server with these resolved arguments is not that it should be; "" if it is this arm."""
@@ -92,6 +94,9 @@ class RoundPlan:
         for workload in said["workloads"]:
             for key in ("revision", "commit"):
                 del workload["dataset"][key]
+        for arm in said["arms"]:
+            if not arm["engine_chooses_depth"]:
+                del arm["engine_chooses_depth"]
         if self.parity is None:
             del said["parity"]
         for key in ("apart", "workload_timeouts"):

@@ -69,6 +69,7 @@ def round_plan(owner: Owner, run: RunSpec, arms: tuple[Arm, ...], number: int, a
                 candidate=arm.name != BASELINE,
                 drafts=adapter.drafts(arm),
                 expected=adapter.expected(server, arm),
+                engine_chooses_depth=arm.engine_chooses_depth,
             )
             for arm in arms
         ),

@@ -12,7 +12,13 @@ from paceline.render.serving import REVISION_LABEL, labels
 def revision_of(server: Server, arm: Arm) -> str:
     """Ten hex digits. Values equal to their default are left out, so that a new field moves no revision."""
     inputs = {"server": _told(server), "draft": _told(arm.draft), "tree": _told(arm.tree), "args": list(arm.args)}
-    others = {"block_size": arm.block_size, "ngram": _told(arm.ngram), "adaptive": _told(arm.adaptive)}
+    others = {
+        "block_size": arm.block_size,
+        "ngram": _told(arm.ngram),
+        "adaptive": _told(arm.adaptive),
+        "schedule": [_told(depth) for depth in arm.schedule] or None,
+        "custom": _told(arm.custom),
+    }
     return digest({**inputs, **{name: value for name, value in others.items() if value is not None}})
 
 

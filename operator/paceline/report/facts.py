@@ -43,10 +43,14 @@ def _asked(arm: Manifest) -> dict[str, str]:
         **{f"adaptive.{key}": value for key, value in (arm.get("adaptive") or {}).items()},
     }
     told = {
-        "algorithm": draft.get("algorithm", ""),
+        "algorithm": draft.get("name") or draft.get("algorithm", ""),
         "draft": model(draft) if draft.get("source") else "",
         **{key: str(value) for key, value in shapes.items() if value is not None},
         "adaptive": "yes" if arm.get("adaptive") is not None else "",
+        "schedule": ", ".join(
+            f"{depth['numSteps']} from {depth['fromBatchSize']}" for depth in arm.get("schedule") or ()
+        ),
+        "custom": " ".join((arm.get("custom") or {}).get("args") or ()),
         "args": " ".join(arm.get("args") or ()),
     }
     return {key: value for key, value in told.items() if value}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from paceline import core
 from paceline.api import deployment, run, run_manifest_spec
-from paceline.api.arms import SERVES
+from paceline.api.arms import ADAPTS, SCHEDULES, SERVES
 from paceline.api.problems import InvalidManifestError
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "qwen3-coder-next.yaml"
@@ -203,6 +203,10 @@ TPU = {
     "topology": "2x2",
 }
 CHAINS = (core.Tree(num_steps=2, top_k=1, num_draft_tokens=3), core.Tree(num_steps=5, top_k=1, num_draft_tokens=6))
+SCHEDULED = (
+    (core.Depth(from_batch_size=1, num_steps=5), core.Depth(from_batch_size=17, num_steps=0)),
+    tuple(core.Depth(from_batch_size=2**i, num_steps=6 - i) for i in range(6)),
+)
 HEADED = ("EAGLE", "EAGLE3", "NEXTN", "MTP", "STANDALONE", "DFLASH", "DSPARK")
 small = st.none() | st.integers(2, 8)
 
@@ -215,10 +219,14 @@ def shapes(draw: st.DrawFn, algorithm: str, engine: str) -> dict[str, Any]:
             least = draw(small)
             most = None if least is None else draw(st.none() | st.integers(least, 12))
             return {"ngram": core.Ngram(num_draft_tokens=draw(small), breadth=breadth, min_match=least, max_match=most)}
+        case core.CUSTOM:
+            return {"custom": core.Custom(args=draw(arguments))}
+        case _ if algorithm in ADAPTS.get(engine, ()) and draw(st.booleans()):
+            return {"adaptive": core.Adaptive(num_steps=draw(small))}
+        case _ if algorithm in SCHEDULES.get(engine, ()) and draw(st.booleans()):
+            return {"schedule": draw(st.sampled_from(SCHEDULED))}
         case "DFLASH" | "DSPARK":
             return {"block_size": draw(st.integers(1, 64))}
-        case "EAGLE" | "EAGLE3" | "NEXTN" | "MTP" if engine == "SGLang" and draw(st.booleans()):
-            return {"adaptive": core.Adaptive(num_steps=draw(small))}
     return {"tree": draw(trees() if engine == "SGLang" else st.sampled_from(CHAINS))}
 
 
@@ -229,7 +237,7 @@ def candidates(draw: st.DrawFn, engine: str, claim: str | None) -> core.Arm:
     model = draw(models(claim) if needed else st.none() | models(claim)) if algorithm in HEADED else None
     return core.Arm(
         name=draw(words.filter(lambda name: name != core.BASELINE)),
-        draft=core.Draft(algorithm=algorithm, model=model),
+        draft=core.Draft(algorithm=algorithm, model=model, name="UNO" if algorithm == core.CUSTOM else None),
         args=draw(arguments),
         **draw(shapes(algorithm, engine)),
     )

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.engines.vllm_server import BASE, HEAD, SERVER, chain, server
 
 from paceline.api.arms import SERVES
-from paceline.core import Arm, Draft, Ngram, SecretKey
+from paceline.core import CUSTOM, Arm, Draft, Ngram, SecretKey
 from paceline.engines import ENGINES
 from paceline.engines.vllm import flags
 from paceline.engines.vllm.rules import METHODS
@@ -130,4 +130,4 @@ def test_what_a_server_must_say_of_itself() -> None:
 
 
 def test_every_algorithm_that_the_api_lets_pass_has_a_method() -> None:
-    assert set(METHODS) == set(SERVES["VLLM"])
+    assert {*METHODS, CUSTOM} == set(SERVES["VLLM"])

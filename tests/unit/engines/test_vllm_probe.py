@@ -55,7 +55,35 @@ def test_the_configuration_of_a_start_log() -> None:
         "method": "eagle3",
         "num_spec_tokens": 4,
         "draft_positions": 4,
+        "speculative_depth": "fixed",
     }
+
+
+ASKED = (
+    "(APIServer pid=1) INFO 11-22 02:47:50 [startup.py:96] non-default args: {{'model_tag': 'm', 'speculative_config': "
+    "{{'method': 'eagle3', 'num_speculative_tokens': 4, {0}}}}}\n" + CONFIGURED.replace("{", "{{").replace("}", "}}")
+).format
+SCHEDULE = "'num_speculative_tokens_per_batch_size': [[1, 16, 4], [17, 48, 0]]"
+DROPPED = (
+    "WARNING [vllm.py:1121] Dynamic speculative decoding is not supported with data parallelism. Disabling "
+    "num_speculative_tokens_per_batch_size and falling back to static num_speculative_tokens=4.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("log", "depth"),
+    [
+        (ASKED("'draft_sample_method': 'greedy'"), "fixed"),
+        (ASKED("'enable_adaptive_verification': True"), "adaptive"),
+        (ASKED("'enable_adaptive_verification': False"), "fixed"),
+        (ASKED(SCHEDULE), "schedule"),
+        (DROPPED + ASKED(SCHEDULE), "fixed"),
+        ("'enable_adaptive_verification': True\n" + CONFIGURED, "fixed"),
+    ],
+)
+def test_what_decides_how_many_tokens_are_proposed(log: str, depth: str) -> None:
+    """The engine's own configuration does not tell; a schedule that vLLM drops is told by a warning alone."""
+    assert PROBE.resolved(look(CACHE, log))["speculative_depth"] == depth
 
 
 def test_a_server_that_does_not_speculate() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.engines.vllm_server import BASE, HEAD, SERVER, chain, server
 
-from paceline.core import Arm, Draft, Server
+from paceline.core import CUSTOM, Adaptive, Arm, Custom, Depth, Draft, Server
 from paceline.engines import ENGINES
 from paceline.engines.vllm.rules import RULES
 
@@ -17,6 +17,12 @@ def named(algorithm: str, **shape: object) -> Arm:
     return Arm(name="four", draft=Draft(algorithm=algorithm, model=HEAD), **shape)  # type: ignore[arg-type]
 
 
+def custom(*args: str) -> Arm:
+    return Arm(name="four", draft=Draft(algorithm=CUSTOM, name="suffix"), custom=Custom(args=args))
+
+
+ADAPTS = named("EAGLE3", adaptive=Adaptive())
+SCHEDULED = named("EAGLE3", schedule=(Depth(from_batch_size=1, num_steps=4), Depth(from_batch_size=9, num_steps=0)))
 ROWS: list[Row] = [
     ("vllm-owned", server("--port=9000"), BASE, "engine.args[0]",
      "--port is set by Paceline from the resource; remove it"),
@@ -50,6 +56,29 @@ ROWS: list[Row] = [
      "engine.args[0]", "does not go with drafts"),
     ("vllm-enforcer", server("--guided-decoding-backend=lm-format-enforcer", version="0.10.0"), chain(4),
      "engine.args[0]", "write xgrammar"),
+    ("vllm-adaptive", server("--enable-lora"), ADAPTS, "adaptive", "--enable-lora does not go with adaptive: remove"),
+    ("vllm-adaptive", server("--enforce-eager"), ADAPTS, "adaptive", "--enforce-eager does not go with adaptive"),
+    ("vllm-adaptive", server("-pp", "2"), ADAPTS, "adaptive", "-pp 2 does not go with adaptive"),
+    ("vllm-adaptive", server("-O1"), ADAPTS, "adaptive", "-O1, which has no full CUDA graphs, does not go"),
+    ("vllm-adaptive", server("-cc", '{"cudagraph_mode": "PIECEWISE"}'), ADAPTS, "adaptive", "without full CUDA graphs"),
+    ("vllm-adaptive", server("--compilation-config.cudagraph_mode=NONE"), ADAPTS, "adaptive", "without full CUDA"),
+    ("vllm-adaptive", server(env=({"name": "VLLM_USE_V2_MODEL_RUNNER", "value": "0"},)), ADAPTS, "adaptive",
+     "VLLM_USE_V2_MODEL_RUNNER=0 does not go with adaptive"),
+    ("vllm-schedule", server("--data-parallel-size=2"), SCHEDULED, "schedule",
+     "--data-parallel-size 2 makes the depth static, and only the log says so: remove it, or name chains"),
+    ("vllm-custom-keys", server(), custom("--speculative-config.method=eagle3"), "custom.args[0]", "write draft.name"),
+    ("vllm-custom-keys", server(), custom("--speculative-config.rejection_sample_method=fly"), "custom.args[0]",
+     "lets tokens pass that the target would not have written; remove it"),
+    ("vllm-custom-keys", server(), custom("--speculative-config.synthetic_acceptance_length=3"), "custom.args[0]",
+     "lets tokens pass that the target would not have written; remove it"),
+    ("vllm-custom-keys", server(), custom("--max-num-seqs=8"), "custom.args[0]",
+     "--max-num-seqs is no key of it; write --speculative-config.KEY=VALUE"),
+    ("vllm-custom-keys", server(), custom("--speculative-config.suffix_decoding_max_spec_factor"), "custom.args[0]",
+     "has no value"),
+    ("vllm-custom-keys", server(), custom(*["--speculative-config.num_speculative_tokens=8"] * 2), "custom.args[1]",
+     "num_speculative_tokens is given twice; keep one"),
+    ("vllm-custom-keys", server(), custom("--speculative-config.model=$(PLUGIN)"), "custom.args[0]", "is not filled"),
+    ("vllm-custom-stray", server(), custom("8"), "custom.args[0]", "8 belongs to no key"),
     ("vllm-key", server(env=({"name": "VLLM_API_KEY", "value": "sk-1"},)), BASE, "engine.env[0].name",
      "write apiKeySecretRef"),
 ]  # fmt: skip

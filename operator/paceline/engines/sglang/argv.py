@@ -9,6 +9,7 @@ from paceline.engines import keys
 from paceline.engines.adapter import Scalar
 from paceline.engines.environment import environment
 from paceline.engines.nodes import ranks
+from paceline.engines.sglang import custom
 from paceline.engines.sglang.case import NGRAM_BREADTH, NGRAM_WIDTH, RUNS_AS
 from paceline.engines.sglang.flags import flag_value
 from paceline.engines.sglang.versions import spoken
@@ -50,6 +51,7 @@ def expected(server: Server, arm: Arm) -> Mapping[str, Scalar]:
         "decode_log_interval": DECODE_LOG_INTERVAL,
         "max_running_requests": running_requests(server),
         **_said_of_speculation(arm),
+        **(custom.expected(server.engine.version, arm) if arm.custom else {}),
     }
 
 
@@ -94,7 +96,7 @@ def _speculation(server: Server, arm: Arm) -> Iterator[str]:
     """NEXTN and MTP draft with the target's own layers where no head is named: SGLang finds them by itself."""
     if arm.draft is None:
         return
-    yield from ("--speculative-algorithm", RUNS_AS.get(arm.draft.algorithm, arm.draft.algorithm))
+    yield from ("--speculative-algorithm", _algorithm(arm))
     if arm.draft.model:
         yield from ("--speculative-draft-model-path", _path(arm.draft.model))
     if tree := arm.tree:
@@ -111,10 +113,19 @@ def _speculation(server: Server, arm: Arm) -> Iterator[str]:
         yield from ("--speculative-adaptive", "--speculative-eagle-topk", "1")
         if arm.adaptive.num_steps is not None:
             yield from ("--speculative-num-steps", str(arm.adaptive.num_steps))
+    if arm.custom:
+        yield from arm.custom.args
+
+
+def _algorithm(arm: Arm) -> str:
+    assert arm.draft
+    return custom.algorithm(arm) if arm.custom else RUNS_AS.get(arm.draft.algorithm, arm.draft.algorithm)
 
 
 def drafts(arm: Arm) -> int | None:
-    """Without the root. How many they are of an adaptive arm changes while it serves."""
+    """Without the root. None where the engine chooses how many, which changes while it serves."""
+    if arm.engine_chooses_depth:
+        return None
     width = _said_of_speculation(arm).get("speculative_num_draft_tokens")
     return width - 1 if isinstance(width, int) else None
 
@@ -123,7 +134,7 @@ def _said_of_speculation(arm: Arm) -> Mapping[str, Scalar]:
     """NGRAM, DFLASH and DSPARK are given one number; what SGLang makes of it is in its hooks (0.5.23, tried)."""
     if arm.draft is None:
         return {"speculative_algorithm": None, **dict.fromkeys(SHAPE)}
-    said: dict[str, Scalar] = {"speculative_algorithm": RUNS_AS.get(arm.draft.algorithm, arm.draft.algorithm)}
+    said: dict[str, Scalar] = {"speculative_algorithm": _algorithm(arm)}
     if tree := arm.tree:
         said |= zip(SHAPE, (tree.num_steps, tree.top_k, tree.num_draft_tokens), strict=True)
     if arm.block_size:

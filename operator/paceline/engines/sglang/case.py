@@ -59,8 +59,9 @@ class Case:
 
     @property
     def candidates(self) -> Iterator["Candidate"]:
+        """Without those of an algorithm that is not known: no rule of ours knows what goes with it."""
         for arm in self.arms:
-            if arm.draft:
+            if arm.draft and not arm.custom:
                 yield Candidate(case=self, arm=arm)
 
     @property

@@ -5,7 +5,18 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from paceline.engines.probe import Look, Probe, Speculation, Work, counted, increase, json_object, positive, totals
+from paceline.engines.probe import (
+    Look,
+    Probe,
+    Speculation,
+    Work,
+    counted,
+    increase,
+    json_object,
+    positive,
+    samples,
+    totals,
+)
 from paceline.engines.sglang.versions import Speaks, spoken
 
 METRICS = "/metrics"
@@ -14,6 +25,7 @@ NO_POSITIONS = ("accepted_at",)
 one counter, of verify calls (metrics_collector.py:511, :1865), and its server info an average (internal_state.py:119).
 An answer can have a histogram (`return_spec_tokens_details`), which the benchmark client neither asks for nor keeps.
 """
+WIDTH = "sglang:spec_num_draft_tokens"
 COUNTERS = {
     "requests": "sglang:num_requests_total",
     "prompt_tokens": "sglang:prompt_tokens_total",
@@ -39,6 +51,7 @@ def probe(version: str) -> Probe:
         flush_path=f"/flush_cache?timeout={FLUSH_SECONDS}",
         backend="sglang-oai-chat",
         whole={"separate_reasoning": False},
+        draft_tokens=draft_tokens if speaks.adaptive else None,
         unseen=(*(field for field, counter in counters.items() if counter is None), *NO_POSITIONS),
     )
 
@@ -64,6 +77,13 @@ def speculation(speaks: Speaks, before: Look, after: Look) -> Speculation:
         verify_calls=_increase(speaks.verify_calls, then, now, None),
         retractions=_increase(speaks.retractions, then, now, none_yet),
     )
+
+
+def draft_tokens(page: str) -> float | None:
+    """The active width without the root (`metrics_collector.py:541`); a gauge of the latest report, mean over ranks.
+    None where nothing has been decoded yet: the gauge begins at 0."""
+    widths = [sample.value for sample in samples(page) if sample.name == WIDTH and sample.value >= 1]
+    return math.fsum(widths) / len(widths) - 1 if widths else None
 
 
 def work(before: Look, after: Look) -> Work:

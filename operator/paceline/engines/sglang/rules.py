@@ -4,10 +4,17 @@ from dataclasses import replace
 
 from paceline.core import Arm, Server
 from paceline.engines.adapter import Refusal
-from paceline.engines.sglang import arguments, draft_rules, features, key_rules, shapes
+from paceline.engines.sglang import arguments, custom, draft_rules, features, key_rules, shapes
 from paceline.engines.sglang.case import Case, Rule
 
-RULES: tuple[Rule, ...] = (*shapes.RULES, *draft_rules.RULES, *arguments.RULES, *key_rules.RULES, *features.RULES)
+RULES: tuple[Rule, ...] = (
+    *shapes.RULES,
+    *draft_rules.RULES,
+    *arguments.RULES,
+    *key_rules.RULES,
+    *features.RULES,
+    *custom.RULES,
+)
 
 
 def refusals(server: Server, arms: tuple[Arm, ...]) -> tuple[Refusal, ...]:

@@ -1,6 +1,5 @@
 """How an arm becomes a vLLM process, and what that must then say of itself."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +8,9 @@ from paceline.core.names import snapshot_path
 from paceline.engines.adapter import Scalar
 from paceline.engines.environment import environment
 from paceline.engines.vllm import flags
-from paceline.engines.vllm.rules import KEY, METHODS, draft_tokens, running_requests
+from paceline.engines.vllm.rules import KEY, running_requests
+from paceline.engines.vllm.speculative import expected as of_speculation
+from paceline.engines.vllm.speculative import speculation
 
 PORT = 8000
 JIT_CACHE = "/jit"
@@ -23,7 +24,7 @@ DEFAULTS = {
 
 def argv(server: Server, arm: Arm) -> tuple[str, ...]:
     """The whole command of one arm; what is measured and what is served are this, byte for byte."""
-    return (*_common(server), *_speculation(arm), *server.engine.args, *arm.args)
+    return (*_common(server), *speculation(server, arm), *server.engine.args, *arm.args)
 
 
 def env(server: Server) -> tuple[Mapping[str, Any], ...]:
@@ -41,14 +42,11 @@ def env(server: Server) -> tuple[Mapping[str, Any], ...]:
 
 def expected(server: Server, arm: Arm) -> Mapping[str, Scalar]:
     """What the start log and the metrics must say of this arm; anything else is another experiment."""
-    tokens = draft_tokens(arm)
     return {
         "served_model_name": server.served_name,
         "tensor_parallel_size": server.accelerator.tensor_parallel_size,
         "seed": 0,
-        "method": METHODS[arm.draft.algorithm] if arm.draft else None,
-        "num_spec_tokens": tokens or None,
-        "draft_positions": tokens,
+        **of_speculation(arm),
     }
 
 
@@ -66,19 +64,3 @@ def _common(server: Server) -> tuple[str, ...]:
         "--seed", "0",
         *(word for flag, value in pinned.items() if flag not in given for word in (flag, value)),
     )  # fmt: skip
-
-
-def _speculation(arm: Arm) -> tuple[str, ...]:
-    if arm.draft is None:
-        return ()
-    # Without a method vLLM guesses one from the path: `…/eagle-3-head` would become EAGLE.
-    said: dict[str, Any] = {"method": METHODS[arm.draft.algorithm]}
-    if arm.draft.model:
-        assert arm.draft.model.commit, "a head is rendered after the prefetch has pinned its commit"
-        said["model"] = snapshot_path(arm.draft.model.source, arm.draft.model.commit)
-    said["num_speculative_tokens"] = draft_tokens(arm)
-    if arm.ngram and arm.ngram.min_match:
-        said["prompt_lookup_min"] = arm.ngram.min_match
-    if arm.ngram and arm.ngram.max_match:
-        said["prompt_lookup_max"] = arm.ngram.max_match
-    return ("--speculative-config", json.dumps(said, separators=(",", ":")))

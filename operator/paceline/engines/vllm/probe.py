@@ -23,10 +23,12 @@ from paceline.engines.probe import (
     samples,
     totals,
 )
+from paceline.engines.vllm.speculative import DEPTH
 
 VERSION = "/version"
 METRICS = "/metrics"
 DRAFTS = "vllm:spec_decode_num_drafts_total"
+DRAFT_TOKENS = "vllm:spec_decode_num_draft_tokens_total"
 ACCEPTED = "vllm:spec_decode_num_accepted_tokens_total"
 ACCEPTED_AT = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
 PREEMPTIONS = "vllm:num_preemptions_total"
@@ -45,6 +47,13 @@ CACHE_TOKENS = "kv_cache_size_tokens"
 CAPACITY = re.compile(r"\bKV cache size: (?P<tokens>\d[\d,]*) tokens")
 """`v1/core/kv_cache_utils.py:1131`: the device stands before it (`GPU`, `CPU`, `XPU`, `GPU + host`), and releases
 differ in what comes after."""
+ARGUMENTS = re.compile(r"non-default args: (?P<fields>.*)")
+DEPTHS = {
+    "'num_speculative_tokens_per_batch_size': [": "schedule",
+    "'enable_adaptive_verification': True": "adaptive",
+}
+DROPPED = "Disabling num_speculative_tokens_per_batch_size"
+"""`config/vllm.py:1103` and `:1123`: vLLM goes on with a depth that does not change."""
 FIELD = re.compile(r"(?P<name>\w+)=(?P<value>.*)", re.DOTALL)
 WORDS: Mapping[str, Any] = {"None": None, "True": True, "False": False}
 BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
@@ -87,8 +96,20 @@ def resolved(look: Look) -> Mapping[str, Any]:
         **{name: _scalar(cache[name]) for name in OF_THE_CACHE if name in cache},
         "method": _scalar(speculative.get("method", "None")),
         "num_spec_tokens": _scalar(speculative.get("num_spec_tokens", "None")),
+        DEPTH: _depth(look.log),
         "draft_positions": len({sample.labels.get("position") for sample in page if sample.name == ACCEPTED_AT}),
     }
+
+
+def _depth(log: str) -> str:
+    """What decides how many tokens are proposed in a step: "fixed", "schedule" or "adaptive". The configuration that
+    the engine prints leaves that out (`config/speculative.py:2196`); the arguments say what was asked, and a warning
+    that a schedule was dropped."""
+    arguments = ARGUMENTS.search(log)
+    for mark, depth in DEPTHS.items():
+        if arguments and mark in arguments["fields"] and DROPPED not in log:
+            return depth
+    return "fixed"
 
 
 def kv_tokens(look: Look) -> int | None:
@@ -102,15 +123,20 @@ def kv_tokens(look: Look) -> int | None:
 
 
 def speculation(before: Look, after: Look) -> Speculation:
-    """A draft is one verify call of one request; every call adds one token of its own to what it accepts."""
+    """A draft is one verify call of one request; every call adds one token of its own to what it accepts.
+
+    Proposed tokens that adaptive verification leaves out are counted as proposed: they are dropped on the device
+    (`v1/worker/gpu/spec_decode/adaptive_verification.py`), and the scheduler counts what it had planned.
+    """
     then, now = totals(before.pages[METRICS]), totals(after.pages[METRICS])
-    drafts, accepted, preemptions = (
-        increase(then.get(name), now.get(name)) for name in (DRAFTS, ACCEPTED, PREEMPTIONS)
+    drafts, proposed, accepted, preemptions = (
+        increase(then.get(name), now.get(name)) for name in (DRAFTS, DRAFT_TOKENS, ACCEPTED, PREEMPTIONS)
     )
     return Speculation(
         accept_length=1 + accepted / drafts if drafts and accepted is not None else None,
         verify_calls=drafts,
         retractions=preemptions,
+        draft_tokens=proposed / drafts if drafts and proposed is not None else None,
         accepted_at=_accepted_at(before, after, drafts, accepted),
     )
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from paceline.core import Arm, Server
 from paceline.engines.adapter import Refusal
-from paceline.engines.vllm import flags
+from paceline.engines.vllm import custom, depth, flags
+from paceline.engines.vllm.depth import OWN_WIDTH
 from paceline.engines.vllm.structured import enforcer
 
 METHODS: Mapping[str, str] = {
@@ -63,7 +64,8 @@ Found = tuple[str | None, str, str]
 
 
 def draft_tokens(arm: Arm) -> int:
-    """num_speculative_tokens: what is proposed in a step, without the token that verifying adds; 0 for the baseline.
+    """num_speculative_tokens: what is proposed in a step, without the token that verifying adds, at most; 0 for the
+    baseline.
 
     DFLASH's block begins with the last accepted token (`v1/spec_decode/dflash.py:126`), DSPARK's does not count it
     (`v1/worker/gpu/spec_decode/dspark/speculator.py:11`).
@@ -72,6 +74,10 @@ def draft_tokens(arm: Arm) -> int:
         return 0
     if arm.tree:
         return arm.tree.num_steps
+    if arm.schedule:
+        return arm.deepest
+    if arm.adaptive:
+        return arm.adaptive.num_steps or OWN_WIDTH
     if arm.block_size:
         return arm.block_size - 1 if arm.draft.algorithm == "DFLASH" else arm.block_size
     width = arm.ngram.num_draft_tokens if arm.ngram else None
@@ -219,6 +225,10 @@ RULES = (
         source="ValueError on each structured request: v1/structured_output/backend_lm_format_enforcer.py:133",
         find=enforcer,
     ),
+    Rule(id="vllm-adaptive", source="config/vllm.py:3153, and :1211 of routed experts", find=depth.adaptive),
+    Rule(id="vllm-schedule", source="config/vllm.py:1082 and :1110", find=depth.schedule),
+    Rule(id="vllm-custom-keys", source="config/speculative.py; ours", find=custom.keys),
+    Rule(id="vllm-custom-stray", source="argparse exits with 2", find=custom.stray),
     Rule(id="vllm-key", source="entrypoints/serve/middleware/register.py:32", find=own_key),
 )
 

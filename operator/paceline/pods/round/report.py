@@ -45,6 +45,7 @@ def point(workload: Workload, report: Mapping[str, Any], seen: Speculation) -> P
         accept_length=seen.accept_length,
         verify_calls=seen.verify_calls,
         retractions=seen.retractions,
+        draft_tokens=seen.draft_tokens,
         accepted_at=seen.accepted_at,
     )
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, assert_never
 
 from paceline import __version__
-from paceline.engines import ENGINES
+from paceline.engines import ENGINES, Probe
 from paceline.evidence import ArmCommand, Replicate, RoundPlan, RoundResult
-from paceline.pods.round import load, parity, server
+from paceline.pods.round import load, parity, server, watch
 from paceline.pods.round.control import Control
 from paceline.pods.round.steps import (
     Ask,
@@ -49,6 +49,10 @@ class Room:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.plan.port}"
+
+    @property
+    def probe(self) -> Probe:
+        return ENGINES[self.plan.engine].probe(self.plan.engine_version)
 
     def run(self) -> RoundResult:
         """Every arm in its turn. A server's failure is in the result; a failure of the round itself is raised."""
@@ -146,7 +150,9 @@ class Room:
     def load(self, step: Load) -> Mapping[str, Any]:
         try:
             key = self.control.keys.api
-            report = load.send(self.plan, step.workload, self.scratch, key, warm_up=step.warm_up)
+            with watch.depth(step, self.probe, lambda path: server.get(self.url, path, key)) as told:
+                report = load.send(self.plan, step.workload, self.scratch, key, warm_up=step.warm_up)
+            report = {**report, **told}
         except subprocess.TimeoutExpired as error:  # its own words are the whole command line
             raise ServerFailed(f"{step.workload.name}: timed out after {error.timeout:.0f} s") from error
         except load.LoadError as error:

@@ -5,7 +5,7 @@ server is thrown in as `ServerFailed` and becomes the replicate's error, so the 
 """
 
 from collections.abc import Generator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from paceline.core import Workload
@@ -18,6 +18,8 @@ from paceline.pods.round.report import point
 from paceline.pods.round.trust import distrust
 
 MODELS = "/v1/models"
+DRAFT_TOKENS = "draft_tokens_seen"
+"""In a load's report, of arms whose depth the engine chooses: the mean of what it said while the load ran."""
 
 
 class ServerFailed(Exception):  # noqa: N818
@@ -137,6 +139,8 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, Ran]:
             after = yield from _look(probe)
             noted["clocks"] = seen(noted.get("clocks"), workload.name, cold, warm, report["duration"])
             speculated, work = probe.speculation(before, after), probe.work(before, after)
+            if speculated.draft_tokens is None:
+                speculated = replace(speculated, draft_tokens=report.get(DRAFT_TOKENS))
             counted = {"speculation": asdict(speculated), "work": asdict(work)}
             read_twice = {"gpus": [[asdict(one) for one in moment] for moment in (cold, warm)]} if cold or warm else {}
             yield Keep({"arm": arm.name, "workload": workload.name, "report": report, **counted, **read_twice})

@@ -3,10 +3,12 @@
 from dataclasses import replace
 
 from paceline.core import (
+    CUSTOM,
     Accelerator,
     Adaptive,
     Arm,
     Cache,
+    Custom,
     Draft,
     Engine,
     Model,
@@ -53,6 +55,10 @@ def ngram(*args: str, **shape: int) -> Arm:
 
 def adaptive(*args: str, steps: int | None = None, algorithm: str = "EAGLE3") -> Arm:
     return arm(algorithm, *args, adaptive=Adaptive(num_steps=steps))
+
+
+def custom(*args: str) -> Arm:
+    return Arm(name="one", draft=Draft(algorithm=CUSTOM, name="UNO"), custom=Custom(args=args))
 
 
 def block(algorithm: str, size: int = 8) -> Arm:
