@@ -1,4 +1,7 @@
-"""examples/qwen3-coder-next.yaml as a story needs it: one pool, two rounds of a quarter of a minute."""
+"""examples/qwen3-coder-next-upstream.yaml as a story needs it: one pool, two rounds of a quarter of a minute.
+
+Upstream, as the fork's release counts no verify calls, and so cannot tell a head of which nothing is accepted.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,6 +10,7 @@ import yaml
 from dev.demo import EXAMPLE, OVERLAY, merged
 from tests.cluster.kubernetes import Manifest
 
+UPSTREAM = EXAMPLE.with_stem("qwen3-coder-next-upstream")
 POOL = "latency"
 WIDE = {"numSteps": 3, "topK": 4, "numDraftTokens": 8}
 
@@ -34,7 +38,7 @@ def small(name: str, hub: str, **spec: Any) -> Manifest:
             "gate": {"confidence": "0.8"},  # two rounds of a noise below 1 % are enough to show 39 %
         },
     }
-    found: Manifest = merged(merged(merged(_read(EXAMPLE), _read(OVERLAY)), overlay), {"spec": spec})
+    found: Manifest = merged(merged(merged(_read(UPSTREAM), _read(OVERLAY)), overlay), {"spec": spec})
     return found
 
 

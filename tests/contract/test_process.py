@@ -198,6 +198,28 @@ class TestHeads:
         assert state["avg_spec_accept_length"] == 1.0
         assert 150 / seconds < 160, "slower than the slowest baseline"
 
+    def test_a_layer_that_is_never_reached_ends_the_server(self, target: str, log: Path, tmp_path: Path) -> None:
+        """0.5.23 once it has loaded, the fork of 0.5.6 once its port is open; neither is ever ready."""
+        named = {"eagle_config": {"eagle_aux_hidden_state_layer_ids": [3, 23, 47]}}
+        flags = tree(model(tmp_path / "too far", {**HEAD, **named}), 3, 4, 8)
+        code, said = refused(target, log, *flags)
+        assert (code, "IndexError: index 48 is out of range" in said, "Uvicorn running" in said) == (-9, True, False)
+        code, said = refused(target, log, *flags, PACELINE_EMULATE_VERSION="0.5.6")
+        assert (code, "4x4096 and 6144x2048" in said, "ready to roll" in said) == (-9, True, False)
+
+    @pytest.mark.parametrize(("version", "little"), [("0.5.6", False), ("0.5.23", True)])
+    def test_a_head_is_accepted_on_the_layers_that_it_was_trained_on(
+        self, version: str, little: bool, target: str, log: Path, tmp_path: Path
+    ) -> None:
+        """The published one names none: the fork takes 3, 27 and 47, upstream 2, 24 and 45."""
+        head = model(tmp_path / "of the fork", {**HEAD, "paceline_emulated_layers": [3, 27, 47]})
+        with emulated(
+            target, log, "--decode-log-interval", "10", *tree(head, 3, 4, 8), PACELINE_EMULATE_VERSION=version
+        ) as server:
+            server.post("/v1/chat/completions", LONG)
+            (state,) = server.get("/server_info").json["internal_states"]
+        assert (1 < state["avg_spec_accept_length"] < 1.5) == little
+
     def test_a_forced_length_is_served(self, target: str, head: str, log: Path) -> None:
         flags = ("--decode-log-interval", "10", *tree(head, 5, 1, 6))
         with emulated(target, log, *flags, SGLANG_SIMULATE_ACC_LEN="2.5") as server:

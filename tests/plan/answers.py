@@ -22,10 +22,10 @@ TARGET_FACTS = ModelFacts(architectures=("Qwen3NextForCausalLM",), hidden_size=2
 HEAD_FACTS = ModelFacts(architectures=("LlamaForCausalLMEagle3",), hidden_size=2048)
 
 
-def fetched(request: Mapping[str, Any], head: ModelFacts, today: str = "") -> str:
+def fetched(request: Mapping[str, Any], head: ModelFacts, today: str = "", target: ModelFacts = TARGET_FACTS) -> str:
     """The prefetch's message."""
     models, datasets = (tuple(_brought(one, today) for one in request.get(kind, ())) for kind in ("models", "datasets"))
-    facts = {model.source: head if number else TARGET_FACTS for number, model in enumerate(models)}
+    facts = {model.source: head if number else target for number, model in enumerate(models)}
     return write_message(Fetched(models=models, facts=facts, datasets=datasets))
 
 

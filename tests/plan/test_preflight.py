@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+from tests.gate.campaigns import BASELINE_1
 from tests.plan.answers import HEAD_FACTS, TARGET_FACTS
 from tests.plan.telling import promoted, told
 from tests.plan.world import World, example
@@ -72,6 +73,24 @@ def test_what_is_worth_knowing_stands_in_cache_ready_and_is_told_once(world: Wor
 
     world.edit("or not", lambda spec: spec["engine"]["args"].pop())
     assert world.message("CacheReady") == "the models are on the cache volume"
+
+
+@told
+def test_a_head_that_reads_other_layers_is_measured_and_its_verdict_says_why_it_lost(world: World) -> None:
+    """On upstream's release the fork's head, which names no layers, is given others than on the fork."""
+    manifest = example("latency")
+    manifest["spec"]["engine"] |= {"version": "0.5.23", "image": "lmsysorg/sglang:v0.5.23", "eagle3Targets": []}
+    world.apply(manifest)
+    world.prefetch_ends(target=replace(TARGET_FACTS, num_hidden_layers=48))
+    world.servers_ready()
+    known = f"{HEAD} names no layers: SGLang 0.5.23 takes states before layers 2, 24, 45 then"
+    assert known in world.message("CacheReady")
+
+    slower = {"baseline": BASELINE_1, "wide": {name: 0.7 * x for name, x in BASELINE_1.items()}}
+    while not world.outcome("latency"):
+        world.round_ends(truth=slower)
+    assert world.condition("Promoted") == "False BaselineFaster"
+    assert f"foretold: {known}" in world.message("Promoted")
 
 
 @told

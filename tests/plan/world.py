@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 from tests.gate.campaigns import LATENCY, THROUGHPUT
-from tests.plan.answers import HEAD_FACTS, Spoiled, Truth, answer, fetched
+from tests.plan.answers import HEAD_FACTS, TARGET_FACTS, Spoiled, Truth, answer, fetched
 from tests.plan.cluster import Cluster, Key, Object, ended
 
 from paceline import api
@@ -127,11 +127,11 @@ class World:
         assert times, "nobody waits for a time"
         self.settle("the time has come that a planner waited for", 0, at=min(times))
 
-    def prefetch_ends(self, head: ModelFacts = HEAD_FACTS, today: str = "") -> None:
+    def prefetch_ends(self, head: ModelFacts = HEAD_FACTS, today: str = "", target: ModelFacts = TARGET_FACTS) -> None:
         """`today`: what every branch has moved to meanwhile."""
         job = self.under_way("fetch")[0]
         (variable,) = (v for v in _container(job, "fetch")["env"] if v["name"] == "PACELINE_FETCH")
-        self._end(job, "fetch", 0, fetched(yaml.safe_load(variable["value"]), head, today))
+        self._end(job, "fetch", 0, fetched(yaml.safe_load(variable["value"]), head, today, target))
         self.settle("the prefetch has ended", 4)
 
     def prefetch_fails(self, line: str, code: int = 2) -> None:

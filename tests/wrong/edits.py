@@ -13,7 +13,7 @@ from paceline import core
 from paceline.api import deployment, run_manifest_spec
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-EXAMPLE = EXAMPLES / "qwen3-coder-next.yaml"
+EXAMPLE = EXAMPLES / "qwen3-coder-next-upstream.yaml"
 RUN = "run"
 """Of the example's throughput pool, as the operator would write it."""
 GONE = object()
@@ -47,7 +47,7 @@ class Row:
     changes: tuple[Change, ...]
     path: str
     says: str
-    on: str = "qwen3-coder-next"
+    on: str = "qwen3-coder-next-upstream"
     """The example that is wrong by these changes alone, or `RUN`."""
 
     def manifest(self) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def changed(manifest: dict[str, Any], *changes: Change) -> dict[str, Any]:
     return edited
 
 
-def example(name: str = "qwen3-coder-next") -> dict[str, Any]:
+def example(name: str = "qwen3-coder-next-upstream") -> dict[str, Any]:
     return deepcopy(_read(name))
 
 

@@ -9,17 +9,19 @@ from paceline.hub.models import QWEN3_CODER_NEXT, QWEN3_CODER_NEXT_EAGLE3, QWEN3
 from paceline.hub.published import HEADS, LLAMA_3_1_8B, TARGETS
 from paceline.preflight import ModelFacts, model_facts
 
-NEXT, HEAD = "hf://Qwen/Qwen3-Coder-Next", "hf://thoughtworks/Qwen3-Coder-Next-Eagle3"
+NEXT, HEAD = "hf://Qwen/Qwen3-Coder-Next", "hf://your-org/Qwen3-Coder-Next-Eagle3"
 GB = 10**9
 SIZES = {"Qwen/Qwen3-8B": 16.4, "zai-org/GLM-4.7-FP8": 362, "MiniMaxAI/MiniMax-M2.5": 230, "zai-org/GLM-4.7-Flash": 62}
 """Of the published checkpoints in GB, where 60 would be far off."""
 
-NEXT_HEAD = replace(model_facts(QWEN3_CODER_NEXT_EAGLE3, 278_000_000), has_d2t=True)
+PUBLISHED = replace(model_facts(QWEN3_CODER_NEXT_EAGLE3, 291_000_000), has_d2t=True)
+NEXT_HEAD = replace(PUBLISHED, aux_layers=(2, 26, 46))
 LLAMA_70B = {**LLAMA_3_1_8B, "hidden_size": 8192, "num_hidden_layers": 80, "num_attention_heads": 64}
 
 FACTS: dict[str, ModelFacts] = {
     NEXT: model_facts(QWEN3_CODER_NEXT, 159 * GB, {"model.norm.weight"}),
     HEAD: NEXT_HEAD,
+    "hf://thoughtworks/Qwen3-Coder-Next-Eagle3": PUBLISHED,
     **{
         f"hf://{name}": model_facts(config, int(SIZES.get(name, 60) * GB), {"model.norm.weight"})
         for name, config in TARGETS.items()
@@ -31,7 +33,7 @@ FACTS: dict[str, ModelFacts] = {
     "hf://test/code": replace(NEXT_HEAD, architectures=("OwnForCausalLM",), custom_code=True),
     "hf://test/no-d2t": replace(NEXT_HEAD, has_d2t=False),
     "hf://test/renamed": replace(NEXT_HEAD, lacks=("fc", "layers.0.self_attn.q_proj")),
-    "hf://test/linear": replace(NEXT_HEAD, aux_layers=(2, 23, 45)),
+    "hf://test/last": replace(NEXT_HEAD, aux_layers=(3, 23, 47)),
     "hf://test/deeper": replace(NEXT_HEAD, aux_layers=(3, 23, 58)),
     "hf://test/dspark": replace(NEXT_HEAD, architectures=("DSparkDraftModel",), markov_rank=0),
 }
@@ -40,11 +42,11 @@ SOURCE = "spec.draft.source"
 PARALLEL = "spec.accelerator.tensorParallelSize"
 
 
-def row(name: str, path: str, says: str, *changes: Change, on: str = "qwen3-coder-next") -> Row:
+def row(name: str, path: str, says: str, *changes: Change, on: str = "qwen3-coder-next-upstream") -> Row:
     return Row(name=name, stage=Stage.PREFLIGHT, changes=changes, path=path, says=says, on=on)
 
 
-def head(name: str, source: str, says: str, on: str = "qwen3-coder-next") -> Row:
+def head(name: str, source: str, says: str, on: str = "qwen3-coder-next-upstream") -> Row:
     """The good resource with another head."""
     return row(name, SOURCE, says, (SOURCE, source), on=on)
 
@@ -75,8 +77,11 @@ PREFLIGHT: tuple[Row, ...] = (
     head("a head of another vocabulary", "hf://thoughtworks/GLM-4.7-Flash-Eagle3", "has a vocabulary of 154880"),
     head("a head without d2t", "hf://test/no-d2t", "no file of it has the tensor d2t"),
     head("a head with other names", "hf://test/renamed", "has no weights named fc, layers.0.self_attn.q_proj"),
-    head("a head that reads a linear layer", "hf://test/linear", "reads layers 2, 45 of the target, which have no"),
-    head("a head of a deeper target", "hf://test/deeper", "reads layers 58 of a target that has 0 to 47"),
+    head("a head that reads what the last layer puts out", "hf://test/last",
+         "takes states before layers 4, 24, 48, of which a target of 48 layers has no 48"),
+    head("the same on the fork", "hf://test/last", "a copy of it whose config.json names [2, 22, 46]",
+         on="qwen3-coder-next"),
+    head("a head of a deeper target", "hf://test/deeper", "of which a target of 48 layers has no 59"),
     row("a head in half precision", "spec.engine.args", "add --dtype=bfloat16",
         ("spec.engine.args", ["--attention-backend=flashinfer"]), on="llama-3.1-8b"),
     row("blocks that cannot be cut", PARALLEL, "set it to 4, the largest that works",

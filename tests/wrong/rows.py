@@ -483,7 +483,7 @@ VALIDATE_ON_VLLM: tuple[Told, ...] = (
 )  # fmt: skip
 
 
-def _rows(stage: Stage, told: tuple[Told, ...], on: str = "qwen3-coder-next") -> tuple[Row, ...]:
+def _rows(stage: Stage, told: tuple[Told, ...], on: str = "qwen3-coder-next-upstream") -> tuple[Row, ...]:
     return tuple(
         Row(name=name, stage=stage, changes=changes, path=path, says=says, on=on) for name, changes, path, says in told
     )

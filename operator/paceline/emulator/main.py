@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from paceline.emulator import app, flags, info, process, resolve, settings
 from paceline.emulator.log import say
 from paceline.emulator.resolve import Launch
-from paceline.emulator.server import Server
+from paceline.emulator.server import Server, die
 from paceline.emulator.settings import Settings
 
 
@@ -43,5 +43,7 @@ async def _load(launch: Launch, told: Settings) -> None:
     say(f"Load weight begin. avail mem={info.AVAILABLE_GB:.2f} GB")
     await asyncio.sleep(0.7 * told.startup)
     say(f"Load weight end. elapsed={0.6 * told.startup:.2f} s, type={architecture}, mem usage={info.WEIGHT_GB:.2f} GB.")
+    if launch.states and launch.states.dies and launch.states.loading:
+        die(launch.states.dies)
     await asyncio.sleep(0.3 * told.startup)
     say(f"max_running_requests={launch.running_requests}, emulated: {shlex.quote(launch.target.path)}")

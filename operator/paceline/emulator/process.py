@@ -6,7 +6,7 @@ import signal
 from aiohttp import web
 
 from paceline.emulator.log import say
-from paceline.emulator.server import Server, Status
+from paceline.emulator.server import Server, Status, die
 
 DRAIN_LAST = 0.2
 """Seconds left to write the last answers."""
@@ -26,6 +26,8 @@ async def listen(server: Server, application: web.Application) -> int:
         return 1
     say(f"INFO:     Uvicorn running on http://{host}:{port} (Press CTRL+C to quit)")
     await asyncio.sleep(server.settings.warmup)
+    if server.launch.states and server.launch.states.dies:
+        die(server.launch.states.dies)
     server.status = Status.READY
     say("The server is fired up and ready to roll!")
     await _until_told(server)

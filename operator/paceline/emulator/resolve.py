@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.emulator import models
+from paceline.emulator import layers, models
+from paceline.emulator.layers import States
 from paceline.emulator.models import Model
 from paceline.emulator.settings import Settings
 
@@ -48,6 +49,8 @@ class Launch:
     target: Model
     head: Model | None
     running_requests: int
+    states: States | None = None
+    """Of the target, that the head is given; None where it is given none."""
 
     @property
     def speculative(self) -> bool:
@@ -79,8 +82,9 @@ def resolve(parsed: Args, settings: Settings, warn: Warn) -> Launch:
     if algorithm is not None:
         _together(args)
         head = _speculate(args, algorithm, target, context, settings, warn)
+    given = layers.states(settings.surface.version, target, head) if algorithm == "EAGLE3" and head else None
     limit = args["max_running_requests"]
-    return Launch(args=args, target=target, head=head, running_requests=limit or RUNNING_OTHERWISE)
+    return Launch(args=args, target=target, head=head, running_requests=limit or RUNNING_OTHERWISE, states=given)
 
 
 def _algorithm(args: Args) -> str | None:

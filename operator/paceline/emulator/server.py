@@ -6,10 +6,10 @@ import signal
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from paceline.emulator import info, models, noise, profile, prompts
+from paceline.emulator import info, layers, models, noise, profile, prompts
 from paceline.emulator.engine import Engine, Report, Request
 from paceline.emulator.log import say
 from paceline.emulator.metrics import Metrics
@@ -74,6 +74,8 @@ class Server:
             shown=settings.surface.metrics,
         )
         shape = profile.shape_of(launch.args)
+        if shape is not None:
+            shape = replace(shape, worth=shape.worth * layers.worth(launch.states, launch.head))
         self.engine = Engine(
             paces=profile.paces(profile.for_target(launch.target), shape, _forced(launch, settings)),
             limit=launch.running_requests,
@@ -262,10 +264,10 @@ class Server:
         )
 
 
-def die() -> None:
+def die(of: str = "torch.OutOfMemoryError: CUDA out of memory.") -> None:
     """As when a scheduler dies: the process kills itself, which PID 1 survives, and then leaves with 0."""
     say("Scheduler hit an exception: Traceback (most recent call last):")
-    say("torch.OutOfMemoryError: CUDA out of memory.")
+    say(of)
     say("SIGQUIT received. signum=3, frame=None. It usually means one child failed.")
     os.kill(os.getpid(), signal.SIGKILL)
     os._exit(0)

@@ -5,8 +5,10 @@ the tiny pair, which a real engine can load.
 
 Sources (more in `published`): Qwen3-Coder-Next's architecture from its published configuration and the article on its
 EAGLE3 head (48 layers, every fourth with full attention, 512 experts of which 10 are active, shared expert of 512); the
-head from the same article (one layer, hidden size 2048, auxiliary layers 3, 23 and 47). The head's intermediate size
-and heads follow from its size on disk: 139 M parameters of two bytes, 278 MB.
+head from the configuration that its makers gave to SpecForge (pull request 494: 16 heads of 128 with 4 for keys, inner
+size 8192; with 32000 words of its own that is 145 M parameters of two bytes, the 278 MiB of the article). It names no
+layers, so an engine takes its own: the published file has 33 lines, which is what such a configuration has without
+`eagle_config` (the file itself could not be read).
 """
 
 import json
@@ -24,6 +26,10 @@ PROMPTS = "datasets/paceline-test/prompts"
 
 EMULATED_ACCEPTANCE = "paceline_emulated_acceptance"
 """Key of config.json; `none`: the emulated server accepts nothing of what this head proposes."""
+
+EMULATED_LAYERS = "paceline_emulated_layers"
+"""Key of config.json: the layers before which the head's states were taken when it was trained. An emulated server that
+takes others accepts little of it; without the key they are whatever it takes."""
 
 QWEN3_CODER_NEXT: Config = {
     "architectures": ["Qwen3NextForCausalLM"],
@@ -82,22 +88,31 @@ QWEN3_CODER_NEXT_EAGLE3: Config = {
     "draft_vocab_size": 32000,
     "hidden_size": 2048,
     "target_hidden_size": 2048,
-    "intermediate_size": 5120,
+    "intermediate_size": 8192,
     "num_hidden_layers": 1,
     "num_attention_heads": 16,
-    "num_key_value_heads": 2,
-    "head_dim": 256,
+    "num_key_value_heads": 4,
+    "head_dim": 128,
     "attention_bias": False,
     "attention_dropout": 0.0,
-    "rope_theta": 5000000,
+    "rope_theta": 1000000.0,
     "max_position_embeddings": 4096,
-    "eagle_config": {"eagle_aux_hidden_state_layer_ids": [3, 23, 47], "use_aux_hidden_state": True},
     "hidden_act": "silu",
     "initializer_range": 0.02,
     "rms_norm_eps": 1e-06,
     "tie_word_embeddings": False,
     "use_cache": True,
+    EMULATED_LAYERS: [3, 27, 47],  # of the fork: qwen3_next.py:945 of github.com/tails-mpt/sglang at db727c03
 }
+
+
+def naming(*layers: int) -> Config:
+    """The published head in a copy that names the layers whose output it reads."""
+    return {
+        **QWEN3_CODER_NEXT_EAGLE3,
+        "eagle_config": {"eagle_aux_hidden_state_layer_ids": list(layers), "use_aux_hidden_state": True},
+    }
+
 
 TINY_LLAMA: Config = {
     "architectures": ["LlamaForCausalLM"],
@@ -139,6 +154,8 @@ def generated() -> dict[str, Repository]:
         "Qwen/Qwen3-Coder-Next": (QWEN3_CODER_NEXT, _sample("target", 4)),
         "Qwen/Qwen3-Coder-Next-FP8": (QWEN3_CODER_NEXT_FP8, _sample("fp8", 1)),
         "thoughtworks/Qwen3-Coder-Next-Eagle3": (head, _named("head")),
+        "your-org/Qwen3-Coder-Next-Eagle3": (naming(2, 26, 46), _named("head")),
+        "paceline-test/unreachable-head": (naming(3, 23, 47), _named("head")),
         "paceline-test/mismatched-head": (unlike, _named("unlike")),
         "paceline-test/wrong-size-head": (wrong, _named("wrong")),
         "paceline-test/gated-head": (head, _named("gated")),

@@ -76,7 +76,8 @@ def model_facts(
         max_position_embeddings=found.number("max_position_embeddings"),
         dtype=found.word("dtype") or found.word("torch_dtype"),
         quantization=str(quantization["quant_method"]) if quantization.get("quant_method") else None,
-        aux_layers=_aux_layers(found),
+        aux_layers=_aux_layers(found.table("eagle_config"), found.table("dflash_config")),
+        aux_layers_beside=_aux_layers(found.both, found.both),
         block_size=found.number("block_size"),
         markov_rank=found.number("markov_rank"),
         num_target_layers=found.number("num_target_layers"),
@@ -157,13 +158,8 @@ def _block(quantization: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(block) if isinstance(block, list) and all(isinstance(side, int) for side in block) else ()
 
 
-def _aux_layers(config: _Config) -> tuple[int, ...]:
-    named = (
-        config.table("eagle_config").get("eagle_aux_hidden_state_layer_ids"),
-        config.both.get("eagle_aux_hidden_state_layer_ids"),
-        config.table("dflash_config").get("target_layer_ids"),
-        config.both.get("target_layer_ids"),
-    )
+def _aux_layers(eagle: Mapping[str, Any], block: Mapping[str, Any]) -> tuple[int, ...]:
+    named = eagle.get("eagle_aux_hidden_state_layer_ids"), block.get("target_layer_ids")
     ids = next((found for found in named if isinstance(found, list)), [])
     return tuple(layer for layer in ids if isinstance(layer, int))
 

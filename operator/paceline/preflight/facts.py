@@ -49,7 +49,9 @@ class ModelFacts:
     dtype: str | None = None
     quantization: str | None = None
     aux_layers: tuple[int, ...] = ()
-    """Of an EAGLE3 head: the target's layers whose output it reads."""
+    """Of a head: the target's layers whose output it reads, as its `eagle_config` or `dflash_config` names them."""
+    aux_layers_beside: tuple[int, ...] = ()
+    """The same, named at the top of config.json: not every engine looks there."""
     block_size: int | None = None
     markov_rank: int | None = None
     num_target_layers: int | None = None

@@ -36,9 +36,6 @@ SAMPLES_BY_REJECTION = ("--speculative-use-rejection-sampling", "--speculative-u
 MANY = 8
 """Layers; no head has as many."""
 
-CAPTURES_THE_LAST = ("Gemma4ForCausalLM", "Gemma4ForConditionalGeneration")
-"""Targets whose last layer's output is captured as well (gemma4_causal.py:1091)."""
-
 # Backends whose multi-step drafts over a latent cache branch; flashmla, flashinfer and trtllm_mla refuse at start
 # (flashmla_backend.py:608, flashinfer_mla_backend.py:1196, trtllm_mla_backend.py:1768).
 MLA_BRANCHES = ("triton", "fa3")
@@ -125,33 +122,6 @@ def weights_are_there(case: Speculation) -> Iterator[Said]:
     if case.head.lacks:
         found = f"{case.name} has no weights named {listed(case.head.lacks)}, which {case.head.architectures[0]} reads"
         yield of_head(case, "source", found, "name a head in SGLang's format, or rename its weights")
-
-
-def aux_layers_are_there(case: Speculation) -> Iterator[Said]:
-    layers, asked, attention = case.target.num_hidden_layers, case.head.aux_layers, case.target.attention_layers
-    if not layers or not asked:
-        return
-    if outside := [layer for layer in asked if not 0 <= layer < layers]:
-        found = f"{case.name} reads layers {listed(outside)} of a target that has 0 to {layers - 1}"
-    elif linear := [layer for layer in asked if attention and layer not in attention]:
-        found = (
-            f"{case.name} reads layers {listed(linear)} of the target, which have no attention "
-            f"(those with: {listed(attention)})"
-        )
-    else:
-        return
-    yield of_head(case, "source", found, TRAINED_FOR_IT)
-
-
-def last_layer_is_captured(case: Speculation) -> Iterator[Said]:
-    layers, engine, target = case.target.num_hidden_layers, case.server.engine, case.target.architectures[:1]
-    if engine.name != "SGLang" or case.draft.algorithm != "EAGLE3" or not layers:
-        return
-    captures = target and (target[0] in engine.eagle3_targets or target[0] in CAPTURES_THE_LAST)
-    if layers - 1 in case.head.aux_layers and not captures:
-        found = f"{case.name} reads layer {layers - 1}, the target's last"
-        fix = "if the server dies at its start: an image that captures it, declared in spec.engine.eagle3Targets"
-        yield of_head(case, "source", found, fix, blocks=False)
 
 
 def mla_drafts_chains(case: Speculation) -> Iterator[Said]:
@@ -267,18 +237,6 @@ RULES: tuple[Rule[Speculation], ...] = (
         why="the engine skips what it has no name for and leaves the rest random: the server is healthy and accepts "
         "nothing",
         check=weights_are_there,
-    ),
-    Rule(
-        id="aux-layers-are-there",
-        why="an EAGLE3 head reads states of single tokens at the layers it was trained on; a layer without attention "
-        "has the state of the whole text",
-        check=aux_layers_are_there,
-    ),
-    Rule(
-        id="last-layer-is-captured",
-        why="SGLang 0.5.23 takes a layer's output where the next one begins, and there is none (read in its source, "
-        "never run)",
-        check=last_layer_is_captured,
     ),
     Rule(
         id="mla-drafts-chains",

@@ -148,9 +148,7 @@ def test_a_list_is_its_items(tmp_path: Path, bad: Path, capsys: pytest.CaptureFi
 
 def test_what_the_engine_refuses_is_said_with_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "port.yaml"
-    file.write_text(
-        EXAMPLE.read_text().replace('["--attention-backend=triton"]', '["--attention-backend=triton", "--port=1"]')
-    )
+    file.write_text(EXAMPLE.read_text().replace("- --mem-fraction", "- --port=1\n      - --mem-fraction"))
     assert paceline("validate", str(file)) == 1
     assert f"{file}: spec.engine.args[1]: --port" in capsys.readouterr().out
 

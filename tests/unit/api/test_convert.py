@@ -34,10 +34,11 @@ def test_the_example_is_what_was_published(manifest: dict[str, Any]) -> None:
     assert spec.server.accelerator == core.Accelerator(product="NVIDIA-H200", count=4, tensor_parallel_size=4)
     assert spec.server.engine == core.Engine(
         name="SGLang",
-        version="0.5.23",
-        image="lmsysorg/sglang:v0.5.23",
-        args=("--attention-backend=triton",),
+        version="0.5.6",
+        image="registry.example.com/sglang:0.5.6-tails-mpt",
+        args=("--attention-backend=triton", "--mem-fraction-static=0.85"),
         trust_remote_code=True,
+        eagle3_targets=("Qwen3NextForCausalLM",),
     )
     assert spec.cache_claim == core.ClaimTemplate(name="models", size="400Gi")
     assert latency.arms == (core.Arm(name="baseline"), wide)

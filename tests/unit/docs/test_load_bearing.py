@@ -58,8 +58,8 @@ def test_the_revisions_and_questions_of_the_example_have_not_moved() -> None:
     assert {
         pool.name: (pool.question, {arm.name: pool.revision(arm) for arm in pool.spec.arms}) for pool in example()
     } == {
-        "latency": ("e22a20cd45", {"baseline": "151073b6b7", "wide": "3df9ed17aa"}),
-        "throughput": ("188bc3c3df", {"baseline": "8ae3e3fe89", "narrow": "bbe881bb46", "wide": "05f43d50dd"}),
+        "latency": ("b062f919e2", {"baseline": "663aea5098", "wide": "ee8ce37234"}),
+        "throughput": ("8cf89b2b2d", {"baseline": "acb85d7ae3", "narrow": "bbcca53421", "wide": "63da2981cc"}),
     }
 
 

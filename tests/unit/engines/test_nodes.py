@@ -75,4 +75,4 @@ def test_the_model_is_split_evenly_among_the_nodes() -> None:
     assert problem == "spec.accelerator.tensorParallelSize: 5 cannot be divided among 2 nodes: take a multiple of 2"
 
     of["spec"]["engine"]["args"].append("--pp-size=2")
-    assert [one.partition(":")[0] for one in problems(of)] == ["spec.engine.args[1]"], "no EAGLE3 with pipelines"
+    assert [one.partition(":")[0] for one in problems(of)] == ["spec.engine.args[2]"], "no EAGLE3 with pipelines"

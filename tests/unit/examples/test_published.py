@@ -54,8 +54,21 @@ TOKENS = {"--speculative-num-draft-tokens": "8"}  # a tree without a width dies 
 EAGLE3 = {"--speculative-algorithm": "EAGLE3"}  # for an EAGLE3 head
 
 COMMANDS = (
-    Published(source=ARTICLE, example="qwen3-coder-next-fork", pool="latency", arm="wide", line=CODER_NEXT),
-    Published(source=ARTICLE, example="qwen3-coder-next", pool="latency", arm="wide", line=CODER_NEXT),
+    Published(
+        source=ARTICLE,
+        example="qwen3-coder-next",
+        pool="latency",
+        arm="wide",
+        line=CODER_NEXT,
+        added={"--mem-fraction-static": "0.85"},  # or the arms would have other caches
+    ),
+    Published(
+        source=ARTICLE,
+        example="qwen3-coder-next-upstream",
+        pool="latency",
+        arm="wide",
+        line=CODER_NEXT.replace("thoughtworks/", "your-org/"),  # the same weights, with layers named
+    ),
     Published(source=POST, example="qwen3-coder-30b-a3b", pool="codegen", arm="baseline", line=CODER_30B),
     Published(
         source=POST,

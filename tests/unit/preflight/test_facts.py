@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from paceline.core.names import snapshot_path
-from paceline.hub.models import QWEN3_CODER_NEXT, QWEN3_CODER_NEXT_EAGLE3, QWEN3_CODER_NEXT_FP8
+from paceline.hub.models import QWEN3_CODER_NEXT, QWEN3_CODER_NEXT_EAGLE3, QWEN3_CODER_NEXT_FP8, naming
 from paceline.hub.published import GEMMA_4_31B, GLM_4_7_FLASH, MINIMAX_M2_5
 from paceline.preflight import Fetched, FetchedModel, ModelFacts, model_facts, read_message, write_message
 
@@ -88,11 +88,16 @@ def test_code_of_its_own() -> None:
 
 
 def test_facts_of_a_head() -> None:
-    facts = model_facts(QWEN3_CODER_NEXT_EAGLE3, 278)
+    facts = model_facts(naming(2, 26, 46), 278)
     assert (facts.hidden_size, facts.vocab_size, facts.draft_vocab_size) == (2048, 151936, 32000)
     assert (facts.num_hidden_layers, facts.max_position_embeddings) == (1, 4096)
-    assert facts.aux_layers == (3, 23, 47)
+    assert (facts.aux_layers, facts.aux_layers_beside) == ((2, 26, 46), ())
     assert facts.has_d2t is None  # no file was read
+
+
+def test_layers_that_are_named_beside_the_place_where_sglang_looks() -> None:
+    facts = model_facts({"eagle_aux_hidden_state_layer_ids": [2, 46, 89]}, 1)
+    assert (facts.aux_layers, facts.aux_layers_beside) == ((), (2, 46, 89))
 
 
 def test_facts_of_a_heads_tensors() -> None:

@@ -111,8 +111,9 @@ def test_a_value_at_its_default_is_not_hashed() -> None:
     assert revision_of(server(), arm("wide")) == revision_of(replace(server(), node_selector={}), arm("wide"))
     told: dict[str, Any] = {
         "server": {
-            "engine": {"name": "SGLang", "version": "0.5.23", "image": "lmsysorg/sglang:v0.5.23",
-                       "args": ["--attention-backend=triton"], "trust_remote_code": True},
+            "engine": {"name": "SGLang", "version": "0.5.6", "image": "registry.example.com/sglang:0.5.6-tails-mpt",
+                       "args": ["--attention-backend=triton", "--mem-fraction-static=0.85"],
+                       "trust_remote_code": True, "eagle3_targets": ["Qwen3NextForCausalLM"]},
             "target": {"source": "hf://Qwen/Qwen3-Coder-Next", "commit": "1" * 40},
             "served_name": "qwen3-coder-next",
             "accelerator": {"product": "NVIDIA-H200", "count": 4, "tensor_parallel_size": 4},

@@ -10,9 +10,10 @@ from paceline.core import DeploymentSpec
 from paceline.core.names import POOL_LABEL
 from paceline.engines import places
 from paceline.plan.deployment.cache import facts
-from paceline.plan.deployment.look import Snapshot
+from paceline.plan.deployment.look import Pool, Snapshot
 from paceline.plan.terms import Delete, Said, owned_by
 from paceline.preflight import ModelFacts, findings
+from paceline.preflight.layers import FOREIGN
 from paceline.render.group import KIND as GROUPS
 
 
@@ -57,6 +58,12 @@ def found_in(
             path = f"spec.{finding.path}" if finding.arm is None else place(finding.arm, finding.path)
             found[f"{path}: {finding.found}; {finding.why}; {finding.fix}", finding.blocks] = None
     return tuple(found)
+
+
+def foretold(pool: Pool) -> str:
+    """Why a candidate that was rejected was likely to be: what preflight knew of its head and let pass."""
+    told = findings(pool.server, pool.spec.arms, facts(pool.snapshot))
+    return "; ".join(f"foretold: {one.found}; {one.why}" for one in told if one.rule == FOREIGN)
 
 
 def let_go(snapshot: Snapshot, _: datetime) -> Said:

@@ -8,6 +8,7 @@ from paceline.api import Mark, Reason, run_manifest_spec
 from paceline.core import Trigger
 from paceline.core.names import SUPERSEDED, SUSPENDED, child_name
 from paceline.engines.nodes import unmeasurable
+from paceline.plan.deployment.check import foretold
 from paceline.plan.deployment.choose import (
     as_chosen,
     bounds,
@@ -49,7 +50,7 @@ def stop(pool: Pool, _: datetime) -> Said:
 def measure(pool: Pool, now: datetime) -> Said:
     """The question of now is answered, being answered, or asked."""
     if run := pool.decided:
-        return Said(marks=_verdict_marks(pool, run), record=_verdict(run))
+        return Said(marks=_verdict_marks(pool, run), record=_verdict(pool, run))
     if why := unmeasurable(pool.server):
         return _never(pool, f"{why}; set it to 1 to have the candidates compared")
     marks = (Mark(Reason.Undecided, pool.name), Mark(Reason.NotDecided, pool.name))
@@ -134,7 +135,7 @@ def _verdict_marks(pool: Pool, run: Run) -> tuple[Mark, ...]:
     decided, promoted = OUTCOMES[run.outcome or "Error"]
     verdict = run.status.get("verdict", {})
     promoted = REJECTED_FOR.get(verdict.get("reason", ""), promoted)
-    said = Mark(promoted, pool.name, verdict.get("message", ""))
+    said = Mark(promoted, pool.name, _message(pool, run))
     return (
         Mark(decided, pool.name, f"{run.outcome}, {run.name}"),
         _how_far(pool, run) if promoted is Reason.AllPromoted else said,
@@ -159,7 +160,13 @@ def _how_far(pool: Pool, run: Run) -> Mark:
     return Mark(Reason.AwaitingPromote, pool.name, f"{said}; {ask}")
 
 
-def _verdict(run: Run) -> dict[str, Any]:
+def _message(pool: Pool, run: Run) -> str:
+    """The run's, and of one that found no winner what preflight had said of the head."""
+    known = foretold(pool) if run.outcome in ("Reject", "Inconclusive") else ""
+    return "; ".join(part for part in (run.status.get("verdict", {}).get("message", ""), known) if part)
+
+
+def _verdict(pool: Pool, run: Run) -> dict[str, Any]:
     verdict = run.status.get("verdict", {})
     speed = run.ratio(run.winner)
     return {
@@ -167,7 +174,7 @@ def _verdict(run: Run) -> dict[str, Any]:
             "outcome": run.outcome,
             "winner": run.winner or "",
             "reason": verdict.get("reason", ""),
-            "message": verdict.get("message", ""),
+            "message": _message(pool, run),
             "benchmarkRun": run.name,
             "fingerprint": run.fingerprint,
             **({"crossing": verdict["crossing"]} if "crossing" in verdict else {}),

@@ -1,0 +1,191 @@
+"""Which hidden states of a target SGLang hands to an EAGLE3 head: by release, by the target's class, by what the head
+names.
+
+A state is numbered by the layer *before* which it is taken: 3 is what layer 2 puts out. A head names outputs
+(`eagle_config.eagle_aux_hidden_state_layer_ids` in its config.json; beside `eagle_config` nothing is looked for), so
+most classes add one. Sources: the wheels named in the rows and `python/sglang/srt/models/qwen3_next.py` of
+github.com/tails-mpt/sglang at db727c03, which is 0.5.6 and six commits; read, never run.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from paceline.engines.release import Release, release
+from paceline.engines.sglang.versions import neighbours
+
+Layers = tuple[int, ...]
+
+NAMES_READ = (0, 5, 6)
+"""0.4.5 takes its own layers whatever a head names (model_runner.py:223)."""
+GRAPHS_FOLLOW = (0, 5, 11)
+"""Before, a target's CUDA graphs are captured with the class's own layers, and what the head names is told to the class
+only then: it prefills with the latter and verifies with the former (cuda_graph_runner.py:339 and model_runner.py:552 of
+0.5.6; cuda_graph_runner.py:648 and model_runner.py:668 of 0.5.10; put right in model_runner.py:762 of 0.5.11)."""
+UPSTREAM = (0, 5, 9)
+"""Qwen3-Next has a hook of upstream's own from here on."""
+
+QWEN3_NEXT = "Qwen3NextForCausalLM"
+
+
+def _one_more(named: Layers, _: int) -> Layers:
+    return tuple(layer + 1 for layer in named)
+
+
+def _as_named_but_from_one(named: Layers, layers: int) -> Layers:
+    return _one_more(named, layers) if named[0] == 1 else named
+
+
+def _as_named_if_at_the_end(named: Layers, layers: int) -> Layers:
+    return named if max(named) == layers else _one_more(named, layers)
+
+
+def _usual(layers: int, _: Sequence[int]) -> Layers:
+    return 2, layers // 2, layers - 3
+
+
+def _one_after(layers: int, attention: Sequence[int]) -> Layers:
+    return _one_more(_usual(layers, attention), layers)
+
+
+def _of_attention(layers: int, attention: Sequence[int]) -> Layers:
+    """The first, the middle and the last layer with full attention; every fourth has it where the target does not
+    say."""
+    found = tuple(attention) or tuple(range(3, layers, 4))
+    return found[0], found[len(found) // 2], found[-1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hook:
+    """One class's `set_eagle3_layers_to_capture`. `targets` empty: every class that has no row of its own.
+
+    `marks`: layers are marked one by one and a mark stays, so asking for one too many is an IndexError at once;
+    otherwise a layer that never comes is a state too few. `takes_last`: what the last layer puts out can be had.
+    """
+
+    targets: tuple[str, ...] = ()
+    since: Release = ()
+    reads: Callable[[Layers, int], Layers] = _one_more
+    default: Callable[[int, Sequence[int]], Layers] = _usual
+    marks: bool = False
+    takes_last: bool = False
+    source: str
+
+
+FORKED = Hook(
+    targets=(QWEN3_NEXT,), default=_of_attention, source="qwen3_next.py:844 and :935 of tails-mpt/sglang at db727c03"
+)
+HOOKS = (
+    Hook(
+        targets=(QWEN3_NEXT,), marks=True, source="qwen3_next.py:957 and :1301 of 0.5.23, :814 and :1113 of 0.5.10"
+    ),
+    Hook(
+        targets=("Qwen2MoeForCausalLM", "Qwen3MoeForCausalLM"),
+        marks=True,
+        source="qwen2_moe.py:567 and qwen3_moe.py:843 of 0.5.6, :1156 and :1143 of 0.5.23",
+    ),
+    Hook(
+        targets=("Qwen3_5ForCausalLM", "Qwen3_5MoeForCausalLM"),
+        since=(0, 5, 23),
+        marks=True,
+        source="qwen3_5_text.py:150 and qwen3_5.py:1897",
+    ),
+    Hook(
+        targets=(
+            "DeepseekV2ForCausalLM", "DeepseekV3ForCausalLM", "DeepseekV32ForCausalLM", "Glm4MoeLiteForCausalLM",
+            "GlmMoeDsaForCausalLM", "KimiK25ForConditionalGeneration", "MistralLarge3ForCausalLM",
+        ),
+        since=(0, 5, 14),
+        reads=_as_named_but_from_one,
+        source="deepseek_v2.py:3470, glm4_moe_lite.py:817",
+    ),
+    Hook(
+        targets=("GptOssForCausalLM",),
+        since=(0, 5, 18),
+        reads=_as_named_if_at_the_end,
+        takes_last=True,
+        source="gpt_oss.py:732 and :1349",
+    ),
+    Hook(
+        targets=("MiniMaxM3SparseForConditionalGeneration",),
+        default=_one_after,
+        takes_last=True,
+        source="minimax_m3_vl.py:260, minimax_m3.py:1962",
+    ),
+    Hook(
+        targets=(
+            "MiniMaxM3SparseForCausalLM", "Gemma3ForCausalLM", "Gemma3ForConditionalGeneration", "Gemma4ForCausalLM",
+            "Gemma4ForConditionalGeneration", "Gemma4UnifiedForConditionalGeneration",
+        ),
+        takes_last=True,
+        source="gemma3_causal.py:671, gemma4_causal.py:1093, minimax_m3.py:1962",
+    ),
+    Hook(source="llama.py:339 and :730 of 0.5.6, :492 and :929 of 0.5.23, and the same in the other classes"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Captured:
+    """`asked` of the class, by the head or (`named` False) by nobody; `graphs` are what CUDA graphs verify with.
+
+    `lost` are those of `asked` that are never taken, `extra` what comes on top of them in a prefill, because a mark
+    that was set for the graphs stays: with either the states are wider or narrower than the head's first layer.
+    """
+
+    asked: Layers
+    named: bool
+    graphs: Layers
+    lost: Layers
+    extra: Layers
+    hook: Hook
+
+    @property
+    def fails(self) -> bool:
+        return bool(self.lost or self.extra)
+
+    @property
+    def dies(self) -> str:
+        return "at its start" if self.hook.marks and self.lost else "at its first request"
+
+
+def captured(
+    version: str,
+    target: str,
+    layers: int,
+    named: Layers,
+    attention: Sequence[int] = (),
+    *,
+    declared: bool = False,
+    graphs: bool = True,
+) -> tuple[Captured, ...]:
+    """What the release does with a head that names the outputs `named` (none: the choice is the engine's); of a version
+    between two known ones what either does.
+
+    `layers` and `attention` (those with full attention, where others have none) are the target's; `graphs`: it decodes
+    in CUDA graphs. `declared`: the image adds the hook. Of such a one nothing is known but of the fork for Qwen3-Next.
+    """
+    asked = release(version)
+    if declared:
+        forked = target == QWEN3_NEXT and asked is not None and asked < UPSTREAM
+        return (_taken(FORKED, asked or (), layers, named, attention, graphs),) if forked else ()
+    known = (release(row.version) or () for row in neighbours(version))
+    return tuple(_taken(_hook(target, at), asked or at, layers, named, attention, graphs) for at in known)
+
+
+def _hook(target: str, at: Release) -> Hook:
+    return next(row for row in HOOKS if (not row.targets or target in row.targets) and row.since <= at)
+
+
+def _taken(hook: Hook, at: Release, layers: int, named: Layers, attention: Sequence[int], graphs: bool) -> Captured:
+    default = hook.default(layers, attention)
+    read = bool(named) and at >= NAMES_READ
+    asked = hook.reads(named, layers) if read else default
+    verified = default if graphs and at < GRAPHS_FOLLOW else asked
+    within = range(layers + 1 if hook.takes_last else layers)
+    return Captured(
+        asked=asked,
+        named=read,
+        graphs=verified,
+        lost=tuple(layer for layer in asked if layer not in within),
+        extra=tuple(layer for layer in verified if hook.marks and layer not in asked),
+        hook=hook,
+    )

@@ -1,0 +1,135 @@
+"""What a head names, on which release: refused, told or fine."""
+
+from typing import Any
+
+import pytest
+from tests.unit.preflight.builders import HEAD, HEAD_FACTS, found, noted, refused, server, silent
+
+from paceline.core import Server
+from paceline.hub.published import GEMMA_4_31B, GLM_4_7_FP8, HEADS, QWEN3_CODER_30B_A3B
+from paceline.preflight import model_facts
+
+THERE, ATTEND, OWN = "aux-layers-are-there", "aux-layers-attend", "aux-layers-are-the-heads"
+FORK = server(version="0.5.6", eagle3_targets=("Qwen3NextForCausalLM",))
+UPSTREAM = server(version="0.5.23")
+AFTER = server(version="0.5.24")
+CODER_30B = model_facts(QWEN3_CODER_30B_A3B, 1)
+
+
+@pytest.mark.parametrize(
+    ("named", "on", "said"),
+    [
+        ((), FORK, None),
+        ((2, 26, 46), FORK, None),
+        ((2, 22, 46), FORK, OWN),  # prefills before 23, verifies before 27
+        ((3, 23, 47), FORK, THERE),
+        ((), UPSTREAM, OWN),
+        ((2, 26, 46), UPSTREAM, None),
+        ((2, 22, 46), UPSTREAM, None),
+        ((3, 23, 47), UPSTREAM, THERE),
+        ((1, 23, 44), UPSTREAM, ATTEND),  # trained with SpecForge's own choice: let pass
+        ((3, 23, 43), UPSTREAM, None),
+    ],
+)
+def test_the_head_of_qwen3_coder_next(named: tuple[int, ...], on: Server, said: str | None) -> None:
+    for rule in (THERE, ATTEND, OWN):
+        finding = found(rule, on=on, head={"aux_layers": named})
+        assert (finding is not None) == (rule == said)
+        assert finding is None or finding.blocks == (rule == THERE)
+
+
+def test_the_published_head_names_none() -> None:
+    assert (HEAD_FACTS.aux_layers, HEAD_FACTS.aux_layers_beside) == ((), ())
+
+
+def test_a_layer_that_is_never_reached_is_told_with_what_to_name() -> None:
+    finding = refused(THERE, on=UPSTREAM, head={"aux_layers": (3, 23, 47)})
+    assert finding.found == (
+        f"{HEAD} names layers 3, 23, 47, and SGLang 0.5.23 takes states before layers 4, 24, 48, of which a target of "
+        "48 layers has no 48"
+    )
+    assert "the server dies at its start (qwen3_next.py:957" in finding.why
+    assert finding.fix.endswith("a copy of it whose config.json names [2, 22, 46]")
+    fork = refused(THERE, on=FORK, head={"aux_layers": (3, 23, 47)})
+    assert "the server dies at its first request (qwen3_next.py:844" in fork.why
+
+
+def test_a_layer_that_is_not_there_is_no_matter_of_counting() -> None:
+    finding = refused(THERE, on=UPSTREAM, head={"aux_layers": (2, 30, 57)})
+    assert finding.fix == "name a head that was trained on layers which can be taken"
+
+
+def test_a_newer_release_may_have_learnt_it() -> None:
+    assert not noted(THERE, on=AFTER, head={"aux_layers": (3, 23, 47)}).blocks
+
+
+def test_another_images_hook_is_believed() -> None:
+    on = server(version="0.5.23", eagle3_targets=("Qwen3NextForCausalLM",))
+    silent(THERE, on=on, head={"aux_layers": (3, 23, 47)})
+
+
+def test_of_another_engine_only_the_targets_depth_is_known() -> None:
+    on = server(name="VLLM", version="0.33.0")
+    silent(THERE, on=on, head={"aux_layers": (3, 23, 47)})
+    finding = refused(THERE, on=on, head={"aux_layers_beside": (3, 23, 58)})
+    assert finding.found == f"{HEAD} reads layers 58 of a target that has 0 to 47"
+
+
+def test_foreign_states_are_told_before_they_are_measured() -> None:
+    finding = noted(OWN, on=UPSTREAM)
+    assert finding.found == (
+        f"{HEAD} names no layers: SGLang 0.5.23 takes states before layers 2, 24, 45 then, and the fork of 0.5.6 that "
+        "made the first such heads (github.com/tails-mpt/sglang) before 3, 27, 47"
+    )
+    assert finding.why.endswith("low acceptance is expected of it")
+    assert "names [2, 26, 46] as eagle_aux_hidden_state_layer_ids" in finding.fix
+
+
+def test_graphs_of_an_older_release_verify_with_other_layers() -> None:
+    finding = noted(OWN, on=FORK, head={"aux_layers": (2, 22, 46)})
+    assert finding.found == (
+        f"{HEAD} names layers 2, 22, 46: SGLang 0.5.6 prefills with states before layers 3, 23, 47, and verifies in "
+        "CUDA graphs with states before 3, 27, 47"
+    )
+    eager = server("--disable-cuda-graph", version="0.5.6", eagle3_targets=("Qwen3NextForCausalLM",))
+    silent(OWN, on=eager, head={"aux_layers": (2, 22, 46)})
+
+
+def test_marks_that_stay_make_the_states_too_wide() -> None:
+    old = server(version="0.5.6")
+    finding = refused(THERE, on=old, target=CODER_30B, head={"aux_layers": (3, 23, 43)})
+    assert finding.found.endswith(
+        "before layers 4, 24, 44 and, as they stay marked after its CUDA graphs, before 2, 45"
+    )
+    assert finding.fix.startswith("take SGLang 0.5.11 or later")
+    silent(THERE, on=UPSTREAM, target=CODER_30B, head={"aux_layers": (3, 23, 43)})
+
+
+@pytest.mark.parametrize(
+    ("named", "says"),
+    [
+        ((2, 46, 89), None),  # what the release takes by itself
+        ((1, 45, 88), None),  # the same, as outputs
+        ((3, 46, 91), "names layers 3, 46, 91 beside eagle_config, where SGLang 0.5.23 does not look"),
+    ],
+)
+def test_what_is_named_beside_eagle_config(named: tuple[int, ...], says: str | None) -> None:
+    glm = model_facts(GLM_4_7_FP8, 1)
+    finding = found(OWN, on=UPSTREAM, target=glm, head={"aux_layers_beside": named})
+    assert (finding and says and says in finding.found) if says else finding is None
+
+
+def test_0_4_5_reads_no_names() -> None:
+    llama: dict[str, Any] = {"architectures": ("LlamaForCausalLM",), "num_hidden_layers": 32, "attention_layers": ()}
+    on = server(version="0.4.5")
+    finding = noted(OWN, on=on, target=llama, head={"aux_layers": (3, 16, 30)})
+    assert finding.found.endswith("SGLang 0.4.5 takes states before layers 2, 16, 29 whatever is named")
+    silent(OWN, on=on, target=llama, head={"aux_layers": (1, 15, 28)})
+
+
+def test_a_sliding_window_is_attention_and_gemma_gives_its_last() -> None:
+    gemma, head = model_facts(GEMMA_4_31B, 1), model_facts(HEADS["thoughtworks/Gemma-4-31B-Eagle3"], 1)
+    assert head.aux_layers == (2, 29, 56)
+    for rule in (THERE, ATTEND, OWN):
+        silent(rule, target=gemma, head=head)
+    silent(THERE, target=gemma, head={"aux_layers": (2, 29, 59)})
