@@ -299,6 +299,32 @@ def test_verify_calls_of_the_real_server_are_those_of_its_requests() -> None:
     assert JAX.probe(LISTED).kv_tokens(Look(pages=pages)) == 8192
 
 
+def test_verify_calls_of_a_real_closed_loop_are_those_of_its_requests() -> None:
+    """A prefill, and a first step by itself, stand between the lines of the others. They add up to 101."""
+    log = (CAPTURES / "eagle3" / "closed_loop.log").read_text()
+    lengths = json.loads(log.splitlines()[1].removeprefix("# "))
+    pages = {"/get_server_info": (CAPTURES / "eagle3" / "server_info.json").read_text()}
+    seen = JAX.probe(LISTED).speculation(Look(pages=pages), Look(pages=pages, log=log))
+    assert (len(lengths), seen.accept_length, seen.verify_calls) == (12, 1.0, sum(lengths) - len(lengths))
+
+
+def test_verify_calls_of_a_closed_loop_are_those_of_its_requests(target: str, tmp_path: Path, log: Path) -> None:
+    """As of the real one; where a request ends in the very step that a prefill is launched behind, one is too many."""
+    stranger = model(tmp_path / "stranger", {**HEAD, "hidden_size": 64})
+    lengths = [5 + 7 * number % 23 for number in range(24)]
+    with running(target, log, *speculating(stranger), *PAGES) as found:
+        before = look(found, log)
+        with ThreadPoolExecutor(3) as clients:
+            asked = [{**CHAT, "max_tokens": length} for length in lengths]
+            list(clients.map(lambda body: found.post("/v1/chat/completions", body), asked))
+        after = look(found, log)
+    seen = JAX.probe(LISTED).speculation(before, after)
+    assert seen.verify_calls is not None
+    assert 0 <= seen.verify_calls - (sum(lengths) - len(lengths)) <= 3
+    counts = map(int, re.findall(r"Decode batch\. #running-req: (\d+)", after.log[len(before.log) :]))
+    assert sum(counts) > seen.verify_calls + len(lengths) / 2
+
+
 def test_the_log_holds_what_has_ended_once_more(target: str, tmp_path: Path, log: Path) -> None:
     """A head of another target accepts nothing, so the emulated server's steps can be counted as those of the real one
     above, where the next line tells; and after the last there is one more line, without acceptance."""
