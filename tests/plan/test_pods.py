@@ -1,8 +1,13 @@
 """What is said of a pod with containers of the user's own beside the server (engine.podTemplate)."""
 
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 from paceline.plan.pods import Trouble, trouble
+
+CAPTURES = Path(__file__).parents[1] / "contract" / "captures"
 
 
 def pod(restart: str = "Always", **statuses: list[dict[str, Any]]) -> dict[str, Any]:
@@ -31,3 +36,19 @@ def test_a_server_that_ended_well_is_in_trouble_all_the_same() -> None:
 def test_an_image_of_the_users_that_cannot_be_pulled_is_told() -> None:
     waits = {"name": "warm", "state": {"waiting": {"reason": "ErrImagePull", "message": "warm:1: not found"}}}
     assert trouble([pod(initContainerStatuses=[waits])]) == Trouble(what="ErrImagePull: warm:1: not found")
+
+
+@pytest.mark.parametrize(
+    ("capture", "code", "said"),
+    [
+        ("sglang_jax/refused_fp8.log", 137, "ValueError: Unsupported kv_cache_dtype: fp8_e4m3."),
+        ("sglang_jax/eagle3_page1_dies.log", 137, "ValueError: token_to_kv_pool_allocator memory leak detected!"),
+        ("vllm/engine_killed.log", 1, "[shutdown] MPClient: engine core exited unexpectedly; starting cleanup"),
+    ],
+)
+def test_of_a_server_that_crashed_the_reason_is_told_and_not_its_last_line(capture: str, code: int, said: str) -> None:
+    """The kubelet hands over the last 2048 bytes of its log."""
+    log = (CAPTURES / capture).read_bytes()[-2048:].decode(errors="replace")
+    assert trouble([pod(containerStatuses=[ended("server", code, log)])]) == Trouble(
+        what=f"the server exited with {code}: {said}"
+    )

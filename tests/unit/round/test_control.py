@@ -1,4 +1,4 @@
-"""The client notices that the server's container is gone."""
+"""The client notices that the server's container is gone, and why its server ended."""
 
 import os
 import time
@@ -8,6 +8,8 @@ import pytest
 
 from paceline.pods.round import control
 from paceline.pods.round.control import Control, WrapperError
+
+CAPTURES = Path(__file__).parents[2] / "contract" / "captures"
 
 
 def test_a_wrapper_that_stands_still_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,3 +30,11 @@ def test_a_container_that_is_not_up_yet_has_the_start_timeout(tmp_path: Path, mo
     monkeypatch.setattr(control, "ALIVE_SECONDS", 0.1)
     with pytest.raises(WrapperError, match="the server's container did not start in 1 s"):
         Control(tmp_path).wait_for_wrapper(1.0)
+
+
+def test_the_last_words_of_a_server_are_its_reason(tmp_path: Path) -> None:
+    """Of a capture: the real one ends with what its parent says of the signal."""
+    log = (CAPTURES / "sglang_jax" / "refused_fp8.log").read_text()
+    (tmp_path / "log").write_text(log)
+    assert log.rstrip().endswith("Received sigquit from a child process. It usually means the child failed.")
+    assert Control(tmp_path).last_words() == "ValueError: Unsupported kv_cache_dtype: fp8_e4m3."
