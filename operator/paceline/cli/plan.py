@@ -19,6 +19,7 @@ from paceline.cli.patience import too_slow
 from paceline.core import DeploymentSpec, Parity, PoolSpec, PromotionMode
 from paceline.plan.forecast import CLEAR, NOISY, Cost, Course, forecast
 from paceline.plan.imagined import Assumptions
+from paceline.preflight.promotion import losses
 
 GUESSED_START = (60.0, 600.0)
 """Seconds. A guess: some GB from a warm page cache, some hundred GB from a network volume."""
@@ -114,6 +115,7 @@ def told(manifest: Manifest, lower: Course, upper: Course, bounds: Bounds) -> It
     if measured:
         yield from _assumed(measured, spec.run_parity, bounds)
         at = "spec.timeouts" if manifest["kind"] == RUN else "spec.benchmark.timeouts"
+        yield from once_promoted(spec)
         yield from too_slow(measured, spec.run_timeouts, at, bounds.upper)
 
 
@@ -162,6 +164,12 @@ def _assumed(pools: Sequence[PoolSpec], parity: Parity | None, bounds: Bounds) -
         span = _span(lower.of_parity(parity) / 60, upper.of_parity(parity) / 60, 1)
         what = f"{parity.samples} prompts, one after another, of at most {parity.max_tokens} tokens"
         yield f"    {'each pool':<16} {'parity':<16} {what}: {span} min"
+
+
+def once_promoted(spec: DeploymentSpec) -> Iterator[str]:
+    """What changes for those who send requests."""
+    lost = losses(spec.server, [arm for pool in spec.pools for arm in pool.arms])
+    yield from (["\nOnce a candidate is promoted:", *(f"  {one}." for one in lost)] if lost else ())
 
 
 def _row(least: Cost, most: Cost, prefetches: int = 0) -> str:

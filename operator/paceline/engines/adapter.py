@@ -65,3 +65,7 @@ class Adapter:
     """The directory that holds compiled kernels; kept on the cache volume so that the second start is faster."""
     ready_timeout_seconds: Callable[[str], int] = lambda _: 2
     """By engine version: how long `ready_path` may take to answer."""
+    hand_out_nothing: Callable[[Server], frozenset[str]] = lambda _: frozenset()
+    """Target architectures that are known to have no hidden states for a head that reads them."""
+    loses: Callable[[Arm], str] = lambda _: ""
+    """What requests no longer get from servers of this arm, with its source; "" if nothing that is known."""

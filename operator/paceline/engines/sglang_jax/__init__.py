@@ -11,6 +11,7 @@ from paceline.core import Server
 from paceline.engines import bounds as limits
 from paceline.engines.adapter import Adapter, Bound
 from paceline.engines.sglang_jax.argv import JIT_CACHE, PORT, argv, drafts, env, expected
+from paceline.engines.sglang_jax.losses import loses
 from paceline.engines.sglang_jax.probe import probe
 from paceline.engines.sglang_jax.rules import COMPARED, eagle3_targets, refusals
 
@@ -37,4 +38,5 @@ ADAPTER = Adapter(
     health_timeout_seconds=5,
     probe=probe,
     jit_cache=JIT_CACHE,
+    loses=loses,
 )

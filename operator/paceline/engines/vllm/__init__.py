@@ -14,6 +14,7 @@ from paceline.engines.vllm import flags
 from paceline.engines.vllm.argv import JIT_CACHE, PORT, argv, env, expected
 from paceline.engines.vllm.probe import probe
 from paceline.engines.vllm.rules import COMPARED, draft_tokens, refusals
+from paceline.engines.vllm.targets import hand_out_nothing, loses
 
 BOUNDS = {"--max-num-seqs": "requests", "--max-model-len": "context"}
 
@@ -31,10 +32,12 @@ ADAPTER = Adapter(
     compared=COMPARED,
     refusals=refusals,
     bounds=bounds,
-    eagle3_targets=lambda _: None,  # only a start tells which targets have the hook
+    eagle3_targets=lambda _: None,  # any that vLLM serves by way of Transformers has it: see hand_out_nothing
     ready_path=lambda _: "/health",  # the port is open only once the engine is up
     health_path="/health",
     health_timeout_seconds=5,
     probe=probe,
     jit_cache=JIT_CACHE,
+    hand_out_nothing=hand_out_nothing,
+    loses=loses,
 )
