@@ -9,7 +9,7 @@ import pytest
 
 from paceline import datasets
 
-PROMPTS = {"code": 512, "chat": 512, "swe": 100, "terminal": 100}
+PROMPTS = {"code": 512, "chat": 512, "swe": 512, "terminal": 100}
 WORDS = {"code": (20, 150), "chat": (20, 150), "swe": (40, 250), "terminal": (40, 250)}
 
 # 700 tokens even for text as dense as 3 bytes a token; tokenizers of the served models take 3.2 to 4.5 on such text.
