@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from paceline.core import Parity
+from paceline.core import Parity, Workload
 from paceline.evidence import ArmCommand, Outputs, Point, Replicate, RoundPlan, RoundResult, encode
 from paceline.preflight import Fetched, FetchedModel, ModelFacts, write_message
 
@@ -74,8 +74,9 @@ def _replicate(asked: RoundPlan, arm: ArmCommand, truth: Mapping[str, float]) ->
                 completed=workload.dataset.requests,
                 errors=0,
                 output_tokens=(tokens := workload.dataset.requests * workload.dataset.max_tokens),
-                output_throughput=(truth.get(workload.name) or truth[workload.dataset.name])
-                * math.exp(random.Random(f"{arm.name} {workload.name} {asked.round}").gauss(0, NOISE)),
+                output_throughput=(speed := _speed(arm, workload, asked.round, truth)),
+                steady_throughput=None if workload.rate else speed,
+                fullness=None if workload.rate else 1.0,
                 mean_ttft=0.04,
                 p95_ttft=0.05,
                 accept_length=ACCEPT_LENGTH if arm.candidate else None,
@@ -86,6 +87,11 @@ def _replicate(asked: RoundPlan, arm: ArmCommand, truth: Mapping[str, float]) ->
         ),
         outputs=_alike(asked.parity, arm),
     )
+
+
+def _speed(arm: ArmCommand, workload: Workload, number: int, truth: Mapping[str, float]) -> float:
+    noise = random.Random(f"{arm.name} {workload.name} {number}").gauss(0, NOISE)
+    return (truth.get(workload.name) or truth[workload.dataset.name]) * math.exp(noise)
 
 
 def _alike(parity: Parity | None, arm: ArmCommand) -> Outputs | None:
@@ -154,7 +160,7 @@ def too_slow(found: Replicate) -> Replicate:
 def noisy(found: Replicate) -> Replicate:
     """A neighbour takes a fifth of the machine, now and then."""
     dice = random.Random(f"{found.arm} {found.points[0].output_throughput}")
-    return _points(found, lambda p: replace(p, output_throughput=(p.output_throughput or 0) * dice.uniform(0.8, 1)))
+    return _points(found, lambda p: replace(p, steady_throughput=(p.steady_throughput or 0) * dice.uniform(0.8, 1)))
 
 
 def _points(found: Replicate, change: Callable[[Point], Point]) -> Replicate:

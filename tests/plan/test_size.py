@@ -46,7 +46,7 @@ def asking(arms: int, workloads: int, rounds: int) -> Object:
         {**candidate, "name": f"candidate-{n:0>20}", "tree": {"numSteps": n, "topK": 1, "numDraftTokens": n + 1}}
         for n in range(4, arms + 3)
     ]
-    code = {"name": "a-set-of-prompts-of-thirty-let", "source": "builtin://code", "requests": 12_288, "maxTokens": 512}
+    code = {"name": "a-set-of-prompts-of-thirty-let", "source": "builtin://code", "requests": 20_480, "maxTokens": 512}
     del spec["largestConcurrency"]
     return manifest | {
         "spec": spec
@@ -65,6 +65,8 @@ def every_number(point: Point) -> Point:
     return replace(
         point,
         steady_throughput=12345.6789,
+        fullness=0.97,
+        p99_itl=time,
         **dict.fromkeys(("mean_ttft", "p95_ttft", "mean_tpot", "p95_tpot", "mean_e2e", "p95_e2e"), time),
         **dict.fromkeys(("p50_ttft", "p99_ttft", "p50_tpot", "p99_tpot"), time),
         accepted_at=positions if point.accept_length else (),

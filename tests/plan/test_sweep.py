@@ -122,7 +122,7 @@ def test_one_server_for_all_concurrencies() -> None:
     """The request limit is pinned from the largest on every arm, so one process answers one user and many."""
     world = World()
     code, _ = sweep()["spec"]["workloads"]
-    world.apply(sweep(workloads=[{**code, "requests": 192, "concurrency": c} for c in (1, 64)]))
+    world.apply(sweep(workloads=[{**code, "requests": 320, "concurrency": c} for c in (1, 64)]))
     (job,) = world.under_way("round")
     asked = Round(job=job, pod=None).plan
     assert [workload.name for workload in asked.workloads] == ["code@1", "code@64"]

@@ -208,7 +208,9 @@ def _dataset(dataset: PromptsSpec, concurrency: int) -> core.Dataset:
     return core.Dataset(
         name=dataset.name,
         source=dataset.source,
-        requests=max(dataset.requests or _usual_requests(dataset), 3 * concurrency),
+        requests=max(
+            dataset.requests or _usual_requests(dataset), 0 if dataset.request_rate else core.WAVES * concurrency
+        ),
         max_tokens=dataset.max_tokens or MAX_TOKENS,
         weight=float(dataset.weight),
         rate=_number(dataset.request_rate),

@@ -33,7 +33,7 @@ from paceline.api.parts import (
 from paceline.api.shared import ENGINE_AND_NODE, OFF_THE_CLAIM, off_the_claim
 from paceline.api.timeouts import TimeoutsSpec
 from paceline.api.words import Arguments, ArmName, Commit, DecideAfterRounds, HostPath, Labels, ObjectName, PoolName
-from paceline.core import BASELINE, Purpose, Trigger
+from paceline.core import BASELINE, WAVES, Purpose, Trigger
 
 
 class RunTarget(TargetSpec):
@@ -180,14 +180,17 @@ def _too_many_rounds(run: "BenchmarkRunSpec") -> Iterator[Finding]:
         )
 
 
+TOO_FEW_REQUESTS = (
+    "requests must be at least five times the concurrency where requestRate is not set: with fewer, beginning and end "
+    "weigh too much"
+)
+
+
 def _too_few_requests(run: "BenchmarkRunSpec") -> Iterator[Finding]:
     for i, workload in enumerate(run.workloads):
-        if workload.requests is not None and workload.requests < 3 * workload.concurrency:
-            yield (
-                f".workloads[{i}].requests",
-                f"requests must be at least three times the concurrency, {3 * workload.concurrency}; "
-                f"got {workload.requests}",
-            )
+        least = 0 if workload.request_rate else WAVES * workload.concurrency
+        if workload.requests is not None and workload.requests < least:
+            yield f".workloads[{i}].requests", f"{TOO_FEW_REQUESTS}; write {least}, got {workload.requests}"
 
 
 def _at_a_rate_twice(run: "BenchmarkRunSpec") -> Iterator[Finding]:
@@ -311,8 +314,9 @@ class BenchmarkRunSpec(Model):
             broken=_too_many_rounds,
         ),
         Rule(
-            cel="self.workloads.all(w, !has(w.requests) || w.requests >= 3 * w.concurrency)",
-            message="requests must be at least three times the concurrency",
+            cel="self.workloads.all(w, !has(w.requests) || has(w.requestRate)"
+            f" || w.requests >= {WAVES} * w.concurrency)",
+            message=TOO_FEW_REQUESTS,
             field=".workloads",
             broken=_too_few_requests,
         ),

@@ -106,9 +106,19 @@ class Point(Model):
     output_tokens: Count | None = None
     """Tokens in the answers."""
     output_throughput: Number | None = None
-    """All output tokens over the client's duration: what is judged."""
+    """All output tokens over the client's duration, ramp and tail included; only where there was room for it."""
     steady_throughput: Number | None = None
-    """The same while all requests of the concurrency were under way; absent at a rate."""
+    """The same in the longest time with at least 90 % of the concurrency under way: what is judged. Absent at a
+    rate."""
+    mean_concurrency: Number | None = None
+    """Requests under way in that time, sent and not yet answered, as an average over it; absent at a rate."""
+    offered_rate: Number | None = None
+    """Of a workload at a rate: requests a second that came."""
+    kept_rate: Number | None = None
+    """Requests a second that were answered in the second half of them."""
+    saturated: bool | None = None
+    """Set where that is less than 95 % of those that came: how much faster another arm is depends then on how long one
+    measures."""
     request_speed: Number | None = None
     """Of a workload at a rate: output tokens per second of a request under way. It is judged in throughput's place."""
     mean_ttft: Number | None = Field(default=None, alias="meanTTFT")
@@ -127,6 +137,8 @@ class Point(Model):
     """Its median."""
     p99_tpot: Number | None = Field(default=None, alias="p99TPOT")
     """Its 99th percentile."""
+    p99_itl: Number | None = Field(default=None, alias="p99ITL")
+    """99th percentile of the time between two pieces of an answer as they come, of as many tokens as a step has."""
     mean_e2e: Number | None = Field(default=None, alias="meanE2E")
     """Mean time of a whole request."""
     p95_e2e: Number | None = Field(default=None, alias="p95E2E")

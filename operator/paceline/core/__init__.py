@@ -26,13 +26,14 @@ from paceline.core.verdict import (
     Outcome,
     Verdict,
 )
-from paceline.core.workload import HUB, Dataset, Workload
+from paceline.core.workload import HUB, WAVES, Dataset, Workload
 
 __all__ = [
     "BASELINE",
     "CUSTOM",
     "HUB",
     "TOPOLOGY_LABEL",
+    "WAVES",
     "Accelerator",
     "Adaptive",
     "Answers",

@@ -36,7 +36,8 @@ class Gate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """One arm on one workload in one round. `output_throughput` is output tokens per second over the client's time."""
+    """One arm on one workload in one round. `output_throughput` is output tokens per second, of a closed loop in its
+    steady window (0025), at a rate of a request under way (0014)."""
 
     round: int
     arm: str

@@ -1,14 +1,14 @@
 """A round's bytes → valid points.
 
 `question` is what a round is asked, `answer` what it says, `outputs` the part of that about what the arms wrote,
-`judge` which points of it may be believed, `failures` what goes wrong instead, `keep` what a run's status keeps of it
-and what the gate reads from there. Pods use the first three only.
+`judge` which points of it may be believed, `failures` what goes wrong instead, `loads` what is said of the load itself,
+`keep` what a run's status keeps of it and what the gate reads from there. Pods use the first three only.
 """
 
 from paceline.evidence.answer import AnswerError, Point, Replicate, RoundResult, decode, encode
 from paceline.evidence.failures import Failure
 from paceline.evidence.judge import Judged, judge
-from paceline.evidence.keep import failed_round, fingerprint, measurements, point_noise, round_status
+from paceline.evidence.keep import failed_round, fingerprint, judged_speed, measurements, point_noise, round_status
 from paceline.evidence.outputs import Outputs, answers
 from paceline.evidence.question import ENVIRONMENT, ArmCommand, RoundPlan, Scalar
 
@@ -30,6 +30,7 @@ __all__ = [
     "failed_round",
     "fingerprint",
     "judge",
+    "judged_speed",
     "measurements",
     "point_noise",
     "round_status",

@@ -29,7 +29,9 @@ LONGEST = 4096
 LONGEST_ERRORS = (200, 60, 20)
 """Characters kept of each error: the first length with which the whole fits."""
 LARGEST_JSON = 1 << 20
-DIGITS = {"output_throughput": 5, "steady_throughput": 5}
+DIGITS = {"output_throughput": 5, "steady_throughput": 5, "fullness": 2, "kept_rate": 3} | dict.fromkeys(
+    ("p95_ttft", "p99_ttft", "p95_tpot", "p99_tpot", "p99_itl", "p95_e2e"), 3
+)
 OTHER_DIGITS = 4
 """Significant digits of a number with a fraction: far below the noise of any measurement. Whole numbers keep all."""
 
@@ -47,9 +49,11 @@ class Point:
     """One arm on one workload. Times in seconds, throughputs in output tokens per second; None: not to be had.
 
     `output_throughput` is output tokens over the client's duration; `steady_throughput` the same in the window in
-    which at least 90 % of the peak concurrency was reached. `accept_length` is the server's average since the flush
-    before the workload; `verify_calls` and `retractions` are differences of its counters. `e2e` is the time of a whole
-    request.
+    which at least 90 % of the peak concurrency was reached, and what is judged of a closed loop (0025). `fullness` is
+    how many requests were under way in that window, as an average over its time and a fraction of the concurrency;
+    `kept_rate` requests a second that were answered in the second half of a workload at a rate. `accept_length` is the
+    server's average since the flush before the workload; `verify_calls` and `retractions` are differences of its
+    counters. `itl` is the time between two pieces of an answer, `e2e` that of a whole request.
     """
 
     workload: str
@@ -59,6 +63,8 @@ class Point:
     output_tokens: int | None = None
     output_throughput: float | None = None
     steady_throughput: float | None = None
+    fullness: float | None = None
+    kept_rate: float | None = None
     mean_ttft: float | None = None
     p50_ttft: float | None = None
     p95_ttft: float | None = None
@@ -67,6 +73,7 @@ class Point:
     p50_tpot: float | None = None
     p95_tpot: float | None = None
     p99_tpot: float | None = None
+    p99_itl: float | None = None
     mean_e2e: float | None = None
     p95_e2e: float | None = None
     accept_length: float | None = None
@@ -90,11 +97,11 @@ class Point:
         return self.output_tokens / (self.completed * self.mean_e2e)
 
 
-SPARE = frozenset({"p50_ttft", "p99_ttft", "p50_tpot", "p99_tpot", "draft_tokens"})
+SPARE = frozenset({"output_throughput", "p50_ttft", "p99_ttft", "p50_tpot", "p99_tpot", "draft_tokens"})
 """Numbers that decide nothing: they are left out where all do not fit."""
 NO_ROOM = (
-    "the round's message had no room for medians, 99th percentiles and KV capacity: they are in its full lines on the "
-    "cache volume"
+    "the round's message had no room for throughput over the whole time, medians, 99th percentiles and KV capacity: "
+    "they are in its full lines on the cache volume"
 )
 NO_ROOM_CLOCKS = (
     "the round's message had no room for the GPUs' clocks, and for what throttled them: they are in its full lines on "
@@ -104,7 +111,7 @@ NO_ROOM_AT = "the round's message had no room for acceptance by position: it is 
 EVERY = tuple(f.name for f in dataclasses.fields(Point) if f.name not in ("workload", "accepted_at"))
 NUMBERS = tuple(name for name in EVERY if name not in SPARE)
 """Of a point, that there is always room for; what is judged is among them."""
-TIMES = frozenset(name for name in EVERY if name.endswith(("_ttft", "_tpot", "_e2e")))
+TIMES = frozenset(name for name in EVERY if name.endswith(("_ttft", "_tpot", "_itl", "_e2e")))
 MICROSECONDS = 1_000_000
 FORMS = (
     (LONGEST_ERRORS[0], EVERY, True, True),

@@ -138,8 +138,13 @@ def first_token_took_time(_: Case, point: Point) -> str:
 
 
 @measured
-def throughput_is_a_number(_: Case, point: Point) -> str:
-    return "" if _positive(point.output_throughput) else f"the throughput is {point.output_throughput}"
+def throughput_is_a_number(case: Case, point: Point) -> str:
+    """In the steady window, which is what the gate compares of a closed loop (0025); nothing stands in for it."""
+    if case.at_a_rate or _positive(point.steady_throughput):
+        return ""
+    if point.steady_throughput is None:
+        return "there was no time at which its requests were steadily under way: no throughput"
+    return f"the throughput is {point.steady_throughput}"
 
 
 @measured

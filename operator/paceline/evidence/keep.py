@@ -9,14 +9,14 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from decimal import Decimal
 from typing import Any
 
-from paceline.core import BASELINE, Measurement
+from paceline.core import BASELINE, Measurement, Workload
 from paceline.evidence import clocks
 from paceline.evidence.answer import Replicate, RoundResult
 from paceline.evidence.failures import Failure, of_server
 from paceline.evidence.judge import Judged, nothing_accepted
+from paceline.evidence.loads import decimal, load_notes, of_load
 from paceline.evidence.outputs import outputs_status
 from paceline.evidence.question import RoundPlan, Scalar
 
@@ -26,6 +26,7 @@ FIELDS = {
     "outputTokens": "output_tokens",
     "outputThroughput": "output_throughput",
     "steadyThroughput": "steady_throughput",
+    "keptRate": "kept_rate",
     "meanTTFT": "mean_ttft",
     "p50TTFT": "p50_ttft",
     "p95TTFT": "p95_ttft",
@@ -34,6 +35,7 @@ FIELDS = {
     "p50TPOT": "p50_tpot",
     "p95TPOT": "p95_tpot",
     "p99TPOT": "p99_tpot",
+    "p99ITL": "p99_itl",
     "meanE2E": "mean_e2e",
     "p95E2E": "p95_e2e",
     "errors": "errors",
@@ -71,7 +73,7 @@ def round_status(
     digest; `held_seconds` how long the round's pod held accelerators, by the client's own clock if nobody says."""
     lasted = result.finished - result.started
     held = lasted if held_seconds is None else max(held_seconds, lasted)
-    rated = {workload.name for workload in plan.workloads if workload.rate}
+    asked = {workload.name: workload for workload in plan.workloads}
     drafts = {arm.name: arm.drafts for arm in plan.arms}
     entry: dict[str, Any] = {
         "round": plan.round,
@@ -96,15 +98,20 @@ def round_status(
         entry["datasets"] = dict(result.datasets)
     if result.lines_sha256:
         entry["raw"] = {"path": plan.lines_path, "sha256": result.lines_sha256, "bytes": result.lines_bytes}
-    throttled = clocks.note((one.arm, one.clocks) for one in result.replicates)
-    unseen = [UNSEEN[name] for name in plan.unseen if name in UNSEEN]
-    if notes := [*unseen, *_all_cut(plan, judged), *throttled, *result.notes]:
+    notes = [
+        *(UNSEEN[name] for name in plan.unseen if name in UNSEEN),
+        *_all_cut(plan, judged),
+        *load_notes(plan, judged),
+        *clocks.note((one.arm, one.clocks) for one in result.replicates),
+        *result.notes,
+    ]
+    if notes:
         entry["notes"] = notes
     return entry | {
         "engineVersion": result.engine_version,
         "emulated": result.emulated,
         "replicates": [_replicate(replicate) for replicate in result.replicates],
-        "points": [_point(one, one.workload in rated, drafts[one.arm]) for one in judged],
+        "points": [_point(one, asked[one.workload], drafts[one.arm]) for one in judged],
         "error": "",
     }
 
@@ -142,7 +149,7 @@ def failed_round(
 def measurements(rounds: Iterable[Mapping[str, Any]]) -> list[Measurement]:
     """What the gate reads: every point of the last try of each round that gave a result, in order.
 
-    Where requests arrived at a rate, their speed stands in the throughput's place (0014)."""
+    Its speed is `judged_speed`: of a closed loop in its steady window, at a rate that of a request."""
     kept = {entry["round"]: entry for entry in sorted(rounds, key=_order) if not entry.get("error")}
     return [_measurement(number, point) for number, entry in kept.items() for point in entry.get("points", ())]
 
@@ -198,7 +205,7 @@ def _replicate(replicate: Replicate) -> dict[str, Any]:
     return entry | kv | gpus | {"resolved": resolved, "restSHA256": replicate.rest_sha256} | parity
 
 
-def _point(judged: Judged, at_a_rate: bool, drafts: int | None) -> dict[str, Any]:
+def _point(judged: Judged, workload: Workload, drafts: int | None) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "arm": judged.arm,
         "workload": judged.workload,
@@ -216,13 +223,18 @@ def _point(judged: Judged, at_a_rate: bool, drafts: int | None) -> dict[str, Any
         entry["acceptRate"] = decimal((judged.point.accept_length - 1) / proposed)
     if judged.point and judged.point.accepted_at:
         entry["acceptedAt"] = [decimal(fraction) for fraction in judged.point.accepted_at]
-    if judged.point and judged.point.request_speed and at_a_rate:
-        entry["requestSpeed"] = decimal(judged.point.request_speed)
-    return entry
+    return entry | (of_load(judged.point, workload) if judged.point else {})
+
+
+def judged_speed(point: Mapping[str, Any]) -> float | None:
+    """Of a point in status, what the gate compares, in output tokens per second: of a request under way where requests
+    arrived at a rate (0014), else of all together in the steady window (0025). None, and nothing else in its place,
+    where that is not there."""
+    return _parsed(point.get("requestSpeed", point.get("steadyThroughput")))
 
 
 def _measurement(number: int, point: Mapping[str, Any]) -> Measurement:
-    throughput = _parsed(point.get("requestSpeed", point.get("outputThroughput")))
+    throughput = judged_speed(point)
     metrics = {name: _parsed(point[name]) for name in METRICS if name in point}
     garbage = throughput is None or throughput <= 0 or None in metrics.values()
     read = {name: value for name, value in metrics.items() if value is not None}
@@ -238,11 +250,6 @@ def _measurement(number: int, point: Mapping[str, Any]) -> Measurement:
         nothing_accepted=valid and point["arm"] != BASELINE and accepted_nothing,
         metrics=read,
     )
-
-
-def decimal(value: float) -> str:
-    """A number as status keeps it: plain decimal digits, six of them significant."""
-    return f"{Decimal(f'{value:.6g}').normalize():f}"
 
 
 def _parsed(value: Any) -> float | None:

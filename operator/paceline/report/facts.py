@@ -82,7 +82,7 @@ def cost(status: Manifest, rounds: Sequence[Manifest]) -> Cost:
     found = status.get("cost") or {}
     replicates = [replicate for entry in rounds for replicate in entry.get("replicates") or ()]
     points = [point for entry in rounds for point in entry.get("points") or ()]
-    loads = [(number(p.get("outputTokens")) or 0, number(p.get("outputThroughput")) or 0) for p in points]
+    loads = [(number(p.get("outputTokens")) or 0, _rate(p)) for p in points]
     times = [(_time(entry.get("startedAt")), _time(entry.get("finishedAt"))) for entry in rounds]
     return Cost(
         gpu_seconds=found.get("gpuSeconds"),
@@ -93,6 +93,11 @@ def cost(status: Manifest, rounds: Sequence[Manifest]) -> Cost:
         measuring=sum(tokens / rate for tokens, rate in loads if rate > 0),
         held=sum((end - start).total_seconds() for start, end in times if start and end),
     )
+
+
+def _rate(point: Manifest) -> float:
+    """Over the whole time; where the message had no room for it, the steady window's is near enough for a sum."""
+    return number(point.get("outputThroughput", point.get("steadyThroughput"))) or 0.0
 
 
 def notes(rounds: Sequence[Manifest]) -> list[str]:

@@ -12,7 +12,10 @@ from paceline.report.words import LATENCIES
 METRICS = (
     "outputThroughput",
     "steadyThroughput",
+    "meanConcurrency",
     "requestSpeed",
+    "keptRate",
+    "p99ITL",
     "acceptLength",
     "acceptRate",
     *(metric for family in LATENCIES for metric in family.metrics.values()),
@@ -21,8 +24,8 @@ METRICS = (
 
 
 def judged(point: Manifest) -> float | None:
-    """Output tokens per second: of all requests, or of one under way where requests arrive at a rate."""
-    found = number(point.get("requestSpeed", point.get("outputThroughput")))
+    """Output tokens per second, as the gate compares them."""
+    found = evidence.judged_speed(point)
     return found if found and found > 0 else None
 
 

@@ -152,9 +152,11 @@ class Column:
 
 
 COLUMNS = (
-    Column(head="Tokens/s", metric="outputThroughput"),
     Column(head="Tokens/s, steady", metric="steadyThroughput"),
+    Column(head="Under way", metric="meanConcurrency"),
+    Column(head="Tokens/s, ramp and tail included", metric="outputThroughput"),
     Column(head="Tokens/s of a request", metric="requestSpeed"),
+    Column(head="Requests/s answered", metric="keptRate"),
     Column(head="Accepted length", metric="acceptLength"),
     Column(head="Accepted", metric="acceptRate", unit=lambda _: ("%", 100.0)),
     *(
@@ -164,6 +166,7 @@ COLUMNS = (
         for family in LATENCIES
         for stat, metric in family.metrics.items()
     ),
+    Column(head="Between pieces p99", metric="p99ITL", unit=lambda most: ("s", 1.0) if most >= 1 else ("ms", 1000.0)),
 )
 
 

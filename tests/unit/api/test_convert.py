@@ -45,7 +45,7 @@ def test_the_example_is_what_was_published(manifest: dict[str, Any]) -> None:
     assert throughput.arms == (core.Arm(name="baseline"), narrow, wide), "fewer draft tokens first"
     assert [workload.name for workload in throughput.workloads] == ["code@32", "swe@32", "terminal@32", "chat@32"]
     assert {(w.dataset.requests, w.dataset.max_tokens) for w in latency.workloads} == {(64, 512)}
-    assert {(w.dataset.requests, w.dataset.max_tokens) for w in throughput.workloads} == {(96, 512)}
+    assert {(w.dataset.requests, w.dataset.max_tokens) for w in throughput.workloads} == {(160, 512)}
 
 
 def test_what_is_not_said_is_taken_from_core(manifest: dict[str, Any]) -> None:
@@ -96,11 +96,11 @@ def test_six_requests_are_enough_at_concurrency_one(manifest: dict[str, Any]) ->
     assert deployment(manifest).pools[0].workloads[0].dataset.requests == 6
 
 
-def test_at_concurrency_32_there_are_never_fewer_than_three_times_as_many(manifest: dict[str, Any]) -> None:
+def test_at_concurrency_32_there_are_never_fewer_than_five_times_as_many(manifest: dict[str, Any]) -> None:
     manifest["spec"]["benchmark"] = {"datasets": [{"name": "code", "source": "builtin://code", "requests": 6}]}
     latency, throughput = deployment(manifest).pools
     assert [workload.dataset.requests for workload in latency.workloads] == [6]
-    assert [workload.dataset.requests for workload in throughput.workloads] == [96]
+    assert [workload.dataset.requests for workload in throughput.workloads] == [160]
 
 
 def test_at_a_rate_there_are_requests_for_a_minute_unless_it_is_said(manifest: dict[str, Any]) -> None:
@@ -158,7 +158,7 @@ def test_a_run_made_by_hand_needs_little(manifest: dict[str, Any]) -> None:
     spec = run({"spec": by_hand})
     assert spec.workloads == (
         core.Workload(
-            dataset=core.Dataset(name="code", source="builtin://code", requests=96, max_tokens=512), concurrency=32
+            dataset=core.Dataset(name="code", source="builtin://code", requests=160, max_tokens=512), concurrency=32
         ),
     )
     assert (spec.gate, spec.attempt, spec.purpose) == (core.Gate(), 1, core.Purpose.GATE)
@@ -257,7 +257,7 @@ def workloads(draw: st.DrawFn) -> core.Workload:
         name=draw(words),
         source=source,
         commit=draw(st.none() | st.just("a" * 40)) if source == OF_THE_HUB else None,
-        requests=3 * concurrency + draw(st.integers(700, 800)),
+        requests=core.WAVES * concurrency + draw(st.integers(700, 800)),
         max_tokens=draw(st.integers(1, 4096)),
         weight=float(draw(st.integers(1, 9))),
         rate=draw(st.none() | st.sampled_from([0.5, 8.0, 33.333])),

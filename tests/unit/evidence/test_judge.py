@@ -35,12 +35,14 @@ GOOD = Point(
     completed=6,
     errors=0,
     output_tokens=576,
-    output_throughput=249.7,
+    output_throughput=241.2,
+    steady_throughput=249.7,
+    fullness=1.0,
     mean_ttft=0.04,
     p95_ttft=0.05,
     retractions=0,
 )
-SPECULATED = dataclasses.replace(GOOD, accept_length=2.81, verify_calls=205, output_throughput=379.5)
+SPECULATED = dataclasses.replace(GOOD, accept_length=2.81, verify_calls=205, steady_throughput=379.5)
 NONE_SPECULATED: Mapping[str, Any] = {"verify_calls": 0, "accept_length": None}
 
 
@@ -184,9 +186,17 @@ def test_a_first_token_that_took_no_time(time: float | None) -> None:
     assert why(p95_ttft=time) == "no time to first token"
 
 
-@pytest.mark.parametrize("throughput", [0.0, None, math.nan, math.inf, -1.0])
-def test_a_throughput_that_is_none(throughput: float | None) -> None:
-    assert why(output_throughput=throughput) == f"the throughput is {throughput}"
+@pytest.mark.parametrize("throughput", [0.0, math.nan, math.inf, -1.0])
+def test_a_throughput_that_is_none(throughput: float) -> None:
+    assert why(steady_throughput=throughput) == f"the throughput is {throughput}"
+
+
+def test_without_a_steady_window_nothing_stands_in_for_it() -> None:
+    """Tokens over the whole time are there, ramp and tail included: up to 5 % off, and another question."""
+    assert GOOD.output_throughput
+    assert why(steady_throughput=None) == (
+        "there was no time at which its requests were steadily under way: no throughput"
+    )
 
 
 @pytest.mark.parametrize(

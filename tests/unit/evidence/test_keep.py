@@ -71,7 +71,7 @@ def test_where_requests_arrive_at_a_rate_the_gate_reads_their_speed() -> None:
     plan = dataclasses.replace(PLAN, workloads=(CODE, chat))
     replicates = tuple(
         dataclasses.replace(one, points=tuple(
-            dataclasses.replace(point, workload=workload.name, output_throughput=250.0, mean_e2e=e2e)
+            dataclasses.replace(point, workload=workload.name, steady_throughput=250.0, mean_e2e=e2e)
             for point, workload in zip(one.points, plan.workloads, strict=True)
         ))
         for one, e2e in ((BASELINE, 2.0), (WIDE, 1.0))
@@ -84,6 +84,50 @@ def test_where_requests_arrive_at_a_rate_the_gate_reads_their_speed() -> None:
         ("baseline", "chat@8/s"): 48,  # 576 tokens in six requests of two seconds
         ("wide", "chat@8/s"): 96,
     }
+
+
+def held(plan: RoundPlan, **changes: Any) -> dict[str, Any]:
+    """The round with all of its points changed."""
+    replicates = tuple(
+        dataclasses.replace(one, points=tuple(
+            dataclasses.replace(point, workload=workload.name, **changes)
+            for point, workload in zip(one.points, plan.workloads, strict=True)
+        ))
+        for one in (BASELINE, WIDE)
+    )  # fmt: skip
+    result = dataclasses.replace(RESULT, replicates=replicates)
+    return keep(plan, result, judge(plan, result), "job", "gpu-0")
+
+
+def test_how_full_the_places_were_is_kept_and_told_where_they_were_not() -> None:
+    eight = tuple(dataclasses.replace(one, concurrency=8) for one in (CODE, CHAT))
+    plan = dataclasses.replace(PLAN, workloads=eight)
+    assert {point["meanConcurrency"] for point in held(plan, fullness=0.97)["points"]} == {"7.76"}
+    assert "notes" not in held(plan, fullness=0.9)
+    entry = held(plan, fullness=0.85)
+    assert [point["valid"] for point in entry["points"]] == [True] * 4
+    assert entry["notes"] == [
+        "baseline on code@8 had 6.8 requests under way on average, not 8 (and 3 more points): the benchmark client did "
+        "not keep its places full; give its container more CPU"
+    ]
+
+
+def test_a_rate_that_is_not_kept_is_saturation_and_told() -> None:
+    chat = Workload(dataset=dataclasses.replace(CHAT.dataset, rate=8.0), concurrency=1)
+    plan = dataclasses.replace(PLAN, workloads=(CODE, chat))
+    kept = held(plan, mean_e2e=2.0, kept_rate=7.6)
+    assert [point.get("offeredRate") for point in kept["points"]] == [None, "8", None, "8"]
+    assert [point.get("keptRate") for point in kept["points"]][1] == "7.6"
+    assert [point.get("saturated") for point in kept["points"]] == [None] * 4
+    assert "notes" not in kept
+
+    slow = held(plan, mean_e2e=2.0, kept_rate=7.59)
+    assert [point.get("saturated") for point in slow["points"]] == [None, True, None, True]
+    assert [point["valid"] for point in slow["points"]] == [True] * 4
+    assert slow["notes"] == [
+        "saturated: baseline on chat@8/s answered 7.59 requests a second in the second half, and 8 came "
+        "(and one more point): lower requestRate"
+    ]
 
 
 def test_provenance_of_a_round() -> None:
@@ -159,12 +203,14 @@ def test_a_round_in_status() -> None:
                 "completed": 6,
                 "outputTokens": 576,
                 "errors": 0,
-                "outputThroughput": "379.5",
+                "outputThroughput": "241.2",
+                "steadyThroughput": "379.5",
                 "meanTTFT": "0.04",
                 "p95TTFT": "0.05",
                 "acceptLength": "2.81",
                 "verifyCalls": 205,
                 "retractions": 0,
+                "meanConcurrency": "1",
             }
         ],
         "error": "",
@@ -197,7 +243,7 @@ def edited(**changes: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("garbage", ["", "fast", "nan", "inf", "-1", "0", None, True, [1]])
 def test_a_throughput_that_is_garbage_is_invalid(garbage: Any) -> None:
-    assert not measurements([edited(outputThroughput=garbage)])[2].valid
+    assert not measurements([edited(steadyThroughput=garbage)])[2].valid
     assert not measurements([edited(p95TTFT="nan")])[2].valid
 
 
@@ -213,7 +259,7 @@ def test_nothing_accepted_is_of_candidates() -> None:
 
 
 def test_of_two_tries_the_last_one_with_a_result_counts() -> None:
-    again = edited(outputThroughput="400") | {"try": 1}
+    again = edited(steadyThroughput="400") | {"try": 1}
     lost = failed_round(
         round=0, attempt=2, job="j", node="gpu-0", error="the message is empty", reason=Failure.Unreadable
     )
@@ -265,7 +311,7 @@ def rounds_of(**throughputs: list[float]) -> list[dict[str, Any]]:
             "round": number,
             "try": 0,
             "points": [
-                {"arm": arm, "workload": "code@1", "valid": True, "outputThroughput": str(values[number])}
+                {"arm": arm, "workload": "code@1", "valid": True, "steadyThroughput": str(values[number])}
                 for arm, values in throughputs.items()
             ],
         }

@@ -1,7 +1,7 @@
 """`paceline plan` of examples/qwen3-coder-next.yaml, in figures.
 
 With 120 s a start and 100 tokens a second, one arm of the latency pool takes 120 + 4 x 64 x 512 / 100 = 1430.72 s, one
-of the throughput pool 120 + 4 x 96 / 32 x 512 / 100 = 181.44 s; each holds four GPUs.
+of the throughput pool 120 + 4 x 160 / 32 x 512 / 100 = 222.4 s; each holds four GPUs.
 """
 
 import json
@@ -22,7 +22,7 @@ from paceline.plan.imagined import Assumptions
 NEXT = str(EXAMPLES / "qwen3-coder-next.yaml")
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 ASSUMED = Assumptions(start_seconds=120, stream=100)
-LATENCY_ARM, THROUGHPUT_ARM = 1430.72, 181.44
+LATENCY_ARM, THROUGHPUT_ARM = 1430.72, 222.4
 
 
 def course(tale: Tale, *, room: int | None = None, there: Any = (), **edits: Any) -> Course:
@@ -70,8 +70,8 @@ def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert rows == [
         ["POOL", "ROUNDS", "JOBS", "SERVER", "STARTS", "GPU-HOURS"],
         ["latency", "3-8", "3-8", "6-16", "9.5-25.4"],
-        ["throughput", "3-8", "3-8", "9-24", "1.8-4.8"],
-        ["all", "6-16", "7-17", "15-40", "11.4-30.3", "with", "the", "prefetch"],
+        ["throughput", "3-8", "3-8", "9-24", "2.2-5.9"],
+        ["all", "6-16", "7-17", "15-40", "11.8-31.4", "with", "the", "prefetch"],
     ]
 
 

@@ -160,7 +160,7 @@ def test_the_last_try_of_a_round_counts() -> None:
     run = demo()[0]
     again = json.loads(json.dumps(run["status"]["rounds"][0])) | {"try": 1}
     for point in again["points"]:
-        point["outputThroughput"] = "100"
+        point["steadyThroughput"] = "100"
     run["status"]["rounds"].append(again)
     series = said(run).series[0]
     assert series.dots[0].speed == 100
@@ -197,14 +197,14 @@ def over(*loads: tuple[int, float, float]) -> dict[str, Any]:
     """Three rounds of one dataset over concurrencies: concurrency, and tokens per second of baseline and wide."""
     run = latency()
     base = run["spec"]["workloads"][0]
-    run["spec"]["workloads"] = [base | {"concurrency": c, "requests": 96} for c, _, _ in loads]
+    run["spec"]["workloads"] = [base | {"concurrency": c, "requests": 160} for c, _, _ in loads]
     for entry in run["status"]["rounds"]:
         entry["points"] = [
             {
                 "arm": arm,
                 "workload": f"code@{c}",
                 "valid": True,
-                "outputThroughput": f"{1.001 ** entry['round'] * speed}",
+                "steadyThroughput": f"{1.001 ** entry['round'] * speed}",
             }
             for c, *speeds in loads
             for arm, speed in zip(("baseline", "wide"), speeds, strict=True)

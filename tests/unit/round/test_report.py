@@ -1,8 +1,10 @@
 """What the benchmark client's numbers mean."""
 
+import random
+
 import pytest
 
-from paceline.pods.round.report import steady_throughput
+from paceline.pods.round.report import Steady, kept_rate, steady
 
 
 def closed_loop(*tokens: int) -> dict[str, object]:
@@ -11,19 +13,62 @@ def closed_loop(*tokens: int) -> dict[str, object]:
 
 
 def test_one_at_a_time_is_steady_from_beginning_to_end() -> None:
-    assert steady_throughput(closed_loop(4, 6, 2), concurrency=1) == pytest.approx(1.0)
+    assert steady(closed_loop(4, 6, 2), concurrency=1) == Steady(throughput=1.0, concurrency=1.0)
 
 
 def test_the_tail_is_left_out() -> None:
     """Two places: 10 and 10 tokens side by side, then 40 alone. Both places are busy for the first ten seconds."""
-    assert steady_throughput(closed_loop(10, 10, 40), concurrency=2) == pytest.approx(2.0)
+    assert steady(closed_loop(10, 10, 40), concurrency=2) == Steady(throughput=2.0, concurrency=2.0)
+
+
+def test_nine_places_of_ten_are_steady_enough_and_the_evidence_says_how_many_there_were() -> None:
+    """Ten requests of 10 tokens, the tenth of 5 alone: after five seconds nine places are taken."""
+    found = steady(closed_loop(*[10] * 9, 5), concurrency=10)
+    assert found
+    assert (found.throughput, found.concurrency) == pytest.approx((9.5, 9.5))
 
 
 def test_a_token_a_step_of_several() -> None:
     """Chunks of three tokens: the tokens of a request are spread over its chunks evenly."""
     report = {"ttfts": [1.0], "itls": [[1.0, 1.0, 1.0]], "output_lens": [12]}
-    assert steady_throughput(report, concurrency=1) == pytest.approx(3.0)
+    assert steady(report, concurrency=1) == Steady(throughput=3.0, concurrency=1.0)
+
+
+def test_what_the_client_took_between_requests_is_in_the_throughput_and_in_the_concurrency() -> None:
+    """Four requests of 10 tokens, two at a time: 20 seconds of answers, and the client needed 25 for all of it."""
+    slow = closed_loop(10, 10, 10, 10) | {"duration": 25.0}
+    found = steady(slow, concurrency=2)
+    assert found
+    assert (found.throughput, found.concurrency) == pytest.approx((40 / 25, 2 * 20 / 25))
 
 
 def test_no_requests_have_no_window() -> None:
-    assert steady_throughput(closed_loop(), concurrency=4) is None
+    assert steady(closed_loop(), concurrency=4) is None
+
+
+def arrived(growth: float, requests: int = 400) -> dict[str, object]:
+    """Answers of 100 to 300 tokens at 50 a second, each `growth` seconds later than the one before, and some noise."""
+    dice = random.Random(4)
+    lengths = [dice.randint(100, 300) for _ in range(requests)]
+    times = [n / 50 + growth * i + dice.gauss(0, 0.5) for i, n in enumerate(lengths)]
+    return {"ttfts": times, "itls": [[] for _ in times], "output_lens": lengths}
+
+
+@pytest.mark.parametrize(
+    ("growth", "kept"),
+    [
+        (0.0, 8.0),
+        (-0.01, 8.0),  # the queue of the beginning is worked off: no more is kept than came
+        (1 / 72, 7.2),  # one request every 1/8 + 1/72 seconds leaves it
+        (1 / 8, 4.0),
+    ],
+)
+def test_the_rate_that_is_kept_follows_from_how_much_longer_each_request_takes(growth: float, kept: float) -> None:
+    assert kept_rate(arrived(growth), 8.0) == pytest.approx(kept, rel=0.02)
+
+
+def test_of_few_requests_that_all_differ_nothing_is_said_to_be_late() -> None:
+    """Sixteen answers, half a second up or down: a growth of a tenth of their spread is none that was shown."""
+    assert kept_rate(arrived(0.01, requests=16), 8.0) == pytest.approx(8.0, rel=0.05)
+    assert kept_rate(arrived(0.01, requests=15), 8.0) is not None
+    assert kept_rate(arrived(0.01, requests=14), 8.0) is None

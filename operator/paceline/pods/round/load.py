@@ -47,7 +47,7 @@ def prompts(plan: RoundPlan, workload: Workload) -> tuple[str, ...]:
     if len(there) < asked and not workload.dataset.source.startswith(BUILTIN):
         raise DatasetError(
             f"{workload.name}: {workload.dataset.source} has {len(there)} usable prompts, and {asked} requests are to "
-            f"be sent (requests, or three times the concurrency if that is more): add prompts, or lower these"
+            f"be sent (requests, or five times the concurrency if that is more): add prompts, or lower these"
         )
     return tuple(itertools.islice(itertools.cycle(there), asked))
 

@@ -12,6 +12,8 @@ from paceline.evidence import Point
 
 STEADY = 0.9
 """Of the peak concurrency: the steady-state window is the longest time with at least so much."""
+FEWEST = 8
+"""Requests in the second half, or a rate says nothing of it."""
 
 
 LATENCIES = {
@@ -23,6 +25,7 @@ LATENCIES = {
     "p50_tpot": "median_tpot",
     "p95_tpot": "p95_tpot",
     "p99_tpot": "p99_tpot",
+    "p99_itl": "p99_itl",
     "mean_e2e": "mean_e2e_latency",
     "p95_e2e": "p95_e2e_latency",
 }
@@ -33,6 +36,7 @@ def point(workload: Workload, report: Mapping[str, Any], seen: Speculation) -> P
     """An answer that never came to its end tells no number of tokens (`load.UNCOUNTED`): it is not completed."""
     uncounted = sum(length > workload.dataset.max_tokens for length in report.get("output_lens", ()))
     errors = sum(1 for error in report.get("errors", ()) if error) + uncounted
+    window = None if errors or workload.rate else steady(report, workload.concurrency)
     return Point(
         workload=workload.name,
         asked=workload.dataset.requests,
@@ -40,7 +44,9 @@ def point(workload: Workload, report: Mapping[str, Any], seen: Speculation) -> P
         errors=errors,
         output_tokens=int(report["total_output_tokens"]),
         output_throughput=report.get("output_throughput"),
-        steady_throughput=None if errors or workload.rate else steady_throughput(report, workload.concurrency),
+        steady_throughput=window.throughput if window else None,
+        fullness=window.concurrency / workload.concurrency if window else None,
+        kept_rate=kept_rate(report, workload.rate) if workload.rate and not errors else None,
         **{name: _seconds(report.get(f"{said}_ms")) for name, said in LATENCIES.items()},
         accept_length=seen.accept_length,
         verify_calls=seen.verify_calls,
@@ -60,12 +66,22 @@ class Answered:
     arrivals: tuple[float, ...]
 
 
-def steady_throughput(report: Mapping[str, Any], concurrency: int) -> float | None:
-    """Output tokens per second in the longest time with at least 90 % of the peak concurrency.
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """What was seen in the steady window: output tokens per second, and requests under way as an average over its
+    time. By the client's own clock."""
+
+    throughput: float
+    concurrency: float
+
+
+def steady(report: Mapping[str, Any], concurrency: int) -> Steady | None:
+    """Of the longest time with at least 90 % of the peak concurrency; None where nothing was answered.
 
     The client's details have no start times. They follow from its closed loop: requests go out in the order of the
-    details as soon as one of `concurrency` places is free (held to by one worker thread). Of requests that arrive at a
-    rate there is no such window.
+    details as soon as one of `concurrency` places is free (held to by one worker thread, and to the server's own clock
+    by tests/unit/round/test_timeline.py). What the client itself took between an answer and the next request is not in
+    the details; it is in its `duration`, so all times are stretched to that.
     """
     answered = list(_timeline(report, concurrency))
     window = _longest([(one.start, one.end) for one in answered])
@@ -75,7 +91,28 @@ def steady_throughput(report: Mapping[str, Any], concurrency: int) -> float | No
     tokens = math.fsum(
         one.tokens * sum(start <= arrival <= end for arrival in one.arrivals) / len(one.arrivals) for one in answered
     )
-    return tokens / (end - start)
+    under_way = math.fsum(max(0.0, min(one.end, end) - max(one.start, start)) for one in answered)
+    last = max(one.end for one in answered)
+    seconds = (end - start) * max(1.0, report.get("duration", last) / last)
+    return Steady(throughput=tokens / seconds, concurrency=under_way / seconds)
+
+
+def kept_rate(report: Mapping[str, Any], rate: float) -> float | None:
+    """Requests a second that were answered in the second half of those that came at `rate`.
+
+    A server that keeps up takes as long for the last requests as for those before. One that does not takes longer for
+    each, and it is that growth that says by how much: so many seconds more a request, and answers leave it one every
+    1 / rate + growth seconds. The growth is the slope of a line through the requests' times, in the order in which they
+    were sent, with the length of the answer as a second slope beside it. No start time is needed, which the details do
+    not have, nor are the accidents of the arrivals in it. Two standard errors are taken off it: what is not shown is
+    not said. None below eight requests.
+    """
+    times = [first + math.fsum(gaps) for first, gaps in zip(report["ttfts"], report["itls"], strict=True)]
+    half = len(times) // 2
+    if len(times) - half < FEWEST:
+        return None
+    growth, error = _slope(times[half:], report["output_lens"][half:])
+    return rate / (1 + rate * max(0.0, growth - 2 * error))
 
 
 def _timeline(report: Mapping[str, Any], concurrency: int) -> Iterator[Answered]:
@@ -87,6 +124,26 @@ def _timeline(report: Mapping[str, Any], concurrency: int) -> Iterator[Answered]
             arrivals.append(arrivals[-1] + gap)
         heapq.heappush(free, arrivals[-1])
         yield Answered(start, arrivals[-1], tokens, tuple(arrivals))
+
+
+def _slope(times: Sequence[float], lengths: Sequence[float]) -> tuple[float, float]:
+    """Seconds that each request takes longer than the one before, answers of one length thought; and its standard
+    error. By least squares, lengths taken out of both first."""
+    left = _without(times, lengths)
+    order = _without([float(number) for number in range(len(times))], lengths)
+    spread = math.fsum(x * x for x in order)
+    slope = math.fsum(x * y for x, y in zip(order, left, strict=True)) / spread
+    rest = math.fsum((y - slope * x) ** 2 for x, y in zip(order, left, strict=True))
+    return slope, math.sqrt(rest / (len(times) - 3) / spread)
+
+
+def _without(values: Sequence[float], lengths: Sequence[float]) -> list[float]:
+    """What a straight line in the lengths leaves of the values."""
+    mean, length = math.fsum(values) / len(values), math.fsum(lengths) / len(lengths)
+    spread = math.fsum((one - length) ** 2 for one in lengths)
+    shared = math.fsum((value - mean) * (one - length) for value, one in zip(values, lengths, strict=True))
+    slope = shared / spread if spread else 0.0
+    return [value - mean - slope * (one - length) for value, one in zip(values, lengths, strict=True)]
 
 
 def _longest(spans: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
