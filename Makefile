@@ -51,6 +51,7 @@ demo-killed: venv operator-up
 	$(BIN)/python -m dev.demo_killed
 
 bench: venv
+	$(BIN)/python -m tests.gate.closed_loops
 	$(BIN)/python -m tests.gate.rates
 
 five-minutes: venv

@@ -55,7 +55,7 @@ class Question:
 
     @property
     def workloads(self) -> tuple[core.Workload, ...]:
-        sets = [core.Dataset(name=n, source=f"builtin://{n}", requests=self.requests, max_tokens=96) for n in SETS]
+        sets = [core.Dataset(name=n, source=f"builtin://{n}", requests=self.requests, max_tokens=64) for n in SETS]
         return tuple(core.Workload(dataset=found, concurrency=self.concurrency) for found in sets)
 
 
@@ -65,7 +65,7 @@ QUESTIONS = (
         pool="throughput",
         arms=(BASELINE, NARROW, WIDE),
         concurrency=32,
-        requests=96,
+        requests=160,
         rule=core.Gate(minimum_improvement=0.02),
     ),
 )

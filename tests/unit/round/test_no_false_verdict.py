@@ -77,9 +77,9 @@ ANY = {
     "retractions unknown": points(retractions=None),
     "no time to first token": points(mean_ttft=0.0),
     "fewer tokens": each(wrote_less),
-    "throughput NaN": points(output_throughput=math.nan),
-    "throughput infinite": points(output_throughput=math.inf),
-    "throughput absent": points(output_throughput=None),
+    "throughput NaN": points(steady_throughput=math.nan),
+    "throughput infinite": points(steady_throughput=math.inf),
+    "throughput absent": points(steady_throughput=None),
     "tokens absent": points(output_tokens=None),
     "another model": failed("the server serves other, not pair"),
     "a restart": failed("code@1: 6 requests were answered, and the server counted 2: it was restarted meanwhile"),
@@ -124,7 +124,7 @@ def replicate(arm: ArmCommand, plan: RoundPlan, speed: float, dice: random.Rando
             completed=requests,
             errors=0,
             output_tokens=tokens,
-            output_throughput=200 * speed * math.exp(dice.gauss(0, NOISE)),
+            steady_throughput=200 * speed * math.exp(dice.gauss(0, NOISE)),
             mean_ttft=0.04,
             p95_ttft=0.05,
             mean_e2e=0.5,
@@ -182,7 +182,7 @@ def test_no_false_verdict_in_a_hundred_runs(name: str) -> None:
 @pytest.mark.parametrize("throughput", [math.nan, math.inf, None])
 def test_what_is_no_number_is_none_behind_the_message(throughput: float | None) -> None:
     well = [replicate(arm, PLAN, 1.5, random.Random(1)) for arm in PLAN.arms]
-    ill = tuple(points(output_throughput=throughput)(one) for one in well)
+    ill = tuple(points(steady_throughput=throughput)(one) for one in well)
     answer = decode(encode(RoundResult(round=0, attempt=0, replicates=ill)))
     assert not any(one.valid for one in judge(PLAN, answer))
 

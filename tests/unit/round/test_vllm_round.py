@@ -77,7 +77,7 @@ def test_a_round_of_the_pair_that_was_published(vllm: Start, pair: Arms, models:
     assert len(kept[-1]["speculation"]["accepted_at"]) == 4
     assert kept[-1]["work"]["requests"] == four.points[1].completed
     alone, eight = (
-        mine.output_throughput / base.output_throughput  # type: ignore[operator]
+        mine.steady_throughput / base.steady_throughput  # type: ignore[operator]
         for mine, base in zip(four.points, baseline.points, strict=True)
     )
     assert (alone, eight) == (pytest.approx(1.4, rel=0.1), pytest.approx(0.854, rel=0.1))
