@@ -158,7 +158,7 @@ def test_requests_errors_and_retractions_are_added_up_over_rounds() -> None:
     assert (found.rounds, found.asked, found.completed, found.errors) == (3, 480, 478, 2)
     assert (found.retractions, found.output_tokens) == (0, None)
     assert "| code@1 | wide | 3 | 480 | 478 | 2 | 0 | – | – |" in FORMATS["md"](report([run]))
-    assert "code@1 wide 3 288 286 2 0 – –" in page(run).text
+    assert "code@1 wide 3 480 478 2 0 – –" in page(run).text
 
 
 def test_acceptance_by_position_is_a_table_where_it_is_told() -> None:
