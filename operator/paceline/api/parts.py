@@ -344,8 +344,8 @@ class PromptsSpec(Model):
     single-turn OpenAI messages or ShareGPT conversations: configMap://NAME/KEY, pvc://CLAIM/PATH or, on the hub,
     hf://datasets/OWNER/NAME/PATH."""
     requests: Annotated[int, Field(ge=1, le=MOST_REQUESTS)] | None = None
-    """How many are sent, 64 if absent; in a closed loop never fewer than five times its concurrency. Where requestRate is
-    set: at least as many as arrive in 20 seconds, and if absent as many as in 60."""
+    """How many are sent, 64 if absent; in a closed loop never fewer than five times its concurrency. Where requestRate
+    is set: at least as many as arrive in 20 seconds, and if absent as many as in 60."""
     max_tokens: Annotated[int, Field(ge=1, le=131072)] | None = None
     """Cap of an answer; 512 if absent."""
     request_rate: Amount | None = None
