@@ -1,11 +1,12 @@
 """What an engine refuses is told where a person finds it in the manifest."""
 
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import yaml
-from tests.unit.render.example import FILE
+from tests.unit.render.example import FILE, run
 
 from paceline import api
 from paceline.engines.places import refused
@@ -38,6 +39,16 @@ def test_the_example_is_not_refused() -> None:
         ({"spec.pools.1.candidates.1.args": ["--page-size=1"]}, "args-compared", "spec.pools[1].candidates[1].args[0]"),
         ({"spec.engine.version": "0.3.6"}, "engine-version", "spec.engine.version"),
         (
+            {"spec.engine.env": [{"name": "SGLANG_SIMULATE_ACC_LEN", "value": "4"}]},
+            "simulated-acceptance",
+            "spec.engine.env[0].name",
+        ),
+        (
+            {"spec.engine.args": [*MANIFEST["spec"]["engine"]["args"], "--max-running-requests=4"]},
+            "requests-fit",
+            f"spec.engine.args[{len(MANIFEST['spec']['engine']['args'])}]",
+        ),
+        (
             {"spec.pools.0.candidates.0.draft": SMALL, "spec.engine.version": "0.4.5"},
             "algorithm-version",
             "spec.pools[0].candidates[0].draft.algorithm",
@@ -52,3 +63,11 @@ def test_the_example_is_not_refused() -> None:
 def test_a_path_is_the_persons(change: dict[str, Any], rule: str, path: str) -> None:
     """Candidates are counted as they are written, whatever their order in a run."""
     assert refusals(change) == [(rule, path)]
+
+
+def test_a_runs_own_loads_and_environment_are_looked_at() -> None:
+    asked = run()
+    env = ({"name": "SIMULATE_ACC_LEN", "value": "4"},)
+    engine = replace(asked.server.engine, env=env, args=(*asked.server.engine.args, "--context-length=512"))
+    found = refused(replace(asked, server=replace(asked.server, engine=engine)), {})
+    assert [one.rule for one in found] == ["simulated-acceptance", "context-fits"]

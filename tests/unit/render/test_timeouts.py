@@ -4,6 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.plan.world import World
+from tests.plan.world import example as in_world
 from tests.unit.examples.rendered import example
 from tests.unit.render.example import RUN, SETTINGS, pool, run
 
@@ -70,6 +72,17 @@ def test_the_plan_comes_back_with_them() -> None:
 
 
 SAID: dict[str, Any] = {"start": "1h30m", "workload": "45m"}
+
+
+def test_a_pools_run_has_what_its_deployment_says() -> None:
+    manifest = in_world()
+    manifest["spec"].setdefault("benchmark", {})["timeouts"] = SAID
+    world = World()
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    (asked,) = world.runs("latency")
+    assert asked["spec"]["timeouts"] == {"start": "5400s", "workload": "2700s"}
 
 
 def test_both_kinds_have_the_field_and_a_question_without_it_is_the_one_it_was() -> None:
