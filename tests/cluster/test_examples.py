@@ -53,7 +53,7 @@ CASES = (
     Case(
         example="qwen3-8b-no-thinking", argument='--default-chat-template-kwargs={"enable_thinking": false}', over=H200
     ),
-    Case(example="qwen3-coder-next-upstream", argument="EAGLE3", over={"accelerator": {"count": 4}}),
+    Case(example="qwen3-coder-next", argument="EAGLE3"),
     Case(example="qwen3-coder-30b-vllm", argument="--speculative-config", over=H200),
     Case(example="qwen3-8b-tpu", argument="sgl_jax.launch_server"),
 )

@@ -2,6 +2,7 @@
 
     flags → resolve      what was asked, what the server makes of it, what it refuses
     models → profile     which target and head, and how fast they decode
+    layers               which hidden states the head is given, and what becomes of it
     engine               the decode loop as a function of time
     server               the engine on the real clock, with its counters
     app, generation      HTTP; `dialects` reads requests and writes answers, `info` and `metrics` speak of the server

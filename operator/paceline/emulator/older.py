@@ -2,6 +2,7 @@
 
 Read in their wheels (`srt/entrypoints/http_server.py`, `srt/metrics/collector.py`). What runs behind the surface is the
 newest: how an older release is faster or slower is not emulated, nor what it rewrites or refuses of its arguments.
+Which layers a head is given is (`layers`).
 """
 
 from collections.abc import Mapping

@@ -15,7 +15,7 @@
 | PACELINE_EMULATE_LEAVE_GAP | 2 | nats by which the likeliest is likelier there, on every server |
 | PACELINE_EMULATE_LEAVE_FRACTION | 0.25 | that fraction of prompts |
 | PACELINE_EMULATE_LOGPROBS | true | whether a request for logprobs is not refused |
-| PACELINE_EMULATE_VERSION | 0.5.23 | the release whose flags, pages and metrics are shown: 0.4.5 and 0.5.6 too |
+| PACELINE_EMULATE_VERSION | 0.5.23 | the release that is shown: 0.4.5, and 0.5.6 with a fork's hook, too |
 | POD_UID | random | seeds the noise; set from the downward API |
 
 Read as SGLang reads them: HF_HUB_OFFLINE, HF_HUB_CACHE, HF_HOME, SGL_FORCE_SHUTDOWN, SGLANG_SIMULATE_ACC_LEN,

@@ -8,7 +8,7 @@ from tests.wrong.preflight import FACTS, PREFLIGHT
 from paceline import api
 from paceline.engines import places
 from paceline.plan.deployment.check import found_in
-from paceline.preflight import ModelFacts
+from paceline.preflight import ModelFacts, findings
 
 AT_HOME = {
     "pvc://company-models/qwen/Qwen3-8B": FACTS["hf://Qwen/Qwen3-8B"],
@@ -34,6 +34,19 @@ def test_without_the_mistake_it_is_not(row: Row) -> None:
 @pytest.mark.parametrize("name", [path.stem for path in DEPLOYMENTS])
 def test_no_example_is_refused(name: str) -> None:
     assert blocking(name, {**FACTS, **AT_HOME}) == []
+
+
+@pytest.mark.parametrize("name", [path.stem for path in DEPLOYMENTS])
+def test_every_example_reads_its_heads_own_layers(name: str) -> None:
+    manifest = example(name)
+    spec = api.deployment(manifest)
+    told = [
+        found.found
+        for pool in spec.pools
+        for found in findings(spec.server, pool.arms, {**FACTS, **AT_HOME})
+        if found.rule.startswith("aux-layers")
+    ]
+    assert told == []
 
 
 def blocking(name: str, known: dict[str, ModelFacts]) -> list[str]:
