@@ -6,6 +6,7 @@ from pydantic import Field
 
 from paceline.api.model import Model
 from paceline.api.status import Conditions, Count, Name, Names, Number, Strings, Text, Time
+from paceline.api.words import Arguments
 
 
 class ReplicateParity(Model):
@@ -75,9 +76,11 @@ class Replicate(Model):
     error: Text | None = None
     """The last useful line of its log."""
     resolved: Strings | None = None
-    """The server's own arguments that are compared."""
+    """Some of the server's own arguments: those that every server must say."""
     rest_sha256: Name | None = Field(default=None, alias="restSHA256")
-    """Hash of its other arguments."""
+    """Hash of all of them but those that speculation moves: equal on all arms of a round."""
+    differs: Annotated[tuple[Text, ...], Field(max_length=8)] | None = None
+    """The first of these that are not the baseline's, with both values; absent if none is."""
     kv_tokens: Count | None = None
     """Tokens that its KV cache holds."""
     clocks: ReplicateClocks | None = None
@@ -325,6 +328,8 @@ class ArmVerdict(Model):
     """Upper confidence bound of that."""
     aa_floor: Number | None = None
     """Difference of the mean from 1x, as a fraction, that these rounds could just not have told from none."""
+    args: Arguments | None = None
+    """Arguments of its own, which the baseline had not."""
     parity: ArmParity | None = None
     """What it answers, where spec.parity asks for that."""
 

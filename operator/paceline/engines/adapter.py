@@ -39,8 +39,9 @@ class Bound:
 class Adapter:
     """An engine as a row of functions; all are pure.
 
-    `compared` names the resolved arguments that must be equal on all arms of a round: what speculation might
-    change behind our back. `expected` says what the resolved arguments of one arm must be.
+    `compared` names the resolved arguments that every server must say. They are equal on all arms of a round, and so
+    are all others but those that `moved` names, which speculation changes by itself (a name covers what is below it,
+    one that ends in an asterisk all that begins so). `expected` says what the resolved arguments of one arm must be.
     """
 
     port: int
@@ -50,6 +51,7 @@ class Adapter:
     drafts: Callable[[Arm], int | None]
     """Draft tokens that a verify call checks, without the one that it adds; None: none, or not always as many."""
     compared: tuple[str, ...]
+    moved: Callable[[tuple[Arm, ...]], tuple[str, ...]]
     refusals: Callable[[Server, tuple[Arm, ...]], tuple[Refusal, ...]]
     bounds: Callable[[Server], Mapping[str, Bound]]
     """What `engine.args` bounds: "requests" at a time, tokens of one with its answer ("context"), "tokens" of all."""

@@ -8,17 +8,16 @@ Pods report numbers and judge nothing; the operator does, so that evidence can b
 
 import base64
 import dataclasses
-import hashlib
 import itertools
 import json
 import math
-import re
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from paceline.evidence import clocks as gpu_clocks
+from paceline.evidence.arguments import Difference
 from paceline.evidence.clocks import Clocks
 from paceline.evidence.outputs import Outputs, from_columns, to_columns
 from paceline.evidence.question import Scalar
@@ -34,10 +33,6 @@ DIGITS = {"output_throughput": 5, "steady_throughput": 5, "fullness": 2, "kept_r
 )
 OTHER_DIGITS = 4
 """Significant digits of a number with a fraction: far below the noise of any measurement. Whole numbers keep all."""
-
-SECRET = re.compile(r"key|token|secret|password", re.IGNORECASE)
-VOLATILE = frozenset({"launch_command", "internal_states", "startup_time", "status", "env_vars"})
-"""Of the resolved arguments: what differs from process to process, and what repeats secrets."""
 
 
 class AnswerError(ValueError):
@@ -130,7 +125,7 @@ class Replicate:
     """One fresh server process of one arm. `exit_code` and `error` are set if it did not live to the end.
 
     `resolved` are the values of the plan's watched arguments; `rest_sha256` the first 8 hex digits of the SHA-256 of
-    all the others.
+    all that are comparable, and `differs` the first of these that are not the baseline's (`arguments`).
     """
 
     arm: str
@@ -139,6 +134,8 @@ class Replicate:
     error: str = ""
     resolved: Mapping[str, Scalar] = field(default_factory=dict)
     rest_sha256: str = ""
+    differs: tuple[Difference, ...] | None = None
+    """None: not compared, as there was nothing to compare it with, or the client is of an older release."""
     kv_tokens: int | None = None
     """Tokens that its KV cache holds, if the server says so."""
     clocks: Clocks | None = None
@@ -177,26 +174,6 @@ class RoundResult:
     """What did not spoil the round but should be known, such as an unwritable results directory."""
 
 
-def pick(resolved: Mapping[str, Any], watched: tuple[str, ...]) -> tuple[dict[str, Scalar], str]:
-    """The watched values of a server's resolved arguments, and a digest of the rest. Never a secret.
-
-    A watched name that looks like a secret is kept only if its value is no string: `speculative_num_draft_tokens`.
-    """
-    kept = {key: resolved[key] for key in watched if key in resolved and _tellable(key, resolved[key])}
-    rest = {key: value for key, value in without_secrets(resolved).items() if key not in watched}
-    canonical = json.dumps(rest, sort_keys=True, separators=(",", ":"), default=str)
-    return kept, hashlib.sha256(canonical.encode()).hexdigest()[:8]
-
-
-def without_secrets(resolved: Mapping[str, Any]) -> dict[str, Any]:
-    """What may be told of a server's resolved arguments and does not differ from process to process."""
-    return {key: value for key, value in resolved.items() if key not in VOLATILE and not SECRET.search(key)}
-
-
-def _tellable(key: str, value: Any) -> bool:
-    return value is None or isinstance(value, int | float) or (isinstance(value, str) and not SECRET.search(key))
-
-
 def encode(result: RoundResult) -> str:
     """The message: ASCII, at most 4096 bytes. Raises AnswerError if the result does not fit."""
     message = ""
@@ -217,7 +194,7 @@ def _message(
     whole, at = numbers == EVERY, _positions(points)
     clocks = gpu_clocks.to_columns([r.clocks for r in result.replicates])
     arms = [
-        (r.arm, _short(r.start_seconds), r.exit_code, r.error[:longest_error], r.rest_sha256, len(r.points))
+        (r.arm, _short(r.start_seconds), r.exit_code, r.error[:longest_error], _digest(r, longest_error), len(r.points))
         for r in result.replicates
     ]
     raw = {
@@ -244,11 +221,26 @@ def _message(
         "kv": [r.kv_tokens if whole else None for r in result.replicates],
         "clocks": clocks if with_clocks or not clocks else None,
         "outputs": to_columns([r.outputs for r in result.replicates], longest_error),
+        "differs": [_few(r.differs, longest_error) for r in result.replicates],
         "points": [[_packed(name, getattr(point, name)) for point in points] for name in numbers],
         "at": at if positions or not at else None,
     }
     packed = zlib.compress(json.dumps(raw, separators=(",", ":")).encode(), level=9)
     return PREFIX + base64.b85encode(packed).decode()
+
+
+def _digest(replicate: Replicate, longest: int) -> str:
+    """Where there is little room a digest that is not the baseline's gives way to what differs."""
+    return "" if replicate.differs and longest == LONGEST_ERRORS[-1] else replicate.rest_sha256
+
+
+def _few(differs: tuple[Difference, ...] | None, longest: int) -> list[list[str]] | None:
+    """As many as errors of that length leave room for; of the first at least its name."""
+    if differs is None:
+        return None
+    if longest == LONGEST_ERRORS[-1]:
+        return [[one.name, "", ""] for one in differs[:1]]
+    return [[one.name, one.value[:longest], one.baseline[:longest]] for one in differs[: max(1, longest // 50)]]
 
 
 def _positions(points: Sequence[Point]) -> list[list[float | None]]:
@@ -290,6 +282,7 @@ def _result(raw: dict[str, Any]) -> RoundResult:
     outputs = from_columns(raw.get("outputs", ()), len(arms))  # a client of an older release asks for none
     clocks = raw.get("clocks", ())  # and of an older one asks no driver; None: there was no room
     seen = gpu_clocks.from_columns(clocks or (), len(arms))
+    differs = raw.get("differs") or [None] * len(arms)
     return RoundResult(
         round=number,
         attempt=attempt,
@@ -305,6 +298,7 @@ def _result(raw: dict[str, Any]) -> RoundResult:
                 clocks=seen[row],
                 points=tuple(itertools.islice(points, count)),
                 outputs=outputs[row],
+                differs=None if differs[row] is None else tuple(Difference(*map(str, one)) for one in differs[row]),
             )
             for row, (arm, start, exit_code, error, rest, count) in enumerate(arms)
         ),

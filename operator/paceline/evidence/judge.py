@@ -95,7 +95,8 @@ def arguments_as_expected(case: Case) -> str:
 
 
 def arguments_equal(case: Case) -> str:
-    """Nothing but the speculation may differ from the baseline. One that ended before it was measured says nothing."""
+    """Nothing but the speculation, and what it moves, may differ from the baseline. One that ended before it was
+    measured says nothing."""
     if case.replicate is None or case.baseline is None or (_end(case.baseline) and not case.baseline_point):
         return ""
     for key in case.compared:
@@ -104,6 +105,11 @@ def arguments_equal(case: Case) -> str:
         mine, base = case.replicate.resolved[key], case.baseline.resolved.get(key, "unsaid")
         if mine != base:
             return f"{key} is {mine}, and {base} on the baseline"
+    if differs := case.replicate.differs:
+        more = f" (the first of {len(differs)} that differ)" if len(differs) > 1 else ""
+        return f"{differs[0]}{more}"
+    if differs is not None and case.replicate.rest_sha256 != case.baseline.rest_sha256:
+        return "an argument is not as on the baseline; which one is in the round's full lines on the cache volume"
     return ""
 
 

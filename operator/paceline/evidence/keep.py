@@ -202,7 +202,8 @@ def _replicate(replicate: Replicate) -> dict[str, Any]:
     kv = {"kvTokens": replicate.kv_tokens} if replicate.kv_tokens else {}
     gpus = {"clocks": clocks.clocks_status(replicate.clocks)} if replicate.clocks else {}
     parity = {"parity": outputs_status(replicate.outputs)} if replicate.outputs else {}
-    return entry | kv | gpus | {"resolved": resolved, "restSHA256": replicate.rest_sha256} | parity
+    differs = {"differs": [str(one) for one in replicate.differs]} if replicate.differs else {}
+    return entry | kv | gpus | {"resolved": resolved, "restSHA256": replicate.rest_sha256} | differs | parity
 
 
 def _point(judged: Judged, workload: Workload, drafts: int | None) -> dict[str, Any]:

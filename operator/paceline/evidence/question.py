@@ -45,8 +45,9 @@ class RoundPlan:
     """One replicate of each arm, in this order, each on all workloads.
 
     `tokenizer` is a directory that the client can read, `port` the server's on localhost, `results_dir` where the full
-    lines go (the cache volume; best effort), `compared` the resolved arguments that must be equal on all arms. The
-    timeouts are in seconds: from an arm's start to ready, and for one workload or one prompt of parity.
+    lines go (the cache volume; best effort), `compared` the resolved arguments that every server must say and that must
+    be equal on all arms. The timeouts are in seconds: from an arm's start to ready, and for one workload or one prompt
+    of parity.
     """
 
     run: str
@@ -60,6 +61,8 @@ class RoundPlan:
     workloads: tuple[Workload, ...]
     results_dir: str
     compared: tuple[str, ...] = ()
+    moved: tuple[str, ...] | None = None
+    """Resolved arguments that are not compared, as speculation changes them by itself; None: `compared` alone are."""
     engine_version: str = ""
     """What the image speaks: names of pages and metrics depend on it."""
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -102,6 +105,8 @@ class RoundPlan:
         for key in ("apart", "workload_timeouts"):
             if not said[key]:
                 del said[key]
+        if self.moved is None:
+            del said["moved"]
         return json.dumps(said, separators=(",", ":"))
 
     @classmethod
@@ -118,6 +123,7 @@ class RoundPlan:
             )
             raw["compared"] = tuple(raw["compared"])
             raw["unseen"] = tuple(raw.get("unseen", ()))
+            raw["moved"] = None if raw.get("moved") is None else tuple(raw["moved"])
             raw["parity"] = Parity(**_known(Parity, raw["parity"])) if raw.get("parity") else None
             return cls(**_known(cls, raw))
         except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -79,6 +79,7 @@ def round_plan(owner: Owner, run: RunSpec, arms: tuple[Arm, ...], number: int, a
         # A name comes again, in another namespace that shares the volume and after the run was deleted; a uid does not.
         results_dir=f"{RESULTS}/{owner.name}/{owner.uid}",
         compared=adapter.compared,
+        moved=adapter.moved(arms),
         parity=run.parity,
         unseen=adapter.probe(server.engine.version).unseen,
         start_timeout_seconds=run.timeouts.start,

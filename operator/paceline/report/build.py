@@ -36,7 +36,7 @@ def run(manifest: Manifest) -> Run:
     verdict = status.get("verdict") or {}
     replicates = tuple(measured.replicates(workloads, rounds))
     swept = crossing if spec.get("purpose") == core.Purpose.SWEEP else None
-    said = swept.sentence if swept else _sentence(status, candidates, rule)
+    said = " ".join([swept.sentence if swept else _sentence(status, candidates, rule), *facts.own_args(spec)])
     return Run(
         name=manifest["metadata"]["name"],
         namespace=manifest["metadata"].get("namespace", ""),

@@ -23,9 +23,22 @@ def configuration(manifest: Manifest, rounds: Sequence[Manifest]) -> Configurati
         asked=tuple(_differences(dict.fromkeys(key for column in asked for key in column), asked)),
         resolved=tuple(_differences([key for key in keys if key in differ], said)),
         equal=tuple((key, spoke[0][key]) for key in sorted(keys) if key not in differ),
-        unequal=tuple(key for key in engine.compared if key in differ) if engine else (),
+        unequal=(*(key for key in engine.compared if key in differ), *_unlike(rounds)) if engine else (),
         commands=_commands(manifest),
     )
+
+
+def own_args(spec: Manifest) -> Iterator[str]:
+    """A sentence a candidate that has arguments of its own beside its draft and shape."""
+    for arm in spec["arms"]:
+        if args := (*(arm.get("args") or ()), *((arm.get("custom") or {}).get("args") or ())):
+            yield f"{arm['name']} ran with {' '.join(args)}, the baseline without."
+
+
+def _unlike(rounds: Sequence[Manifest]) -> list[str]:
+    """What servers said they run with otherwise than the baseline."""
+    replicates = [one for entry in rounds for one in entry.get("replicates") or ()]
+    return _unique([f"{one['arm']}: {said}" for one in replicates for said in one.get("differs") or ()])
 
 
 def _differences(keys: Sequence[str] | dict[str, None], columns: Sequence[dict[str, str]]) -> Iterator[Difference]:

@@ -49,7 +49,7 @@ def test_the_configuration_of_a_start_log() -> None:
         "seed": 0,
         "served_model_name": "qwen3-coder-30b",
         "enable_prefix_caching": True,
-        "compilation_config": "{'mode': 3, 'sizes': [1, 2]}",
+        "compilation_config": {"mode": 3, "sizes": "[1, 2]"},
         "block_size": 16,
         "gpu_memory_utilization": 0.8,
         "method": "eagle3",

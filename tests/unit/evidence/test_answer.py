@@ -14,7 +14,8 @@ from annotated_types import Le
 from paceline.api.parts import MOST_COMPARED, LimitSpec, ParitySpec
 from paceline.engines import ENGINES
 from paceline.evidence import AnswerError, Outputs, Point, Replicate, RoundResult, decode, encode
-from paceline.evidence.answer import LONGEST, NO_ROOM, NO_ROOM_AT, NO_ROOM_CLOCKS, NUMBERS, PREFIX, pick
+from paceline.evidence.answer import LONGEST, NO_ROOM, NO_ROOM_AT, NO_ROOM_CLOCKS, NUMBERS, PREFIX
+from paceline.evidence.arguments import Difference
 from paceline.evidence.clocks import Clocks, Throttled
 from paceline.evidence.keep import FIELDS, METRICS
 
@@ -63,7 +64,8 @@ def result_of(arms: int, workloads: int, seed: int = 1) -> RoundResult:
             arm=f"candidate-{arm}" if arm else "baseline",
             start_seconds=rng.uniform(60, 300),
             resolved=RESOLVED | {"speculative_num_draft_tokens": arm or None},
-            rest_sha256=f"{rng.getrandbits(32):08x}",
+            rest_sha256="0f1e2d3c",
+            differs=(),
             kv_tokens=rng.randint(500_000, 1_000_000),
             points=tuple(realistic_point(f"terminal-{number}@32", rng) for number in range(workloads)),
         )
@@ -93,6 +95,33 @@ def test_48_points_fit_the_message_however_they_are_cut(arms: int, workloads: in
     message = encode(result_of(arms, workloads))
     assert message.isascii()
     assert len(message) <= LONGEST
+
+
+@pytest.mark.parametrize(("arms", "workloads"), [(2, 24), (16, 3), (48, 1)])
+def test_where_all_candidates_differ_it_is_told_of_each_however_little_room_there_is(arms: int, workloads: int) -> None:
+    result, rng = result_of(arms, workloads), random.Random(5)
+    unlike = [
+        dataclasses.replace(
+            one,
+            rest_sha256=f"{rng.getrandbits(32):08x}",
+            differs=tuple(Difference(f"argument_{n}", f"{rng.random()}" * 4, "None") for n in range(8)),
+        )
+        for one in result.replicates[1:]
+    ]
+    message = encode(dataclasses.replace(result, replicates=(result.replicates[0], *unlike)))
+    assert len(message) <= LONGEST
+    back = decode(message).replicates
+    assert back[0].differs == ()
+    assert all(one.differs and one.differs[0].name == "argument_0" for one in back[1:])
+
+
+def test_a_client_of_an_older_release_compares_nothing() -> None:
+    result = result_of(2, 1)
+    without = tuple(dataclasses.replace(one, differs=None) for one in result.replicates)
+    assert [one.differs for one in decode(encode(dataclasses.replace(result, replicates=without))).replicates] == [
+        None,
+        None,
+    ]
 
 
 def compared(result: RoundResult, samples: int, seed: int = 3) -> RoundResult:
@@ -313,24 +342,3 @@ def test_a_well_packed_message_that_is_no_result_is_told(payload: str) -> None:
     message = PREFIX + base64.b85encode(zlib.compress(payload.encode())).decode()
     with pytest.raises(AnswerError, match="no result of this version"):
         decode(message)
-
-
-def test_secrets_are_neither_kept_nor_hashed() -> None:
-    secret = {
-        "api_key": "sk-1",
-        "admin_api_key": "sk-2",
-        "launch_command": "--api-key sk-1",
-        "ssl_keyfile_password": "x",
-    }
-    plain = {"attention_backend": "triton", "speculative_num_draft_tokens": 8, "dtype": "auto"}
-    watched = ("attention_backend", "speculative_num_draft_tokens", "api_key", "admin_api_key")
-    kept, rest = pick(plain | secret, watched)
-    assert kept == {"attention_backend": "triton", "speculative_num_draft_tokens": 8}
-    assert pick(plain, watched)[1] == rest
-
-
-def test_the_digest_tells_other_arguments_apart_but_not_processes() -> None:
-    _, one = pick({"dtype": "auto", "startup_time": {"load": 1.5}}, ())
-    _, same = pick({"startup_time": {"load": 2.5}, "dtype": "auto"}, ())
-    _, other = pick({"dtype": "bfloat16"}, ())
-    assert one == same != other

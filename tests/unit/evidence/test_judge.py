@@ -9,6 +9,7 @@ import pytest
 
 from paceline.core import Dataset, Parity, Workload
 from paceline.evidence import ArmCommand, Judged, Outputs, Point, Replicate, RoundPlan, RoundResult, judge
+from paceline.evidence.arguments import Difference
 
 CODE = Workload(dataset=Dataset(name="code", source="builtin://code", requests=6, max_tokens=128), concurrency=1)
 CHAT = Workload(dataset=Dataset(name="chat", source="builtin://chat", requests=6, max_tokens=128), concurrency=1)
@@ -163,6 +164,24 @@ def test_arguments_that_differ_between_arms() -> None:
     assert why(other) == "attention_backend is flashinfer, and triton on the baseline"
     silent = dataclasses.replace(WIDE, resolved={"speculative_num_steps": 3})
     assert why(silent) == "the server does not say its attention_backend"
+
+
+def test_any_other_argument_that_is_not_as_on_the_baseline() -> None:
+    """The client has compared them all: what is left out is what speculation moves (tests/contract)."""
+    first = Difference("stream_interval", "8", "1")
+    assert why(dataclasses.replace(WIDE, differs=(first,))) == "stream_interval is 8, and 1 on the baseline"
+    two = dataclasses.replace(WIDE, differs=(first, Difference("tokenizer_mode", "slow", "auto")))
+    assert why(two) == "stream_interval is 8, and 1 on the baseline (the first of 2 that differ)"
+    assert why(dataclasses.replace(WIDE, differs=())) == ""
+
+
+def test_a_digest_of_its_arguments_that_is_not_the_baselines() -> None:
+    """Whatever the client says differs; one of an older release took the digest of other arguments and says None."""
+    base, other = (dataclasses.replace(one, rest_sha256=sha) for one, sha in ((BASELINE, "aa"), (WIDE, "bb")))
+    for differs, said in (((), "an argument is not as on the baseline"), (None, "")):
+        judged = verdict(baseline=base, wide=dataclasses.replace(other, differs=differs))["wide", "code@1"]
+        assert judged.why.startswith(said)
+        assert judged.valid is (not said)
 
 
 def test_a_workload_that_was_not_measured() -> None:

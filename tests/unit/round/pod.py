@@ -15,6 +15,7 @@ from tests.contract.running import HEAD, TARGET
 
 from paceline import render
 from paceline.core import Dataset, Workload
+from paceline.engines import ENGINES
 from paceline.evidence import ENVIRONMENT, ArmCommand, Judged, RoundPlan, RoundResult, decode, judge
 from paceline.hub import tokenizer
 
@@ -127,6 +128,7 @@ def begin(
         workloads=workloads,
         results_dir=str(models / "results"),
         compared=("attention_backend",),
+        moved=(*ENGINES["SGLang"].moved(()), "port"),  # in front of some there is a proxy
         start_timeout_seconds=30,
     )
     plan = change(plan) if change else plan

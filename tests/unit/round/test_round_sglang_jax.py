@@ -19,9 +19,9 @@ PROBABILITY = 0.65
 
 
 def as_sglang_jax(plan: RoundPlan) -> RoundPlan:
-    compared = ENGINES["SGLangJAX"].compared
-    parity = Parity(samples=2, max_tokens=8)
-    return dataclasses.replace(plan, engine="SGLangJAX", engine_version="0.1.0", compared=compared, parity=parity)
+    jax = ENGINES["SGLangJAX"]
+    plan = dataclasses.replace(plan, engine="SGLangJAX", engine_version="0.1.0", parity=Parity(samples=2, max_tokens=8))
+    return dataclasses.replace(plan, compared=jax.compared, moved=jax.moved(()))
 
 
 def emulated(models: Path, port: int, name: str, **speculation: str | int) -> ArmCommand:

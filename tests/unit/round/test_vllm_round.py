@@ -39,7 +39,7 @@ def of_vllm(plan: RoundPlan) -> RoundPlan:
     unseen = VLLM.probe("0.33.0").unseen
     return dataclasses.replace(
         plan, engine="VLLM", engine_version="0.33.0", served_name=SERVER.served_name, compared=VLLM.compared,
-        unseen=unseen,
+        moved=VLLM.moved(()), unseen=unseen,
     )  # fmt: skip
 
 

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from paceline.core import Server
 from paceline.engines import bounds as limits
 from paceline.engines.adapter import Adapter, Bound
+from paceline.engines.sglang import custom
 from paceline.engines.sglang.argv import JIT_CACHE, PORT, argv, drafts, env, expected
 from paceline.engines.sglang.flags import eagle3_hooks, flag_name, flag_value
-from paceline.engines.sglang.owned import COMPARED
+from paceline.engines.sglang.owned import COMPARED, MOVED
 from paceline.engines.sglang.probe import probe
 from paceline.engines.sglang.rules import refusals
 from paceline.engines.sglang.versions import is_newer, neighbours, spoken
@@ -40,6 +41,7 @@ ADAPTER = Adapter(
     expected=expected,
     drafts=drafts,
     compared=COMPARED,
+    moved=lambda arms: (*MOVED, *custom.moved(arms)),
     refusals=refusals,
     bounds=bounds,
     eagle3_targets=eagle3_targets,

@@ -9,7 +9,7 @@ from paceline.engines.adapter import Refusal
 from paceline.engines.release import release
 from paceline.engines.sglang.case import Case, Rule, Written
 from paceline.engines.sglang.flags import KINDS, Flag, Given, first_with
-from paceline.engines.sglang.owned import COMPARED_FLAGS, LOSSY, OWNED, RETIRED, SPECULATIVE, TUNING
+from paceline.engines.sglang.owned import LOSSY, OWN_FLAGS, OWNED, RETIRED, SPECULATIVE, TUNING
 from paceline.engines.sglang.versions import is_newer, neighbours
 
 
@@ -93,14 +93,17 @@ def _twice(case: Case) -> Iterator[Refusal]:
             seen.add(one.name)
 
 
-def _compared(case: Case) -> Iterator[Refusal]:
+def _different(case: Case) -> Iterator[Refusal]:
+    """An allow list: TUNING and OWN_FLAGS. What is no flag, or none in full, is told by another rule."""
     for arm in case.arms:
         for one in case.own(arm):
-            if (flag := _read_as(one, case.flags)) in COMPARED_FLAGS and flag not in OWNED:
-                short = "" if flag == one.given.name else f" (read as {flag})"
-                yield one.refused(
-                    f"{one.given.name}{short} is compared and must not differ between arms; set it in spec.engine.args"
-                )
+            known = one.flag or (one.given.name and is_newer(case.version))
+            if not known or _is_owned(one, case) or one.name.startswith(SPECULATIVE) or one.name in OWN_FLAGS:
+                continue
+            yield one.refused(
+                f"{one.given.name} is no part of speculation, and arms may differ in nothing else: "
+                "set it in spec.engine.args, for all arms"
+            )
 
 
 RULES = (
@@ -155,8 +158,8 @@ RULES = (
     ),
     Rule(id="args-twice", broken=_twice, reason="the last of two wins, unsaid", source="argparse"),
     Rule(
-        id="args-compared",
-        broken=_compared,
+        id="args-different",
+        broken=_different,
         reason="the arms would differ in more than their speculation",
         source="ours",
     ),

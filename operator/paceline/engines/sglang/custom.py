@@ -46,6 +46,12 @@ def expected(version: str, arm: Arm) -> Mapping[str, Scalar]:
     return told
 
 
+def moved(arms: tuple[Arm, ...]) -> tuple[str, ...]:
+    """Resolved arguments that their own flags set (`_others`), and so no other arm has."""
+    names = dict.fromkeys(algorithm(arm).lower().replace("-", "_") for arm in arms if arm.custom)
+    return tuple(f"{name}_*" for name in names)
+
+
 def _read(one: Given) -> object:
     """A switch is true; text that is no JSON stays text."""
     if not one.values:

@@ -1,4 +1,4 @@
-"""Flags that are not the user's to paste: Paceline sets them from the resource, compares them, or refuses them."""
+"""Flags that are not the user's to paste, those that a candidate may have of its own, and what all arms must say."""
 
 from collections.abc import Mapping
 
@@ -55,6 +55,14 @@ TUNING = frozenset({
 })  # fmt: skip
 """Of the flags that begin with SPECULATIVE, those that are a candidate's own: the resource has no words for them."""
 
+OWN_FLAGS = frozenset({
+    "--enable-linear-replayssm-spec",
+    "--enable-multi-layer-eagle",
+    "--linear-attn-verify-backend",
+})  # fmt: skip
+"""Flags of speculation that are not called so: with TUNING all that a candidate's `args` may hold. Everything else is
+said in spec.engine.args, for all arms (docs/decisions/0020)."""
+
 LOSSY = ("--speculative-accept-threshold-single", "--speculative-accept-threshold-acc")
 
 COMPARED = (
@@ -63,9 +71,20 @@ COMPARED = (
     "chunked_prefill_size", "max_prefill_tokens", "schedule_policy", "random_seed", "tp_size", "sampling_backend",
     "disable_radix_cache", "decode_log_interval", "moe_runner_backend", "moe_a2a_backend",
 )  # fmt: skip
-"""Resolved arguments that must be equal on all arms. Not compared: overlap scheduling and mixed chunks. Some algorithms
-cannot run with them (and nothing speculative can on a CPU), so losing them is part of what speculation costs."""
-COMPARED_FLAGS = frozenset(f"--{argument.replace('_', '-')}" for argument in COMPARED)
+"""Resolved arguments that every arm must say, and that status shows. All others are compared, too, but for `MOVED`."""
+
+MOVED = (
+    "speculative_*", "_speculative_*",
+    "enable_multi_layer_eagle", "enable_linear_replayssm_spec", "linear_attn_verify_backend",
+    "disable_overlap_schedule", "enable_mixed_chunk",
+    "cuda_graph_bs", "cuda_graph_config.decode.bs", "disable_piecewise_cuda_graph", "disable_hybrid_swa_memory",
+    "max_total_num_tokens", "max_req_input_len",
+    "avg_spec_accept_length", "last_gen_throughput", "memory_usage",
+)  # fmt: skip
+"""Resolved arguments that differ where arms differ in their speculation alone, and so are not compared: speculation's
+own; features that speculation has to do without, which is part of what it costs (0011); batch sizes of its CUDA graphs;
+the KV cache that a draft leaves; and what 0.4.5 shows of its work beside its arguments. Held to every release of
+`data/sglang-moves.json` and to captures: tests/contract/test_arguments.py."""
 
 RETIRED: Mapping[str, str] = {
     "--cuda-graph-max-bs": "--cuda-graph-max-bs-decode",

@@ -13,7 +13,7 @@ from paceline.engines.adapter import Adapter, Bound
 from paceline.engines.sglang_jax.argv import JIT_CACHE, PORT, argv, drafts, env, expected
 from paceline.engines.sglang_jax.losses import loses
 from paceline.engines.sglang_jax.probe import probe
-from paceline.engines.sglang_jax.rules import COMPARED, eagle3_targets, refusals
+from paceline.engines.sglang_jax.rules import COMPARED, MOVED, eagle3_targets, refusals
 
 BOUNDS = {"--max-running-requests": "requests", "--context-length": "context", "--max-total-tokens": "tokens"}
 
@@ -29,6 +29,7 @@ ADAPTER = Adapter(
     expected=expected,
     drafts=drafts,
     compared=COMPARED,
+    moved=lambda _: MOVED,
     refusals=refusals,
     bounds=bounds,
     eagle3_targets=eagle3_targets,

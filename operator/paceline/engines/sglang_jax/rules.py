@@ -38,13 +38,13 @@ COMPARED = (
     "tp_size", "dp_size", "moe_backend", "disable_radix_cache", "disable_overlap_schedule", "enable_mixed_chunk",
     "disable_precompile", "decode_log_interval",
 )  # fmt: skip
-"""Unlike on SGLang, overlap scheduling too: speculation does not switch it off, a flag of ours does, on every arm."""
-COMPARED_FLAGS = (
-    *(f"--{argument.replace('_', '-')}" for argument in COMPARED),
-    "--data-parallel-size", "--device", "--ep-size", "--grammar-backend", "--max-total-tokens",
-    "--precompile-bs-paddings", "--precompile-token-paddings", "--schedule-conservativeness", "--watchdog-timeout",
-)  # fmt: skip
-"""What no candidate may have of its own."""
+"""What every server must say; all else is compared, too, but for MOVED. Unlike on SGLang, overlap scheduling too:
+speculation does not switch it off, a flag of ours does, on every arm."""
+MOVED = ("speculative_*", "max_total_num_tokens", "max_req_input_len")
+"""Not compared: speculation's own, and the KV cache that a draft leaves."""
+OWN_FLAGS: frozenset[str] = frozenset()
+"""Flags that a candidate's `args` may hold. None: all that begins with OWNED_PREFIX is made of the resource, and
+everything else is said in spec.engine.args, for all arms (docs/decisions/0020)."""
 
 CHAINED = ("EAGLE", "EAGLE3", "NEXTN")
 """Whose prefix cache keeps pairs of tokens (speculative/spec_info.py:69, mem_cache/radix_cache.py:194)."""
@@ -154,10 +154,13 @@ def _filled_in(server: Server, arms: tuple[Arm, ...]) -> Found:
             yield arm, path, f"{argument}: $(VAR) is not filled in; write the value"
 
 
-def _differs(_: Server, arms: tuple[Arm, ...]) -> Found:
+def _differs(server: Server, arms: tuple[Arm, ...]) -> Found:
+    """An allow list. What is no flag, or none in full, is told by another rule."""
     for arm, path, name in _flags(None, arms):
-        if name in COMPARED_FLAGS and not _owner(name):
-            yield arm, path, f"{name} must not differ between arms; set it in spec.engine.args"
+        known = name in _listed() or not _known(server.engine.version)
+        if known and name not in OWN_FLAGS and not _owner(name):
+            message = f"{name} is no part of speculation, and arms may differ in nothing else"
+            yield arm, path, f"{message}: set it in spec.engine.args, for all arms"
 
 
 def _kv_cache(server: Server, _: tuple[Arm, ...]) -> Found:

@@ -92,7 +92,7 @@ def resolved(look: Look) -> Mapping[str, Any]:
     cache = next((sample.labels for sample in page if sample.name == CACHE_CONFIG), {})
     return {
         "version": json_object(look.pages[VERSION]).get("version", ""),
-        **{name: _scalar(value) for name, value in said.items()},
+        **{name: _value(value) for name, value in said.items()},
         **{name: _scalar(cache[name]) for name in OF_THE_CACHE if name in cache},
         "method": _scalar(speculative.get("method", "None")),
         "num_spec_tokens": _scalar(speculative.get("num_spec_tokens", "None")),
@@ -188,6 +188,14 @@ def _split(text: str) -> Iterator[str]:
         else:
             part += letter
     yield part.strip()
+
+
+def _value(text: str) -> Any:
+    """A scalar, or what a dictionary of such has; its keys are text."""
+    if not (text.startswith("{'") and text.endswith("}")):
+        return _scalar(text)
+    pairs = (part.partition(": ") for part in _split(text[1:-1]))
+    return {key.strip("'"): _value(value) for key, _, value in pairs}
 
 
 def _scalar(text: str) -> Any:

@@ -50,14 +50,19 @@ COMPARED = (
     "enable_chunked_prefill", "pipeline_parallel_size", "data_parallel_size", "disable_custom_all_reduce",
     "load_format", "block_size", "gpu_memory_utilization",
 )  # fmt: skip
-"""Not compared: sizes of CUDA graphs and numbers of KV blocks. They follow from the verify width, so losing some of
-them is part of what speculation costs."""
-COMPARED_FLAGS = frozenset({
-    "--dtype", "--max-model-len", "--quantization", "--enforce-eager", "--kv-cache-dtype", "--enable-prefix-caching",
-    "--enable-chunked-prefill", "--pipeline-parallel-size", "--data-parallel-size", "--disable-custom-all-reduce",
-    "--load-format", "--block-size", "--gpu-memory-utilization", "--max-num-seqs", "--max-num-batched-tokens",
-    "--attention-backend", "--async-scheduling", "--generation-config", "--override-generation-config",
-})  # fmt: skip
+"""What every server must say. All else that the start line has is compared, too, but for MOVED."""
+MOVED = (
+    "method", "num_spec_tokens", "draft_positions",
+    "compilation_config.cudagraph_mode", "compilation_config.cudagraph_capture_sizes",
+    "compilation_config.decoder_replay_cudagraph_capture_sizes", "compilation_config.max_cudagraph_capture_size",
+    "compilation_config.compile_sizes", "compilation_config.compile_ranges_endpoints",
+    "compilation_config.splitting_ops", "compilation_config.local_cache_dir", "compilation_config.cache_dir",
+)  # fmt: skip
+"""Not compared: speculation's own, and sizes and mode of CUDA graphs. These follow from the verify width
+(`config/vllm.py`, _set_cudagraph_sizes), so losing some of them is part of what speculation costs."""
+OWN_FLAGS: frozenset[str] = frozenset()
+"""Options that a candidate's `args` may hold. None: all of speculation is in --speculative-config, which is made of the
+resource, and everything else is said in spec.engine.args, for all arms (docs/decisions/0020)."""
 
 Found = tuple[str | None, str, str]
 """The arm, or None for what all share; the path below it; what to say."""
@@ -147,12 +152,15 @@ def quiet(server: Server, _: tuple[Arm, ...]) -> Iterator[Found]:
             yield None, f"engine.env[{index}]", message
 
 
-def different(_: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
+def different(server: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
+    """An allow list. What is no option, and what is set from the resource, is told by another rule."""
     for arm in arms:
         for one in flags.given(arm.args):
-            if one.name in COMPARED_FLAGS:
-                message = f"{one.written} must not differ between arms; set it in spec.engine.args"
-                yield arm.name, f"args[{one.index}]", message
+            unknown = server.engine.version == flags.VERSION and one.name not in flags.options()
+            owned = one.name in OWNED or one.name.startswith(OWNED_PREFIX)
+            if one.name not in OWN_FLAGS and not owned and not unknown:
+                message = f"{one.written} is no part of speculation, and arms may differ in nothing else"
+                yield arm.name, f"args[{one.index}]", f"{message}: set it in spec.engine.args, for all arms"
 
 
 def seats(server: Server, _: tuple[Arm, ...]) -> Iterator[Found]:

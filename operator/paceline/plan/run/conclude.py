@@ -8,7 +8,7 @@ from paceline.api import Reason
 from paceline.core import BASELINE, ArmOutcome, Outcome, Verdict
 from paceline.evidence.failures import FEW, MANY, ONCE, VOIDS_THE_RUN, Failure
 from paceline.gate import explain, undecided
-from paceline.plan.run import sweep
+from paceline.plan.run import own_args, sweep
 from paceline.plan.run.budget import exhausted
 from paceline.plan.run.look import Evidence, Failed, Snapshot, failure
 
@@ -103,7 +103,7 @@ def _swept(evidence: Evidence) -> Conclusion | None:
         return _concluded(evidence, evidence.verdict, *spent)
     if sweep.nothing(table):
         return error(*(why or _no_candidate(evidence)))
-    message = "; ".join(filter(None, (table.message, why[0] if why else "")))
+    message = "; ".join(filter(None, (table.message, own_args.told(evidence), why[0] if why else "")))
     said = {"rounds": len(evidence.results), "reason": table.crossing.value, "message": message}
     return Conclusion(reason=Reason.Swept, message=message, record={"verdict": said})
 
@@ -121,7 +121,7 @@ def _concluded(evidence: Evidence, verdict: Verdict, why: str = "", spent: str =
     failing = {name: latest[0] for name, latest in failed.items() if _hopeless(latest)}
     outcome = Outcome.INCONCLUSIVE if spent and verdict.outcome is Outcome.ERROR else verdict.outcome
     crossing = sweep.crossing(evidence)
-    message = "; ".join(filter(None, (_sentence(verdict, failing), crossing, why)))
+    message = "; ".join(filter(None, (_sentence(verdict, failing), crossing, own_args.told(evidence), why)))
     return Conclusion(
         reason=REASONS[outcome],
         message=message,

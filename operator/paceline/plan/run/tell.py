@@ -9,6 +9,7 @@ from paceline.evidence import fingerprint, measurements
 from paceline.gate import explain
 from paceline.plan.run import sweep
 from paceline.plan.run.look import Evidence, Snapshot
+from paceline.plan.run.own_args import own_args
 from paceline.plan.run.parity import parity
 from paceline.plan.terms import Happening
 
@@ -52,6 +53,11 @@ def _aa_floor(arm: ArmVerdict) -> dict[str, str]:
     return {"aaFloor": f"{arm.aa_floor:.5f}"} if arm.aa_floor is not None and math.isfinite(arm.aa_floor) else {}
 
 
+def _args(evidence: Evidence, name: str) -> dict[str, list[str]]:
+    args = next((own_args(arm) for arm in evidence.spec.arms if arm.name == name), ())
+    return {"args": list(args)} if args else {}
+
+
 def _judged(evidence: Evidence) -> dict[str, Any]:
     verdict = evidence.verdict
     return {
@@ -62,6 +68,7 @@ def _judged(evidence: Evidence) -> dict[str, Any]:
                 "outcome": arm.outcome.value,
                 "reason": explain(arm),
                 **_aa_floor(arm),
+                **_args(evidence, name),
                 **parity(evidence, name),
             }
             for name, arm in verdict.arms.items()

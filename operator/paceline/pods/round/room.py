@@ -13,6 +13,7 @@ from typing import Any, assert_never
 from paceline import __version__
 from paceline.engines import ENGINES, Probe
 from paceline.evidence import ArmCommand, Replicate, RoundPlan, RoundResult
+from paceline.evidence.arguments import differences
 from paceline.pods.round import load, parity, server, watch
 from paceline.pods.round.control import Control
 from paceline.pods.round.steps import (
@@ -82,12 +83,20 @@ class Room:
         )
 
     def compared(self, ran: Sequence[Ran]) -> tuple[Replicate, ...]:
-        """With what became of their answers, which is known when the last arm has answered."""
-        if not self.plan.parity:
-            return tuple(one.replicate for one in ran)
+        """With where their arguments are not the baseline's and what became of their answers, which is known when the
+        last arm has answered."""
         baseline = next((arm.name for arm in self.plan.arms if not arm.candidate), "")
+        base = next((one.arguments for one in ran if one.replicate.arm == baseline), {})
+        told = [one.replicate for one in ran]
+        if self.plan.moved is not None and base:
+            told = [
+                replace(one.replicate, differs=differences(one.arguments, base)) if one.arguments else one.replicate
+                for one in ran
+            ]
+        if not self.plan.parity:
+            return tuple(told)
         found = parity.outputs(self.plan.parity, {one.replicate.arm: one.answers for one in ran}, baseline)
-        return tuple(replace(one.replicate, outputs=found[one.replicate.arm]) for one in ran)
+        return tuple(replace(one, outputs=found[one.arm]) for one in told)
 
     def drive(self, arm: ArmCommand) -> Ran:
         """Walk the protocol of one arm to its end."""

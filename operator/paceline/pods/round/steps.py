@@ -5,13 +5,14 @@ server is thrown in as `ServerFailed` and becomes the replicate's error, so the 
 """
 
 from collections.abc import Generator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from paceline.core import Workload
 from paceline.engines import ENGINES, Look, Probe, ProbeError, json_object
 from paceline.evidence import ArmCommand, Replicate, RoundPlan
-from paceline.evidence.answer import Point, pick, without_secrets
+from paceline.evidence.answer import Point
+from paceline.evidence.arguments import comparable, digest, pick, without_secrets
 from paceline.evidence.clocks import Reading, seen
 from paceline.pods.round.parity import Answer, Incomparable, read
 from paceline.pods.round.report import point
@@ -101,12 +102,13 @@ Step = Start | Get | Log | Flush | Load | Clocks | Ask | Keep | Stop
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A replicate, what its server called itself ("" if it never said), and its answers to the prompts of parity or why
-    there are none."""
+    """A replicate, what its server called itself ("" if it never said), its answers to the prompts of parity or why
+    there are none, and the arguments that are to be equal on all arms (nothing if it never said them)."""
 
     replicate: Replicate
     version: str
     answers: tuple[Answer, ...] | str = ""
+    arguments: Mapping[str, str] = field(default_factory=dict)
 
 
 def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, Ran]:
@@ -116,13 +118,15 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, Ran]:
     points: list[Point] = []
     version = ""
     answers: tuple[Answer, ...] | str = f"{arm.name} was not asked"
+    arguments: Mapping[str, str] = {}
     try:
         noted["start_seconds"] = yield Start(arm)
         _check_models(plan, (yield Get(MODELS)))
         first = yield from _look(probe)
         resolved = probe.resolved(first)
         version = str(resolved.get("version", ""))
-        noted["resolved"], noted["rest_sha256"] = pick(resolved, plan.watched)
+        arguments = comparable(resolved, plan.moved or ())
+        noted |= {"resolved": pick(resolved, plan.watched), "rest_sha256": digest(arguments)}
         noted["kv_tokens"] = probe.kv_tokens(first)
         told = {"resolved": without_secrets(resolved), "kv_tokens": noted["kv_tokens"]}
         yield Keep({"arm": arm.name, "start_seconds": noted["start_seconds"], **told})
@@ -156,7 +160,7 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, Ran]:
     ended: Ended = yield Stop()
     if ended.exit_code is not None:
         noted |= {"exit_code": ended.exit_code, "error": ended.last_words or noted.get("error", "")}
-    return Ran(Replicate(arm=arm.name, points=tuple(points), **noted), version, answers)
+    return Ran(Replicate(arm=arm.name, points=tuple(points), **noted), version, answers, arguments)
 
 
 def _answers(arm: ArmCommand, probe: Probe, samples: int) -> Generator[Step, Any, tuple[Answer, ...] | str]:

@@ -136,8 +136,8 @@ ROWS: list[Row] = [
     ("args-twice", server("--page-size=1", "--page-size", "1"), BASE, "engine.args[1]", "is given twice; keep one"),
     ("args-twice", server("--ep-size=2", "--expert-parallel-size=2"), BASE, "engine.args[1]", "given twice"),
     ("args-twice", server("--lora-strict-loading", "--no-lora-strict-loading"), BASE, "engine.args[1]", "given twice"),
-    ("args-compared", server(), chain("--mem-fraction-static=0.7"), "args[0]",
-     "is compared and must not differ between arms; set it in spec.engine.args"),
+    ("args-different", server(), chain("--mem-fraction-static=0.7"), "args[0]",
+     "is no part of speculation, and arms may differ in nothing else: set it in spec.engine.args, for all arms"),
 
     ("key-variables", server(env=({"name": "PACELINE_API_KEY", "value": "sk-1"},)), BASE, "engine.env[0].name",
      "write apiKeySecretRef and adminKeySecretRef"),

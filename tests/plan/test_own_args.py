@@ -1,0 +1,62 @@
+"""What a candidate has of its own beside its draft and shape is said wherever its verdict is."""
+
+from dataclasses import replace
+from typing import Any
+
+from tests.plan.world import World, example
+
+from paceline.evidence import Replicate
+from paceline.evidence.arguments import Difference
+from paceline.report.build import report
+
+OWN = "--speculative-attention-mode=decode"
+
+
+def measured(**own: Any) -> World:
+    """The latency pool, its candidate with these fields too, its first round under way."""
+    manifest = example("latency")
+    manifest["spec"]["pools"][0]["candidates"][0] |= own
+    world = World()
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    return world
+
+
+def test_verdict_and_report_name_it() -> None:
+    world = measured(args=[OWN])
+    for _ in range(8):
+        if not world.outcome("latency"):
+            world.round_ends()
+    run = world.runs("latency")[-1]
+    assert f"wide ran with {OWN}, the baseline without" in run["status"]["verdict"]["message"]
+    assert run["status"]["armVerdicts"][0]["args"] == [OWN]
+    assert f"wide ran with {OWN}, the baseline without." in report([run]).runs[0].sentence
+
+
+def test_nothing_is_said_where_there_is_nothing() -> None:
+    world = measured()
+    for _ in range(8):
+        if not world.outcome("latency"):
+            world.round_ends()
+    status = world.runs("latency")[-1]["status"]
+    assert "ran with" not in status["verdict"]["message"]
+    assert "args" not in status["armVerdicts"][0]
+
+
+def otherwise(found: Replicate) -> Replicate:
+    """Its server says that it streams in larger pieces."""
+    return replace(found, differs=(Difference("stream_interval", "8", "1"),))
+
+
+def test_a_candidate_whose_server_runs_otherwise_is_no_evidence_and_status_says_which_argument() -> None:
+    world = measured()
+    for _ in range(2):
+        world.round_ends(wide=otherwise)
+    run = world.runs("latency")[-1]
+    assert run["status"]["verdict"]["outcome"] == "Error"
+    assert "stream_interval is 8, and 1 on the baseline" in run["status"]["verdict"]["message"]
+    (wide,) = (one for one in run["status"]["rounds"][0]["replicates"] if one["arm"] == "wide")
+    assert wide["differs"] == ["stream_interval is 8, and 1 on the baseline"]
+    assert report([run]).runs[0].configuration.unequal == ("wide: stream_interval is 8, and 1 on the baseline",)
+    assert world.serving("latency") == "baseline"
