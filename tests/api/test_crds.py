@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.api.apiserver import Running
-from tests.wrong.edits import EXAMPLE, example_run
+from tests.wrong.edits import EXAMPLE, example, example_run
 
 from paceline.api import Mark, Reason, to_status
 from paceline.api.crd import crds
@@ -17,9 +17,10 @@ AT = datetime.fromisoformat(NOW)
 
 @pytest.fixture
 def specdep(apiserver: Running) -> Any:
+    name = example()["metadata"]["name"]
     apiserver.kubectl("apply", "--server-side", "-f", str(EXAMPLE))
-    yield "qwen3-coder-next"
-    apiserver.kubectl("delete", "specdep", "qwen3-coder-next")
+    yield name
+    apiserver.kubectl("delete", "specdep", name)
 
 
 @pytest.fixture
