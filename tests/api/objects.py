@@ -11,7 +11,7 @@ from tests.wrong.edits import GONE, RUN, example, example_run
 from paceline.api import crds
 
 SCHEMAS = {c["spec"]["names"]["kind"]: c["spec"]["versions"][0]["schema"]["openAPIV3Schema"] for c in crds()}
-EXAMPLES = ("qwen3-coder-next", "qwen3-8b-tpu", "qwen3-coder-30b-vllm", "ngram-no-draft", "bring-your-own-pvc")
+EXAMPLES = ("qwen3-coder-next-upstream", "qwen3-8b-tpu", "qwen3-coder-30b-vllm", "ngram-no-draft", "bring-your-own-pvc")
 BASES = {name: example(name) for name in EXAMPLES} | {RUN: example_run()}
 
 FRACTIONS = ["0", "0.03", "0.05", "0.002", "0.95", "0.5", "1", "1.0", "5%", "0.1234567"]

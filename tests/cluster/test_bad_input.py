@@ -24,6 +24,7 @@ def here(hub: str) -> Iterator[Namespace]:
         fresh.apply(small("dying", hub, engine={"env": dying}))
         fresh.apply(small("mismatched", hub, draft=head("mismatched-head")))
         fresh.apply(small("wrong", hub, draft=head("wrong-size-head")))
+        fresh.apply(small("unreachable", hub, draft=head("unreachable-head")))
         fresh.apply(small("absent", hub, draft=head("no-such-head")))
         yield fresh
 
@@ -54,6 +55,14 @@ def test_a_head_for_another_target_stalls_before_a_gpu_is_taken(here: Namespace)
     assert says(deployment, "Stalled", "True", "PreflightFailed")
     assert "reads hidden states of 4096, the target's have 2048" in message(deployment, "Stalled")
     pods = here.list("pods", "paceline.dev/deployment=wrong")
+    assert [labels_of(pod)["paceline.dev/component"] for pod in pods] == ["fetch"]
+
+
+def test_a_head_that_reads_what_the_release_cannot_hand_out_stalls_before_a_gpu_is_taken(here: Namespace) -> None:
+    deployment = here.wait("Stalled", stalled(here, "unreachable"), 60)
+    assert says(deployment, "Stalled", "True", "PreflightFailed")
+    assert "of which a target of 48 layers has no 48" in message(deployment, "Stalled")
+    pods = here.list("pods", "paceline.dev/deployment=unreachable")
     assert [labels_of(pod)["paceline.dev/component"] for pod in pods] == ["fetch"]
 
 

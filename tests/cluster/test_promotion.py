@@ -60,7 +60,7 @@ def test_its_models_are_in_the_cache_at_their_commits(here: Namespace) -> None:
     models = {model["source"]: model for model in here.get("specdep", NAME)["status"]["models"]}
     for flag, source in (
         ("--model-path", "hf://Qwen/Qwen3-Coder-Next"),
-        ("--speculative-draft-model-path", "hf://thoughtworks/Qwen3-Coder-Next-Eagle3"),
+        ("--speculative-draft-model-path", "hf://your-org/Qwen3-Coder-Next-Eagle3"),
     ):
         assert flags[flag] == models[source]["path"]
         assert flags[flag].endswith(models[source]["commit"])
