@@ -256,7 +256,8 @@ def test_counters_of_speculation_are_there_from_the_start_and_only_with_it(serve
 def test_the_start_log_names_its_fields_as_the_wheel_does(serve: Serve) -> None:
     server = serve(speculative=EAGLE3)
     assert server.process.stderr
-    line = server.process.stderr.readline()
+    asked, line = server.process.stderr.readline(), server.process.stderr.readline()
+    assert "non-default args: {" in asked
     configured = CONFIGURATION.search(line)
     assert configured
     found = list(fields(configured["fields"]))
@@ -440,7 +441,8 @@ def test_options_as_people_write_them(serve: Serve) -> None:
         "--speculative_config.method=ngram", "--speculative-config.num_speculative_tokens", "3", "-tp", "2", "-O3"
     )
     assert server.process.stderr
-    line = server.process.stderr.readline()
+    asked, line = server.process.stderr.readline(), server.process.stderr.readline()
+    assert "non-default args: {" in asked
     assert "SpeculativeConfig(method='ngram', model=None, num_spec_tokens=3)" in line
     assert "tensor_parallel_size=2" in line
 

@@ -16,9 +16,10 @@ was freed. Other arrivals join at the next step.
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from paceline.emulator.depth import Drafting
 from paceline.emulator.profile import Pace
 
 HOLD = 0.1
@@ -39,6 +40,8 @@ class Request:
     produced: int = 0
     credit: float = 0.0
     verify_calls: int = 0
+    proposed: int = 0
+    """Draft tokens, over those calls."""
     accepted: int = 0
     """Tokens that verify steps yielded, those beyond the end included, as the real server counts them."""
     behind: int = 0
@@ -60,6 +63,7 @@ class Interval:
 
     accepted: int = 0
     verify_calls: int = 0
+    proposed: int = 0
     tokens: int = 0
 
 
@@ -72,6 +76,8 @@ class Report:
     verify_calls: int = 0
     accept_length: float = 0.0
     accept_rate: float = 0.0
+    width: int = 0
+    """Tokens that its last step verified of a request."""
     throughput: float = 0.0
     used_tokens: int = 0
 
@@ -90,7 +96,8 @@ class Totals:
 
 @dataclass(slots=True, kw_only=True)
 class Engine:
-    """`paces` by dataset; `factor` is the noise on throughput of the current point."""
+    """`paces` by dataset; `factor` is the noise on throughput of the current point. `drafting`, by batch size, takes
+    the place of `paces` and `width` where the depth moves, and `learn` is told what each step accepted."""
 
     paces: Mapping[str | None, Pace]
     limit: int
@@ -100,6 +107,8 @@ class Engine:
     factor: float = 1.0
     on_prefill: Callable[[list[Request]], None] = lambda started: None
     on_report: Callable[[Report], None] = lambda report: None
+    drafting: Callable[[int], Drafting] | None = None
+    learn: Callable[[int, Sequence[int]], None] | None = None
     running: list[Request] = field(default_factory=list)
     waiting: deque[Request] = field(default_factory=deque)
     held: list[Slot] = field(default_factory=list)
@@ -189,13 +198,13 @@ class Engine:
     def _duration(self) -> float:
         """Seconds of the current step, held slots included."""
         batch = len(self.running) + len(self.held)
-        seconds = 0.0
+        seconds, paces = 0.0, self._drafting().paces
         for request in self.running:
-            pace = self.paces[request.dataset]
+            pace = paces[request.dataset]
             credit = min(pace.acceptance, request.length - request.credit) if request.credit or request.behind else 1.0
             seconds += credit / pace.throughput(batch)
         for slot in self.held:
-            pace = self.paces[slot.dataset]
+            pace = paces[slot.dataset]
             seconds += (pace.acceptance if slot.steps else 1.0) / pace.throughput(batch)
         return seconds / self.factor
 
@@ -203,15 +212,18 @@ class Engine:
         """One step ends: tokens go out, finished requests leave their slots, the next ones come in."""
         self.totals.busy_seconds += end - self._began
         self._began = end
-        decoding = any(request.credit for request in self.running)
+        decoding, drafted = any(request.credit for request in self.running), self._drafting()
+        batch, accepted = len(self.running) + len(self.held), list[int]()
         for slot in self.held:
             slot.steps += 1
         self.held = [slot for slot in self.held if end - slot.since <= HOLD]
         running, self.running = self.running, []
         for request in running:
-            before = request.produced
+            before, calls, correct = request.produced, request.verify_calls, request.accepted
             for _ in range(request.behind + 1):
-                self._advance_request(request)
+                self._advance_request(request, drafted)
+            if calls := request.verify_calls - calls:
+                accepted.append(request.accepted - correct - calls)
             request.behind = 0
             tokens = request.produced - before
             finished = request.produced >= request.length
@@ -224,12 +236,19 @@ class Engine:
                 request.deliver(tokens, request.finish if finished else None)
         self._admit()
         if decoding:
+            if self.learn:
+                self.learn(batch, accepted)
             self.totals.decode_steps += 1
             self._steps += 1
             if self._steps % self.log_interval == 0:
-                self._make_report(end, len(running))
+                self._make_report(end, len(running), drafted)
 
-    def _advance_request(self, request: Request) -> None:
+    def _drafting(self) -> Drafting:
+        if self.drafting:
+            return self.drafting(len(self.running) + len(self.held))
+        return Drafting(paces=self.paces, proposed=self.width - 1, counted=self.speculative)
+
+    def _advance_request(self, request: Request, drafted: Drafting) -> None:
         """One forward pass of one request: its prefill, or a decode or verify step."""
         if request.produced >= request.length:
             return
@@ -238,29 +257,31 @@ class Engine:
             request.produced = 1
             return
         before = math.floor(request.credit + ROUNDING)
-        request.credit += self.paces[request.dataset].acceptance
+        request.credit += drafted.paces[request.dataset].acceptance
         whole = math.floor(request.credit + ROUNDING)
         request.produced = min(whole, request.length)
         self.totals.decoded += whole - before
-        if self.speculative:
+        if drafted.counted:
             request.verify_calls += 1
+            request.proposed += drafted.proposed
+            self.interval.proposed += drafted.proposed
             request.accepted += whole - before
             self.interval.verify_calls += 1
             self.interval.accepted += whole - before
 
-    def _make_report(self, now: float, running: int) -> None:
+    def _make_report(self, now: float, running: int, drafted: Drafting) -> None:
         interval, self.interval = self.interval, Interval()
         elapsed = now - self._reported
         self._reported = now
         self.folded_accepted += interval.accepted
         self.folded_verify_calls += interval.verify_calls
-        drafts = interval.verify_calls * (self.width - 1)
         self.report = Report(
             running=running,
             queued=len(self.waiting),
             verify_calls=interval.verify_calls,
             accept_length=interval.accepted / interval.verify_calls if interval.verify_calls else 0.0,
-            accept_rate=(interval.accepted - interval.verify_calls) / drafts if drafts else 0.0,
+            accept_rate=(interval.accepted - interval.verify_calls) / interval.proposed if interval.proposed else 0.0,
+            width=drafted.proposed + 1,
             throughput=interval.tokens / elapsed if elapsed > 0 else 0.0,
             used_tokens=sum(request.prompt_tokens + request.produced for request in self.running),
         )

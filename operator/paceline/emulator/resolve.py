@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.emulator import layers, models
+from paceline.emulator import depth, layers, models
 from paceline.emulator.layers import States
 from paceline.emulator.models import Model
 from paceline.emulator.settings import Settings
@@ -213,6 +213,8 @@ def _ngram(args: Args, warn: Warn) -> None:
 def _eagle(args: Args, target: Model, head: Model | None, warn: Warn) -> None:
     if args["speculative_algorithm"] == "STANDALONE" and (args["attn_dp_size"] > 1 or args["enable_dp_attention"]):
         raise ValueError("Currently standalone speculative decoding does not support dp attention.")
+    if args.get("speculative_adaptive"):
+        _adaptive(args, warn)
     if args["speculative_num_steps"] is None:
         if args["speculative_eagle_topk"] is not None or args["speculative_num_draft_tokens"] is not None:
             raise AssertionError
@@ -236,6 +238,42 @@ def _eagle(args: Args, target: Model, head: Model | None, warn: Warn) -> None:
             f"attention_backend={args['attention_backend']!r}. Use page_size == 1 or one of those backends."
         )
     _drafts(steps, topk, args["speculative_num_draft_tokens"])
+
+
+def _adaptive(args: Args, warn: Warn) -> None:
+    """What cannot adapt is served with a depth that does not move, and only a warning says so
+    (`speculative_hook.py:1371`)."""
+    if reason := _not_adaptive(args):
+        warn(f"speculative_adaptive disabled: {reason}. Falling back to static speculative params.")
+        args["speculative_adaptive"] = False
+        return
+    allowed = depth.depths(depth.table(args["speculative_adaptive_config"]))
+    args["speculative_eagle_topk"] = 1
+    if args["speculative_num_steps"] is None:
+        args["speculative_num_steps"] = allowed[len(allowed) // 2]
+    if args["speculative_num_steps"] not in allowed:
+        raise ValueError(
+            f"--speculative-num-steps={args['speculative_num_steps']} is not in the adaptive config candidate_steps "
+            f"{allowed}. Pass one of those values."
+        )
+    args["speculative_num_draft_tokens"] = args["speculative_num_steps"] + 1
+
+
+def _not_adaptive(args: Args) -> str:
+    """`adaptive_spec_params.py:56`."""
+    algorithm, topk = args["speculative_algorithm"], args["speculative_eagle_topk"]
+    if algorithm not in ("EAGLE", "EAGLE3"):
+        return f"speculative_algorithm={algorithm} (only EAGLE/EAGLE3 are supported)"
+    if topk not in (None, 1):
+        return f"speculative_eagle_topk={topk} (only topk=1 is supported)"
+    if args["attn_dp_size"] > 1 or args["enable_dp_attention"]:
+        return "attention DP is not supported (adaptive tier decisions are not synchronized across DP ranks)"
+    if args["enable_two_batch_overlap"]:
+        return (
+            "enable_two_batch_overlap=True is not supported (adaptive state swap would discard the TboAttnBackend "
+            "wrapper)"
+        )
+    return ""
 
 
 def _rejection_sampling(args: Args, topk: int) -> None:

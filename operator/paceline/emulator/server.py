@@ -5,14 +5,16 @@ import os
 import signal
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
-from paceline.emulator import info, layers, models, noise, profile, prompts
+from paceline.emulator import depth, info, layers, models, noise, profile, prompts
 from paceline.emulator.engine import Engine, Report, Request
 from paceline.emulator.log import say
 from paceline.emulator.metrics import Metrics
+from paceline.emulator.profile import Shape
 from paceline.emulator.prompts import Prompt
 from paceline.emulator.resolve import Launch
 from paceline.emulator.settings import Settings
@@ -76,8 +78,10 @@ class Server:
         shape = profile.shape_of(launch.args)
         if shape is not None:
             shape = replace(shape, worth=shape.worth * layers.worth(launch.states, launch.head))
+        target, forced = profile.for_target(launch.target), _forced(launch, settings)
+        moves = adaptation(launch.args, target, forced, shape.worth if shape else 1.0)
         self.engine = Engine(
-            paces=profile.paces(profile.for_target(launch.target), shape, _forced(launch, settings)),
+            paces=profile.paces(target, shape, forced),
             limit=launch.running_requests,
             speculative=launch.speculative,
             width=shape.width if shape else 1,
@@ -85,6 +89,8 @@ class Server:
             factor=self._noise(),
             on_prefill=self._prefilled,
             on_report=self._reported,
+            drafting=moves.of if moves else None,
+            learn=moves.learn if moves else None,
         )
         self._seen: OrderedDict[bytes, None] = OrderedDict()
         self._timer: asyncio.TimerHandle | None = None
@@ -271,6 +277,21 @@ def die(of: str = "torch.OutOfMemoryError: CUDA out of memory.") -> None:
     say("SIGQUIT received. signum=3, frame=None. It usually means one child failed.")
     os.kill(os.getpid(), signal.SIGKILL)
     os._exit(0)
+
+
+def adaptation(
+    args: Mapping[str, Any], target: profile.Profile, forced: float | None, worth: float
+) -> depth.Adaptive | None:
+    """How the depth moves; None: it does not."""
+    if not args.get("speculative_adaptive"):  # older releases have no such flag
+        return None
+
+    def paces(steps: int) -> depth.Paces:
+        shape = Shape(steps=steps, branches=1, width=steps + 1, worth=worth) if steps else depth.AT_REST
+        return profile.paces(target, shape, None if forced is None else min(forced, steps + 1.0))
+
+    found = depth.table(args["speculative_adaptive_config"])
+    return depth.Adaptive(paces, depth.slots(found, args["speculative_num_steps"]))
 
 
 def _forced(launch: Launch, settings: Settings) -> float | None:

@@ -4,8 +4,9 @@ Sources: `config/speculative.py` of 0.33.0 (lines in the comments); a refusal is
 (`invalid`), which ends the process with a traceback and 1.
 """
 
+import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from paceline.emulator import models
@@ -13,11 +14,12 @@ from paceline.emulator.models import Model
 from paceline.emulator.profile import Shape
 from paceline.emulator.settings import Settings
 from paceline.emulator.vllm.invalid import checking, of_field
+from paceline.emulator.vllm.log import log
 
 HEADS = ("eagle", "eagle3", "dflash", "dspark", "draft_model")
 """Methods that need a model of their own; `mtp` finds it in the target's checkpoint."""
 METHODS = (*HEADS, "mtp", "ngram", "ngram_gpu", "suffix", "custom_class", "extract_hidden_states")
-COSTLESS = ("ngram", "ngram_gpu", "dflash", "dspark")
+COSTLESS = ("ngram", "ngram_gpu", "suffix", "dflash", "dspark")
 """A lookup, or one parallel pass: drafting more costs no more."""
 KEYS = frozenset({
     "method", "model", "num_speculative_tokens", "revision", "code_revision", "quantization", "max_model_len",
@@ -25,6 +27,8 @@ KEYS = frozenset({
     "attention_backend", "kv_cache_dtype", "parallel_drafting", "draft_sample_method", "use_local_argmax_reduction",
     "draft_lm_head_quantization", "use_heterogeneous_vocab", "rejection_sample_method", "prompt_lookup_min",
     "prompt_lookup_max", "num_speculative_tokens_per_batch_size", "disable_padded_drafter_batch",
+    "enable_adaptive_verification", "suffix_decoding_max_tree_depth", "suffix_decoding_max_cached_requests",
+    "suffix_decoding_max_spec_factor", "suffix_decoding_min_token_prob",
 })  # fmt: skip
 CONFIG = "SpeculativeConfig"
 DEFAULT_SEATS = 256
@@ -35,13 +39,16 @@ class Speculation:
     method: str
     head: Model | None
     tokens: int
+    schedule: tuple[tuple[int, ...], ...] = ()
+    """`[from, to, tokens]` by batch size; empty: always as many."""
+    adaptive: bool = False
 
-    @property
-    def shape(self) -> Shape:
-        """A chain; verifying takes one token more than was proposed."""
-        worth = 0.5 if self.method.startswith("ngram") else 1.0
+    def shape(self, tokens: int, verified: int | None = None) -> Shape:
+        """A chain, of which fewer may be verified than were proposed; the verifying token comes on top."""
+        worth = 0.5 if self.method.startswith(("ngram", "suffix")) else 1.0
         costly = self.method not in COSTLESS
-        return Shape(steps=self.tokens, branches=1, width=self.tokens + 1, costly=costly, worth=worth)
+        width = (tokens if verified is None else verified) + 1
+        return Shape(steps=max(1, tokens), branches=1, width=width, costly=costly, worth=worth)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +61,13 @@ class Launch:
     speculation: Speculation | None
     context: int
     seats: int
+
+    @property
+    def asked(self) -> Mapping[str, Any]:
+        """What the command line says of what matters here (`entrypoints/.../startup.py:96` prints all of it)."""
+        args = self.args
+        said = {"model_tag": args["model_tag"], "speculative_config": args["speculative_config"]}
+        return {name: value for name, value in said.items() if value is not None}
 
     @property
     def configuration(self) -> str:
@@ -111,7 +125,7 @@ def resolve(args: Mapping[str, Any], settings: Settings) -> Launch:
             )
     said = args["speculative_config"]
     with checking(CONFIG):
-        spec = None if said is None else speculation(said, load)
+        spec = None if said is None else _together(speculation(said, load), args)
     return Launch(
         args=args,
         target=target,
@@ -133,6 +147,8 @@ def speculation(said: Mapping[str, Any], load: Any) -> Speculation:
             "Please pass 'draft_tensor_parallel_size' instead."
         )
     tokens, method, path = said.get("num_speculative_tokens"), said.get("method"), said.get("model")
+    if method == "suffix" and tokens is None:  # :1732
+        tokens = said.get("suffix_decoding_max_tree_depth", 24)
     if tokens is None:  # :1946
         raise ValueError("num_speculative_tokens must be provided with speculative model")
     if not isinstance(tokens, int) or tokens < 1:
@@ -142,7 +158,57 @@ def speculation(said: Mapping[str, Any], load: Any) -> Speculation:
         raise NotImplementedError(f"Unsupported speculative method: '{method}'")
     if method in HEADS and path is None:  # :1293
         raise ValueError("num_speculative_tokens was provided but without speculative model.")
-    return Speculation(method=method, head=load(path) if path else None, tokens=tokens)
+    ranges = said.get("num_speculative_tokens_per_batch_size")
+    return Speculation(
+        method=method,
+        head=load(path) if path and method != "custom_class" else None,
+        tokens=tokens,
+        schedule=() if ranges is None else _schedule(ranges),
+        adaptive=bool(said.get("enable_adaptive_verification")),
+    )
+
+
+def _schedule(ranges: Any) -> tuple[tuple[int, ...], ...]:
+    """`v1/spec_decode/dynamic/utils.py:7`."""
+    if not isinstance(ranges, list) or not ranges or not all(isinstance(one, list) and len(one) == 3 for one in ranges):
+        raise ValueError(
+            "Each num_speculative_tokens_per_batch_size entry must be a 3-item sequence: (range_start, range_end, "
+            "num_speculative_tokens)."
+        )
+    found = sorted((int(first), int(last), int(tokens)) for first, last, tokens in ranges)
+    if any(tokens < 0 for *_, tokens in found):
+        raise ValueError("num_speculative_tokens_per_batch_size values must be >= 0.")
+    if any(first <= before for (_, before, _), (first, *_) in itertools.pairwise(found)):
+        raise ValueError("Batch-size ranges must be non-overlapping and sorted.")
+    if found[0][0] != 1:
+        raise ValueError(
+            "The first batch-size range must start at 1 so every runtime batch size has a defined schedule."
+        )
+    return tuple(found)
+
+
+def _together(spec: Speculation, args: Mapping[str, Any]) -> Speculation:
+    """What goes not with a depth that moves: refused, or dropped with a warning (`config/vllm.py:1110`, `:3153`)."""
+    if spec.adaptive and args["enable_lora"]:
+        raise ValueError("Adaptive verification is not currently compatible with LoRA")
+    if spec.adaptive and args["enforce_eager"]:
+        raise ValueError(
+            "Adaptive verification requires full CUDA graphs. Use cudagraph mode FULL, FULL_DECODE_ONLY, or "
+            "FULL_AND_PIECEWISE, or disable adaptive verification."
+        )
+    if spec.adaptive and (args["pipeline_parallel_size"] or 1) > 1:
+        raise ValueError("Adaptive verification is not currently compatible with pipeline parallelism")
+    if spec.schedule and (args["data_parallel_size"] or 1) > 1:
+        log(
+            "APIServer",
+            "WARNING",
+            "vllm.py:1120",
+            "Dynamic speculative decoding is not supported with data parallelism because data-parallel ranks can "
+            "select different speculative-token counts, causing DP divergence and deadlocks. Disabling "
+            f"num_speculative_tokens_per_batch_size and falling back to static num_speculative_tokens={spec.tokens}.",
+        )
+        return replace(spec, schedule=())
+    return spec
 
 
 def _guessed(path: str) -> str:

@@ -32,6 +32,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 async def _serve(found: Launch, told: Settings, argv: Sequence[str]) -> int:
+    log("APIServer", "INFO", "startup.py:96", f"non-default args: {found.asked}")
     begins = f"Initializing a V1 LLM engine (v{VERSION}) with config: {found.configuration}"
     log("EngineCore", "INFO", "core.py:139", begins)
     await asyncio.sleep(told.startup)

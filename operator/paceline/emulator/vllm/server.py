@@ -8,15 +8,17 @@ import asyncio
 import itertools
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from paceline.emulator import info, models, noise, profile, prompts
+from paceline.emulator.depth import Drafting, Paces, by_cost, by_schedule
 from paceline.emulator.engine import Engine, Request
+from paceline.emulator.profile import Profile
 from paceline.emulator.prompts import Prompt
 from paceline.emulator.server import Job
 from paceline.emulator.settings import Settings
-from paceline.emulator.vllm.launch import Launch
+from paceline.emulator.vllm.launch import Launch, Speculation
 from paceline.emulator.vllm.log import log, write
 from paceline.emulator.vllm.profiles import for_target
 
@@ -35,6 +37,7 @@ class Drafted:
 
     calls: int = 0
     accepted: int = 0
+    proposed: int = 0
 
 
 class Server:
@@ -59,15 +62,16 @@ class Server:
         self._seen: set[tuple[str | None, bytes]] = set()
         self._timer: asyncio.TimerHandle | None = None
         spec = launch.speculation
-        shape = spec.shape if spec else None
+        shape, target = spec.shape(spec.tokens) if spec else None, for_target(launch.target)
         forced = 1.0 if spec and spec.head and models.accepts_nothing(spec.head, launch.target) else None
         self.engine = Engine(
-            paces=profile.paces(for_target(launch.target), shape, forced),
+            paces=profile.paces(target, shape, forced),
             limit=launch.seats,
             speculative=spec is not None,
             width=shape.width if shape else 1,
             log_interval=10,
             factor=self._noise(),
+            drafting=moving(spec, target, forced) if spec else None,
         )
 
     def submit(self, prompt: Prompt, *, id: str, limit: int, ignore_eos: bool, salt: str | None) -> Job:
@@ -204,9 +208,9 @@ class Server:
         before = self._verified.pop(request.id, Drafted())
         calls, accepted = request.verify_calls - before.calls, request.accepted - before.accepted
         if finish is None:
-            self._verified[request.id] = Drafted(request.verify_calls, request.accepted)
+            self._verified[request.id] = Drafted(request.verify_calls, request.accepted, request.proposed)
         self.speculated["num_drafts"] += calls
-        self.speculated["num_draft_tokens"] += calls * self.launch.speculation.tokens
+        self.speculated["num_draft_tokens"] += request.proposed - before.proposed
         self.speculated["num_accepted_tokens"] += accepted - calls
         self._drafted.calls += calls
         self._drafted.accepted += accepted - calls
@@ -218,6 +222,20 @@ class Server:
         fresh, self._drafted = self._drafted, Drafted()
         shares = by_position(fresh.accepted, fresh.calls, len(self.accepted_at))
         self.accepted_at = [count + share for count, share in zip(self.accepted_at, shares, strict=True)]
+
+
+def moving(spec: Speculation, target: Profile, forced: float | None) -> Callable[[int], Drafting] | None:
+    """How many tokens are proposed by batch size; None: always as many."""
+
+    def fixed(tokens: int) -> Paces:
+        return profile.paces(target, spec.shape(tokens), forced if tokens else 1.0)
+
+    def cut(verified: int) -> Paces:
+        return profile.paces(target, spec.shape(spec.tokens, verified), forced if verified else 1.0)
+
+    if spec.schedule:
+        return by_schedule([(first, last, min(tokens, spec.tokens)) for first, last, tokens in spec.schedule], fixed)
+    return by_cost(spec.tokens, cut) if spec.adaptive else None
 
 
 def kv_tokens(launch: Launch) -> int:

@@ -52,7 +52,7 @@ COMPARED = (
 )  # fmt: skip
 """What every server must say. All else that the start line has is compared, too, but for MOVED."""
 MOVED = (
-    "method", "num_spec_tokens", "draft_positions",
+    "method", "num_spec_tokens", "draft_positions", "speculative_depth",
     "compilation_config.cudagraph_mode", "compilation_config.cudagraph_capture_sizes",
     "compilation_config.decoder_replay_cudagraph_capture_sizes", "compilation_config.max_cudagraph_capture_size",
     "compilation_config.compile_sizes", "compilation_config.compile_ranges_endpoints",
