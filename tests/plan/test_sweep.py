@@ -140,7 +140,7 @@ def test_an_arm_that_fails_under_load_is_known_alone() -> None:
     world.apply(sweep())
     swept(world, narrow=fails_under_load)
     assert [spot.get("fastest") for spot in status(world)["crossover"]] == ["narrow", None]
-    assert status(world)["verdict"]["message"].endswith("8: no candidate could be measured")
+    assert status(world)["verdict"]["message"].endswith("8: no candidate could be measured; at temperature 0")
 
 
 def out_of_memory_under_load(found: Replicate) -> Replicate:
@@ -157,7 +157,7 @@ def test_an_arm_whose_server_ends_under_load_is_known_alone(arm: str) -> None:
         (1, "narrow", ROUNDS),
         (8, None, None),
     ]
-    assert status(world)["verdict"]["message"].endswith("8: no candidate could be measured")
+    assert status(world)["verdict"]["message"].endswith("8: no candidate could be measured; at temperature 0")
 
 
 def test_a_server_is_asked_the_lightest_load_first() -> None:

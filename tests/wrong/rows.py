@@ -270,6 +270,8 @@ OF_A_RUN: tuple[Told, ...] = (
     one("an arm's tree for DFLASH", "spec.arms.1.draft.algorithm", "DFLASH", "spec.arms", "blockSize"),
     one("fewer requests than five a user", "spec.workloads.0.requests", 159,
         "spec.workloads", "five times the concurrency"),
+    one("a temperature beyond two", "spec.workloads.0.temperature", "2.1",
+        "spec.workloads[0].temperature", "from '0' to '2'"),
     one("a run's two caches", "spec.cache.hostPath", "/models",
         "spec.cache", "exactly one of existingClaim and hostPath"),
     one("a run's looks that fall", "spec.gate.decideAfterRounds", [8, 3], "spec.gate.decideAfterRounds", "must rise"),

@@ -30,6 +30,8 @@ from paceline.api.timeouts import duration
 
 REQUESTS = 64
 MAX_TOKENS = 512
+OWN_SAMPLING = "model"
+"""In place of a temperature: requests name none."""
 TOKEN_VARIABLE = "HF_TOKEN"
 """What huggingface_hub reads its token from."""
 UNNAMED = "0" * 40
@@ -150,6 +152,7 @@ def run_manifest_spec(spec: core.RunSpec) -> dict[str, Any]:
                     "maxTokens": workload.dataset.max_tokens,
                     "weight": int(workload.dataset.weight),
                     "requestRate": None if workload.rate is None else _decimal(workload.rate),
+                    "temperature": _temperature(workload.dataset.temperature),
                     "concurrency": workload.concurrency,
                     "commit": workload.dataset.commit,
                 }
@@ -214,6 +217,7 @@ def _dataset(dataset: PromptsSpec, concurrency: int) -> core.Dataset:
         max_tokens=dataset.max_tokens or MAX_TOKENS,
         weight=float(dataset.weight),
         rate=_number(dataset.request_rate),
+        temperature=None if dataset.temperature == OWN_SAMPLING else float(dataset.temperature or 0),
         commit=dataset.commit if isinstance(dataset, WorkloadSpec) else None,
         **_given(revision=dataset.revision if isinstance(dataset, DatasetSpec) else None),
     )
@@ -397,6 +401,10 @@ def _unless(default: Any, value: Any) -> Any:
 
 def _number(text: str | None) -> float | None:
     return None if text is None else float(text)
+
+
+def _temperature(value: float | None) -> str | None:
+    return OWN_SAMPLING if value is None else _unless("0", _decimal(value))
 
 
 def _decimal(value: float) -> str:

@@ -25,6 +25,7 @@ from paceline.api.words import (
     Revision,
     SecretsKey,
     Source,
+    Temperature,
     Tolerance,
 )
 
@@ -351,6 +352,10 @@ class PromptsSpec(Model):
     request_rate: Amount | None = None
     """Requests a second, arriving at random however many are under way, in place of always as many as the concurrency.
     The speed of a request is compared then, not throughput."""
+    temperature: Temperature | None = None
+    """Sampling temperature of every request, "0" if absent: greedy. model: requests name none, so they are sampled as
+    the server does by itself, on most engines as the model's generation_config.json says. All else of sampling is the
+    server's default either way."""
     weight: Annotated[int, Field(ge=1, le=1000)] = 1
     """Share in the weighted mean over workloads."""
 

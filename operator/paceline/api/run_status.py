@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from paceline.api.model import Model
-from paceline.api.status import Conditions, Count, Name, Names, Number, Strings, Text, Time
+from paceline.api.status import Conditions, Count, Counts, Name, Names, Number, Strings, Text, Time
 from paceline.api.words import Arguments
 
 
@@ -202,6 +202,8 @@ class Round(Model):
     """Paceline's release that measured."""
     datasets: Strings | None = None
     """Dataset → first 12 hex digits of the SHA-256 of its prompts: of a file, as sha256sum shows it."""
+    prompts: Counts | None = None
+    """Dataset → how many usable prompts it has. Every round is sent others of them, for as long as there are any."""
     neighbours: Names | None = None
     """Other pods that had accelerators on the node meanwhile, and how many, as far as the operator may look."""
     driver: Name | None = None
@@ -214,7 +216,7 @@ class Round(Model):
     """In the order run."""
     points: Annotated[tuple[Point, ...], Field(max_length=256)] | None = None
     """What was measured."""
-    notes: Annotated[tuple[Text, ...], Field(max_length=16)] | None = None
+    notes: Annotated[tuple[Text, ...], Field(max_length=32)] | None = None
     """What should be known of it: numbers that this engine does not tell, lines that could not be kept."""
     raw: Raw | None = None
     """Where the full lines are, if they could be written."""

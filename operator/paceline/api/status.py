@@ -16,6 +16,7 @@ Number = Annotated[str, Field(max_length=32)]
 Count = Annotated[int, Field(ge=0)]
 Time = Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"})]
 Names = Annotated[tuple[Name, ...], Field(max_length=64)]
+Counts = Annotated[dict[str, Count], Field(max_length=64)]
 Strings = Annotated[dict[str, Text], Field(max_length=1024)]
 
 

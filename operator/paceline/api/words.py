@@ -87,6 +87,15 @@ NearTie = Annotated[
 ]
 AMOUNT = r"^([1-9][0-9]{0,5}(\.[0-9]{1,3})?|0\.0{0,2}[1-9][0-9]{0,2})$"
 Amount = Annotated[str, Field(max_length=12), Matches(AMOUNT, "be a decimal string above 0, such as '8'")]
+Temperature = Annotated[
+    str,
+    Field(max_length=8),
+    Matches(
+        r"^(model|[01](\.[0-9]{1,3})?|2(\.0{1,3})?)$",
+        "be a decimal string from '0' to '2', such as '0.7', or model: requests name none then, and are sampled as the"
+        " server does by itself",
+    ),
+]
 Duration = Annotated[
     str,
     Field(max_length=20),

@@ -22,6 +22,8 @@ class Dataset:
     rate: float | None = None
     """Requests a second, arriving as they would from people who do not know of each other (Poisson), however many are
     under way by then. None: the next one is sent when one is answered."""
+    temperature: float | None = 0.0
+    """What each request asks for. None: nothing, so the server's own default applies."""
     revision: str = "main"
     commit: str | None = None
     """Of a dataset of the hub, as of a model: `commit` is known once the prefetch has resolved the revision."""

@@ -80,6 +80,8 @@ class Probe:
     body: Callable[[str], Mapping[str, Any]] = lambda _: {}
     whole: Mapping[str, Any] = field(default_factory=dict)
     """Fields of a request whose answer is to be in one piece, thinking included, as its tokens spell it."""
+    own_temperature: float | None = None
+    """What a request that names no temperature is sampled at. None: what the model's generation_config.json says."""
     reads_log: bool = False
     draft_tokens: Callable[[str], float | None] | None = None
     """Of a /metrics page: how many draft tokens the engine proposes just now, where no counter adds them up. It is

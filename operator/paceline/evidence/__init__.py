@@ -1,8 +1,9 @@
 """A round's bytes → valid points.
 
 `question` is what a round is asked, `answer` what it says, `outputs` the part of that about what the arms wrote,
-`judge` which points of it may be believed, `failures` what goes wrong instead, `loads` what is said of the load itself,
-`keep` what a run's status keeps of it and what the gate reads from there. Pods use the first three only.
+`judge` which points of it may be believed, `failures` what goes wrong instead, `loads` and `prompts` what is said of
+the load itself, `keep` what a run's status keeps of it and what the gate reads from there. Pods use the first three
+only.
 """
 
 from paceline.evidence.answer import AnswerError, Point, Replicate, RoundResult, decode, encode
@@ -10,6 +11,7 @@ from paceline.evidence.failures import Failure
 from paceline.evidence.judge import Judged, judge
 from paceline.evidence.keep import failed_round, fingerprint, judged_speed, measurements, point_noise, round_status
 from paceline.evidence.outputs import Outputs, answers
+from paceline.evidence.prompts import of_these_prompts
 from paceline.evidence.question import ENVIRONMENT, ArmCommand, RoundPlan, Scalar
 
 __all__ = [
@@ -32,6 +34,7 @@ __all__ = [
     "judge",
     "judged_speed",
     "measurements",
+    "of_these_prompts",
     "point_noise",
     "round_status",
 ]

@@ -12,7 +12,7 @@ import itertools
 import json
 import math
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -159,6 +159,8 @@ class RoundResult:
     driver: str | None = None
     datasets: Mapping[str, str] = field(default_factory=dict)
     """Dataset → the first 12 hex digits of the SHA-256 of its prompts."""
+    prompts: Mapping[str, int] = field(default_factory=dict)
+    """Dataset → how many usable prompts it has. A client of an older release does not say."""
     engine_version: str = ""
     paceline: str = ""
     """Release of the client that measured; "" of one that does not say."""
@@ -209,6 +211,7 @@ def _message(
         ],
         "gpus": list(result.gpus),
         "datasets": dict(result.datasets),
+        "prompts": [result.prompts.get(name) for name in result.datasets],
         "engine": [result.engine_version, result.emulated, result.gpu_model, result.driver],
         "paceline": result.paceline,
         "notes": [note[:longest_error] for note in result.notes[:4]],
@@ -306,6 +309,7 @@ def _result(raw: dict[str, Any]) -> RoundResult:
         gpu_model=gpu_model,
         driver=driver,
         datasets=dict(raw["datasets"]),
+        prompts=_sizes(raw["datasets"], raw.get("prompts", ())),
         engine_version=str(version),
         paceline=str(raw.get("paceline", "")),
         emulated=bool(emulated),
@@ -321,6 +325,10 @@ def _result(raw: dict[str, Any]) -> RoundResult:
             *raw["notes"],
         ),
     )
+
+
+def _sizes(datasets: Iterable[str], sizes: Sequence[Any]) -> dict[str, int]:
+    return {name: int(size) for name, size in zip(datasets, sizes, strict=False) if size is not None}
 
 
 def _point(workload: str, columns: Mapping[str, list[Any]], row: int, at: Sequence[Any]) -> Point:

@@ -18,6 +18,7 @@ from paceline.evidence.failures import Failure, of_server
 from paceline.evidence.judge import Judged, nothing_accepted
 from paceline.evidence.loads import decimal, load_notes, of_load
 from paceline.evidence.outputs import outputs_status
+from paceline.evidence.prompts import repeated_note
 from paceline.evidence.question import RoundPlan, Scalar
 
 FIELDS = {
@@ -96,12 +97,15 @@ def round_status(
     entry |= {name: said for name, said in told.items() if said}
     if result.datasets:
         entry["datasets"] = dict(result.datasets)
+    if result.prompts:
+        entry["prompts"] = dict(result.prompts)
     if result.lines_sha256:
         entry["raw"] = {"path": plan.lines_path, "sha256": result.lines_sha256, "bytes": result.lines_bytes}
     notes = [
         *(UNSEEN[name] for name in plan.unseen if name in UNSEEN),
         *_all_cut(plan, judged),
         *load_notes(plan, judged),
+        *repeated_note(plan.workloads, plan.round, result.prompts),
         *clocks.note((one.arm, one.clocks) for one in result.replicates),
         *result.notes,
     ]

@@ -97,6 +97,8 @@ class RoundPlan:
         for workload in said["workloads"]:
             for key in ("revision", "commit"):
                 del workload["dataset"][key]
+            if workload["dataset"]["temperature"] == 0:
+                del workload["dataset"]["temperature"]
         for arm in said["arms"]:
             if not arm["engine_chooses_depth"]:
                 del arm["engine_chooses_depth"]

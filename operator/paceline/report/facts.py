@@ -158,8 +158,9 @@ def _provenance(manifest: Manifest, rule: core.Gate, rounds: Sequence[Manifest])
     yield "Started", _minute(status.get("startedAt") or min(_said(rounds, "startedAt"), default=""))
     yield "Finished", _minute(status.get("finishedAt") or max(_said(rounds, "finishedAt"), default=""))
     digests = {name: digest for entry in rounds for name, digest in (entry.get("datasets") or {}).items()}
+    sizes = {name: size for entry in rounds for name, size in (entry.get("prompts") or {}).items()}
     for one in spec["workloads"]:
-        yield f"Data of {workload(one)}", _data(one, digests.get(one["name"], ""))
+        yield f"Data of {workload(one)}", _data(one, digests.get(one["name"], ""), sizes.get(one["name"]))
     yield "Seed of the servers", " or ".join(_seeds(rounds))
     yield "Gate", _gate(rule)
 
@@ -185,15 +186,27 @@ def _measured_by(status: Manifest, rounds: Sequence[Manifest]) -> str:
     return f"Paceline {', '.join(releases)}" if releases else ""
 
 
-def _data(workload: Manifest, digest: str) -> str:
+def _data(workload: Manifest, digest: str, size: int | None) -> str:
     said = [
         model(workload),
         f"sha256 {digest}" if digest else "",
-        f"the first {workload['requests']} prompts in order" if workload.get("requests") else "",
+        _sent(workload["requests"], size) if workload.get("requests") else "",
+        _sampling(workload.get("temperature", "0")),
         f"at most {workload['maxTokens']} tokens each" if workload.get("maxTokens") else "",
         f"weight {workload.get('weight', 1)}",
     ]
     return ", ".join(filter(None, said))
+
+
+def _sent(requests: int, size: int | None) -> str:
+    """A run of an older release, which sent the same in each round, does not say how many there are."""
+    if size is None:
+        return f"{requests} prompts a round"
+    return f"{requests} of {size} prompts a round, others in each until they come again"
+
+
+def _sampling(temperature: str) -> str:
+    return "no temperature asked for: the server's own" if temperature == "model" else f"temperature {temperature}"
 
 
 def _gate(rule: core.Gate) -> str:

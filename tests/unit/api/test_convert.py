@@ -135,6 +135,38 @@ def test_fewer_requests_than_arrive_in_20_seconds_are_refused(
     assert problem.message.endswith(says)
 
 
+@pytest.mark.parametrize(
+    ("said", "temperature", "kept"),
+    [
+        (None, 0.0, None),
+        ("0", 0.0, None),
+        ("0.0", 0.0, None),  # the default, however it is written, moves no question
+        ("0.7", 0.7, "0.7"),
+        ("2", 2.0, "2"),
+        ("model", None, "model"),
+    ],
+)
+def test_the_temperature_is_the_datasets(
+    manifest: dict[str, Any], said: str | None, temperature: float | None, kept: str | None
+) -> None:
+    manifest["spec"]["benchmark"] = {
+        "datasets": [{"name": "code", "source": "builtin://code", **({"temperature": said} if said else {})}]
+    }
+    workload = deployment(manifest).pools[0].workloads[0]
+    assert workload.dataset.temperature == temperature
+    asked = manifest["spec"]
+    by_hand = {
+        **{key: asked[key] for key in ("target", "engine", "accelerator")},
+        "pool": "mine",
+        "cache": {"hostPath": "/models"},
+        "arms": [{"name": "baseline"}, {"name": "ngram", "draft": {"algorithm": "NGRAM"}, "ngram": {}}],
+        "workloads": [{"name": "code", "source": "builtin://code", "concurrency": 1, "temperature": said or "0"}],
+    }
+    spec = run({"spec": by_hand})
+    assert spec.workloads[0].dataset.temperature == temperature
+    assert run_manifest_spec(spec)["workloads"][0].get("temperature") == kept
+
+
 def test_what_arrives_at_a_rate_is_measured_once(manifest: dict[str, Any]) -> None:
     chat = {"name": "chat", "source": "configMap://prompts/chat.jsonl", "requests": 200, "requestRate": "0.5"}
     manifest["spec"]["benchmark"] = {"datasets": [{"name": "code", "source": "builtin://code"}, chat]}
@@ -261,6 +293,7 @@ def workloads(draw: st.DrawFn) -> core.Workload:
         max_tokens=draw(st.integers(1, 4096)),
         weight=float(draw(st.integers(1, 9))),
         rate=draw(st.none() | st.sampled_from([0.5, 8.0, 33.333])),
+        temperature=draw(st.none() | st.sampled_from([0.0, 0.7, 2.0])),
     )
     return core.Workload(dataset=dataset, concurrency=concurrency)
 

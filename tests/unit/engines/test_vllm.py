@@ -32,7 +32,7 @@ def test_the_whole_argv_of_the_baseline() -> None:
         "--tensor-parallel-size", "1",
         "--seed", "0",
         "--max-num-seqs", "48",
-        "--generation-config", "vllm",
+        "--override-generation-config", '{"min_p":0}',
         "--max-model-len=32768",
     )  # fmt: skip
 

@@ -1,7 +1,11 @@
 """How the benchmark client is told to send a workload."""
 
+import dataclasses
+import json
 from pathlib import Path
+from typing import Any
 
+import pytest
 from tests.unit.evidence.test_judge import PLAN
 
 from paceline.core import Dataset, Workload
@@ -29,3 +33,34 @@ def test_in_a_closed_loop_as_many_as_there_are_places() -> None:
     said = words(Workload(dataset=SET, concurrency=8))
     assert said[said.index("--max-concurrency") + 1] == "8"
     assert "--request-rate" not in said
+
+
+def asked(temperature: float | None, engine: str = "SGLang", version: str = "0.5.23") -> dict[str, Any]:
+    """The fields that every request of a load gets beside the client's own."""
+    plan = dataclasses.replace(PLAN, engine=engine, engine_version=version)
+    workload = Workload(dataset=dataclasses.replace(SET, temperature=temperature), concurrency=8)
+    said = load.command(plan, workload, name="chat", dataset=Path("in"), report=Path("out"), requests=24, tokens=96)
+    body: dict[str, Any] = json.loads(said[said.index("--extra-request-body") + 1])
+    return body
+
+
+def test_a_request_is_greedy_unless_its_dataset_says_otherwise() -> None:
+    """The compiled client says temperature 0 where the body names none (test_round.py sees it arrive)."""
+    assert "temperature" not in asked(0.0)
+    assert asked(0.7)["temperature"] == 0.7
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "sent"),
+    [
+        ("SGLang", "0.5.23", None),  # null is none: the model's generation_config.json
+        ("SGLang", "0.5.6", None),
+        ("VLLM", "0.33.0", None),
+        ("SGLang", "0.4.5", 0.7),  # these know no null, and always have the same
+        ("SGLangJAX", "0.1.0rc0", 0.7),
+    ],
+)
+def test_at_its_own_sampling_a_server_gets_what_leaves_it_to_itself(
+    engine: str, version: str, sent: float | None
+) -> None:
+    assert asked(None, engine, version)["temperature"] == sent

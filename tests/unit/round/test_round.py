@@ -172,6 +172,18 @@ def test_every_arm_gets_the_same_prompts_in_the_same_order(start: Start, port: i
     assert body["stream_options"] == {"include_usage": True}
 
 
+def test_requests_of_a_dataset_at_the_models_own_sampling_name_no_temperature(
+    start: Start, port: int, models: Path
+) -> None:
+    """null, as the compiled client cannot leave it out: to SGLang and vLLM that is none."""
+    log = models / "baseline.jsonl"
+    code = workload("code", 1, 3, 8)
+    sampled = dataclasses.replace(code, dataset=dataclasses.replace(code.dataset, temperature=None))
+    assert start((fake(port, "baseline", "--log", str(log)),), sampled).finish().client == 0
+    bodies = [json.loads(line)[1] for line in log.read_text().splitlines()]
+    assert [body["temperature"] for body in bodies] == [None] * 4
+
+
 def test_a_server_that_runs_with_other_arguments_is_not_measured(start: Start, port: int) -> None:
     arms = (fake(port, "wide", "--steps", "1", speculative_num_steps=3),)
     (replicate,) = start(arms, CODE_1).finish().result.replicates

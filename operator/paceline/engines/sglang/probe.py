@@ -51,6 +51,7 @@ def probe(version: str) -> Probe:
         flush_path=f"/flush_cache?timeout={FLUSH_SECONDS}",
         backend="sglang-oai-chat",
         whole={"separate_reasoning": False},
+        own_temperature=speaks.own_temperature,
         draft_tokens=draft_tokens if speaks.adaptive else None,
         unseen=(*(field for field, counter in counters.items() if counter is None), *NO_POSITIONS),
     )

@@ -20,7 +20,8 @@ class Speaks:
 
     `ngram` are the flags of an n-gram drafter's fields, `paged_trees` the attention backends that verify a tree on
     pages of more than one token. `ready` and `info` are pages, the former takes up to `ready_seconds`; `verify_calls`
-    and `retractions` are counters among its metrics. `unsaid` are compared arguments that it does not have.
+    and `retractions` are counters among its metrics. `unsaid` are compared arguments that it does not have;
+    `own_temperature` as in a `Probe`.
     """
 
     version: str
@@ -34,6 +35,7 @@ class Speaks:
     verify_calls: str | None = None
     retractions: str | None = None
     unsaid: tuple[str, ...] = ()
+    own_temperature: float | None = None
 
 
 NGRAM_SHAPE = {
@@ -56,6 +58,7 @@ KNOWN = (
         ready_seconds=2,
         info="/get_server_info",
         unsaid=("prefill_attention_backend", "decode_attention_backend", "moe_runner_backend", "moe_a2a_backend"),
+        own_temperature=0.7,  # openai_api/protocol.py:331: nothing of the model's is read
     ),
     Speaks(
         version="0.5.6",

@@ -35,6 +35,7 @@ def probe(_: str) -> Probe:
         flush_path="/flush_cache",
         backend="sglang-oai-chat",
         whole={"separate_reasoning": False},
+        own_temperature=0.7,  # entrypoints/openai/protocol.py:402: nothing of the model's is read
         reads_log=True,
         unseen=("accepted_at",),
     )

@@ -16,8 +16,9 @@ PORT = 8000
 JIT_CACHE = "/jit"
 
 DEFAULTS = {
-    # A repository's sampling defaults would be another experiment: a repetition penalty alone changes acceptance.
-    "--generation-config": "vllm",
+    # Where a request does not say how it is sampled, the model does, as on SGLang (0026); but for min_p: with that vLLM
+    # answers 400 as soon as it speculates (sampling_params.py:1193).
+    "--override-generation-config": '{"min_p":0}',
 }
 """On every arm, unless the resource says otherwise."""
 

@@ -11,6 +11,7 @@ from paceline.gate import explain, undecided
 from paceline.plan.run import own_args, sweep
 from paceline.plan.run.budget import exhausted
 from paceline.plan.run.look import Evidence, Failed, Snapshot, failure
+from paceline.plan.run.scope import scope
 
 PATIENCE: Mapping[int, str] = {
     ONCE: "trying again would change nothing: ",
@@ -103,7 +104,8 @@ def _swept(evidence: Evidence) -> Conclusion | None:
         return _concluded(evidence, evidence.verdict, *spent)
     if sweep.nothing(table):
         return error(*(why or _no_candidate(evidence)))
-    message = "; ".join(filter(None, (table.message, own_args.told(evidence), why[0] if why else "")))
+    holds = (own_args.told(evidence), scope(evidence.spec, evidence.results))
+    message = "; ".join(filter(None, (table.message, *holds, why[0] if why else "")))
     said = {"rounds": len(evidence.results), "reason": table.crossing.value, "message": message}
     return Conclusion(reason=Reason.Swept, message=message, record={"verdict": said})
 
@@ -121,7 +123,8 @@ def _concluded(evidence: Evidence, verdict: Verdict, why: str = "", spent: str =
     failing = {name: latest[0] for name, latest in failed.items() if _hopeless(latest)}
     outcome = Outcome.INCONCLUSIVE if spent and verdict.outcome is Outcome.ERROR else verdict.outcome
     crossing = sweep.crossing(evidence)
-    message = "; ".join(filter(None, (_sentence(verdict, failing), crossing, own_args.told(evidence), why)))
+    holds = (own_args.told(evidence), scope(evidence.spec, evidence.results))
+    message = "; ".join(filter(None, (_sentence(verdict, failing), crossing, *holds, why)))
     return Conclusion(
         reason=REASONS[outcome],
         message=message,

@@ -5,7 +5,6 @@ shuffles it by a fixed seed, and one worker thread keeps to that order (two were
 """
 
 import hashlib
-import itertools
 import json
 import os
 import subprocess
@@ -18,6 +17,7 @@ from paceline import datasets
 from paceline.core import Workload
 from paceline.engines import ENGINES
 from paceline.evidence import ArmCommand, RoundPlan
+from paceline.pods.round import choose
 from paceline.pods.round.dataset import DatasetError, Prompts, read
 from paceline.pods.round.parity import asked
 from paceline.pods.round.trust import ALIKE, alike
@@ -41,22 +41,22 @@ class LoadError(RuntimeError):
 
 
 def prompts(plan: RoundPlan, workload: Workload) -> tuple[str, ...]:
-    """As many prompts as the workload has requests, from the beginning of the set. A built-in set that is too small
-    begins again; a user's is refused, with DatasetError: repeated prompts flatter a cache."""
+    """As many prompts as the workload has requests, others in each round (`choose`). A built-in set that has not even
+    as many begins again within a round; a user's is refused, with DatasetError: repeated prompts flatter a cache."""
     there, asked = _all(plan, workload).usable, workload.dataset.requests
     if len(there) < asked and not workload.dataset.source.startswith(BUILTIN):
         raise DatasetError(
             f"{workload.name}: {workload.dataset.source} has {len(there)} usable prompts, and {asked} requests are to "
             f"be sent (requests, or five times the concurrency if that is more): add prompts, or lower these"
         )
-    return tuple(itertools.islice(itertools.cycle(there), asked))
+    return choose.measured(there, plan.round, asked)
 
 
 def warm_up_prompts(plan: RoundPlan, workload: Workload) -> tuple[str, ...]:
-    """One for each place, of those that are not measured; if all are, of them (a flush follows anyway)."""
+    """One for each place, and different ones as far as the set has them: a prompt that is in the cache warms up no
+    prefill."""
     there = _all(plan, workload).usable
-    spare = there[workload.dataset.requests :] or there
-    return tuple(itertools.islice(itertools.cycle(spare), workload.concurrency))
+    return choose.warm_up(there, plan.round, workload.dataset.requests, workload.concurrency)
 
 
 def compared_prompts(plan: RoundPlan) -> tuple[str, ...]:
@@ -83,6 +83,11 @@ def question(plan: RoundPlan, arm: ArmCommand, prompt: int) -> Mapping[str, Any]
 def digests(plan: RoundPlan) -> dict[str, str]:
     """Dataset → the first 12 hex digits of its SHA-256: of a file, as sha256sum shows it."""
     return {workload.dataset.name: _all(plan, workload).sha256[:12] for workload in plan.workloads}
+
+
+def sizes(plan: RoundPlan) -> dict[str, int]:
+    """Dataset → how many usable prompts it has."""
+    return {workload.dataset.name: len(_all(plan, workload).usable) for workload in plan.workloads}
 
 
 def _all(plan: RoundPlan, workload: Workload) -> Prompts:
@@ -118,7 +123,7 @@ def command(
     """
     pace = ("--request-rate", f"{rate:g}") if rate else ("--max-concurrency", str(workload.concurrency))
     probe = ENGINES[plan.engine].probe(plan.engine_version)
-    body = {**probe.body(name), **COUNTED, "max_completion_tokens": tokens}
+    body = {**probe.body(name), **COUNTED, "max_completion_tokens": tokens, **_sampling(plan, workload)}
     return [
         sys.executable, "-m", "paceline.pods.round.rust",
         "--backend", probe.backend,
@@ -142,6 +147,16 @@ def command(
         "--output-file", str(report),
         "--extra-request-body", json.dumps(body),
     ]  # fmt: skip
+
+
+def _sampling(plan: RoundPlan, workload: Workload) -> Mapping[str, Any]:
+    """Fields of a request. The client says temperature 0 in every one that does not say another; null is none to a
+    server that has the model's own, and one that has always the same does not know null and is told that."""
+    asked = workload.dataset.temperature
+    if asked == 0:
+        return {}
+    own = ENGINES[plan.engine].probe(plan.engine_version).own_temperature
+    return {"temperature": own if asked is None else asked}
 
 
 def send(plan: RoundPlan, workload: Workload, scratch: Path, key: str, *, warm_up: bool) -> Mapping[str, Any]:

@@ -71,6 +71,7 @@ class Room:
             gpu_model=self.control.gpu_model(),
             driver=self.control.driver(),
             datasets=load.digests(self.plan),
+            prompts=load.sizes(self.plan),
             engine_version=versions[0] if versions else "",
             paceline=__version__,
             emulated=any(EMULATED in version for version in versions),

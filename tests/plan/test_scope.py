@@ -1,0 +1,59 @@
+"""What a verdict holds for stands in its sentence."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+from tests.plan.test_sweep import COMMIT
+from tests.wrong.edits import example_run
+
+from paceline import api
+from paceline.core import RunSpec
+from paceline.plan.run.scope import sampled, scope
+
+
+@pytest.fixture
+def spec() -> RunSpec:
+    manifest: Any = example_run()
+    manifest["spec"]["target"]["commit"] = COMMIT
+    return api.run(manifest)
+
+
+def at(spec: RunSpec, *temperatures: float | None) -> RunSpec:
+    """With as many workloads, at these."""
+    first = spec.workloads[0]
+    workloads = (
+        dataclasses.replace(first, dataset=dataclasses.replace(first.dataset, name=name, temperature=temperature))
+        for name, temperature in zip(("code", "chat", "swe"), temperatures, strict=False)
+    )
+    return dataclasses.replace(spec, workloads=tuple(workloads))
+
+
+def served_by(spec: RunSpec, name: str, version: str) -> RunSpec:
+    engine = dataclasses.replace(spec.server.engine, name=name, version=version)
+    return dataclasses.replace(spec, server=dataclasses.replace(spec.server, engine=engine))
+
+
+def test_how_requests_were_sampled(spec: RunSpec) -> None:
+    assert sampled(at(spec, 0.0, 0.0)) == "at temperature 0"
+    assert sampled(at(spec, 0.7)) == "at temperature 0.7"
+    assert sampled(at(spec, None)) == "at the model's own sampling"
+    c = spec.workloads[0].concurrency
+    assert sampled(at(spec, 0.0, None, 0.0)) == (
+        f"code@{c} and swe@{c} at temperature 0, chat@{c} at the model's own sampling"
+    )
+
+
+@pytest.mark.parametrize(("name", "version"), [("SGLang", "0.4.5"), ("SGLangJAX", "0.1.0rc0")])
+def test_a_server_that_reads_nothing_of_the_models_is_not_said_to(spec: RunSpec, name: str, version: str) -> None:
+    assert sampled(served_by(at(spec, None), name, version)) == "at the server's own temperature, 0.7"
+
+
+def test_prompts_that_came_again_are_told_with_it(spec: RunSpec) -> None:
+    first = spec.workloads[0]
+    many = dataclasses.replace(
+        spec, workloads=(dataclasses.replace(first, dataset=dataclasses.replace(first.dataset, requests=160)),)
+    )
+    rounds = [{"round": number, "prompts": {first.dataset.name: 512}} for number in range(4)]
+    assert scope(many, rounds[:3]) == "at temperature 0"
+    assert scope(many, rounds) == (f"at temperature 0; intervals are of these prompts only: the 512 of {first.name}")

@@ -1,0 +1,73 @@
+"""Which prompts a round sends."""
+
+import dataclasses
+
+import pytest
+from tests.unit.evidence.test_judge import PLAN
+
+from paceline import datasets
+from paceline.core import Dataset, Parity, Workload
+from paceline.pods.round import choose, load
+
+TEN = tuple(f"prompt {number}" for number in range(10))
+
+
+def test_rounds_take_one_part_of_a_set_after_another_and_begin_again() -> None:
+    rounds = [choose.measured(TEN, number, 3) for number in range(5)]
+    assert sorted(sum(rounds[:3], ())) == sorted({*rounds[0], *rounds[1], *rounds[2]})
+    assert len({*rounds[0], *rounds[1], *rounds[2]}) == 9
+    assert {*rounds[3]} - {*rounds[0], *rounds[1], *rounds[2]} == {choose.shuffled(TEN)[9]}
+    assert rounds[3][1:] == choose.shuffled(TEN)[:2]
+    assert rounds[4] == choose.shuffled(TEN)[2:5]
+
+
+def test_the_order_is_that_of_hashes_and_not_the_files() -> None:
+    """A file may be sorted by topic, and a round is to be a sample of all of it. Known outside: sha256sum says it."""
+    assert choose.shuffled(("a", "b", "c")) == ("c", "b", "a")  # 2e7d…, 3e23…, ca97…
+    assert choose.shuffled(("c", "a", "b")) == ("c", "b", "a")
+
+
+def test_a_set_with_fewer_prompts_than_requests_is_sent_again_from_its_beginning() -> None:
+    one, other = choose.shuffled(TEN[:2])
+    assert choose.measured(TEN[:2], 0, 5) == (one, other, one, other, one)
+    assert choose.measured(TEN[:2], 1, 5) == (other, one, other, one, other)
+
+
+@pytest.mark.parametrize(
+    ("requests", "places", "different", "own"),
+    [
+        (3, 7, 7, 0),  # ten less three are enough
+        (6, 7, 7, 3),  # four others, and three of the round's own
+        (6, 12, 10, 6),  # all there are, and two of them twice
+    ],
+)
+def test_places_are_warmed_up_by_as_many_different_prompts(
+    requests: int, places: int, different: int, own: int
+) -> None:
+    for number in range(4):
+        found = choose.warm_up(TEN, number, requests, places)
+        assert (len(found), len(set(found))) == (places, different)
+        assert len({*found} & {*choose.measured(TEN, number, requests)}) == own
+
+
+def sent(round: int, attempt: int = 0, concurrency: int = 32) -> tuple[str, ...]:
+    code = Workload(
+        dataset=Dataset(name="code", source="builtin://code", requests=160, max_tokens=8), concurrency=concurrency
+    )
+    return load.prompts(dataclasses.replace(PLAN, round=round, attempt=attempt, workloads=(code,)), code)
+
+
+def test_a_round_is_sent_others_than_the_one_before_and_each_of_its_tries_the_same() -> None:
+    assert not {*sent(0)} & {*sent(1)}
+    assert sent(1, attempt=2) == sent(1)
+    assert len({*sent(0), *sent(1), *sent(2)}) == 480
+    assert {*sent(0)} & {*sent(3)}, "512 prompts are three rounds of 160, and a part of a fourth"
+
+
+def test_parity_asks_the_first_prompts_of_the_file_in_every_round() -> None:
+    for number in (0, 3):
+        plan = dataclasses.replace(PLAN, round=number, parity=Parity(samples=4))
+        assert (
+            load.compared_prompts(plan)
+            == datasets.load(PLAN.workloads[0].dataset.source.removeprefix("builtin://"))[:4]
+        )
