@@ -297,7 +297,9 @@ def test_prompts_of_the_hub_are_named_by_their_commit() -> None:
         "commit": "0123456789ab" + "c" * 28,
     }
     found = dict(said(run).provenance)
-    assert found["Data of code@1"].startswith("hf://datasets/team/prompts/code.jsonl@0123456789ab, the first 6 prompts")
+    assert found["Data of code@1"].startswith(
+        "hf://datasets/team/prompts/code.jsonl@0123456789ab, 6 prompts a round, temperature 0"
+    )
 
 
 def test_provenance_names_what_another_would_need_to_measure_it_again() -> None:
@@ -309,7 +311,9 @@ def test_provenance_names_what_another_would_need_to_measure_it_again() -> None:
     assert found["Node"] == "gpu-0"
     assert found["Started"] == "2026-11-21 15:59 UTC"
     assert found["Seed of the servers"] == "0"
-    assert found["Data of code@1"] == "builtin://code, the first 6 prompts in order, at most 96 tokens each, weight 1"
+    assert (
+        found["Data of code@1"] == "builtin://code, 6 prompts a round, temperature 0, at most 96 tokens each, weight 1"
+    )
     assert found["Gate"].startswith("minimum improvement 5.0%, regression tolerance 3.0%, confidence 95.0%")
 
 
@@ -396,3 +400,15 @@ def test_times_have_the_unit_that_suits_them() -> None:
 
 def test_the_mark_says_that_nothing_was_measured() -> None:
     assert re.search(r"no model ran.*no measurements", EMULATED)
+
+
+def test_how_a_round_was_sampled_and_of_how_many_prompts_is_part_of_the_provenance() -> None:
+    run = latency()
+    run["spec"]["workloads"][0] |= {"temperature": "model"}
+    for entry in run["status"]["rounds"]:
+        entry["prompts"] = {"code": 512}
+    found = dict(said(run).provenance)
+    assert found["Data of code@1"] == (
+        "builtin://code, 160 of 512 prompts a round, others in each until they come again, "
+        "no temperature asked for: the server's own, at most 96 tokens each, weight 1"
+    )
