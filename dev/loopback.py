@@ -34,7 +34,7 @@ from paceline.evidence import (
     round_status,
 )
 from paceline.hub import tokenizer
-from paceline.plan.run.measure import rotated
+from paceline.plan.run.measure import came_first, rotated
 
 WIDE = core.Arm(name="wide", tree=core.Tree(num_steps=3, top_k=4, num_draft_tokens=8))
 NARROW = core.Arm(name="narrow", tree=core.Tree(num_steps=5, top_k=1, num_draft_tokens=6))
@@ -66,7 +66,7 @@ QUESTIONS = (
         arms=(BASELINE, NARROW, WIDE),
         concurrency=32,
         requests=160,
-        rule=core.Gate(minimum_improvement=0.02),
+        rule=core.Gate(minimum_improvement=0.02, decide_after_rounds=core.default_looks(3)),
     ),
 )
 
@@ -78,7 +78,7 @@ def campaign(question: Question) -> dict[str, Any]:
     names = [arm.name for arm in question.arms]
     verdict, left = None, None
     while verdict is None or not verdict.final:
-        arms = rotated(question.arms, left, len(entries))
+        arms = rotated(question.arms, left, came_first(entries))
         with tempfile.TemporaryDirectory() as directory:
             entries.append(measured(question, arms, len(entries), Path(directory)))
         verdict = gate.decide(question.rule, names, weights, measurements(entries))

@@ -40,6 +40,7 @@ def case(run: Mapping[str, Any]) -> dict[str, Any]:
                 "workload": m.workload,
                 "outputThroughput": m.output_throughput,
                 "valid": m.valid,
+                **({"ended": m.ended} if m.ended else {}),
             }
             for m in measurements(status["rounds"])
         ],

@@ -97,7 +97,7 @@ def test_the_exit_code_tells_the_outcome(
 
 @pytest.mark.parametrize("nothing", ["null", "NaN", "Infinity", "0", "-1", '"NaN"', None])
 def test_a_throughput_that_is_none_makes_its_round_incomplete(run: Run, nothing: str | None) -> None:
-    """Three rounds and one of them broken: no look is possible."""
+    """Three rounds and one of them broken: no look is possible. What was lost is said."""
     question = case(LATENCY, rounds=3)
     if nothing is None:
         del question["measurements"][5]["outputThroughput"]
@@ -110,8 +110,12 @@ def test_a_throughput_that_is_none_makes_its_round_incomplete(run: Run, nothing:
         "mean": None,
         "workloads": {},
         "verdict": "error",
-        "reason": "TooFewRounds: complete rounds: 2, the first look needs 3",
+        "reason": "TooFewRounds: complete rounds: 2, the first look needs 3; "
+        "1 of 3 rounds was lost: in 1 a point of it was no evidence",
         "aaFloor": None,
+        "rated": None,
+        "tokens": {},
+        "lost": "1 of 3 rounds was lost: in 1 a point of it was no evidence",
     }
 
 
@@ -179,7 +183,13 @@ def change(question: dict[str, Any], path: list[str | int], value: Any) -> dict[
             "0.1",
             "case.json: gate.minimumImprovment: unknown field; there are minimumImprovement, ",
         ),
-        (["gate", "limits"], [{"metric": "p95TTFT"}], "case.json: gate.limits[0].maximumIncrease: is missing"),
+        (["gate", "limits"], [{"metric": "p95TTFT"}], "case.json: gate.limits[0]: one of maximumIncrease, "),
+        (
+            ["gate", "limits"],
+            [{"metric": "kvTokens", "maximumDecrease": 0.2, "maximum": 1}],
+            "case.json: gate.limits[0]: one of maximumIncrease, ",
+        ),
+        (["workloads", 1, "rate"], 0, "case.json: workloads[1].rate: Input should be greater than 0"),
         (["workloads", 1], "chat", 'case.json: workloads[1]: an object is expected: {...}; found "chat"'),
         (["workloads", 1, "name"], "code", "case.json: workloads: each name once"),
         *(
@@ -216,7 +226,7 @@ def test_an_error_in_a_line_names_the_line(run: Run) -> None:
         ("gate: {}", "case.json: Invalid JSON: "),
         ("[" * 100_000, "case.json: Invalid JSON: recursion limit exceeded"),
         ("[]", "case.json: an object is expected: {...}; found []"),
-        ("{}", "case.json: gate: is missing; decideAfterRounds: is missing; arms: is missing; workloads: is missing; "),
+        ("{}", "case.json: gate: is missing; arms: is missing; workloads: is missing; measurements: is missing"),
     ],
 )
 def test_what_is_no_case_is_said_to_be_none(run: Run, text: str, complaint: str) -> None:

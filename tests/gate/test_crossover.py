@@ -132,7 +132,7 @@ class TestWhatWasNotMeasured:
 def test_a_gates_own_rounds_make_a_table_too_and_it_claims_no_more_than_the_gate() -> None:
     """Its looks share in the error, so an interval here holds the gate's of the same workload."""
     gate = core.Gate()
-    measurements = measure(GB10, cv=0.01, seed=3, rounds=3)
+    measurements = measure(GB10, cv=0.01, seed=3, rounds=4)
     found = crossover(gate, list(GB10), loads(GB10), measurements)
     (judged,) = decide(gate, list(GB10), dict.fromkeys(GB10["baseline"], 1.0), measurements).arms.values()
     for spot in found.spots:

@@ -1,6 +1,7 @@
 """How often the gate errs, counted on 4,000 seeded campaigns a row: what docs/gate.md promises, and its table."""
 
 import pytest
+from tests.gate import lengths
 from tests.gate.rates import DOCUMENT, broken, line, measured, read, written
 from tests.gate.rows import Promise, Row, rows
 
@@ -34,3 +35,8 @@ def test_a_bound_is_held_to_within_its_binomial_error(promise: Promise, kept: fl
     """In 4,000 campaigns a rate of 5 % shows more than 6.1 % once in a thousand times."""
     assert promise.kept(kept)
     assert not promise.kept(not_kept)
+
+
+def test_lengths_that_part_cost_few_rounds_and_no_candidate_and_the_document_says_so() -> None:
+    assert [fault for row in lengths.rows() for fault in lengths.broken(row)] == []
+    assert lengths.written(DOCUMENT.read_text()) == lengths.table()

@@ -31,7 +31,7 @@ def decided(answers: Sequence[Answers], truth: Truth = LATENCY, rounds: int | No
 
 
 def test_a_faster_candidate_that_answers_alike_is_promoted() -> None:
-    verdict = decided(answered(*[(SAME, ())] * 3))
+    verdict = decided(answered(*[(SAME, ())] * 4))
     assert (verdict.outcome, verdict.winner) == (Outcome.PROMOTE, "wide")
 
 
@@ -54,28 +54,28 @@ def test_once_is_enough_where_the_baseline_agrees_with_itself() -> None:
 
 
 def test_where_the_baseline_does_not_agree_with_itself_the_candidate_is_not_blamed() -> None:
-    anew = [(("a0", "b0", "c0", f"d{number}"), (3,)) for number in range(3)]
+    anew = [(("a0", "b0", "c0", f"d{number}"), (3,)) for number in range(4)]
     verdict = decided(answered(*anew))
     assert (verdict.outcome, verdict.winner) == (Outcome.PROMOTE, "wide")
 
 
 def test_a_baseline_that_agrees_on_few_prompts_promotes_nobody_and_more_rounds_would_not_help() -> None:
-    anew = [(("a0", *(f"{prompt}{number}" for prompt in "bcd")), ()) for number in range(3)]
+    anew = [(("a0", *(f"{prompt}{number}" for prompt in "bcd")), ()) for number in range(4)]
     verdict = decided(answered(*anew))
     wide = verdict.arms["wide"]
     assert (verdict.outcome, verdict.final, gate.undecided(verdict)) == (Outcome.INCONCLUSIVE, True, ())
     assert (wide.outcome, wide.reason) == (ArmOutcome.UNDECIDED, "OutputsUnstable")
-    assert "answered only 1 of 4 prompts alike in 3 rounds" in gate.explain(wide)
+    assert "answered only 1 of 4 prompts alike in 4 rounds" in gate.explain(wide)
 
 
 def test_a_slow_candidate_is_rejected_for_that_whatever_the_baseline_answers() -> None:
-    anew = [(tuple(f"{prompt}{number}" for prompt in "abcd"), (0,)) for number in range(3)]
+    anew = [(tuple(f"{prompt}{number}" for prompt in "abcd"), (0,)) for number in range(4)]
     slow = {"baseline": dict.fromkeys(WORKLOADS, 100.0), "wide": dict.fromkeys(WORKLOADS, 90.0)}
     assert decided(answered(*anew), slow).arms["wide"].reason == "SlowerThanBaseline"
 
 
 def test_a_round_whose_answers_are_missing_promotes_nobody() -> None:
-    verdict = decided(answered((SAME, ()), (SAME, ())), rounds=3)
+    verdict = decided(answered((SAME, ()), (SAME, ())), rounds=4)
     assert verdict.arms["wide"].reason == "OutputsUnstable"
 
 
@@ -87,8 +87,8 @@ def test_the_other_candidates_go_on() -> None:
 
 def test_the_chances_of_the_others_do_not_change_with_who_is_left() -> None:
     """The error was shared out at the start."""
-    with_wide = decided(answered(*[(SAME, ())] * 3), THROUGHPUT).arms["narrow"]
-    without = decided(answered(*[(SAME, (0,))] * 3), THROUGHPUT).arms["narrow"]
+    with_wide = decided(answered(*[(SAME, ())] * 4), THROUGHPUT).arms["narrow"]
+    without = decided(answered(*[(SAME, (0,))] * 4), THROUGHPUT).arms["narrow"]
     assert with_wide.mean == without.mean
 
 

@@ -21,11 +21,11 @@ def decided(
 
 
 @pytest.mark.parametrize("cv", [0.003, 0.005, 0.007])
-def test_latency_promotes_the_wide_tree_after_three_rounds(cv: float) -> None:
+def test_latency_promotes_the_wide_tree_after_four_rounds(cv: float) -> None:
     verdict = decided(LATENCY, measure(LATENCY, cv=cv, seed=1))
 
     wide = verdict.arms["wide"]
-    assert (verdict.outcome, verdict.winner, verdict.rounds, verdict.final) == (Outcome.PROMOTE, "wide", 3, True)
+    assert (verdict.outcome, verdict.winner, verdict.rounds, verdict.final) == (Outcome.PROMOTE, "wide", 4, True)
     assert (wide.outcome, wide.reason) == (ArmOutcome.PROMOTABLE, "FasterThanMinimum")
     assert wide.mean is not None
     assert wide.mean.ratio == pytest.approx(1.364, abs=0.01)
@@ -64,7 +64,7 @@ def test_a_tree_that_is_slower_everywhere_is_rejected_as_slower() -> None:
     truth = against(dict.fromkeys(WORKLOADS, 0.93))
     verdict = decided(truth, measure(truth, cv=STEADY, seed=4))
 
-    assert (verdict.outcome, verdict.rounds, verdict.final) == (Outcome.REJECT, 3, True)
+    assert (verdict.outcome, verdict.rounds, verdict.final) == (Outcome.REJECT, 4, True)
     assert verdict.arms["candidate"].reason == "SlowerThanBaseline"
 
 
@@ -111,8 +111,8 @@ class TestTheFloorOfWhatCanBeTold:
 
     def test_rounds_that_agree_by_luck_do_not_lower_it_below_the_variance_floor(self) -> None:
         verdict = decided(LATENCY, measure(LATENCY, cv=0.0, seed=4), core.Gate(variance_floor=0.002))
-        # Student's t at 0.05 / 3 looks and two degrees of freedom, over the root of three rounds.
-        assert verdict.arms["wide"].aa_floor == pytest.approx(math.exp(5.3393 * 0.002 / math.sqrt(3)) - 1, rel=1e-4)
+        # Student's t at 0.05 / 3 looks and three degrees of freedom, over the root of four rounds.
+        assert verdict.arms["wide"].aa_floor == pytest.approx(math.exp(3.7405 * 0.002 / math.sqrt(4)) - 1, rel=1e-4)
 
     def test_without_a_look_there_is_none(self) -> None:
         assert decided(LATENCY, measure(LATENCY, cv=STEADY, seed=5, rounds=2)).arms["wide"].aa_floor is None
@@ -130,10 +130,10 @@ class TestLooks:
         assert gate.undecided(verdict) == ("candidate",)
 
     def test_between_two_looks_the_earlier_one_stands(self) -> None:
-        three, four = (decided(self.truth, measure(self.truth, cv=0.01, seed=6, rounds=n)) for n in (3, 4))
+        four, five = (decided(self.truth, measure(self.truth, cv=0.01, seed=6, rounds=n)) for n in (4, 5))
 
-        assert three == four
-        assert (four.outcome, four.rounds, four.final) == (Outcome.INCONCLUSIVE, 3, False)
+        assert four == five
+        assert (five.outcome, five.rounds, five.final) == (Outcome.INCONCLUSIVE, 4, False)
 
     def test_rounds_after_the_last_look_are_not_used(self) -> None:
         eight, ten = (decided(self.truth, measure(self.truth, cv=0.01, seed=6, rounds=n)) for n in (8, 10))
@@ -142,7 +142,7 @@ class TestLooks:
         assert eight.final
 
     def test_a_broken_round_is_left_out_and_the_next_one_takes_its_place(self) -> None:
-        measurements = measure(LATENCY, cv=STEADY, seed=7, rounds=4)
+        measurements = measure(LATENCY, cv=STEADY, seed=7, rounds=5)
         broken = [replace(m, valid=(m.round, m.arm, m.workload) != (1, "wide", "chat")) for m in measurements]
         without = [m for m in measurements if m.round != 1]
 
@@ -159,10 +159,10 @@ class TestLooks:
 
     def test_a_verdict_stands_though_later_rounds_would_speak_against_it(self) -> None:
         good, bad = against(dict.fromkeys(WORKLOADS, 1.3)), against(dict.fromkeys(WORKLOADS, 0.7))
-        later = [replace(m, round=m.round + 3) for m in measure(bad, cv=STEADY, seed=9, rounds=5)]
+        later = [replace(m, round=m.round + 4) for m in measure(bad, cv=STEADY, seed=9, rounds=4)]
 
-        verdict = decided(good, [*measure(good, cv=STEADY, seed=9, rounds=3), *later])
-        assert (verdict.outcome, verdict.rounds) == (Outcome.PROMOTE, 3)
+        verdict = decided(good, [*measure(good, cv=STEADY, seed=9, rounds=4), *later])
+        assert (verdict.outcome, verdict.rounds) == (Outcome.PROMOTE, 4)
 
 
 class TestSeveralCandidates:
@@ -172,7 +172,7 @@ class TestSeveralCandidates:
 
     def test_the_error_is_split_among_the_candidates_there_were_at_the_start(self) -> None:
         alone, both = self.truth(a=1.2), self.truth(a=1.2, b=1.2)
-        measurements = measure(both, cv=STEADY, seed=10, rounds=3)
+        measurements = measure(both, cv=STEADY, seed=10, rounds=4)
         one = decided(alone, [m for m in measurements if m.arm != "b"]).arms["a"]
         two = decided(both, measurements).arms["a"]
 
@@ -196,7 +196,7 @@ class TestSeveralCandidates:
         steady = [m for m in measure(truth, cv=STEADY, seed=12) if m.arm != "hope"]
         shaky = [m for m in measure(truth, cv=0.2, seed=12) if m.arm == "hope"]
 
-        verdict = decided(truth, [m for m in [*steady, *shaky] if m.round < 3])
+        verdict = decided(truth, [m for m in [*steady, *shaky] if m.round < 4])
         assert (verdict.outcome, verdict.winner, verdict.final) == (Outcome.PROMOTE, "sure", False)
         assert gate.undecided(verdict) == ("hope",)
 
@@ -204,7 +204,7 @@ class TestSeveralCandidates:
         truth = self.truth(sure=1.30, hope=1.052)
         verdict = decided(truth, measure(truth, cv=STEADY, seed=13))
 
-        assert (verdict.winner, verdict.rounds, verdict.final) == ("sure", 3, True)
+        assert (verdict.winner, verdict.rounds, verdict.final) == ("sure", 4, True)
         assert verdict.arms["hope"].outcome is ArmOutcome.UNDECIDED
         assert gate.undecided(verdict) == ()
 
@@ -212,12 +212,13 @@ class TestSeveralCandidates:
         """It stays undecided, and the other one still lacks its look after eight rounds."""
         truth = self.truth(open=1.055, slow=1.055)
         verdict = decided(
-            truth, [replace(m, valid=(m.round, m.arm) != (1, "slow")) for m in measure(truth, cv=0.01, seed=22)]
+            truth,
+            [replace(m, valid=(m.round, m.arm) != (1, "slow")) for m in measure(truth, cv=0.01, seed=22, rounds=8)],
         )
 
         assert {name: (arm.outcome.value, arm.rounds) for name, arm in verdict.arms.items()} == {
             "open": ("undecided", 8),
-            "slow": ("undecided", 5),
+            "slow": ("undecided", 6),
         }
         assert not verdict.final
         assert gate.undecided(verdict) == ("slow",)

@@ -137,7 +137,7 @@ def test_runs_that_were_superseded_push_no_answer_out(world: World) -> None:
 def with_budget(world: World, hours: str) -> None:
     """A round holds four GPUs for 18 minutes: 1.2 GPU-hours."""
     manifest = example("latency")
-    manifest["spec"]["benchmark"] = {"budget": {"gpuHours": hours}}
+    manifest["spec"]["benchmark"]["budget"] = {"gpuHours": hours}
     world.apply(manifest)
     world.prefetch_ends()
     world.servers_ready()

@@ -12,7 +12,7 @@ SOURCE = "hf://datasets/paceline-test/prompts/code.jsonl"
 def with_prompts(*pools: str) -> dict[str, Any]:
     """The example, measured on them alone."""
     manifest = example(*pools)
-    manifest["spec"]["benchmark"] = {"datasets": [{"name": "code", "source": SOURCE}]}
+    manifest["spec"]["benchmark"]["datasets"] = [{"name": "code", "source": SOURCE}]
     return manifest
 
 

@@ -41,8 +41,10 @@ MOST_PASSES = 40
 
 
 def example(*pools: str) -> Object:
-    """examples/qwen3-coder-next.yaml with these of its pools; all of them if none is named."""
+    """examples/qwen3-coder-next.yaml with these of its pools, all of them if none is named; looked at as early as three
+    rounds allow, which makes short stories."""
     manifest: Object = yaml.safe_load(EXAMPLE.read_text())
+    manifest["spec"].setdefault("benchmark", {})["decideAfterRounds"] = [3, 5, 8]
     manifest["metadata"]["namespace"] = "models"
     manifest["spec"]["pools"] = [pool for pool in manifest["spec"]["pools"] if not pools or pool["name"] in pools]
     return manifest

@@ -18,6 +18,7 @@ from paceline.api.parts import (
     DraftSpec,
     EnvVar,
     GateSpec,
+    LimitSpec,
     ParitySpec,
     PromptsSpec,
     SecretKey,
@@ -73,7 +74,7 @@ def run(manifest: Mapping[str, Any]) -> core.RunSpec:
     spec = read(BenchmarkRunSpec, manifest)
     _refuse(broken_rules(spec, "spec"))
     largest = spec.largest_concurrency or max(workload.concurrency for workload in spec.workloads)
-    gate = _gate(spec.gate, decide_after_rounds=spec.gate.decide_after_rounds)
+    gate = _gate(spec.gate, decide_after_rounds=spec.gate.decide_after_rounds, arms=len(spec.arms))
     if spec.purpose is core.Purpose.SWEEP:  # all rounds are wanted, and nothing is looked at before the last
         gate = dataclasses.replace(gate, decide_after_rounds=gate.decide_after_rounds[-1:])
     server = core.Server(
@@ -164,7 +165,12 @@ def run_manifest_spec(spec: core.RunSpec) -> dict[str, Any]:
                 "confidence": _decimal(gate.confidence),
                 "varianceFloor": _decimal(gate.variance_floor),
                 "limits": tuple(
-                    {"metric": limit.metric, "maximumIncrease": _decimal(limit.maximum_increase)}
+                    {
+                        "metric": limit.metric,
+                        "maximumIncrease": _maybe(limit.maximum_increase),
+                        "maximumDecrease": _maybe(limit.maximum_decrease),
+                        "maximum": limit.maximum,
+                    }
                     for limit in gate.limits
                 ),
                 "decideAfterRounds": gate.decide_after_rounds,
@@ -203,7 +209,12 @@ def _pool(pool: PoolSpec, spec: SpeculativeDeploymentSpec, benchmark: BenchmarkS
             # What arrives at a rate is measured once: how many are under way follows from it.
             if dataset.request_rate is None or concurrency == max(pool.concurrency)
         ),
-        gate=_gate(spec.gate, pool.gate, decide_after_rounds=benchmark.decide_after_rounds),
+        gate=_gate(
+            spec.gate,
+            pool.gate,
+            decide_after_rounds=benchmark.decide_after_rounds,
+            arms=1 + len(pool.candidates or ()),
+        ),
     )
 
 
@@ -229,7 +240,7 @@ def _usual_requests(dataset: PromptsSpec) -> int:
     return REQUESTS if rate is None else min(MOST_REQUESTS, max(REQUESTS, lasting(GOOD_SECONDS, rate)))
 
 
-def _gate(*gates: GateSpec | None, decide_after_rounds: tuple[int, ...] | None) -> core.Gate:
+def _gate(*gates: GateSpec | None, decide_after_rounds: tuple[int, ...] | None, arms: int) -> core.Gate:
     """The later of two gates wins, key by key."""
     said: dict[str, Any] = {}
     for gate in gates:
@@ -239,14 +250,18 @@ def _gate(*gates: GateSpec | None, decide_after_rounds: tuple[int, ...] | None) 
                 regression_tolerance=_number(gate.regression_tolerance),
                 confidence=_number(gate.confidence),
                 variance_floor=_number(gate.variance_floor),
-                limits=None
-                if gate.limits is None
-                else tuple(
-                    core.Limit(metric=limit.metric, maximum_increase=float(limit.maximum_increase))
-                    for limit in gate.limits
-                ),
+                limits=None if gate.limits is None else tuple(map(_limit, gate.limits)),
             )
-    return core.Gate(**said, **_given(decide_after_rounds=decide_after_rounds))
+    return core.Gate(**said, decide_after_rounds=decide_after_rounds or core.default_looks(arms))
+
+
+def _limit(limit: LimitSpec) -> core.Limit:
+    return core.Limit(
+        metric=limit.metric,
+        maximum_increase=_number(limit.maximum_increase),
+        maximum_decrease=_number(limit.maximum_decrease),
+        maximum=limit.maximum,
+    )
 
 
 def _parity(parity: ParitySpec | None) -> core.Parity | None:
@@ -405,6 +420,10 @@ def _number(text: str | None) -> float | None:
 
 def _temperature(value: float | None) -> str | None:
     return OWN_SAMPLING if value is None else _unless("0", _decimal(value))
+
+
+def _maybe(value: float | None) -> str | None:
+    return None if value is None else _decimal(value)
 
 
 def _decimal(value: float) -> str:

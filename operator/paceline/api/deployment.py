@@ -1,5 +1,6 @@
 """The spec of a SpeculativeDeployment."""
 
+import math
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
@@ -72,7 +73,8 @@ class BenchmarkSpec(Model):
     datasets: Annotated[tuple[DatasetSpec, ...], Field(min_length=1, max_length=16), Unique(("name",))] | None = None
     """What is sent; the four built-in sets if absent."""
     decide_after_rounds: DecideAfterRounds | None = None
-    """After how many rounds the gate is asked; the last is the most. [3, 5, 8] if absent."""
+    """After how many rounds the gate is asked; the last is the most. If absent, of two arms [4, 6, 8], of three
+    [3, 6, 9], of more [4, 8]: each arm comes first in a round equally often."""
     capacity_policy: Literal["Wait", "Borrow"] | None = None
     """Where accelerators for a run come from; Wait if absent: it starts when there is room. Later, Borrow: a replica of
     the pool is given up while it is measured."""
@@ -167,17 +169,17 @@ def _unknown_dataset(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:
                 yield f".pools[{i}].datasets[{j}]", f"'{name}' must be one of the datasets: {', '.join(names)}"
 
 
-def _points(spec: "SpeculativeDeploymentSpec") -> Iterator[int]:
-    """Of a round of each pool."""
+def _points(spec: "SpeculativeDeploymentSpec") -> Iterator[tuple[int, int]]:
+    """Of each pool: its arms, and the points of one of its rounds."""
     chosen = _datasets(spec)
     every = len(BUILTIN) if chosen is None else len(chosen)
     for pool in spec.pools:
-        datasets = every if pool.datasets is None else len(pool.datasets)
-        yield (1 + len(pool.candidates or ())) * datasets * len(pool.concurrency)
+        arms, datasets = 1 + len(pool.candidates or ()), every if pool.datasets is None else len(pool.datasets)
+        yield arms, arms * datasets * len(pool.concurrency)
 
 
 def _too_many_points(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:
-    for i, points in enumerate(_points(spec)):
+    for i, (_, points) in enumerate(_points(spec)):
         if points > MOST_POINTS:
             yield (
                 f".pools[{i}].candidates",
@@ -188,7 +190,7 @@ def _too_many_points(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:
 
 def _too_many_rounds(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:
     looks = spec.benchmark.decide_after_rounds if spec.benchmark else None
-    rounds, points = last_round(looks), max(_points(spec))
+    rounds, points = max(((last_round(looks, arms), points) for arms, points in _points(spec)), key=math.prod)
     if rounds * points > MOST_MEASURED:
         yield (
             ".benchmark.decideAfterRounds",

@@ -386,13 +386,52 @@ class DatasetSpec(PromptsSpec):
     status."""
 
 
+BOUNDS = {"kvTokens": "maximumDecrease", "retractions": "maximum"}
+"""Of metrics that are no latency: by which field they are bounded."""
+
+
+def _other_bound(limit: "LimitSpec") -> Iterator[Finding]:
+    given = {
+        "maximumIncrease": limit.maximum_increase,
+        "maximumDecrease": limit.maximum_decrease,
+        "maximum": limit.maximum,
+    }
+    right = BOUNDS.get(limit.metric, "maximumIncrease")
+    said = [name for name, value in given.items() if value is not None]
+    if said != [right]:
+        yield f".{right}", f"{limit.metric} must be bounded by {right} alone; got {', '.join(said) or 'nothing'}"
+
+
 class LimitSpec(Model):
     """A metric other than throughput that may not get much worse."""
 
-    metric: Literal["meanTTFT", "p95TTFT", "meanTPOT", "p95TPOT", "meanE2E", "p95E2E"]
-    """Which one."""
-    maximum_increase: Fraction
-    """By which fraction of the baseline's it may rise."""
+    rules = (
+        Rule(
+            cel="self.metric == 'kvTokens'"
+            " ? has(self.maximumDecrease) && !has(self.maximumIncrease) && !has(self.maximum)"
+            " : self.metric == 'retractions'"
+            " ? has(self.maximum) && !has(self.maximumIncrease) && !has(self.maximumDecrease)"
+            " : has(self.maximumIncrease) && !has(self.maximumDecrease) && !has(self.maximum)",
+            message="a latency must be bounded by maximumIncrease alone, kvTokens by maximumDecrease, retractions by "
+            "maximum",
+            field=".metric",
+            broken=_other_bound,
+        ),
+    )
+
+    metric: Literal[
+        "meanTTFT", "p95TTFT", "meanTPOT", "p95TPOT", "p99ITL", "meanE2E", "p95E2E", "kvTokens", "retractions"
+    ]
+    """Which one: a latency, how many tokens the KV cache holds, or how many requests of a workload a server may take
+    back for want of memory."""
+    maximum_increase: Fraction | None = None
+    """By which fraction of the baseline's a latency may rise. Where requests arrive at a rate, and neither meanTTFT nor
+    p95TTFT is named here, meanTTFT may rise by "0.25" there."""
+    maximum_decrease: Tolerance | None = None
+    """By which fraction of the baseline's kvTokens may fall."""
+    maximum: Annotated[int, Field(ge=0, le=100000)] | None = None
+    """How many retractions there may be, on any arm; none if retractions is not named here. A server with more is one
+    that did not live through its round: the second such round makes a candidate Unreliable."""
 
 
 class GateSpec(Model):
@@ -406,8 +445,8 @@ class GateSpec(Model):
     """Of the whole decision, over all candidates and looks; "0.95" if absent."""
     variance_floor: Positive | None = None
     """Smallest standard deviation of ln(ratio) that is believed; "0.002" if absent."""
-    limits: Annotated[tuple[LimitSpec, ...], Field(max_length=6), Unique(("metric",))] | None = None
-    """Latencies that are bounded as well."""
+    limits: Annotated[tuple[LimitSpec, ...], Field(max_length=9), Unique(("metric",))] | None = None
+    """Latencies and memory that are bounded as well."""
 
 
 class BudgetSpec(Model):
@@ -441,9 +480,9 @@ server, and etcd takes no object of more than 1.5 MiB: the rest is for the spec 
 rounds of as many points as a message holds, forty of three arms on four sets."""
 
 
-def last_round(looks: Sequence[int] | None) -> int:
-    """How many rounds a run with these `decideAfterRounds` has at most, if none has to be replaced."""
-    return (looks or core.Gate().decide_after_rounds)[-1]
+def last_round(looks: Sequence[int] | None, arms: int) -> int:
+    """How many rounds a run of so many arms with these `decideAfterRounds` has at most, if none has to be replaced."""
+    return (looks or core.default_looks(arms))[-1]
 
 
 def _disordered(gate: Any) -> Iterator[Finding]:
@@ -454,7 +493,7 @@ def _disordered(gate: Any) -> Iterator[Finding]:
 
 RISING = Rule(
     cel="!has(self.decideAfterRounds) || self.decideAfterRounds.isSorted()",
-    message="decideAfterRounds must rise, for example [3, 5, 8]",
+    message="decideAfterRounds must rise, for example [4, 6, 8]",
     field=".decideAfterRounds",
     broken=_disordered,
 )

@@ -139,7 +139,8 @@ class RunGate(GateSpec):
     rules = (RISING,)
 
     decide_after_rounds: DecideAfterRounds | None = None
-    """After how many rounds the gate is asked; the last is the most. [3, 5, 8] if absent."""
+    """After how many rounds the gate is asked; the last is the most. If absent, of two arms [4, 6, 8], of three
+    [3, 6, 9], of more [4, 8]: each arm comes first in a round equally often."""
 
 
 class TriggerSpec(Model):
@@ -171,7 +172,8 @@ TOO_LONG = (
 
 
 def _too_many_rounds(run: "BenchmarkRunSpec") -> Iterator[Finding]:
-    rounds, points = last_round(run.gate.decide_after_rounds), len(run.arms) * len(run.workloads)
+    arms = len(run.arms)
+    rounds, points = last_round(run.gate.decide_after_rounds, arms), arms * len(run.workloads)
     if rounds * points > MOST_MEASURED:
         yield (
             ".gate.decideAfterRounds",

@@ -72,7 +72,8 @@ class Replicate(Model):
     exit_code: int | None = None
     """Set if the server ended by itself."""
     reason: Name | None = None
-    """What went wrong with it: one of those of a round, or NotMeasured where it lived and was not as asked."""
+    """What went wrong with it: one of those of a round, Retracted where it took requests back, or NotMeasured where it
+    lived and was not as asked."""
     error: Text | None = None
     """The last useful line of its log."""
     resolved: Strings | None = None
@@ -238,7 +239,8 @@ class Result(Model):
     arm: Name | None = None
     """Which candidate."""
     workload: Name | None = None
-    """DATASET@CONCURRENCY, or `mean` for the weighted mean."""
+    """DATASET@CONCURRENCY or DATASET@RATE/s; `mean` for the weighted mean, over closed loops where there are any,
+    and then `mean@rate` for the mean over what arrives at a rate."""
     ratio: Number | None = None
     """Its throughput over the baseline's: geometric mean over rounds."""
     lower: Number | None = None
@@ -247,6 +249,12 @@ class Result(Model):
     """Upper confidence bound of that."""
     accept_length: Number | None = None
     """Mean acceptance length."""
+    tokens: Number | None = None
+    """Its output tokens over the baseline's: geometric mean over rounds."""
+    tokens_lower: Number | None = None
+    """Lower confidence bound of that."""
+    tokens_upper: Number | None = None
+    """Upper confidence bound of that."""
 
 
 class CrossoverSpot(Model):

@@ -21,6 +21,7 @@ from pydantic import (
     StrictBool,
     StrictInt,
     ValidationError,
+    model_validator,
 )
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
@@ -30,9 +31,13 @@ from paceline import core, gate
 EXIT = {core.Outcome.PROMOTE: 0, core.Outcome.REJECT: 10, core.Outcome.INCONCLUSIVE: 11, core.Outcome.ERROR: 12}
 
 NOTES = """\
-FILE is {"gate": {...as spec.gate}, "decideAfterRounds": [3, 5, 8], "arms": ["baseline", ...],
-"workloads": [{"name": ..., "weight": 1}], "measurements": [{"round": 0, "arm": ..., "workload": ...,
-"outputThroughput": ..., "valid": true, "metrics": {...}, "nothingAccepted": false}]}.
+FILE is {"gate": {...as spec.gate}, "decideAfterRounds": [4, 6, 8], "arms": ["baseline", ...],
+"workloads": [{"name": ..., "weight": 1, "rate": null}], "measurements": [{"round": 0, "arm": ..., "workload": ...,
+"outputThroughput": ..., "valid": true, "metrics": {...}, "nothingAccepted": false, "ended": "", "saturated": false}]}.
+Without decideAfterRounds: [4, 6, 8] for two arms, [3, 6, 9] for three, [4, 8] for more. metrics: what limits name, and
+outputTokens, by which answers are compared. A workload with a rate is at a rate: outputThroughput is the speed of a
+request there, and it has a mean of its own. ended: why the arm's own server did not live through the round
+(ServerCrashed). saturated, of the baseline: it did not keep the rate.
 Exit: 0 Promote, 10 Reject, 11 Inconclusive, 12 Error, 1 for a file that cannot be judged.
 A FILE named *.jsonl holds one case a line and gives one result a line; its exit is 0.
 """
@@ -70,8 +75,19 @@ class Part(BaseModel):
 
 
 class Limit(Part):
+    """One of the three bounds: a latency may rise by a fraction, kvTokens fall by one, a count be at most so large."""
+
     metric: str
-    maximum_increase: Annotated[Finite, Field(ge=0)]
+    maximum_increase: Annotated[Finite, Field(ge=0)] | None = None
+    maximum_decrease: Annotated[Finite, Field(ge=0, lt=1)] | None = None
+    maximum: Annotated[StrictInt, Field(ge=0)] | None = None
+
+    @model_validator(mode="after")
+    def _one_bound(self) -> "Limit":
+        given = (self.maximum_increase, self.maximum_decrease, self.maximum)
+        if sum(bound is not None for bound in given) != 1:
+            raise PydanticCustomError("bound", "one of maximumIncrease, maximumDecrease and maximum bounds a metric")
+        return self
 
 
 class Thresholds(Part):
@@ -87,6 +103,8 @@ class Thresholds(Part):
 class Workload(Part):
     name: str
     weight: Annotated[Finite, AfterValidator(_weight)] = 1.0
+    rate: Annotated[Finite, Field(gt=0)] | None = None
+    """Requests a second; None: a closed loop."""
 
 
 class Measurement(Part):
@@ -96,6 +114,8 @@ class Measurement(Part):
     output_throughput: Measured | None = None
     valid: StrictBool = True
     nothing_accepted: StrictBool = False
+    ended: str = ""
+    saturated: StrictBool = False
     metrics: dict[str, Measured | None] = {}
 
 
@@ -105,7 +125,7 @@ class Case(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel)
 
     gate: Thresholds
-    decide_after_rounds: tuple[StrictInt, ...]
+    decide_after_rounds: tuple[StrictInt, ...] | None = None
     arms: tuple[str, ...]
     workloads: tuple[Workload, ...]
     measurements: tuple[Measurement, ...]
@@ -166,11 +186,15 @@ def judged(text: bytes) -> core.Verdict:
     names = [workload.name for workload in case.workloads]
     if len(set(names)) < len(names):
         raise ValueError("workloads: each name once")
-    return gate.decide(_gate(case), case.arms, {w.name: w.weight for w in case.workloads}, _measurements(case))
+    weights, rated = {w.name: w.weight for w in case.workloads}, [w.name for w in case.workloads if w.rate]
+    return gate.decide(_gate(case), case.arms, weights, _measurements(case), rated=rated)
 
 
 def result(verdict: core.Verdict) -> dict[str, Any]:
-    """As DESIGN §9, and each candidate's A/A floor. Without a look `mean` and that are null, `workloads` is empty."""
+    """As DESIGN §9, and of each candidate: its A/A floor, the mean at a rate beside that of closed loops (`rated`), how
+    long its answers are (`tokens`, by workload) and what was lost. Without a look `mean`, `rated` and the floor are
+    null, `workloads` is empty.
+    """
     return {
         "outcome": verdict.outcome,
         "winner": verdict.winner,
@@ -182,6 +206,9 @@ def result(verdict: core.Verdict) -> dict[str, Any]:
                 "verdict": arm.outcome,
                 "reason": gate.explain(arm),
                 "aaFloor": _finite(arm.aa_floor),
+                "rated": _bounds(arm.rated) if arm.rated else None,
+                "tokens": {workload: _bounds(found) for workload, found in arm.lengths.items()},
+                "lost": arm.lost,
             }
             for name, arm in verdict.arms.items()
         },
@@ -203,8 +230,10 @@ def _gate(case: Case) -> core.Gate:
         regression_tolerance=case.gate.regression_tolerance,
         confidence=case.gate.confidence,
         variance_floor=case.gate.variance_floor,
-        limits=tuple(core.Limit(metric=x.metric, maximum_increase=x.maximum_increase) for x in case.gate.limits),
-        decide_after_rounds=case.decide_after_rounds,
+        limits=tuple(core.Limit(**limit.model_dump()) for limit in case.gate.limits),
+        decide_after_rounds=core.default_looks(len(case.arms))
+        if case.decide_after_rounds is None
+        else case.decide_after_rounds,
     )
 
 
@@ -217,6 +246,8 @@ def _measurements(case: Case) -> list[core.Measurement]:
             output_throughput=m.output_throughput,
             valid=m.valid,
             nothing_accepted=m.nothing_accepted,
+            ended=m.ended,
+            saturated=m.saturated,
             metrics={name: value for name, value in m.metrics.items() if value is not None},
         )
         for m in case.measurements

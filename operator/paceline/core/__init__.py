@@ -25,6 +25,7 @@ from paceline.core.verdict import (
     Measurement,
     Outcome,
     Verdict,
+    default_looks,
 )
 from paceline.core.workload import HUB, WAVES, Dataset, Workload
 
@@ -69,4 +70,5 @@ __all__ = [
     "UntilDecided",
     "Verdict",
     "Workload",
+    "default_looks",
 ]

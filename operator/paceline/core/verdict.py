@@ -16,10 +16,28 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """A metric other than throughput that may rise by at most this fraction."""
+    """A metric other than throughput that may not get much worse. One of the three bounds is given.
+
+    `maximum_increase` and `maximum_decrease` are fractions of the baseline's; `maximum` is a count that no point may
+    exceed, the baseline's included: one that does is no measurement, and its server one that ended (`Measurement`).
+    """
 
     metric: str
-    maximum_increase: float
+    maximum_increase: float | None = None
+    maximum_decrease: float | None = None
+    maximum: int | None = None
+    at_a_rate: bool = False
+    """On workloads at a rate alone."""
+
+
+def default_looks(arms: int) -> tuple[int, ...]:
+    """After how many rounds the gate is asked where nobody says, of so many arms, the baseline included.
+
+    Every round begins with another arm, so each has been first equally often after a multiple of their number: an
+    effect of the first place is in no look of two, three, four or eight arms (0024). A whole turn of more is not to be
+    afforded; each of those is first once or twice in eight rounds.
+    """
+    return {2: (4, 6, 8), 3: (3, 6, 9)}.get(arms, (4, 8))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +49,7 @@ class Gate:
     confidence: float = 0.95
     variance_floor: float = 0.002
     limits: tuple[Limit, ...] = ()
-    decide_after_rounds: tuple[int, ...] = (3, 5, 8)
+    decide_after_rounds: tuple[int, ...] = default_looks(2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +64,12 @@ class Measurement:
     valid: bool = True
     nothing_accepted: bool = False
     """A candidate of acceptance length ≤ 1.005 over at least 100 verify calls."""
+    ended: str = ""
+    """Why this arm's own server did not live through the round (`ServerCrashed`); "": it did, or nobody knows. Of a
+    candidate only what blames its server; such a round is no evidence of speed, but of that server."""
+    saturated: bool = False
+    """Of the baseline at a rate: it did not keep that rate, so how much faster another one is depends on how long one
+    measures."""
     metrics: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -74,15 +98,23 @@ class ArmVerdict:
     message: str = ""
     """The reason in a sentence, with its numbers."""
     mean: Bounds | None = None
+    """Over workloads, by weight; over closed loops alone where there are some."""
+    rated: Bounds | None = None
+    """The mean over workloads at a rate, where there are closed loops besides: the two are never averaged (0014)."""
     workloads: Mapping[str, Bounds] = field(default_factory=dict)
     limits: Mapping[str, Mapping[str, Bounds]] = field(default_factory=dict)
-    """Metric → workload → bounds of its ratio."""
+    """Metric → workload → bounds of its ratio; the workload is "" where the metric is of the server."""
+    lengths: Mapping[str, Bounds] = field(default_factory=dict)
+    """Workload → bounds of its output tokens over the baseline's; without a workload of which some round knows none."""
     aa_floor: float | None = None
     """The A/A floor of these rounds, a fraction: the difference of the mean from 1x that they could just not have told
     from none, at their own noise. An arm against itself would show one this large as often as a bound may fail."""
     rounds: int = 0
     last: bool = False
     """Of the last look there is: more rounds change nothing."""
+    lost: str = field(default="", compare=False)
+    """How many of its rounds were no evidence and for what, in a sentence; "" if none was lost. No part of the verdict:
+    what was lost decides nothing but `Unreliable`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

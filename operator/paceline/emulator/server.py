@@ -1,6 +1,7 @@
 """The state of one emulated server: the engine on the real clock, its counters, and what it says of itself."""
 
 import asyncio
+import json
 import os
 import signal
 import time
@@ -108,6 +109,7 @@ class Server:
         now = loop.time()
         self.engine.advance(now)
         prompt = self.settings.leaving.of(prompt, self.launch.speculative)
+        prompt = self.settings.diverging.of(prompt, self.launch.speculative, self.named)
         length = limit if ignore_eos else min(limit, prompt.natural_length)
         request = Request(
             id=id,
@@ -172,6 +174,11 @@ class Server:
         """Puts what the engine counts into the metrics, before they are read."""
         for name, labels, value in info.gauges(self):
             self.metrics.put(name, value, **labels)
+
+    @property
+    def named(self) -> str:
+        """This server, and no other that was ever started: what it does otherwise than they do follows from that."""
+        return json.dumps([self.settings.uid, list(self.argv)])
 
     def _noise(self) -> float:
         return noise.factor(self.settings.noise, self.settings.uid, self.argv, self.flushes)

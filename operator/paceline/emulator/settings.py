@@ -14,6 +14,10 @@
 | PACELINE_EMULATE_LEAVE_AT_WHEN | always | as above |
 | PACELINE_EMULATE_LEAVE_GAP | 2 | nats by which the likeliest is likelier there, on every server |
 | PACELINE_EMULATE_LEAVE_FRACTION | 0.25 | that fraction of prompts |
+| PACELINE_EMULATE_DIVERGE | 0 | that fraction of answers ends elsewhere than the prompt says: others on each server |
+| PACELINE_EMULATE_DIVERGE_WHEN | always | as above |
+| PACELINE_EMULATE_DIVERGE_SPREAD | 0.2 | by how much, as a log-normal deviation; sooner as often as later |
+| PACELINE_EMULATE_DIVERGE_LENGTH | 1 | times as long as they would be, besides |
 | PACELINE_EMULATE_LOGPROBS | true | whether a request for logprobs is not refused |
 | PACELINE_EMULATE_VERSION | 0.5.23 | the release that is shown: 0.4.5, and 0.5.6 with a fork's hook, too |
 | POD_UID | random | seeds the noise; set from the downward API |
@@ -23,6 +27,7 @@ SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION, SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_
 """
 
 import math
+import random
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -64,6 +69,24 @@ class Leaving:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Diverging:
+    """What rounding does to greedy answers of a real engine under load: some part from what another server would write,
+    and then end elsewhere."""
+
+    fraction: Fault
+    spread: float
+    length: float
+
+    def of(self, prompt: Prompt, speculative: bool, server: str) -> Prompt:
+        """As this very server would answer it, again and again."""
+        dice = random.Random(f"{server} {prompt.digest.hex()}")
+        if dice.random() >= (self.fraction.of(speculative) or 0.0):
+            return prompt
+        length = prompt.natural_length * self.length * dice.lognormvariate(0.0, self.spread)
+        return replace(prompt, natural_length=max(1, round(length)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Seconds, and fractions of one."""
 
@@ -82,6 +105,7 @@ class Settings:
     overwrite_longer_context: bool
     simulated_acceptance: float | None
     leaving: Leaving
+    diverging: Diverging
     logprobs: bool
 
 
@@ -104,6 +128,11 @@ def read(env: Mapping[str, str]) -> Settings:
         overwrite_longer_context=_true(env, "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN"),
         simulated_acceptance=simulated if simulated > 0 else None,
         leaving=_leaving(env),
+        diverging=Diverging(
+            fraction=_fault(env, "DIVERGE"),
+            spread=_number(env, f"{PREFIX}DIVERGE_SPREAD", 0.2),
+            length=_number(env, f"{PREFIX}DIVERGE_LENGTH", 1.0),
+        ),
         logprobs=_true(env, f"{PREFIX}LOGPROBS", default=True),
     )
 

@@ -95,8 +95,8 @@ class Point:
 SPARE = frozenset({"output_throughput", "p50_ttft", "p99_ttft", "p50_tpot", "p99_tpot", "draft_tokens"})
 """Numbers that decide nothing: they are left out where all do not fit."""
 NO_ROOM = (
-    "the round's message had no room for throughput over the whole time, medians, 99th percentiles and KV capacity: "
-    "they are in its full lines on the cache volume"
+    "the round's message had no room for throughput over the whole time, medians and 99th percentiles: they are in its "
+    "full lines on the cache volume"
 )
 NO_ROOM_CLOCKS = (
     "the round's message had no room for the GPUs' clocks, and for what throttled them: they are in its full lines on "
@@ -116,6 +116,8 @@ FORMS = (
 )
 """Characters of an error, numbers of a point, whether positions and whether clocks go along: the first form that fits
 is sent."""
+MOST_ARMS = 16
+"""Of a pool: for their KV capacities, which a limit may name, there is always room."""
 SHORT_SHA = 16
 """Hex digits of the lines' SHA-256 where all do not fit."""
 
@@ -221,7 +223,7 @@ def _message(
         "workloads": workloads,
         "of": [workloads.index(point.workload) for point in points],
         "whole": whole,
-        "kv": [r.kv_tokens if whole else None for r in result.replicates],
+        "kv": [r.kv_tokens if whole or len(arms) <= MOST_ARMS else None for r in result.replicates],
         "clocks": clocks if with_clocks or not clocks else None,
         "outputs": to_columns([r.outputs for r in result.replicates], longest_error),
         "differs": [_few(r.differs, longest_error) for r in result.replicates],

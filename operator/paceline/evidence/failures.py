@@ -1,4 +1,5 @@
-"""What goes wrong with a round or with one of its servers: a closed list. None of it says anything about a candidate.
+"""What goes wrong with a round or with one of its servers: a closed list. None of it says how fast a candidate is; what
+happens to its servers alone, again and again, says that they are not to be relied on (docs/gate.md).
 
 How a pod or a Job shows it is read in `plan/run/ends.py`; what the client of a round noted of a server, here.
 """
@@ -30,6 +31,7 @@ class Failure(Enum):
     StartTimeout = Kind("a server was not ready in time", FEW)
     TimedOut = Kind("a workload or the whole round took too long", FEW)
     ServerCrashed = Kind("a server, its container or one that runs before it ended by itself", FEW)
+    Retracted = Kind("a server took requests back for want of memory", FEW)
     NotMeasured = Kind("a server lived, and what it gave is no evidence", FEW)
     ClientFailed = Kind("our own client failed or fell silent", FEW)
     ImageMoved = Kind("the server ran from another image than in the rounds before: its tag has moved", ONCE)
@@ -49,6 +51,9 @@ LEAVES_THE_NODE = frozenset({Failure.NodeLost, Failure.Unschedulable})
 
 VOIDS_THE_RUN = frozenset({Failure.ImageMoved})
 """What leaves no verdict, whatever the rounds before have shown: that was of something else (0017)."""
+
+BLAMES_THE_SERVER = frozenset({Failure.ServerCrashed, Failure.OutOfMemory, Failure.Retracted})
+"""What a candidate's own server comes to while the baseline's lives on the same accelerators: once may be luck."""
 
 ARGUMENTS = 2
 """argparse's exit code: the arguments will be as wrong the next time."""

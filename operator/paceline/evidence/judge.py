@@ -13,8 +13,12 @@ from paceline.evidence.answer import Point, Replicate, RoundResult
 from paceline.evidence.failures import Failure, of_server
 from paceline.evidence.question import ArmCommand, RoundPlan
 
-LARGEST_TOKEN_DIFFERENCE = 0.05
-"""Of a candidate's output tokens to the baseline's, as a fraction: speculation is not to change what is written."""
+ABSURD_LENGTHS = 0.25
+"""By which fraction one of two arms may write more tokens than the other in one round. Greedy answers part by rounding
+and then end elsewhere: that varies by some percent between rounds, which the gate looks at over all of them (0023)."""
+FEW_ANSWERS = 1.2
+"""Of few answers more: this over the root of their number. In the simulated rows of docs/validity.md at most 2 % of
+honest rounds of four workloads are beyond it, whatever share of 6, 24, 64 or 96 answers parts."""
 NOTHING_ACCEPTED_LENGTH = 1.005
 FEWEST_VERIFY_CALLS = 100
 ROUNDED = 0.005
@@ -71,6 +75,8 @@ class Case:
     """Numbers that this engine cannot show."""
     parity: bool = False
     """What the arms answer was asked for, too."""
+    retractions: int = 0
+    """Requests of a point that a server may take back."""
     apart: bool = False
     """Each workload stands alone."""
 
@@ -160,13 +166,22 @@ def speed_is_a_number(case: Case, point: Point) -> str:
     return "" if good else f"the speed of a request is {point.request_speed}"
 
 
+def largest_difference(answers: int) -> float:
+    """Of the output tokens of so many answers on two arms, as a fraction, before the round is no comparison."""
+    return max(ABSURD_LENGTHS, FEW_ANSWERS / math.sqrt(max(1, answers)))
+
+
 @measured
-def tokens_agree(case: Case, point: Point) -> str:
+def tokens_are_comparable(case: Case, point: Point) -> str:
     base = case.baseline_point.output_tokens if case.baseline_point else None
     if not _positive(base) or not _positive(point.output_tokens):
         return "the output tokens cannot be compared with the baseline's"
-    if abs(point.output_tokens / base - 1) > LARGEST_TOKEN_DIFFERENCE:
-        return f"{point.output_tokens} output tokens, and {base} on the baseline"
+    most = largest_difference(point.completed)
+    if max(point.output_tokens / base, base / point.output_tokens) > 1 + most:
+        return (
+            f"{point.output_tokens} output tokens, and {base} on the baseline: in {point.completed} answers they may "
+            f"differ by {most:.0%}"
+        )
     return ""
 
 
@@ -208,9 +223,14 @@ def length_is_possible(case: Case, point: Point) -> str:
 
 @measured
 def none_retracted(case: Case, point: Point) -> str:
-    if point.retractions == 0 or (point.retractions is None and "retractions" in case.unseen):
-        return ""
-    return "retractions unknown" if point.retractions is None else f"{point.retractions} requests were retracted"
+    """Or as many as the gate's limit allows."""
+    if point.retractions is None:
+        return "" if "retractions" in case.unseen else "retractions unknown"
+    return f"{point.retractions} requests were retracted" if retracted(case, point) else ""
+
+
+def retracted(case: Case, point: Point) -> bool:
+    return point.retractions is not None and point.retractions > case.retractions
 
 
 def outputs_compared(case: Case) -> str:
@@ -237,7 +257,7 @@ RULES: tuple[Rule, ...] = (
     speculation_ran,
     length_is_possible,
     none_retracted,
-    tokens_agree,
+    tokens_are_comparable,
     outputs_compared,
 )
 
@@ -260,6 +280,7 @@ def judge(plan: RoundPlan, result: RoundResult) -> tuple[Judged, ...]:
                 at_a_rate=workload.rate is not None,
                 unseen=plan.unseen,
                 parity=plan.parity is not None,
+                retractions=plan.retractions,
                 apart=plan.apart,
             )
             why = next(filter(None, (rule(case) for rule in RULES)), "")

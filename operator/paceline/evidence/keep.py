@@ -14,7 +14,7 @@ from typing import Any
 from paceline.core import BASELINE, Measurement, Workload
 from paceline.evidence import clocks
 from paceline.evidence.answer import Replicate, RoundResult
-from paceline.evidence.failures import Failure, of_server
+from paceline.evidence.failures import BLAMES_THE_SERVER, Failure, of_server
 from paceline.evidence.judge import Judged, nothing_accepted
 from paceline.evidence.loads import decimal, load_notes, of_load
 from paceline.evidence.outputs import outputs_status
@@ -47,8 +47,21 @@ FIELDS = {
 }
 """Of a point in status: its field → the `Point`'s."""
 COUNTS = frozenset({"asked", "completed", "errors", "outputTokens", "verifyCalls", "retractions"})
-METRICS = ("steadyThroughput", "meanTTFT", "p95TTFT", "meanTPOT", "p95TPOT", "meanE2E", "p95E2E", "acceptLength")
-"""What a measurement carries beside the throughput; `Gate.limits` name them."""
+METRICS = (
+    "steadyThroughput",
+    "meanTTFT",
+    "p95TTFT",
+    "meanTPOT",
+    "p95TPOT",
+    "p99ITL",
+    "meanE2E",
+    "p95E2E",
+    "acceptLength",
+    "outputTokens",
+    "retractions",
+)
+"""What a measurement carries of a point beside the throughput; `Gate.limits` name them, and `kvTokens`, which is the
+replicate's."""
 UNSEEN = {
     "accept_length": "acceptance is unavailable: whether anything was accepted was not checked",
     "verify_calls": "verify calls are unavailable: whether speculation ran and accepted anything was not checked",
@@ -76,6 +89,7 @@ def round_status(
     held = lasted if held_seconds is None else max(held_seconds, lasted)
     asked = {workload.name: workload for workload in plan.workloads}
     drafts = {arm.name: arm.drafts for arm in plan.arms}
+    retracted = {one.arm for one in judged if one.point and (one.point.retractions or 0) > plan.retractions}
     entry: dict[str, Any] = {
         "round": plan.round,
         "try": plan.attempt,
@@ -114,7 +128,7 @@ def round_status(
     return entry | {
         "engineVersion": result.engine_version,
         "emulated": result.emulated,
-        "replicates": [_replicate(replicate) for replicate in result.replicates],
+        "replicates": [_replicate(replicate, replicate.arm in retracted) for replicate in result.replicates],
         "points": [_point(one, asked[one.workload], drafts[one.arm]) for one in judged],
         "error": "",
     }
@@ -155,7 +169,16 @@ def measurements(rounds: Iterable[Mapping[str, Any]]) -> list[Measurement]:
 
     Its speed is `judged_speed`: of a closed loop in its steady window, at a rate that of a request."""
     kept = {entry["round"]: entry for entry in sorted(rounds, key=_order) if not entry.get("error")}
-    return [_measurement(number, point) for number, entry in kept.items() for point in entry.get("points", ())]
+    return [
+        _measurement(number, point, _of_arm(entry, point["arm"]))
+        for number, entry in kept.items()
+        for point in entry.get("points", ())
+    ]
+
+
+def _of_arm(entry: Mapping[str, Any], arm: str) -> Mapping[str, Any]:
+    """Its replicate in that round."""
+    return next((one for one in entry.get("replicates", ()) if one["arm"] == arm), {})
 
 
 def fingerprint(spec: Mapping[str, Any]) -> str:
@@ -192,7 +215,7 @@ def point_noise(rounds: Iterable[Mapping[str, Any]]) -> float | None:
     return math.sqrt(squares / freedom)
 
 
-def _replicate(replicate: Replicate) -> dict[str, Any]:
+def _replicate(replicate: Replicate, retracted: bool) -> dict[str, Any]:
     entry: dict[str, Any] = {"arm": replicate.arm}
     if replicate.start_seconds is not None:
         entry["startSeconds"] = decimal(replicate.start_seconds)
@@ -200,7 +223,7 @@ def _replicate(replicate: Replicate) -> dict[str, Any]:
         entry["exitCode"] = replicate.exit_code
     if replicate.error:
         entry["error"] = replicate.error
-    if failure := of_server(replicate.exit_code, replicate.error):
+    if failure := of_server(replicate.exit_code, replicate.error) or (Failure.Retracted if retracted else None):
         entry["reason"] = failure.name
     resolved = {key: _text(value) for key, value in replicate.resolved.items()}
     kv = {"kvTokens": replicate.kv_tokens} if replicate.kv_tokens else {}
@@ -238,9 +261,11 @@ def judged_speed(point: Mapping[str, Any]) -> float | None:
     return _parsed(point.get("requestSpeed", point.get("steadyThroughput")))
 
 
-def _measurement(number: int, point: Mapping[str, Any]) -> Measurement:
+def _measurement(number: int, point: Mapping[str, Any], replicate: Mapping[str, Any]) -> Measurement:
     throughput = judged_speed(point)
     metrics = {name: _parsed(point[name]) for name in METRICS if name in point}
+    if "kvTokens" in replicate:
+        metrics["kvTokens"] = _parsed(replicate["kvTokens"])
     garbage = throughput is None or throughput <= 0 or None in metrics.values()
     read = {name: value for name, value in metrics.items() if value is not None}
     valid = point.get("valid") is True and not garbage
@@ -253,8 +278,18 @@ def _measurement(number: int, point: Mapping[str, Any]) -> Measurement:
         output_throughput=throughput,
         valid=valid,
         nothing_accepted=valid and point["arm"] != BASELINE and accepted_nothing,
+        ended=_ended(replicate),
+        saturated=point.get("saturated") is True,
         metrics=read,
     )
+
+
+def _ended(replicate: Mapping[str, Any]) -> str:
+    """Why its server did not live through the round: of the baseline whatever happened to it, of a candidate what
+    blames its own server and not the one who asked."""
+    reason = str(replicate.get("reason", ""))
+    blamed = replicate.get("arm") == BASELINE or reason in {failure.name for failure in BLAMES_THE_SERVER}
+    return reason if blamed else ""
 
 
 def _parsed(value: Any) -> float | None:

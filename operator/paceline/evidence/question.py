@@ -71,6 +71,8 @@ class RoundPlan:
     """Numbers of a point that this engine cannot show: no point is refused for want of them."""
     parity: Parity | None = None
     """None: what the arms answer is not compared."""
+    retractions: int = 0
+    """Requests of a point that a server may take back for want of memory: where it takes more, the point is invalid."""
     apart: bool = False
     """Each workload is a question of its own: a server that ends under one has answered those before it."""
     start_timeout_seconds: float = 1800.0
@@ -104,7 +106,7 @@ class RoundPlan:
                 del arm["engine_chooses_depth"]
         if self.parity is None:
             del said["parity"]
-        for key in ("apart", "workload_timeouts"):
+        for key in ("apart", "retractions", "workload_timeouts"):
             if not said[key]:
                 del said[key]
         if self.moved is None:

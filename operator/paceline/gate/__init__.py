@@ -4,6 +4,7 @@
     `judge`      one candidate at one look, and the sentence that says why (findings.py)
     `undecided`  the candidates that later rounds must still contain
     `explain`    the sentence of a candidate's verdict
+    `limits`     what is bounded besides throughput              (limits.py)
     `seen`       what the arms' answers show                   (outputs.py)
     `crossover`  at which concurrencies speculation pays           (crossover.py)
 
@@ -11,11 +12,14 @@ Why the rule is what it is, and how often it errs: docs/gate.md.
 """
 
 from paceline.gate.crossover import Crossing, Crossover, Load, Pace, crossover
-from paceline.gate.findings import Finding, explain
+from paceline.gate.findings import Finding, explain, threshold
+from paceline.gate.limits import OF_THE_SERVER, RETRACTED, limits
 from paceline.gate.outputs import Seen, seen
 from paceline.gate.rule import decide, undecided
 
 __all__ = [
+    "OF_THE_SERVER",
+    "RETRACTED",
     "Crossing",
     "Crossover",
     "Finding",
@@ -25,6 +29,8 @@ __all__ = [
     "crossover",
     "decide",
     "explain",
+    "limits",
     "seen",
+    "threshold",
     "undecided",
 ]

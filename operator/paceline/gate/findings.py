@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from paceline.core import ArmOutcome, ArmVerdict, Bounds, Gate
+from paceline.core import ArmOutcome, ArmVerdict, Bounds, Gate, Limit
 from paceline.gate.interval import Interval, ratio
 
 
@@ -17,6 +17,9 @@ class Finding(StrEnum):
     WORKLOAD_REGRESSED = "WorkloadRegressed"
     BELOW_MINIMUM_IMPROVEMENT = "BelowMinimumImprovement"
     LIMIT_EXCEEDED = "LimitExceeded"
+    LENGTHS_DIFFER = "LengthsDiffer"
+    UNRELIABLE = "Unreliable"
+    SATURATED = "Saturated"
     NOTHING_ACCEPTED = "NothingAccepted"
     OUTPUTS_DIFFER = "OutputsDiffer"
     OUTPUTS_UNSTABLE = "OutputsUnstable"
@@ -26,8 +29,15 @@ class Finding(StrEnum):
 
 
 def explain(verdict: ArmVerdict) -> str:
-    """`Reason: the numbers behind it.`"""
-    return f"{verdict.reason}: {verdict.message}" if verdict.message else verdict.reason
+    """`Reason: the numbers behind it; what was lost.`"""
+    said = "; ".join(filter(None, (verdict.message, verdict.lost)))
+    return f"{verdict.reason}: {said}" if said else verdict.reason
+
+
+OTHER_LENGTH = 0.05
+"""Of its baseline's output tokens, by which fraction a candidate may be shown to write more or fewer. Greedy answers
+that part by rounding end elsewhere, sooner as often as later: over many prompts that is nothing. What stays is a
+candidate that answers otherwise, and tokens per second of other answers are no comparison."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +46,23 @@ class Look:
 
     rounds: int
     mean: Interval
-    """Over workloads, by weight."""
+    """Over workloads, by weight: over closed loops, or over what arrives at a rate where there is nothing else."""
+    rated: Interval | None
+    """Over what arrives at a rate, where there are closed loops besides."""
     workloads: Mapping[str, Interval]
-    limits: Mapping[str, Mapping[str, Interval | None]]
-    """Metric → workload → bounds; None where a round lacks the metric."""
+    limits: Mapping[Limit, Mapping[str, Interval | None]]
+    """Limit → workload → bounds; None where a round lacks the metric. "" where the metric is of the server."""
+    lengths: Mapping[str, Interval]
+    """Workload → bounds of the output tokens; without one of which a round does not know them."""
+    saturated: tuple[str, ...] = ()
+    """Workloads that are left out of the means, each in a sentence."""
+
+    @property
+    def means(self) -> Mapping[str, Interval]:
+        """By their names. One of closed loops and one at a rate are two questions: neither pays for the other."""
+        if self.rated is None:
+            return {"mean": self.mean}
+        return {"mean of closed loops": self.mean, "mean at a rate": self.rated}
 
 
 def judge(look: Look, gate: Gate) -> ArmVerdict:
@@ -52,18 +75,20 @@ def judge(look: Look, gate: Gate) -> ArmVerdict:
     elif missing:
         outcome, reason, said = ArmOutcome.UNDECIDED, Finding.NOT_ENOUGH_EVIDENCE, [*missing, _floor(look)]
     else:
-        outcome, reason, said = ArmOutcome.PROMOTABLE, Finding.FASTER_THAN_MINIMUM, [_mean(look)]
+        outcome, reason, said = ArmOutcome.PROMOTABLE, Finding.FASTER_THAN_MINIMUM, [_means(look)]
     limits = {
-        metric: {w: found.bounds for w, found in workloads.items() if found}
-        for metric, workloads in look.limits.items()
+        limit.metric: {w: found.bounds for w, found in workloads.items() if found}
+        for limit, workloads in look.limits.items()
     }
     return ArmVerdict(
         outcome=outcome,
         reason=reason.value,
-        message="; ".join(said),
+        message="; ".join([*said, *look.saturated]),
         mean=look.mean.bounds,
+        rated=look.rated.bounds if look.rated else None,
         workloads={w: found.bounds for w, found in look.workloads.items()},
         limits=limits,
+        lengths={w: found.bounds for w, found in look.lengths.items()},
         aa_floor=_aa_floor(look),
         rounds=look.rounds,
         last=look.rounds == gate.decide_after_rounds[-1],
@@ -81,34 +106,62 @@ def _tolerated(gate: Gate) -> float:
     return math.log1p(-gate.regression_tolerance)
 
 
-def _allowed(gate: Gate, metric: str) -> float:
-    return min(math.log1p(limit.maximum_increase) for limit in gate.limits if limit.metric == metric)
+def _broken(limit: Limit, found: Interval) -> bool:
+    """Shown to be on the wrong side."""
+    if limit.maximum_decrease is not None:
+        return found.upper < math.log1p(-limit.maximum_decrease)
+    return found.lower > math.log1p(limit.maximum_increase or 0.0)
+
+
+def _kept(limit: Limit, found: Interval) -> bool:
+    """Shown to be on the right side. Written so that NaN is never shown."""
+    if limit.maximum_decrease is not None:
+        return found.lower > math.log1p(-limit.maximum_decrease)
+    return found.upper < math.log1p(limit.maximum_increase or 0.0)
+
+
+def threshold(limit: Limit) -> float:
+    """What the candidate's metric over the baseline's is held against."""
+    return 1 - limit.maximum_decrease if limit.maximum_decrease is not None else 1 + (limit.maximum_increase or 0.0)
 
 
 # Rejected: a bound on the wrong side of a threshold. Each check says its objections; the worst kind comes first.
 
 
 def _slower(look: Look, gate: Gate) -> Iterator[str]:
-    if look.mean.upper < min(0.0, _minimum(gate)):
-        yield f"{_mean(look)} is below 1x"
+    for name, mean in look.means.items():
+        if mean.upper < min(0.0, _minimum(gate)):
+            yield f"{name} {_shown(mean)} is below 1x"
 
 
 def _regressed(look: Look, gate: Gate) -> Iterator[str]:
     for name, found in look.workloads.items():
         if found.upper < _tolerated(gate):
-            yield f"{name} {_shown(found)} is below {_ratio(_tolerated(gate))}, while the {_mean(look)}"
+            yield f"{name} {_shown(found)} is below {_ratio(_tolerated(gate))}, while the {_means(look)}"
 
 
 def _below_minimum(look: Look, gate: Gate) -> Iterator[str]:
-    if look.mean.upper < _minimum(gate):
-        yield f"{_mean(look)} is below {_ratio(_minimum(gate))}"
+    for name, mean in look.means.items():
+        if mean.upper < _minimum(gate):
+            yield f"{name} {_shown(mean)} is below {_ratio(_minimum(gate))}"
 
 
-def _over_limit(look: Look, gate: Gate) -> Iterator[str]:
-    for metric, workloads in look.limits.items():
+def _over_limit(look: Look, _: Gate) -> Iterator[str]:
+    for limit, workloads in look.limits.items():
         for name, found in workloads.items():
-            if found and found.lower > _allowed(gate, metric):
-                yield f"{metric} on {name} {_shown(found)} is above {_ratio(_allowed(gate, metric))}"
+            if found and _broken(limit, found):
+                side = "below" if limit.maximum_decrease is not None else "above"
+                yield f"{_named(limit, name)} {_shown(found)} is {side} {threshold(limit):.3f}x"
+
+
+def _other_lengths(look: Look, _: Gate) -> Iterator[str]:
+    for name, found in look.lengths.items():
+        more = found.lower > math.log1p(OTHER_LENGTH)
+        if more or found.upper < math.log1p(-OTHER_LENGTH):
+            yield (
+                f"on {name} it writes {abs(math.expm1(found.mean)):.1%} {'more' if more else 'fewer'} tokens than the "
+                f"baseline, {_shown(found)}: shown to be beyond {OTHER_LENGTH:.0%}"
+            )
 
 
 REJECTIONS: tuple[tuple[Finding, Callable[[Look, Gate], Iterator[str]]], ...] = (
@@ -116,22 +169,25 @@ REJECTIONS: tuple[tuple[Finding, Callable[[Look, Gate], Iterator[str]]], ...] = 
     (Finding.WORKLOAD_REGRESSED, _regressed),
     (Finding.BELOW_MINIMUM_IMPROVEMENT, _below_minimum),
     (Finding.LIMIT_EXCEEDED, _over_limit),
+    (Finding.LENGTHS_DIFFER, _other_lengths),
 )
 
 
 def _not_shown(look: Look, gate: Gate) -> Iterator[str]:
     """What still has to be shown before the candidate may be promoted. Written so that NaN is never shown."""
-    if not look.mean.lower > _minimum(gate):
-        yield f"{_mean(look)} is not shown to be above {_ratio(_minimum(gate))}"
+    for name, mean in look.means.items():
+        if not mean.lower > _minimum(gate):
+            yield f"{name} {_shown(mean)} is not shown to be above {_ratio(_minimum(gate))}"
     for name, found in look.workloads.items():
         if not found.lower > _tolerated(gate):
             yield f"{name} {_shown(found)} is not shown to be above {_ratio(_tolerated(gate))}"
-    for metric, workloads in look.limits.items():
-        for name, increase in workloads.items():
-            if increase is None:
-                yield f"{metric} on {name} is missing in a round"
-            elif not increase.upper < _allowed(gate, metric):
-                yield f"{metric} on {name} {_shown(increase)} is not shown to be below {_ratio(_allowed(gate, metric))}"
+    for limit, workloads in look.limits.items():
+        for name, change in workloads.items():
+            if change is None:
+                yield f"{_named(limit, name)} is missing in a round"
+            elif not _kept(limit, change):
+                side = "above" if limit.maximum_decrease is not None else "below"
+                yield f"{_named(limit, name)} {_shown(change)} is not shown to be {side} {threshold(limit):.3f}x"
 
 
 def _aa_floor(look: Look) -> float:
@@ -142,8 +198,12 @@ def _floor(look: Look) -> str:
     return f"A/A floor {_aa_floor(look):.1%}"
 
 
-def _mean(look: Look) -> str:
-    return f"mean {_shown(look.mean)}"
+def _means(look: Look) -> str:
+    return ", ".join(f"{name} {_shown(mean)}" for name, mean in look.means.items())
+
+
+def _named(limit: Limit, workload: str) -> str:
+    return f"{limit.metric} on {workload}" if workload else limit.metric
 
 
 def _shown(found: Interval) -> str:

@@ -20,11 +20,27 @@ class Rounds:
     """Name → weight."""
     cells: Mapping[Cell, Measurement]
 
+    def of(self, arm: str) -> list[int]:
+        """The rounds that it was in, in order."""
+        return sorted({number for number, name, _ in self.cells if name == arm})
+
     def complete(self, candidate: str) -> list[int]:
         """The rounds in which candidate and baseline are valid on all workloads, in order."""
         pair = (self.baseline, candidate)
-        numbers = sorted({number for number, arm, _ in self.cells if arm == candidate})
-        return [n for n in numbers if all(usable(self.cells.get((n, arm, w))) for arm in pair for w in self.workloads)]
+        return [
+            n
+            for n in self.of(candidate)
+            if all(usable(self.cells.get((n, arm, w))) for arm in pair for w in self.workloads)
+        ]
+
+    def ended(self, arm: str, number: int) -> str:
+        """Why its own server did not live through that round; "" if it did."""
+        cells = (self.cells.get((number, arm, w)) for w in self.workloads)
+        return next((cell.ended for cell in cells if cell and cell.ended), "")
+
+    def saturated(self, workload: str, numbers: Sequence[int]) -> int:
+        """In how many of these rounds the baseline did not keep the workload's rate."""
+        return sum(self.cells[n, self.baseline, workload].saturated for n in numbers)
 
     def speed_ups(self, candidate: str, numbers: Sequence[int], workload: str) -> list[float]:
         """ln(candidate/baseline output tokens per second) of these complete rounds."""
@@ -34,7 +50,7 @@ class Rounds:
             for n in numbers
         ]
 
-    def increases(self, candidate: str, numbers: Sequence[int], workload: str, metric: str) -> list[float] | None:
+    def changes(self, candidate: str, numbers: Sequence[int], workload: str, metric: str) -> list[float] | None:
         """ln(candidate/baseline) of another metric; None if it is not a positive number in each of these rounds."""
         logs = []
         for n in numbers:

@@ -1,22 +1,30 @@
-"""The rule from rounds to a verdict (DESIGN §8), and what the arms' answers have to say in it (0018)."""
+"""The rule from rounds to a verdict (DESIGN §8), what the arms' answers have to say in it (0018), and what servers have
+that ended."""
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from paceline.core import BASELINE, Answers, ArmOutcome, ArmVerdict, Gate, Measurement, Outcome, Verdict
 from paceline.gate.findings import Finding, Look, judge
-from paceline.gate.interval import interval
+from paceline.gate.interval import Interval, interval
+from paceline.gate.limits import changes, counted, limits
+from paceline.gate.losses import lost, shown_unreliable, unreliable
 from paceline.gate.outputs import Seen, first_difference, seen
 from paceline.gate.rounds import Rounds, table, weighted_means
 
 OPEN = (ArmOutcome.UNDECIDED, ArmOutcome.ERROR)
+CLOSED = (Finding.OUTPUTS_UNSTABLE, Finding.SATURATED)
+"""Undecided for good: a baseline that does not agree with itself never will again, and one that does not keep any of
+the rates keeps none of them next time."""
+LENGTH = "outputTokens"
+"""The metric of a measurement by which answers are compared."""
 
 
 def _open(verdict: ArmVerdict) -> bool:
-    """More rounds may decide it. A baseline that does not agree with itself never will again."""
-    return verdict.outcome in OPEN and verdict.reason != Finding.OUTPUTS_UNSTABLE
+    """More rounds may decide it."""
+    return verdict.outcome in OPEN and verdict.reason not in CLOSED
 
 
 def decide(
@@ -25,9 +33,10 @@ def decide(
     workloads: Mapping[str, float],
     measurements: Sequence[Measurement],
     answers: Sequence[Answers] = (),
+    rated: Collection[str] = (),
 ) -> Verdict:
     """What these rounds show. `arms` has the baseline first, and ties go to the earlier arm; `workloads` name → weight;
-    `answers` of every round, where outputs are compared.
+    `answers` of every round, where outputs are compared; `rated` are the workloads at a rate.
 
     May be asked at any time: between two looks the verdict is that of the look before, and `final` says whether more
     rounds could change it. A round that is missing or invalid for an arm is no evidence about that arm; how often it is
@@ -36,10 +45,11 @@ def decide(
     for fault in _faults(gate, arms, workloads, measurements):
         raise ValueError(fault)
     baseline, *candidates = arms
-    rounds = table(baseline, workloads, measurements)
+    rounds = table(baseline, workloads, counted(measurements, gate.limits))
     complete = {arm: rounds.complete(arm) for arm in candidates}
     # The chance of a wrong verdict is shared out evenly: to the candidates there were at the start and to all looks.
     error = (1 - gate.confidence) / (len(candidates) * len(gate.decide_after_rounds))
+    fell = {arm: since for arm in candidates if (since := shown_unreliable(rounds, arm)) is not None}
 
     answered = {one.round: one for one in answers}
     differs = {arm: found for arm in candidates if (found := first_difference(answered, arm, complete[arm]))}
@@ -50,12 +60,15 @@ def decide(
         if _stops(verdicts):
             break
         verdicts |= _rejected(verdicts, {arm: found for arm, found in differs.items() if found.rounds <= n})
+        due = {arm: since for arm, since in fell.items() if since < _after(complete[arm], n)}
+        verdicts |= _fallen(rounds, verdicts, due)
         asked = [arm for arm in candidates if _open(verdicts[arm]) and len(complete[arm]) >= n]
         for arm in asked:
-            verdict = judge(_look(rounds, gate, arm, complete[arm][:n], error), gate)
+            verdict = _judged(rounds, gate, arm, complete[arm][:n], error, rated)
             verdicts[arm] = _comparable(verdict, seen(answered, arm, complete[arm][:n])) if answers else verdict
         used = n if asked else used
     used = max(used, *(verdict.rounds for verdict in verdicts.values()))
+    verdicts = {arm: _with_losses(rounds, verdict, arm, complete[arm]) for arm, verdict in verdicts.items()}
 
     outcome = _outcome(verdicts)
     waiting = [arm for arm in candidates if _open(verdicts[arm])]
@@ -113,25 +126,82 @@ def _comparable(verdict: ArmVerdict, found: Seen) -> ArmVerdict:
     )
 
 
-def _look(rounds: Rounds, gate: Gate, arm: str, numbers: Sequence[int], error: float) -> Look:
-    """Bounds from these rounds: of every workload, of their weighted mean taken round by round, and of the limits."""
-    logs = {w: rounds.speed_ups(arm, numbers, w) for w in rounds.workloads}
-    means = weighted_means(rounds.workloads, logs)
-    increases = {
-        limit.metric: {w: rounds.increases(arm, numbers, w, limit.metric) for w in rounds.workloads}
-        for limit in gate.limits
+def _after(complete: Sequence[int], look: int) -> float:
+    """The round after which a candidate has this look: what comes later was not to be known."""
+    return complete[look - 1] if len(complete) >= look else math.inf
+
+
+def _fallen(rounds: Rounds, verdicts: Mapping[str, ArmVerdict], since: Mapping[str, int]) -> dict[str, ArmVerdict]:
+    """Those of the open ones whose servers are shown not to be relied on."""
+    return {
+        arm: unreliable(rounds, arm, verdicts[arm], number) for arm, number in since.items() if _open(verdicts[arm])
     }
+
+
+def _with_losses(rounds: Rounds, verdict: ArmVerdict, arm: str, complete: Sequence[int]) -> ArmVerdict:
+    """Of the rounds up to the one that decided it; of all, where none did or the losses themselves."""
+    decided = not _open(verdict) and verdict.reason != Finding.UNRELIABLE and 0 < verdict.rounds <= len(complete)
+    return dataclasses.replace(verdict, lost=lost(rounds, arm, complete[verdict.rounds - 1] if decided else None))
+
+
+def _judged(
+    rounds: Rounds, gate: Gate, arm: str, numbers: Sequence[int], error: float, rated: Collection[str]
+) -> ArmVerdict:
+    """At one look. What the baseline did not keep the rate of in half of its rounds is in no mean: how much faster a
+    candidate is there depends on how long one measures."""
+    slow = {w: times for w in rounds.workloads if 2 * (times := rounds.saturated(w, numbers)) >= len(numbers)}
+    said = tuple(
+        f"{w} is in no mean: the baseline did not keep its rate in {times} of {len(numbers)} rounds"
+        for w, times in slow.items()
+    )
+    if look := _look(rounds, gate, arm, numbers, error, rated, slow, said):
+        return judge(look, gate)
+    return ArmVerdict(
+        outcome=ArmOutcome.UNDECIDED,
+        reason=Finding.SATURATED.value,
+        message=f"{'; '.join(said)}: a lower requestRate is kept",
+        rounds=len(numbers),
+    )
+
+
+def _look(
+    rounds: Rounds,
+    gate: Gate,
+    arm: str,
+    numbers: Sequence[int],
+    error: float,
+    rated: Collection[str],
+    slow: Collection[str],
+    said: tuple[str, ...],
+) -> Look | None:
+    """Bounds from these rounds: of every workload, of the weighted means taken round by round, of the limits and of the
+    answers' lengths. None if no workload of any weight is left for a mean."""
+
+    def bounds(values: Sequence[float]) -> Interval:
+        return interval(values, error=error, floor=gate.variance_floor)
+
+    logs = {w: rounds.speed_ups(arm, numbers, w) for w in rounds.workloads}
+    kept = {w: weight for w, weight in rounds.workloads.items() if w not in slow}
+    kinds = (
+        {w: weight for w, weight in kept.items() if w not in rated},
+        {w: weight for w, weight in kept.items() if w in rated},
+    )
+    means = [bounds(weighted_means(kind, logs)) for kind in kinds if math.fsum(kind.values()) > 0]
+    if not means:
+        return None
+    lengths = {w: rounds.changes(arm, numbers, w, LENGTH) for w in rounds.workloads}
     return Look(
         rounds=len(numbers),
-        mean=interval(means, error=error, floor=gate.variance_floor),
-        workloads={w: interval(found, error=error, floor=gate.variance_floor) for w, found in logs.items()},
+        mean=means[0],
+        rated=means[1] if len(means) > 1 else None,
+        workloads={w: bounds(found) for w, found in logs.items()},
         limits={
-            metric: {
-                w: interval(found, error=error, floor=gate.variance_floor) if found else None
-                for w, found in by_workload.items()
-            }
-            for metric, by_workload in increases.items()
+            limit: changes(rounds, limit, arm, numbers, rated, error, gate.variance_floor)
+            for limit in limits(gate, rated)
+            if limit.maximum is None
         },
+        lengths={w: bounds(found) for w, found in lengths.items() if found},
+        saturated=said,
     )
 
 

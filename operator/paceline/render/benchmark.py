@@ -75,6 +75,7 @@ def round_plan(owner: Owner, run: RunSpec, arms: tuple[Arm, ...], number: int, a
         ),
         workloads=_in_turn(run),
         apart=run.purpose is Purpose.SWEEP,
+        retractions=next((one.maximum or 0 for one in run.gate.limits if one.metric == "retractions"), 0),
         files=prompt_files(run),
         # A name comes again, in another namespace that shares the volume and after the run was deleted; a uid does not.
         results_dir=f"{RESULTS}/{owner.name}/{owner.uid}",

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from paceline import __version__, core
 from paceline.report import facts, measured, read
 from paceline.report.crossover import crossover
-from paceline.report.model import MEAN, Candidate, Effect, Manifest, Report, Run, Shown
+from paceline.report.model import MEANS, Candidate, Effect, Manifest, Report, Run, Shown
 from paceline.report.outputs import outputs
 from paceline.report.words import capital, count, interval, ratio
 
@@ -85,7 +85,7 @@ def _asked(rule: core.Gate) -> str:
 def _candidate(name: str, status: Manifest, results: Sequence[Manifest], rule: core.Gate) -> Candidate:
     said = (entry for entry in status.get("armVerdicts") or () if entry.get("arm") == name)
     verdict: Manifest = next(said, {})
-    effects = sorted(_effects(name, results, rule), key=lambda effect: effect.workload != MEAN)
+    effects = sorted(_effects(name, results, rule), key=lambda effect: effect.workload not in MEANS)
     return Candidate(
         name=name,
         outcome=verdict.get("outcome", ""),
@@ -99,10 +99,14 @@ def _effects(arm: str, results: Sequence[Manifest], rule: core.Gate) -> Iterator
     for result in results:
         bounds = read.bounds(result)
         if result.get("arm") == arm and bounds:
-            mean = result["workload"] == MEAN
+            mean = result["workload"] in MEANS
             threshold = 1 + rule.minimum_improvement if mean else 1 - rule.regression_tolerance
             yield Effect(
-                workload=result["workload"], bounds=bounds, threshold=threshold, shown=_above(bounds, threshold)
+                workload=result["workload"],
+                bounds=bounds,
+                threshold=threshold,
+                shown=_above(bounds, threshold),
+                tokens=read.bounds(result, "tokens", "tokensLower", "tokensUpper"),
             )
 
 

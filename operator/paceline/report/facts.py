@@ -210,12 +210,18 @@ def _sampling(temperature: str) -> str:
 
 
 def _gate(rule: core.Gate) -> str:
-    limits = "".join(f", {limit.metric} +{limit.maximum_increase:.1%}" for limit in rule.limits)
+    limits = "".join(f", {limit.metric} {_bound(limit)}" for limit in rule.limits)
     return (
         f"minimum improvement {rule.minimum_improvement:.1%}, regression tolerance {rule.regression_tolerance:.1%}, "
         f"confidence {rule.confidence:.1%}, variance floor {rule.variance_floor:.2%}, "
         f"looks after {', '.join(map(str, rule.decide_after_rounds))} rounds{limits}"
     )
+
+
+def _bound(limit: core.Limit) -> str:
+    if limit.maximum is not None:
+        return f"at most {limit.maximum}"
+    return f"−{limit.maximum_decrease:.1%}" if limit.maximum_decrease is not None else f"+{limit.maximum_increase:.1%}"
 
 
 def _seeds(rounds: Sequence[Manifest]) -> list[str]:

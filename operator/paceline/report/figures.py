@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from paceline.report.draw import COLOUR, FONT, arm_colour, said, svg
-from paceline.report.model import MEAN, Curve, Effect, Run, Series, Shown
+from paceline.report.model import MEANS, Curve, Effect, Run, Series, Shown
 from paceline.report.words import Family, change, interval, number, ratio, workload
 
 TONE = {Shown.KEPT: COLOUR["good"], Shown.BROKEN: COLOUR["bad"], Shown.OPEN: COLOUR["open"]}
@@ -136,7 +136,7 @@ def _named(axes: Axes, effect: Effect, y: float) -> None:
     at: dict[str, Any] = {"textcoords": "offset points", "size": FONT - 2, "annotation_clip": False}
     place, across, down = ((-4, -6), "right", "center") if low else ((3, 3), "left", "bottom")
     axes.annotate(f"> {ratio(effect.threshold)}", (effect.threshold, y), place, ha=across, va=down, **at)
-    if effect.workload == MEAN:
+    if effect.workload in MEANS:
         axes.annotate("baseline", (1, y), (-3, 3), ha="right", va="bottom", color=COLOUR["quiet"], **at)
 
 
@@ -151,13 +151,13 @@ def _bar(axes: Axes, effect: Effect, y: float) -> None:
             axes.plot([at], [y], marker=marker, color=tone, markersize=6, clip_on=False, zorder=4, gid=tip)
     if low < bounds.ratio < high:
         axes.plot(
-            [bounds.ratio], [y], marker="D" if effect.workload == MEAN else "o", markersize=8, markeredgewidth=1.6,
+            [bounds.ratio], [y], marker="D" if effect.workload in MEANS else "o", markersize=8, markeredgewidth=1.6,
             color=tone, markerfacecolor=FACE[effect.shown], zorder=5, gid=tip,
         )  # fmt: skip
 
 
 def _words(axes: Axes, effect: Effect, y: float, layout: Layout) -> None:
-    bounds, weight = effect.bounds, "bold" if effect.workload == MEAN else "normal"
+    bounds, weight = effect.bounds, "bold" if effect.workload in MEANS else "normal"
     right, room = layout.right - 2, layout.left if layout is WIDE else layout.width - 155
     side: dict[str, Any] = {"va": "center", **AT_SIDE}
     axes.annotate(

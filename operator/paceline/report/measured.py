@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
 from paceline import core, evidence, gate
+from paceline.report import read
 from paceline.report.model import Counts, Dot, LimitEffect, Manifest, Positions, Replicate, Series, Shown, Value
 from paceline.report.read import number
 from paceline.report.words import LATENCIES
@@ -116,28 +117,35 @@ def limits(spec: Manifest, rule: core.Gate, workloads: Sequence[str], rounds: Se
     """What the gate finds on its limits, from the rounds in status: `status.results` has throughput alone."""
     arms = [arm["name"] for arm in spec["arms"]]
     weights = {name: float(w.get("weight", 1)) for name, w in zip(workloads, spec["workloads"], strict=True)}
-    if not rule.limits:
+    rated = read.rated(spec)
+    asked = [limit for limit in gate.limits(rule, rated) if limit.maximum is None]
+    if not asked:
         return []
-    found = gate.decide(rule, arms, weights, evidence.measurements(rounds), evidence.answers(rounds)).arms
+    measurements = evidence.measurements(rounds)
+    found = gate.decide(rule, arms, weights, measurements, evidence.answers(rounds), rated).arms
     return [
         LimitEffect(
             metric=limit.metric,
             arm=arm,
             workload=workload,
             bounds=(bounds := found[arm].limits.get(limit.metric, {}).get(workload)),
-            threshold=1 + limit.maximum_increase,
-            shown=_below(bounds, 1 + limit.maximum_increase),
+            threshold=gate.threshold(limit),
+            at_least=limit.maximum_decrease is not None,
+            shown=_shown(bounds, limit),
         )
-        for limit in rule.limits
+        for limit in asked
         for arm in arms[1:]
-        for workload in workloads
+        for workload in ([""] if limit.metric in gate.OF_THE_SERVER else rated if limit.at_a_rate else workloads)
     ]
 
 
-def _below(bounds: core.Bounds | None, threshold: float) -> Shown:
+def _shown(bounds: core.Bounds | None, limit: core.Limit) -> Shown:
     if bounds is None:
         return Shown.OPEN
-    return Shown.KEPT if bounds.upper < threshold else Shown.BROKEN if bounds.lower > threshold else Shown.OPEN
+    threshold = gate.threshold(limit)
+    above, below = bounds.lower > threshold, bounds.upper < threshold
+    kept, broken = (above, below) if limit.maximum_decrease is not None else (below, above)
+    return Shown.KEPT if kept else Shown.BROKEN if broken else Shown.OPEN
 
 
 def series(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Manifest]) -> Iterator[Series]:

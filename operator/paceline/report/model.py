@@ -12,6 +12,8 @@ Manifest = Mapping[str, Any]
 
 MEAN = "mean"
 """The workload that `status.results` calls the weighted mean by."""
+MEANS = (MEAN, "mean@rate")
+"""And, second, that of what arrives at a rate, where there are closed loops besides."""
 
 
 class Shown(StrEnum):
@@ -32,11 +34,14 @@ class Effect:
     bounds: Bounds
     threshold: float
     shown: Shown
+    tokens: Bounds | None = None
+    """Of the output tokens, where they are known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitEffect:
-    """As Effect, of a latency that the gate limits. `bounds` is None where a round lacks it or no look was possible."""
+    """As Effect, of a latency or a capacity that the gate limits. `bounds` is None where a round lacks it or there was
+    no look; `workload` is empty where it is of the server."""
 
     metric: str
     arm: str
@@ -44,6 +49,8 @@ class LimitEffect:
     bounds: Bounds | None
     threshold: float
     shown: Shown
+    at_least: bool = False
+    """The threshold is not to be gone below."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

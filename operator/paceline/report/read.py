@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from paceline.core import BASELINE, Bounds, Gate, Limit
+from paceline.core import BASELINE, Bounds, Gate, Limit, default_looks
 from paceline.core.workload import workload_name
 from paceline.report.model import Manifest
 
@@ -33,9 +33,9 @@ def number(value: Any) -> float | None:
     return read if math.isfinite(read) else None
 
 
-def bounds(entry: Manifest) -> Bounds | None:
-    """Positive and in order, or nothing."""
-    ratio, lower, upper = (number(entry.get(key)) for key in ("ratio", "lower", "upper"))
+def bounds(entry: Manifest, *names: str) -> Bounds | None:
+    """Positive and in order, or nothing. `names` are those of ratio and bounds, if they are others."""
+    ratio, lower, upper = (number(entry.get(key)) for key in names or ("ratio", "lower", "upper"))
     if ratio is None or lower is None or upper is None or not 0 < lower <= ratio <= upper:
         return None
     return Bounds(ratio=ratio, lower=lower, upper=upper)
@@ -48,12 +48,23 @@ def gate(spec: Manifest) -> Gate:
         regression_tolerance=float(given.get("regressionTolerance", default.regression_tolerance)),
         confidence=float(given.get("confidence", default.confidence)),
         variance_floor=float(given.get("varianceFloor", default.variance_floor)),
-        limits=tuple(
-            Limit(metric=one["metric"], maximum_increase=float(one["maximumIncrease"]))
-            for one in given.get("limits") or ()
-        ),
-        decide_after_rounds=tuple(given.get("decideAfterRounds") or default.decide_after_rounds),
+        limits=tuple(map(_limit, given.get("limits") or ())),
+        decide_after_rounds=tuple(given.get("decideAfterRounds") or default_looks(len(spec["arms"]))),
     )
+
+
+def _limit(entry: Manifest) -> Limit:
+    return Limit(
+        metric=entry["metric"],
+        maximum_increase=number(entry.get("maximumIncrease")),
+        maximum_decrease=number(entry.get("maximumDecrease")),
+        maximum=entry.get("maximum"),
+    )
+
+
+def rated(spec: Manifest) -> tuple[str, ...]:
+    """The workloads at a rate, as results call them."""
+    return tuple(workload(entry) for entry in spec["workloads"] if number(entry.get("requestRate")))
 
 
 def workload(entry: Manifest) -> str:

@@ -28,20 +28,39 @@ class Table:
 
 def speed_ups(run: Run) -> Table:
     """Every interval, what it was held against and whether that was shown."""
+    told = any(effect.tokens for candidate in run.candidates for effect in candidate.effects)
     rows = (
-        (Cell(text=candidate.name), Cell(text=workload(effect.workload)), *_against(effect, ">"))
+        (
+            Cell(text=candidate.name),
+            Cell(text=workload(effect.workload)),
+            *_against(effect, ">"),
+            *((_drift(effect),) if told else ()),
+        )
         for candidate in run.candidates
         for effect in candidate.effects
     )
-    return Table(head=("Arm", "Workload", "Asked for", "Ratio", "Interval"), words=2, rows=tuple(rows))
+    head = ("Arm", "Workload", "Asked for", "Ratio", "Interval", *(("Tokens written",) if told else ()))
+    return Table(head=head, words=2, rows=tuple(rows))
+
+
+def _drift(effect: Effect) -> Cell:
+    """How much more the candidate writes than the baseline, and within which bounds."""
+    found = effect.tokens
+    return Cell(text=change(found.ratio - 1), note=interval(found, 3)) if found else Cell(text="–")
 
 
 def limits(run: Run) -> Table:
-    """The same of the latencies that the gate limits."""
+    """The same of what the gate limits."""
     rows = (
-        (Cell(text=one.arm), Cell(text=one.metric), Cell(text=one.workload), *_against(one, "<")) for one in run.limits
+        (
+            Cell(text=one.arm),
+            Cell(text=one.metric),
+            Cell(text=one.workload or "–"),
+            *_against(one, ">" if one.at_least else "<"),
+        )
+        for one in run.limits
     )
-    return Table(head=("Arm", "Latency", "Workload", "Asked for", "Ratio", "Interval"), words=3, rows=tuple(rows))
+    return Table(head=("Arm", "Limited", "Workload", "Asked for", "Ratio", "Interval"), words=3, rows=tuple(rows))
 
 
 def outputs(run: Run) -> Table:

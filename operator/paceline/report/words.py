@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from paceline.core import Bounds
-from paceline.report.model import MEAN, Run
+from paceline.report.model import MEANS, Run
 
 EMULATED = "Emulated: no model ran, and these numbers are no measurements"
 
@@ -77,7 +77,7 @@ def capital(text: str) -> str:
 
 
 def workload(name: str) -> str:
-    return "all, by weight" if name == MEAN else name
+    return dict(zip(MEANS, ("all, by weight", "all at a rate"), strict=True)).get(name, name)
 
 
 def key_figures(run: Run) -> list[tuple[str, str, str]]:

@@ -58,8 +58,8 @@ def test_the_revisions_and_questions_of_the_example_have_not_moved() -> None:
     assert {
         pool.name: (pool.question, {arm.name: pool.revision(arm) for arm in pool.spec.arms}) for pool in example()
     } == {
-        "latency": ("b062f919e2", {"baseline": "663aea5098", "wide": "ee8ce37234"}),
-        "throughput": ("62b5eaa14b", {"baseline": "acb85d7ae3", "narrow": "bbcca53421", "wide": "63da2981cc"}),
+        "latency": ("6c98163966", {"baseline": "663aea5098", "wide": "ee8ce37234"}),
+        "throughput": ("3489ce7b1b", {"baseline": "acb85d7ae3", "narrow": "bbcca53421", "wide": "63da2981cc"}),
     }
 
 

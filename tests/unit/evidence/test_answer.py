@@ -165,9 +165,13 @@ def test_a_point_has_at_most_17_numbers_of_which_16_at_a_time() -> None:
 
 
 def test_what_a_limit_may_name_is_always_there() -> None:
-    metrics = get_args(LimitSpec.model_fields["metric"].annotation)
+    """The KV capacity with its replicate, whatever there is room for."""
+    metrics = {*get_args(LimitSpec.model_fields["metric"].annotation)} - {"kvTokens"}
     assert {FIELDS[metric] for metric in metrics} <= set(NUMBERS)
-    assert set(metrics) <= set(METRICS)
+    assert metrics <= set(METRICS)
+    full = result_of(16, 3)
+    assert [one.kv_tokens for one in decode(encode(full)).replicates] == [one.kv_tokens for one in full.replicates]
+    assert all(one.kv_tokens for one in full.replicates)
 
 
 def test_medians_and_99th_percentiles_go_along_where_there_is_room() -> None:
@@ -185,7 +189,7 @@ def test_and_where_there_is_none_the_round_says_so() -> None:
     assert point.output_throughput is None
     assert None not in (point.mean_e2e, point.p99_itl, point.steady_throughput, point.fullness)
     assert [note.partition(":")[0] for note in read.notes] == [
-        "the round's message had no room for throughput over the whole time, medians, 99th percentiles and KV capacity"
+        "the round's message had no room for throughput over the whole time, medians and 99th percentiles"
     ]
 
 

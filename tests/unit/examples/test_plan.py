@@ -39,10 +39,10 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
 def test_rounds_starts_and_seconds_if_all_goes_well() -> None:
     pools = course(CLEAR).pools
     assert {name: (cost.jobs, cost.server_starts) for name, cost in pools.items()} == {
-        "latency": (3, 3 * 2),
+        "latency": (4, 4 * 2),
         "throughput": (3, 3 * 3),
     }
-    assert pools["latency"].accelerator_seconds == pytest.approx(3 * 2 * LATENCY_ARM * 4)
+    assert pools["latency"].accelerator_seconds == pytest.approx(4 * 2 * LATENCY_ARM * 4)
     assert pools["throughput"].accelerator_seconds == pytest.approx(3 * 3 * THROUGHPUT_ARM * 4)
 
 
@@ -50,7 +50,7 @@ def test_rounds_starts_and_seconds_if_nothing_is_ever_decided() -> None:
     pools = course(NOISY).pools
     assert {name: (cost.jobs, cost.server_starts) for name, cost in pools.items()} == {
         "latency": (8, 8 * 2),
-        "throughput": (8, 8 * 3),
+        "throughput": (9, 9 * 3),
     }
     assert pools["latency"].accelerator_seconds == pytest.approx(8 * 2 * LATENCY_ARM * 4)
 
@@ -59,8 +59,8 @@ def test_answers_that_are_compared_take_their_time_too(capsys: pytest.CaptureFix
     """16 prompts of 128 tokens, one after another: 20.48 s on each arm."""
     compared = {**example("qwen3-coder-next")["spec"].get("benchmark", {}), "parity": {"samples": 16}}
     pools = course(CLEAR, benchmark=compared).pools
-    assert pools["latency"].jobs == 3
-    assert pools["latency"].accelerator_seconds == pytest.approx(3 * 2 * (LATENCY_ARM + 20.48) * 4)
+    assert pools["latency"].jobs == 4
+    assert pools["latency"].accelerator_seconds == pytest.approx(4 * 2 * (LATENCY_ARM + 20.48) * 4)
     assert main(["plan", str(EXAMPLES / "ngram-no-draft.yaml"), "--tokens-per-second", "100"]) == 0
     assert "16 prompts, one after another, of at most 128 tokens: 0.3 min" in capsys.readouterr().out
 
@@ -69,9 +69,9 @@ def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [line.split() for line in told(capsys)[2:6]]
     assert rows == [
         ["POOL", "ROUNDS", "JOBS", "SERVER", "STARTS", "GPU-HOURS"],
-        ["latency", "3-8", "3-8", "6-16", "9.5-25.4"],
-        ["throughput", "3-8", "3-8", "9-24", "2.2-5.9"],
-        ["all", "6-16", "7-17", "15-40", "11.8-31.4", "with", "the", "prefetch"],
+        ["latency", "4-8", "4-8", "8-16", "12.7-25.4"],
+        ["throughput", "3-9", "3-9", "9-27", "2.2-6.7"],
+        ["all", "7-17", "8-18", "17-43", "14.9-32.1", "with", "the", "prefetch"],
     ]
 
 
@@ -87,7 +87,7 @@ def test_the_steps_are_those_of_the_planner() -> None:
     ]
     whys = [why for _, why in steps]
     assert whys[3] == "serve baseline: no candidate has been shown to be faster"
-    assert [why.partition(", if ")[0] for why in whys[-4::2]] == ["serve wide", "serve narrow"]
+    assert [why.partition(", if ")[0] for why in whys[-4::2]] == ["serve narrow", "serve wide"]
     assert not any("1.50x" in why for why in whys)  # what was made up is not told
 
 
@@ -180,7 +180,7 @@ def test_the_single_gpu_is_measured_on_because_nothing_holds_it() -> None:
     """examples/gb10-single-gpu.yaml: both verdicts with one GPU, one run after the other."""
     found = forecast(example("gb10-single-gpu"), [], CLEAR, ASSUMED, 1, NOW)
     assert (found.waiting, found.serving, found.most_at_once) == ((), 0, 2)
-    assert {name: cost.jobs for name, cost in found.pools.items()} == {"alone": 3, "parallel": 3}
+    assert {name: cost.jobs for name, cost in found.pools.items()} == {"alone": 4, "parallel": 4}
 
 
 def test_what_validate_refuses_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

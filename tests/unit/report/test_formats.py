@@ -150,15 +150,15 @@ def told_by_position() -> dict[str, Any]:
 
 
 def test_requests_errors_and_retractions_are_added_up_over_rounds() -> None:
-    """Those of a round that was not used, too: 3 rounds of 160 requests, one of them with two errors."""
+    """Those of a round that was not used, too: 4 rounds of 160 requests, one of them with two errors."""
     run = latency()
     first = next(p for p in run["status"]["rounds"][0]["points"] if (p["arm"], p["workload"]) == ("wide", "code@1"))
     first |= {"valid": False, "why": "2 requests failed", "completed": 158, "errors": 2, "retractions": 0}
     (found,) = [one for one in report([run]).runs[0].counts if (one.arm, one.workload) == ("wide", "code@1")]
-    assert (found.rounds, found.asked, found.completed, found.errors) == (3, 480, 478, 2)
+    assert (found.rounds, found.asked, found.completed, found.errors) == (4, 640, 638, 2)
     assert (found.retractions, found.output_tokens) == (0, None)
-    assert "| code@1 | wide | 3 | 480 | 478 | 2 | 0 | – | – |" in FORMATS["md"](report([run]))
-    assert "code@1 wide 3 480 478 2 0 – –" in page(run).text
+    assert "| code@1 | wide | 4 | 640 | 638 | 2 | 0 | – | – |" in FORMATS["md"](report([run]))
+    assert "code@1 wide 4 640 638 2 0 – –" in page(run).text
 
 
 def test_acceptance_by_position_is_a_table_where_it_is_told() -> None:

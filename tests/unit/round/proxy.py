@@ -174,7 +174,7 @@ async def shorter_answers(proxy: Proxy, request: web.Request) -> web.StreamRespo
     if request.path != CHAT:
         return await through(proxy, request)
     most = (await request.json())["max_completion_tokens"]
-    return await stream(request, proxy.events(request, max_completion_tokens=most * 3 // 4))
+    return await stream(request, proxy.events(request, max_completion_tokens=most // 2))
 
 
 async def retractions(proxy: Proxy, request: web.Request) -> web.StreamResponse:

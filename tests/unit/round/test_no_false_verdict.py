@@ -29,6 +29,9 @@ NOISE = 0.005
 TRUTHS = {1.0: (1.5, "Promote"), 1.2: (0.7, "Reject")}
 """How fast the candidate is → how fast an ill one looks, and the verdict that would be false."""
 
+UNRELIABLE = "Unreliable"
+"""Of a candidate whose own server ended twice this is no false verdict, however fast it is."""
+
 Illness = Callable[[Replicate], Replicate]
 
 
@@ -53,7 +56,7 @@ def one_broke_off(point: Point) -> Point:
 
 def wrote_less(point: Point) -> Point:
     assert point.output_tokens is not None
-    return dataclasses.replace(point, output_tokens=round(point.output_tokens * 0.94))
+    return dataclasses.replace(point, output_tokens=round(point.output_tokens * 0.6))
 
 
 def failed(error: str, exit_code: int | None = None) -> Illness:
@@ -76,7 +79,7 @@ ANY = {
     "retractions": points(retractions=3),
     "retractions unknown": points(retractions=None),
     "no time to first token": points(mean_ttft=0.0),
-    "fewer tokens": each(wrote_less),
+    "far fewer tokens": each(wrote_less),
     "throughput NaN": points(steady_throughput=math.nan),
     "throughput infinite": points(steady_throughput=math.inf),
     "throughput absent": points(steady_throughput=None),
@@ -112,6 +115,9 @@ ILL: Mapping[str, Mapping[str, Illness]] = {
 """What is wrong → arm → what it does to a round's answer."""
 
 
+BLAMES_THE_SERVER = ("the server died: wide", "the server ended in peace: wide", "retractions: wide")
+
+
 def replicate(arm: ArmCommand, plan: RoundPlan, speed: float, dice: random.Random) -> Replicate:
     """A good one, `speed` times as fast as the baseline."""
 
@@ -142,7 +148,7 @@ def replicate(arm: ArmCommand, plan: RoundPlan, speed: float, dice: random.Rando
 
 
 def run(speeds: Callable[[int, str], float], dice: random.Random, ill: Callable[[int], Mapping[str, Illness]]) -> str:
-    """The outcome of a run in which this arm is so fast in this round, and ill as said."""
+    """The outcome of a run in which this arm is so fast in this round, and ill as said; or that it is Unreliable."""
     records: list[Record] = []
     while True:
         number, attempt = next_try(records)
@@ -153,7 +159,7 @@ def run(speeds: Callable[[int, str], float], dice: random.Random, ill: Callable[
         records.append(recorded(plan, RoundResult(round=number, attempt=attempt, replicates=tuple(measured.values()))))
         assert_seen(records[-1], ill(number))
         if conclusion := concluded(SPEC, records):
-            return outcome(conclusion)
+            return UNRELIABLE if conclusion.record["verdict"]["reason"] == UNRELIABLE else outcome(conclusion)
 
 
 def assert_seen(record: Record, ill: Mapping[str, Illness]) -> None:
@@ -177,6 +183,7 @@ def test_no_false_verdict_in_a_hundred_runs(name: str) -> None:
 
         came_to = run(speed, dice, ill)
         assert came_to == "Error" if always else came_to != false, f"seed {seed}"
+        assert came_to != UNRELIABLE or name in BLAMES_THE_SERVER, f"seed {seed}"
 
 
 @pytest.mark.parametrize("throughput", [math.nan, math.inf, None])

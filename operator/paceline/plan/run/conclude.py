@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from paceline.api import Reason
-from paceline.core import BASELINE, ArmOutcome, Outcome, Verdict
+from paceline.core import BASELINE, ArmOutcome, ArmVerdict, Outcome, Verdict
 from paceline.evidence.failures import FEW, MANY, ONCE, VOIDS_THE_RUN, Failure
 from paceline.gate import explain, undecided
 from paceline.plan.run import own_args, sweep
@@ -124,7 +124,8 @@ def _concluded(evidence: Evidence, verdict: Verdict, why: str = "", spent: str =
     outcome = Outcome.INCONCLUSIVE if spent and verdict.outcome is Outcome.ERROR else verdict.outcome
     crossing = sweep.crossing(evidence)
     holds = (own_args.told(evidence), scope(evidence.spec, evidence.results))
-    message = "; ".join(filter(None, (_sentence(verdict, failing), crossing, *holds, why)))
+    told = (_sentence(verdict, failing), crossing, *holds, why, _without_result(evidence))
+    message = "; ".join(filter(None, told))
     return Conclusion(
         reason=REASONS[outcome],
         message=message,
@@ -172,8 +173,24 @@ def _sentence(verdict: Verdict, failing: Mapping[str, Failed]) -> str:
 def _word(verdict: Verdict, name: str) -> str:
     arm = verdict.arms[name]
     ratio = f"{arm.mean.ratio:.2f}x ({arm.mean.lower:.2f}–{arm.mean.upper:.2f})" if arm.mean else ""
-    said = "" if arm.outcome is ArmOutcome.PROMOTABLE else explain(arm)
-    return " ".join(part for part in (ratio, arm.outcome.value, said) if part)
+    if arm.outcome is ArmOutcome.PROMOTABLE:
+        return "; ".join(filter(None, (f"{ratio} {arm.outcome.value}", *_beside(arm))))
+    return " ".join(filter(None, (ratio, arm.outcome.value, explain(arm))))
+
+
+def _beside(arm: ArmVerdict) -> tuple[str, ...]:
+    """What a person has to know of a promotable one: another mean, and what was lost on the way."""
+    rated = f"at a rate {arm.rated.ratio:.2f}x ({arm.rated.lower:.2f}–{arm.rated.upper:.2f})" if arm.rated else ""
+    return rated, arm.lost
+
+
+def _without_result(evidence: Evidence) -> str:
+    """What was tried in vain, and why: of nobody's server."""
+    reasons = [str(record.get("reason", "")) for record in evidence.records if record.get("error")]
+    if not reasons:
+        return ""
+    tries = "1 try of a round" if len(reasons) == 1 else f"{len(reasons)} tries of rounds"
+    return f"{tries} gave no result ({', '.join(dict.fromkeys(reasons))})"
 
 
 def error(message: str, reason: str = "InvalidSpec") -> Conclusion:

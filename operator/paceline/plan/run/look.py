@@ -148,6 +148,7 @@ class Evidence:
             {workload.name: workload.weight for workload in self.spec.workloads},
             measurements(self.records),
             answers(self.records),
+            [workload.name for workload in self.spec.workloads if workload.rate],
         )
 
     def failures(self, arm: str) -> tuple[Failed, ...]:

@@ -1,6 +1,6 @@
 """The next round: one Job, on the run's node once it has one."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -71,7 +71,8 @@ def _watch(snapshot: Snapshot, evidence: Evidence, active: Round, now: datetime)
 def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Said:
     assert snapshot.spec is not None
     number, attempt = next_try(evidence.records)
-    arms = rotated(snapshot.spec.arms, in_question(evidence) if evidence.results else None, number)
+    candidates = in_question(evidence) if evidence.results else None
+    arms = rotated(snapshot.spec.arms, candidates, came_first(evidence.results))
     asked = round_plan(snapshot.owner, snapshot.spec, arms, number, attempt)
     job = round_job(
         snapshot.owner,
@@ -94,11 +95,31 @@ def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Said:
     )
 
 
-def rotated(arms: tuple[Arm, ...], candidates: tuple[str, ...] | None, number: int) -> tuple[Arm, ...]:
-    """The baseline and the candidates still in question, another one first in each round: drift hits all alike."""
+def rotated(arms: tuple[Arm, ...], candidates: tuple[str, ...] | None, first: Sequence[str]) -> tuple[Arm, ...]:
+    """The baseline and the candidates still in question, another one first in each round: drift hits all alike.
+
+    `first` are the arms that rounds began with so far. Whoever was first least often is next; of several the one that
+    comes next after the last of them. So each is first once in every turn, and goes on to be when others drop out or a
+    round that it began was no evidence.
+    """
     kept = [arm for arm in arms if candidates is None or arm.name == BASELINE or arm.name in candidates]
-    shift = number % len(kept)
+    names = [arm.name for arm in arms]
+    last = names.index(first[-1]) if first else -1
+    in_turn = sorted(range(len(kept)), key=lambda i: (names.index(kept[i].name) - last - 1) % len(names))
+    shift = min(in_turn, key=lambda i: first.count(kept[i].name))
     return tuple(kept[shift:] + kept[:shift])
+
+
+def came_first(records: Iterable[Mapping[str, Any]]) -> list[str]:
+    """With which arm each round began that is evidence of it: with the baseline, of a candidate next to it."""
+    return [first for record in records if (first := record["replicates"][0]["arm"]) in _compared(record)]
+
+
+def _compared(record: Mapping[str, Any]) -> set[str]:
+    """The arms of a round that were compared: nothing, where the baseline or all candidates were not measured."""
+    points = record["points"]
+    valid = {point["arm"] for point in points} - {point["arm"] for point in points if not point["valid"]}
+    return valid if BASELINE in valid and len(valid) > 1 else set()
 
 
 def _looks(evidence: Evidence) -> str:

@@ -14,6 +14,8 @@ from paceline.plan.run.parity import parity
 from paceline.plan.terms import Happening
 
 MEAN = "mean"
+MEAN_AT_A_RATE = "mean@rate"
+"""Of a run that has closed loops, too. No workload is called so: a rate is a number."""
 IMAGES = {"server": "image", "client": "clientImage"}
 """Container → where its image's digest stands in a round."""
 
@@ -86,6 +88,8 @@ def _arm(evidence: Evidence, name: str) -> Iterator[dict[str, Any]]:
     arm = evidence.verdict.arms[name]
     if arm.mean is not None:
         yield {"arm": name, "workload": MEAN, **sweep.as_status(arm.mean)}
+    if arm.rated is not None:
+        yield {"arm": name, "workload": MEAN_AT_A_RATE, **sweep.as_status(arm.rated)}
     for workload, bounds in arm.workloads.items():
         yield _result(evidence, name, workload, bounds)
 
@@ -93,7 +97,16 @@ def _arm(evidence: Evidence, name: str) -> Iterator[dict[str, Any]]:
 def _result(evidence: Evidence, arm: str, workload: str, bounds: Bounds) -> dict[str, Any]:
     lengths = _accept_lengths(evidence, arm)
     length = {"acceptLength": f"{lengths[workload]:.3f}"} if workload in lengths else {}
-    return {"arm": arm, "workload": workload, **sweep.as_status(bounds), **length}
+    return {"arm": arm, "workload": workload, **sweep.as_status(bounds), **length, **_tokens(evidence, arm, workload)}
+
+
+def _tokens(evidence: Evidence, arm: str, workload: str) -> dict[str, str]:
+    """How long its answers are, as far as the gate knows: not of a sweep, which it does not judge."""
+    found = None if evidence.sweep else evidence.verdict.arms[arm].lengths.get(workload)
+    if found is None:
+        return {}
+    said = sweep.as_status(found)
+    return {"tokens": said["ratio"], "tokensLower": said["lower"], "tokensUpper": said["upper"]}
 
 
 def _accept_lengths(evidence: Evidence, name: str) -> Mapping[str, float]:

@@ -1,0 +1,86 @@
+"""Rounds that were no evidence of a candidate's speed: how many, for what, and what they say of its server.
+
+What is lost is not lost at random: a server that dies under the loads that would have been slow leaves the fast ones.
+So a candidate is not judged by what it lived through alone.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from paceline.core import ArmOutcome, ArmVerdict
+from paceline.gate.findings import Finding
+from paceline.gate.limits import RETRACTED
+from paceline.gate.rounds import Rounds, usable
+
+LUCK = 1
+"""Rounds in which a candidate's own server may end while the baseline lives. One may be a neighbour's doing."""
+ENDED = "its own server ended"
+WORDS = {RETRACTED: "it took requests back"}
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Of a candidate's own server, in a round in which the baseline lived."""
+
+    round: int
+    reason: str
+
+
+def ends(rounds: Rounds, candidate: str) -> list[End]:
+    """In order."""
+    return [
+        End(number, reason)
+        for number in rounds.of(candidate)
+        if (reason := rounds.ended(candidate, number)) and not rounds.ended(rounds.baseline, number)
+    ]
+
+
+def shown_unreliable(rounds: Rounds, candidate: str) -> int | None:
+    """The round that showed it: one more than luck allows. None for one that never gave a complete round: nothing
+    tells a server that cannot run from one that was asked wrongly, and that is an error of whoever asks."""
+    found = ends(rounds, candidate)
+    return found[LUCK].round if len(found) > LUCK and rounds.complete(candidate) else None
+
+
+def unreliable(rounds: Rounds, candidate: str, before: ArmVerdict, since: int) -> ArmVerdict:
+    """A candidate that is out for that, with what `before` has shown of its speed."""
+    found = [end for end in ends(rounds, candidate) if end.round <= since]
+    each = ", ".join(f"round {end.round + 1} ({end.reason})" for end in found)
+    return replace(
+        before,
+        outcome=ArmOutcome.REJECTED,
+        reason=Finding.UNRELIABLE.value,
+        message=f"its own server did not live through {len(found)} rounds in which the baseline's did: {each}",
+        rounds=before.rounds or sum(number < since for number in rounds.complete(candidate)),
+    )
+
+
+def lost(rounds: Rounds, candidate: str, last: int | None) -> str:
+    """Up to the round `last`, or of all: `2 of 6 rounds were lost: in 2 its own server ended (ServerCrashed)`."""
+    asked = [number for number in rounds.of(candidate) if last is None or number <= last]
+    complete = rounds.complete(candidate)
+    whys = Counter(_why(rounds, candidate, number) for number in asked if number not in complete)
+    missing = whys.total()
+    if not missing:
+        return ""
+    verb = "was" if missing == 1 else "were"
+    return f"{missing} of {len(asked)} rounds {verb} lost: {', '.join(_counted(whys))}"
+
+
+def _counted(whys: Counter[str]) -> Iterator[str]:
+    return (f"in {times} {why}" for why, times in whys.items())
+
+
+def _why(rounds: Rounds, candidate: str, number: int) -> str:
+    mine, theirs = rounds.ended(candidate, number), rounds.ended(rounds.baseline, number)
+    if theirs:
+        return f"the baseline's server ended ({theirs})"
+    if mine:
+        return f"{WORDS.get(mine, ENDED)} ({mine})"
+    valid = _valid(rounds, rounds.baseline, number, list(rounds.workloads))
+    return "a point of it was no evidence" if valid else "a point of the baseline was no evidence"
+
+
+def _valid(rounds: Rounds, arm: str, number: int, workloads: Sequence[str]) -> bool:
+    return all(usable(rounds.cells.get((number, arm, w))) for w in workloads)

@@ -1,0 +1,147 @@
+"""Workloads at a rate: a mean of their own, none for one whose rate the baseline does not keep, and the time to the
+first token bounded where nobody says by how much."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+import pytest
+from tests.gate.campaigns import against, measure
+
+from paceline import core, gate
+from paceline.core import ArmOutcome, Limit, Outcome
+
+CLOSED, RATED = ("code@1", "chat@1"), ("code@8/s", "chat@8/s")
+EVERY = dict.fromkeys((*CLOSED, *RATED), 1.0)
+
+
+def decided(
+    speed_ups: Mapping[str, float],
+    *,
+    limits: tuple[Limit, ...] = (),
+    ttft: float = 1.0,
+    saturated: Collection[tuple[str, int]] = (),
+) -> core.Verdict:
+    """`ttft`: the candidate's mean over the baseline's; `saturated`: workload and in how many rounds."""
+    times = dict(saturated)
+    measurements = [
+        replace(
+            m,
+            metrics={"meanTTFT": 0.2 * (ttft if m.arm == "candidate" else 1.0)},
+            saturated=m.arm == "baseline" and m.round < times.get(m.workload, 0),
+        )
+        for m in measure(against(speed_ups), cv=0.003, seed=1)
+    ]
+    weights = {w: EVERY[w] for w in speed_ups}
+    rated = [w for w in speed_ups if w in RATED]
+    return gate.decide(core.Gate(limits=limits), ["baseline", "candidate"], weights, measurements, rated=rated)
+
+
+def of(closed: float, rated: float) -> dict[str, float]:
+    return dict.fromkeys(CLOSED, closed) | dict.fromkeys(RATED, rated)
+
+
+def test_closed_loops_and_rates_have_a_mean_each() -> None:
+    arm = decided(of(1.2, 1.8)).arms["candidate"]
+    assert arm.outcome is ArmOutcome.PROMOTABLE
+    assert arm.mean is not None
+    assert arm.rated is not None
+    assert (arm.mean.ratio, arm.rated.ratio) == pytest.approx((1.2, 1.8), rel=0.01)
+    assert arm.message.startswith("mean of closed loops 1.197x (")
+    assert ", mean at a rate 1.799x (" in arm.message
+
+
+@pytest.mark.parametrize(
+    ("closed", "rated", "said"), [(1.0, 1.6, "mean of closed loops"), (1.3, 1.0, "mean at a rate")]
+)
+def test_neither_pays_for_the_other(closed: float, rated: float, said: str) -> None:
+    """Averaged, both would be 1.14x and more."""
+    verdict = decided(of(closed, rated))
+    assert (verdict.outcome, verdict.arms["candidate"].reason) == (Outcome.REJECT, "BelowMinimumImprovement")
+    assert verdict.arms["candidate"].message.startswith(said)
+
+
+def test_alone_they_have_the_one_mean() -> None:
+    arm = decided(dict.fromkeys(RATED, 1.4)).arms["candidate"]
+    assert (arm.outcome, arm.rated) == (ArmOutcome.PROMOTABLE, None)
+    assert arm.message.startswith("mean 1.397x (")
+
+
+def test_a_rate_that_the_baseline_does_not_keep_is_in_no_mean() -> None:
+    """Three times as fast, depending on how long one measures."""
+    arm = decided({"code@8/s": 1.2, "chat@8/s": 3.0}, saturated=[("chat@8/s", 4)]).arms["candidate"]
+    assert arm.outcome is ArmOutcome.PROMOTABLE
+    assert arm.mean is not None
+    assert arm.mean.ratio == pytest.approx(1.2, rel=0.01)
+    assert "chat@8/s is in no mean: the baseline did not keep its rate in 4 of 4 rounds" in arm.message
+
+
+def test_it_still_may_not_be_slower_there() -> None:
+    arm = decided({"code@8/s": 1.2, "chat@8/s": 0.8}, saturated=[("chat@8/s", 9)]).arms["candidate"]
+    assert arm.reason == "WorkloadRegressed"
+
+
+def test_once_may_be_chance() -> None:
+    arm = decided(dict.fromkeys(RATED, 1.4), saturated=[("chat@8/s", 1)]).arms["candidate"]
+    assert arm.outcome is ArmOutcome.PROMOTABLE
+    assert "in no mean" not in arm.message
+
+
+def test_where_no_rate_is_kept_nothing_is_decided_and_nothing_measured_again() -> None:
+    verdict = decided(dict.fromkeys(RATED, 2.0), saturated=[(w, 9) for w in RATED])
+    arm = verdict.arms["candidate"]
+    assert (verdict.outcome, verdict.final, gate.undecided(verdict)) == (Outcome.INCONCLUSIVE, True, ())
+    assert arm.reason == "Saturated"
+    assert arm.message.endswith("a lower requestRate is kept")
+
+
+@pytest.mark.parametrize(("ttft", "outcome"), [(1.2, "promotable"), (1.3, "rejected")])
+def test_the_first_token_may_come_a_quarter_later_where_nobody_says(ttft: float, outcome: str) -> None:
+    assert decided(of(1.2, 1.8), ttft=ttft).arms["candidate"].outcome == outcome
+
+
+def test_in_closed_loops_nothing_bounds_it_where_nobody_says() -> None:
+    assert decided(dict.fromkeys(CLOSED, 1.2), ttft=2.0).outcome is Outcome.PROMOTE
+
+
+def test_it_is_not_bounded_on_the_closed_loops_of_the_same_run() -> None:
+    found = decided(of(1.2, 1.8)).arms["candidate"].limits["meanTTFT"]
+    assert set(found) == set(RATED)
+
+
+@pytest.mark.parametrize("metric", ["meanTTFT", "p95TTFT"])
+def test_who_names_it_decides(metric: str) -> None:
+    wide = (Limit(metric=metric, maximum_increase=9.0),)
+    arm = decided(of(1.2, 1.8), ttft=1.5, limits=wide).arms["candidate"]
+    assert set(arm.limits) == {metric}
+    assert arm.reason != "LimitExceeded"
+
+
+class TestCapacity:
+    """`kvTokens` may fall by at most a fraction; it is the server's, whatever that is measured on."""
+
+    rule = core.Gate(limits=(Limit(metric="kvTokens", maximum_decrease=0.2),))
+
+    def decided(self, tokens: int | None) -> core.ArmVerdict:
+        held = {"baseline": 800_000, "candidate": tokens}
+        measurements = [
+            replace(m, metrics={} if (found := held[m.arm]) is None else {"kvTokens": float(found)})
+            for m in measure(against(dict.fromkeys(CLOSED, 1.3)), cv=0.003, seed=1)
+        ]
+        weights = dict.fromkeys(CLOSED, 1.0)
+        return gate.decide(self.rule, ["baseline", "candidate"], weights, measurements).arms["candidate"]
+
+    def test_a_little_less_is_let_pass(self) -> None:
+        assert self.decided(700_000).outcome is ArmOutcome.PROMOTABLE
+
+    def test_much_less_is_not_however_fast_it_is(self) -> None:
+        arm = self.decided(480_000)
+        assert (arm.outcome, arm.reason) == (ArmOutcome.REJECTED, "LimitExceeded")
+        assert arm.message.startswith("kvTokens 0.600x")
+        assert "is below 0.800x" in arm.message
+
+    def test_where_it_is_not_known_it_is_not_shown(self) -> None:
+        arm = self.decided(None)
+        assert (arm.outcome, arm.message.partition(";")[0]) == (
+            ArmOutcome.UNDECIDED,
+            "kvTokens is missing in a round",
+        )

@@ -1,0 +1,131 @@
+"""A candidate whose own server ends: once may be luck, twice in all it is not promoted, and every verdict says what was
+lost and to what."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.gate.campaigns import LATENCY, THROUGHPUT, THROUGHPUT_GATE, WORKLOADS, Truth, measure
+
+from paceline import core, gate
+from paceline.core import ArmOutcome, Measurement, Outcome
+
+EVEN = dict.fromkeys(WORKLOADS, 1.0)
+STEADY = 0.003
+Ends = Mapping[tuple[int, str], str]
+"""Round and arm → why its server ended there."""
+
+
+def ended(measurements: Sequence[Measurement], ends: Ends) -> list[Measurement]:
+    return [
+        replace(m, valid=False, output_throughput=None, ended=ends[m.round, m.arm]) if (m.round, m.arm) in ends else m
+        for m in measurements
+    ]
+
+
+def decided(ends: Ends, truth: Truth = LATENCY, rounds: int = 9) -> core.Verdict:
+    rule = THROUGHPUT_GATE if truth is THROUGHPUT else core.Gate()
+    return gate.decide(rule, list(truth), EVEN, ended(measure(truth, cv=STEADY, seed=1, rounds=rounds), ends))
+
+
+def test_one_end_may_be_luck_and_is_said() -> None:
+    verdict = decided({(1, "wide"): "ServerCrashed"})
+    assert (verdict.outcome, verdict.winner, verdict.rounds) == (Outcome.PROMOTE, "wide", 4)
+    assert verdict.arms["wide"].lost == "1 of 5 rounds was lost: in 1 its own server ended (ServerCrashed)"
+    assert gate.explain(verdict.arms["wide"]).endswith(verdict.arms["wide"].lost)
+
+
+@pytest.mark.parametrize("rounds", [4, 5, 9])
+def test_a_second_in_all_rejects_it_at_once_however_fast_it_is(rounds: int) -> None:
+    """Before its first look, too: nobody measures it again."""
+    verdict = decided({(1, "wide"): "ServerCrashed", (3, "wide"): "OutOfMemory"}, rounds=rounds)
+    wide = verdict.arms["wide"]
+    assert (verdict.outcome, verdict.final, gate.undecided(verdict)) == (Outcome.REJECT, True, ())
+    assert (wide.outcome, wide.reason, wide.rounds) == (ArmOutcome.REJECTED, "Unreliable", 2)
+    assert "2 rounds in which the baseline's did: round 2 (ServerCrashed), round 4 (OutOfMemory)" in wide.message
+
+
+def test_what_a_look_has_shown_of_its_speed_stays() -> None:
+    """Undecided after four rounds, and then its server ended a second time."""
+    truth = {"baseline": dict.fromkeys(WORKLOADS, 100.0), "wide": dict.fromkeys(WORKLOADS, 105.5)}
+    verdict = decided({(1, "wide"): "ServerCrashed", (5, "wide"): "ServerCrashed"}, truth, rounds=6)
+    wide = verdict.arms["wide"]
+    assert (wide.reason, wide.rounds) == ("Unreliable", 4)
+    assert wide.mean is not None
+    assert "2 of 6 rounds were lost" in wide.lost
+
+
+def test_a_verdict_that_was_final_before_stays() -> None:
+    verdict = decided({(1, "wide"): "ServerCrashed", (6, "wide"): "ServerCrashed"})
+    assert (verdict.outcome, verdict.arms["wide"].lost) == (
+        Outcome.PROMOTE,
+        "1 of 5 rounds was lost: in 1 its own server ended (ServerCrashed)",
+    )
+
+
+def test_rounds_in_which_the_baselines_server_ended_too_blame_nobody() -> None:
+    both = {(n, arm): "ServerCrashed" for n in (0, 2, 3) for arm in LATENCY}
+    verdict = decided(both)
+    assert verdict.outcome is Outcome.PROMOTE
+    assert "3 of 7 rounds were lost: in 3 the baseline's server ended (ServerCrashed)" in verdict.arms["wide"].lost
+
+
+def test_one_that_never_gave_a_complete_round_is_an_error() -> None:
+    """Nothing tells it from one that was asked wrongly."""
+    verdict = decided({(n, "wide"): "ServerCrashed" for n in range(3)}, rounds=3)
+    assert (verdict.outcome, verdict.arms["wide"].reason) == (Outcome.ERROR, "NoCompleteRound")
+    assert "3 of 3 rounds were lost: in 3 its own server ended (ServerCrashed)" in gate.explain(verdict.arms["wide"])
+
+
+def test_the_others_go_on_without_it() -> None:
+    verdict = decided({(0, "wide"): "ServerCrashed", (2, "wide"): "ServerCrashed"}, THROUGHPUT)
+    assert (verdict.arms["wide"].reason, verdict.winner) == ("Unreliable", "narrow")
+
+
+def test_losses_that_are_nobodys_are_told_from_the_others() -> None:
+    measurements = [
+        replace(m, valid=(m.round, m.arm, m.workload) not in {(0, "wide", "chat"), (2, "baseline", "code")})
+        for m in measure(LATENCY, cv=STEADY, seed=1, rounds=7)
+    ]
+    verdict = gate.decide(core.Gate(), list(LATENCY), EVEN, ended(measurements, {(3, "wide"): "OutOfMemory"}))
+    assert verdict.arms["wide"].lost == (
+        "3 of 7 rounds were lost: in 1 a point of it was no evidence, in 1 a point of the baseline was no evidence, "
+        "in 1 its own server ended (OutOfMemory)"
+    )
+
+
+class TestRetractions:
+    def with_retractions(self, counts: Mapping[int, int]) -> list[Measurement]:
+        return [
+            replace(m, metrics={"retractions": counts.get(m.round, 0) if m.arm == "wide" else 0})
+            for m in measure(LATENCY, cv=STEADY, seed=1)
+        ]
+
+    def decided(self, counts: Mapping[int, int], most: int) -> core.ArmVerdict:
+        rule = core.Gate(limits=(core.Limit(metric="retractions", maximum=most),))
+        return gate.decide(rule, list(LATENCY), EVEN, self.with_retractions(counts)).arms["wide"]
+
+    def test_as_many_as_are_allowed_do_no_harm(self) -> None:
+        assert (self.decided({0: 2, 1: 2}, 2).outcome, self.decided({0: 2, 1: 2}, 2).lost) == ("promotable", "")
+
+    def test_more_in_one_round_cost_that_round(self) -> None:
+        wide = self.decided({0: 3}, 2)
+        assert (wide.outcome, wide.lost) == (
+            "promotable",
+            "1 of 5 rounds was lost: in 1 it took requests back (Retracted)",
+        )
+
+    def test_in_two_rounds_they_cost_the_candidate(self) -> None:
+        assert self.decided({0: 3, 2: 1}, 0).reason == "Unreliable"
+
+
+@given(st.sets(st.tuples(st.integers(0, 8), st.sampled_from(["baseline", "wide"])), max_size=6))
+def test_a_candidate_that_lost_two_rounds_by_itself_is_never_promoted_after_them(where: set[tuple[int, str]]) -> None:
+    ends = dict.fromkeys(where, "ServerCrashed")
+    own = sorted(n for n, arm in where if arm == "wide" and (n, "baseline") not in where)
+    complete = [n for n in range(9) if (n, "wide") not in where and (n, "baseline") not in where]
+    verdict = decided(ends)
+    before = len([n for n in complete if len(own) < 2 or n < own[1]])
+    assert (verdict.outcome is Outcome.PROMOTE) == (before >= 4)

@@ -1,0 +1,52 @@
+"""A candidate whose own server ends, in one pool's run (as test_stories)."""
+
+from tests.plan.answers import died, half_failed, out_of_memory
+from tests.plan.telling import measuring, told
+from tests.plan.world import World
+
+
+def verdict(world: World) -> tuple[str, str]:
+    said = world.runs("latency")[-1]["status"]["verdict"]
+    return said["outcome"], said["reason"]
+
+
+@told
+def test_a_candidates_server_ends_in_every_other_round(world: World) -> None:
+    """Fast as it is in the rounds between: it is not put live, and not measured again."""
+    measuring(world, "latency")
+    for spoiled in ({"wide": died}, {}, {"wide": died}):
+        world.round_ends(**spoiled)
+    assert verdict(world) == ("Reject", "Unreliable")
+    assert "round 1 (ServerCrashed), round 3 (ServerCrashed)" in world.message("Decided") + world.message("Promoted")
+    assert not world.under_way("round")
+    assert world.serving("latency") == "baseline"
+
+
+def test_it_ends_once() -> None:
+    """Which may be luck; the verdict says it."""
+    world = World()
+    measuring(world, "latency")
+    world.round_ends(wide=out_of_memory)
+    for _ in range(3):
+        world.round_ends()
+    assert verdict(world)[0] == "Promote"
+    (said,) = world.runs("latency")[-1]["status"]["armVerdicts"]
+    assert said["reason"].endswith("1 of 4 rounds was lost: in 1 its own server ended (OutOfMemory)")
+
+
+def test_what_is_lost_otherwise_is_not_held_against_it() -> None:
+    world = World()
+    measuring(world, "latency")
+    for spoiled in ({"wide": half_failed}, {}, {"wide": half_failed}, {}, {}):
+        world.round_ends(**spoiled)
+    assert verdict(world)[0] == "Promote"
+
+
+def test_next_to_a_baseline_that_died_too_nobody_is_blamed() -> None:
+    world = World()
+    measuring(world, "latency")
+    for _ in range(2):
+        world.round_ends(wide=died, baseline=died)
+        world.round_ends()
+    world.round_ends()
+    assert verdict(world)[0] == "Promote"
