@@ -52,6 +52,7 @@ demo-killed: venv operator-up
 
 bench: venv
 	$(BIN)/python -m tests.gate.closed_loops
+	$(BIN)/python -m tests.gate.open_loops
 	$(BIN)/python -m tests.gate.rates
 
 five-minutes: venv
