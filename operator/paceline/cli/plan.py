@@ -13,10 +13,10 @@ from itertools import groupby
 
 import yaml
 
-from paceline import api
+from paceline import api, datasets
 from paceline.cli.manifests import RUN, Manifest, RefusedError, documents, ours
 from paceline.cli.patience import too_slow
-from paceline.core import DeploymentSpec, Parity, PoolSpec, PromotionMode
+from paceline.core import BUILTIN, DeploymentSpec, Parity, PoolSpec, PromotionMode, Workload
 from paceline.plan.forecast import CLEAR, NOISY, Cost, Course, forecast
 from paceline.plan.imagined import Assumptions
 from paceline.preflight.promotion import losses
@@ -159,11 +159,21 @@ def _assumed(pools: Sequence[PoolSpec], parity: Parity | None, bounds: Bounds) -
             span = _span(lower.of_workload(workload) / 60, upper.of_workload(workload) / 60, 1)
             over = f" over {workload.dataset.requests / workload.rate:.0f} s" if workload.rate else ""
             what = f"{workload.dataset.requests} requests{over} of at most {workload.dataset.max_tokens} tokens"
-            yield f"    {pool.name:<16} {workload.name:<16} {what}: {span} min"
+            again = _again(workload, pool.gate.decide_after_rounds[-1])
+            yield f"    {pool.name:<16} {workload.name:<16} {what}: {span} min{again}"
     if parity:
         span = _span(lower.of_parity(parity) / 60, upper.of_parity(parity) / 60, 1)
         what = f"{parity.samples} prompts, one after another, of at most {parity.max_tokens} tokens"
         yield f"    {'each pool':<16} {'parity':<16} {what}: {span} min"
+
+
+def _again(workload: Workload, rounds: int) -> str:
+    """Of a built-in set, whose size is known here: from which round on its prompts come again (0027)."""
+    if not workload.dataset.source.startswith(BUILTIN):
+        return ""
+    size = len(datasets.load(workload.dataset.source.removeprefix(BUILTIN)))
+    first = size // workload.dataset.requests
+    return f"; from round {first + 1} on its {size} prompts come again" if first < rounds else ""
 
 
 def once_promoted(spec: DeploymentSpec) -> Iterator[str]:

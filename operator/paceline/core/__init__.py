@@ -27,10 +27,11 @@ from paceline.core.verdict import (
     Verdict,
     default_looks,
 )
-from paceline.core.workload import HUB, WAVES, Dataset, Workload
+from paceline.core.workload import BUILTIN, HUB, WAVES, Dataset, Workload
 
 __all__ = [
     "BASELINE",
+    "BUILTIN",
     "CUSTOM",
     "HUB",
     "TOPOLOGY_LABEL",

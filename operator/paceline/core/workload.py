@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+BUILTIN = "builtin://"
+"""What the source of a dataset begins with that is part of Paceline."""
 HUB = "hf://datasets/"
 """What the source of a dataset begins with that the prefetch brings."""
 

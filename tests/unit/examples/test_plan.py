@@ -224,3 +224,12 @@ def test_as_it_stands_nothing_is_too_slow(capsys: pytest.CaptureFixture[str]) ->
 def test_how_long_a_rate_lasts(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", str(EXAMPLES / "qwen3-coder-30b-a3b.yaml")]) == 0
     assert "480 requests over 60 s of at most 256 tokens" in capsys.readouterr().out
+
+
+def test_from_which_round_on_prompts_come_again_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """512 prompts are eight rounds of 64, and three of 160 and a part of a fourth."""
+    lines = [line for line in told(capsys) if "requests of at most" in line]
+    assert [line.rpartition(" min")[2] for line in lines] == [
+        *[""] * 4,
+        *["; from round 4 on its 512 prompts come again"] * 4,
+    ]

@@ -15,6 +15,7 @@ from paceline.core import Dataset, Workload
 from paceline.core.names import snapshot_path
 from paceline.evidence import RoundPlan
 from paceline.hub.prompts import files
+from paceline.pods.round import load
 
 
 def own(requests: int, concurrency: int = 2, rate: float | None = None) -> Workload:
@@ -44,14 +45,16 @@ def test_prompts_of_ones_own_beside_a_built_in_set(start: Start, pair: Arms, mod
     assert set(outcome.result.datasets) == {"own", "code"}
 
 
-def test_they_are_sent_as_they_stand_in_the_file(start: Start, port: int, models: Path) -> None:
+def test_all_but_one_are_measured_and_that_one_warms_up(start: Start, port: int, models: Path) -> None:
     log = models / "log.jsonl"
     outcome = start((fake(port, "baseline", "--log", str(log)),), own(6, 1), change=prompts(models, 7)).finish()
     assert outcome.client == 0, outcome.log
     sent = [json.loads(line)[0] for line in log.read_text().splitlines()]
     numbers = [int(text.split()[5]) for text in sent]
-    assert numbers[0] == 6, "warmed up with the one that is not measured"
-    assert sorted(numbers[1:]) == list(range(6))
+    assert sorted(numbers) == list(range(7)), "warmed up with the one that is not measured"
+    chosen = load.prompts(outcome.plan, outcome.plan.workloads[0])
+    assert {text.split()[5] for text in chosen} == {str(number) for number in numbers[1:]}
+    assert outcome.result.prompts == {"own": 7}
 
 
 def test_a_file_that_the_prefetch_brought(start: Start, pair: Arms, models: Path) -> None:
@@ -100,6 +103,7 @@ def test_requests_that_arrive_at_a_rate(start: Start, pair: Arms, models: Path) 
     for point in (baseline, narrow):
         assert point.workload == "own@8/s"
         assert point.steady_throughput is None
+        assert point.kept_rate == pytest.approx(8, rel=0.05)
     assert baseline.duration == pytest.approx(narrow.duration, rel=0.15)
     assert baseline.request_speed is not None
     assert narrow.request_speed is not None

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline import datasets
-from paceline.core import Workload
+from paceline.core import BUILTIN, Workload
 from paceline.engines import ENGINES
 from paceline.evidence import ArmCommand, RoundPlan
 from paceline.pods.round import choose
@@ -22,7 +22,6 @@ from paceline.pods.round.dataset import DatasetError, Prompts, read
 from paceline.pods.round.parity import asked
 from paceline.pods.round.trust import ALIKE, alike
 
-BUILTIN = "builtin://"
 SEED = 42
 WARM_UP_TOKENS = 32
 PARITY = "parity"
