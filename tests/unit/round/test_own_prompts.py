@@ -38,8 +38,12 @@ def pair(models: Path, port: int) -> Arms:
     return emulated(models, port, "baseline"), emulated(models, port, "narrow", *head, *chain)
 
 
-def test_prompts_of_ones_own_beside_a_built_in_set(start: Start, pair: Arms, models: Path) -> None:
-    outcome = start(pair, own(8), CODE_1, change=prompts(models, 8)).finish()
+def test_prompts_of_ones_own_at_the_models_own_sampling_beside_a_built_in_set(
+    start: Start, pair: Arms, models: Path
+) -> None:
+    mine = own(8)
+    sampled = dataclasses.replace(mine, dataset=dataclasses.replace(mine.dataset, temperature=None))
+    outcome = start(pair, sampled, CODE_1, change=prompts(models, 8)).finish()
     assert (outcome.client, outcome.wrapper) == (0, 0), outcome.log
     assert {key: one.why for key, one in outcome.judged.items() if not one.valid} == {}
     assert set(outcome.result.datasets) == {"own", "code"}
