@@ -13,6 +13,7 @@ from tests.api.apiserver import BINARIES, Running
 from tests.unit.report.test_build import demo
 
 from paceline import cli
+from paceline.core import WAVES
 
 NAMESPACE = "reports"
 LATENCY, THROUGHPUT = (run["metadata"]["name"] for run in demo())
@@ -27,6 +28,8 @@ def kubeconfig(apiserver: Running, tmp_path_factory: pytest.TempPathFactory) -> 
     server.kubectl("create", "namespace", NAMESPACE)
     server.kubectl("config", "set-context", "--current", "--namespace", NAMESPACE)
     for run in demo():
+        for workload in run["spec"]["workloads"]:  # recorded when three times the concurrency were enough
+            workload["requests"] = max(workload["requests"], WAVES * workload["concurrency"])
         server.kubectl("create", "-f", "-", given=run | {"metadata": run["metadata"] | {"namespace": NAMESPACE}})
         patch = json.dumps({"status": run["status"]})
         server.kubectl("patch", "bench", run["metadata"]["name"], "--subresource=status", "--type=merge", "-p", patch)
