@@ -8,11 +8,12 @@ msgspec and orjson; half a minute of one core a release.
 """
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,17 @@ from paceline.hub.models import generated
 
 TO = Path(__file__).parents[2] / "operator/paceline/engines/data/sglang-moves.json"
 VERSIONS = (
+    "0.4.5", "0.4.5.post1", "0.4.5.post2", "0.4.5.post3", "0.4.6", "0.4.6.post1", "0.4.6.post2", "0.4.6.post3",
+    "0.4.6.post4", "0.4.6.post5", "0.4.7", "0.4.7.post1", "0.4.8", "0.4.8.post1", "0.4.9", "0.4.9.post1",
+    "0.4.9.post2", "0.4.9.post3", "0.4.9.post4", "0.4.9.post5", "0.4.9.post6", "0.4.10", "0.4.10.post1",
+    "0.4.10.post2", "0.5.1", "0.5.1.post1", "0.5.1.post2", "0.5.1.post3", "0.5.2", "0.5.3", "0.5.3.post1",
+    "0.5.3.post2", "0.5.3.post3", "0.5.4", "0.5.4.post1", "0.5.4.post2", "0.5.4.post3", "0.5.5", "0.5.5.post1",
+    "0.5.5.post2", "0.5.5.post3",
     "0.5.6", "0.5.6.post1", "0.5.6.post2", "0.5.7", "0.5.8", "0.5.8.post1", "0.5.9", "0.5.10rc0", "0.5.10",
     "0.5.10.post1", "0.5.11", "0.5.12", "0.5.12.post1", "0.5.13", "0.5.13.post1", "0.5.14", "0.5.15", "0.5.15.post1",
     "0.5.16", "0.5.17", "0.5.18", "0.5.19", "0.5.20", "0.5.21", "0.5.22", "0.5.23",
 )  # fmt: skip
-"""All from 0.5.6 on. Before it resolution is not of this shape."""
+"""All that PyPI has from the oldest that Paceline knows on."""
 GPUS = {"A100": 1, "H100": 1, "H200": 4, "B200": 1}
 """Product → tensor parallelism."""
 
@@ -76,6 +83,8 @@ BY_PACELINE = {
 """What every command has (engines/sglang/argv.py)."""
 PINS = {"attention_backend": "triton", "mem_fraction_static": 0.85}
 
+CHOICES = re.compile(r'"--speculative-algorithm",[^)]*?choices=\[(.*?)\]', re.DOTALL)
+
 Answers = dict[tuple[str, str, str], dict[str, Any]]
 """GPU, target, arm → its answer."""
 
@@ -122,12 +131,12 @@ def flat(said: Mapping[str, Any], at: str = "") -> dict[str, Any]:
     return found
 
 
-def moved(answers: Answers) -> dict[str, Any]:
+def moved(answers: Answers, lacking: Sequence[str]) -> dict[str, Any]:
     """Field → by which arms and on which GPUs it moves, the lines that set it, and one example."""
     found: dict[str, Any] = {}
     for (gpu, target, arm), said in answers.items():
         base = answers[gpu, target, ""]
-        if not arm or "error" in said or "error" in base:
+        if not arm or arm in lacking or "error" in said or "error" in base:
             continue
         mine, its = flat(said["resolved"]), flat(base["resolved"])
         for field in sorted(mine.keys() | its.keys()):
@@ -152,27 +161,34 @@ def _short(row: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
-def fractions(answers: Answers) -> dict[str, dict[str, float]]:
+def fractions(answers: Answers, lacking: Sequence[str]) -> dict[str, dict[str, float]]:
     """mem_fraction_static of a dense target, by GPU and arm."""
     of = {(gpu, arm): one for (gpu, target, arm), one in answers.items() if target == "Qwen3" and "error" not in one}
     return {
-        gpu: {arm or "baseline": of[gpu, arm]["resolved"]["mem_fraction_static"] for arm in ARMS if (gpu, arm) in of}
+        gpu: {
+            arm or "baseline": round(of[gpu, arm]["resolved"]["mem_fraction_static"], 4)
+            for arm in ARMS
+            if (gpu, arm) in of and arm not in lacking
+        }
         for gpu in GPUS
     }
 
 
-def lacks(answers: Answers) -> list[str]:
-    """Arms that this release does not know."""
+def lacks(answers: Answers, root: Path) -> list[str]:
+    """Arms that this release does not know: it says so, or its parser has no such choice."""
     words = ("unexpected keyword", "Unknown speculative", "KeyError")
     unknown = {arm for (_, _, arm), one in answers.items() if any(word in one.get("error", "") for word in words)}
-    return [arm for arm in ARMS if arm in unknown]
+    choices = CHOICES.search((root / "sglang/srt/server_args.py").read_text())
+    named = {one.strip(' \n"') for one in choices[1].split(",")} if choices else set()
+    unchosen = {arm for arm in ARMS if arm and named and arm.split()[0] not in named}
+    return [arm for arm in ARMS if arm in unknown | unchosen]
 
 
-def refused(answers: Answers) -> dict[str, str]:
+def refused(answers: Answers, lacking: Sequence[str]) -> dict[str, str]:
     """Target and arms → the reason, of what SGLang itself refuses with all left alone; the first GPU that says so."""
     found: dict[tuple[str, str], list[str]] = {}
     for (_, target, arm), one in answers.items():
-        if "error" in one and arm not in lacks(answers):
+        if "error" in one and arm not in lacking:
             _add(found.setdefault((target, one["error"][:160]), []), [arm])
     return {f"{target}: {', '.join(arms)}": error for (target, error), arms in found.items()}
 
@@ -205,12 +221,13 @@ def release(version: str, scratch: Path) -> dict[str, Any]:
 
 def read(root: Path) -> dict[str, Any]:
     left, pinned = ask(root, {}), ask(root, PINS)
+    lacking = lacks(left, root)
     return {
-        "lacks": lacks(left),
-        "moves": moved(left),
-        "movesWhenPinned": moved(pinned),
-        "memFractionStatic": fractions(left),
-        "refuses": refused(left),
+        "lacks": lacking,
+        "moves": moved(left, lacking),
+        "movesWhenPinned": moved(pinned, lacking),
+        "memFractionStatic": fractions(left, lacking),
+        "refuses": refused(left, lacking),
     }
 
 

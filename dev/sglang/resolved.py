@@ -147,6 +147,14 @@ def _always(value: Any, *_: Any, **__: Any) -> Any:
     return value
 
 
+def first(*names: str) -> Any:
+    """Of modules: before 0.5.3 the second was no package."""
+    for name in names:
+        with contextlib.suppress(ImportError):
+            return importlib.import_module(name)
+    raise ImportError(names[0])
+
+
 def prepare(root: str, gpu: str) -> Any:
     """The class ServerArgs on such a machine."""
     stubs.install(root)
@@ -156,7 +164,7 @@ def prepare(root: str, gpu: str) -> Any:
     torch.cuda.get_device_capability = lambda *_: answers["get_device_capability"]
     torch.cuda.device_count = lambda: 8
     torch.version.cuda, torch.version.hip = "12.9", None
-    common = importlib.import_module("sglang.srt.utils.common")
+    common = first("sglang.srt.utils.common", "sglang.srt.utils")
     replaced = {name: partial(_always, value) for name, value in answers.items()}
     for name, answer in replaced.items():
         if hasattr(common, name):

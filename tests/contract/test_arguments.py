@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from paceline.engines import ENGINES, Look
+from paceline.engines.sglang import moves
 from paceline.evidence.arguments import comparable, differences
 
 CAPTURES = Path(__file__).parent / "captures"
@@ -86,3 +87,22 @@ def test_vllm_differs_in_nothing_but_speculation() -> None:
     base, mine = (comparable(VLLM.probe("0.33.0").resolved(start(arm)), VLLM.moved(())) for arm in ("base", "eagle3"))
     assert differences(mine, base) == ()
     assert {"load_format", "seed", "compilation_config.mode", "dtype"} <= base.keys()
+
+
+BY_THE_TARGET = {"disable_radix_cache": ("0.5.9", ("Qwen3-Next",))}
+"""What a hybrid loses under speculation in one release: the judge refuses it, and docs/engines-sglang.md says so."""
+
+
+@pytest.mark.parametrize("read", moves.releases(), ids=lambda one: one.name)
+def test_whatever_a_release_moves_in_spite_of_the_pins_is_on_the_list(read: moves.Release) -> None:
+    """What it moves without them has a rule, or moves with what has one (`page_size` with the attention backend)."""
+    uncovered = comparable(dict.fromkeys(read.moves_when_pinned, 1), SGLANG.moved(()))
+    for field in uncovered:
+        assert (read.name, *read.moves_when_pinned[field].on["EAGLE3"]) == (BY_THE_TARGET[field][0], "Qwen3-Next")
+    ruled = {moves.MEMORY, moves.BACKEND, "page_size"} | set(BY_THE_TARGET)
+    assert set(comparable(dict.fromkeys(read.moves, 1), SGLANG.moved(()))) <= ruled
+
+
+def test_every_release_from_0_5_6_on_was_read() -> None:
+    assert [moves.releases()[0].name, moves.releases()[-1].name] == ["0.5.6", "0.5.23"]
+    assert len(moves.releases()) == 26

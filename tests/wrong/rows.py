@@ -10,6 +10,10 @@ from tests.wrong.edits import GONE, RUN, Change, Row, Stage
 from tests.wrong.preflight import PREFLIGHT
 
 TRITON = "--attention-backend=triton"
+OLD: tuple[Change, ...] = (
+    ("spec.engine.version", "0.5.6"),
+    ("spec.engine.args", [TRITON, "--mem-fraction-static=0.85"]),
+)
 FIRST, SECOND = "spec.pools.0.candidates.0", "spec.pools.1.candidates.1"
 """wide of the pool latency, narrow of the pool throughput."""
 TPU, VLLM = "qwen3-8b-tpu", "qwen3-coder-30b-vllm"
@@ -382,11 +386,11 @@ VALIDATE: tuple[Told, ...] = (
     one("a table of tokens that EAGLE3 does not read", f"{FIRST}.args", ["--speculative-token-map=/models/hot.pt"],
         "spec.pools[0].candidates[0].args[0]", "is ignored by EAGLE3"),
     ("a chain that loses overlap scheduling and nobody said so",
-     (("spec.engine.version", "0.5.6"), ("spec.engine.env", []), (f"{FIRST}.tree", tree(3, 1, 4)),
+     (*OLD, ("spec.engine.env", []), (f"{FIRST}.tree", tree(3, 1, 4)),
       ("spec.pools.1.candidates", [{"name": "chain", "tree": tree(3, 1, 4)}])),
      "spec.engine.env", "SGLANG_ENABLE_SPEC_V2"),
     ("a tree with a worker of chains",
-     (("spec.engine.version", "0.5.6"), ("spec.engine.env", [{"name": "SGLANG_ENABLE_SPEC_V2", "value": "1"}])),
+     (*OLD, ("spec.engine.env", [{"name": "SGLANG_ENABLE_SPEC_V2", "value": "1"}])),
      "spec.pools[0].candidates[0].tree.topK", "does not go with SGLANG_ENABLE_SPEC_V2=1"),
     one("a tree on a backend that drafts chains alone", "spec.engine.args", ["--attention-backend=trtllm_mha"],
         "spec.pools[0].candidates[0].tree.topK", "write 1 (a chain) or --attention-backend=flashinfer"),
@@ -395,13 +399,15 @@ VALIDATE: tuple[Told, ...] = (
         "spec.pools[0].candidates[0].tree.topK", "--page-size=1"),
     one("rejection sampling of a tree", f"{FIRST}.args", ["--speculative-use-rejection-sampling"],
         "spec.pools[0].candidates[0].args[0]", "verifies chains only"),
+    one("memory that is sized by the algorithm", "spec.engine.version", "0.5.13",
+        "spec.engine.args", "0.869 with EAGLE3, which wide has), and arms must be equal; add --mem-fraction-static"),
     ("DFLASH before SGLang had it",
-     (("spec.engine.version", "0.5.6"), ("spec.draft.algorithm", "DFLASH"), ("spec.pools", [
+     (*OLD, ("spec.draft.algorithm", "DFLASH"), ("spec.pools", [
          {"name": "a", "concurrency": [1], "candidates": [{"name": "block", "blockSize": 8}]}])),
      "spec.draft.algorithm", "SGLang 0.5.6 has no DFLASH"),
     ("a depth that adapts before SGLang could",
-     (("spec.engine.version", "0.5.6"), (f"{SECOND}.tree", GONE), (f"{SECOND}.adaptive", {})),
-     "spec.pools[1].candidates[1].adaptive", "0.5.23 has it"),
+     (*OLD, (f"{SECOND}.tree", GONE), (f"{SECOND}.adaptive", {})),
+     "spec.pools[1].candidates[1].adaptive", "0.5.11 has it"),
     ("a depth that is none of the adaptive ones",
      ((f"{SECOND}.tree", GONE), (f"{SECOND}.adaptive", {"numSteps": 9})),
      "spec.pools[1].candidates[1].adaptive.numSteps", "take 1, 3, 5, 7"),

@@ -36,6 +36,7 @@ MTP_INSIDE = (
 )  # fmt: skip
 PAGED_TREES = ("flashinfer", "fa3", "triton")
 
+MEM_FRACTION_STATIC = 0.836
 RUNNING_WITH_SPECULATION = 48
 RUNNING_OTHERWISE = 2048
 """What the KV cache of a large GPU allows; the baseline's own limit is sized from it."""
@@ -65,7 +66,7 @@ def resolve(parsed: Args, settings: Settings, warn: Warn) -> Launch:
     target = models.load(args["model_path"], args["revision"], cache=settings.hub_cache, offline=settings.offline)
     context = _context(args, target, settings, warn)
     _attention(args, warn)
-    _defaults(args)
+    _defaults(args, settings.surface.version)
     if args["served_model_name"] is None:
         args["served_model_name"] = args["model_path"]
     if ":" in args["served_model_name"]:
@@ -137,11 +138,13 @@ def _backends(args: Args) -> tuple[str, str]:
     return args["prefill_attention_backend"] or both, args["decode_attention_backend"] or both
 
 
-def _defaults(args: Args) -> None:
+def _defaults(args: Args, version: str) -> None:
     """Resolved values that the operator compares between arms."""
     args["tokenizer_path"] = args["tokenizer_path"] or args["model_path"]
     args["device"] = args["device"] or "cuda"
-    args["mem_fraction_static"] = args["mem_fraction_static"] or 0.836
+    if args["mem_fraction_static"] is None:
+        by_the_arm = version == memory.VERSION
+        args["mem_fraction_static"] = memory.mem_fraction_static(args) if by_the_arm else MEM_FRACTION_STATIC
     args["chunked_prefill_size"] = args["chunked_prefill_size"] or 8192
     args["sampling_backend"] = args["sampling_backend"] or "flashinfer"
     args["grammar_backend"] = args["grammar_backend"] or "xgrammar"

@@ -4,10 +4,34 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from tests.unit.round.pod import CODE_1, Start
+from tests.unit.round.pod import CODE_1, Arms, Outcome, Start
 from tests.unit.round.test_round import emulated
 
 from paceline.engines import ENGINES
+
+SGLANG = ENGINES["SGLang"]
+PINNED = ("--mem-fraction-static", "0.85")
+CHAIN = ("--speculative-num-steps", "3", "--speculative-eagle-topk", "1", "--speculative-num-draft-tokens", "4")
+
+
+def pair(models: Path, port: int, *shared: str, own: tuple[str, ...] = ()) -> Arms:
+    """The baseline and a chain, both with the shared arguments."""
+    head = ("--speculative-algorithm", "EAGLE3", "--speculative-draft-model-path", str(models / "head"))
+    base = emulated(models, port, "baseline", *shared, speculative_algorithm=None)
+    chain = emulated(models, port, "chain", *shared, *head, *CHAIN, *own, speculative_algorithm="EAGLE3")
+    return dataclasses.replace(base, candidate=False), chain
+
+
+def measured(start: Start, arms: Arms, version: str) -> Outcome:
+    probe = SGLANG.probe(version)
+    return start(
+        arms,
+        CODE_1,
+        change=lambda plan: dataclasses.replace(
+            plan, engine_version=version, unseen=probe.unseen, compared=SGLANG.compared
+        ),
+        PACELINE_EMULATE_VERSION=version,
+    ).finish()
 
 
 @pytest.mark.parametrize(
@@ -16,21 +40,9 @@ from paceline.engines import ENGINES
 def test_what_an_older_release_cannot_show_is_named_and_not_taken_for_nothing(
     start: Start, models: Path, port: int, version: str, unseen: tuple[str, ...]
 ) -> None:
-    head = ("--speculative-algorithm", "EAGLE3", "--speculative-draft-model-path", str(models / "head"))
-    chain = ("--speculative-num-steps", "3", "--speculative-eagle-topk", "1", "--speculative-num-draft-tokens", "4")
-    arms = (
-        emulated(models, port, "baseline", speculative_algorithm=None),
-        emulated(models, port, "chain", *head, *chain, speculative_algorithm="EAGLE3", speculative_num_steps=3),
-    )
-    probe = ENGINES["SGLang"].probe(version)
-    outcome = start(
-        arms,
-        CODE_1,
-        change=lambda plan: dataclasses.replace(plan, engine_version=version, unseen=probe.unseen),
-        PACELINE_EMULATE_VERSION=version,
-    ).finish()
+    outcome = measured(start, pair(models, port, *PINNED), version)
     assert (outcome.client, outcome.wrapper) == (0, 0), outcome.log
-    assert probe.unseen == (*unseen, "accepted_at")
+    assert SGLANG.probe(version).unseen == (*unseen, "accepted_at")
     assert {key: one.why for key, one in outcome.judged.items() if not one.valid} == {}
     assert outcome.result.engine_version == f"{version}+emulated"
     (point,) = outcome.result.replicates[1].points
@@ -45,18 +57,15 @@ def test_a_server_with_another_argument_is_no_evidence_and_the_round_says_which(
     start: Start, models: Path, port: int, version: str
 ) -> None:
     """Whatever argument it is: the desk would have refused this one."""
-    head = ("--speculative-algorithm", "EAGLE3", "--speculative-draft-model-path", str(models / "head"))
-    chain = ("--speculative-num-steps", "3", "--speculative-eagle-topk", "1", "--speculative-num-draft-tokens", "4")
-    arms = (
-        emulated(models, port, "baseline", speculative_algorithm=None),
-        emulated(models, port, "chain", *head, *chain, "--stream-interval", "8", speculative_algorithm="EAGLE3"),
-    )
-    probe = ENGINES["SGLang"].probe(version)
-    outcome = start(
-        arms,
-        CODE_1,
-        change=lambda plan: dataclasses.replace(plan, engine_version=version, unseen=probe.unseen),
-        PACELINE_EMULATE_VERSION=version,
-    ).finish()
+    outcome = measured(start, pair(models, port, *PINNED, own=("--stream-interval", "8")), version)
     assert outcome.judged["chain", "code@1"].why == "stream_interval is 8, and 1 on the baseline"
+    assert outcome.judged["baseline", "code@1"].valid
+
+
+def test_a_share_of_the_memory_that_nobody_pinned_is_no_evidence_on_0_5_6(
+    start: Start, models: Path, port: int
+) -> None:
+    """It takes 2 GiB more for itself where it speculates (server_args.py:846-853): `memory-moves` asks for the pin."""
+    outcome = measured(start, pair(models, port), "0.5.6")
+    assert outcome.judged["chain", "code@1"].why == "mem_fraction_static is 0.886, and 0.9 on the baseline"
     assert outcome.judged["baseline", "code@1"].valid

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 from paceline.core import Arm, Server
 from paceline.engines.adapter import Refusal
-from paceline.engines.sglang import arguments, custom, draft_rules, features, key_rules, shapes
+from paceline.engines.sglang import arguments, custom, draft_rules, features, key_rules, pins, shapes
 from paceline.engines.sglang.case import Case, Rule
 
 RULES: tuple[Rule, ...] = (
     *shapes.RULES,
+    *pins.RULES,
     *draft_rules.RULES,
     *arguments.RULES,
     *key_rules.RULES,

@@ -6,6 +6,7 @@ from typing import Any
 from paceline.core import Arm
 from paceline.engines.adapter import Refusal
 from paceline.engines.release import release
+from paceline.engines.sglang import moves
 from paceline.engines.sglang.case import NGRAM_BREADTH, NGRAM_WIDTH, Candidate, Case, Rule
 from paceline.engines.sglang.versions import KNOWN, is_newer, is_older, neighbours
 
@@ -37,18 +38,23 @@ def _version(case: Case) -> Iterator[Refusal]:
 def _algorithm(case: Case) -> Iterator[Refusal]:
     if is_newer(case.version):
         return
-    has = frozenset[str]().union(*(row.algorithms for row in neighbours(case.version)))
+    read = moves.of(case.version)
+    lacks = read.lacks if read else frozenset[str]()
+    has = frozenset[str]().union(*(row.algorithms for row in neighbours(case.version))) - lacks
     for one in case.candidates:
         if one.algorithm not in has:
-            first = next((row.version for row in KNOWN if one.algorithm in row.algorithms), None)
+            known = any(one.algorithm in row.algorithms for row in KNOWN)
+            first = moves.first_with(one.algorithm) if known else None
             way_out = f"{first} has it" if first else f"it has {', '.join(sorted(has))}"
             yield one.refused("draft.algorithm", f"{case.engine} has no {one.algorithm}; {way_out}")
 
 
 def _adaptive(case: Case) -> Iterator[Refusal]:
-    if is_newer(case.version) or any(row.adaptive for row in neighbours(case.version)):
+    read = moves.of(case.version)
+    lacks = read is not None and moves.ADAPTIVE in read.lacks
+    if is_newer(case.version) or (any(row.adaptive for row in neighbours(case.version)) and not lacks):
         return
-    first = next(row.version for row in KNOWN if row.adaptive)
+    first = moves.first_with(moves.ADAPTIVE)
     for one in case.candidates:
         if one.arm.adaptive:
             yield one.refused("adaptive", f"{case.engine} has no adaptive speculation; {first} has it, or name a tree")

@@ -1,8 +1,8 @@
 """What SGLang's releases speak. Source: their wheels, read; 0.5.23 also run.
 
 A release that is not in the table speaks as the newest one before it. What lies between two known releases is given
-the benefit of the doubt: flags, algorithms and EAGLE3 targets of either neighbour pass. What is newer than all of
-them may have gained anything, so there only what is known to be wrong is refused.
+the benefit of the doubt: flags and EAGLE3 targets of either neighbour pass; which algorithms it has is known (`moves`).
+What is newer than all of them may have gained anything, so there only what is known to be wrong is refused.
 """
 
 from collections.abc import Mapping

@@ -17,20 +17,28 @@ from paceline.core import (
     Server,
     Tree,
 )
+from paceline.engines.release import release
 
 TARGET = Model(source="hf://Qwen/Qwen3-8B", commit="1" * 40)
 HEAD = Model(source="hf://thoughtworks/Qwen3-8B-Eagle3", commit="2" * 40)
 PINNED = "--attention-backend=flashinfer"
+MEMORY = "--mem-fraction-static"
 BASE = Arm(name="baseline")
 
 
-def server(*args: str, version: str = "0.5.23", **engine: object) -> Server:
+def server(
+    *args: str, version: str = "0.5.23", product: str = "NVIDIA-H200", pinned: bool = True, **engine: object
+) -> Server:
+    """With its memory fraction pinned where a release asks for it, after all other arguments."""
+    number = release(version)
+    if pinned and number and (0, 5, 6) <= number < (0, 5, 14) and not any(MEMORY in word for word in args):
+        args = (*args, f"{MEMORY}=0.85")
     made = Engine(name="SGLang", version=version, image=f"sglang:{version}", args=args)
     return Server(
         engine=replace(made, **engine),  # type: ignore[arg-type]
         target=TARGET,
         served_name="qwen3-8b",
-        accelerator=Accelerator(product="NVIDIA-H200", count=1, tensor_parallel_size=1),
+        accelerator=Accelerator(product=product, count=1, tensor_parallel_size=1),
         cache=Cache(claim="models"),
     )
 

@@ -109,7 +109,7 @@ HEAD_FLAGS = (
 )
 def test_every_algorithm_in_the_words_of_its_version(version: str, arm: Arm, flags: tuple[str, ...]) -> None:
     """NEXTN and MTP by SGLang's own name of both: some targets are compared with that before the alias is resolved."""
-    asked = servers.server(version=version)
+    asked = servers.server(version=version, pinned=False)
     added = SGLANG.argv(asked, arm)[len(SGLANG.argv(asked, servers.BASE)) :]
     assert added == ("--speculative-algorithm", *flags)
 

@@ -21,7 +21,7 @@ from paceline.engines.sglang.rules import RULES
 
 SGLANG = ENGINES["SGLang"]
 Row = tuple[str, Server, Arm, str, str]
-OLD, OLDEST, BETWEEN, NEWER = "0.5.6", "0.4.5", "0.5.10", "0.6.0"
+OLD, OLDEST, BETWEEN, LATER, NEWER = "0.5.6", "0.4.5", "0.5.10", "0.5.16", "0.6.0"
 OVERLAPS = {"env": ({"name": "SGLANG_ENABLE_SPEC_V2", "value": "1"},)}
 PP_SPEC = {"env": ({"name": "SGLANG_ENABLE_PP_SPEC", "value": "1"},)}
 
@@ -33,10 +33,10 @@ ROWS: list[Row] = [
     ("algorithm-version", server(version=OLDEST), chain(algorithm="STANDALONE"), "draft.algorithm",
      "SGLang 0.4.5 has no STANDALONE; 0.5.6 has it"),
     ("algorithm-version", server(version=OLD), block("DFLASH"), "draft.algorithm",
-     "SGLang 0.5.6 has no DFLASH; 0.5.23 has it"),
+     "SGLang 0.5.6 has no DFLASH; 0.5.11 has it"),
     ("algorithm-version", server(), chain(algorithm="MEDUSA"), "draft.algorithm",
      "SGLang 0.5.23 has no MEDUSA; it has DFLASH, DSPARK, EAGLE, EAGLE3, MTP, NEXTN, NGRAM, STANDALONE"),
-    ("adaptive-version", server(version=OLD), adaptive(), "adaptive", "0.5.23 has it, or name a tree"),
+    ("adaptive-version", server(version=OLD), adaptive(), "adaptive", "0.5.11 has it, or name a tree"),
     ("adaptive-steps", server(), adaptive(steps=4), "adaptive.numSteps",
      "4 is no depth of the adaptive configuration; take 1, 3, 5, 7"),
     ("ngram-window", server(), ngram(breadth=1, min_match=2), "ngram.minMatch", "remove minMatch"),
@@ -47,6 +47,26 @@ ROWS: list[Row] = [
      "--attention-backend=flashinfer (or fa3, triton)"),
     ("tree-backend-moves", server(), ngram(), "engine.args", "candidate one has breadth 10"),
     ("tree-backend-moves", server("--decode-attention-backend=fa3"), wide(), "engine.args", "add --attention-backend"),
+    ("algorithm-version", server(version="0.5.10"), block("DFLASH"), "draft.algorithm",
+     "SGLang 0.5.10 has no DFLASH; 0.5.11 has it"),
+    ("algorithm-version", server(version="0.5.15"), block("DSPARK"), "draft.algorithm", "0.5.16 has it"),
+    ("adaptive-version", server(version="0.5.10"), adaptive(), "adaptive", "0.5.11 has it, or name a tree"),
+
+    ("memory-moves", server(version=OLD, pinned=False, **OVERLAPS), chain(), "engine.args",
+     "SGLang 0.5.6 keeps another share of the memory where it speculates (on four H200 mem_fraction_static is 0.900, "
+     "and 0.886 with EAGLE3, which one has), and arms must be equal; add --mem-fraction-static=0.85"),
+    ("memory-moves", server(PINNED, version="0.5.6.post2", pinned=False), wide(), "engine.args", "0.886 with EAGLE3"),
+    ("memory-moves", server(version=OLD, pinned=False), chain(algorithm="STANDALONE"), "engine.args",
+     "0.858 with STANDALONE"),
+    ("memory-moves", server(PINNED, version="0.5.10", pinned=False), ngram(), "engine.args",
+     "0.900 with NGRAM"),
+    ("memory-moves", server(version="0.5.13.post1", pinned=False), block("DFLASH"), "engine.args", "0.869 with DFLASH"),
+    ("memory-moves", server(version="0.5.12", pinned=False), chain(algorithm="MTP"), "engine.args", "0.869 with MTP"),
+    ("backend-moves", server(version="0.5.13", product="NVIDIA-B200"), block("DFLASH"), "engine.args",
+     "candidate one (DFLASH): on NVIDIA-B200 SGLang 0.5.13 takes another attention backend where it speculates"),
+    ("backend-moves", server(product="NVIDIA-GB200"), chain(), "engine.args",
+     "and arms must be equal; add --attention-backend=triton, or another one that can draft"),
+    ("backend-moves", server(product="NVIDIA-B300"), adaptive(), "engine.args", "candidate one (EAGLE3)"),
     ("tree-backend", server("--attention-backend=trtllm_mha"), wide(), "tree.topK",
      "topK 4 cannot be drafted on trtllm_mha: write 1 (a chain) or --attention-backend=flashinfer (or fa3, triton)"),
     ("tree-backend", server("--attention-backend", "trtllm_mla"), wide(), "tree.topK", "on trtllm_mla"),
@@ -119,8 +139,8 @@ ROWS: list[Row] = [
     ("args-unknown", server("--gpu-memory-utilization", "0.9"), BASE, "engine.args[0]", "is no flag of SGLang 0.5.23"),
     ("args-unknown", server("--attn-dp-size=2", version=OLD), BASE, "engine.args[0]",
      "--attn-dp-size is no flag of SGLang 0.5.6; 0.5.23 has it"),
-    ("args-unknown", server("--bogus", version=BETWEEN), BASE, "engine.args[0]",
-     "--bogus is no flag of SGLang 0.5.10 (as 0.5.6 and 0.5.23 tell)"),
+    ("args-unknown", server("--bogus", version=LATER), BASE, "engine.args[0]",
+     "--bogus is no flag of SGLang 0.5.16 (as 0.5.6 and 0.5.23 tell)"),
     ("args-unknown", server(), chain("--page-sice=1"), "args[0]", "did you mean --page-size?"),
     ("args-value", server("--context-length"), BASE, "engine.args[0]", "needs a value; write --context-length=VALUE"),
     ("args-value", server("--context-length", "8k", "4k"), BASE, "engine.args[0]", "takes one value; got 8k 4k"),
@@ -220,6 +240,12 @@ def test_what_all_arms_share_is_told_once() -> None:
 
 
 GOOD: list[tuple[Server, Arm]] = [
+    (server(version="0.5.14", pinned=False), chain()),
+    (server(version="0.4.5", pinned=False), chain(algorithm="EAGLE")),
+    (server(PINNED, version="0.5.13", pinned=False), ngram(breadth=1)),
+    (server(version="0.5.13", product="NVIDIA-B200"), chain()),
+    (server(PINNED, product="NVIDIA-B200"), chain()),
+    (server(product="NVIDIA-A100-SXM4-80GB"), block("DFLASH")),
     (server(PINNED), wide()),
     (server("--prefill-attention-backend=fa3", "--decode-attention-backend=triton"), wide()),
     (server("--attention-backend=triton", "--page-size=64"), wide()),
@@ -243,7 +269,7 @@ GOOD: list[tuple[Server, Arm]] = [
     (server("--tp-size-of-something=1", "--bogus", version=NEWER), block("DFLASH")),
     (server(version=NEWER), chain("--speculative-dsa-topk-backend=new", "--speculative-tuning-to-come=1")),
     (server("--attn-dp-size=2", version=BETWEEN), BASE),
-    (server("--attention-backend=brand_new", version=BETWEEN), block("DFLASH")),
+    (server("--attention-backend=brand_new", version=LATER), block("DFLASH")),
     (server("--tokenizer-worker-num=1", api_key=secret("api"), admin_key=secret("admin")), chain()),
 ]
 

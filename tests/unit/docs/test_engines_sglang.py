@@ -1,0 +1,93 @@
+"""The tables of docs/engines-sglang.md are those of the wheels. Anew: PACELINE_GOLDEN=write."""
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from paceline.engines.sglang import moves
+from paceline.engines.sglang.moves import Moved, Release
+
+PAGE = Path(__file__).parents[3] / "docs" / "engines-sglang.md"
+MEMORY, FIELDS = "memory", "fields"
+COLUMNS = ("attention_backend", "disable_overlap_schedule", "disable_piecewise_cuda_graph")
+SAID_ONCE = ("page_size", "cuda_graph_bs", "cuda_graph_config.decode.bs")
+GPUS = 4
+
+
+def by_memory() -> Iterator[str]:
+    """mem_fraction_static of a dense target on four H200, and on one GPU of 80 GB."""
+    yield "| release | baseline | EAGLE, EAGLE3 | STANDALONE | NGRAM | DFLASH | set in |"
+    yield "|---|---|---|---|---|---|---|"
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for read in moves.releases():
+        arms = ("baseline", "EAGLE3", "STANDALONE", "NGRAM", "DFLASH")
+        cells = tuple(_both(read.memory, arm) for arm in arms)
+        at = read.moves[moves.MEMORY].at[0] if moves.MEMORY in read.moves else "not by the arm"
+        rows.setdefault(cells, []).append(f"{read.name} {at}")
+    for cells, found in rows.items():
+        names = [one.split(" ", 1) for one in found]
+        where = "not by the arm" if names[0][1] == "not by the arm" else ", ".join(f"`{at}`" for _, at in names)
+        yield f"| {_range([name for name, _ in names])} | {' | '.join(cells)} | {where} |"
+
+
+def _both(memory: Mapping[str, Mapping[str, float]], arm: str) -> str:
+    shares = [memory[gpu].get(arm) for gpu in ("H200", "H100")]
+    return "–" if None in shares else " / ".join(f"{share:.3f}" for share in shares)
+
+
+def by_field() -> Iterator[str]:
+    """Who moves what else."""
+    yield "| release | attention backend | overlap scheduling off | prefill graphs off | others | has not |"
+    yield "|---|---|---|---|---|---|"
+    for read in moves.releases():
+        cells = [_cell(read.moves.get(field)) for field in COLUMNS]
+        others = [f"`{name}`: {_cell(read.moves[name])}" for name in read.moves if name not in _known()]
+        lacks = ", ".join(sorted(read.lacks)) or "–"
+        yield f"| {read.name} | {' | '.join(cells)} | {'; '.join(others) or '–'} | {lacks} |"
+
+
+def _known() -> set[str]:
+    return {*COLUMNS, *SAID_ONCE, moves.MEMORY}
+
+
+def _cell(moved: Moved | None) -> str:
+    """Arms that move it by the same GPUs and targets, together; a GPU is named where it is not all, and so a target."""
+    if moved is None:
+        return "–"
+    groups: dict[tuple[str, str], list[str]] = {}
+    for arm, gpus in moved.by.items():
+        where = "" if len(gpus) == GPUS else f" on {_gpus(gpus)}"
+        targets = "" if len(moved.on[arm]) > 1 else f" ({moved.on[arm][0]})"
+        groups.setdefault((where, targets), []).append(arm)
+    said = [f"{', '.join(arms)}{where}{targets}" for (where, targets), arms in groups.items()]
+    return f"{'; '.join(said)} `{moved.at[0]}`"
+
+
+def _gpus(gpus: tuple[str, ...]) -> str:
+    return "/".join(gpu for gpu in gpus if gpu != "H100" or "H200" not in gpus)
+
+
+def _range(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+
+
+TABLES = {MEMORY: by_memory, FIELDS: by_field}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_is_that_of_the_wheels(name: str) -> None:
+    begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+    text = PAGE.read_text()
+    table = "\n".join(TABLES[name]()) + "\n"
+    before, there, after = text.partition(begin)[0], text.partition(begin)[2].partition(end)[0], text.partition(end)[2]
+    if os.environ.get("PACELINE_GOLDEN") == "write":
+        PAGE.write_text(f"{before}{begin}{table}{end}{after}")
+        there = table
+    assert there == table
+
+
+@pytest.mark.parametrize("read", moves.releases(), ids=lambda one: one.name)
+def test_every_release_stands_there(read: Release) -> None:
+    assert f"\n| {read.name} |" in PAGE.read_text()

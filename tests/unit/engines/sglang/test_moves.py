@@ -1,0 +1,50 @@
+"""Which values SGLang's releases choose by whether they speculate, and that those are asked for in every release."""
+
+import pytest
+from tests.unit.engines.sglang.servers import BASE, PINNED, chain, server
+
+from paceline.engines import ENGINES
+from paceline.engines.sglang import moves
+
+SGLANG = ENGINES["SGLang"]
+BY_MEMORY = (
+    "0.5.6", "0.5.6.post1", "0.5.6.post2", "0.5.7", "0.5.8", "0.5.8.post1", "0.5.9", "0.5.10rc0", "0.5.10",
+    "0.5.10.post1", "0.5.11", "0.5.12", "0.5.12.post1", "0.5.13", "0.5.13.post1",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("read", moves.releases(), ids=lambda one: one.name)
+def test_the_memory_of_a_chain_is_asked_for_where_the_wheel_shows_that_it_moves(read: moves.Release) -> None:
+    asked = server(PINNED, version=read.name, pinned=False)
+    found = {one.rule for one in SGLANG.refusals(asked, (BASE, chain()))}
+    assert ("memory-moves" in found) is (read.name in BY_MEMORY)
+    assert (read.memory["H200"]["baseline"] != read.memory["H200"]["EAGLE3"]) is (read.name in BY_MEMORY)
+    pinned = server(PINNED, "--mem-fraction-static=0.85", version=read.name)
+    assert "memory-moves" not in {one.rule for one in SGLANG.refusals(pinned, (BASE, chain()))}
+
+
+@pytest.mark.parametrize("version", BY_MEMORY)
+def test_a_baseline_alone_is_asked_for_nothing(version: str) -> None:
+    assert SGLANG.refusals(server(version=version, pinned=False), (BASE,)) == ()
+
+
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [
+        ("0.5.6", "0.5.6"),
+        ("v0.5.6.post2", "0.5.6.post2"),
+        ("0.5.6+fork", "0.5.6"),
+        ("0.5.23-cu129", "0.5.23"),
+        ("0.5.12.post7", "0.5.12.post1"),
+        ("0.6.0", "0.5.23"),
+        ("0.4.5", None),
+        ("nightly", None),
+    ],
+)
+def test_a_build_of_a_release_moves_what_the_release_moves(version: str, name: str | None) -> None:
+    read = moves.of(version)
+    assert (read.name if read else None) == name
+
+
+def test_the_first_release_with_an_algorithm() -> None:
+    assert [moves.first_with(arm) for arm in ("DFLASH", "EAGLE3 adaptive", "DSPARK")] == ["0.5.11", "0.5.11", "0.5.16"]
