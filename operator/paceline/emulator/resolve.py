@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.emulator import depth, layers, models
+from paceline.emulator import depth, layers, memory, models
 from paceline.emulator.layers import States
 from paceline.emulator.models import Model
 from paceline.emulator.settings import Settings

@@ -11,6 +11,7 @@ from tests.unit.render.example import FILE, run
 from paceline import api
 from paceline.engines.places import refused
 
+PINNED = ["--attention-backend=triton", "--mem-fraction-static=0.85"]
 SECOND = "spec.pools.1.candidates"
 SMALL = {"algorithm": "STANDALONE", "source": "hf://a/b"}
 MANIFEST: dict[str, Any] = yaml.safe_load(FILE.read_text())
@@ -35,7 +36,7 @@ def test_the_example_is_not_refused() -> None:
 @pytest.mark.parametrize(
     ("change", "rule", "path"),
     [
-        ({"spec.engine.args": ["--attention-backend=triton", "--bogus"]}, "args-unknown", "spec.engine.args[1]"),
+        ({"spec.engine.args": [*PINNED, "--bogus"]}, "args-unknown", "spec.engine.args[2]"),
         ({f"{SECOND}.0.args": ["--page-size=1"]}, "args-different", "spec.pools[1].candidates[0].args[0]"),
         ({f"{SECOND}.1.args": ["--page-size=1"]}, "args-different", "spec.pools[1].candidates[1].args[0]"),
         ({"spec.engine.version": "0.3.6"}, "engine-version", "spec.engine.version"),
