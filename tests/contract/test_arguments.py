@@ -2,10 +2,12 @@
 
 import json
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.contract.running import emulated, tree
 
 from paceline.engines import ENGINES, Look
 from paceline.engines.sglang import moves
@@ -106,3 +108,39 @@ def test_whatever_a_release_moves_in_spite_of_the_pins_is_on_the_list(read: move
 def test_every_release_from_0_5_6_on_was_read() -> None:
     assert [moves.releases()[0].name, moves.releases()[-1].name] == ["0.5.6", "0.5.23"]
     assert len(moves.releases()) == 26
+
+
+PINS = (
+    "--max-running-requests", "64", "--random-seed", "0", "--decode-log-interval", "10", "--tp-size", "4",
+    "--mem-fraction-static", "0.85", "--served-model-name", "pair",
+)  # fmt: skip
+"""As Paceline starts every arm; tests/contract/running.py pins the attention backend."""
+NGRAM = ("--speculative-algorithm", "NGRAM", "--speculative-num-draft-tokens", "8")
+ADAPTIVE = ("--speculative-adaptive", "--speculative-eagle-topk", "1")
+
+
+def arms(head: str, version: str) -> Iterator[tuple[str, ...]]:
+    """A candidate of every algorithm that the release has."""
+    headed = ("--speculative-draft-model-path", head)
+    yield tree(head, 3, 1, 4)
+    yield tree(head, 3, 4, 8)
+    yield tree(head, 3, 1, 4, "EAGLE")
+    if version != "0.4.5":
+        yield tree(head, 3, 1, 4, "STANDALONE")
+        yield NGRAM
+    if version == "0.5.23":
+        yield ("--speculative-algorithm", "DFLASH", *headed, "--speculative-dflash-block-size", "8")
+        yield ("--speculative-algorithm", "DSPARK", *headed, "--speculative-dspark-block-size", "8")
+        yield ("--speculative-algorithm", "EAGLE3", *headed, *ADAPTIVE)
+
+
+@pytest.mark.parametrize("version", ["0.4.5", "0.5.6", "0.5.23"])
+def test_the_emulators_arms_differ_in_nothing_either(version: str, target: str, head: str, log: Path) -> None:
+    def of(*flags: str) -> dict[str, str]:
+        with emulated(target, log, *PINS, *flags, PACELINE_EMULATE_VERSION=version) as server:
+            return comparable(server.get("/get_server_info").json, (*SGLANG.moved(()), "port"))
+
+    base = of()
+    for flags in arms(head, version):
+        assert differences(of(*flags), base) == (), flags
+    assert len(base) > 80

@@ -60,7 +60,7 @@ class CandidateSpec(Model):
     custom: CustomSpec | None = None
     """In place of a tree, for Custom: the algorithm's own flags; may be {}."""
     args: Arguments = ()
-    """Arguments of the server on this arm alone."""
+    """Flags of speculation that have no field here, for this arm alone; all else goes into engine.args."""
 
 
 def _candidates_or_search(pool: "PoolSpec") -> Iterator[Finding]:

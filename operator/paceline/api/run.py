@@ -119,7 +119,7 @@ class ArmSpec(Model):
     custom: CustomSpec | None = None
     """In place of a tree, for Custom: the algorithm's own flags; may be {}."""
     args: Arguments = ()
-    """Arguments of the server on this arm alone."""
+    """Flags of speculation that have no field here, for this arm alone; all else goes into engine.args."""
 
 
 class WorkloadSpec(PromptsSpec):
