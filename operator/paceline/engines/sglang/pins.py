@@ -73,7 +73,7 @@ RULES = (
         id="memory-moves",
         broken=_memory,
         reason="the default mem_fraction_static depends on the algorithm, so no candidate would be evidence",
-        source="server_args.py:846-853 of 0.5.6 and the like up to 0.5.13.post1: data/sglang-moves.json",
+        source="server_args.py:846-853 of 0.5.6, and the like from 0.4.7 to 0.5.13.post1: data/sglang-moves.json",
     ),
     Rule(
         id="backend-moves",

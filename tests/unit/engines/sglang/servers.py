@@ -31,7 +31,7 @@ def server(
 ) -> Server:
     """With its memory fraction pinned where a release asks for it, after all other arguments."""
     number = release(version)
-    if pinned and number and (0, 5, 6) <= number < (0, 5, 14) and not any(MEMORY in word for word in args):
+    if pinned and number and (0, 4, 7) <= number < (0, 5, 14) and not any(MEMORY in word for word in args):
         args = (*args, f"{MEMORY}=0.85")
     made = Engine(name="SGLang", version=version, image=f"sglang:{version}", args=args)
     return Server(

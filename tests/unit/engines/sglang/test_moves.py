@@ -7,23 +7,26 @@ from paceline.engines import ENGINES
 from paceline.engines.sglang import moves
 
 SGLANG = ENGINES["SGLang"]
-BY_MEMORY = (
-    "0.5.6", "0.5.6.post1", "0.5.6.post2", "0.5.7", "0.5.8", "0.5.8.post1", "0.5.9", "0.5.10rc0", "0.5.10",
-    "0.5.10.post1", "0.5.11", "0.5.12", "0.5.12.post1", "0.5.13", "0.5.13.post1",
-)  # fmt: skip
+FIRST, LAST = "0.4.7", "0.5.13.post1"
+
+
+def by_memory() -> list[str]:
+    """Releases that size memory by whether they speculate."""
+    names = [one.name for one in moves.releases()]
+    return names[names.index(FIRST) : names.index(LAST) + 1]
 
 
 @pytest.mark.parametrize("read", moves.releases(), ids=lambda one: one.name)
 def test_the_memory_of_a_chain_is_asked_for_where_the_wheel_shows_that_it_moves(read: moves.Release) -> None:
     asked = server(PINNED, version=read.name, pinned=False)
     found = {one.rule for one in SGLANG.refusals(asked, (BASE, chain()))}
-    assert ("memory-moves" in found) is (read.name in BY_MEMORY)
-    assert (read.memory["H200"]["baseline"] != read.memory["H200"]["EAGLE3"]) is (read.name in BY_MEMORY)
+    assert ("memory-moves" in found) is (read.name in by_memory())
+    assert (read.memory["H200"]["baseline"] != read.memory["H200"]["EAGLE3"]) is (read.name in by_memory())
     pinned = server(PINNED, "--mem-fraction-static=0.85", version=read.name)
     assert "memory-moves" not in {one.rule for one in SGLANG.refusals(pinned, (BASE, chain()))}
 
 
-@pytest.mark.parametrize("version", BY_MEMORY)
+@pytest.mark.parametrize("version", by_memory())
 def test_a_baseline_alone_is_asked_for_nothing(version: str) -> None:
     assert SGLANG.refusals(server(version=version, pinned=False), (BASE,)) == ()
 
@@ -37,7 +40,8 @@ def test_a_baseline_alone_is_asked_for_nothing(version: str) -> None:
         ("0.5.23-cu129", "0.5.23"),
         ("0.5.12.post7", "0.5.12.post1"),
         ("0.6.0", "0.5.23"),
-        ("0.4.5", None),
+        ("0.4.9.post6", "0.4.9.post6"),
+        ("0.4.4", None),
         ("nightly", None),
     ],
 )
@@ -47,4 +51,6 @@ def test_a_build_of_a_release_moves_what_the_release_moves(version: str, name: s
 
 
 def test_the_first_release_with_an_algorithm() -> None:
-    assert [moves.first_with(arm) for arm in ("DFLASH", "EAGLE3 adaptive", "DSPARK")] == ["0.5.11", "0.5.11", "0.5.16"]
+    assert [moves.first_with(arm) for arm in ("STANDALONE", "NGRAM", "DFLASH", "EAGLE3 adaptive", "DSPARK")] == [
+        "0.5.2", "0.5.3", "0.5.11", "0.5.11", "0.5.16",
+    ]  # fmt: skip

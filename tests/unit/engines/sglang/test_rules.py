@@ -31,7 +31,7 @@ ROWS: list[Row] = [
     ("engine-version", server(version="0.3.6"), BASE, "engine.version", "older than 0.4.5, the oldest that is known"),
 
     ("algorithm-version", server(version=OLDEST), chain(algorithm="STANDALONE"), "draft.algorithm",
-     "SGLang 0.4.5 has no STANDALONE; 0.5.6 has it"),
+     "SGLang 0.4.5 has no STANDALONE; 0.5.2 has it"),
     ("algorithm-version", server(version=OLD), block("DFLASH"), "draft.algorithm",
      "SGLang 0.5.6 has no DFLASH; 0.5.11 has it"),
     ("algorithm-version", server(), chain(algorithm="MEDUSA"), "draft.algorithm",
@@ -60,6 +60,8 @@ ROWS: list[Row] = [
      "0.858 with STANDALONE"),
     ("memory-moves", server(PINNED, version="0.5.10", pinned=False), ngram(), "engine.args",
      "0.900 with NGRAM"),
+    ("memory-moves", server(version="0.4.7", pinned=False), chain(), "engine.args",
+     "mem_fraction_static is 0.872, and 0.858 with EAGLE3"),
     ("memory-moves", server(version="0.5.13.post1", pinned=False), block("DFLASH"), "engine.args", "0.869 with DFLASH"),
     ("memory-moves", server(version="0.5.12", pinned=False), chain(algorithm="MTP"), "engine.args", "0.869 with MTP"),
     ("backend-moves", server(version="0.5.13", product="NVIDIA-B200"), block("DFLASH"), "engine.args",
