@@ -28,7 +28,8 @@ def by_memory() -> Iterator[str]:
         rows.setdefault(cells, []).append(f"{read.name} {at}")
     for cells, found in rows.items():
         names = [one.split(" ", 1) for one in found]
-        where = "not by the arm" if names[0][1] == "not by the arm" else ", ".join(f"{name} `{at}`" for name, at in names)
+        by_the_arm = names[0][1] != "not by the arm"
+        where = ", ".join(f"{name} `{at}`" for name, at in names) if by_the_arm else "not by the arm"
         yield f"| {_range([name for name, _ in names])} | {' | '.join(cells)} | {where} |"
 
 
