@@ -19,7 +19,7 @@ def example(commits: Mapping[str, str]) -> Manifest:
     """As it is, filled in, at its first and its last concurrency, with fewer and shorter answers."""
     manifest: Manifest = yaml.safe_load((EXAMPLES / "sweep-gb10.yaml").read_text())
     spec = manifest["spec"]
-    short = {"requests": 24, "maxTokens": 24}
+    short = {"requests": 40, "maxTokens": 24}
     overlay = {
         "target": {"commit": commits[TARGET]},
         "engine": {"image": IMAGE, "env": emulated()},
