@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from tests.speculator import speculator
 from tests.wrong.edits import Change, Row, Stage
 
 from paceline.hub.models import QWEN3_CODER_NEXT, QWEN3_CODER_NEXT_EAGLE3, QWEN3_CODER_NEXT_FP8
@@ -10,6 +11,7 @@ from paceline.hub.published import HEADS, LLAMA_3_1_8B, TARGETS
 from paceline.preflight import ModelFacts, model_facts
 
 NEXT, HEAD = "hf://Qwen/Qwen3-Coder-Next", "hf://your-org/Qwen3-Coder-Next-Eagle3"
+CODER_30B = "Qwen/Qwen3-Coder-30B-A3B-Instruct"
 GB = 10**9
 SIZES = {"Qwen/Qwen3-8B": 16.4, "zai-org/GLM-4.7-FP8": 362, "MiniMaxAI/MiniMax-M2.5": 230, "zai-org/GLM-4.7-Flash": 62}
 """Of the published checkpoints in GB, where 60 would be far off."""
@@ -35,6 +37,16 @@ FACTS: dict[str, ModelFacts] = {
     "hf://test/renamed": replace(NEXT_HEAD, lacks=("fc", "layers.0.self_attn.q_proj")),
     "hf://test/last": replace(NEXT_HEAD, aux_layers=(3, 23, 47)),
     "hf://test/deeper": replace(NEXT_HEAD, aux_layers=(3, 23, 58)),
+    **{
+        f"hf://test/{name}": model_facts(config, GB, {"d2t", "fc.weight"}, has_code=True)
+        for name, config in {
+            "speculator": speculator(),
+            "peagle": speculator("peagle", hidden_size=2048),
+            "mtp": speculator("mtp", hidden_size=2048),
+            "speculator-dflash": speculator("dflash"),
+            "speculator-30b": speculator(verifier=CODER_30B, hidden_size=2048, num_key_value_heads=4),
+        }.items()
+    },
     "hf://test/dspark": replace(NEXT_HEAD, architectures=("DSparkDraftModel",), markov_rank=0),
 }
 
@@ -107,6 +119,25 @@ PREFLIGHT: tuple[Row, ...] = (
         ("spec.pools.1.candidates.1.args", ["--speculative-use-rejection-sampling"])),
     row("code that is not trusted", "spec.engine.trustRemoteCode", "set it to true",
         (SOURCE, "hf://test/code"), ("spec.engine.trustRemoteCode", False)),
+    row("a speculator as the target", "spec.target.source",
+        f"write hf://{CODER_30B} there, and hf://test/speculator-30b as source of the draft",
+        ("spec.target.source", "hf://test/speculator-30b"), on="qwen3-coder-30b-vllm"),
+    row("a speculator as the target of SGLang", "spec.target.source",
+        "is a speculator (eagle3), made for Qwen/Qwen3-8B",
+        ("spec.target.source", "hf://test/speculator"), on="qwen3-8b"),
+    head("a speculator on SGLang", "hf://test/speculator", "is in the speculators format, which SGLang 0.5.23 does not",
+         on="qwen3-8b"),
+    row("a block drafter of that format on SGLang", SOURCE, "name a head in SGLang's format, or serve with VLLM",
+        draft(algorithm="DFLASH", source="hf://test/speculator-dflash"),
+        ("spec.pools.0.candidates", [{"name": "block", "blockSize": 8}]), on="qwen3-8b"),
+    head("a speculator of another size", "hf://test/speculator", "reads hidden states of 4096, the target's have 2048",
+         on="qwen3-coder-30b-vllm"),
+    head("a speculator that drafts in parallel", "hf://test/peagle", "which the second model runner does not do",
+         on="qwen3-coder-30b-vllm"),
+    head("a speculator that vLLM has no reader of", "hf://test/mtp", "name one of type eagle3, dflash, dflash2, dspark",
+         on="qwen3-coder-30b-vllm"),
+    row("EAGLE for a speculator of EAGLE3", "spec.draft.algorithm", "set the algorithm to EAGLE3",
+        draft(algorithm="EAGLE", source="hf://test/speculator-30b"), on="qwen3-coder-30b-vllm"),
     row("a DSPARK head without its rank", SOURCE, "markov_rank not set",
         draft(algorithm="DSPARK", source="hf://test/dspark"),
         ("spec.pools.0.candidates", [{"name": "block", "blockSize": 4}]),

@@ -14,15 +14,22 @@ MARKER = "paceline_emulated_acceptance"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """`path` as it was asked for, `config` as it lies there (a text part is looked into)."""
+    """`path` as it was asked for, `config` as it lies there (a text part is looked into,
+    and the layer of a speculator)."""
 
     path: str
     config: dict[str, Any] = field(repr=False)
 
     @property
     def text(self) -> dict[str, Any]:
-        nested = self.config.get("text_config")
+        nested = self.config.get("text_config", self.config.get("transformer_layer_config"))
         return nested if isinstance(nested, dict) else self.config
+
+    @property
+    def verifier(self) -> str | None:
+        """Of one in the speculators format: the model that it was made for."""
+        said = self.config.get("speculators_config")
+        return str(said["verifier"]["name_or_path"]) if said else None
 
     @property
     def architectures(self) -> list[str]:

@@ -185,6 +185,10 @@ def _speculate(args: Args, algorithm: str, target: Model, context: int, settings
     if path is not None and revision is None:
         revision = args["speculative_draft_model_revision"] = "main"
     head = models.load(path, revision, cache=settings.hub_cache, offline=settings.offline) if path else None
+    if head is not None and head.verifier and "model_type" not in head.config:
+        raise ValueError(
+            f"Unrecognized model in {path}. Should have a `model_type` key in its config.json."
+        )  # transformers, AutoConfig
     (_eagle if algorithm in EAGLE_FAMILY else _block)(args, target, head, warn)
     if head is None:
         raise AttributeError("'NoneType' object has no attribute 'hot_token_id'")

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from paceline.preflight import speculators
 from paceline.preflight.facts import ModelFacts
 from paceline.preflight.weights import has_nextn, lacking
 
@@ -50,7 +51,7 @@ def model_facts(
 ) -> ModelFacts:
     """`tensors` are the names in the safetensors headers, None where they were not read; `has_code`: the repository
     has Python files."""
-    found = _Config(config)
+    found = _Config(speculators.plain(config))
     architectures = config.get("architectures")
     classes = tuple(map(str, architectures)) if isinstance(architectures, list) else ()
     quantization = found.table("quantization_config")
@@ -82,9 +83,11 @@ def model_facts(
         markov_rank=found.number("markov_rank"),
         num_target_layers=found.number("num_target_layers"),
         nextn=_nextn(found, tensors),
-        custom_code=has_code or "auto_map" in config,
+        custom_code=(has_code or "auto_map" in config) and not speculators.kind(config),  # no engine runs theirs
         lacks=lacking(classes, config, tensors) if tensors is not None else (),
         has_d2t=any(name.split(".")[-1] == "d2t" for name in tensors) if tensors is not None else None,
+        speculators=speculators.kind(config),
+        verifier=speculators.verifier(config),
         weight_bytes=weight_bytes,
     )
 

@@ -64,6 +64,10 @@ class ModelFacts:
     """Of a head: weights that its class needs and that are in none of its files."""
     has_d2t: bool | None = None
     """Of a head: whether it says which target tokens its own are."""
+    speculators: str | None = None
+    """Of a model in the speculators format: its type, such as eagle3."""
+    verifier: str | None = None
+    """Likewise: the repository of the target that it was made for."""
     weight_bytes: int | None = None
 
 

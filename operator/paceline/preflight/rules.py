@@ -6,12 +6,12 @@ Every rule says nothing where a fact is missing. What the engine does in each ca
 from collections.abc import Iterator, Mapping, Sequence
 
 from paceline.core import Arm, Draft, Server
-from paceline.preflight import heads, hooks, layers, memory, promotion, servers
+from paceline.preflight import heads, hooks, layers, memory, promotion, servers, speculators
 from paceline.preflight.cases import Finding, Pool, Rule, Speculation
 from paceline.preflight.facts import ModelFacts
 
-POOL_RULES: tuple[Rule[Pool], ...] = (*servers.RULES, *memory.RULES, *promotion.RULES)
-SPECULATION_RULES: tuple[Rule[Speculation], ...] = (*heads.RULES, *layers.RULES, *hooks.RULES)
+POOL_RULES: tuple[Rule[Pool], ...] = (*servers.RULES, *memory.RULES, *promotion.RULES, *speculators.POOL_RULES)
+SPECULATION_RULES: tuple[Rule[Speculation], ...] = (*heads.RULES, *layers.RULES, *hooks.RULES, *speculators.RULES)
 
 OF_AN_ARM = (
     "mla-drafts-chains",

@@ -5,6 +5,7 @@ import random
 from dataclasses import replace
 
 import pytest
+from tests.speculator import speculator
 
 from paceline.core.names import snapshot_path
 from paceline.hub.models import QWEN3_CODER_NEXT, QWEN3_CODER_NEXT_EAGLE3, QWEN3_CODER_NEXT_FP8, naming
@@ -45,6 +46,33 @@ def test_facts_that_rules_on_splitting_and_memory_need() -> None:
     assert (facts.weight_block_size, facts.quantization) == ((128, 128), "fp8")
     assert facts.cache_elements == 12 * 2 * 2 * 256
     assert facts.state_bytes == 36 * 32 * 128 * 128 * 4
+
+
+def test_a_head_in_the_speculators_format_is_read_as_any_other() -> None:
+    """Its layers are counted from the other side: state before layer 18 is the output of layer 17."""
+    facts = model_facts(speculator(), 776_000_000, {"d2t", "fc.weight"}, has_code=True)
+    assert (facts.speculators, facts.verifier) == ("eagle3", "Qwen/Qwen3-8B")
+    assert facts.architectures == ("Eagle3DraftModel",)
+    assert (facts.hidden_size, facts.num_hidden_layers, facts.vocab_size, facts.draft_vocab_size) == (
+        4096, 1, 151936, 32000,
+    )  # fmt: skip
+    assert (facts.num_attention_heads, facts.num_key_value_heads, facts.head_dim) == (32, 8, 128)
+    assert (facts.dtype, facts.cache_elements, facts.max_position_embeddings) == ("bfloat16", 2 * 8 * 128, 40960)
+    assert (facts.aux_layers, facts.aux_layers_beside, facts.has_d2t) == ((1, 17, 32), (), True)
+    assert not facts.custom_code, "no engine runs the configuration class that it brings"
+
+
+def test_a_block_drafter_in_the_speculators_format() -> None:
+    facts = model_facts({**speculator("dflash"), "block_size": 8}, 1)
+    assert (facts.speculators, facts.aux_layers, facts.block_size) == ("dflash", (1, 17, 32), 8)
+
+
+@pytest.mark.parametrize("broken", [{"transformer_layer_config": None}, {"speculators_config": []}])
+def test_a_speculator_that_is_none_says_nothing_of_what_it_lacks(broken: dict[str, object]) -> None:
+    facts = model_facts({**speculator(), **broken}, 1)
+    assert facts.speculators == "eagle3"
+    assert (facts.hidden_size is None) == ("transformer_layer_config" in broken)
+    assert (facts.verifier is None) == ("speculators_config" in broken)
 
 
 def test_blocks_of_compressed_tensors_and_of_none() -> None:

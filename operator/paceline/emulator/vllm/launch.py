@@ -116,14 +116,15 @@ def resolve(args: Mapping[str, Any], settings: Settings) -> Launch:
     def load(path: str) -> Model:
         return models.load(path, None, cache=settings.hub_cache, offline=settings.offline)
 
-    target = load(args["model_tag"] or args["model"])
+    target, said = load(args["model_tag"] or args["model"]), args["speculative_config"]
+    if target.verifier:
+        said, target = _of_speculator(target, said or {}), load(target.verifier)
     asked = args["max_model_len"]
     with checking("ModelConfig"):
         if isinstance(asked, int) and asked > target.context:  # config/model.py: verify_max_len
             raise ValueError(
                 f"User-specified max_model_len ({asked}) is greater than the derived max_model_len ({target.context})"
             )
-    said = args["speculative_config"]
     with checking(CONFIG):
         spec = None if said is None else _together(speculation(said, load), args)
     return Launch(
@@ -134,6 +135,13 @@ def resolve(args: Mapping[str, Any], settings: Settings) -> Launch:
         context=asked if isinstance(asked, int) else target.context,
         seats=args["max_num_seqs"] or DEFAULT_SEATS,
     )
+
+
+def _of_speculator(head: Model, said: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A speculator named as the model: its verifier is served, and it speculates (`transformers_utils/config.py:800`)."""
+    of = head.config["speculators_config"]["proposal_methods"][0]
+    method = head.config["speculators_model_type"]
+    return {"num_speculative_tokens": of["speculative_tokens"], **said, "method": method, "model": head.path}
 
 
 def speculation(said: Mapping[str, Any], load: Any) -> Speculation:
