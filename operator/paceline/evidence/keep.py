@@ -118,6 +118,7 @@ def round_status(
     notes = [
         *(UNSEEN[name] for name in plan.unseen if name in UNSEEN),
         *_all_cut(plan, judged),
+        *_rests(judged),
         *load_notes(plan, judged),
         *repeated_note(plan.workloads, plan.round, result.prompts),
         *clocks.note((one.arm, one.clocks) for one in result.replicates),
@@ -132,6 +133,18 @@ def round_status(
         "points": [_point(one, asked[one.workload], drafts[one.arm]) for one in judged],
         "error": "",
     }
+
+
+def _rests(judged: Sequence[Judged]) -> list[str]:
+    """By arm, where its engine chose not to speculate (0028)."""
+    where: dict[str, list[str]] = defaultdict(list)
+    for one in judged:
+        if one.at_rest:
+            where[one.arm].append(one.workload)
+    return [
+        f"{arm} rested on {', '.join(workloads)}: its engine chose that nothing is drafted under these loads"
+        for arm, workloads in where.items()
+    ]
 
 
 def _all_cut(plan: RoundPlan, judged: Sequence[Judged]) -> list[str]:

@@ -1,7 +1,7 @@
 """Heads and targets in the format of vLLM's `speculators`: read as any other model, and what each engine makes of them.
 
 Their config.json has the sizes under `transformer_layer_config`, and in `speculators_config` the verifier that the head
-was made for. Sources: github.com/vllm-project/speculators c05b95b, `src/speculators/config.py` and `models/*/config.py`;
+was made for. Sources: github.com/vllm-project/speculators c05b95b, `src/speculators/config.py`, `models/*/config.py`;
 vLLM 0.33.0, `transformers_utils/configs/speculators/` and `transformers_utils/config.py:800`; SGLang 0.5.23, whose
 wheel does not have the word.
 """

@@ -19,6 +19,7 @@ METRICS = (
     "p99ITL",
     "acceptLength",
     "acceptRate",
+    "draftTokens",
     *(metric for family in LATENCIES for metric in family.metrics.values()),
 )
 """What is shown of a point: its fields in status."""

@@ -178,6 +178,7 @@ COLUMNS = (
     Column(head="Requests/s answered", metric="keptRate"),
     Column(head="Accepted length", metric="acceptLength"),
     Column(head="Accepted", metric="acceptRate", unit=lambda _: ("%", 100.0)),
+    Column(head="Proposed", metric="draftTokens"),
     *(
         Column(
             head=f"{family.short} {stat}", metric=metric, unit=lambda most: ("s", 1.0) if most >= 1 else ("ms", 1000.0)

@@ -138,7 +138,7 @@ def resolve(args: Mapping[str, Any], settings: Settings) -> Launch:
 
 
 def _of_speculator(head: Model, said: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A speculator named as the model: its verifier is served, and it speculates (`transformers_utils/config.py:800`)."""
+    """A speculator as the model: its verifier is served, and speculates (`transformers_utils/config.py:800`)."""
     of = head.config["speculators_config"]["proposal_methods"][0]
     method = head.config["speculators_model_type"]
     return {"num_speculative_tokens": of["speculative_tokens"], **said, "method": method, "model": head.path}

@@ -1,0 +1,64 @@
+"""How deep an engine drafts that chooses so for itself is asked while a load runs."""
+
+import dataclasses
+import time
+from collections.abc import Callable
+
+import pytest
+from tests.unit.round.pod import CODE_1
+
+from paceline.engines import ENGINES
+from paceline.evidence import ArmCommand
+from paceline.pods.round import watch
+from paceline.pods.round.steps import DRAFT_TOKENS, Load, ServerFailed
+
+SGLANG, VLLM = ENGINES["SGLang"].probe("0.5.23"), ENGINES["VLLM"].probe("0.33.0")
+CHOOSES = ArmCommand(name="adaptive", argv=(), candidate=True, engine_chooses_depth=True)
+FIXED = dataclasses.replace(CHOOSES, engine_chooses_depth=False)
+PAGE = 'sglang:spec_num_draft_tokens{{tp_rank="0"}} {}\n'.format
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "FIRST_SECONDS", 0.01)
+    monkeypatch.setattr(watch, "EVERY_SECONDS", 0.01)
+
+
+def pages(*bodies: str | ServerFailed) -> tuple[list[str], Callable[[str], str]]:
+    """Of a server: which were asked for, and what it gives, the last one for ever."""
+    asked: list[str] = []
+
+    def get(path: str) -> str:
+        asked.append(path)
+        found = bodies[min(len(asked), len(bodies)) - 1]
+        if isinstance(found, ServerFailed):
+            raise found
+        return found
+
+    return asked, get
+
+
+def told(load: Load, get: Callable[[str], str], probe: object = SGLANG) -> dict[str, object]:
+    with watch.depth(load, probe, get) as found:  # type: ignore[arg-type]
+        time.sleep(0.3)
+    return found
+
+
+def test_the_mean_of_what_it_says_without_the_root() -> None:
+    """A gauge that is still 0 says nothing, and a page that does not come is no reason to end the load."""
+    asked, get = pages(PAGE("0.0"), ServerFailed("no"), PAGE("6.0"))
+    assert told(Load(CHOOSES, CODE_1), get) == {DRAFT_TOKENS: 5.0}
+    assert len(asked) > 3
+    assert told(Load(CHOOSES, CODE_1), pages(PAGE("1.0"))[1]) == {DRAFT_TOKENS: 0.0}
+    assert told(Load(CHOOSES, CODE_1), pages(PAGE("0.0"))[1]) == {}
+
+
+@pytest.mark.parametrize(
+    ("load", "probe"),
+    [(Load(FIXED, CODE_1), SGLANG), (Load(CHOOSES, CODE_1, warm_up=True), SGLANG), (Load(CHOOSES, CODE_1), VLLM)],
+)
+def test_no_other_arm_is_asked_while_it_is_measured(load: Load, probe: object) -> None:
+    """Nor any whose engine counts it."""
+    asked, get = pages(PAGE("6.0"))
+    assert told(load, get, probe) == {}
+    assert asked == []
