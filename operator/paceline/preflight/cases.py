@@ -94,6 +94,11 @@ class Rule(Generic[Case]):
             )
 
 
+def named_heads(arms: Sequence[Arm]) -> set[str]:
+    """Sources of the heads that rules look at: what an algorithm that is not known does with its head, nobody knows."""
+    return {arm.draft.model.source for arm in arms if arm.draft and arm.draft.model and not arm.custom}
+
+
 def of_head(case: Speculation, field: str, found: str, fix: str, *, blocks: bool = True) -> Said:
     """Said of a candidate's draft."""
     return Said(arm=case.arm.name, path=f"draft.{field}", found=found, fix=fix, blocks=blocks)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from paceline.core import Arm, Draft, Server
 from paceline.preflight import heads, hooks, layers, memory, promotion, servers, speculators
-from paceline.preflight.cases import Finding, Pool, Rule, Speculation
+from paceline.preflight.cases import Finding, Pool, Rule, Speculation, named_heads
 from paceline.preflight.facts import ModelFacts
 
 POOL_RULES: tuple[Rule[Pool], ...] = (*servers.RULES, *memory.RULES, *promotion.RULES, *speculators.POOL_RULES)
@@ -30,7 +30,7 @@ def findings(server: Server, arms: Sequence[Arm], facts: Mapping[str, ModelFacts
     if server.target.source not in facts:
         return ()
     target = facts[server.target.source]
-    named = {arm.draft.model.source for arm in arms if arm.draft and arm.draft.model} - {server.target.source}
+    named = named_heads(arms) - {server.target.source}
     known = {source: facts[source] for source in sorted(named & facts.keys())}
     pool = Pool(server=server, arms=tuple(arms), target=target, heads=known)
     found = [finding for rule in POOL_RULES for finding in rule.findings(pool)]
@@ -39,10 +39,11 @@ def findings(server: Server, arms: Sequence[Arm], facts: Mapping[str, ModelFacts
 
 
 def _cases(pool: Pool, rule: Rule[Speculation]) -> Iterator[Speculation]:
-    """Each candidate, or each head once with the first candidate that names it."""
+    """Each candidate, or each head once with the first candidate that names it; none of an algorithm that no rule
+    knows (0029)."""
     seen: set[Draft] = set()
     for arm in pool.arms:
-        if arm.draft is None or (arm.draft in seen and rule.id not in OF_AN_ARM):
+        if arm.draft is None or arm.custom or (arm.draft in seen and rule.id not in OF_AN_ARM):
             continue
         seen.add(arm.draft)
         source = arm.draft.model.source if arm.draft.model else None

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from paceline.engines import ENGINES
 from paceline.engines.sglang.flags import flag_value
-from paceline.preflight.cases import Pool, Rule, Said, listed
+from paceline.preflight.cases import Pool, Rule, Said, listed, named_heads
 from paceline.preflight.heads import ALGORITHM_OF
 
 OF_EXPERTS = ("moe_intermediate_size", "experts' intermediate_size")
@@ -13,8 +13,7 @@ TENSOR_PARALLEL = "accelerator.tensorParallelSize"
 
 
 def facts_are_there(case: Pool) -> Iterator[Said]:
-    named = {arm.draft.model.source for arm in case.arms if arm.draft and arm.draft.model}
-    if unknown := sorted(named - case.heads.keys() - {case.server.target.source}):
+    if unknown := sorted(named_heads(case.arms) - case.heads.keys() - {case.server.target.source}):
         found = f"nothing is known of {listed(unknown)}"
         yield Said(path="pools", found=found, fix="name fewer heads in one deployment", blocks=False)
 

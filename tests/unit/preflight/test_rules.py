@@ -17,7 +17,7 @@ from tests.unit.preflight.builders import (
     silent,
 )
 
-from paceline.core import Arm
+from paceline.core import Arm, Custom
 from paceline.hub.models import QWEN3_CODER_NEXT_FP8
 from paceline.hub.published import GLM_4_7_FLASH, GLM_4_7_FP8, MINIMAX_M2_5
 from paceline.preflight import ModelFacts, findings, model_facts
@@ -34,6 +34,15 @@ def test_the_published_pair_is_not_refused() -> None:
     fork = server("--attention-backend=triton", version="0.5.6", eagle3_targets=("Qwen3NextForCausalLM",))
     said = findings(fork, arms, {TARGET: TARGET_FACTS, HEAD: HEAD_FACTS})
     assert {finding.rule: finding.blocks for finding in said} == {"positions-reach": False}
+
+
+def test_no_rule_knows_what_an_algorithm_without_a_word_does_with_its_head() -> None:
+    """Another size, another vocabulary, heads that cannot be split: measured, never assumed."""
+    odd = {"hidden_size": 4096, "vocab_size": 1000, "num_attention_heads": 3, "num_key_value_heads": 3}
+    known, unknown = candidate(), replace(candidate(tree=None), custom=Custom())
+    facts = {TARGET: TARGET_FACTS, HEAD: replace(HEAD_FACTS, **odd)}
+    assert any(one.blocks for one in findings(server(), (Arm(name="baseline"), known), facts))
+    assert not any(one.blocks for one in findings(server(), (Arm(name="baseline"), unknown), facts))
 
 
 def test_every_finding_says_what_why_and_what_to_change() -> None:

@@ -85,7 +85,7 @@ def _others(case: Case) -> Iterator[Refusal]:
 
 
 def _twice(case: Case) -> Iterator[Refusal]:
-    seen: set[tuple[str, str]] = set()
+    seen = {(arm.name, one.name) for arm in case.arms for one in (*case.shared, *case.own(arm))}
     for arm, one in _written(case):
         if (arm.name, one.name) in seen:
             yield one.refused(f"{one.given.name} is given twice; keep one")

@@ -1,5 +1,7 @@
 """What SGLang is not asked for: at least one row a rule, with the field and a message that names the way out."""
 
+from dataclasses import replace
+
 import pytest
 from tests.unit.engines.sglang.servers import (
     BASE,
@@ -24,6 +26,8 @@ Row = tuple[str, Server, Arm, str, str]
 OLD, OLDEST, BETWEEN, LATER, NEWER = "0.5.6", "0.4.5", "0.5.10", "0.5.16", "0.6.0"
 OVERLAPS = {"env": ({"name": "SGLANG_ENABLE_SPEC_V2", "value": "1"},)}
 PP_SPEC = {"env": ({"name": "SGLANG_ENABLE_PP_SPEC", "value": "1"},)}
+
+DECODES = "--speculative-attention-mode=decode"
 
 ROWS: list[Row] = [
     ("engine-version", server(version="nightly"), BASE, "engine.version",
@@ -107,6 +111,8 @@ ROWS: list[Row] = [
     ("custom-others", server(), custom("--uno-lora-path=$(PATH)"), "custom.args[0]", "$(VAR) is not filled in"),
     ("custom-others", server(), custom("8"), "custom.args[0]", "8 belongs to no flag"),
     ("custom-twice", server(), custom(*["--speculative-num-steps=2"] * 2), "custom.args[1]", "given twice; keep one"),
+    ("custom-twice", server(), replace(custom(DECODES), args=(DECODES,)), "custom.args[0]",
+     "given twice; keep one"),
 
     ("args-stray", server("attention-backend=triton"), BASE, "engine.args[0]",
      "attention-backend=triton belongs to no flag; write --flag=value"),
