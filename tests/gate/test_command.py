@@ -95,6 +95,47 @@ def test_the_exit_code_tells_the_outcome(
     assert (found, json.loads(out)["outcome"]) == (code, outcome)
 
 
+def test_without_looks_they_are_those_of_so_many_arms(run: Run) -> None:
+    for truth, looked in ((LATENCY, 4), (THROUGHPUT, 6)):
+        question = case(truth, cv=0.006, seed=2, rounds=9, minimumImprovement=0.02)
+        del question["decideAfterRounds"]
+        _, out, _ = run("case.json", json.dumps(question))
+        assert json.loads(out)["rounds"] == looked
+
+
+def test_rounds_in_which_servers_ended_are_told_and_counted(run: Run) -> None:
+    question = case(LATENCY)
+    for m in question["measurements"]:
+        if m["arm"] == "wide" and m["round"] in (1, 2):
+            m |= {"valid": False, "outputThroughput": None, "ended": "ServerCrashed"}
+    code, out, _ = run("case.json", json.dumps(question))
+    wide = json.loads(out)["arms"]["wide"]
+    assert (code, wide["verdict"]) == (10, "rejected")
+    assert wide["reason"].startswith("Unreliable: ")
+    assert wide["lost"] == "2 of 8 rounds were lost: in 2 its own server ended (ServerCrashed)"
+
+
+def test_lengths_and_a_mean_at_a_rate_are_told_where_they_are_known(run: Run) -> None:
+    question = case(LATENCY)
+    question["workloads"][3]["rate"] = 8
+    for m in question["measurements"]:
+        m["metrics"] = {"outputTokens": 26_000 if m["arm"] == "baseline" else 26_260, "meanTTFT": 0.1}
+    code, out, _ = run("case.json", json.dumps(question))
+    wide = json.loads(out)["arms"]["wide"]
+    assert code == 0
+    assert wide["rated"] == wide["workloads"]["chat"]
+    assert wide["tokens"]["code"]["ratio"] == pytest.approx(1.01)
+
+
+def test_what_the_baseline_did_not_keep_up_with_is_said(run: Run) -> None:
+    question = case(LATENCY)
+    question["workloads"] = [{"name": w, "rate": 8} for w in WORKLOADS]
+    question["measurements"] = [m | {"saturated": m["arm"] == "baseline"} for m in question["measurements"]]
+    code, out, _ = run("case.json", json.dumps(question))
+    assert code == 11
+    assert json.loads(out)["arms"]["wide"]["reason"].startswith("Saturated: code is in no mean: ")
+
+
 @pytest.mark.parametrize("nothing", ["null", "NaN", "Infinity", "0", "-1", '"NaN"', None])
 def test_a_throughput_that_is_none_makes_its_round_incomplete(run: Run, nothing: str | None) -> None:
     """Three rounds and one of them broken: no look is possible. What was lost is said."""

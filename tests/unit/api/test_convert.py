@@ -343,7 +343,13 @@ gates = st.builds(
     regression_tolerance=millionths,
     confidence=millionths.map(lambda x: round(0.5 + x / 2.1, 6)),
     variance_floor=millionths,
-    limits=st.sampled_from([(), (core.Limit(metric="p95TTFT", maximum_increase=0.2),)]),
+    limits=st.sampled_from(
+        [
+            (),
+            (core.Limit(metric="p95TTFT", maximum_increase=0.2), core.Limit(metric="p99ITL", maximum_increase=1.5)),
+            (core.Limit(metric="kvTokens", maximum_decrease=0.1), core.Limit(metric="retractions", maximum=0)),
+        ]
+    ),
     decide_after_rounds=st.sets(st.integers(2, 20), min_size=1, max_size=4).map(lambda s: tuple(sorted(s))),
 )
 

@@ -130,6 +130,44 @@ def test_a_rate_that_is_not_kept_is_saturation_and_told() -> None:
     ]
 
 
+def test_a_candidate_whose_own_server_ended_is_told_from_one_that_was_no_evidence() -> None:
+    """Of the baseline whatever happened to it counts: next to one that was late nobody's server is blamed."""
+    ends = {
+        "ServerCrashed": {"exit_code": -9, "error": "CUDA error: an illegal memory access"},
+        "OutOfMemory": {"exit_code": 1, "error": "torch.OutOfMemoryError: CUDA out of memory."},
+        "StartTimeout": {"error": "not ready after 1800 s"},
+        "ServerArguments": {"exit_code": 2, "error": "unrecognized arguments: --fast-please"},
+        "NotMeasured": {"error": "the server serves other, not pair"},
+    }
+    blamed = ("ServerCrashed", "OutOfMemory")
+    for reason, fields in ends.items():
+        for arm in (BASELINE, WIDE):
+            ended = dataclasses.replace(arm, **fields)
+            result = dataclasses.replace(RESULT, replicates=(ended, WIDE) if arm is BASELINE else (BASELINE, ended))
+            kept = keep(PLAN, result, judge(PLAN, result), "job", "gpu-0")
+            told = {one.ended for one in measurements([kept]) if one.arm == arm.arm}
+            assert told == ({reason} if arm is BASELINE or reason in blamed else {""})
+
+
+def test_requests_that_were_taken_back_end_a_server_unless_as_many_are_allowed() -> None:
+    wide = dataclasses.replace(WIDE, points=tuple(dataclasses.replace(p, retractions=3) for p in WIDE.points))
+    result = dataclasses.replace(RESULT, replicates=(BASELINE, wide))
+    for allowed, ended in ((0, "Retracted"), (2, "Retracted"), (3, "")):
+        plan = dataclasses.replace(PLAN, retractions=allowed)
+        kept = keep(plan, result, judge(plan, result), "job", "gpu-0")
+        found = [one for one in measurements([kept]) if one.arm == "wide"]
+        assert {(one.ended, one.valid) for one in found} == {(ended, not ended)}
+        assert found[0].metrics["retractions"] == 3
+
+
+def test_a_measurement_has_what_answers_are_compared_by_and_what_its_server_holds() -> None:
+    result = dataclasses.replace(RESULT, replicates=(BASELINE, dataclasses.replace(WIDE, kv_tokens=970_000)))
+    kept = keep(PLAN, result, judge(PLAN, result), "job", "gpu-0")
+    found = next(one for one in measurements([kept]) if one.arm == "wide")
+    assert found.metrics["outputTokens"] == WIDE.points[0].output_tokens
+    assert found.metrics["kvTokens"] == 970_000
+
+
 def test_provenance_of_a_round() -> None:
     replicates = (dataclasses.replace(BASELINE, kv_tokens=880_000), WIDE)
     result = dataclasses.replace(

@@ -13,7 +13,7 @@ from tests.unit.report.runs import latency, lost_round, throughput
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.report import report
 from paceline.report.model import Run, Shown, Value
-from paceline.report.tables import costs
+from paceline.report.tables import costs, limits, speed_ups
 from paceline.report.words import EMULATED, change, key_figures, number, span
 
 DEMO = Path(__file__).with_name("demo.yaml")
@@ -180,14 +180,49 @@ def test_a_workload_at_a_rate_is_judged_by_the_speed_of_a_request() -> None:
     assert value(found, "requestSpeed", "wide", "code@8/s").change == pytest.approx(0.2)
 
 
+def test_how_long_answers_are_is_told_beside_the_speed_up() -> None:
+    run = latency()
+    assert speed_ups(said(run)).head[-1] == "Interval"
+    result = next(one for one in run["status"]["results"] if one["workload"] == "chat@1")
+    result |= {"tokens": "0.9700", "tokensLower": "0.9600", "tokensUpper": "0.9800"}
+    table = speed_ups(said(run))
+    assert table.head[-1] == "Tokens written"
+    told = {row[1].text: (row[-1].text, row[-1].note) for row in table.rows}
+    assert (told["chat@1"], told["code@1"]) == (("−3.0 %", "0.960–0.980"), ("–", ""))
+
+
+def test_a_mean_at_a_rate_stands_beside_that_of_closed_loops() -> None:
+    run = latency()
+    first = run["status"]["results"][0]
+    run["status"]["results"].insert(1, first | {"workload": "mean@rate", "ratio": "1.9", "upper": "2.0"})
+    (wide,) = said(run).candidates
+    assert [(one.workload, one.threshold) for one in wide.effects[:2]] == [("mean", 1.05), ("mean@rate", 1.05)]
+    assert [row[1].text for row in speed_ups(said(run)).rows[:2]] == ["all, by weight", "all at a rate"]
+
+
+def test_capacity_that_is_limited_is_one_line_of_the_server() -> None:
+    run = latency()
+    run["spec"]["gate"]["limits"] = [
+        {"metric": "kvTokens", "maximumDecrease": "0.10"},
+        {"metric": "retractions", "maximum": 0},
+    ]
+    for entry in run["status"]["rounds"]:
+        for replicate in entry["replicates"]:
+            replicate["kvTokens"] = 800_000 if replicate["arm"] == "baseline" else 600_000
+    (found,) = said(run).limits
+    assert (found.metric, found.workload, found.threshold, found.shown) == ("kvTokens", "", 0.9, Shown.BROKEN)
+    (row,) = limits(said(run)).rows
+    assert [cell.text for cell in row[:4]] == ["wide", "kvTokens", "–", "> 0.90x"]
+
+
 def test_limits_on_latency_are_judged_from_the_rounds() -> None:
     run = demo()[0]
     run["spec"]["gate"]["limits"] = [{"metric": "meanTPOT", "maximumIncrease": "0.20"}]
-    limits = {one.workload: one for one in said(run).limits}
-    assert set(limits) == {"code@1", "swe@1", "terminal@1", "chat@1"}
-    assert limits["code@1"].bounds
-    assert 0.7 < limits["code@1"].bounds.ratio < 0.75
-    assert {one.shown for one in limits.values()} == {Shown.KEPT}
+    found = {one.workload: one for one in said(run).limits}
+    assert set(found) == {"code@1", "swe@1", "terminal@1", "chat@1"}
+    assert found["code@1"].bounds
+    assert 0.7 < found["code@1"].bounds.ratio < 0.75
+    assert {one.shown for one in found.values()} == {Shown.KEPT}
 
 
 # Over concurrencies.
