@@ -50,6 +50,10 @@ def test_turns_go_on_when_a_candidate_drops_out() -> None:
     assert times(found[3:]) == {"baseline": 3, "narrow": 3}
 
 
+def test_whoever_has_not_been_first_is_next_though_another_one_drops_out() -> None:
+    assert times(firsts(3, 3, without={"narrow": 2})) == {"baseline": 1, "narrow": 1, "wide": 1}
+
+
 def record(first: str, *invalid: str) -> dict[str, Any]:
     arms = ["baseline", "narrow", "wide"]
     return {

@@ -160,6 +160,12 @@ def test_requests_that_were_taken_back_end_a_server_unless_as_many_are_allowed()
         assert found[0].metrics["retractions"] == 3
 
 
+def test_the_gate_reads_which_rates_were_not_kept() -> None:
+    kept = copy.deepcopy(KEPT)
+    kept["points"][0]["saturated"] = True
+    assert [one.saturated for one in measurements([kept])] == [True, False, False, False]
+
+
 def test_a_measurement_has_what_answers_are_compared_by_and_what_its_server_holds() -> None:
     result = dataclasses.replace(RESULT, replicates=(BASELINE, dataclasses.replace(WIDE, kv_tokens=970_000)))
     kept = keep(PLAN, result, judge(PLAN, result), "job", "gpu-0")
