@@ -325,3 +325,13 @@ def test_a_thousand_rounds_of_32_workloads_take_less_than_two_seconds(tmp_path: 
 def paceline(*args: str, stdout: int = subprocess.PIPE) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "paceline.cli", *args]
     return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)
+
+
+def test_a_server_that_ended_gave_no_point_whatever_else_is_said_of_it(run: Run) -> None:
+    """Else the end would count against nobody at the look that it is part of."""
+    asked = case(LATENCY)
+    for one in asked["measurements"]:
+        if one["arm"] == "wide" and one["round"] in (1, 3):
+            one |= {"ended": "ServerCrashed"}
+    _, out, _ = run("ended.json", json.dumps(asked))
+    assert "Unreliable" in json.loads(out)["arms"]["wide"]["reason"]

@@ -120,6 +120,14 @@ class TestRetractions:
     def test_in_two_rounds_they_cost_the_candidate(self) -> None:
         assert self.decided({0: 3, 2: 1}, 0).reason == "Unreliable"
 
+    @pytest.mark.parametrize("said", [{}, {"retractions": float("nan")}])
+    def test_where_nobody_counted_them_the_limit_is_not_kept(self, said: dict[str, float]) -> None:
+        rule = core.Gate(limits=(core.Limit(metric="retractions", maximum=0),))
+        uncounted = [replace(m, metrics=said) for m in self.with_retractions({})]
+        wide = gate.decide(rule, list(LATENCY), EVEN, uncounted).arms["wide"]
+        assert (wide.outcome, wide.reason) == ("undecided", "NotEnoughEvidence")
+        assert "retractions on " in wide.message
+
 
 @given(st.sets(st.tuples(st.integers(0, 8), st.sampled_from(["baseline", "wide"])), max_size=6))
 def test_a_candidate_that_lost_two_rounds_by_itself_is_never_promoted_after_them(where: set[tuple[int, str]]) -> None:

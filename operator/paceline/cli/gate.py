@@ -244,7 +244,7 @@ def _measurements(case: Case) -> list[core.Measurement]:
             arm=m.arm,
             workload=m.workload,
             output_throughput=m.output_throughput,
-            valid=m.valid,
+            valid=m.valid and not m.ended,
             nothing_accepted=m.nothing_accepted,
             ended=m.ended,
             saturated=m.saturated,

@@ -52,8 +52,11 @@ LEAVES_THE_NODE = frozenset({Failure.NodeLost, Failure.Unschedulable})
 VOIDS_THE_RUN = frozenset({Failure.ImageMoved})
 """What leaves no verdict, whatever the rounds before have shown: that was of something else (0017)."""
 
-BLAMES_THE_SERVER = frozenset({Failure.ServerCrashed, Failure.OutOfMemory, Failure.Retracted})
-"""What a candidate's own server comes to while the baseline's lives on the same accelerators: once may be luck."""
+BLAMES_THE_SERVER = frozenset({
+    Failure.ServerCrashed, Failure.OutOfMemory, Failure.Retracted, Failure.TimedOut, Failure.StartTimeout
+})  # fmt: skip
+"""What a candidate's own server comes to while the baseline's lives on the same accelerators: once may be luck. One
+that hangs is ended by its client, and has not ended by itself; that is no less its own doing."""
 
 ARGUMENTS = 2
 """argparse's exit code: the arguments will be as wrong the next time."""

@@ -79,6 +79,7 @@ def judge(look: Look, gate: Gate) -> ArmVerdict:
     limits = {
         limit.metric: {w: found.bounds for w, found in workloads.items() if found}
         for limit, workloads in look.limits.items()
+        if limit.maximum is None
     }
     return ArmVerdict(
         outcome=outcome,

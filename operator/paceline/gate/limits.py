@@ -34,6 +34,15 @@ def counted(measurements: Sequence[Measurement], bounds: Sequence[Limit]) -> lis
     return [replace(m, valid=False, ended=m.ended or RETRACTED) if beyond(m) else m for m in measurements]
 
 
+def unknown(rounds: Rounds, bound: Limit, arm: str, numbers: Sequence[int]) -> dict[str, Interval | None]:
+    """Workload → None, where a count that is bounded is not known of some round: what nobody counted is not kept."""
+    return {
+        w: None
+        for w in rounds.workloads
+        if not all(rounds.cells[n, arm, w].metrics.get(bound.metric, -1) >= 0 for n in numbers)
+    }
+
+
 def changes(
     rounds: Rounds, bound: Limit, arm: str, numbers: Sequence[int], rated: Collection[str], error: float, floor: float
 ) -> dict[str, Interval | None]:

@@ -16,7 +16,11 @@ from paceline.gate.rounds import Rounds, usable
 LUCK = 1
 """Rounds in which a candidate's own server may end while the baseline lives. One may be a neighbour's doing."""
 ENDED = "its own server ended"
-WORDS = {RETRACTED: "it took requests back"}
+WORDS = {
+    RETRACTED: "it took requests back",
+    "TimedOut": "it did not answer in time",
+    "StartTimeout": "it was not ready in time",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from itertools import pairwise
 from paceline.core import BASELINE, Answers, ArmOutcome, ArmVerdict, Gate, Measurement, Outcome, Verdict
 from paceline.gate.findings import Finding, Look, judge
 from paceline.gate.interval import Interval, interval
-from paceline.gate.limits import changes, counted, limits
+from paceline.gate.limits import changes, counted, limits, unknown
 from paceline.gate.losses import lost, shown_unreliable, unreliable
 from paceline.gate.outputs import Seen, first_difference, seen
 from paceline.gate.rounds import Rounds, table, weighted_means
@@ -197,8 +197,9 @@ def _look(
         workloads={w: bounds(found) for w, found in logs.items()},
         limits={
             limit: changes(rounds, limit, arm, numbers, rated, error, gate.variance_floor)
-            for limit in limits(gate, rated)
             if limit.maximum is None
+            else unknown(rounds, limit, arm, numbers)
+            for limit in limits(gate, rated)
         },
         lengths={w: bounds(found) for w, found in lengths.items() if found},
         saturated=said,

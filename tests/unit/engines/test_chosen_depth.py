@@ -10,6 +10,7 @@ from tests.unit.engines.vllm_server import server as vllm_server
 
 from paceline.core import CUSTOM, Adaptive, Arm, Custom, Depth, Draft, Model
 from paceline.engines import ENGINES
+from paceline.evidence.arguments import comparable
 
 SGLANG, VLLM = ENGINES["SGLang"], ENGINES["VLLM"]
 HEAD = Model(source="hf://paceline-test/head", commit="3" * 40)
@@ -104,3 +105,11 @@ def test_no_rule_pretends_to_know_an_algorithm_that_has_no_word() -> None:
     server = sglang_server("--enable-lora", "--attn-dp-size=2")
     assert SGLANG.refusals(server, (Arm(name="baseline"), custom("UNO", "--uno-lora-path=/models/uno"))) == ()
     assert SGLANG.refusals(server, (Arm(name="baseline"), ADAPTIVE)) != ()
+
+
+def test_what_uno_sets_besides_its_own_is_not_compared() -> None:
+    """It would end each UNO in Error: 0.5.23, arg_groups/speculative_hook.py:584."""
+    moved = SGLANG.moved((Arm(name="baseline"), custom("UNO", "--uno-lora-path=/models/uno")))
+    arguments = {"uno_lora_path": "/models/uno", "lora_strict_loading": True, "enable_lora_overlap_loading": False}
+    assert comparable(arguments, moved) == {}
+    assert comparable({"lora_strict_loading": True}, SGLANG.moved(())) == {"lora_strict_loading": "true"}

@@ -50,6 +50,12 @@ def test_a_prompt_of_nothing_is_not_usable(tmp_path: Path) -> None:
     assert read(file(tmp_path, content), SOURCE).usable == ("Sort a list.",)
 
 
+def test_a_prompt_that_stands_there_twice_is_one(tmp_path: Path) -> None:
+    """A hundred copies of one prompt are no set of a hundred: a cache would answer, and no interval would tell."""
+    content = lines(*({"messages": [said("user", text)]} for text in ("one", "two", "one")))
+    assert read(file(tmp_path, content), "configMap://p/f").usable == ("one", "two")
+
+
 def test_the_digest_is_sha256sums(tmp_path: Path) -> None:
     assert read(file(tmp_path, OPENAI), SOURCE).sha256 == hashlib.sha256(OPENAI.encode()).hexdigest()
 

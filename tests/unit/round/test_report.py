@@ -72,3 +72,9 @@ def test_of_few_requests_that_all_differ_nothing_is_said_to_be_late() -> None:
     assert kept_rate(arrived(0.01, requests=16), 8.0) == pytest.approx(8.0, rel=0.05)
     assert kept_rate(arrived(0.01, requests=15), 8.0) is not None
     assert kept_rate(arrived(0.01, requests=14), 8.0) is None
+
+
+def test_of_answers_that_each_are_longer_by_as_much_nothing_is_said_of_the_rate() -> None:
+    """Order and length are one and the same there: neither is to be blamed."""
+    times = {"ttfts": [0.1] * 16, "itls": [[0.1]] * 16, "output_lens": list(range(10, 26))}
+    assert kept_rate(times, 2.0) == 2.0

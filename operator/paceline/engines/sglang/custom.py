@@ -46,10 +46,15 @@ def expected(version: str, arm: Arm) -> Mapping[str, Scalar]:
     return told
 
 
+MOVES = {"UNO": ("enable_lora_overlap_loading", "lora_strict_loading")}
+"""Algorithm → what it sets besides (arg_groups/speculative_hook.py:584 of 0.5.23)."""
+
+
 def moved(arms: tuple[Arm, ...]) -> tuple[str, ...]:
-    """Resolved arguments that their own flags set (`_others`), and so no other arm has."""
-    names = dict.fromkeys(algorithm(arm).lower().replace("-", "_") for arm in arms if arm.custom)
-    return tuple(f"{name}_*" for name in names)
+    """Resolved arguments that their own flags set (`_others`), or they themselves, and so no other arm has."""
+    names = dict.fromkeys(algorithm(arm) for arm in arms if arm.custom)
+    own = (f"{name.lower().replace('-', '_')}_*" for name in names)
+    return (*own, *(one for name in names for one in MOVES.get(name, ())))
 
 
 def _read(one: Given) -> object:

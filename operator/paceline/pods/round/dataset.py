@@ -67,7 +67,8 @@ def read(file: Path, source: str) -> Prompts:
     except UnicodeDecodeError as error:
         raise DatasetError(f"{source}: not UTF-8 at byte {error.start}") from error
     found = (_prompt(entry, f"{source}: entry {number}") for number, entry in enumerate(entries, 1))
-    return Prompts(usable=tuple(filter(None, found)), sha256=hashlib.sha256(content).hexdigest())
+    # One that stands there twice is one: sent again, it would come out of a cache, and no interval would say so.
+    return Prompts(usable=tuple(dict.fromkeys(filter(None, found))), sha256=hashlib.sha256(content).hexdigest())
 
 
 def _entries(text: str, source: str) -> Iterator[Any]:

@@ -132,6 +132,8 @@ def _slope(times: Sequence[float], lengths: Sequence[float]) -> tuple[float, flo
     left = _without(times, lengths)
     order = _without([float(number) for number in range(len(times))], lengths)
     spread = math.fsum(x * x for x in order)
+    if not spread:  # each answer longer than the one before by as much: which of the two takes the time, nobody knows
+        return 0.0, math.inf
     slope = math.fsum(x * y for x, y in zip(order, left, strict=True)) / spread
     rest = math.fsum((y - slope * x) ** 2 for x, y in zip(order, left, strict=True))
     return slope, math.sqrt(rest / (len(times) - 3) / spread)
