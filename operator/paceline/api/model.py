@@ -103,7 +103,7 @@ class Unique:
         for item in items:
             value = tuple(getattr(item, key) for key in self.keys) if self.keys else (item,)
             if value in seen:
-                what = " and ".join(self.keys) or "values"
+                what = " and ".join(map(to_camel, self.keys)) or "values"
                 message = f"{what} must be unique; {', '.join(map(str, value))} stands twice"
                 raise PydanticCustomError("unique", "{message}", {"message": message})
             seen.add(value)

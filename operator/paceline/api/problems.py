@@ -80,8 +80,12 @@ def broken_rules(model: Model, path: str) -> Iterator[Problem]:
 
 def _told_once(errors: list[ErrorDetails]) -> list[ErrorDetails]:
     """Without lists that are too short only because items of theirs are wrong."""
-    wrong = [error["loc"] for error in errors if error["type"] != "too_short"]
-    return [e for e in errors if e["type"] != "too_short" or not any(loc[: len(e["loc"])] == e["loc"] for loc in wrong)]
+    wrong = [error["loc"] for error in errors]
+    return [e for e in errors if e["type"] != "too_short" or not any(_below(e["loc"], loc) for loc in wrong)]
+
+
+def _below(outer: tuple[int | str, ...], loc: tuple[int | str, ...]) -> bool:
+    return len(loc) > len(outer) and loc[: len(outer)] == outer
 
 
 def _as_sent(node: Any) -> Any:

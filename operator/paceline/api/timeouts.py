@@ -7,6 +7,9 @@ from paceline import core
 from paceline.api.model import Model
 from paceline.api.words import Duration
 
+MOST_DIGITS = 99_999
+"""Hours, minutes or seconds: `Duration` has five digits of each."""
+
 
 class TimeoutsSpec(Model):
     """How long a round waits for what is slow, before it is given up."""
@@ -30,8 +33,18 @@ def timeouts(said: TimeoutsSpec | None) -> core.Timeouts:
 def manifest(spec: core.Timeouts) -> dict[str, str] | None:
     """Not written where it is the default: the fingerprint of a question must not move with a new field."""
     start = None if spec.start == core.Timeouts().start else spec.start
-    said = {name: f"{value:.0f}s" for name, value in (("start", start), ("workload", spec.workload)) if value}
+    said = {name: _written(value) for name, value in (("start", start), ("workload", spec.workload)) if value}
     return said or None
+
+
+def _written(seconds: float) -> str:
+    """In seconds; what has more than five digits of them begins with minutes and hours, as `Duration` takes it."""
+    left, said = round(seconds), ""
+    for unit, size in (("h", 3600), ("m", 60)):
+        if left > MOST_DIGITS:
+            said += f"{min(left // size, MOST_DIGITS)}{unit}"
+            left -= min(left // size, MOST_DIGITS) * size
+    return f"{said}{left}s" if left or not said else said
 
 
 def duration(text: str | None) -> timedelta | None:

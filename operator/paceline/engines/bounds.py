@@ -26,13 +26,13 @@ def words(args: Sequence[str]) -> Iterator[Word]:
 
 
 def found(words: Iterable[Word], flags: Mapping[str, str]) -> Mapping[str, Bound]:
-    """By kind; `flags` is a flag's name → the kind. What is no number (auto, -1) bounds nothing."""
+    """By kind; `flags` is a flag's name → the kind. What is no number (auto, -1) bounds nothing, and of tokens 0."""
     listed = list(words)
     copies = max((number(value) or 1 for _, name, value in listed if name in COPIES), default=1)
     return {
         kind: Bound(path=f"engine.args[{index}]", flag=f"{name}={value}", most=most * each)
         for index, name, value in listed
-        if (kind := flags.get(name)) and (most := number(value))
+        if (kind := flags.get(name)) and (most := number(value)) is not None and (most or kind == "requests")
         for each in (1 if kind == "context" else copies,)
     }
 

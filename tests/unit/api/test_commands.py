@@ -193,6 +193,22 @@ def test_a_model_that_is_not_at_hand_is_said(models: Path, capsys: pytest.Captur
     assert "hf://thoughtworks/Qwen3-Coder-Next-Eagle3 at main is not below" in capsys.readouterr().out
 
 
+def test_of_a_list_that_is_too_short_nothing_else_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nor of the lists that it stands in; and fields are called as in the manifest."""
+    manifest = yaml.safe_load(EXAMPLE.read_text())
+    depth, twice = {"fromBatchSize": 1, "numSteps": 3}, tmp_path / "twice.yaml"
+    for pool in manifest["spec"]["pools"]:
+        pool["candidates"] = [{"name": "one", "schedule": [depth]}]
+    (short := tmp_path / "short.yaml").write_text(yaml.safe_dump(manifest))
+    assert paceline("validate", str(short)) == 1
+    told = capsys.readouterr().out.splitlines()
+    assert [line.split(": ")[1] for line in told] == [f"spec.pools[{i}].candidates[0].schedule" for i in (0, 1)]
+    manifest["spec"]["pools"][0]["candidates"][0]["schedule"] = [depth, depth]
+    twice.write_text(yaml.safe_dump(manifest))
+    assert paceline("validate", str(twice)) == 1
+    assert "fromBatchSize must be unique; 1 stands twice" in capsys.readouterr().out
+
+
 def test_one_file_takes_less_than_a_second() -> None:
     """Of the processor: the machine may be busy with others. What would make it slow is an import it does not need."""
     code = "import sys; from paceline.cli import main; assert main(sys.argv[1:]) == 0; print(*sys.modules)"

@@ -34,6 +34,7 @@ ROWS: list[tuple[str, Server, Workload, str]] = [
      "--max-running-requests=4 is below the concurrency of swe@16: it would be measured with 4 at a time; write at "
      "least 16, or leave it out"),
     ("requests-fit", jax("--max-running-requests", "4"), load(16), "write at least 16"),
+    ("requests-fit", jax("--max-running-requests=0"), load(1), "with 0 at a time; write at least 1"),
     ("requests-fit", vllm("--max_num_seqs=4"), load(16), "with 4 at a time; write at least 16"),
     ("requests-fit", sglang("--max-running-requests=4", "--dp-size=2"), load(16), "with 8 at a time"),
     ("context-fits", sglang("--context-length=512"), load(1),

@@ -21,6 +21,12 @@ def custom(*args: str) -> Arm:
     return Arm(name="four", draft=Draft(algorithm=CUSTOM, name="suffix"), custom=Custom(args=args))
 
 
+def newer(*args: str) -> Server:
+    """Of a release whose options are not known."""
+    asked = server(*args)
+    return replace(asked, engine=replace(asked.engine, version="0.33.1"))
+
+
 ADAPTS = named("EAGLE3", adaptive=Adaptive())
 SCHEDULED = named("EAGLE3", schedule=(Depth(from_batch_size=1, num_steps=4), Depth(from_batch_size=9, num_steps=0)))
 ROWS: list[Row] = [
@@ -35,6 +41,9 @@ ROWS: list[Row] = [
     ("vllm-unknown", server("--max-model-length=4096"), BASE, "engine.args[0]",
      "--max-model-length is no option of vLLM 0.33.0; did you mean --max-model-len?"),
     ("vllm-unknown", server("--mem-fraction-static", "0.8"), BASE, "engine.args[0]", "is no option of vLLM 0.33.0"),
+    ("vllm-shortened", newer("--max-num-seq=4"), BASE, "engine.args[0]",
+     "--max-num-seq is short for --max-num-seqs; write the option in full"),
+    ("vllm-shortened", newer("--tensor-paral=2"), BASE, "engine.args[0]", "is short for --tensor-parallel-size"),
     ("vllm-stray", server("max-model-len=4096"), BASE, "engine.args[0]", "max-model-len=4096 belongs to no option"),
     ("vllm-stray", server("--enforce-eager", "true"), BASE, "engine.args[1]", "true belongs to no option; remove it"),
     ("vllm-twice", server("--block-size=16", "--block_size", "32"), BASE, "engine.args[1]", "given twice; keep one"),
@@ -78,6 +87,14 @@ ROWS: list[Row] = [
     ("vllm-custom-keys", server(), custom(*["--speculative-config.num_speculative_tokens=8"] * 2), "custom.args[1]",
      "num_speculative_tokens is given twice; keep one"),
     ("vllm-custom-keys", server(), custom("--speculative-config.model=$(PLUGIN)"), "custom.args[0]", "is not filled"),
+    ("vllm-custom-keys", server(), custom("--speculative-config.a=1", "--speculative-config.a.b=2"), "custom.args[1]",
+     "a.b is within a, which has a value already; keep one of the two"),
+    ("vllm-custom-keys", server(), custom("--speculative-config.a.b=2", "--speculative-config.a=1"), "custom.args[1]",
+     "a would take the place of a.b; keep one of the two"),
+    ("vllm-custom-keys", server(), custom("--speculative-config.method.x=1"), "custom.args[0]", "write draft.name"),
+    ("vllm-custom-keys", server(), custom("--speculative-config.a..b=1"), "custom.args[0]", "is no key of it"),
+    ("vllm-custom-keys", server(), custom(f"--speculative-config.a={'[' * 101}"), "custom.args[0]",
+     "a has more than 100 brackets; write fewer"),
     ("vllm-custom-stray", server(), custom("8"), "custom.args[0]", "8 belongs to no key"),
     ("vllm-key", server(env=({"name": "VLLM_API_KEY", "value": "sk-1"},)), BASE, "engine.env[0].name",
      "write apiKeySecretRef"),

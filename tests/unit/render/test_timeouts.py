@@ -94,3 +94,13 @@ def test_both_kinds_have_the_field_and_a_question_without_it_is_the_one_it_was()
     assert api.run({"spec": asked}).timeouts == Timeouts(start=5400, workload=2700)
     assert "timeouts" not in api.run_manifest_spec(run())
     assert fingerprint(api.run_manifest_spec(run())) != fingerprint(asked)  # what timed out is measured anew
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(99_999, "99999s"), (100_000, "27h2800s"), (28 * 3600, "28h"), (99_999 * 3661, "99999h99999m99999s")],
+)
+def test_more_than_a_day_is_said_as_the_api_takes_it(seconds: float, said: str) -> None:
+    asked = api.run_manifest_spec(replace(run(), timeouts=Timeouts(workload=seconds)))
+    assert asked["timeouts"] == {"workload": said}
+    assert api.run({"spec": asked}).timeouts.workload == seconds

@@ -19,8 +19,10 @@ OWN_WORDS = {
     "--speculative-draft-model": "write draft.source",
     "--speculative-draft-model-revision": "write draft.revision",
 }
-
-
+BUILT_IN = ("--uno-",)
+"""How flags of SGLang's own begin that belong to one algorithm and are not called speculative (0.5.23)."""
+DEEPEST = 100
+"""Brackets of a value: one nested much deeper cannot be read."""
 SECRETIVE = ("key", "token", "secret", "password")
 """Text of an argument with such a name is not told by a round (`evidence.pick`)."""
 
@@ -80,8 +82,17 @@ def _others(case: Case) -> Iterator[Refusal]:
             yield one.refused(f"{one.given.name}: $(VAR) is not filled in; write the value")
         elif one.name in LOSSY:
             yield one.refused(f"{one.name} lets tokens pass that the target would not have written; remove it")
+        elif sum(word.count("[") + word.count("{") for word in one.given.values) > DEEPEST:
+            yield one.refused(f"{one.given.name} has more than {DEEPEST} brackets; write fewer")
+        elif meant := _short_for(one, case):
+            yield one.refused(f"{one.given.name} is short for {' or '.join(meant[:3])}; write the flag in full")
         elif way_out := OWN_WORDS.get(one.name):
             yield one.refused(f"{one.given.name} is set by Paceline from the resource; {way_out}")
+        elif _everybodys(one):
+            yield one.refused(
+                f"{one.given.name} is the server's and no flag of {algorithm(arm)}; move it to spec.engine.args, where "
+                "it is the same on all arms"
+            )
         elif not one.given.name.startswith((SPECULATIVE, own)):
             yield one.refused(
                 f"{one.given.name} is no flag of {algorithm(arm)}: those begin with {SPECULATIVE} or {own}; move it to "
@@ -95,6 +106,16 @@ def _twice(case: Case) -> Iterator[Refusal]:
         if (arm.name, one.name) in seen:
             yield one.refused(f"{one.given.name} is given twice; keep one")
         seen.add((arm.name, one.name))
+
+
+def _short_for(one: Written, case: Case) -> list[str]:
+    """The release's own flags that argparse would take it for, unless it is one itself."""
+    return [] if one.flag else sorted(name for name in case.flags if name.startswith(one.given.name))
+
+
+def _everybodys(one: Written) -> bool:
+    """A flag of the release that is no algorithm's, though one may be called like its first word (`load`, `max`)."""
+    return one.flag is not None and not one.name.startswith((SPECULATIVE, *BUILT_IN))
 
 
 def _written(case: Case) -> Iterator[tuple[Arm, Written]]:

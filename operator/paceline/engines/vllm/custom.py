@@ -17,6 +17,8 @@ OWNED = {
     "revision": "write draft.revision",
     "code_revision": "write draft.revision",
 }
+DEEPEST = 100
+"""Brackets of a value: one nested much deeper cannot be read."""
 LOSSY = ("synthetic_", "fly_")
 """Keys begin so that belong to a verification which lets other tokens pass than the target would have written."""
 
@@ -27,17 +29,24 @@ def keys(_: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
         for one in flags.given(arm.custom.args if arm.custom else ()):
             at = f"custom.args[{one.index}]"
             key = one.written.removeprefix(f"{OPTION}.")
+            outermost = key.partition(".")[0]
             if "$(" in (one.value or ""):
                 yield arm.name, at, f"{one.written}={one.value}: $(VAR) is not filled in; write the value"
-            elif key == one.written or not key:
+            elif key == one.written or "" in key.split("."):
                 yield arm.name, at, f"{one.written} is no key of it; write {OPTION}.KEY=VALUE"
             elif one.value is None:
                 yield arm.name, at, f"{one.written} has no value; write {one.written}=VALUE"
             elif key in seen:
                 yield arm.name, at, f"{key} is given twice; keep one"
-            elif key in OWNED and (key != "model" or (arm.draft and arm.draft.model)):
-                yield arm.name, at, f"{key} is set by Paceline from the resource; {OWNED[key]}"
-            elif key.startswith(LOSSY) or (key == "rejection_sample_method" and one.value != "standard"):
+            elif other := next((other for other in seen if f"{key}.".startswith(f"{other}.")), ""):
+                yield arm.name, at, f"{key} is within {other}, which has a value already; keep one of the two"
+            elif other := next((other for other in seen if other.startswith(f"{key}.")), ""):
+                yield arm.name, at, f"{key} would take the place of {other}; keep one of the two"
+            elif outermost in OWNED and (outermost != "model" or (arm.draft and arm.draft.model)):
+                yield arm.name, at, f"{outermost} is set by Paceline from the resource; {OWNED[outermost]}"
+            elif one.value.count("[") + one.value.count("{") > DEEPEST:
+                yield arm.name, at, f"{key} has more than {DEEPEST} brackets; write fewer"
+            elif key.startswith(LOSSY) or (outermost == "rejection_sample_method" and one.value != "standard"):
                 yield arm.name, at, f"{key} lets tokens pass that the target would not have written; remove it"
             seen.add(key)
 

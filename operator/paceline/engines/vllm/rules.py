@@ -113,6 +113,20 @@ def unknown(server: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
                 yield arm, f"{at}[{one.index}]", f"{one.written} is no option of vLLM {flags.VERSION}{meant}"
 
 
+def shortened(server: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
+    """Of other releases than the one whose list we have; of that one `unknown` tells it."""
+    if server.engine.version == flags.VERSION:
+        return
+    for arm, at, args in _lists(server, arms):
+        for one in flags.given(args):
+            meant = sorted(name for name in flags.options() if name.startswith(one.name)) if len(one.name) > 2 else []
+            if one.name not in flags.options() and meant and not one.name.startswith(OWNED_PREFIX):
+                yield (
+                    arm, f"{at}[{one.index}]",
+                    f"{one.written} is short for {' or '.join(meant[:3])}; write the option in full",
+                )  # fmt: skip
+
+
 def stray(server: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
     for arm, at, args in _lists(server, arms):
         for index, word in flags.stray(args):
@@ -166,7 +180,8 @@ def different(server: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
 def seats(server: Server, _: tuple[Arm, ...]) -> Iterator[Found]:
     for one in flags.given(server.engine.args):
         if one.name == "--max-num-seqs" and not (one.value or "").isdecimal():
-            yield None, f"engine.args[{one.index}]", f"{one.value} is no number of requests; write one, such as 64"
+            said = f"{one.value} is no number of requests" if one.value else f"{one.written} needs a value"
+            yield None, f"engine.args[{one.index}]", f"{said}; write one, such as 64"
 
 
 def block(_: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
@@ -218,6 +233,11 @@ class Rule:
 RULES = (
     Rule(id="vllm-owned", source="one place for each value: the resource", find=owned),
     Rule(id="vllm-unknown", source="engine/arg_utils.py; argparse exits with 2", find=unknown),
+    Rule(
+        id="vllm-shortened",
+        source="argparse takes any beginning of an option; rules and limits would miss it",
+        find=shortened,
+    ),
     Rule(id="vllm-stray", source="argparse exits with 2", find=stray),
     Rule(id="vllm-twice", source="utils/argparse_utils.py:475, the last one wins", find=twice),
     Rule(id="vllm-variable", source="what is measured is what is served", find=variables),

@@ -65,8 +65,8 @@ def adaptive(*args: str, steps: int | None = None, algorithm: str = "EAGLE3") ->
     return arm(algorithm, *args, adaptive=Adaptive(num_steps=steps))
 
 
-def custom(*args: str) -> Arm:
-    return Arm(name="one", draft=Draft(algorithm=CUSTOM, name="UNO"), custom=Custom(args=args))
+def custom(*args: str, name: str = "UNO") -> Arm:
+    return Arm(name="one", draft=Draft(algorithm=CUSTOM, name=name), custom=Custom(args=args))
 
 
 def block(algorithm: str, size: int = 8) -> Arm:
