@@ -317,6 +317,7 @@ def test_verify_calls_of_a_closed_loop_are_those_of_its_requests(target: str, tm
         with ThreadPoolExecutor(3) as clients:
             asked = [{**CHAT, "max_tokens": length} for length in lengths]
             list(clients.map(lambda body: found.post("/v1/chat/completions", body), asked))
+        time.sleep(0.5)  # an answer is there before the line of its last step
         after = look(found, log)
     seen = JAX.probe(LISTED).speculation(before, after)
     assert seen.verify_calls is not None

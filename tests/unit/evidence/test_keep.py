@@ -131,7 +131,7 @@ def test_a_rate_that_is_not_kept_is_saturation_and_told() -> None:
 
 
 def test_a_candidate_whose_own_server_ended_is_told_from_one_that_was_no_evidence() -> None:
-    """Of the baseline whatever happened to it counts: next to one that was late nobody's server is blamed."""
+    """Of the baseline whatever happened to it counts: next to one that was late no other server is blamed."""
     ends = {
         "ServerCrashed": {"exit_code": -9, "error": "CUDA error: an illegal memory access"},
         "OutOfMemory": {"exit_code": 1, "error": "torch.OutOfMemoryError: CUDA out of memory."},
@@ -139,7 +139,7 @@ def test_a_candidate_whose_own_server_ended_is_told_from_one_that_was_no_evidenc
         "ServerArguments": {"exit_code": 2, "error": "unrecognized arguments: --fast-please"},
         "NotMeasured": {"error": "the server serves other, not pair"},
     }
-    blamed = ("ServerCrashed", "OutOfMemory")
+    blamed = ("ServerCrashed", "OutOfMemory", "StartTimeout")
     for reason, fields in ends.items():
         for arm in (BASELINE, WIDE):
             ended = dataclasses.replace(arm, **fields)
