@@ -10,6 +10,8 @@ from tests.cluster.kubernetes import Manifest, Namespace, condition, says
 from tests.cluster.test_examples import EXAMPLES, H200, IMAGE, words
 from tests.cluster.volumes import NO_XET, filled
 
+from paceline.core import WAVES
+
 WHOLE_SECONDS = 150
 """From apply to the table, on two cores."""
 TARGET, HEAD = "Qwen/Qwen3-Coder-30B-A3B-Instruct", "yuhuili/Eagle3-Qwen3-30B-A3B"
@@ -19,12 +21,14 @@ def example(commits: Mapping[str, str]) -> Manifest:
     """As it is, filled in, at its first and its last concurrency, with fewer and shorter answers."""
     manifest: Manifest = yaml.safe_load((EXAMPLES / "sweep-gb10.yaml").read_text())
     spec = manifest["spec"]
-    short = {"requests": 40, "maxTokens": 24}
     overlay = {
         "target": {"commit": commits[TARGET]},
         "engine": {"image": IMAGE, "env": emulated()},
         "arms": [merged(arm, {"draft": {"commit": commits[HEAD]}} if "draft" in arm else {}) for arm in spec["arms"]],
-        "workloads": [{**workload, **short} for workload in (spec["workloads"][0], spec["workloads"][-1])],
+        "workloads": [
+            {**workload, "requests": max(16, WAVES * workload["concurrency"]), "maxTokens": 24}
+            for workload in (spec["workloads"][0], spec["workloads"][-1])
+        ],
         "gate": {"confidence": "0.8", "decideAfterRounds": [2]},
     }
     manifest["spec"] = merged(merged(spec, overlay), H200)
