@@ -14,7 +14,7 @@ from tests.unit.round.verdicts import between_rounds
 from tests.wrong.edits import example_run
 
 from paceline import api
-from paceline.api.parts import MOST_COMPARED
+from paceline.api.gate import MOST_COMPARED
 from paceline.core import RunSpec
 from paceline.evidence import Failure, Point, Replicate, decode, encode, failed_round, judge, round_status
 from paceline.evidence.clocks import Clocks, Throttled

@@ -12,20 +12,12 @@ from paceline.api import timeouts
 from paceline.api.cache import CacheSpec
 from paceline.api.deployment import BUILTIN, BenchmarkSpec, PromotionSpec, SpeculativeDeploymentSpec
 from paceline.api.engine import AcceleratorSpec, EngineSpec
+from paceline.api.gate import GateSpec, LimitSpec, ParitySpec
 from paceline.api.pace import GOOD_SECONDS, MOST_REQUESTS, lasting
-from paceline.api.parts import (
-    DatasetSpec,
-    DraftSpec,
-    EnvVar,
-    GateSpec,
-    LimitSpec,
-    ParitySpec,
-    PromptsSpec,
-    SecretKey,
-    TreeSpec,
-)
+from paceline.api.parts import DraftSpec, EnvVar, SecretKey, TreeSpec
 from paceline.api.pool import CandidateSpec, PoolSpec
 from paceline.api.problems import InvalidManifestError, broken_rules, read
+from paceline.api.prompts import DatasetSpec, PromptsSpec
 from paceline.api.run import ArmSpec, BenchmarkRunSpec, RunDraft, WorkloadSpec
 from paceline.api.timeouts import duration
 

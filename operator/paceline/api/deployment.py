@@ -9,21 +9,12 @@ from pydantic import Field
 from paceline.api.arms import Placed, fits
 from paceline.api.cache import CacheSpec
 from paceline.api.engine import AcceleratorSpec, EngineSpec
+from paceline.api.gate import MOST_MEASURED, MOST_POINTS, RISING, BudgetSpec, GateSpec, ParitySpec, last_round
 from paceline.api.later import not_yet
 from paceline.api.model import Finding, Model, Rule, Unique
-from paceline.api.parts import (
-    MOST_MEASURED,
-    MOST_POINTS,
-    ON_CLAIM,
-    RISING,
-    BudgetSpec,
-    DatasetSpec,
-    DraftSpec,
-    GateSpec,
-    ParitySpec,
-    last_round,
-)
+from paceline.api.parts import ON_CLAIM, DraftSpec
 from paceline.api.pool import TWINS, PoolSpec, hidden_twins
+from paceline.api.prompts import DatasetSpec
 from paceline.api.shared import ENGINE_AND_NODE, OFF_THE_CLAIM, off_the_claim
 from paceline.api.timeouts import TimeoutsSpec
 from paceline.api.words import DecideAfterRounds, Duration, Labels, Revision, ServedName, Source, Tolerance

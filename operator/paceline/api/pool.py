@@ -6,9 +6,10 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from paceline.api.arms import COUNT_OF_SHAPES, FIELDS_OF_SHAPE, KINDS_OF_SHAPE, ONE_SHAPE, shapes_of
+from paceline.api.gate import GateSpec
 from paceline.api.later import not_yet
 from paceline.api.model import Finding, Model, Rule, Unique
-from paceline.api.parts import OF_SCHEDULE, AdaptiveSpec, CustomSpec, DraftSpec, GateSpec, NgramSpec, Schedule, TreeSpec
+from paceline.api.parts import OF_SCHEDULE, AdaptiveSpec, CustomSpec, DraftSpec, NgramSpec, Schedule, TreeSpec
 from paceline.api.search import SearchSpec
 from paceline.api.words import Arguments, ArmName, DatasetName, PoolName
 from paceline.core import BASELINE

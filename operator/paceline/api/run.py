@@ -8,28 +8,20 @@ from pydantic import Field
 from paceline.api.arms import COUNT_OF_SHAPES, ONE_SHAPE, Placed, fits, shapes_of
 from paceline.api.deployment import TargetSpec
 from paceline.api.engine import AcceleratorSpec, EngineSpec
-from paceline.api.later import not_yet
-from paceline.api.model import Finding, Model, Rule, Unique
-from paceline.api.parts import (
+from paceline.api.gate import (
     MOST_COMPARED,
     MOST_MEASURED,
     MOST_POINTS,
-    OF_SCHEDULE,
     RISING,
-    AdaptiveSpec,
     BudgetSpec,
-    CustomSpec,
-    DraftSpec,
-    Env,
     GateSpec,
-    NgramSpec,
     ParitySpec,
-    PromptsSpec,
-    Schedule,
-    TreeSpec,
     last_round,
-    of_the_hub_alone,
 )
+from paceline.api.later import not_yet
+from paceline.api.model import Finding, Model, Rule, Unique
+from paceline.api.parts import OF_SCHEDULE, AdaptiveSpec, CustomSpec, DraftSpec, Env, NgramSpec, Schedule, TreeSpec
+from paceline.api.prompts import PromptsSpec, of_the_hub_alone
 from paceline.api.shared import ENGINE_AND_NODE, OFF_THE_CLAIM, off_the_claim
 from paceline.api.timeouts import TimeoutsSpec
 from paceline.api.words import Arguments, ArmName, Commit, DecideAfterRounds, HostPath, Labels, ObjectName, PoolName

@@ -11,7 +11,7 @@ from typing import get_args
 import pytest
 from annotated_types import Le
 
-from paceline.api.parts import MOST_COMPARED, LimitSpec, ParitySpec
+from paceline.api.gate import MOST_COMPARED, LimitSpec, ParitySpec
 from paceline.engines import ENGINES
 from paceline.evidence import AnswerError, Outputs, Point, Replicate, RoundResult, decode, encode
 from paceline.evidence.answer import LONGEST, NO_ROOM, NO_ROOM_AT, NO_ROOM_CLOCKS, NUMBERS, PREFIX

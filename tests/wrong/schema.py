@@ -1,0 +1,58 @@
+"""Rows of stage schema: types, bounds and names of fields. Run in tests/api/test_refusals.py."""
+
+from tests.wrong.edits import GONE
+from tests.wrong.told import SECOND, Told, one, tree
+
+SCHEMA: tuple[Told, ...] = (
+    one("a typo in a field's name", "spec.target.servedname", "x", "spec.target.servedname", ""),
+    one("a typo below a list", f"{SECOND}.tre", {}, "spec.pools[1].candidates[1].tre", ""),
+    one("a list where a map belongs", "spec.target", ["hf://a/b"], "spec.target", ""),
+    one("a map where a list belongs", "spec.pools", {"latency": {}}, "spec.pools", ""),
+    one("a string where a list belongs", "spec.engine.args", "--attention-backend=triton", "spec.engine.args", ""),
+    one("no spec", "spec", GONE, "spec", ""),
+    one("no image", "spec.engine.image", GONE, "spec.engine.image", ""),
+    one("no pools", "spec.pools", [], "spec.pools", ""),
+    one("no candidates", "spec.pools.1.candidates", [], "spec.pools[1].candidates", ""),
+    one("no concurrency", "spec.pools.0.concurrency", [], "spec.pools[0].concurrency", ""),
+    one("one concurrency twice", "spec.pools.0.concurrency", [1, 1], "spec.pools[0].concurrency", ""),
+    one("count: 0", "spec.accelerator.count", 0, "spec.accelerator.count", "greater than or equal to 1"),
+    one("a negative number of replicas", "spec.pools.0.replicas", -1, "spec.pools[0].replicas", "or equal to 0"),
+    one("a number over 64 bits", "spec.accelerator.count", 2**63, "spec.accelerator.count", "64"),
+    one("a number over 32 bits", "spec.pools.0.replicas", 2**31, "spec.pools[0].replicas", "1000"),
+    one("half an accelerator", "spec.accelerator.count", 0.5, "spec.accelerator.count", "integer"),
+    one("a number in quotes", "spec.accelerator.count", "4", "spec.accelerator.count", "integer"),
+    one("a version without quotes", "spec.engine.version", 0.5, "spec.engine.version", "string"),
+    one("a fraction without quotes", "spec.gate.minimumImprovement", 0.05, "spec.gate.minimumImprovement", "string"),
+    one("a megabyte in one argument", "spec.engine.args", ["x" * 1_000_000], "spec.engine.args[0]", "2048"),
+    one("a megabyte of arguments", "spec.engine.args", ["--x=" + "y" * 1000] * 1000, "spec.engine.args", "64"),
+    one("an empty argument", "spec.engine.args", [""], "spec.engine.args[0]", ""),
+    one("an engine in lower case", "spec.engine.name", "sglang", "spec.engine.name", "SGLangJAX"),
+    one("a mode that is none", "spec.promotion.mode", "Never", "spec.promotion.mode", "Manual"),
+    one("a metric that is none", "spec.gate.limits", [{"metric": "p99", "maximumIncrease": "0.2"}],
+        "limits[0].metric", "p95TTFT"),
+    one("a capacity that may rise", "spec.gate.limits", [{"metric": "kvTokens", "maximumIncrease": "0.2"}],
+        "limits[0].", "maximumDecrease"),
+    one("retractions as a fraction", "spec.gate.limits", [{"metric": "retractions", "maximumIncrease": "0.2"}],
+        "limits[0].", "maximum"),
+    one("a latency without a bound", "spec.gate.limits", [{"metric": "p95TTFT"}], "limits[0].", "maximumIncrease"),
+    one("a bare Off, which YAML reads as false", "spec.guard", {"action": False}, "spec.guard.action", ""),
+    one("two pools of one name", "spec.pools.1.name", "latency", "spec.pools", ""),
+    one("two candidates of one name", f"{SECOND}.name", "wide", "spec.pools[1].candidates", ""),
+    one("a variable twice", "spec.engine.env", [{"name": "A"}, {"name": "A"}], "spec.engine.env", ""),
+    one("a tree without tokens", f"{SECOND}.tree", {"numSteps": 3, "topK": 4}, "tree.numDraftTokens", ""),
+    one("a tree of the root alone", f"{SECOND}.tree", tree(3, 4, 1),
+        "tree.numDraftTokens", "greater than or equal to 2"),
+    one("a tree without depth", f"{SECOND}.tree", tree(0, 4, 8), "tree.numSteps", "greater than or equal to 1"),
+    one("one look at the gate", "spec.benchmark.decideAfterRounds", [1], "decideAfterRounds[0]", "or equal to 2"),
+    one("a look twice", "spec.benchmark.decideAfterRounds", [3, 3], "spec.benchmark.decideAfterRounds", ""),
+    one("outputs of no prompt", "spec.benchmark.parity", {"samples": 0}, "spec.benchmark.parity.samples", "equal to 1"),
+    one("outputs of more prompts than fit", "spec.benchmark.parity", {"samples": 33},
+        "spec.benchmark.parity.samples", "32"),
+    one("outputs of prompts that nobody counted", "spec.benchmark.parity", {}, "spec.benchmark.parity.samples", ""),
+    one("a name of 64 characters", "metadata.name", "x" * 64, "metadata.name", "63"),
+)  # fmt: skip
+
+OF_A_RUNS_SCHEMA: tuple[Told, ...] = (
+    one("one workload twice", "spec.workloads.1.name", "code", "spec.workloads", ""),
+    one("a trigger that is none", "spec.trigger.reason", "Cron", "spec.trigger.reason", "Person"),
+)
