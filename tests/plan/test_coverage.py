@@ -9,6 +9,7 @@ from tests.plan import (
     test_preflight,
     test_prompts,
     test_reliability,
+    test_requests,
     test_stories,
     test_sweep,
     test_trouble,
@@ -34,6 +35,6 @@ def test_every_reason_is_reached_by_a_story() -> None:
 
 def test_every_golden_file_has_its_story() -> None:
     told = (test_evidence, test_failures, test_nodes, test_outputs, test_preflight, test_prompts)
-    modules = (*told, test_reliability, test_stories, test_sweep, test_trouble)
+    modules = (*told, test_reliability, test_requests, test_stories, test_sweep, test_trouble)
     stories = {name.removeprefix("test_") for module in modules for name in vars(module)}
     assert {file.stem for file in STORIES.glob("*.yaml")} <= stories

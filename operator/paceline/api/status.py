@@ -140,7 +140,8 @@ class Hold(Model):
 
 
 class Handled(Model):
-    """Requests by annotation that were carried out: the token of each."""
+    """Requests by annotation (`retry.paceline.dev/POOL: TOKEN`) that were carried out: the last value of each. The same
+    value is never acted upon twice."""
 
     promote: Name | None = None
     """Last `promote`."""
@@ -150,6 +151,17 @@ class Handled(Model):
     """Last `retry`."""
     rollback: Name | None = None
     """Last `rollback`."""
+
+
+class Retried(Model):
+    """The last run that a person's `retry` asked for anew."""
+
+    fingerprint: Name | None = None
+    """Of its question."""
+    attempt: Count | None = None
+    """Its number: neither it nor an earlier one answers the question any more."""
+    token: Name | None = None
+    """The value of `retry`."""
 
 
 class Past(Serving):
@@ -176,6 +188,8 @@ class PoolStatus(Model):
     """What keeps a verdict from being served."""
     handled: Handled | None = None
     """Requests that were carried out."""
+    retried: Retried | None = None
+    """The run that a person asked for anew."""
     attempts: Count | None = None
     """Runs that were started for the present question."""
     ready_replicas: Count | None = None
@@ -203,3 +217,5 @@ class SpeculativeDeploymentStatus(Model):
     """Names the inputs that `models` was resolved from."""
     pools: Annotated[tuple[PoolStatus, ...], Field(max_length=16), Unique(("name",))] | None = None
     """Each pool."""
+    refused: Annotated[tuple[Text, ...], Field(max_length=64)] | None = None
+    """Requests by annotation that cannot be carried out, each with the way out."""

@@ -6,7 +6,7 @@
     preflight   the draft fits its target
     installed   the cluster knows the kinds that are needed
     let_go      pools that are no longer asked for end
-  then for each pool:
+  then for each pool, once what people ask for by annotation is in its memory (requests):
     stop        runs of old questions end, and all rest while suspended
     serve       the servers are what choose() says: at first the baseline, later what has been shown to be faster
     measure     a BenchmarkRun for what is undecided
@@ -29,6 +29,7 @@ from paceline.plan.deployment.installed import installed
 from paceline.plan.deployment.look import Pool, Snapshot, pin, pools
 from paceline.plan.deployment.meanwhile import meanwhile
 from paceline.plan.deployment.measure import measure, stop
+from paceline.plan.deployment.requests import carried_out, unknown
 from paceline.plan.deployment.retain import retain
 from paceline.plan.deployment.serve import serve
 from paceline.plan.deployment.tell import happenings
@@ -37,8 +38,12 @@ from paceline.plan.terms import Said, Step, Todo, earliest, walk
 STEPS: tuple[Step[Snapshot], ...] = (readable, keep_claim, fetch, preflight, installed, let_go)
 POOL_STEPS: tuple[Step[Pool], ...] = (stop, serve, measure, retain)
 
-REMEMBERED = ("serving", "target", "hold", "handled", "attempts", "verdict", "history", "progress", "endpoint")
+REMEMBERED = ("serving", "target", "hold", "handled", "retried", "attempts", "verdict", "history", "progress",
+              "endpoint")  # fmt: skip
 """What a pool's entry keeps when no step speaks of it."""
+
+MOST_REFUSED = 64
+"""Requests, that status can hold."""
 
 PINS = ("modelsHash", "models", "datasets")
 """Stay while no prefetch says others: another one may find other commits, and all would be measured again."""
@@ -50,9 +55,12 @@ def plan(snapshot: Snapshot, now: datetime) -> Todo:
     entries: list[Mapping[str, Any]] = []
     pool_said: list[Said] = []
     held = any(step.holds for step in said)
+    refused = list(unknown(snapshot))
     known = commits(snapshot)
     if snapshot.spec is not None and known is not None and not held:
-        for pool in pools(snapshot, pin(snapshot.spec, known), now):
+        for looked_at in pools(snapshot, pin(snapshot.spec, known), now):
+            pool, not_done = carried_out(looked_at, now)
+            refused += not_done
             steps = walk(POOL_STEPS, pool, now)
             pool_said += steps
             entries.append(_entry(pool, steps))
@@ -72,6 +80,7 @@ def plan(snapshot: Snapshot, now: datetime) -> Todo:
         "summary": " ".join(_in_a_word(entry) for entry in entries),
         "conditions": to_status(marks, snapshot.status.get("conditions", ()), snapshot.generation, now),
         "pools": entries,
+        **({"refused": refused[:MOST_REFUSED]} if refused else {}),
     }
     return Todo(
         status=status,

@@ -177,7 +177,15 @@ class Pool:
 
     @property
     def decided(self) -> Run | None:
-        return next((run for run in self.asked if run.outcome and not run.stale), None)
+        """What answers it; no run that was asked for anew by a person, nor any before that one."""
+        answers = (run for run in self.asked if run.outcome and not run.stale and run.attempt > self.retried)
+        return next(answers, None)
+
+    @property
+    def retried(self) -> int:
+        """The last attempt at the question of now that a person has asked for anew."""
+        anew = self.remembered.get("retried") or {}
+        return int(anew["attempt"]) if anew.get("fingerprint") == self.question else 0
 
     def revision(self, arm: Arm) -> str:
         return revision_of(self.server, arm)

@@ -68,22 +68,19 @@ def measure(pool: Pool, now: datetime) -> Said:
             marks=(*marks, Mark(Reason.WaitingForCapacity, pool.name, note)),
             record={"progress": {"step": "Serving", "message": note}},
         )
-    attempt = 1 + max((run.attempt for run in pool.asked), default=0)
+    attempt = 1 + max((run.attempt for run in pool.asked), default=pool.retried)
     name = child_name(pool.snapshot.name, pool.name, pool.question, attempt)
     stale = next((run for run in pool.asked if run.stale), None)
-    trigger = Trigger.STALE if stale else Trigger.SPEC
-    wanted = run_manifest_spec(replace(pool.run_spec, attempt=attempt, trigger=trigger))
+    again = pool.remembered["retried"]["token"] if attempt == pool.retried + 1 > 1 else ""
+    trigger = Trigger.RETRY if again else Trigger.STALE if stale else Trigger.SPEC
+    wanted = run_manifest_spec(replace(pool.run_spec, attempt=attempt, trigger=trigger, token=again))
     candidates = " or ".join(arm.name for arm in pool.spec.arms[1:])
+    why = f"nobody knows yet whether {candidates} beats the baseline"
+    if again or stale:
+        why = f"retry={again}" if again else f"{stale.name if stale else ''} is older than maxEvidenceAge"
     return Said(
         marks=(*marks, Mark(Reason.Measuring, pool.name, name)),
-        actions=(
-            Apply(
-                benchmark_run(pool.snapshot.owner, pool.name, name, wanted),
-                f"{stale.name} is older than maxEvidenceAge"
-                if stale
-                else f"nobody knows yet whether {candidates} beats the baseline",
-            ),
-        ),
+        actions=(Apply(benchmark_run(pool.snapshot.owner, pool.name, name, wanted), why),),
         record={
             "attempts": attempt,
             "progress": {"step": "Measuring", "benchmarkRun": name, "message": "the run is being made"},

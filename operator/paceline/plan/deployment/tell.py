@@ -8,7 +8,8 @@ from paceline.plan.terms import Happening
 
 
 def happenings(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Happening, ...]:
-    return (*_models(before, after), *_notes(before, after), *_stalled(before, after), *_pools(before, after))
+    whole = (_models, _notes, _stalled, _refused, _pools)
+    return tuple(happening for part in whole for happening in part(before, after))
 
 
 def _models(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Happening]:
@@ -32,10 +33,17 @@ def _stalled(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Ha
         yield Happening(reason=now["reason"], note=now["message"], type="Warning")
 
 
+def _refused(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Happening]:
+    for note in after.get("refused", ()):
+        if note not in before.get("refused", ()):
+            yield Happening(reason="RequestRefused", note=note, type="Warning")
+
+
 def _pools(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Happening]:
     remembered = {entry["name"]: entry for entry in before.get("pools", ())}
     for entry in after.get("pools", ()):
         was = remembered.get(entry["name"], {})
+        yield from _retried(was, entry)
         yield from _verdict(was, entry)
         yield from _target(was, entry)
         yield from _serving(was, entry)
@@ -46,6 +54,19 @@ def _run(was: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[Happening
     run = (entry.get("progress") or {}).get("benchmarkRun")
     if run and entry.get("attempts") and run != (was.get("progress") or {}).get("benchmarkRun"):
         yield Happening(reason="Measuring", note=f"{entry['name']}: {run} compares the candidates with the baseline")
+
+
+def _retried(was: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[Happening]:
+    token = (entry.get("handled") or {}).get("retry")
+    if token is None or token == (was.get("handled") or {}).get("retry"):
+        return
+    held, anew = was.get("hold"), entry.get("retried")
+    done = [
+        *([f"what was held ({held['reason']}) may be served again"] if held and not entry.get("hold") else []),
+        *([f"attempt {anew['attempt']} is followed by another"] if anew and anew != was.get("retried") else []),
+    ]
+    nothing = "nothing was held, and the last run has not ended in Error or Inconclusive: nothing is done"
+    yield Happening(reason="Retried", note=f"{entry['name']}: retry={token}: {' and '.join(done) or nothing}")
 
 
 def _verdict(was: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[Happening]:
