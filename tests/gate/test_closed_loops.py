@@ -1,7 +1,24 @@
 """The steady window against simulated loops of which the truth is known: what docs/validity.md says of it."""
 
+import random
+from bisect import bisect_right
+
 import pytest
-from tests.gate.closed_loops import CLOSE, DOCUMENT, Row, bias, line, measured, rows, written
+from tests.gate.closed_loops import (
+    CLOSE,
+    DOCUMENT,
+    Loop,
+    Row,
+    bias,
+    endless,
+    line,
+    loop,
+    measured,
+    pair,
+    prompts,
+    rows,
+    written,
+)
 
 ROWS = list(rows())
 WRITTEN = written(DOCUMENT.read_text())
@@ -17,3 +34,22 @@ def test_the_document_has_every_row_and_each_is_right_to_half_a_percent() -> Non
 def test_a_row_counted_anew_is_the_documents(row: Row) -> None:
     """Those of one concurrency, with the code that reads the client's report as it is now."""
     assert line(row, measured(row)) in WRITTEN
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.concurrency == 8 and row.spread == 0.25], ids=str)
+def test_a_loop_without_end_is_as_fast_as_the_middle_of_a_long_one(row: Row) -> None:
+    dice = random.Random(row.name)
+    for server in pair(row):
+        found = loop(server, prompts(row, 150 * row.concurrency, dice), row.concurrency, dice)
+        assert endless(server, found, row.concurrency) == pytest.approx(middle(found, row.concurrency), rel=0.01)
+
+
+def middle(found: Loop, concurrency: int) -> float:
+    """Output tokens per second from when every place has answered once until one is left empty."""
+    ends = [came[-1] for came in found.arrivals]
+    begin, end = max(ends[:concurrency]), sorted(ends)[-concurrency]
+    inside = sum(
+        length * (bisect_right(came, end) - bisect_right(came, begin)) / len(came)
+        for came, length in zip(found.arrivals, found.report["output_lens"], strict=True)
+    )
+    return float(inside / (end - begin))

@@ -112,8 +112,8 @@ class Point(Model):
     output_throughput: Number | None = None
     """All output tokens over the client's duration, ramp and tail included; only where there was room for it."""
     steady_throughput: Number | None = None
-    """The same in the longest time with at least 90 % of the concurrency under way: what is judged. Absent at a
-    rate."""
+    """As fast as in the longest time with at least 90 % of the concurrency under way, in tokens of all answers: what is
+    judged. Absent at a rate."""
     mean_concurrency: Number | None = None
     """Requests under way in that time, sent and not yet answered, as an average over it; absent at a rate."""
     offered_rate: Number | None = None

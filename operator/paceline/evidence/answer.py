@@ -43,8 +43,9 @@ class AnswerError(ValueError):
 class Point:
     """One arm on one workload. Times in seconds, throughputs in output tokens per second; None: not to be had.
 
-    `output_throughput` is output tokens over the client's duration; `steady_throughput` the same in the window in
-    which at least 90 % of the peak concurrency was reached, and what is judged of a closed loop (0025). `fullness` is
+    `output_throughput` is output tokens over the client's duration; `steady_throughput` pieces of answers a second in
+    the window in which at least 90 % of the peak concurrency was reached, times tokens a piece of all answers, and what
+    is judged of a closed loop (0025). `fullness` is
     how many requests were under way in that window, as an average over its time and a fraction of the concurrency;
     `kept_rate` requests a second that were answered in the second half of a workload at a rate. `accept_length` is the
     server's average since the flush before the workload; `verify_calls` and `retractions` are differences of its

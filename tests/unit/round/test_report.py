@@ -34,6 +34,15 @@ def test_a_token_a_step_of_several() -> None:
     assert steady(report, concurrency=1) == Steady(throughput=3.0, concurrency=1.0)
 
 
+def test_how_many_tokens_a_piece_has_is_of_all_answers() -> None:
+    """Two places, a piece every second in each. Three answers of 10 pieces of 4 tokens, and one of 30 of a token each:
+    the window ends after 20 seconds, with 40 of its pieces' 60 and 130 of the 150 tokens."""
+    report = closed_loop(10, 10, 10, 30) | {"output_lens": [40, 40, 40, 30]}
+    found = steady(report, concurrency=2)
+    assert found
+    assert found.throughput == pytest.approx(2 * 150 / 60)
+
+
 def test_what_the_client_took_between_requests_is_in_the_throughput_and_in_the_concurrency() -> None:
     """Four requests of 10 tokens, two at a time: 20 seconds of answers, and the client needed 25 for all of it."""
     slow = closed_loop(10, 10, 10, 10) | {"duration": 25.0}

@@ -2,6 +2,7 @@
 
 import heapq
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -68,8 +69,8 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """What was seen in the steady window: output tokens per second, and requests under way as an average over its
-    time. By the client's own clock."""
+    """What was seen in the steady window: output tokens per second of a loop without end, and requests under way as an
+    average over the window's time. By the client's own clock."""
 
     throughput: float
     concurrency: float
@@ -77,6 +78,10 @@ class Steady:
 
 def steady(report: Mapping[str, Any], concurrency: int) -> Steady | None:
     """Of the longest time with at least 90 % of the peak concurrency; None where nothing was answered.
+
+    The window says how fast pieces of answers come with the places full; how many tokens a piece has is of all
+    answers, from beginning to end. The tokens of the window itself would be too many: it ends before the last answers
+    do, and those are the ones of which each piece has few (decision 0025).
 
     The client's details have no start times. They follow from its closed loop: requests go out in the order of the
     details as soon as one of `concurrency` places is free (held to by one worker thread, and to the server's own clock
@@ -88,13 +93,21 @@ def steady(report: Mapping[str, Any], concurrency: int) -> Steady | None:
     if window is None:
         return None
     start, end = window
-    tokens = math.fsum(
-        one.tokens * sum(start <= arrival <= end for arrival in one.arrivals) / len(one.arrivals) for one in answered
-    )
-    under_way = math.fsum(max(0.0, min(one.end, end) - max(one.start, start)) for one in answered)
+    arrivals = sorted(arrival for one in answered for arrival in one.arrivals)
+    inside = bisect_right(arrivals, end) - bisect_left(arrivals, start)
+    # All requests are prefilled in the window, while some of their pieces come after it. Of the first prefills, which
+    # are done at once while no answer goes on, as many are left out as make the two shares equal.
+    answering = max(start, *(one.arrivals[0] for one in answered[:concurrency]))
+    left_out = min(1.0, (1 - inside / len(arrivals)) * len(answered) / concurrency)
+    pieces = inside - left_out * (bisect_right(arrivals, answering) - bisect_left(arrivals, start))
     last = max(one.end for one in answered)
-    seconds = (end - start) * max(1.0, report.get("duration", last) / last)
-    return Steady(throughput=tokens / seconds, concurrency=under_way / seconds)
+    stretch = max(1.0, report.get("duration", last) / last)
+    seconds = stretch * (end - start - left_out * (answering - start))
+    under_way = math.fsum(max(0.0, min(one.end, end) - max(one.start, start)) for one in answered)
+    return Steady(
+        throughput=pieces / seconds * math.fsum(one.tokens for one in answered) / len(arrivals),
+        concurrency=under_way / (stretch * (end - start)),
+    )
 
 
 def kept_rate(report: Mapping[str, Any], rate: float) -> float | None:
