@@ -58,14 +58,20 @@ class Running:
         while self.kubectl(*wait, check=time.monotonic() > until).returncode:
             time.sleep(0.1)
 
-    def request(self, method: str, path: str, body: object = None) -> dict[str, Any]:
-        """The answer, whatever its code: an object, or a Status that says what is wrong."""
+    def request(self, method: str, path: str, body: object = None, *, user: str = "") -> dict[str, Any]:
+        """The answer, whatever its code: an object, or a Status that says what is wrong. Bytes are sent as they are;
+        `user` is who it is asked as, in no group."""
+        data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
         context = ssl.create_default_context(cafile=str(self.certificate))
         request = urllib.request.Request(
             self.url + path,
             method=method,
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"},
+            data=data,
+            headers={
+                "Authorization": f"Bearer {self.token}",
+                "Content-Type": "application/json",
+                **({"Impersonate-User": user} if user else {}),
+            },
         )
         try:
             with urllib.request.urlopen(request, context=context, timeout=30) as response:

@@ -11,3 +11,14 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "paceline.image" -}}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
+{{- /* How much a free-form value weighs, as CEL: the characters of its keys and strings, 8 for any other scalar, 1 an
+entry; and 100000 for what is deeper than `depth` or has more than 512 entries. Nested by hand: CEL has no recursion. */}}
+{{- define "paceline.weight" -}}
+{{- $v := .of -}}
+{{- if eq .depth 0 -}}
+(type({{ $v }}) == map || type({{ $v }}) == list ? 100000 : type({{ $v }}) == string ? {{ $v }}.size() : 8)
+{{- else -}}
+{{- $e := printf "e%d" .depth -}}{{- $w := printf "w%d" .depth -}}
+(type({{ $v }}) == string ? {{ $v }}.size() : type({{ $v }}) == map || type({{ $v }}) == list ? ({{ $v }}.size() > 512 ? 100000 : {{ $v }}.map({{ $e }}, 1 + (type({{ $v }}) == map ? {{ $e }}.size() : 0) + [type({{ $v }}) == list ? {{ $e }} : {{ $v }}[{{ $e }}]].map({{ $w }}, {{ include "paceline.weight" (dict "of" $w "depth" (sub .depth 1 | int)) }}).sum()).sum()) : 8)
+{{- end -}}
+{{- end }}

@@ -40,6 +40,7 @@ POD: Mapping[str, str] = {
     "subdomain": "is the name that the nodes of one server find each other by: leave it out",
     "setHostnameAsFQDN": "is the name that the nodes of one server find each other by: leave it out",
     "ephemeralContainers": "are added to a running pod: use kubectl debug",
+    "priority": "is made of priorityClassName: write that",
 }
 CONTAINER: Mapping[str, str] = {
     "image": "write it in spec.engine.image",
@@ -54,6 +55,10 @@ OUR_KEYS = ("paceline.dev/", "app.kubernetes.io/managed-by", "leaderworkerset.si
             "apps.kubernetes.io/", "statefulset.kubernetes.io/", "pod-template-hash", "controller-revision-hash",
             "controller-uid", "job-name")  # fmt: skip
 """How labels and annotations begin by which pods are told apart."""
+IDENTITIES = ("serviceAccountToken", "podCertificate")
+"""Sources of a projected volume that let a pod speak as its service account."""
+OF_THE_CLUSTER = "system-"
+"""How the names of the PriorityClasses begin that outrank everybody's pods."""
 
 POD_FIELDS = frozenset({
     "activeDeadlineSeconds", "affinity", "automountServiceAccountToken", "containers", "dnsConfig", "dnsPolicy",
@@ -156,6 +161,8 @@ def _owned(over: Mapping[str, Any], server: Server, adapter: Adapter) -> Iterato
     for label, way_out in selectors.items():
         if label in spec.get("nodeSelector", {}):
             yield f"spec.nodeSelector.{label}", way_out
+    if str(priority := spec.get("priorityClassName", "")).startswith(OF_THE_CLUSTER):
+        yield "spec.priorityClassName", f"{priority} is for the cluster's own pods: name a class of yours, or none"
     yield from _of_volumes(spec)
     for where, container in _containers(over):
         if where.startswith("spec.containers") and container["name"] == SERVER:
@@ -174,6 +181,10 @@ def _of_volumes(spec: Mapping[str, Any]) -> Iterator[Found]:
                 yield f"{where}.name", f"{volume['name']} is a volume of a benchmark's pod: take another name"
             case "shm" if set(volume) - {"name", "emptyDir"}:
                 yield where, f"is memory at {SHARED_MEMORY}: only its emptyDir.sizeLimit can be set"
+        for j, source in enumerate(_at(volume, "projected.sources", ())):
+            for identity in IDENTITIES:
+                if isinstance(source, Mapping) and identity in source:
+                    yield f"{where}.projected.sources[{j}].{identity}", POD["automountServiceAccountToken"]
 
 
 def _of_the_server(where: str, container: Mapping[str, Any], server: Server, adapter: Adapter) -> Iterator[Found]:

@@ -62,6 +62,18 @@ def of_server(**fields: Any) -> dict[str, Any]:
         ({"spec": {"volumes": [{"name": "models"}]}}, "spec.volumes[0]", "spec.cache"),
         ({"spec": {"volumes": [{"name": "tmp"}]}}, "spec.volumes[0].name", "take another name"),
         ({"spec": {"volumes": [{"name": "shm", "hostPath": {}}]}}, "spec.volumes[0]", "emptyDir.sizeLimit"),
+        (
+            {"spec": {"volumes": [{"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}]}},
+            "spec.volumes[0].projected.sources[0].serviceAccountToken",
+            "no server speaks to the API server",
+        ),
+        (
+            {"spec": {"volumes": [{"name": "t", "projected": {"sources": [{"podCertificate": {}}]}}]}},
+            "spec.volumes[0].projected.sources[0].podCertificate",
+            "no server speaks to the API server",
+        ),
+        ({"spec": {"priorityClassName": "system-node-critical"}}, "spec.priorityClassName", "a class of yours"),
+        ({"spec": {"priority": 2_000_000_000}}, "spec.priority", "priorityClassName"),
         ({"metadata": {"name": "x"}}, "metadata.name", "labels, annotations"),
         ({"metadata": {"labels": {"paceline.dev/pool": "x"}}}, "metadata.labels.paceline.dev/pool", "leave it out"),
         ({"template": {}}, "template", "metadata, spec"),
@@ -87,6 +99,8 @@ def test_the_topologys_label_is_ours_where_a_topology_is_asked_for() -> None:
         of_server(lifecycle={"postStart": {"exec": {"command": ["true"]}}}),
         of_server(env=[{"name": "NCCL_DEBUG", "value": "INFO"}]),
         {"spec": {"volumes": [{"name": "shm", "emptyDir": {"sizeLimit": "64Gi"}}]}},
+        {"spec": {"priorityClassName": "mine"}},
+        {"spec": {"volumes": [{"name": "ca", "projected": {"sources": [{"configMap": {"name": "ca"}}]}}]}},
         {"spec": {"fieldOfTomorrow": True}},
     ],
 )

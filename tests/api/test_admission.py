@@ -1,0 +1,259 @@
+"""The chart's policies on a real API server: what the right to make our kinds is worth, and to whom."""
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.api.apiserver import Running
+from tests.api.chart import HOME, of_kind, rendered
+from tests.wrong.edits import example, example_run
+
+TENANT, FREE, STRICT = "tenant-b", "tenant-free", "tenant-strict"
+OPERATOR = f"system:serviceaccount:{HOME}:paceline"
+PLURALS = {"SpeculativeDeployment": "speculativedeployments", "BenchmarkRun": "benchmarkruns"}
+MAY_MAKE_PODS = {"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]}
+"""Of the built-in edit, what counts here."""
+USERS: dict[str, list[dict[str, Any]]] = {
+    "mallory": [],
+    "eve": [MAY_MAKE_PODS],
+    "pat": [
+        MAY_MAKE_PODS,
+        {"apiGroups": ["paceline.dev"], "resources": list(PLURALS.values()), "verbs": ["promote"]},
+    ],
+    OPERATOR: [],
+}
+"""Each has the rules of paceline-edit, and these."""
+PROMOTE = {"promote.paceline.dev/latency": "abc@1"}
+START_SECONDS = 60
+
+
+@pytest.fixture(scope="module")
+def guarded(apiserver: Running) -> Iterator[Running]:
+    """Policies in two namespaces, the stricter ones in the second; in a third namespace there are none."""
+    usual = rendered(namespaces=[TENANT])
+    strict = rendered(
+        namespaces=[STRICT],
+        admission__trustRemoteCode=False,
+        admission__hostPath=False,
+        admission__images=["registry.example.com/models/"],
+    )
+    policies = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+    objects = [*of_kind(usual, *policies, "ClusterRole"), *(_renamed(one) for one in of_kind(strict, *policies))]
+    for namespace in (TENANT, FREE, STRICT):
+        objects.append({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+        objects += [one for user, rules in USERS.items() for one in _bound(namespace, user, rules)]
+    given = {"apiVersion": "v1", "kind": "List", "items": objects}
+    apiserver.kubectl("apply", "--server-side", "-f", "-", given=given)
+    try:
+        _wait_until_they_act(apiserver)
+        yield apiserver
+    finally:
+        apiserver.kubectl("delete", "-f", "-", "--wait=false", given=given)
+
+
+def _renamed(one: dict[str, Any]) -> dict[str, Any]:
+    name = {"metadata": {**one["metadata"], "name": f"strict-{one['metadata']['name']}"}}
+    spec = one["spec"] | ({"policyName": f"strict-{one['spec']['policyName']}"} if "policyName" in one["spec"] else {})
+    return {**one, **name, "spec": spec}
+
+
+def _bound(namespace: str, user: str, rules: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    name = user.replace(":", ".")
+    rbac = "rbac.authorization.k8s.io"
+    subject = {"kind": "User", "name": user, "apiGroup": rbac}
+    where = {"name": name, "namespace": namespace}
+    yield {"apiVersion": f"{rbac}/v1", "kind": "Role", "metadata": where, "rules": rules}
+    for role, kind in (("paceline-edit", "ClusterRole"), (name, "Role")):
+        yield {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": f"{name}.{role}", "namespace": namespace},
+            "roleRef": {"apiGroup": rbac, "kind": kind, "name": role},
+            "subjects": [subject],
+        }
+
+
+def _wait_until_they_act(apiserver: Running) -> None:
+    until = time.monotonic() + START_SECONDS
+    for namespace in (TENANT, STRICT):
+        while send(apiserver, "mallory", example(), namespace=namespace) == "":
+            assert time.monotonic() < until, f"no policy acts in {namespace}"
+            time.sleep(0.2)
+
+
+def send(
+    apiserver: Running,
+    user: str,
+    manifest: dict[str, Any],
+    *,
+    namespace: str = TENANT,
+    over: bool = False,
+    dry: bool = True,
+) -> str:
+    """What the API server says to `user`: empty where it takes the object. `over`: in place of the stored one."""
+    metadata = {**manifest["metadata"], "namespace": namespace}
+    path = f"/apis/paceline.dev/v1alpha1/namespaces/{namespace}/{PLURALS[manifest['kind']]}"
+    if over:
+        path += f"/{metadata['name']}"
+        metadata["resourceVersion"] = apiserver.request("GET", path)["metadata"]["resourceVersion"]
+    answer = apiserver.request(
+        "PUT" if over else "POST", f"{path}?dryRun=All" if dry else path, {**manifest, "metadata": metadata}, user=user
+    )
+    return answer["message"] if answer["kind"] == "Status" else ""
+
+
+def annotated(manifest: dict[str, Any], annotations: dict[str, str]) -> dict[str, Any]:
+    return {**manifest, "metadata": {**manifest["metadata"], "annotations": annotations}}
+
+
+def with_template(manifest: dict[str, Any], template: Any) -> dict[str, Any]:
+    spec = manifest["spec"]
+    return {**manifest, "spec": {**spec, "engine": {**spec["engine"], "podTemplate": template}}}
+
+
+def projected(**source: Any) -> dict[str, Any]:
+    return {"spec": {"volumes": [{"name": "t", "projected": {"sources": [source]}}]}}
+
+
+@pytest.mark.parametrize("manifest", [example(), example_run()], ids=lambda manifest: manifest["kind"])
+def test_who_may_not_make_pods_may_not_have_them_made(guarded: Running, manifest: dict[str, Any]) -> None:
+    said = send(guarded, "mallory", manifest)
+    assert "mallory may not create pods in namespace tenant-b" in said
+    assert "such as edit" in said
+    assert send(guarded, "eve", manifest) == ""
+    assert send(guarded, OPERATOR, manifest) == "", "the operator makes runs, and no pod by itself"
+
+
+def test_nor_may_they_change_what_another_has_made(guarded: Running) -> None:
+    manifest = example()
+    guarded.request("POST", _collection(TENANT), _in(TENANT, manifest))
+    try:
+        other = {**manifest, "spec": {**manifest["spec"], "suspend": True}}
+        assert "mallory may not create pods" in send(guarded, "mallory", other, over=True)
+        assert send(guarded, "eve", other, over=True) == ""
+        assert send(guarded, "mallory", annotated(manifest, {"team": "b"}), over=True) == "", "no pod comes of that"
+    finally:
+        guarded.request("DELETE", f"{_collection(TENANT)}/{manifest['metadata']['name']}")
+
+
+def test_promoting_is_a_right_of_its_own(guarded: Running) -> None:
+    manifest = example()
+    manifest["spec"]["promotion"] = {"mode": "Manual"}
+    guarded.request("POST", _collection(TENANT), _in(TENANT, annotated(manifest, {"promote.paceline.dev/deep": "x@1"})))
+    try:
+        asked = annotated(manifest, {"promote.paceline.dev/deep": "x@1", **PROMOTE})
+        assert "verb promote on speculativedeployments in namespace tenant-b" in send(guarded, "eve", asked, over=True)
+        assert send(guarded, "pat", asked, over=True) == ""
+        again = annotated(manifest, {"promote.paceline.dev/deep": "x@1", "retry.paceline.dev/latency": "1"})
+        assert "verb promote" in send(guarded, "eve", again, over=True)
+        assert "verb promote" in send(guarded, "eve", manifest, over=True), "taken away"
+        automatic = {**manifest, "spec": {**manifest["spec"], "promotion": {"mode": "Automatic"}}}
+        kept = annotated(automatic, {"promote.paceline.dev/deep": "x@1"})
+        assert "leaving promotion.mode Manual" in send(guarded, "eve", kept, over=True)
+        assert send(guarded, "pat", kept, over=True) == ""
+        edited = annotated(
+            {**manifest, "spec": {**manifest["spec"], "suspend": True}}, {"promote.paceline.dev/deep": "x@1"}
+        )
+        assert send(guarded, "eve", edited, over=True) == "", "an edit asks for nothing of the kind"
+    finally:
+        guarded.request("DELETE", f"{_collection(TENANT)}/{manifest['metadata']['name']}")
+
+
+def test_a_new_object_that_asks_to_be_promoted_is_asked_the_same(guarded: Running) -> None:
+    assert "verb promote" in send(guarded, "eve", annotated(example(), PROMOTE))
+    assert send(guarded, "pat", annotated(example(), PROMOTE)) == ""
+
+
+@pytest.mark.parametrize(
+    ("template", "says"),
+    [
+        (projected(serviceAccountToken={"path": "t"}), "projected token"),
+        (projected(podCertificate={"keyType": "ED25519"}), "projected token"),
+        ({"spec": {"priorityClassName": "system-node-critical"}}, "priority of the cluster's own pods"),
+        ({"spec": {"priority": 2_000_000_000}}, "priority of the cluster's own pods"),
+        ({"metadata": {"annotations": {"a": "x" * 66_000}}}, "at most 65536 characters"),
+        ({"metadata": {"annotations": {f"a{i}": "x" * 90 for i in range(800)}}}, "at most 65536 characters"),
+        ({"spec": {"tolerations": [{"key": "a"}] * 20_000}}, "at most 65536 characters"),
+    ],
+    ids=["token", "certificate", "system", "priority", "long", "much", "many"],
+)  # fmt: skip
+def test_what_no_server_needs_is_refused_whoever_asks(guarded: Running, template: Any, says: str) -> None:
+    for manifest in (example(), example_run()):
+        assert says in send(guarded, "pat", with_template(manifest, template))
+        assert says in send(guarded, OPERATOR, with_template(manifest, template))
+
+
+@pytest.mark.parametrize("levels", [14, 900, 9000])
+def test_what_is_nested_too_deep_is_refused(guarded: Running, levels: int) -> None:
+    """The operator's parser would give up at about 1,000; the API server takes 10,000."""
+    assert "too deep" in send_nested(guarded, levels)
+
+
+def send_nested(apiserver: Running, levels: int) -> str:
+    """As text: the standard library nests no deeper than itself."""
+    manifest = with_template(_in(TENANT, example()), "HERE")
+    body = json.dumps(manifest).replace('"HERE"', '{"a":' * levels + '"x"' + "}" * levels)
+    answer = apiserver.request("POST", f"{_collection(TENANT)}?dryRun=All", body.encode(), user="pat")
+    return str(answer["message"]) if answer["kind"] == "Status" else ""
+
+
+def test_the_deepest_that_a_pod_can_be_passes(guarded: Running) -> None:
+    term = {
+        "topologyKey": "a",
+        "labelSelector": {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]},
+    }
+    apart = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": term}]}
+    claim = {"spec": {"selector": {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}}}
+    volume = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": claim}}
+    template = {"spec": {"affinity": {"podAntiAffinity": apart}, "volumes": [volume], "priorityClassName": "mine"}}
+    assert send(guarded, "eve", with_template(example(), template)) == ""
+
+
+def test_a_large_one_passes(guarded: Running) -> None:
+    """50,000 characters in 900 entries: what CEL may cost is enough for that."""
+    env = [{"name": f"VARIABLE_{i}", "value": "x" * 140} for i in range(300)]
+    template = {"spec": {"containers": [{"name": "server", "env": env}]}}
+    assert send(guarded, "eve", with_template(example(), template)) == ""
+
+
+def test_an_administrator_forbids_remote_code_directories_of_nodes_and_foreign_images(guarded: Running) -> None:
+    manifest = example()
+    ours = {"image": "registry.example.com/models/sglang:1", "trustRemoteCode": False}
+    spec, engine = manifest["spec"], {**manifest["spec"]["engine"], **ours}
+
+    def said(*, namespace: str = STRICT, **parts: Any) -> str:
+        return send(guarded, "eve", {**manifest, "spec": {**spec, "engine": engine, **parts}}, namespace=namespace)
+
+    def laid(pod: dict[str, Any]) -> dict[str, Any]:
+        return {**engine, "podTemplate": {"spec": pod}}
+
+    foreign = "must begin with registry.example.com/models/"
+    refused = {
+        "engine.trustRemoteCode is forbidden": {"engine": {**engine, "trustRemoteCode": True}},
+        "engine.args has --trust-remote-code": {"engine": {**engine, "args": ["--trust-rem"]}},
+        "cache.hostPath is forbidden": {"cache": {"hostPath": "/models"}},
+        "has a hostPath": {"engine": laid({"volumes": [{"name": "root", "hostPath": {"path": "/"}}]})},
+    }
+    assert said() == ""
+    for says, parts in refused.items():
+        assert says in said(**parts)
+        assert said(namespace=TENANT, **parts) == "", "forbidden there alone"
+    assert foreign in said(engine={**engine, "image": "docker.io/else/sglang:1"})
+    assert foreign in said(engine=laid({"containers": [{"name": "proxy", "image": "docker.io/else/proxy:1"}]}))
+    assert foreign in said(engine=laid({"initContainers": [{"name": "first", "image": "docker.io/else/proxy:1"}]}))
+
+
+def test_without_the_policies_the_right_to_make_our_kinds_is_the_right_to_make_pods(guarded: Running) -> None:
+    assert send(guarded, "mallory", example(), namespace=FREE) == ""
+    off = rendered(admission__enabled=False)
+    assert of_kind(off, "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding") == []
+
+
+def _collection(namespace: str) -> str:
+    return f"/apis/paceline.dev/v1alpha1/namespaces/{namespace}/speculativedeployments"
+
+
+def _in(namespace: str, manifest: dict[str, Any]) -> dict[str, Any]:
+    return {**manifest, "metadata": {**manifest["metadata"], "namespace": namespace}}
