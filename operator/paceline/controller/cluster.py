@@ -56,10 +56,14 @@ class Cluster:
             for namespace in namespaces or (None,)
         )
 
-    @property
-    def absent(self) -> frozenset[str]:
-        """Kinds that the cluster does not know."""
-        return frozenset(reflector.resource.kind for reflector in self.reflectors if reflector.absent)
+    def absent(self, namespace: str) -> frozenset[str]:
+        """Kinds that the cluster does not know, or does not show us in this namespace."""
+        seen_here = [one for one in self.reflectors if one.namespace in (None, namespace)]
+        return frozenset(one.resource.kind for one in seen_here if one.absent)
+
+    def closed(self, namespace: str | None) -> bool:
+        """The namespace is gone, or we may not look into it: what is there of ours is left alone."""
+        return any(one.closed for one in self.reflectors if one.namespace == namespace)
 
     def hear(self, key: Key) -> None:
         """Something may have happened to this object of ours."""

@@ -20,14 +20,17 @@ SCALED = ("Deployment", "LeaderWorkerSet")
 
 
 async def publish(cluster: Cluster, manifest: Manifest, status: Manifest) -> None:
-    """Nothing is written when nothing changed: a write of our own wakes us up again."""
+    """Nothing is written when nothing changed: a write of our own wakes us up again.
+
+    Conflict if the object has changed since it was read: whoever was the leader until now must not undo with a late
+    write what the next one has decided. The queue reads and decides again."""
     if not needs_status(manifest, status):
         return
     metadata = manifest["metadata"]
     wanted = {
         "apiVersion": manifest["apiVersion"],
         "kind": manifest["kind"],
-        "metadata": {"name": metadata["name"], "namespace": metadata["namespace"], "uid": metadata["uid"]},
+        "metadata": {key: metadata[key] for key in ("name", "namespace", "uid", "resourceVersion")},
         "status": status,
     }
     cluster.saw(await cluster.api.apply(wanted, manager=STATUS_MANAGER, subresource="status"))
@@ -54,8 +57,10 @@ async def _apply(cluster: Cluster, manifest: Manifest, why: str) -> None:
     changed = difference(current, wanted) if current else "all of it"
     if changed is None:
         return
-    if current and _left_to_an_autoscaler(manifest):
-        await _hand_over_replicas(cluster, current)
+    if current:  # an update of this very object: of one that was deleted meanwhile it must not make another
+        wanted = wanted | {"metadata": wanted["metadata"] | {"uid": current["metadata"]["uid"]}}
+        if _left_to_an_autoscaler(manifest):
+            await _hand_over_replicas(cluster, current)
     log.info("apply %s %s/%s (%s): %s", manifest["kind"], metadata["namespace"], metadata["name"], changed, why)
     cluster.saw(await cluster.api.apply(wanted, manager=MANAGER))
 
@@ -65,12 +70,27 @@ def _left_to_an_autoscaler(manifest: Manifest) -> bool:
 
 
 async def _hand_over_replicas(cluster: Cluster, current: Manifest) -> None:
-    """Without it the API server would reset the number to 1, the default of a field that nobody applies any more."""
-    metadata = current["metadata"]
+    """Without it the API server would reset the number to 1, the default of a field that nobody applies any more.
+
+    Only of a number that is ours, and as it is now: Conflict if an autoscaler changes it in between. Of one that is
+    another's nothing is written."""
+    live = await cluster.api.get(ref_of(current, KINDS))
+    if live is None or not _owns_replicas(live):
+        return
     kept = {
-        "apiVersion": current["apiVersion"],
-        "kind": current["kind"],
-        "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
-        "spec": {"replicas": current["spec"].get("replicas", 1)},
+        "apiVersion": live["apiVersion"],
+        "kind": live["kind"],
+        "metadata": {key: live["metadata"][key] for key in ("name", "namespace", "uid", "resourceVersion")},
+        "spec": {"replicas": live["spec"].get("replicas", 1)},
     }
     await cluster.api.apply(kept, manager=HANDOVER_MANAGER)
+
+
+def _owns_replicas(live: Manifest) -> bool:
+    """Our last apply set the number, and nobody has changed it since."""
+    return any(
+        entry.get("manager") == MANAGER
+        and entry.get("operation") == "Apply"
+        and "f:replicas" in ((entry.get("fieldsV1") or {}).get("f:spec") or {})
+        for entry in live["metadata"].get("managedFields") or ()
+    )

@@ -54,7 +54,7 @@ async def gather_deployment(cluster: Cluster, key: Key, settings: Settings) -> d
         invalid=invalid,
         children=children,
         settings=settings,
-        absent=cluster.absent,
+        absent=cluster.absent(key.namespace),
     )
 
 
@@ -96,6 +96,7 @@ async def _neighbours(cluster: Cluster, one: Round, resource: str) -> tuple[str,
     found = [
         pod
         for namespace in cluster.namespaces or (None,)
+        if not cluster.closed(namespace)
         for pod in (await cluster.api.list(POD, namespace, fields=f"spec.nodeName={one.node}")).items
     ]
     return neighbours(one.pod, found, resource)

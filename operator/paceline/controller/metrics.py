@@ -25,6 +25,8 @@ SPEEDUP = Gauge(
     ["namespace", "name", "pool"],
 )
 CONDITION = Gauge("paceline_condition", "1 where the condition is True", ["kind", "namespace", "name", "type"])
+SHOWN: dict[tuple[str, str], set[str]] = {}
+"""Deployment → pools that SPEEDUP has a value of."""
 ROUNDS = Gauge("paceline_run_rounds", "Rounds of a run that are in its status", ["namespace", "name"])
 
 
@@ -39,9 +41,18 @@ def forget(kind: str, namespace: str, name: str) -> None:
     for condition in CONDITIONS[kind]:
         _remove(CONDITION, kind, namespace, name, condition)
     _remove(ROUNDS, namespace, name)
-    for labels in [s.labels for m in SPEEDUP.collect() for s in m.samples]:
-        if (labels["namespace"], labels["name"]) == (namespace, name) and kind == SPECULATIVE_DEPLOYMENT.plural:
-            _remove(SPEEDUP, namespace, name, labels["pool"])
+    if kind == SPECULATIVE_DEPLOYMENT.plural:
+        _speedups(namespace, name, {})
+
+
+def _speedups(namespace: str, name: str, of: Mapping[str, float]) -> None:
+    """Of a pool that is no more, or serves nothing, there is none."""
+    for pool in SHOWN.pop((namespace, name), set()) - of.keys():
+        _remove(SPEEDUP, namespace, name, pool)
+    for pool, speedup in of.items():
+        SPEEDUP.labels(namespace, name, pool).set(speedup)
+    if of:
+        SHOWN[namespace, name] = set(of)
 
 
 def _remove(gauge: Gauge, *labels: str) -> None:
@@ -56,8 +67,11 @@ def show(kind: str, manifest: Manifest, status: Mapping[str, Any]) -> None:
         CONDITION.labels(kind, namespace, name, condition).set(condition in true)
     if "rounds" in status:
         ROUNDS.labels(namespace, name).set(len(status["rounds"]))
-    for pool in status.get("pools", ()):
-        serving = pool.get("serving")
-        if serving:
-            speedup = (pool.get("verdict") or {}).get("speedup") if serving.get("evidence") else None
-            SPEEDUP.labels(namespace, name, pool["name"]).set(float(speedup or 1))
+    if kind == SPECULATIVE_DEPLOYMENT.plural:
+        pools = [pool for pool in status.get("pools", ()) if pool.get("serving")]
+        _speedups(namespace, name, {pool["name"]: _speedup(pool) for pool in pools})
+
+
+def _speedup(pool: Mapping[str, Any]) -> float:
+    proven = (pool.get("verdict") or {}).get("speedup") if pool["serving"].get("evidence") else None
+    return float(proven or 1)

@@ -21,6 +21,9 @@ log = logging.getLogger(__name__)
 RESYNC_SECONDS = 600.0
 """A missed event costs at most this; nothing is written if nothing changed."""
 
+CLOSED_SECONDS = 30.0
+"""Until a namespace that is gone or forbidden is looked at again, in what the reflectors know of it."""
+
 
 class Recorder(Protocol):
     """Tells people: an Event regarding an object."""
@@ -51,6 +54,8 @@ async def reconcile(
     cluster: Cluster, key: Key, settings: Settings, record: Recorder, clock: Callable[[], datetime] = now
 ) -> float | None:
     """Seconds until the next look; None once the object is gone."""
+    if cluster.closed(key.namespace):  # a pass that does not see the children would start everything again
+        return CLOSED_SECONDS
     kind = PLANNERS[key.plural]
     with metrics.reconciling(key.plural):
         snapshot = await kind.gather(cluster, key, settings)

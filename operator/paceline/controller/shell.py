@@ -102,8 +102,8 @@ def fault(cluster: Cluster) -> str | None:
     silent = max(reflector.age for reflector in cluster.reflectors)
     if silent > SILENT_SECONDS:
         return f"a watch has been silent for {silent:.0f} s"
-    if cluster.queue.age > STUCK_SECONDS:
-        return f"work has been waiting for {cluster.queue.age:.0f} s"
+    if cluster.queue.stuck > STUCK_SECONDS:
+        return f"no pass has ended for {cluster.queue.stuck:.0f} s"
     return None
 
 

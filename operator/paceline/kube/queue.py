@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
-from paceline.kube.errors import ApiError
+from paceline.kube.errors import ApiError, Forbidden, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -18,6 +18,10 @@ Key = TypeVar("Key", bound=Hashable)
 
 FIRST_DELAY, LONGEST_DELAY = 0.005, 300.0
 """Seconds until a failed key is tried again: doubled from the first to the longest, each up to half as long again."""
+
+OUTAGES, OUTAGE_DELAY = (Unavailable, Forbidden), 30.0
+"""What a key fails by that is no fault of its own, and the longest delay after it: how long an outage has lasted says
+nothing of its end, and after that nobody should wait for minutes."""
 
 
 class WorkQueue(Generic[Key]):
@@ -41,12 +45,14 @@ class WorkQueue(Generic[Key]):
         self._free: deque[Hashable] = deque()
         """Lanes that have a key waiting and none in work."""
         self._working: dict[Hashable, tuple[Key, float]] = {}
-        """Lane → the key in work and since when it waited."""
+        """Lane → the key in work and since when."""
         self._later: dict[Key, float] = {}
         self._alarms: list[tuple[float, int, Key]] = []
         """Heap of (due, tie-breaker, key); only those that agree with `_later` count."""
         self._count = 0
         self._failures: dict[Key, int] = {}
+        self._finished = clock()
+        """When the last pass ended."""
         self._wake = asyncio.Event()
 
     def add(self, key: Key) -> None:
@@ -80,13 +86,18 @@ class WorkQueue(Generic[Key]):
         lane = self._free.popleft()
         keys = self._waiting[lane]
         key = next(iter(keys))
-        self._working[lane] = key, keys.pop(key)
+        del keys[key]
+        self._working[lane] = key, now
         return key
 
-    def done(self, key: Key, *, failed: bool = False, again: float | None = None) -> None:
-        """`key` has been worked on: look again in `again` seconds (None: no need), later with each failure in a row."""
+    def done(
+        self, key: Key, *, failed: bool = False, again: float | None = None, longest: float = LONGEST_DELAY
+    ) -> None:
+        """`key` has been worked on: look again in `again` seconds (None: no need), later with each failure in a row,
+        but at most in `longest` seconds, and up to half as long again."""
         lane = self._lane(key)
         del self._working[lane]
+        self._finished = self._clock()
         if self._waiting[lane]:
             self._free.append(lane)
             self._wake.set()
@@ -94,7 +105,7 @@ class WorkQueue(Generic[Key]):
             del self._waiting[lane]
         if failed:
             count = self._failures[key] = self._failures.get(key, 0) + 1
-            delay = min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(count - 1, 30)) * (1 + self._jitter() / 2)
+            delay = min(longest, FIRST_DELAY * 2 ** min(count - 1, 30)) * (1 + self._jitter() / 2)
             self.add_after(key, max(delay, again or 0.0))
         else:
             self._failures.pop(key, None)
@@ -109,10 +120,12 @@ class WorkQueue(Generic[Key]):
         return self._alarms[0][0] if self._alarms else None
 
     @property
-    def age(self) -> float:
-        """Seconds since the oldest key that is waiting or in work came; 0 if there is none. Grows if a worker hangs."""
-        since = [at for keys in self._waiting.values() for at in keys.values()]
-        since += [at for _, at in self._working.values()]
+    def stuck(self) -> float:
+        """Seconds without a sign of work where there is work: of the longest pass that runs, or, where keys wait, since
+        the last pass ended or the first of them came, whichever was later. A long queue that moves is not stuck."""
+        since = [at for _, at in self._working.values()]
+        waiting = [at for keys in self._waiting.values() for at in keys.values()]
+        since += [max(min(waiting), self._finished)] if waiting and not self._working else []
         return self._clock() - min(since) if since else 0.0
 
     def __len__(self) -> int:
@@ -143,7 +156,8 @@ class WorkQueue(Generic[Key]):
             again = await reconcile(key)
         except ApiError as error:
             log.warning("%s: %s", key, error)
-            self.done(key, failed=True, again=error.retry_after)
+            longest = OUTAGE_DELAY if isinstance(error, OUTAGES) else LONGEST_DELAY
+            self.done(key, failed=True, again=error.retry_after, longest=longest)
         except Exception:
             log.exception("%s", key)
             self.done(key, failed=True)

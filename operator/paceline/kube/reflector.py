@@ -51,6 +51,10 @@ class Reflector:
     An `optional` kind may be unknown to the cluster, or forbidden from the start (rights of an older release): then it
     is `absent`, which counts as a list of nothing, and is looked for from time to time. `on_presence` is called when it
     comes or goes.
+
+    A `namespace` may be gone, or forbidden: then this reflector is `closed`, which counts as synced, keeps in the store
+    what it had, and is looked for from time to time: the other namespaces go on, and nothing is taken for deleted that
+    only cannot be seen.
     """
 
     def __init__(
@@ -81,6 +85,7 @@ class Reflector:
         """In a row, without one event in between."""
         self.store = Store(prune, on_change)
         self.absent = False
+        self.closed = False
         self.synced = asyncio.Event()
         self.last_activity = clock()
 
@@ -104,6 +109,10 @@ class Reflector:
                     self._is_absent(True)
                     await self._sleep(ABSENT_DELAY)
                     continue
+                if self.namespace is not None and missing.status in (403, 404):
+                    self._is_closed(missing)
+                    await self._sleep(ABSENT_DELAY)
+                    continue
                 trouble = missing
             except ApiError as error:
                 trouble = error
@@ -120,6 +129,7 @@ class Reflector:
         if self._position is None:
             listing = await self._api.list(self.resource, self.namespace, self._selector)
             self._is_absent(False)
+            self._is_closed(None)
             self.store.replace(listing.items, int(listing.resource_version))
             self._position = listing.resource_version
             self.last_activity = self._clock()
@@ -135,6 +145,21 @@ class Reflector:
         if self._clock() - started >= SHORTEST_WATCH:
             self.last_activity = self._clock()
             self._failures = 0
+
+    def _is_closed(self, why: ApiError | None) -> None:
+        """Why the server shows nothing of the namespace; None: it does."""
+        if why is not None:
+            self._position = None
+            self._failures = 0
+            self.last_activity = self._clock()
+            self.synced.set()
+        if (why is not None) != self.closed:
+            self.closed = why is not None
+            where = f"namespace {self.namespace}, {self.resource.plural}"
+            if why is None:
+                log.info("%s: can be seen", where)
+            else:
+                log.warning("%s: %s; left alone until it is there and allowed", where, why)
 
     def _is_absent(self, absent: bool) -> None:
         """What the server has just shown of the kind."""

@@ -6,9 +6,9 @@ import pytest
 from tests.fault import memory
 
 from paceline.controller.cluster import Cluster
-from paceline.controller.execute import execute, publish
+from paceline.controller.execute import HANDOVER_MANAGER, execute, publish
 from paceline.controller.kinds import KINDS, SPECULATIVE_DEPLOYMENT
-from paceline.kube import Ref
+from paceline.kube import Conflict, Ref
 from paceline.kube.resources import DEPLOYMENT
 from paceline.plan.terms import Apply
 
@@ -41,6 +41,52 @@ async def test_replicas_that_are_left_to_an_autoscaler_keep_their_number(api: me
     found = await api.get(REF)
     assert found is not None
     assert found["spec"]["replicas"] == 4
+
+
+async def test_the_number_that_an_autoscaler_has_set_meanwhile_stays(api: memory.MemoryApi) -> None:
+    """Our store has not heard of it yet, and the number is not ours any more."""
+    cluster = Cluster(api)
+    await execute(cluster, [Apply(deployment(replicas=1), "asked for")])
+    scaled = deployment(replicas=10)
+    del scaled["spec"]["template"], scaled["spec"]["selector"], scaled["metadata"]["labels"]
+    await api.apply(scaled, manager="hpa", force=True)
+    for image in ("b", "c"):
+        changed = deployment()
+        changed["spec"]["template"]["spec"]["containers"][0]["image"] = image
+        await execute(cluster, [Apply(changed, "left to an autoscaler")])
+        found = await api.get(REF)
+        assert found is not None
+        assert found["spec"]["replicas"] == 10
+    managers = {entry["manager"] for entry in found["metadata"]["managedFields"]}
+    assert HANDOVER_MANAGER not in managers, "there was nothing to hand over"
+
+
+async def test_what_was_deleted_meanwhile_is_not_made_again(api: memory.MemoryApi) -> None:
+    """It was to be changed. Whether it is still wanted, the next pass decides."""
+    cluster = Cluster(api)
+    await execute(cluster, [Apply(deployment(replicas=1), "asked for")])
+    found = await api.get(REF)
+    assert found is not None
+    await api.delete(REF, uid=found["metadata"]["uid"])
+    with pytest.raises(Conflict):
+        await execute(cluster, [Apply(deployment(replicas=2), "asked for")])
+    assert await api.get(REF) is None
+
+
+async def test_a_late_status_of_an_old_leader_does_not_undo_that_of_the_new_one(api: memory.MemoryApi) -> None:
+    resource = {
+        "apiVersion": "paceline.dev/v1alpha1",
+        "kind": SPECULATIVE_DEPLOYMENT.kind,
+        "metadata": {"name": "model", "namespace": "default"},
+        "spec": {},
+    }
+    read_by_the_old_one = await api.create(resource)
+    await publish(Cluster(api), read_by_the_old_one, {"summary": "decided by the new leader"})
+    with pytest.raises(Conflict):
+        await publish(Cluster(api), read_by_the_old_one, {"summary": "decided by the old leader, sent late"})
+    found = await api.get(Ref(SPECULATIVE_DEPLOYMENT, "default", "model"))
+    assert found is not None
+    assert found["status"] == {"summary": "decided by the new leader"}
 
 
 async def test_what_is_there_already_is_not_sent_again(api: memory.MemoryApi) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import suppress
 
-from paceline.kube import TooManyRequests, WorkQueue
+from paceline.kube import Forbidden, Invalid, TooManyRequests, WorkQueue
 
 
 class Clock:
@@ -87,18 +87,46 @@ def test_failures_are_tried_again_later_and_later_until_a_success():
     assert round(queue.due - clock.now, 3) == 0.005
 
 
-def test_the_age_is_that_of_the_oldest_key_even_in_work():
+async def test_after_an_outage_nobody_waits_for_minutes_and_what_is_wrong_itself_does():
     queue, clock = a_queue()
-    assert queue.age == 0
-    queue.add("a")
-    clock.now = 3
-    queue.add("b")
-    queue.take()
-    clock.now = 5
-    assert queue.age == 5
-    queue.done("a")
-    assert queue.age == 2
-    assert len(queue) == 1
+
+    async def reconcile(key: str) -> float | None:
+        raise Forbidden(403, "Forbidden", "") if key == "cut off" else Invalid(422, "Invalid", "")
+
+    longest = dict.fromkeys(("cut off", "wrong"), 0.0)
+    for key in longest:
+        queue.add(key)
+        for _ in range(20):
+            clock.now = queue.due or 0.0
+            assert queue.take() == key
+            await queue.work(key, reconcile)
+            assert queue.due is not None
+            longest[key] = max(longest[key], queue.due - clock.now)
+        clock.now = queue.due or 0.0
+        queue.take()
+        queue.done(key)
+    assert longest == {"cut off": 30, "wrong": 300}
+
+
+def test_a_long_queue_that_moves_is_not_stuck_and_one_hanging_pass_is():
+    queue, clock = a_queue()
+    assert queue.stuck == 0
+    for number in range(100):
+        queue.add(str(number))
+    for _ in range(50):
+        key = queue.take()
+        clock.now += 10
+        queue.done(str(key))
+    assert (len(queue), queue.stuck) == (50, 0), "500 seconds old, but work goes on"
+    clock.now += 7
+    assert queue.stuck == 7, "nobody takes the next one"
+    hanging = queue.take()
+    clock.now += 5
+    while key := queue.take():
+        queue.done(key)
+    assert queue.stuck == 5
+    queue.done(str(hanging))
+    assert queue.stuck == 0
 
 
 async def test_workers_call_reconcile_and_come_back_when_it_says():

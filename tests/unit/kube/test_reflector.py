@@ -247,6 +247,36 @@ async def test_a_kind_that_we_may_not_see_yet_keeps_nobody_from_starting():
         assert told == [True, False]
 
 
+@pytest.mark.parametrize("code", [403, 404])
+async def test_a_namespace_that_is_gone_or_forbidden_is_closed_until_it_can_be_seen_again(code: int):
+    """What was there stays in the store: not to be seen is not deleted."""
+    cluster = Cluster()
+    cluster.create(config_map("a"))
+    api = Flaky(cluster)
+    api.fail([error_of(code, {})])
+    reflector = Reflector(
+        api,
+        CONFIG_MAP,
+        namespace="default",
+        sleep=lambda seconds: asyncio.sleep(0 if seconds == ABSENT_DELAY else seconds),
+    )
+    task = asyncio.create_task(reflector.run())
+    await reflector.synced.wait()
+    assert reflector.closed
+    await until(lambda: len(reflector.store) == 1)
+    assert not reflector.closed
+    cluster.compact()
+    api.fail([error_of(code, {})] * 3)
+    api.disconnect()
+    cluster.create(config_map("b"))
+    cluster.compact()
+    await until(lambda: reflector.closed)
+    assert len(reflector.store) == 1
+    await until(lambda: len(reflector.store) == 2)
+    assert not reflector.closed
+    task.cancel()
+
+
 async def test_a_refusal_later_on_takes_nothing_away():
     cluster = Cluster()
     cluster.create(config_map("a"))
