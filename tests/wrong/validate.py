@@ -29,8 +29,6 @@ VALIDATE: tuple[Told, ...] = (
          {"name": "a", "draft": {"algorithm": "MTP"}, "tree": tree(3, 1, 4)},
          {"name": "b", "draft": {"algorithm": "NEXTN"}, "tree": tree(3, 1, 4)}]),),
      "spec.pools[0].candidates[1]", "b is the same as a"),
-    one("a source of a variable that is none", "spec.engine.env", [{"name": "A", "valueFrom": {"secretkeyref": {}}}],
-        "spec.engine.env[0].valueFrom", "did you mean secretKeyRef?"),
     one("a label's key that is none", "spec.benchmark.podLabels", {"a b": "c"},
         "spec.benchmark.podLabels", "label key"),
     one("a pod template of 100 kB", "spec.engine.podTemplate", {"metadata": {"annotations": {"a": "x" * 100_000}}},

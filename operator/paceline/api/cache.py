@@ -1,7 +1,8 @@
 """Where models are kept."""
 
+import re
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -26,6 +27,28 @@ class ClaimSpec(Model):
     """ReadWriteMany if absent; ReadWriteOnce keeps all servers on one node."""
 
 
+RESERVED = r"^(HOME|PACELINE_.*|LD_.*|PYTHON.*)$"
+NOT_FOR_THE_FETCH = (
+    "env must not have HOME and PACELINE_, which the prefetch sets, nor LD_ and PYTHON,"
+    " which would run other code in it"
+)
+
+
+def _reserved(cache: Any) -> Iterator[Finding]:
+    for i, variable in enumerate(cache.env):
+        if re.fullmatch(RESERVED, variable.name):
+            yield f".env[{i}].name", f"{NOT_FOR_THE_FETCH}; got {variable.name}"
+
+
+NO_CODE_OF_OTHERS = Rule(
+    cel=f"!has(self.env) || self.env.all(e, !e.name.matches('{RESERVED}'))",
+    message=NOT_FOR_THE_FETCH,
+    field=".env",
+    broken=_reserved,
+)
+"""The prefetch runs our image with the hub's token: its code is ours."""
+
+
 def _which_cache(cache: "CacheSpec") -> Iterator[Finding]:
     if (cache.claim, cache.existing_claim, cache.host_path).count(None) != 2:
         yield "", "exactly one of claim, existingClaim and hostPath must be set"
@@ -40,6 +63,7 @@ class CacheSpec(Model):
             message="exactly one of claim, existingClaim and hostPath must be set",
             broken=_which_cache,
         ),
+        NO_CODE_OF_OTHERS,
     )
 
     claim: ClaimSpec | None = None

@@ -15,7 +15,7 @@ from paceline.api.model import Finding, Model, Rule, Unique
 from paceline.api.parts import ON_CLAIM, DraftSpec
 from paceline.api.pool import TWINS, PoolSpec, hidden_twins
 from paceline.api.prompts import DatasetSpec
-from paceline.api.shared import ENGINE_AND_NODE, OFF_THE_CLAIM, off_the_claim
+from paceline.api.shared import ENGINE_AND_NODE, NO_LABELS_OF_OURS, OFF_THE_CLAIM, off_the_claim
 from paceline.api.timeouts import TimeoutsSpec
 from paceline.api.words import DecideAfterRounds, Duration, Labels, Revision, ServedName, Source, Tolerance
 from paceline.core import PromotionMode, UntilDecided
@@ -37,27 +37,12 @@ class TargetSpec(Model):
     """The model's name in requests."""
 
 
-def _our_labels(benchmark: "BenchmarkSpec") -> Iterator[Finding]:
-    for key in benchmark.pod_labels:
-        if key.startswith("paceline.dev/") or key == "app.kubernetes.io/managed-by":
-            yield f".podLabels.{key}", OUR_LABELS
-
-
-OUR_LABELS = "podLabels must be labels of others: paceline.dev/ and app.kubernetes.io/managed-by are Paceline's"
-_NOT_OURS = "!k.startsWith('paceline.dev/') && k != 'app.kubernetes.io/managed-by'"
-
-
 class BenchmarkSpec(Model):
     """How candidates are measured."""
 
     rules = (
         RISING,
-        Rule(
-            cel=f"!has(self.podLabels) || self.podLabels.all(k, {_NOT_OURS})",
-            message=OUR_LABELS,
-            field=".podLabels",
-            broken=_our_labels,
-        ),
+        NO_LABELS_OF_OURS,
         *not_yet("BenchmarkSpec"),
     )
 

@@ -50,7 +50,8 @@ class Matches:
     must: str
 
     def check(self, value: str) -> str:
-        if not re.search(self.pattern, value, re.ASCII):
+        # Not search: Python's $ lets a line end follow, and RE2's does not.
+        if not re.fullmatch(self.pattern, value, re.ASCII):
             raise PydanticCustomError("matches", "{must}", {"must": f"must {self.must}"})
         return value
 
@@ -126,7 +127,7 @@ class Keys:
 
     def check(self, entries: dict[str, Any]) -> dict[str, Any]:
         for key in entries:
-            if not re.search(self.pattern, key, re.ASCII) or len(key) > 253:
+            if not re.fullmatch(self.pattern, key, re.ASCII) or len(key) > 253:
                 raise PydanticCustomError("keys", "{message}", {"message": f"key {key[:100]!r} must {self.must}"})
         return entries
 

@@ -1,7 +1,6 @@
 """What servers are started with, in both kinds: variables and keys, and an arm's draft and shape."""
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -11,7 +10,6 @@ from paceline.api.model import Finding, Matches, Model, Rule, Unique
 from paceline.api.words import ALGORITHMS, Algorithm, AlgorithmName, Arguments, ObjectName, Revision, SecretsKey, Source
 
 NEEDS_SOURCE = ("EAGLE", "EAGLE3", "STANDALONE", "DFLASH")
-ENV_SOURCES = ("secretKeyRef", "configMapKeyRef", "fieldRef", "resourceFieldRef", "fileKeyRef")
 
 
 def _two_values(variable: "EnvVar") -> Iterator[Finding]:
@@ -19,12 +17,80 @@ def _two_values(variable: "EnvVar") -> Iterator[Finding]:
         yield ".valueFrom", "valueFrom must be left out where value is set"
 
 
-def _from_nowhere(variable: "EnvVar") -> Iterator[Finding]:
-    said = list(variable.value_from or {})
-    if variable.value_from is not None and (len(said) != 1 or said[0] not in ENV_SOURCES):
-        near = get_close_matches(said[0], ENV_SOURCES, n=1) if said else []
-        meant = f"did you mean {near[0]}?" if near else f"one of {', '.join(ENV_SOURCES)}"
-        yield ".valueFrom", f"valueFrom must have exactly one source; got {', '.join(said) or 'none'}: {meant}"
+class KeyRef(Model):
+    """A key of a Secret or ConfigMap in the same namespace."""
+
+    name: ObjectName
+    """Name of the object."""
+    key: SecretsKey
+    """Key in it."""
+    optional: bool | None = None
+    """Whether it may be missing."""
+
+
+class FieldRef(Model):
+    """A field of the pod."""
+
+    api_version: Annotated[str, Field(max_length=20)] | None = None
+    """Version of the schema; v1 if absent."""
+    field_path: Annotated[str, Field(max_length=400)]
+    """Path of the field, such as status.podIP."""
+
+
+class ResourceFieldRef(Model):
+    """A container's resources."""
+
+    container_name: Annotated[str, Field(max_length=63)] | None = None
+    """Name of the container; its own if absent."""
+    resource: Annotated[str, Field(max_length=253)]
+    """Such as limits.memory."""
+    divisor: Annotated[str, Field(max_length=20)] | None = None
+    """In what unit, as a quantity in quotes; 1 if absent."""
+
+
+class FileKeyRef(Model):
+    """A key of a file that an init container wrote."""
+
+    volume_name: Annotated[str, Field(max_length=63)]
+    """Name of the volume."""
+    path: Annotated[str, Field(max_length=500)]
+    """Path of the file in it."""
+    key: Annotated[str, Field(max_length=253)]
+    """Key in it."""
+    optional: bool | None = None
+    """Whether it may be missing."""
+
+
+ENV_SOURCES = ("secretKeyRef", "configMapKeyRef", "fieldRef", "resourceFieldRef", "fileKeyRef")
+ONE_SOURCE = f"valueFrom must have exactly one of {', '.join(ENV_SOURCES)}"
+
+
+def _from_nowhere(source: "EnvVarSource") -> Iterator[Finding]:
+    if (said := len(source.model_fields_set)) != 1:
+        yield "", f"{ONE_SOURCE}; got {said}"
+
+
+class EnvVarSource(Model):
+    """A core/v1 EnvVarSource. In full, so that it is nowhere deeper than this."""
+
+    rules = (
+        Rule(
+            cel=f"[{', '.join(f'has(self.{source})' for source in ENV_SOURCES)}].filter(x, x).size() == 1",
+            message=ONE_SOURCE,
+            broken=_from_nowhere,
+        ),
+    )
+
+    secret_key_ref: KeyRef | None = None
+    """A key of a Secret."""
+    config_map_key_ref: KeyRef | None = None
+    """A key of a ConfigMap."""
+    field_ref: FieldRef | None = None
+    """A field of the pod."""
+    resource_field_ref: ResourceFieldRef | None = None
+    """A container's resources."""
+    file_key_ref: FileKeyRef | None = None
+    """A key of a file."""
 
 
 class EnvVar(Model):
@@ -37,15 +103,14 @@ class EnvVar(Model):
             field=".valueFrom",
             broken=_two_values,
         ),
-        Rule(message=f"valueFrom must have exactly one of {', '.join(ENV_SOURCES)}", broken=_from_nowhere),
     )
 
     name: Annotated[str, Field(max_length=253), Matches(r"^[A-Za-z_.-][A-Za-z0-9_.-]*$", "be a variable's name")]
     """Name of the variable."""
     value: Annotated[str, Field(max_length=4096)] | None = None
     """Its value; secrets go by reference, in valueFrom."""
-    value_from: dict[str, Any] | None = None
-    """A core/v1 EnvVarSource, for example a secretKeyRef."""
+    value_from: EnvVarSource | None = None
+    """Where its value is, for example a secretKeyRef."""
 
 
 Env = Annotated[tuple[EnvVar, ...], Field(max_length=64), Unique(("name",))]

@@ -104,7 +104,7 @@ def _metadata(manifest: Mapping[str, Any]) -> Iterator[Problem]:
     metadata = manifest.get("metadata")
     named = metadata if isinstance(metadata, Mapping) else {}
     name = named.get("name", f"{named['generateName']}x" if "generateName" in named else None)
-    if not isinstance(name, str) or not re.search(NAME.pattern, name) or len(name) > LONGEST_NAME:
+    if not isinstance(name, str) or not re.fullmatch(NAME.pattern, name) or len(name) > LONGEST_NAME:
         yield Problem(path="metadata.name", message=f"must {NAME.must}, at most {LONGEST_NAME}; got {name}")
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from paceline.api.arms import COUNT_OF_SHAPES, ONE_SHAPE, Placed, fits, shapes_of
+from paceline.api.cache import NO_CODE_OF_OTHERS
 from paceline.api.deployment import TargetSpec
 from paceline.api.engine import AcceleratorSpec, EngineSpec
 from paceline.api.gate import (
@@ -22,7 +23,7 @@ from paceline.api.later import not_yet
 from paceline.api.model import Finding, Model, Rule, Unique
 from paceline.api.parts import OF_SCHEDULE, AdaptiveSpec, CustomSpec, DraftSpec, Env, NgramSpec, Schedule, TreeSpec
 from paceline.api.prompts import PromptsSpec, of_the_hub_alone
-from paceline.api.shared import ENGINE_AND_NODE, OFF_THE_CLAIM, off_the_claim
+from paceline.api.shared import ENGINE_AND_NODE, NO_LABELS_OF_OURS, OFF_THE_CLAIM, off_the_claim
 from paceline.api.timeouts import TimeoutsSpec
 from paceline.api.words import Arguments, ArmName, Commit, DecideAfterRounds, HostPath, Labels, ObjectName, PoolName
 from paceline.core import BASELINE, WAVES, Purpose, Trigger
@@ -56,6 +57,7 @@ class RunCache(Model):
             message="exactly one of existingClaim and hostPath must be set",
             broken=_which_cache,
         ),
+        NO_CODE_OF_OTHERS,
     )
 
     existing_claim: ObjectName | None = None
@@ -281,6 +283,7 @@ class BenchmarkRunSpec(Model):
     """What is compared with what, on what, and by which rule. It never changes."""
 
     rules = (
+        NO_LABELS_OF_OURS,
         Rule(
             cel="self == oldSelf",
             message="spec is immutable: make another BenchmarkRun",

@@ -47,3 +47,20 @@ def off_the_claim(path: str, source: str | None, claim: str | None) -> Iterator[
 
 
 OFF_THE_CLAIM = "source pvc://CLAIM/PATH must name the cache's own claim, the one volume that is mounted"
+
+
+def _our_labels(labelled: Any) -> Iterator[Finding]:
+    for key in labelled.pod_labels:
+        if key.startswith("paceline.dev/") or key == "app.kubernetes.io/managed-by":
+            yield f".podLabels.{key}", OUR_LABELS
+
+
+OUR_LABELS = "podLabels must be labels of others: paceline.dev/ and app.kubernetes.io/managed-by are Paceline's"
+_NOT_OURS = "!k.startsWith('paceline.dev/') && k != 'app.kubernetes.io/managed-by'"
+NO_LABELS_OF_OURS = Rule(
+    cel=f"!has(self.podLabels) || self.podLabels.all(k, {_NOT_OURS})",
+    message=OUR_LABELS,
+    field=".podLabels",
+    broken=_our_labels,
+)
+"""Of what has `podLabels`: a round that looked like a server would be sent traffic."""

@@ -157,9 +157,15 @@ def _deadline(plan: RoundPlan) -> int:
 
 def _server(run: RunSpec) -> Manifest:
     script = resources.files("paceline.render").joinpath("wrapper.sh").read_text()
-    container = server_container(run.server, ["sh", "-c", script])
+    container = server_container(run.server, ["sh", "-c", as_it_is(script)])
     container["volumeMounts"].append({"name": "ctl", "mountPath": CONTROL})
     return container
+
+
+def as_it_is(script: str) -> str:
+    """As a word of `command`: in it the kubelet fills in $(NAME) of the container's environment, which is the user's to
+    name, and makes $$ one $."""
+    return script.replace("$", "$$")
 
 
 def _client(run: RunSpec, plan: RoundPlan, settings: Settings) -> Manifest:

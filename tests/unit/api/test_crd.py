@@ -109,7 +109,7 @@ def test_every_string_list_and_map_is_bounded() -> None:
 
 def test_only_what_kubernetes_defines_is_free_form() -> None:
     free = {path.rpartition(".")[2] for path, node in nodes() if "x-kubernetes-preserve-unknown-fields" in node}
-    assert free == {"valueFrom", "podTemplate"}
+    assert free == {"podTemplate"}
 
 
 def test_the_defaults_that_the_api_server_writes_are_few() -> None:

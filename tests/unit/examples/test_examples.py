@@ -10,10 +10,11 @@ from tests.plan import golden
 from tests.unit.examples.rendered import FILES, argv, arms, readable
 
 from paceline.cli import main
+from paceline.render.benchmark import as_it_is
 
 GOLDEN = Path(__file__).with_name("golden")
 INDENT = " " * 10
-WRAPPER = indent((resources.files("paceline.render") / "wrapper.sh").read_text(), INDENT)
+WRAPPER = indent(as_it_is((resources.files("paceline.render") / "wrapper.sh").read_text()), INDENT)
 
 every = pytest.mark.parametrize("path", [*FILES, *RUNS], ids=lambda path: path.stem)
 

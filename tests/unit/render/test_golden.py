@@ -5,6 +5,7 @@ question in PACELINE_ROUND, which is shown as what it says.
 """
 
 import json
+import re
 from datetime import timedelta
 from importlib import resources
 from pathlib import Path
@@ -61,11 +62,21 @@ def test_service() -> None:
     golden.check(GOLDEN / "service.yaml", service(DEPLOYED, "latency", server()))
 
 
+def started(word: str, environment: dict[str, str]) -> str:
+    """A word of a container's command as the kubelet starts it."""
+
+    def filled_in(found: re.Match[str]) -> str:
+        return "$" if found[0] == "$$" else environment.get(found[1], found[0])
+
+    return re.sub(r"\$\$|\$\(([^)]*)\)", filled_in, word)
+
+
 def test_round_job() -> None:
     _, job = measured()
     pod = job["spec"]["template"]
     wrapper, question = container(pod, "server"), container(pod, "client")["env"][0]
-    assert wrapper["command"][2] == resources.files("paceline.render").joinpath("wrapper.sh").read_text()
+    script = resources.files("paceline.render").joinpath("wrapper.sh").read_text()
+    assert started(wrapper["command"][2], {"members": "true", "now": "true"}) == script
     assert question["name"] == ENVIRONMENT
 
     wrapper["command"][2] = "render/wrapper.sh, the whole of it"
