@@ -30,6 +30,14 @@ class Cluster:
     objects: dict[Key, Object] = field(default_factory=dict)
     made: int = 0
     queued: bool = False
+    refuses: dict[str, str] = field(default_factory=dict)
+    """Component (server, fetch, round) → why nobody may make its pods."""
+    events: dict[str, str] = field(default_factory=dict)
+    """By uid the last that Events say of an object."""
+    conditions: list[Object] = field(default_factory=list)
+    """That Deployments show beside what they say of refused pods."""
+    unplaced: Object = field(default_factory=dict)
+    """What the scheduler says of a pod that fits nowhere, in place of its own words."""
 
     def of(self, kind: str, **labels: str) -> list[Object]:
         """Objects of a kind whose labels have these values; `pool` stands for paceline.dev/pool."""
@@ -96,7 +104,18 @@ class Cluster:
                     [pods for pods in groups if set(map(revision, pods)) == {_revision_of(servers)}]
                 ),
                 "readyReplicas": len([pods for pods in groups if {pod["status"]["phase"] for pod in pods} == {RUNS}]),
+                **self._refusal(servers, len(groups)),
             }
+
+    def _refusal(self, servers: Object, made: int) -> Object:
+        """A Deployment tells the one of its ReplicaSet; since when, it goes on saying."""
+        why = self.refuses.get("server")
+        if not why or made >= servers["spec"]["replicas"]:
+            return {"conditions": self.conditions} if self.conditions else {}
+        said = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate"}
+        before = condition(servers, "ReplicaFailure") or {"lastTransitionTime": timestamp(self.now)}
+        message = f'pods "{servers["metadata"]["name"]}-x7k2p" is forbidden: {why}'
+        return {"conditions": [{**said, "message": message, "lastTransitionTime": before["lastTransitionTime"]}]}
 
     def _replace(self, servers: Object) -> None:
         """No surge: a pod of another template goes before its successor comes."""
@@ -121,6 +140,9 @@ class Cluster:
     def _pod(self, owner: Object, name: str, template: Object) -> None:
         reference = {"kind": owner["kind"], "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]}
         labels = dict(template["metadata"]["labels"])
+        if why := self.refuses.get(labels[COMPONENT_LABEL]):
+            self.events[owner["metadata"]["uid"]] = f'Error creating: pods "{name}-x7k2p" is forbidden: {why}'
+            return
         if owner["kind"] == "Job":
             labels["batch.kubernetes.io/job-name"] = owner["metadata"]["name"]
         self.apply(
@@ -143,7 +165,8 @@ class Cluster:
             pod["status"]["conditions"] = [{"type": "PodScheduled", "status": "True"}]
         else:
             message = f"0/{len(self.nodes)} nodes are available: {len(self.nodes)} Insufficient {GPU}."
-            pod["status"]["conditions"] = [{"type": "PodScheduled", "status": "False", "message": message}]
+            said = {"type": "PodScheduled", "status": "False", "message": message}
+            pod["status"]["conditions"] = [{**said, **self.unplaced}]
 
     def _fits(self, pod: Object, node: str) -> bool:
         allowed = all((node in rule["values"]) is (rule["operator"] == "In") for rule in _hostnames(pod))

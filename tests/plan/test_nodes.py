@@ -39,7 +39,7 @@ def test_leader_worker_set_is_not_installed(world: World) -> None:
     world.prefetch_ends()
     assert (world.condition("Stalled"), world.condition("Ready")) == (
         "True NoLeaderWorkerSet",
-        "False ServersStarting",
+        "False NotStarted",
     )
     assert "kubectl apply --server-side -f https://github.com/kubernetes-sigs/lws/" in world.message("Stalled")
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from paceline.api import Reason
 from paceline.plan.pods import Trouble, trouble
 
 CAPTURES = Path(__file__).parents[1] / "contract" / "captures"
@@ -35,7 +36,9 @@ def test_a_server_that_ended_well_is_in_trouble_all_the_same() -> None:
 
 def test_an_image_of_the_users_that_cannot_be_pulled_is_told() -> None:
     waits = {"name": "warm", "state": {"waiting": {"reason": "ErrImagePull", "message": "warm:1: not found"}}}
-    assert trouble([pod(initContainerStatuses=[waits])]) == Trouble(what="ErrImagePull: warm:1: not found")
+    assert trouble([pod(initContainerStatuses=[waits])]) == Trouble(
+        what="ErrImagePull: warm:1: not found", says=Reason.CannotStart
+    )
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from paceline.core.names import SUSPENDED
 from paceline.kube.difference import needs_status
 from paceline.plan import deployment, run
 from paceline.plan.run.look import Round
+from paceline.plan.silence import silent, waiting
 from paceline.plan.terms import Action, Apply, Happening, Todo, timestamp
 from paceline.preflight import ModelFacts
 from paceline.render import Settings
@@ -298,11 +299,13 @@ class World:
             children=children,
             settings=Settings(image="paceline"),
             absent=self.absent,
+            warnings=self._warnings(children),
         )
 
     def run_snapshot(self, name: str) -> run.Snapshot:
         manifest = self.cluster.objects["BenchmarkRun", name]
         others = [other for other in self.cluster.of("BenchmarkRun") if other is not manifest and not ended(other)]
+        jobs = self.cluster.owned("Job", manifest)
         try:
             spec, invalid = api.run(manifest), ""
         except api.InvalidManifestError as error:
@@ -311,14 +314,19 @@ class World:
             manifest=manifest,
             spec=spec,
             invalid=invalid,
-            rounds=tuple(
-                Round(job=job, pod=next(iter(self.cluster.owned("Pod", job)), None))
-                for job in self.cluster.owned("Job", manifest)
-            ),
+            rounds=tuple(Round(job=job, pod=next(iter(self.cluster.owned("Pod", job)), None)) for job in jobs),
             taken=tuple(other["status"]["node"] for other in others if _measures(other)),
             suspended=_suspended(manifest),
             settings=Settings(image="paceline"),
+            warnings=self._warnings(
+                {"Job": jobs, "Pod": [pod for job in jobs for pod in self.cluster.owned("Pod", job)]}
+            ),
         )
+
+    def _warnings(self, children: Mapping[str, Sequence[Object]]) -> Mapping[str, str]:
+        """As the operator asks for them: of what is silent alone."""
+        asked = (found["metadata"]["uid"] for found in silent(waiting(children), self.cluster.now))
+        return {uid: self.cluster.events[uid] for uid in asked if uid in self.cluster.events}
 
     def _act(self, action: Action) -> bool:
         if isinstance(action, Apply):

@@ -56,7 +56,7 @@ KINDS: Mapping[str, Kind] = {
             status=SpeculativeDeploymentStatus,
             columns=(
                 _column("Ready", ".status.conditions[?(@.type=='Ready')].status"),
-                _column("Status", ".status.conditions[?(@.type=='Ready')].reason"),
+                _column("Status", ".status.state"),
                 _column("Summary", ".status.summary"),
                 _column("Measuring", ".status.conditions[?(@.type=='Measuring')].status"),
                 AGE,

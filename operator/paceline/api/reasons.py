@@ -32,26 +32,40 @@ class Reason(Enum):
     NoLeaderWorkerSet = Row("Stalled", True, "a server of several nodes needs LeaderWorkerSet, which is not installed")
     ServerFailed = Row("Stalled", True, "the server does not start")
     NotReady = Row("Stalled", True, "a revision was not ready by its deadline and was undone")
+    RefusedForLong = Row("Stalled", True, "the cluster refuses pods", "PodRefused")
+    NeverPlaced = Row("Stalled", True, "no node, or no volume, is what is asked for", "Unplaceable")
+    NeverStarted = Row("Stalled", True, "a pod is placed and cannot be started", "CannotStart")
 
     # Something needed for Ready is under way.
     Fetching = Row("Reconciling", True, "models are being brought", "Prefetching")
     Starting = Row("Reconciling", True, "servers are being started")
     RollingOut = Row("Reconciling", True, "servers are being replaced")
+    FetchWaits = Row("Reconciling", True, "the prefetch waits to be started", "PrefetchWaiting")
+    Restoring = Row("Reconciling", True, "servers that served are brought back")
 
     # It serves, or not.
     Crashing = Row("Ready", False, "a server keeps ending")
+    PodRefused = Row("Ready", False, "the cluster refuses a server's pod")
+    Unplaceable = Row("Ready", False, "no node, or no volume, is what a server asks for")
+    CannotStart = Row("Ready", False, "a server is placed and cannot be started")
+    NodeNotReady = Row("Ready", False, "a server's node does not answer")
     NoCapacity = Row("Ready", False, "a server finds no room")
+    Evicted = Row("Ready", False, "a server is taken off its node")
     ServersStarting = Row("Ready", False, "fewer servers ready than asked for")
     NothingServes = Row("Ready", False, "nothing is served before there is a verdict")
+    NotStarted = Row("Ready", False, "no server was started so far")
+    ScaledToZero = Row("Ready", True, "all is as asked for, which for a pool is no server")
     Serving = Row("Ready", True, "every pool serves")
 
     # The models are on the cache volume.
     PrefetchFailed = Row("CacheReady", False, "the models cannot be brought")
+    PrefetchWaiting = Row("CacheReady", False, "models are not being brought: the prefetch is not started")
     Prefetching = Row("CacheReady", False, "models are being brought")
     Cached = Row("CacheReady", True, "the models are on the cache volume")
 
     # A question is being answered. What goes on outranks what waits.
     Measuring = Row("Measuring", True, "candidates are compared with the baseline")
+    RoundRefused = Row("Measuring", False, "the cluster refuses the pod of a round", "PodRefused")
     WaitingForCapacity = Row("Measuring", False, "a run waits for accelerators")
     Suspended = Row("Measuring", False, "spec.suspend is set")
     NothingToMeasure = Row("Measuring", False, "no question is open")
@@ -79,6 +93,7 @@ class Reason(Enum):
     # A BenchmarkRun, while it goes on and when it has ended.
     Superseded = Row("Failed", True, "the question was replaced; the answer is never used")
     RunError = Row("Failed", True, "the harness or a server failed, which says nothing about the candidates", "Error")
+    RunRefused = Row("Complete", False, "the cluster refuses a round's pod", "PodRefused")
     RunWaiting = Row("Complete", False, "no node has room for a round", "WaitingForCapacity")
     RunSuspended = Row("Complete", False, "suspended", "Suspended")
     RunMeasuring = Row("Complete", False, "rounds are being measured", "Measuring")

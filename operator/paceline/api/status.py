@@ -207,6 +207,9 @@ class SpeculativeDeploymentStatus(Model):
     """The generation this status is about."""
     summary: Text | None = None
     """One line: what each pool serves and how much faster that is than the baseline."""
+    state: Name | None = None
+    """In a word, as kubectl shows it: Stalled and its reason, or what Ready says; AwaitingPromote where it is ready and
+    a person is asked."""
     conditions: Conditions | None = None
     """Ready, Reconciling, Stalled, CacheReady, Measuring, Decided, Promoted, SpeculationDegraded."""
     models: Annotated[tuple[ModelStatus, ...], Field(max_length=64), Unique(("source", "revision"))] | None = None

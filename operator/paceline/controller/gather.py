@@ -4,15 +4,18 @@ our own object   read from the server on every pass: status is what was decided 
 children         from the stores; what the stores do not have under a name that we need is asked for once more,
                  because a store holds only what carries our label, and a stranger's object must not be taken over
 a round's pod    asked for when its Job has ended and the result is not yet recorded: the store may lag behind
+what waits       asked for its Events, where it does not say itself why it waits (plan.silence)
 its neighbours   asked for then too: other pods with accelerators on its node, in the namespaces that we may look into
 """
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
 
 from paceline import api
 from paceline.controller.cluster import Cluster, Key, ended, node_of, suspended
 from paceline.controller.kinds import BENCHMARK_RUN, LEADER_WORKER_SET, SPECULATIVE_DEPLOYMENT
+from paceline.controller.warnings import warnings
 from paceline.core import DeploymentSpec
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, RUN_LABEL, child_name
 from paceline.kube import Manifest, Ref
@@ -20,11 +23,14 @@ from paceline.kube.resources import CLAIM, DEPLOYMENT, JOB, POD, REVISION, SERVI
 from paceline.plan import deployment, run
 from paceline.plan.run.look import Round
 from paceline.plan.run.neighbours import neighbours
+from paceline.plan.silence import waiting
 from paceline.plan.terms import owned_by
 from paceline.render import Settings, group_name
 
 
-async def gather_deployment(cluster: Cluster, key: Key, settings: Settings) -> deployment.Snapshot | None:
+async def gather_deployment(
+    cluster: Cluster, key: Key, settings: Settings, now: datetime
+) -> deployment.Snapshot | None:
     """None once the object is gone: its children go by their owner references."""
     manifest = await cluster.api.get(Ref(SPECULATIVE_DEPLOYMENT, key.namespace, key.name))
     if manifest is None or "deletionTimestamp" in manifest["metadata"]:
@@ -55,10 +61,11 @@ async def gather_deployment(cluster: Cluster, key: Key, settings: Settings) -> d
         children=children,
         settings=settings,
         absent=cluster.absent(key.namespace),
+        warnings=await warnings(cluster, waiting(children), now),
     )
 
 
-async def gather_run(cluster: Cluster, key: Key, settings: Settings) -> run.Snapshot | None:
+async def gather_run(cluster: Cluster, key: Key, settings: Settings, now: datetime) -> run.Snapshot | None:
     manifest = await cluster.api.get(Ref(BENCHMARK_RUN, key.namespace, key.name))
     if manifest is None or "deletionTimestamp" in manifest["metadata"]:
         return None
@@ -89,6 +96,7 @@ async def gather_run(cluster: Cluster, key: Key, settings: Settings) -> run.Snap
         taken=tuple(_nodes_of_others(cluster, uid)),
         suspended=suspended(manifest),
         settings=settings,
+        warnings=await warnings(cluster, waiting({"Job": jobs, "Pod": pods}), now),
     )
 
 

@@ -35,7 +35,7 @@ class Recorder(Protocol):
 class Kind:
     """How one of our kinds is reconciled."""
 
-    gather: Callable[[Cluster, Key, Settings], Awaitable[Any]]
+    gather: Callable[[Cluster, Key, Settings, datetime], Awaitable[Any]]
     plan: Callable[[Any, datetime], Todo]
 
 
@@ -58,7 +58,7 @@ async def reconcile(
         return CLOSED_SECONDS
     kind = PLANNERS[key.plural]
     with metrics.reconciling(key.plural):
-        snapshot = await kind.gather(cluster, key, settings)
+        snapshot = await kind.gather(cluster, key, settings, clock())
         if snapshot is None:
             metrics.forget(key.plural, key.namespace, key.name)
             return None

@@ -103,6 +103,9 @@ class Cluster:
         if sum(map(accelerators, fitting)) > self.left:
             self.most_at_once = max(self.most_at_once, len(fitting))
         for job in fitting:
+            for other in rounds:  # a pod is made at once, and this round takes its time
+                if self.pod_of(other) is None:
+                    self._pod(other, {"phase": "Pending"}, {})
             return self._ends(job, "client", self._answer(job))
         return any([self._waits(job) for job in rounds])  # noqa: C419 (all of them)
 

@@ -1,37 +1,111 @@
 """What a pod says of itself: why it does not run, how it ended."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
+from paceline.api.reasons import Reason
 from paceline.engines.last_words import LONGEST, last_words
-from paceline.plan.terms import Found
+from paceline.plan.silence import placed_at, since, without_pod
+from paceline.plan.terms import Found, condition, parse_time
 
 ON_ITS_WAY = ("ContainerCreating", "PodInitializing", "CrashLoopBackOff")
 """Why a container waits that has been or will be started. Of all other reasons (its image, its volumes, its name) the
 kubelet knows more with every release, and they mean the same: it cannot be started."""
+ROOM = re.compile(r"Insufficient|Too many pods|unschedulable|anti-affinity|free ports|node\.kubernetes\.io/")
+"""Of the scheduler's words: what others may give back, on a node that is otherwise what is asked for."""
+NEVER = re.compile(r"node affinity/selector|untolerated taint|[Pp]ersistent ?[Vv]olume")
+"""And what no waiting changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """Why a pod is no use. `fatal`: trying again changes nothing, a person must act."""
+    """Why a pod is no use. `fatal`: trying again changes nothing, a person must act. `says`: what it makes of Ready."""
 
     what: str
     fatal: bool = False
+    says: Reason = Reason.ServersStarting
+    since: datetime | None = None
+    """By the cluster's own account; None where that does not tell."""
 
 
-def trouble(pods: Iterable[Found]) -> Trouble | None:
-    """The worst of these pods' troubles, in the order unplaced, unpulled, crashed; of equal ones the first pod's."""
+def trouble(pods: Iterable[Found], warnings: Mapping[str, str] | None = None) -> Trouble | None:
+    """The worst of these pods' troubles, in the order refused, unplaced, on a silent node, unstartable, crashed,
+    evicted; of equal ones the first pod's. `warnings` are what Events say of those that are silent, by uid."""
     pods = list(pods)
-    return next((found for kind in (unplaced, _unpulled, _crashed) for pod in pods if (found := kind(pod))), None)
+    staying = [pod for pod in pods if "deletionTimestamp" not in pod.get("metadata", {})]
+    kinds = (unplaced, _on_a_silent_node, _unpulled, lambda pod: _held_up(pod, warnings or {}), _crashed)
+    found = [found for kind in kinds for pod in staying if (found := kind(pod))]
+    return next(iter(found), None) or next(filter(None, map(_evicted, pods)), None)
+
+
+def refused(found: Found) -> Trouble | None:
+    """Of a Deployment whose pods nobody may make: a quota, an admission policy, a PriorityClass that is not there."""
+    failure = condition(found, "ReplicaFailure")
+    if failure is None:
+        return None
+    return Trouble(what=_refusal(failure.get("message", "")), says=Reason.PodRefused, since=since(failure))
+
+
+def _refusal(said: str) -> str:
+    """Without the pod's name, which is another one at each try."""
+    told = re.sub(r'pods "[^"]*" is forbidden: ', "", said.removeprefix("Error creating: "))
+    return told and f"refused: {told}"
+
+
+def of_job(job: Found, pods: Iterable[Found], warnings: Mapping[str, str], now: datetime) -> Trouble | None:
+    """Of a Job that has not ended. It says nothing itself of a pod that it may not make: its Events do."""
+    pods = list(pods)
+    if pods or not without_pod(job, now):
+        return trouble(pods, warnings)
+    made = job["metadata"]["creationTimestamp"]
+    if job["spec"].get("suspend"):
+        return Trouble(what=f"somebody else has suspended Job {job['metadata']['name']}", says=Reason.NoCapacity)
+    said = _refusal(warnings.get(job["metadata"].get("uid", ""), ""))
+    what = said or f"no pod was made since {made}: kubectl describe job {job['metadata']['name']}"
+    return Trouble(what=what, says=Reason.PodRefused, since=parse_time(made))
 
 
 def unplaced(pod: Found) -> Trouble | None:
     """In the scheduler's own words what is missing."""
     for found in pod.get("status", {}).get("conditions", ()):
         if found["type"] == "PodScheduled" and found["status"] == "False":
-            return Trouble(what=f"not placed: {found.get('message', found.get('reason', ''))}")
+            said = re.sub(r"\. not found\.?$", "", found.get("message") or found.get("reason", ""))
+            never = NEVER.search(said) and not ROOM.search(said)
+            says = Reason.Unplaceable if never else Reason.NoCapacity
+            return Trouble(what=f"not placed: {said}", says=says, since=since(found))
     return None
+
+
+def _on_a_silent_node(pod: Found) -> Trouble | None:
+    """Its containers were ready when its node was last heard of, and the cluster has taken it off its Services since.
+    A pod's own readiness gates say which of them is missing; of a node that is silent nobody gives a reason."""
+    said = {found["type"]: found for found in pod.get("status", {}).get("conditions", ())}
+    ready, containers = said.get("Ready", {}), said.get("ContainersReady", {})
+    if (ready.get("status"), containers.get("status")) != ("False", "True") or ready.get("reason"):
+        return None
+    silent = f", since {ready['lastTransitionTime']}" if "lastTransitionTime" in ready else ""
+    what = f"node {pod['spec'].get('nodeName', '')} does not answer{silent}"
+    return Trouble(what=what, says=Reason.NodeNotReady, since=since(ready))
+
+
+def _evicted(pod: Found) -> Trouble | None:
+    """A drain, a taint or the scheduler takes it away, and its successor is on the way."""
+    target = condition(pod, "DisruptionTarget")
+    if target is None:
+        return None
+    why = ": ".join(part for part in (target.get("reason", ""), target.get("message", "")) if part)
+    return Trouble(what=f"taken off node {pod['spec'].get('nodeName', '')}: {why}", says=Reason.Evicted)
+
+
+def _held_up(pod: Found, warnings: Mapping[str, str]) -> Trouble | None:
+    """Placed, and its volumes or sandbox cannot be had: only Events tell."""
+    said = warnings.get(pod.get("metadata", {}).get("uid", ""))
+    if not said or placed_at(pod) is None:
+        return None
+    return Trouble(what=f"not started: {said}", says=Reason.CannotStart, since=placed_at(pod))
 
 
 def container(pod: Found, name: str) -> Mapping[str, Any]:
@@ -81,7 +155,8 @@ def _statuses(pod: Found) -> Iterator[tuple[Mapping[str, Any], bool]]:
 def _unpulled(pod: Found) -> Trouble | None:
     for status, _ in _statuses(pod):
         if waiting := not_startable(status):
-            return Trouble(what=f"{waiting['reason']}: {last_line(waiting.get('message', ''))}")
+            what = f"{waiting['reason']}: {last_line(waiting.get('message', ''))}"
+            return Trouble(what=what, says=Reason.CannotStart, since=placed_at(pod))
     return None
 
 
@@ -102,5 +177,7 @@ def _crashed(pod: Found) -> Trouble | None:
         if "running" in state and (status.get("ready") or not hopeless):
             continue
         again = status.get("restartCount", 0) >= MANY_RESTARTS
-        return Trouble(what=exit_text(status["name"], ended), fatal=hopeless or again)
+        fatal = hopeless or again
+        says = Reason.Crashing if fatal else Reason.ServersStarting
+        return Trouble(what=exit_text(status["name"], ended), fatal=fatal, says=says)
     return None

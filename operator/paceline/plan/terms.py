@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 
-from paceline.api.reasons import Mark
+from paceline.api.reasons import Mark, Reason
 
 Manifest = dict[str, Any]
 Found = Mapping[str, Any]
@@ -63,16 +63,22 @@ class Todo:
     wake: datetime | None = None
 
 
+PROMISES = frozenset({Reason.Fetching, Reason.Prefetching})
+"""What a step says that is about to act: not so if it may not."""
+
 Subject = TypeVar("Subject")
 Step = Callable[[Subject, datetime], Said]
 
 
 def walk(steps: Sequence[Step[Subject]], subject: Subject, now: datetime) -> list[Said]:
-    """Every step speaks; none acts after one that holds."""
+    """Every step speaks; none acts after one that holds, or says that it does."""
     said: list[Said] = []
     for step in steps:
         say = step(subject, now)
-        said.append(replace(say, actions=()) if any(earlier.holds for earlier in said) else say)
+        if any(earlier.holds for earlier in said):
+            promised = PROMISES if say.actions else frozenset()
+            say = replace(say, actions=(), marks=tuple(mark for mark in say.marks if mark.reason not in promised))
+        said.append(say)
     return said
 
 

@@ -1,5 +1,6 @@
 """What is read for a run, from an API server in memory that one suite holds to the real one (tests/conformance)."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -60,7 +61,7 @@ async def test_who_else_was_on_the_node_of_a_round_that_has_ended(
     api = memory.MemoryApi(memory.Cluster(kinds=KINDS))
     cluster = Cluster(api, namespaces)
     await ended_round(api, cluster)
-    found = await gather_run(cluster, KEY, Settings(image="paceline"))
+    found = await gather_run(cluster, KEY, Settings(image="paceline"), datetime.now(UTC))
     assert found is not None
     (one,) = found.rounds
     assert one.neighbours == seen

@@ -8,6 +8,7 @@
     let_go      pools that are no longer asked for end
   then for each pool, once what people ask for by annotation is in its memory (requests):
     stop        runs of old questions end, and all rest while suspended
+    stuck       what the cluster will not do for the servers ends in Stalled
     serve       the servers are what choose() says: at first the baseline, later what has been shown to be faster
     measure     a BenchmarkRun for what is undecided
     retain      old runs that nothing refers to go
@@ -32,11 +33,13 @@ from paceline.plan.deployment.measure import measure, stop
 from paceline.plan.deployment.requests import carried_out, unknown
 from paceline.plan.deployment.retain import retain
 from paceline.plan.deployment.serve import serve
-from paceline.plan.deployment.tell import happenings
+from paceline.plan.deployment.stuck import stuck
+from paceline.plan.deployment.tell import happenings, state, without_pretence
+from paceline.plan.silence import look_again, waiting
 from paceline.plan.terms import Said, Step, Todo, earliest, walk
 
 STEPS: tuple[Step[Snapshot], ...] = (readable, keep_claim, fetch, preflight, installed, let_go)
-POOL_STEPS: tuple[Step[Pool], ...] = (stop, serve, measure, retain)
+POOL_STEPS: tuple[Step[Pool], ...] = (stop, stuck, serve, measure, retain)
 
 REMEMBERED = ("serving", "target", "hold", "handled", "retried", "attempts", "verdict", "history", "progress",
               "endpoint")  # fmt: skip
@@ -69,16 +72,18 @@ def plan(snapshot: Snapshot, now: datetime) -> Todo:
         pool_said.append(as_it_is)
         entries = list(as_it_is.record["pools"])
     everything = [*said, *pool_said]
-    marks = [mark for say in everything for mark in say.marks]
+    marks = without_pretence(mark for say in everything for mark in say.marks)
     if not any(mark.reason.value.condition == "Ready" for mark in marks):
-        marks.append(Mark(Reason.ServersStarting))
+        marks.append(Mark(Reason.NotStarted))
+    conditions = to_status(marks, snapshot.status.get("conditions", ()), snapshot.generation, now)
     kept = () if any("models" in say.record for say in said) else PINS
     status = {
         **{key: snapshot.status[key] for key in kept if key in snapshot.status},
         **{key: value for say in said for key, value in say.record.items()},
         "observedGeneration": snapshot.generation,
         "summary": " ".join(_in_a_word(entry) for entry in entries),
-        "conditions": to_status(marks, snapshot.status.get("conditions", ()), snapshot.generation, now),
+        "state": state(conditions),
+        "conditions": conditions,
         "pools": entries,
         **({"refused": refused[:MOST_REFUSED]} if refused else {}),
     }
@@ -86,7 +91,7 @@ def plan(snapshot: Snapshot, now: datetime) -> Todo:
         status=status,
         actions=tuple(action for say in everything for action in say.actions),
         happenings=happenings(snapshot.status, status),
-        wake=earliest(say.wake for say in everything),
+        wake=earliest((*(say.wake for say in everything), look_again(waiting(snapshot.children), now))),
     )
 
 

@@ -11,14 +11,18 @@ from typing import Any
 from paceline.api import Mark, Reason
 from paceline.core import Dataset, DeploymentSpec, Model
 from paceline.core.names import CACHE_LABEL, COMPONENT_LABEL, DEPLOYMENT_LABEL
-from paceline.plan.deployment.look import Snapshot, datasets_of, models_of, to_bring
-from paceline.plan.pods import last_line, terminated, trouble
+from paceline.plan.deployment.look import Snapshot, datasets_of, models_of, to_bring, told
+from paceline.plan.deployment.stuck import lasting
+from paceline.plan.pods import Trouble, last_line, of_job, terminated
 from paceline.plan.terms import Action, Apply, Delete, Found, Said, condition, owned_by, parse_time, timestamp
 from paceline.preflight import Fetched, FetchedModel, ModelFacts, read_facts, read_message, write_facts
 from paceline.render import claim, fetch_job, fetch_name
 from paceline.render.cache import A_PERSON_MUST_ACT, fetch_inputs
 
 COMMIT = re.compile(r"\b[0-9a-f]{40}\b")
+NOT_STARTED = (Reason.PodRefused, Reason.Unplaceable, Reason.CannotStart, Reason.NoCapacity)
+SPEAKING = ("Pending", "Running")
+"""Phases of a pod that may still say what it found. One that was evicted never will, whatever its containers say."""
 RETRY_AFTER = timedelta(minutes=5)
 """From a failure that a person need not end, a hub that was down for instance, to the next Job."""
 
@@ -48,13 +52,29 @@ def fetch(snapshot: Snapshot, now: datetime) -> Said:
     job = _job(snapshot)
     if job and (failed := condition(job, "Failed")):
         return _failed(snapshot, job, failed, now)
-    waiting = trouble(_pods(snapshot, job))
+    actions = _fetch(snapshot, snapshot.spec, job)
+    waiting = _trouble(snapshot, snapshot.spec, job, now)
+    if waiting and waiting.says in NOT_STARTED:
+        said = lasting(snapshot, waiting, None, now)
+        waits = (Mark(Reason.FetchWaits, None, waiting.what), Mark(Reason.PrefetchWaiting, None, waiting.what))
+        return replace(said, marks=(*said.marks, *waits), actions=actions, holds=True)
     note = waiting.what if waiting else ", ".join(one.source for one in to_bring(snapshot.spec))
-    return Said(
-        marks=(Mark(Reason.Fetching, None, note), Mark(Reason.Prefetching, None, note)),
-        actions=_fetch(snapshot, snapshot.spec, job),
-        holds=True,
-    )
+    marks = (Mark(Reason.Fetching, None, note), Mark(Reason.Prefetching, None, note))
+    return Said(marks=marks, actions=actions, holds=True)
+
+
+def _trouble(snapshot: Snapshot, spec: DeploymentSpec, job: Found | None, now: datetime) -> Trouble | None:
+    """Why the prefetch does not start: its claim's first, of which its pod says less."""
+    if job is None or condition(job, "Complete"):
+        return None
+    named = spec.cache_claim.name if spec.cache_claim else ""
+    volume = snapshot.child("PersistentVolumeClaim", named) or {}
+    words = snapshot.warnings.get(volume.get("metadata", {}).get("uid", ""))
+    if words and (volume.get("status") or {}).get("phase") == "Pending":
+        made = parse_time(volume["metadata"]["creationTimestamp"])
+        found = Trouble(what=f"claim {named} is not provided: {words}", says=Reason.Unplaceable, since=made)
+        return told(snapshot, found)
+    return told(snapshot, of_job(job, _pods(snapshot, job), snapshot.warnings, now))
 
 
 def _fetch(snapshot: Snapshot, spec: DeploymentSpec, job: Found | None) -> tuple[Action, ...]:
@@ -74,7 +94,7 @@ def _fetch(snapshot: Snapshot, spec: DeploymentSpec, job: Found | None) -> tuple
             *(Delete(old, "something else is asked for now") for old in _jobs(snapshot)),
             Apply(wanted, f"bring {', '.join(one.source for one in to_bring(spec))}"),
         )
-    if condition(job, "Complete") and not any(terminated(pod, "fetch") is None for pod in _pods(snapshot, job)):
+    if condition(job, "Complete") and not any(pod["status"].get("phase") in SPEAKING for pod in _pods(snapshot, job)):
         return (Delete(job, "what it found is lost; the models are there, so it will be quick"),)
     return ()
 

@@ -1,7 +1,7 @@
 """From what was gathered to what the steps read: one frozen view of the deployment, one of each pool."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +11,8 @@ from paceline.core.names import POOL_LABEL, child_name
 from paceline.core.names import SUPERSEDED as SUPERSEDED  # for whoever still takes them from here
 from paceline.core.names import SUSPENDED as SUSPENDED
 from paceline.evidence import fingerprint
-from paceline.plan.pods import Trouble, trouble
+from paceline.plan.deployment.fields import with_field
+from paceline.plan.pods import Trouble, refused, trouble
 from paceline.plan.terms import Found, condition, owned_by, parse_time
 from paceline.render import Owner, Settings, group_name, revision_of
 from paceline.render.group import KIND as GROUPS
@@ -33,6 +34,8 @@ class Snapshot:
     children: Mapping[str, tuple[Found, ...]]
     settings: Settings
     absent: frozenset[str] = frozenset()
+    warnings: Mapping[str, str] = field(default_factory=dict)
+    """Of what waits without saying why, by uid: the last that Events said of it."""
 
     @property
     def name(self) -> str:
@@ -107,6 +110,16 @@ class Run:
     def waits(self) -> bool:
         """For a node with room for its round."""
         return any(said["reason"] == Reason.RunWaiting.text for said in self.status.get("conditions", ()))
+
+    @property
+    def refused(self) -> Trouble | None:
+        """Nobody may make the pod of its round, and since when."""
+        progress = self.status.get("progress") or {}
+        if not any(said["reason"] == Reason.RunRefused.text for said in self.status.get("conditions", ())):
+            return None
+        since = progress.get("unplacedSince")
+        what = f"{self.name} {progress.get('message', '')}"
+        return Trouble(what=what, says=Reason.PodRefused, since=parse_time(since) if since else None)
 
     @property
     def suspended(self) -> bool:
@@ -339,8 +352,8 @@ def servers(snapshot: Snapshot, pool: str) -> Servers | None:
         if pod["metadata"].get("labels", {}).get(POOL_LABEL) == pool
         and pod["metadata"]["labels"].get(REVISION_LABEL) == revision
         and ARM_LABEL in pod["metadata"]["labels"]
-        and "deletionTimestamp" not in pod["metadata"]
     ]
+    found_wrong = refused(found) or trouble(pods, snapshot.warnings)
     ready = status.get("readyReplicas", 0)
     return Servers(
         found=found,
@@ -348,8 +361,13 @@ def servers(snapshot: Snapshot, pool: str) -> Servers | None:
         ready=ready,
         settled=_observed(status) >= found["metadata"].get("generation", 1)
         and status.get("updatedReplicas", 0) == status.get("replicas", 0) == ready == wanted,
-        trouble=trouble(pods),
+        trouble=told(snapshot, found_wrong),
     )
+
+
+def told(snapshot: Snapshot, found: Trouble | None) -> Trouble | None:
+    """With the field of the spec that names what is missing."""
+    return replace(found, what=with_field(found.what, snapshot.manifest["spec"])) if found else None
 
 
 def _observed(status: Mapping[str, Any]) -> int:

@@ -19,7 +19,7 @@ def meanwhile(snapshot: Snapshot) -> Said:
     names = [pool.name for pool in spec.pools] if spec else [str(entry["name"]) for entry in entries]
     there = {name: found for name in names if (found := look.servers(snapshot, name))}
     return Said(
-        marks=tuple(_mark(name, there.get(name)) for name in names) if there else (Mark(Reason.ServersStarting),),
+        marks=tuple(_mark(name, there.get(name)) for name in names) if there else (Mark(Reason.NotStarted),),
         # A spec that cannot be read says neither how many servers there are to be nor whether runs are to rest.
         actions=tuple(action for pool in spec.pools for action in _keep(snapshot, spec, pool)) if spec else (),
         record={"pools": [_entry(entry, there.get(entry["name"])) for entry in entries]},
@@ -33,10 +33,7 @@ def _mark(name: str, found: Servers | None) -> Mark:
         return Mark(Reason.Serving, name, "as before") if found.ready else Mark(Reason.NothingServes, name)
     if found.trouble is None:
         return Mark(Reason.ServersStarting, name, f"{found.ready} ready")
-    if found.trouble.fatal:
-        return Mark(Reason.Crashing, name, found.trouble.what)
-    unplaced = found.trouble.what.startswith("not placed")
-    return Mark(Reason.NoCapacity if unplaced else Reason.ServersStarting, name, found.trouble.what)
+    return Mark(found.trouble.says, name, found.trouble.what)
 
 
 def _keep(snapshot: Snapshot, spec: DeploymentSpec, pool: PoolSpec) -> list[Action]:

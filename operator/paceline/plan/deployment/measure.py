@@ -21,6 +21,7 @@ from paceline.plan.deployment.choose import (
 )
 from paceline.plan.deployment.look import Pool, Run
 from paceline.plan.deployment.serve import foreign
+from paceline.plan.deployment.stuck import lasting
 from paceline.plan.terms import Apply, Said
 from paceline.render import Owner, benchmark_run
 
@@ -61,7 +62,7 @@ def measure(pool: Pool, now: datetime) -> Said:
     # serve holds then: what would be said of a run that is to begin or to go on would not be done.
     blocked = foreign(pool)
     if running is not None and not (blocked and running.suspended):
-        return _follow(pool, running, marks)
+        return _follow(pool, running, marks, now)
     if blocked or not as_chosen(pool, choose(pool)):
         note = blocked or "the pool's own servers come first"
         return Said(
@@ -99,14 +100,17 @@ def _never(pool: Pool, why: str) -> Said:
     )
 
 
-def _follow(pool: Pool, run: Run, marks: tuple[Mark, ...]) -> Said:
+def _follow(pool: Pool, run: Run, marks: tuple[Mark, ...], now: datetime) -> Said:
     progress = _progress(run)
-    reason = Reason.WaitingForCapacity if run.waits else Reason.Measuring
+    waits = Reason.RoundRefused if run.refused else Reason.WaitingForCapacity
+    reason = waits if run.waits or run.refused else Reason.Measuring
+    for_long = lasting(pool.snapshot, run.refused, pool.name, now)
     resume = Apply(annotated(pool.snapshot.owner, run), "spec.suspend is no longer set")
     return Said(
-        marks=(*marks, Mark(reason, pool.name, progress["message"])),
+        marks=(*marks, Mark(reason, pool.name, progress["message"]), *for_long.marks),
         actions=(resume,) if run.suspended else (),
         record={"progress": progress},
+        wake=for_long.wake,
     )
 
 

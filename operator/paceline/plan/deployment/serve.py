@@ -9,6 +9,7 @@ from paceline.core import BASELINE, UntilDecided
 from paceline.core.names import child_name
 from paceline.plan.deployment.choose import Choice, as_chosen, choose, has_served
 from paceline.plan.deployment.look import Pool, serving
+from paceline.plan.deployment.missing import restoring
 from paceline.plan.terms import Action, Apply, Delete, Found, Manifest, Said, owned_by, parse_time, timestamp
 from paceline.render import controller_revision, group_name, rendering, servers, service
 from paceline.render.group import KIND as GROUPS
@@ -105,17 +106,19 @@ def _waits(pool: Pool, choice: Choice) -> bool:
 
 def _marks(pool: Pool, choice: Choice, settled: bool) -> list[Mark]:
     if settled:
+        if pool.servers and not pool.servers.ready:
+            return [Mark(Reason.ScaledToZero, pool.name, "replicas is 0")]
         note = choice.arm if choice.arm == BASELINE else f"{choice.arm}, {choice.why}"
         return [Mark(Reason.Serving, pool.name, note)]
     first = not pool.remembered.get("serving")
     found = pool.servers.trouble if pool.servers and pool.servers.revision == choice.revision else None
-    marks = [Mark(Reason.Starting if first else Reason.RollingOut, pool.name, f"{choice.arm}: {choice.why}")]
+    going_on = Mark(Reason.Starting if first else Reason.RollingOut, pool.name, f"{choice.arm}: {choice.why}")
+    marks = [restoring(pool, choice.arm) if has_served(pool, choice.revision) else going_on]
     if found is None:
         return [*marks, Mark(Reason.ServersStarting, pool.name, choice.arm)]
     if found.fatal:
         return [Mark(Reason.ServerFailed, pool.name, found.what), Mark(Reason.Crashing, pool.name, found.what)]
-    worst = Reason.NoCapacity if found.what.startswith("not placed") else Reason.ServersStarting
-    return [*marks, Mark(worst, pool.name, found.what)]
+    return [*marks, Mark(found.says, pool.name, found.what)]
 
 
 def _target(pool: Pool, choice: Choice, now: datetime) -> Mapping[str, Any]:

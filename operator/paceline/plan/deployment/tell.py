@@ -1,10 +1,28 @@
-"""Events: what changed between two statuses, told once, in the past tense."""
+"""How it stands in a word; and Events: what changed between two statuses, told once, in the past tense."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from paceline.api import Mark, Reason
 from paceline.core import BASELINE
 from paceline.plan.terms import Happening
+
+
+def without_pretence(marks: Iterable[Mark]) -> list[Mark]:
+    """Who waits for a person is not under way: Reconciling beside Stalled is what kstatus, Argo and Flux take for
+    broken, and a person for progress."""
+    marks = list(marks)
+    stalled = any(mark.reason.value.condition == "Stalled" for mark in marks)
+    return [mark for mark in marks if not (stalled and mark.reason.value.condition == "Reconciling")]
+
+
+def state(conditions: Iterable[Mapping[str, Any]]) -> str:
+    """The column STATUS: what a person has to do something about comes first, then what Ready says."""
+    said = {condition["type"]: condition for condition in conditions}
+    if "Stalled" in said:
+        return f"Stalled:{said['Stalled']['reason']}"
+    waits = said.get("Promoted", {}).get("reason") == Reason.AwaitingPromote.text
+    return Reason.AwaitingPromote.text if waits and said["Ready"]["status"] == "True" else str(said["Ready"]["reason"])
 
 
 def happenings(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Happening, ...]:

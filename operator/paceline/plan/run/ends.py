@@ -10,6 +10,7 @@ from paceline.engines.last_words import last_words
 from paceline.evidence.failures import ARGUMENTS, MEMORY, Failure
 from paceline.plan.pods import exit_text, failed_before, last_line, not_startable, terminated
 from paceline.plan.run.look import Round
+from paceline.plan.silence import without_pod
 from paceline.plan.terms import Found, condition, parse_time
 
 HEARTBEAT_LOST = 70
@@ -18,6 +19,7 @@ PULL_PATIENCE = timedelta(minutes=5)
 """A registry may be down for a moment; the GPUs are held meanwhile."""
 PLACE_PATIENCE = timedelta(minutes=10)
 """How long a round waits for room on the run's node before it may run on another."""
+NO_POD = "no pod of it was made for ten minutes"
 NEVER_PULLED = ("InvalidImageName", "ErrImageNeverPull")
 TAKEN_AWAY: Mapping[str, Failure] = {
     "Preempting": Failure.Preempted,
@@ -77,7 +79,7 @@ def hopeless(round: Round, node: str | None, unplaced: datetime | None, now: dat
         # Of a node that does not answer nobody hears that the pod has ended: its Job goes on for ever.
         return lost if lost.failure is Failure.NodeLost else None
     if unplaced and node and now - unplaced >= PLACE_PATIENCE:
-        return End(failure=Failure.Unschedulable, line=_unplaced(pod).get("message", ""))
+        return End(failure=Failure.Unschedulable, line=_unplaced(pod).get("message", "") if pod else NO_POD)
     return _unpulled(pod, now)
 
 
@@ -124,6 +126,8 @@ def taken_away(round: Round) -> End | None:
 def unplaced_since(round: Round, progress: Mapping[str, Any], now: datetime) -> datetime | None:
     """Since when it was seen, by the run's own `progress`, that no node has room for it. None if it has one, or if
     somebody else holds it back (a queue, by a scheduling gate): since when nobody does, a pod does not say."""
+    if round.pod is None and without_pod(round.job, now):  # nobody may make it, or somebody suspends its Job
+        return parse_time(round.job["metadata"]["creationTimestamp"])
     said = _unplaced(round.pod or {})
     if not said or said.get("reason") == "SchedulingGated":
         return None

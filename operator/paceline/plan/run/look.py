@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -72,6 +72,8 @@ class Snapshot:
     """Nodes of other unfinished runs."""
     suspended: bool
     settings: Settings
+    warnings: Mapping[str, str] = field(default_factory=dict)
+    """Of what waits without saying why, by uid: the last that Events said of it."""
 
     @property
     def name(self) -> str:

@@ -6,11 +6,12 @@ from typing import Any
 
 from paceline.api import Mark, Reason
 from paceline.core import BASELINE, Arm
-from paceline.plan.pods import trouble, unplaced
+from paceline.plan.pods import of_job, unplaced
 from paceline.plan.run.collect import next_try, run_node
 from paceline.plan.run.conclude import in_question
 from paceline.plan.run.ends import unplaced_since, wakes
 from paceline.plan.run.look import Evidence, Round, Snapshot
+from paceline.plan.silence import look_again
 from paceline.plan.terms import Apply, Delete, Said, earliest, parse_time, timestamp
 from paceline.render import round_job
 from paceline.render.benchmark import avoided, round_plan
@@ -51,7 +52,9 @@ def _watch(snapshot: Snapshot, evidence: Evidence, active: Round, now: datetime)
     placed = {"node": active.node} if active.node else {}
     arms = ", ".join(arm.name for arm in asked.arms)
     message = f"round {asked.round + 1} of {_looks(evidence)}: {arms}"
-    found = trouble([active.pod]) if active.pod else None
+    pods = [active.pod] if active.pod else []
+    found = of_job(active.job, pods, snapshot.warnings, now)
+    refused = found is not None and found.says is Reason.PodRefused
     waits = active.pod is not None and unplaced(active.pod) is not None
     since = unplaced_since(active, snapshot.status.get("progress", {}), now)
     seen = {"unplacedSince": timestamp(since)} if since else {}
@@ -59,12 +62,13 @@ def _watch(snapshot: Snapshot, evidence: Evidence, active: Round, now: datetime)
         message = f"{message}; {found.what}"
     # Where a round may not run was said when its Job was made, and a Job cannot be changed.
     freed = waits and avoided(active.job) - set(snapshot.taken)
-    reason = Reason.RunWaiting if waits else Reason.RunMeasuring
+    reason = Reason.RunRefused if refused else Reason.RunWaiting if waits or since else Reason.RunMeasuring
+    silent = look_again(pods or [active.job], now)
     return Said(
         marks=(Mark(reason, None, message),),
         actions=(Delete(active.job, "a node that it had to keep off is free again"),) if freed else (),
         record={**placed, "progress": _progress(evidence, active.name, message) | seen},
-        wake=earliest(wakes(active, run_node(snapshot.status.get("node"), evidence.records), since)),
+        wake=earliest((*wakes(active, run_node(snapshot.status.get("node"), evidence.records), since), silent)),
     )
 
 

@@ -1,0 +1,287 @@
+"""What the cluster will not do is told in its own words within a minute, with the field of the spec that it is about,
+and is Stalled in the end. What is only late, or somebody's wish, is called what it is."""
+
+import pytest
+from tests.plan.cluster import Object
+from tests.plan.telling import measuring, promoted, told
+from tests.plan.world import World, example
+
+from paceline.plan.terms import timestamp
+
+NAME = "qwen3-coder-next"
+QUOTA = "exceeded quota: nogpu, requested: requests.nvidia.com/gpu=4, used: requests.nvidia.com/gpu=0, limited: 0"
+RESTRICTED = 'violates PodSecurity "restricted:latest": runAsNonRoot != true'
+CREATING = {"state": {"waiting": {"reason": "ContainerCreating"}}}
+
+
+@told
+def test_a_quota_refuses_the_servers(world: World) -> None:
+    """Told at once, for the Deployment knows; Stalled at the deadline; once it is lifted all goes on by itself."""
+    world.apply(example("latency"))
+    world.cluster.refuses["server"] = QUOTA
+    world.prefetch_ends()
+    assert world.condition("Ready") == "False PodRefused"
+    assert QUOTA in world.message("Ready")
+    assert (world.condition("Stalled"), world.status()["state"]) == ("", "PodRefused")
+
+    world.until_wake()
+    assert world.condition("Stalled") == "True PodRefused"
+    assert QUOTA in world.message("Stalled")
+    assert (world.status()["state"], world.condition("Reconciling")) == ("Stalled:PodRefused", "")
+
+    world.cluster.refuses.clear()
+    world.servers_ready()
+    world.servers_ready()
+    assert (world.condition("Ready"), world.condition("Stalled")) == ("True Serving", "")
+
+
+@told
+def test_pod_security_refuses_the_prefetch(world: World) -> None:
+    """A Job does not say so itself: its Events are asked for when it has had no pod for half a minute."""
+    world.cluster.refuses["fetch"] = RESTRICTED
+    world.apply(example("latency"))
+    assert world.condition("CacheReady") == "False Prefetching"
+    world.wait(1)
+    assert (world.condition("CacheReady"), world.condition("Reconciling")) == (
+        "False PrefetchWaiting",
+        "True PrefetchWaiting",
+    )
+    assert RESTRICTED in world.message("CacheReady")
+
+    world.wait(30)
+    assert (world.condition("Stalled"), world.condition("Reconciling")) == ("True PodRefused", "")
+
+
+@told
+def test_a_quota_refuses_a_round(world: World) -> None:
+    """It serves and measures nothing, and says why; Stalled at the deadline; no wake is missed when it is lifted."""
+    world.apply(example("latency"))
+    world.prefetch_ends()
+    world.cluster.refuses["round"] = QUOTA
+    world.servers_ready()
+    world.wait(1)
+    (run,) = world.runs("latency")
+    assert (world.condition("Measuring"), world.condition("Complete", run)) == ("False PodRefused", "False PodRefused")
+    assert QUOTA in world.message("Measuring")
+
+    world.wait(30)
+    assert (world.condition("Ready"), world.condition("Stalled")) == ("True Serving", "True PodRefused")
+
+    world.cluster.refuses.clear()
+    world.rounds_placed()
+    assert (world.condition("Measuring"), world.condition("Stalled")) == ("True Measuring", "")
+
+
+def test_a_later_round_that_is_refused_lets_its_node_go() -> None:
+    """Others may measure there: it is waited for as long as for room."""
+    world = World()
+    measuring(world, "latency")
+    world.cluster.refuses["round"] = QUOTA
+    world.round_ends()
+    (run,) = world.runs("latency")
+    assert run["status"]["node"]
+    world.wait(11)
+    (run,) = world.runs("latency")
+    assert [one.get("reason", "") for one in run["status"]["rounds"]] == ["", "Unschedulable"]
+    assert "node" not in run["status"]
+
+
+def test_whoever_may_not_read_events_tells_where_to_look() -> None:
+    world = World()
+    world.cluster.refuses["fetch"] = RESTRICTED
+    world.apply(example("latency"))
+    world.cluster.events.clear()
+    (job,) = world.cluster.of("Job")
+    world.cluster.turn = lambda: None  # type: ignore[method-assign]
+    world.wait(1)
+    assert f"kubectl describe job {job['metadata']['name']}" in world.message("CacheReady")
+
+
+@told
+def test_a_storage_class_that_nobody_has(world: World) -> None:
+    """The claim's own words, with the field; a pod of it says only that it is not bound."""
+    manifest = example("latency")
+    manifest["spec"]["cache"]["claim"]["storageClassName"] = "nobody"
+    world.apply(manifest)
+    (volume,) = world.cluster.of("PersistentVolumeClaim")
+    volume["status"] = {"phase": "Pending"}
+    world.cluster.events[volume["metadata"]["uid"]] = 'storageclass.storage.k8s.io "nobody" not found'
+    world.wait(1)
+    assert 'storageclass.storage.k8s.io "nobody" not found (spec.cache.claim.storageClassName)' in (
+        world.message("CacheReady")
+    )
+    world.wait(30)
+    assert world.condition("Stalled") == "True Unplaceable"
+
+
+@told
+def test_a_product_that_no_node_has(world: World) -> None:
+    """The scheduler does not say which label; the field does."""
+    world.apply(example("latency"))
+    world.prefetch_ends()
+    unplaced(world, "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.")
+    assert world.condition("Ready") == "False Unplaceable"
+    assert "(spec.accelerator.product: NVIDIA-H200)" in world.message("Ready")
+    world.wait(31)
+    assert world.condition("Stalled") == "True Unplaceable"
+
+
+@told
+def test_a_directory_that_no_node_has(world: World) -> None:
+    """Only the pod's Events tell; the pod holds its accelerators meanwhile, so it is Stalled in the end."""
+    manifest = example("latency")
+    manifest["spec"]["cache"] = {"hostPath": "/data/nothing"}
+    world.apply(manifest)
+    world.prefetch_ends()
+    words = (
+        'MountVolume.SetUp failed for volume "models" : hostPath type check failed: /data/nothing is not a directory'
+    )
+    for pod in world.cluster.of("Pod", component="server"):
+        placed = {"type": "PodScheduled", "status": "True", "lastTransitionTime": timestamp(world.cluster.now)}
+        pod["status"] = {
+            "phase": "Pending",
+            "conditions": [placed],
+            "containerStatuses": [{"name": "server", **CREATING}],
+        }
+        world.cluster.events[pod["metadata"]["uid"]] = words
+    world.wait(1)
+    assert world.condition("Ready") == "False CannotStart"
+    assert f"{words} (spec.cache.hostPath)" in world.message("Ready")
+    world.wait(30)
+    assert world.condition("Stalled") == "True CannotStart"
+
+
+@told
+def test_a_node_that_does_not_answer(world: World) -> None:
+    """Nothing is rolled out: what serves is what it was, on a node that is silent."""
+    promoted(world, "latency")
+    for pod in world.cluster.of("Pod", component="server"):
+        since = timestamp(world.cluster.now)
+        said = {"Ready": "False", "ContainersReady": "True", "PodScheduled": "True"}
+        pod["status"] = {
+            "phase": "Pending",  # not counted as ready
+            "conditions": [
+                {"type": kind, "status": status, "lastTransitionTime": since} for kind, status in said.items()
+            ],
+        }
+        node = pod["spec"]["nodeName"]
+    world.wait(1)
+    assert (world.condition("Ready"), world.condition("Reconciling")) == ("False NodeNotReady", "True Restoring")
+    assert f"node {node} does not answer, since" in world.message("Ready")
+
+
+@told
+def test_a_drain(world: World) -> None:
+    """The pod goes and another comes; the eviction is named for as long as the pod takes to end."""
+    promoted(world, "latency")
+    (pod,) = world.cluster.of("Pod", component="server")
+    gone = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "Eviction API"}
+    pod["metadata"]["deletionTimestamp"] = timestamp(world.cluster.now)
+    pod["status"] = {"phase": "Pending", "conditions": [gone]}
+    world.wait(1)
+    assert (world.condition("Ready"), world.condition("Reconciling")) == ("False Evicted", "True Restoring")
+    assert "EvictionByEvictionAPI" in world.message("Ready")
+
+
+def test_a_restart_by_hand_is_called_so() -> None:
+    """Not a roll-out of ours: what is served stays what it was."""
+    world = World()
+    promoted(world, "latency")
+    deployment = world.cluster.objects["Deployment", f"{NAME}-latency"]
+    annotations = {"kubectl.kubernetes.io/restartedAt": "2026-11-21T12:00:00Z"}
+    deployment["spec"]["template"]["metadata"]["annotations"] = annotations
+    rolls = {"type": "Progressing", "status": "True", "reason": "ReplicaSetUpdated"}
+    world.cluster.conditions = [rolls]
+    (pod,) = world.cluster.of("Pod", component="server")
+    world.cluster.delete("Pod", pod["metadata"]["name"])
+    world.wait(1)
+    assert "wide: restarted by hand (kubectl rollout restart, 2026-11-21T12:00:00Z)" in world.message("Reconciling")
+
+
+@told
+def test_nothing_pretends_to_work_beside_an_invalid_spec(world: World) -> None:
+    """No prefetch is under way, no server is starting."""
+    manifest = example("latency")
+    manifest["spec"]["engine"]["args"].append("--tp=8")
+    world.apply(manifest)
+    assert not world.cluster.of("Job")
+    said = {one["type"]: one["reason"] for one in world.status()["conditions"]}
+    assert said == {"Ready": "NotStarted", "Stalled": "InvalidSpec"}
+    assert world.status()["state"] == "Stalled:InvalidSpec"
+
+
+def test_a_mistake_in_what_serves_is_seen_at_a_glance() -> None:
+    """`kubectl get` says Stalled beside READY True."""
+    world = World()
+    promoted(world, "latency")
+    assert world.status()["state"] == "Serving"
+    world.edit("a typo", lambda spec: spec["engine"]["args"].append("--atention-backend=triton"))
+    assert (world.condition("Ready"), world.status()["state"]) == ("True Serving", "Stalled:InvalidSpec")
+
+
+def test_what_waits_for_a_person_is_seen_at_a_glance() -> None:
+    world = World()
+    manifest = example("latency")
+    manifest["spec"]["promotion"] = {"mode": "Manual"}
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    for _ in range(3):
+        world.round_ends()
+    assert (world.condition("Ready"), world.status()["state"]) == ("True Serving", "AwaitingPromote")
+
+
+@told
+def test_a_pool_of_no_servers_serves_nothing_as_asked(world: World) -> None:
+    """Ready, as all is as asked for; nobody says that it serves."""
+    promoted(world, "latency")
+    world.edit("replicas 0", lambda spec: spec["pools"][0].update(replicas=0))
+    assert (world.condition("Ready"), world.status()["state"]) == ("True ScaledToZero", "ScaledToZero")
+
+
+def test_a_prefetch_whose_pod_was_evicted_is_made_again() -> None:
+    """Its Job is Complete and the message lost with the pod that had it: the evicted one will never speak."""
+    world = World()
+    world.apply(example("latency"))
+    (job,) = world.under_way("fetch")
+    (pod,) = world.cluster.owned("Pod", job)
+    pod["status"] = {"phase": "Failed", "reason": "Evicted", "containerStatuses": []}
+    job["status"] = {
+        "conditions": [{"type": "Complete", "status": "True", "lastTransitionTime": "2026-11-21T10:01:00Z"}]
+    }
+    world.wait(1)
+    world.prefetch_ends()
+    assert world.condition("CacheReady") == "True Cached"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("0/2 nodes are available: 2 Insufficient nvidia.com/gpu.", "NoCapacity"),
+        ("0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) didn't match Pod's node affinity/selector.",
+         "NoCapacity"),
+        ("0/2 nodes are available: 2 node(s) were unschedulable.", "NoCapacity"),
+        ("0/2 nodes are available: 2 node(s) had taint(s) {node.kubernetes.io/unreachable: }.", "NoCapacity"),
+        ("0/2 nodes are available: 2 node(s) had untolerated taint(s) {team: red}.", "Unplaceable"),
+        ('0/2 nodes are available: persistentvolumeclaim "nobody" not found. not found', "Unplaceable"),
+        ("0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found", "Unplaceable"),
+    ],
+)  # fmt: skip
+def test_room_comes_back_by_itself_and_a_node_that_nobody_has_does_not(words: str, says: str) -> None:
+    world = World()
+    world.apply(example("latency"))
+    world.prefetch_ends()
+    unplaced(world, words)
+    assert world.condition("Ready") == f"False {says}"
+    assert "not found. not found" not in world.message("Ready")
+
+
+def unplaced(world: World, words: str) -> None:
+    """The scheduler finds no node for a server, for a reason of its own."""
+    said: Object = {"type": "PodScheduled", "status": "False", "message": words}
+    said["lastTransitionTime"] = timestamp(world.cluster.now)
+    world.cluster.nodes = {}
+    for pod in world.cluster.of("Pod", component="server"):
+        pod["spec"].pop("nodeName", None)
+    world.cluster.unplaced = said
+    world.wait(1)
