@@ -73,7 +73,7 @@ def filler(node: str, gpus: int) -> Manifest:
         "metadata": {"name": f"filler-{node}"},
         "spec": {
             "nodeSelector": {HOST: node},
-            "priorityClassName": "paceline-server",
+            "priorityClassName": "paceline-server-1",
             "containers": [
                 {
                     "name": "filler",

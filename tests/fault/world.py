@@ -69,7 +69,7 @@ class Process:
         await asyncio.sleep(PASS_SECONDS)
         done, end = len(self.api.writes), "crashed"
         try:
-            again = await reconcile(self.view, key, Settings(image="paceline"), self._record, self.world.now)
+            again = await reconcile(self.view, key, self.world.settings, self._record, self.world.now)
             end = ""
         except ApiError as error:
             end = str(error)
@@ -99,6 +99,8 @@ class World:
         self.start, self._born = start, self.loop.time()
         self.lives: list[Process] = []
         """Every process there was; the last one is at work."""
+        self.settings = Settings(image="paceline")
+        """Of the operators that start from now on, and of those that run."""
         self.complaints: list[str] = []
         """What a reconcile raised that is no answer of the API: a bug."""
         self.trace: list[str] = []

@@ -9,7 +9,7 @@ app.kubernetes.io/name: paceline
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 {{- define "paceline.image" -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ with .Values.image.digest }}@{{ . }}{{ end }}
 {{- end }}
 {{- /* How much a free-form value weighs, as CEL: the characters of its keys and strings, 8 for any other scalar, 1 an
 entry; and 100000 for what is deeper than `depth` or has more than 512 entries. Nested by hand: CEL has no recursion. */}}
@@ -21,4 +21,16 @@ entry; and 100000 for what is deeper than `depth` or has more than 512 entries. 
 {{- $e := printf "e%d" .depth -}}{{- $w := printf "w%d" .depth -}}
 (type({{ $v }}) == string ? {{ $v }}.size() : type({{ $v }}) == map || type({{ $v }}) == list ? ({{ $v }}.size() > 512 ? 100000 : {{ $v }}.map({{ $e }}, 1 + (type({{ $v }}) == map ? {{ $e }}.size() : 0) + [type({{ $v }}) == list ? {{ $e }} : {{ $v }}[{{ $e }}]].map({{ $w }}, {{ include "paceline.weight" (dict "of" $w "depth" (sub .depth 1 | int)) }}).sum()).sum()) : 8)
 {{- end -}}
+{{- end }}
+
+{{- /* The value is part of the name: Kubernetes lets nobody change the value of a class. */}}
+{{- define "paceline.priorityClass" -}}
+{{ .release }}-{{ .of }}-{{ .value | int | toString | replace "-" "minus-" }}
+{{- end }}
+{{- define "paceline.pods" -}}
+{{- $networks := list }}
+{{- if .Values.networkPolicies.servers }}{{ $networks = append $networks "servers" }}{{ end }}
+{{- if .Values.networkPolicies.rounds }}{{ $networks = append $networks "rounds" }}{{ end }}
+{{- $resources := dict "server" .Values.servers.resources "client" .Values.client.resources "fetch" .Values.fetch.resources }}
+{{- dict "imagePullSecrets" .Values.imagePullSecrets "resources" $resources "securityContext" .Values.servers.securityContext "podSecurityContext" .Values.servers.podSecurityContext "networkPolicies" $networks "disruptionBudgets" .Values.disruptionBudgets | toJson }}
 {{- end }}

@@ -6,10 +6,30 @@ from dataclasses import dataclass
 from paceline.controller.kinds import BENCHMARK_RUN, LEADER_WORKER_SET, SPECULATIVE_DEPLOYMENT
 from paceline.core.names import DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL, SUSPENDED
 from paceline.kube import Api, Manifest, Reflector, Resource, Store, WorkQueue, selector
-from paceline.kube.resources import CLAIM, DEPLOYMENT, JOB, POD, REVISION, SERVICE
+from paceline.kube.resources import (
+    CLAIM,
+    DEPLOYMENT,
+    DISRUPTION_BUDGET,
+    JOB,
+    NETWORK_POLICY,
+    POD,
+    REVISION,
+    SERVICE,
+)
 from paceline.plan.terms import condition
 
-CHILDREN: tuple[Resource, ...] = (JOB, POD, DEPLOYMENT, SERVICE, REVISION, CLAIM, BENCHMARK_RUN, LEADER_WORKER_SET)
+GUARDS = (NETWORK_POLICY, DISRUPTION_BUDGET)
+CHILDREN: tuple[Resource, ...] = (
+    JOB,
+    POD,
+    DEPLOYMENT,
+    SERVICE,
+    REVISION,
+    CLAIM,
+    BENCHMARK_RUN,
+    LEADER_WORKER_SET,
+    *GUARDS,
+)
 OPTIONAL = (LEADER_WORKER_SET,)
 """Kinds that a cluster may lack."""
 OURS = selector(MANAGED_BY)

@@ -13,13 +13,22 @@ from dataclasses import replace
 from datetime import datetime
 
 from paceline import api
-from paceline.controller.cluster import Cluster, Key, ended, node_of, suspended
+from paceline.controller.cluster import GUARDS, Cluster, Key, ended, node_of, suspended
 from paceline.controller.kinds import BENCHMARK_RUN, LEADER_WORKER_SET, SPECULATIVE_DEPLOYMENT
 from paceline.controller.warnings import warnings
 from paceline.core import DeploymentSpec
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, RUN_LABEL, child_name
 from paceline.kube import Manifest, Ref
-from paceline.kube.resources import CLAIM, DEPLOYMENT, JOB, POD, REVISION, SERVICE
+from paceline.kube.resources import (
+    CLAIM,
+    DEPLOYMENT,
+    DISRUPTION_BUDGET,
+    JOB,
+    NETWORK_POLICY,
+    POD,
+    REVISION,
+    SERVICE,
+)
 from paceline.plan import deployment, run
 from paceline.plan.run.look import Round
 from paceline.plan.run.neighbours import neighbours
@@ -44,10 +53,10 @@ async def gather_deployment(
     mine = {DEPLOYMENT_LABEL: key.name}
     children = {
         resource.kind: tuple(cluster.select(resource.kind, key.namespace, mine))
-        for resource in (JOB, POD, DEPLOYMENT, LEADER_WORKER_SET, SERVICE, REVISION, BENCHMARK_RUN)
+        for resource in (JOB, POD, DEPLOYMENT, LEADER_WORKER_SET, SERVICE, REVISION, BENCHMARK_RUN, *GUARDS)
     }
     children |= {CLAIM.kind: ()}
-    for ref in _needed(spec, key):
+    for ref in _needed(spec, key, settings):
         if all(child["metadata"]["name"] != ref.name for child in children[ref.resource.kind]):
             found = cluster.get(ref.resource.kind, key.namespace, ref.name) or await cluster.api.get(ref)
             children[ref.resource.kind] += (found,) if found else ()
@@ -110,7 +119,7 @@ async def _neighbours(cluster: Cluster, one: Round, resource: str) -> tuple[str,
     return neighbours(one.pod, found, resource)
 
 
-def _needed(spec: DeploymentSpec | None, key: Key) -> Iterator[Ref]:
+def _needed(spec: DeploymentSpec | None, key: Key, settings: Settings) -> Iterator[Ref]:
     """Names that we are going to write and that somebody else may hold."""
     if spec is None:
         return
@@ -122,6 +131,10 @@ def _needed(spec: DeploymentSpec | None, key: Key) -> Iterator[Ref]:
         else:
             yield Ref(DEPLOYMENT, key.namespace, child_name(key.name, pool.name))
         yield Ref(SERVICE, key.namespace, child_name(key.name, pool.name))
+        if "servers" in settings.network_policies:
+            yield Ref(NETWORK_POLICY, key.namespace, child_name(key.name, pool.name))
+        if settings.disruption_budgets:
+            yield Ref(DISRUPTION_BUDGET, key.namespace, child_name(key.name, pool.name))
 
 
 def _prefetch_ended(job: Manifest) -> bool:

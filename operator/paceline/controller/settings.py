@@ -1,8 +1,10 @@
 """What the chart tells the operator, by environment."""
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from paceline.render import Settings
 
@@ -21,10 +23,18 @@ class OperatorSettings:
 
 
 def from_environment(env: Mapping[str, str] = os.environ) -> OperatorSettings:
+    """Raises ValueError where PACELINE_PODS, an object of the chart's own making, is no JSON."""
+    pods = json.loads(env.get("PACELINE_PODS") or "{}")
     return OperatorSettings(
         render=Settings(
             image=env.get("PACELINE_IMAGE", "paceline"),
             image_pull_policy=env.get("PACELINE_IMAGE_PULL_POLICY", "IfNotPresent"),
+            image_pull_secrets=tuple(pods.get("imagePullSecrets") or ()),
+            resources=_texts(pods.get("resources") or {}),
+            server_security=pods.get("securityContext") or {},
+            server_pod_security=pods.get("podSecurityContext") or {},
+            network_policies=frozenset(pods.get("networkPolicies") or ()),
+            disruption_budgets=bool(pods.get("disruptionBudgets")),
             server_priority_class=env.get("PACELINE_SERVER_PRIORITY_CLASS") or None,
             benchmark_priority_class=env.get("PACELINE_BENCHMARK_PRIORITY_CLASS") or None,
         ),
@@ -34,3 +44,12 @@ def from_environment(env: Mapping[str, str] = os.environ) -> OperatorSettings:
         metrics_port=int(env.get("PACELINE_METRICS_PORT", "8080")),
         probe_port=int(env.get("PACELINE_PROBE_PORT", "8081")),
     )
+
+
+def _texts(resources: Mapping[str, Any]) -> Mapping[str, Mapping[str, Mapping[str, str]]]:
+    """Amounts as the API server gives them back; a container that was told to have none is left out."""
+    return {
+        container: {part: {name: str(amount) for name, amount in amounts.items()} for part, amounts in parts.items()}
+        for container, parts in resources.items()
+        if parts
+    }

@@ -59,6 +59,8 @@ DEPLOYMENT = Resource("apps", "v1", "deployments", "Deployment")
 REPLICA_SET = Resource("apps", "v1", "replicasets", "ReplicaSet")
 REVISION = Resource("apps", "v1", "controllerrevisions", "ControllerRevision")
 JOB = Resource("batch", "v1", "jobs", "Job")
+NETWORK_POLICY = Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
+DISRUPTION_BUDGET = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 LEASE = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 EVENT = Resource("", "v1", "events", "Event")
 CRD = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
@@ -83,6 +85,8 @@ BUILTIN: tuple[Resource, ...] = (
     REPLICA_SET,
     REVISION,
     JOB,
+    NETWORK_POLICY,
+    DISRUPTION_BUDGET,
     LEASE,
     EVENT,
     CRD,

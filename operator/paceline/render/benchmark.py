@@ -20,6 +20,7 @@ from paceline.core.timeouts import WORKLOAD_SECONDS
 from paceline.engines import ENGINES, keys
 from paceline.evidence import ENVIRONMENT, ArmCommand, RoundPlan
 from paceline.render.common import API_VERSION, Manifest, Owner, Settings, metadata
+from paceline.render.defaults import of_ours, pull_secrets
 from paceline.render.overlay import in_a_round, laid_over, node_affinity
 from paceline.render.pod import CLIENT_UID, placement, restricted, server_container, volumes
 from paceline.render.prompts import prompt_files, prompt_mounts, prompt_volumes
@@ -126,8 +127,12 @@ def round_job(
                 "automountServiceAccountToken": False,
                 "enableServiceLinks": False,
                 "terminationGracePeriodSeconds": 30,
-                "securityContext": {"fsGroup": CLIENT_UID, "fsGroupChangePolicy": "OnRootMismatch"},
-                "containers": [_server(run), _client(run, plan, settings)],
+                "securityContext": {
+                    "fsGroup": CLIENT_UID,
+                    "fsGroupChangePolicy": "OnRootMismatch",
+                    **settings.server_pod_security,
+                },
+                "containers": [_server(run, settings), _client(run, plan, settings)],
                 "volumes": [
                     *volumes(run.server),
                     *prompt_volumes(run),
@@ -137,6 +142,7 @@ def round_job(
                 **placement(run.server),
                 "affinity": _alone(node, avoid, node_affinity(over)),
                 **priority,
+                **pull_secrets(settings),
             },
         },
         in_a_round(over),
@@ -155,9 +161,9 @@ def _deadline(plan: RoundPlan) -> int:
     return min(LONGEST_DEADLINE, math.ceil(SLACK_SECONDS + len(plan.arms) * (plan.start_timeout_seconds + loads)))
 
 
-def _server(run: RunSpec) -> Manifest:
+def _server(run: RunSpec, settings: Settings) -> Manifest:
     script = resources.files("paceline.render").joinpath("wrapper.sh").read_text()
-    container = server_container(run.server, ["sh", "-c", as_it_is(script)])
+    container = server_container(run.server, ["sh", "-c", as_it_is(script)], settings)
     container["volumeMounts"].append({"name": "ctl", "mountPath": CONTROL})
     return container
 
@@ -176,6 +182,7 @@ def _client(run: RunSpec, plan: RoundPlan, settings: Settings) -> Manifest:
         "imagePullPolicy": settings.image_pull_policy,
         "command": ["python", "-m", "paceline.pods.round"],
         "env": [*asked, *(dict(variable) for variable in keys.env(run.server))],
+        **of_ours("client", settings),
         "securityContext": restricted(),
         "volumeMounts": [
             {"name": "ctl", "mountPath": CONTROL},

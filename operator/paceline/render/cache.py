@@ -5,6 +5,7 @@ import json
 from paceline.core import ClaimTemplate, Dataset, Model, Server
 from paceline.core.names import CACHE_LABEL, COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, MODELS, child_name
 from paceline.render.common import Manifest, Owner, Settings, digest, metadata
+from paceline.render.defaults import of_ours, pull_secrets
 from paceline.render.overlay import in_a_fetch, laid_over
 from paceline.render.pod import CLIENT_UID, models_volume, placement, restricted
 
@@ -105,6 +106,7 @@ def fetch_job(
                                 ],
                                 # It was killed before it could write its own message.
                                 "terminationMessagePolicy": "FallbackToLogsOnError",
+                                **of_ours("fetch", settings),
                                 "securityContext": restricted(),
                                 "volumeMounts": [
                                     {"name": "models", "mountPath": MODELS},
@@ -114,6 +116,7 @@ def fetch_job(
                         ],
                         "volumes": [models_volume(server), {"name": "tmp", "emptyDir": {}}],
                         **placement(server),
+                        **pull_secrets(settings),
                     },
                     in_a_fetch(server.engine.pod_template),
                 ),

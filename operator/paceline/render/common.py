@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from paceline.core.names import MANAGED_BY
@@ -15,12 +15,25 @@ API_VERSION = "paceline.dev/v1alpha1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator's own installation decides: our image, and who gives way to whom."""
+    """What the operator's own installation decides: our image, who gives way to whom, and what its pods have where the
+    user says nothing."""
 
     image: str
     image_pull_policy: str = "IfNotPresent"
+    image_pull_secrets: tuple[str, ...] = ()
+    """For our image: of rounds and of the prefetch, in their namespaces."""
     server_priority_class: str | None = None
     benchmark_priority_class: str | None = None
+    resources: Mapping[str, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
+    """Of the containers `server`, `client` and `fetch`: `requests` and `limits`."""
+    server_security: Mapping[str, Any] = field(default_factory=dict)
+    """securityContext of the server's container."""
+    server_pod_security: Mapping[str, Any] = field(default_factory=dict)
+    """securityContext of its pod."""
+    network_policies: frozenset[str] = frozenset()
+    """Of `servers` and `rounds`: which of them others reach, and which reach others, is restricted."""
+    disruption_budgets: bool = False
+    """Whether a drain takes a pool's servers one at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

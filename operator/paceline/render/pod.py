@@ -3,12 +3,13 @@
 from paceline.core import Server
 from paceline.core.names import MODELS
 from paceline.engines import ENGINES
-from paceline.render.common import Manifest
+from paceline.render.common import Manifest, Settings
+from paceline.render.defaults import server_defaults
 
 CLIENT_UID = 65532
 
 
-def server_container(server: Server, command: list[str]) -> Manifest:
+def server_container(server: Server, command: list[str], settings: Settings) -> Manifest:
     adapter = ENGINES[server.engine.name]
     return {
         "name": "server",
@@ -16,7 +17,7 @@ def server_container(server: Server, command: list[str]) -> Manifest:
         "command": command,
         "env": [dict(variable) for variable in adapter.env(server)],
         "ports": [{"name": "http", "containerPort": adapter.port, "protocol": "TCP"}],
-        "resources": {"limits": {server.accelerator.resource_name: str(server.accelerator.count)}},
+        **server_defaults(server, settings),
         # The last lines of the log are what a person needs when a server does not start.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [

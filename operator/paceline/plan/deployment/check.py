@@ -10,6 +10,7 @@ from paceline.core import DeploymentSpec
 from paceline.core.names import POOL_LABEL
 from paceline.engines import places
 from paceline.plan.deployment.cache import facts
+from paceline.plan.deployment.guard import GUARDS
 from paceline.plan.deployment.look import Pool, Snapshot
 from paceline.plan.terms import Delete, Said, owned_by
 from paceline.preflight import ModelFacts, findings
@@ -73,7 +74,7 @@ def let_go(snapshot: Snapshot, _: datetime) -> Said:
     wanted = {pool.name for pool in snapshot.spec.pools}
     left = [
         child
-        for kind in ("Deployment", GROUPS, "Service", "BenchmarkRun", "ControllerRevision")
+        for kind in ("Deployment", GROUPS, "Service", "BenchmarkRun", "ControllerRevision", *GUARDS)
         for child in snapshot.of(kind)
         if owned_by(child, snapshot.owner.uid) and child["metadata"].get("labels", {}).get(POOL_LABEL) not in wanted
     ]

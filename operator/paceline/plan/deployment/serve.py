@@ -8,6 +8,7 @@ from paceline.api import Mark, Reason
 from paceline.core import BASELINE, UntilDecided
 from paceline.core.names import child_name
 from paceline.plan.deployment.choose import Choice, as_chosen, choose, has_served
+from paceline.plan.deployment.guard import guard
 from paceline.plan.deployment.look import Pool, serving
 from paceline.plan.deployment.missing import restoring
 from paceline.plan.terms import Action, Apply, Delete, Found, Manifest, Said, owned_by, parse_time, timestamp
@@ -78,6 +79,7 @@ def _actions(pool: Pool, choice: Choice, wanted: int | None) -> tuple[Action, ..
             if other["kind"] != made["kind"]
         ),
         Apply(service(owner, pool.name, pool.server), "the pool's address"),
+        *guard(pool),
         *_forget(pool, choice),
     )
 

@@ -15,6 +15,7 @@ from paceline.plan.silence import look_again
 from paceline.plan.terms import Apply, Delete, Said, earliest, parse_time, timestamp
 from paceline.render import round_job
 from paceline.render.benchmark import avoided, round_plan
+from paceline.render.guards import rounds_network
 
 
 def measure(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Said:
@@ -91,12 +92,24 @@ def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Said:
     message = f"round {number + 1} of {_looks(evidence)}{again}: {names}"
     return Said(
         marks=(Mark(Reason.RunMeasuring, None, message),),
-        actions=(Apply(job, f"measure {names} one after another on the same GPUs"),),
+        actions=(
+            *_apart(snapshot),
+            Apply(job, f"measure {names} one after another on the same GPUs"),
+        ),
         record={
             "startedAt": snapshot.status.get("startedAt") or timestamp(now),
             "progress": _progress(evidence, job["metadata"]["name"], message),
         },
     )
+
+
+def _apart(snapshot: Snapshot) -> tuple[Apply, ...]:
+    """Before the Job: no round is ever without it."""
+    if "rounds" not in snapshot.settings.network_policies:
+        return ()
+    assert snapshot.spec is not None
+    made = rounds_network(snapshot.owner, snapshot.spec.pool)
+    return (Apply(made, "nothing reaches a round, and it reaches nothing but names"),)
 
 
 def rotated(arms: tuple[Arm, ...], candidates: tuple[str, ...] | None, first: Sequence[str]) -> tuple[Arm, ...]:

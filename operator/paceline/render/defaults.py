@@ -1,0 +1,59 @@
+"""What the installation gives a container that the user says nothing of: resources, and a security context.
+
+A server's are laid under `engine.podTemplate`. They are no part of a revision or of a question, as the rest of how a
+release renders is not: another default reaches a pool with its next revision.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from paceline.core import Server
+from paceline.engines.pod_template import SERVER
+from paceline.render.common import Manifest, Settings
+
+PARTS = ("limits", "requests")
+MAY_ESCALATE = "allowPrivilegeEscalation"
+
+
+def server_defaults(server: Server, settings: Settings) -> Manifest:
+    """Resources and securityContext of the server's container, with its accelerators."""
+    said = _said(server)
+    asked: dict[str, Mapping[str, Any]] = {part: said.get("resources", {}).get(part) or {} for part in PARTS}
+    # Of a resource that the user names at all everything is the user's: Kubernetes makes requests of limits, and a pod
+    # that asks for all that it may have is Guaranteed.
+    theirs = {name for part in asked.values() for name in part}
+    ours = settings.resources.get("server", {})
+    resources = {
+        part: {name: amount for name, amount in (ours.get(part) or {}).items() if name not in theirs} for part in PARTS
+    }
+    resources["limits"] |= {server.accelerator.resource_name: str(server.accelerator.count)}
+    context = _security(said.get("securityContext", {}), settings)
+    return {
+        "resources": {part: amounts for part, amounts in resources.items() if amounts},
+        **({"securityContext": context} if context else {}),
+    }
+
+
+def of_ours(container: str, settings: Settings) -> Manifest:
+    """Resources of a container of our own image."""
+    return {"resources": settings.resources[container]} if settings.resources.get(container) else {}
+
+
+def pull_secrets(settings: Settings) -> Manifest:
+    """Of a pod with a container of our own image."""
+    names = [{"name": name} for name in settings.image_pull_secrets]
+    return {"imagePullSecrets": names} if names else {}
+
+
+def _security(said: Mapping[str, Any], settings: Settings) -> Manifest:
+    """Kubernetes refuses a container that has all rights and is kept from gaining any."""
+    context = dict(settings.server_security)
+    added = (said.get("capabilities") or {}).get("add") or ()
+    if said.get("privileged") or "SYS_ADMIN" in added or "CAP_SYS_ADMIN" in added:
+        context.pop(MAY_ESCALATE, None)
+    return context
+
+
+def _said(server: Server) -> Mapping[str, Any]:
+    containers = server.engine.pod_template.get("spec", {}).get("containers", ())
+    return next((one for one in containers if one.get("name") == SERVER), {})
