@@ -104,7 +104,8 @@ def measured(question: Question, arms: Sequence[core.Arm], number: int, director
         compared=("attention_backend",),
         start_timeout_seconds=120,
     )
-    (directory / "ctl").mkdir()
+    for side in ("in", "out"):
+        (directory / "ctl" / side).mkdir(parents=True)
     environment = {
         **os.environ,
         "PACELINE_EMULATE_STARTUP_SECONDS": "0.2",

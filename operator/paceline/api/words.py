@@ -32,7 +32,7 @@ ArmName = Annotated[
 ]
 DatasetName = ArmName
 ServedName = Annotated[
-    str, Field(max_length=200), Matches(r"^[^:\s]+$", "be the model's name in requests, without ':' and spaces")
+    str, Field(max_length=200), Matches(r"^[^:$\s]+$", "be the model's name in requests, without ':', '$' and spaces")
 ]
 
 _REPOSITORY = r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9_][A-Za-z0-9._-]*"

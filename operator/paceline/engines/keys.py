@@ -12,6 +12,8 @@ from paceline.core import SecretKey, Server
 API_KEY = "PACELINE_API_KEY"
 ADMIN_KEY = "PACELINE_ADMIN_KEY"
 """Environment variables of the server's and the client's containers."""
+FLAGS = ("--api-key", "--admin-api-key")
+"""Behind which, and nowhere else, a key is filled in."""
 
 
 def argv(server: Server) -> tuple[str, ...]:
@@ -28,6 +30,6 @@ def env(server: Server) -> tuple[Mapping[str, Any], ...]:
 
 def _keys(server: Server) -> Iterator[tuple[str, str, SecretKey]]:
     if server.engine.api_key:
-        yield "--api-key", API_KEY, server.engine.api_key
+        yield FLAGS[0], API_KEY, server.engine.api_key
     if server.engine.admin_key:
-        yield "--admin-api-key", ADMIN_KEY, server.engine.admin_key
+        yield FLAGS[1], ADMIN_KEY, server.engine.admin_key

@@ -5,6 +5,7 @@ What it does say is laid over the pods by `render.overlay`. Field names are thos
 
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from posixpath import normpath
 from typing import Any
 
 from paceline.core import Server
@@ -34,6 +35,7 @@ POD: Mapping[str, str] = {
     "automountServiceAccountToken": "no server speaks to the API server, so it stays false: leave it out",
     "serviceAccount": "write serviceAccountName",
     "enableServiceLinks": "stays false, or variables of Services would be read as the engine's: leave it out",
+    "hostPID": "an arm of a round ends with all of its processes, and those of a node are not its own: leave it out",
     "shareProcessNamespace": "stays true, or a server whose scheduler died would exit 0: leave it out",
     "nodeName": "passes by the scheduler: use nodeSelector or affinity",
     "hostname": "is the name that the nodes of one server find each other by: leave it out",
@@ -163,7 +165,7 @@ def _owned(over: Mapping[str, Any], server: Server, adapter: Adapter) -> Iterato
             yield f"spec.nodeSelector.{label}", way_out
     if str(priority := spec.get("priorityClassName", "")).startswith(OF_THE_CLUSTER):
         yield "spec.priorityClassName", f"{priority} is for the cluster's own pods: name a class of yours, or none"
-    yield from _of_volumes(spec)
+    yield from (*_of_volumes(spec), *_of_the_models(spec, server))
     for where, container in _containers(over):
         if where.startswith("spec.containers") and container["name"] == SERVER:
             yield from _of_the_server(where, container, server, adapter)
@@ -177,7 +179,7 @@ def _of_volumes(spec: Mapping[str, Any]) -> Iterator[Found]:
         match volume["name"]:
             case "models":
                 yield where, "holds the models: write it in spec.cache"
-            case "ctl" | "tmp":
+            case "ctl-in" | "ctl-out" | "tmp":
                 yield f"{where}.name", f"{volume['name']} is a volume of a benchmark's pod: take another name"
             case "shm" if set(volume) - {"name", "emptyDir"}:
                 yield where, f"is memory at {SHARED_MEMORY}: only its emptyDir.sizeLimit can be set"
@@ -202,8 +204,29 @@ def _of_the_server(where: str, container: Mapping[str, Any], server: Server, ada
             name = server.accelerator.resource_name
             yield f"{where}.resources.{part}.{name}", "write it in spec.accelerator.count"
     for i, mount in enumerate(container.get("volumeMounts", ())):
-        if (path := str(mount.get("mountPath", "")).rstrip("/")) in (MODELS, adapter.jit_cache, SHARED_MEMORY, CONTROL):
+        path = normpath(str(mount.get("mountPath", "")))
+        if path in (MODELS, adapter.jit_cache, SHARED_MEMORY) or f"{path}/".startswith(f"{CONTROL}/"):
             yield f"{where}.volumeMounts[{i}].mountPath", f"{path} is mounted by Paceline: take another path"
+
+
+def _of_the_models(spec: Mapping[str, Any], server: Server) -> Iterator[Found]:
+    """What servers load is written by the prefetch and by nobody else; the volume has other servers' models, too."""
+    cache = server.cache
+    theirs = {"models"}
+    for volume in spec.get("volumes", ()):
+        claim, host = _at(volume, "persistentVolumeClaim.claimName", None), _at(volume, "hostPath.path", None)
+        if (cache.claim and claim == cache.claim) or (cache.host_path and _within(host, cache.host_path)):
+            theirs.add(volume["name"])
+    for where, container in _containers({"spec": spec}):
+        for i, mount in enumerate(container.get("volumeMounts", ())):
+            if mount.get("name") in theirs and mount.get("readOnly") is not True:
+                yield f"{where}.volumeMounts[{i}].readOnly", "must be true: the volume holds every server's models"
+
+
+def _within(path: Any, directory: str) -> bool:
+    """Whether one of them is the other, or below it."""
+    one, other = (f"{normpath(str(each))}/" for each in (path, directory))
+    return one.startswith(other) or other.startswith(one)
 
 
 def _containers(over: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -135,7 +135,7 @@ def positive(value: Any) -> int | None:
 def json_object(page: str) -> Mapping[str, Any]:
     try:
         value = json.loads(page)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ProbeError(f"the server answered with no JSON: {page[:80]!r}") from error
     if not isinstance(value, dict):
         raise ProbeError(f"the server answered with no object: {page[:80]!r}")

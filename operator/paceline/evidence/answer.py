@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from paceline.core.text import in_all_texts, printable
 from paceline.evidence import clocks as gpu_clocks
 from paceline.evidence.arguments import Difference
 from paceline.evidence.clocks import Clocks
@@ -271,8 +272,8 @@ def decode(text: str) -> RoundResult:
     if not inflater.eof:
         raise AnswerError("the message is cut off")
     try:
-        return _result(json.loads(raw))
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+        return _result(in_all_texts(json.loads(raw), printable))
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError) as error:
         raise AnswerError(f"the message holds no result of this version: {error!r}") from error
 
 

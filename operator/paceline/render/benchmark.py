@@ -18,6 +18,7 @@ from paceline.core.names import (
 )
 from paceline.core.timeouts import WORKLOAD_SECONDS
 from paceline.engines import ENGINES, keys
+from paceline.engines.pod_template import CONTROL
 from paceline.evidence import ENVIRONMENT, ArmCommand, RoundPlan
 from paceline.render.common import API_VERSION, Manifest, Owner, Settings, metadata
 from paceline.render.defaults import of_ours, pull_secrets
@@ -25,7 +26,10 @@ from paceline.render.overlay import in_a_round, laid_over, node_affinity
 from paceline.render.pod import CLIENT_UID, placement, restricted, server_container, volumes
 from paceline.render.prompts import prompt_files, prompt_mounts, prompt_volumes
 
-CONTROL = "/ctl"
+FROM_CLIENT, FROM_SERVER = f"{CONTROL}/in", f"{CONTROL}/out"
+"""Two directions, each written by one container and read-only in the other (0037)."""
+MOST_FROM_SERVER = "2Gi"
+"""Its log, whole. More than that is a server gone wild, and the node is worth more than the round."""
 AVOIDED = "paceline.dev/avoided"
 """Annotation of a round's Job: nodes that other runs measured on when it was made. Its affinity may name more."""
 HOSTNAME = "kubernetes.io/hostname"
@@ -136,7 +140,8 @@ def round_job(
                 "volumes": [
                     *volumes(run.server),
                     *prompt_volumes(run),
-                    {"name": "ctl", "emptyDir": {}},
+                    {"name": "ctl-in", "emptyDir": {}},
+                    {"name": "ctl-out", "emptyDir": {"sizeLimit": MOST_FROM_SERVER}},
                     {"name": "tmp", "emptyDir": {}},
                 ],
                 **placement(run.server),
@@ -164,7 +169,10 @@ def _deadline(plan: RoundPlan) -> int:
 def _server(run: RunSpec, settings: Settings) -> Manifest:
     script = resources.files("paceline.render").joinpath("wrapper.sh").read_text()
     container = server_container(run.server, ["sh", "-c", as_it_is(script)], settings)
-    container["volumeMounts"].append({"name": "ctl", "mountPath": CONTROL})
+    container["volumeMounts"] += [
+        {"name": "ctl-in", "mountPath": FROM_CLIENT, "readOnly": True},
+        {"name": "ctl-out", "mountPath": FROM_SERVER},
+    ]
     return container
 
 
@@ -183,9 +191,12 @@ def _client(run: RunSpec, plan: RoundPlan, settings: Settings) -> Manifest:
         "command": ["python", "-m", "paceline.pods.round"],
         "env": [*asked, *(dict(variable) for variable in keys.env(run.server))],
         **of_ours("client", settings),
+        # It was killed before it could write its own message.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": restricted(),
         "volumeMounts": [
-            {"name": "ctl", "mountPath": CONTROL},
+            {"name": "ctl-in", "mountPath": FROM_CLIENT},
+            {"name": "ctl-out", "mountPath": FROM_SERVER, "readOnly": True},
             {"name": "models", "mountPath": MODELS},
             {"name": "tmp", "mountPath": "/tmp"},
             *prompt_mounts(run),

@@ -1,36 +1,41 @@
 # PID 1 of a round's server container: runs one arm's server after another, at the client's word. POSIX sh.
 #
-# The two containers share the directory PACELINE_CTL (/ctl). A file is written under another name and renamed, so none
-# is ever seen half.
+# Below PACELINE_CTL (/ctl) are two directories. Each is written by one side and only read by the other: `in` by the
+# client, `out` by this script and, as they run in our container, by the servers. A file is written under another name
+# and renamed, so none is ever seen half. N counts servers, or looks, from 1.
 #
-#   by the client                                     by this script
-#   heartbeat  changes at least every few seconds     gpus    ids, once: NVIDIA_VISIBLE_DEVICES, or what the
-#                                                             driver says where that names none
-#   start      a shell script that execs one server   driver  the GPU driver's version, once, where nvidia-smi is
-#   stop       end that server                        pid     of the server, which leads its own session and group
-#                                                     model   what the driver calls the GPUs, likewise
-#   look       ask the driver how the GPUs are        clocks  its answer: the fields' names, then a line a GPU
-#   done       nothing more is wanted                 log     of the server, whole; it goes to our stdout too
-#                                                     alive   written anew all the time; its time says that we live
-#                                                     exit    its status, and "stopped" if it ended at our word; written
-#                                                             once all it started is gone and the GPUs' memory is free
+#   in, by the client                                 out, by this script
+#   heartbeat  changes at least every few seconds     gpus     ids, once: NVIDIA_VISIBLE_DEVICES, or what the
+#                                                              driver says where that names none
+#   start.N    a shell script that execs a server     model    what the driver calls the GPUs, once
+#   stop.N     end that server                        driver   the GPU driver's version, once, where nvidia-smi is
+#                                                     seals    a secret a line: the last of these, before any server
+#                                                     pid      of the server, which leads its own session and group
+#   look.N     ask the driver how the GPUs are        clocks.N its answer: the fields' names, then a line a GPU
+#   done       nothing more is wanted                 log      of the server, whole; it goes to our stdout too
+#                                                     alive    its time says that we live
+#                                                     exit.N   seal, status, and "stopped" if it ended at our word;
+#                                                              written once all it started is gone, and all it has
+#                                                              put into out, and the GPUs' memory is free
 #
-# The client removes exit and stop before it writes start, and clocks before look. It looks while nothing is measured,
-# and only where driver is.
+# The client reads the seals before it starts a server, and they are removed then: the N-th opens the N-th exit. No
+# server knows it, so none can say that it has ended while it goes on and answers for the next one. The client looks
+# while nothing is measured, and only where driver is.
 #
 # We exit 0 after done; 70 if the heartbeat stands still for PACELINE_HEARTBEAT_SECONDS (30) or does not begin within
-# PACELINE_CLIENT_SECONDS (300); 143 on SIGTERM. A server that still runs is ended first, every time.
+# PACELINE_CLIENT_SECONDS (300); 71 if a process of a server cannot be ended; 143 on SIGTERM. A server that still runs
+# is ended first, every time.
 set -u
-ctl=${PACELINE_CTL:-/ctl}
+in=${PACELINE_CTL:-/ctl}/in out=${PACELINE_CTL:-/ctl}/out
 patience=${PACELINE_CLIENT_SECONDS:-300} # until the first heartbeat; then the other
 grace=${PACELINE_GRACE_SECONDS:-5}       # from SIGTERM to SIGKILL
 unload=${PACELINE_GPU_SECONDS:-120}      # at most, for the driver to free what a killed server held
-child='' over='' beat=''
+child='' over='' beat='' turn=1 look=1
 
-tell() { printf '%s\n' "$2" >"$ctl/.$1" && mv -f "$ctl/.$1" "$ctl/$1"; }
+tell() { rm -rf "$out/.$1" && printf '%s\n' "$2" >"$out/.$1" && mv -f "$out/.$1" "$out/$1"; }
 now() { read -r up _ </proc/uptime && echo "${up%%.*}"; } # of the machine, so that no clock can be set
-nap() { # alive is written in place and without a process: only its time is read, and a server is being measured
-  echo >"$ctl/alive"
+nap() { # alive without a process, for a server is being measured, and by no name, which a server could give to a pipe
+  echo >&3
   sleep 0.2 2>/dev/null || sleep 1
 }
 gpus() { timeout 10 nvidia-smi --query-gpu="$1" --format=csv,noheader,nounits 2>/dev/null | sort -n | tail -n 1; }
@@ -49,28 +54,30 @@ fields() { # the most that this driver can be asked: counters came late, and the
 }
 clocks() { timeout 10 nvidia-smi --query-gpu="$1" --format=csv,noheader,nounits 2>/dev/null; }
 
-members() { # processes of the server's session that are more than zombies
+members() { # processes that are more than zombies: of the server's session, or with "all" every one but ourselves
+  all=${1:-}
+  read -r me _ </proc/self/stat # we are asked in $(…), which is a process
   for stat in /proc/[0-9]*/stat; do
     { read -r line <"$stat"; } 2>/dev/null || continue
     who=${stat#/proc/} who=${who%/stat}
     # shellcheck disable=SC2086 # to be split: state, parent, group, session and more
     set -- ${line##*) }
     case $1 in Z | X) continue ;; esac
-    if [ "$who" = "$child" ] || [ "$3" = "$child" ] || [ "$4" = "$child" ]; then echo "$who"; fi
+    if [ "$who" = "$me" ] || [ "$who" = $$ ]; then continue; fi
+    if [ -n "$all" ] || [ "$who" = "$child" ] || [ "$3" = "$child" ] || [ "$4" = "$child" ]; then echo "$who"; fi
   done
 }
 
 begin() {
-  mv -f "$ctl/start" "$ctl/command"
-  rm -f "$ctl/pipe" "$ctl/log"
-  mkfifo "$ctl/pipe"
-  tee "$ctl/log" <"$ctl/pipe" &
+  rm -rf "$out/pipe" "$out/log" "$out/seals"
+  mkfifo "$out/pipe"
+  tee "$out/log" <"$out/pipe" 3>&- &
   logger=$!
   # setsid execs: we start it in the background, so it leads no group yet. Its pid is the server's.
   if command -v setsid >/dev/null; then
-    setsid sh "$ctl/command" >"$ctl/pipe" 2>&1 &
+    setsid sh "$in/start.$turn" >"$out/pipe" 2>&1 3>&- &
   else
-    sh "$ctl/command" >"$ctl/pipe" 2>&1 &
+    sh "$in/start.$turn" >"$out/pipe" 2>&1 3>&- &
   fi
   child=$!
   tell pid "$child"
@@ -83,6 +90,23 @@ end() { # with signal $1; wait at most $2 seconds for the last of them to go
   while [ -n "$(members)" ] && [ "$(now)" -lt "$deadline" ]; do nap; done
 }
 
+sweep() { # whoever has left the session, too. Of a container's first process -1 is all that is in the container
+  if [ $$ != 1 ]; then return; fi
+  kill -s KILL -- -1 2>/dev/null
+  deadline=$(($(now) + grace))
+  while [ -n "$(members all)" ] && [ "$(now)" -lt "$deadline" ]; do nap; done
+  if [ -n "$(members all)" ]; then
+    echo "paceline: a process of this arm cannot be ended, so no other arm is measured beside it" >&2
+    over=71
+  fi
+}
+
+clean() { # what the server has put into out, but for the log: the next arm's exit is not its to write
+  for one in "$out"/* "$out"/.[!.]* "$out"/..?*; do
+    case ${one##*/} in gpus | model | driver | alive | log) ;; *) rm -rf "$one" ;; esac
+  done
+}
+
 finish() { # $1: "stopped", or nothing if the server ended by itself
   end TERM "$grace"
   end KILL "$grace"
@@ -90,6 +114,7 @@ finish() { # $1: "stopped", or nothing if the server ended by itself
   nap # for the last lines: whoever left the session may hold the pipe open for ever
   kill "$logger" 2>/dev/null
   wait "$logger" 2>/dev/null
+  sweep
   deadline=$(($(now) + unload))
   while [ -n "$used" ] && [ -z "$over" ] && [ "$(now)" -lt "$deadline" ]; do
     left=$(memory)
@@ -97,11 +122,15 @@ finish() { # $1: "stopped", or nothing if the server ended by itself
     nap
   done
   child=''
-  rm -f "$ctl/stop" "$ctl/pid"
-  tell exit "$status${1:+ $1}"
+  clean
+  if [ "$over" != 71 ]; then tell "exit.$turn" "${seals%%"$line_end"*} $status${1:+ $1}"; fi
+  seals=${seals#*"$line_end"} turn=$((turn + 1))
 }
 
 trap 'over=143' TERM INT
+line_end='
+'
+exec 3>"$out/alive"
 ids=${NVIDIA_VISIBLE_DEVICES:-}
 case $ids in '' | all | void | none) # a device plugin that hands them out in another way (CDI)
   ids=$(timeout 10 nvidia-smi --query-gpu=uuid --format=csv,noheader 2>/dev/null | tr '\n' ',') ids=${ids%,} ;;
@@ -112,25 +141,27 @@ if command -v nvidia-smi >/dev/null; then driver=$(gpus driver_version) used=$(m
 if [ -n "$driver" ]; then
   asked=$(fields)
   tell model "$(gpus name)"
-  tell driver "$driver" # the last of these: it says that we can be asked
+  tell driver "$driver"
 fi
+seals=$(head -c 1600 /dev/urandom | od -An -v -tx1 | tr -d ' ') # a hundred
+tell seals "$seals"
 since=$(now)
 while [ -z "$over" ]; do
-  if [ -e "$ctl/look" ]; then
-    rm -f "$ctl/look"
-    tell clocks "$asked
+  if [ -e "$in/look.$look" ]; then
+    tell "clocks.$look" "$asked
 $(clocks "$asked")"
+    look=$((look + 1))
   fi
-  if [ -e "$ctl/done" ]; then
+  if [ -e "$in/done" ]; then
     over=0
   elif [ -n "$child" ] && ! kill -0 "$child" 2>/dev/null; then
     finish
-  elif [ -n "$child" ] && [ -e "$ctl/stop" ]; then
+  elif [ -n "$child" ] && [ -e "$in/stop.$turn" ]; then
     finish stopped
-  elif [ -z "$child" ] && [ -e "$ctl/start" ]; then
+  elif [ -z "$child" ] && [ -e "$in/start.$turn" ]; then
     begin
   fi
-  seen=$(cat "$ctl/heartbeat" 2>/dev/null)
+  seen=$(cat "$in/heartbeat" 2>/dev/null)
   if [ "$seen" != "$beat" ]; then
     beat=$seen since=$(now) patience=${PACELINE_HEARTBEAT_SECONDS:-30}
   elif [ $(($(now) - since)) -ge "$patience" ]; then

@@ -61,6 +61,35 @@ def of_server(**fields: Any) -> dict[str, Any]:
         ),
         ({"spec": {"volumes": [{"name": "models"}]}}, "spec.volumes[0]", "spec.cache"),
         ({"spec": {"volumes": [{"name": "tmp"}]}}, "spec.volumes[0].name", "take another name"),
+        ({"spec": {"volumes": [{"name": "ctl-in"}]}}, "spec.volumes[0].name", "take another name"),
+        ({"spec": {"hostPID": True}}, "spec.hostPID", "an arm of a round ends with all of its processes"),
+        (
+            of_server(volumeMounts=[{"name": "x", "mountPath": "/ctl/in"}]),
+            f"{SERVER}.volumeMounts[0].mountPath",
+            "/ctl",
+        ),
+        (
+            of_server(volumeMounts=[{"name": "x", "mountPath": "//x/../models/"}]),
+            f"{SERVER}.volumeMounts[0].mountPath",
+            "mounted by Paceline",
+        ),
+        (
+            of_server(volumeMounts=[{"name": "models", "mountPath": "/mine"}]),
+            f"{SERVER}.volumeMounts[0].readOnly",
+            "must be true",
+        ),
+        (
+            {
+                "spec": {
+                    "initContainers": [
+                        {"name": "mine", "image": "i", "volumeMounts": [{"name": "again", "mountPath": "/mine"}]}
+                    ],
+                    "volumes": [{"name": "again", "persistentVolumeClaim": {"claimName": "models"}}],
+                }
+            },
+            "spec.initContainers[0].volumeMounts[0].readOnly",
+            "the volume holds every server's models",
+        ),
         ({"spec": {"volumes": [{"name": "shm", "hostPath": {}}]}}, "spec.volumes[0]", "emptyDir.sizeLimit"),
         (
             {"spec": {"volumes": [{"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}]}},

@@ -25,9 +25,13 @@ def start(models: Path, port: int) -> Iterator[Start]:
     pods: list[Pod] = []
 
     def start(
-        arms: Arms, *workloads: Workload, change: Callable[[RoundPlan], RoundPlan] | None = None, **env: str
+        arms: Arms,
+        *workloads: Workload,
+        change: Callable[[RoundPlan], RoundPlan] | None = None,
+        alone: bool = False,
+        **env: str,
     ) -> Pod:
-        pods.append(begin(models, port, arms, *workloads, change=change, **env))
+        pods.append(begin(models, port, arms, *workloads, change=change, alone=alone, **env))
         return pods[-1]
 
     yield start

@@ -18,9 +18,16 @@ from paceline.core import Dataset, Workload
 from paceline.engines import ENGINES
 from paceline.evidence import ENVIRONMENT, ArmCommand, Judged, RoundPlan, RoundResult, decode, judge
 from paceline.hub import tokenizer
+from paceline.pods.round.control import Control
+from paceline.pods.round.keys import NO_KEYS, Keys
 
 WRAPPER = Path(render.__file__).with_name("wrapper.sh")
 PATIENCE = 90.0
+ALONE = (
+    "unshare", "--pid", "--fork", "--mount-proc", "--kill-child",
+    *(("--user", "--map-root-user") if os.geteuid() else ()),
+)  # fmt: skip
+"""What a container is to its processes: the first of them is PID 1, and no other sees any of the machine's."""
 ENVIRON = {
     "PACELINE_HEARTBEAT_SECONDS": "4",
     "PACELINE_GRACE_SECONDS": "1",
@@ -83,9 +90,20 @@ class Pod:
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             with suppress(FileNotFoundError, ValueError):
-                return int((self.directory / "ctl" / "pid").read_text())
+                return int((self.directory / "ctl" / "out" / "pid").read_text())
             time.sleep(0.05)
         raise AssertionError("no server was started")
+
+
+def told(directory: Path, keys: Keys = NO_KEYS) -> Control:
+    """The client's side, of a wrapper that has said what it says before a server runs."""
+    for side in ("in", "out"):
+        (directory / side).mkdir(parents=True)
+    for name, said in {"alive": "", "gpus": "GPU-0\n", "seals": "one\ntwo\n"}.items():
+        (directory / "out" / name).write_text(said)
+    control = Control(directory, keys)
+    control.wait_for_wrapper(1.0)
+    return control
 
 
 Arms = tuple[ArmCommand, ...]
@@ -113,9 +131,10 @@ def begin(
     arms: Arms,
     *workloads: Workload,
     change: Callable[[RoundPlan], RoundPlan] | None = None,
+    alone: bool = False,
     **env: str,
 ) -> Pod:
-    """Start a round's two containers, with all that they write in `models`."""
+    """Start a round's two containers, with all that they write in `models`. `alone`: the server's has its own PIDs."""
     plan = RoundPlan(
         run="pair-latency-0123456789-1",
         round=2,
@@ -133,7 +152,8 @@ def begin(
     )
     plan = change(plan) if change else plan
     ctl = models / "ctl"
-    ctl.mkdir()
+    for side in ("in", "out"):
+        (ctl / side).mkdir(parents=True)
     environment = {
         **os.environ,
         **ENVIRON,
@@ -148,5 +168,5 @@ def begin(
         with (models / f"{name}.log").open("wb") as log:
             return subprocess.Popen(argv, env=environment, stdout=log, stderr=log)
 
-    server = container("server", "dash", "-c", WRAPPER.read_text())
+    server = container("server", *(ALONE if alone else ()), "dash", "-c", WRAPPER.read_text())
     return Pod(models, server, container("client", sys.executable, "-m", "paceline.pods.round"), plan)

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 from tests.unit.render.example import RUN, SETTINGS, run
-from tests.unit.round.pod import CODE_1, Arms, Start
+from tests.unit.round.pod import CODE_1, Arms, Start, told
 from tests.unit.round.test_round import emulated
 
 from paceline.core import SecretKey
 from paceline.engines.keys import ADMIN_KEY, API_KEY
-from paceline.pods.round.control import Control
 from paceline.pods.round.keys import Keys, read
 from paceline.render import round_job
 from paceline.render.benchmark import round_plan
@@ -38,10 +37,10 @@ def test_a_server_with_keys_is_measured(start: Start, pair: Arms, models: Path) 
 
     of_the_server = (
         models / "server.log",
-        models / "ctl" / "log",
+        models / "ctl" / "out" / "log",
     )  # SGLang prints its arguments, and we cannot help it
     written = [path for path in models.rglob("*") if path.is_file() and path not in of_the_server]
-    assert {"message", "command", "client.log", "2-0.jsonl.gz"} <= {path.name for path in written}
+    assert {"message", "start.1", "client.log", "2-0.jsonl.gz"} <= {path.name for path in written}
     for path in written:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         assert KEY.encode() not in content, path
@@ -51,16 +50,18 @@ def test_a_server_with_keys_is_measured(start: Start, pair: Arms, models: Path) 
 @pytest.mark.parametrize("key", ["plain", "with space", "quotes ' and \"", "$(date) `date` $HOME \\", "-dash"])
 def test_the_key_arrives_as_the_kubelet_would_fill_it_in(tmp_path: Path, key: str) -> None:
     echo = (sys.executable, "-c", "import json, sys; print(json.dumps(sys.argv[1:]))")
-    Control(tmp_path).start((*echo, "--api-key", f"$({API_KEY})", "$(HOME)", f"x$({API_KEY})"))
+    words = ("--api-key", f"$({API_KEY})", "$(HOME)", f"x$({API_KEY})", "--served-model-name", f"$({API_KEY})")
+    told(tmp_path).start((*echo, *words))
     ran = subprocess.run(
-        ["dash", str(tmp_path / "start")], env={API_KEY: key}, capture_output=True, text=True, check=True
+        ["dash", str(tmp_path / "in" / "start.1")], env={API_KEY: key}, capture_output=True, text=True, check=True
     )
-    assert json.loads(ran.stdout) == ["--api-key", key, "$(HOME)", f"x$({API_KEY})"]
+    # Behind its flag alone: a model of that name would tell the key to whoever asks for the models.
+    assert json.loads(ran.stdout) == ["--api-key", key, *words[2:]]
 
 
 def test_what_a_server_prints_of_its_arguments_has_no_key(tmp_path: Path) -> None:
-    (tmp_path / "log").write_text(f"error: server_args=ServerArgs(api_key='{KEY}', admin_api_key='{ADMIN}')\n")
-    room = Control(tmp_path, read({API_KEY: KEY, ADMIN_KEY: ADMIN}))
+    room = told(tmp_path, read({API_KEY: KEY, ADMIN_KEY: ADMIN}))
+    (tmp_path / "out" / "log").write_text(f"error: server_args=ServerArgs(api_key='{KEY}', admin_api_key='{ADMIN}')\n")
     assert room.last_words() == "error: server_args=ServerArgs(api_key='***', admin_api_key='***')"
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from tests.unit.round.pod import ALONE
 
 from paceline import render
 
@@ -31,19 +32,21 @@ class Wrapped:
     process: "subprocess.Popen[bytes]"
     ctl: Path
     beats: int = 0
+    server: int = 0
+    seals: list[str] = field(default_factory=list)
     seen: list[int] = field(default_factory=list)
 
     def tell(self, name: str, text: str = "") -> None:
         """As the client writes: under another name, then renamed."""
-        hidden = self.ctl / f".client-{name}"
+        hidden = self.ctl / "in" / f".{name}"
         hidden.write_text(text)
-        hidden.rename(self.ctl / name)
+        hidden.rename(self.ctl / "in" / name)
 
     def until(self, ready: Callable[[], object], *, beating: bool = True, seconds: float = 15) -> None:
         """Wait, with a heartbeat."""
         deadline = time.monotonic() + seconds
         while not ready():
-            assert time.monotonic() < deadline, f"not in {seconds} s: {sorted(p.name for p in self.ctl.iterdir())}"
+            assert time.monotonic() < deadline, f"not in {seconds} s: {sorted(map(str, self.ctl.rglob('*')))}"
             if beating:
                 self.beats += 1
                 self.tell("heartbeat", str(self.beats))
@@ -51,24 +54,37 @@ class Wrapped:
 
     def start(self, *argv: str) -> int:
         """Start a server; its pid, or 0 if it has ended already."""
-        (self.ctl / "exit").unlink(missing_ok=True)
-        self.tell("start", f"exec {shlex.join(argv)}\n")
-        self.until(lambda: (self.ctl / "pid").exists() or (self.ctl / "exit").exists())
-        try:
-            self.seen.append(int((self.ctl / "pid").read_text()))
-        except FileNotFoundError:
-            return 0
+        self.until((self.ctl / "out" / "seals").exists if not self.server else lambda: True)
+        self.seals = self.seals or (self.ctl / "out" / "seals").read_text().split()
+        self.server += 1
+        self.tell(f"start.{self.server}", f"exec {shlex.join(argv)}\n")
+        self.until(lambda: self.said("pid") or self.has_exited())
+        self.seen.append(int(self.said("pid") or 0))
         return self.seen[-1]
+
+    def stop(self) -> None:
+        self.tell(f"stop.{self.server}")
+
+    def said(self, name: str) -> str:
+        """By the wrapper; nothing as long as there is nothing."""
+        try:
+            return (self.ctl / "out" / name).read_text()
+        except FileNotFoundError:
+            return ""
+
+    def has_exited(self) -> bool:
+        return bool(self.said(f"exit.{self.server}"))
 
     def exit(self) -> str:
         """How the server ended, once it has."""
-        self.until((self.ctl / "exit").exists)
-        return (self.ctl / "exit").read_text().strip()
+        self.until(self.has_exited)
+        seal, _, how = self.said(f"exit.{self.server}").strip().partition(" ")
+        assert seal == self.seals[self.server - 1]
+        return how
 
     def log(self) -> str:
         """What the server has said so far."""
-        log = self.ctl / "log"
-        return log.read_text() if log.exists() else ""
+        return self.said("log")
 
     def ended(self, **how: bool) -> int:
         """The wrapper's own exit code, once it has ended."""
@@ -89,12 +105,13 @@ def alive(pid: int) -> bool:
 def wrap(tmp_path: Path) -> Iterator[Callable[..., Wrapped]]:
     made: list[Wrapped] = []
 
-    def start(**env: str) -> Wrapped:
+    def start(*, alone: tuple[str, ...] = (), **env: str) -> Wrapped:
         ctl = tmp_path / "ctl"
-        ctl.mkdir()
+        for side in ("in", "out"):
+            (ctl / side).mkdir(parents=True)
         environment: Mapping[str, str] = {**os.environ, **QUICK, "PACELINE_CTL": str(ctl), **env}
         out = (tmp_path / "stdout").open("wb")
-        process = subprocess.Popen(["dash", "-c", WRAPPER.read_text()], env=environment, stdout=out, stderr=out)
+        process = subprocess.Popen([*alone, "dash", "-c", WRAPPER.read_text()], env=environment, stdout=out, stderr=out)
         made.append(Wrapped(process, ctl))
         return made[-1]
 
@@ -113,7 +130,7 @@ def test_arms_run_one_after_another_and_done_is_the_end(wrap: Wrap, tmp_path: Pa
     wrapped = wrap()
     first = wrapped.start(sys.executable, "-u", "-c", "print('one of two'); import time; time.sleep(60)")
     wrapped.until(lambda: "one of two" in wrapped.log())
-    wrapped.tell("stop")
+    wrapped.stop()
     assert wrapped.exit() == "143 stopped"
     assert not alive(first)
     second = wrapped.start(sys.executable, "-u", "-c", "import time; print('two of two'); time.sleep(60)")
@@ -163,7 +180,7 @@ def test_children_that_ignore_sigterm_are_gone_too(wrap: Wrap) -> None:
     wrapped.start(sys.executable, "-c", STUBBORN)
     wrapped.until(lambda: len(wrapped.log().split()) == 2)
     pids = [int(pid) for pid in wrapped.log().split()]
-    wrapped.tell("stop")
+    wrapped.stop()
     assert wrapped.exit() == "137 stopped"
     assert not any(map(alive, pids))
 
@@ -176,6 +193,81 @@ def test_a_dead_leader_takes_its_children_along(wrap: Wrap) -> None:
     wrapped.start(sys.executable, "-c", ORPHANED)
     assert wrapped.exit() == "3"
     assert not alive(int(wrapped.log()))
+
+
+DAEMON = """
+import os, pathlib, sys, time
+def child():
+    if os.fork():
+        os._exit(0)
+if os.fork():
+    while True:
+        time.sleep(1)
+os.setsid()
+child()
+os.setsid()
+child()
+while True:  # as far as any process of the arm can go away from it
+    pathlib.Path(sys.argv[1]).write_text(str(time.monotonic()))
+    time.sleep(0.02)
+"""
+
+
+def test_nothing_of_an_arm_survives_it(wrap: Wrap, tmp_path: Path) -> None:
+    """A daemon has left session, group and parents; to a container's PID 1 it is one process of all there are."""
+    sign = tmp_path / "sign"
+    wrapped = wrap(alone=ALONE)
+    wrapped.start(sys.executable, "-c", DAEMON, str(sign))
+    wrapped.seen.clear()  # a number of another namespace
+    wrapped.until(sign.exists)
+    wrapped.stop()
+    assert wrapped.exit() == "143 stopped"
+    last = sign.read_text()
+    wrapped.start(
+        "sh", "-c", "for each in /proc/[0-9]*; do echo ${each#/proc/}; done | sort -n | tr '\\n' ' '; sleep 60"
+    )
+    wrapped.seen.clear()
+    wrapped.until(lambda: wrapped.log().endswith(" "))
+    assert wrapped.log().split()[0] == "1"
+    assert len(wrapped.log().split()) <= 6, "the wrapper, its tee, and what runs this command line"
+    assert sign.read_text() == last
+
+
+def test_where_it_is_not_alone_it_ends_nobody_else(wrap: Wrap, tmp_path: Path) -> None:
+    """In a namespace of this test's own, and not as its first process."""
+    sign = tmp_path / "sign"
+    neighbour = f'{shlex.join((sys.executable, "-c", DAEMON, str(sign)))} & exec 3>&1; "$@"; exit $?'
+    wrapped = wrap(alone=(*ALONE, "dash", "-c", neighbour, "first"))
+    wrapped.until(sign.exists)
+    wrapped.start("sleep", "60")
+    wrapped.seen.clear()
+    wrapped.stop()
+    assert wrapped.exit() == "143 stopped"
+    last = sign.read_text()
+    wrapped.until(lambda: sign.read_text() != last, seconds=2)
+
+
+FORGER = """
+import os, pathlib, sys, time
+out = pathlib.Path(sys.argv[1])
+print(sorted(path.name for path in out.iterdir()), flush=True)
+for name in ("exit.1", "exit.2", ".exit.1", "..exit.2"):
+    (out / name).mkdir()
+    (out / name / "file").touch()
+time.sleep(60)
+"""
+
+
+def test_what_an_arm_puts_there_for_the_next_one_is_gone(wrap: Wrap) -> None:
+    wrapped = wrap()
+    wrapped.start(sys.executable, "-c", FORGER, str(wrapped.ctl / "out"))
+    wrapped.until(lambda: (wrapped.ctl / "out" / "..exit.2").exists())
+    assert "seals" not in wrapped.log(), "a server that has read them could tell of its own end"
+    wrapped.stop()
+    wrapped.until(lambda: (wrapped.ctl / "out" / "exit.1").is_file())
+    assert wrapped.exit() == "143 stopped"
+    wrapped.start("true")
+    assert wrapped.exit() == "0"
 
 
 def test_a_heartbeat_that_stands_still_ends_the_server(wrap: Wrap) -> None:
@@ -218,15 +310,15 @@ def test_gpus_are_named_and_waited_for(wrap: Wrap, tmp_path: Path) -> None:
     memory.write_text("12\n4\n")
     wrapped = wrap(PATH=f"{smi.parent}:{os.environ['PATH']}", NVIDIA_VISIBLE_DEVICES="GPU-a,GPU-b",
                    PACELINE_GPU_SECONDS="60")  # fmt: skip
-    wrapped.until((wrapped.ctl / "driver").exists)
-    assert (wrapped.ctl / "driver").read_text() == "550.127.08\n"
-    assert (wrapped.ctl / "gpus").read_text() == "GPU-a,GPU-b\n"
+    wrapped.until((wrapped.ctl / "out" / "seals").exists)
+    assert wrapped.said("driver") == "550.127.08\n"
+    assert wrapped.said("gpus") == "GPU-a,GPU-b\n"
     wrapped.start("sleep", "60")
     memory.write_text("4\n70000\n")
-    wrapped.tell("stop")
+    wrapped.stop()
     then = time.monotonic() + 2
     wrapped.until(lambda: time.monotonic() > then)
-    assert not (wrapped.ctl / "exit").exists()
+    assert not wrapped.has_exited()
     memory.write_text("4\n12\n")
     assert wrapped.exit() == "143 stopped"
 
@@ -240,14 +332,14 @@ def test_gpus_that_nobody_names_are_asked_for(wrap: Wrap, tmp_path: Path, handed
     smi.chmod(0o755)
     memory.write_text("12\n")
     wrapped = wrap(PATH=f"{smi.parent}:{os.environ['PATH']}", NVIDIA_VISIBLE_DEVICES=handed)
-    wrapped.until((wrapped.ctl / "gpus").exists)
-    assert (wrapped.ctl / "gpus").read_text() == "GPU-a,GPU-b\n"
+    wrapped.until((wrapped.ctl / "out" / "seals").exists)
+    assert wrapped.said("gpus") == "GPU-a,GPU-b\n"
 
 
 def test_where_nobody_knows_the_gpus_there_are_none(wrap: Wrap) -> None:
     wrapped = wrap(NVIDIA_VISIBLE_DEVICES="void")
-    wrapped.until((wrapped.ctl / "gpus").exists)
-    assert (wrapped.ctl / "gpus").read_text() == "\n"
+    wrapped.until((wrapped.ctl / "out" / "seals").exists)
+    assert wrapped.said("gpus") == "\n"
 
 
 @pytest.mark.parametrize("unknown", ["[N/A]", "[Not Supported]", ""])
@@ -259,7 +351,7 @@ def test_a_driver_that_gives_no_number_is_not_waited_for(wrap: Wrap, tmp_path: P
     memory.write_text(f"{unknown}\n")
     wrapped = wrap(PATH=f"{smi.parent}:{os.environ['PATH']}", PACELINE_GPU_SECONDS="60")
     wrapped.start("sleep", "60")
-    wrapped.tell("stop")
+    wrapped.stop()
     assert wrapped.exit() == "143 stopped"
 
 
@@ -292,20 +384,18 @@ case $1 in *clocks.sm*) echo "GPU-a, 100$(cat "{tmp_path}/looks"), 1980, and mor
     smi.chmod(0o755)
     (tmp_path / "looks").write_text("1")
     wrapped = wrap(PATH=f"{smi.parent}:{os.environ['PATH']}")
-    wrapped.until((wrapped.ctl / "driver").exists)
-    assert not (wrapped.ctl / "clocks").exists()  # nobody has looked
+    wrapped.until((wrapped.ctl / "out" / "seals").exists)
+    assert not wrapped.said("clocks.1")  # nobody has looked
     for look in (1, 2):
         (tmp_path / "looks").write_text(str(look))
-        (wrapped.ctl / "clocks").unlink(missing_ok=True)
-        wrapped.tell("look")
-        wrapped.until((wrapped.ctl / "clocks").exists)
-        assert (wrapped.ctl / "clocks").read_text() == f"{fields}\nGPU-a, {1000 + look}, 1980, and more\n"
-        assert not (wrapped.ctl / "look").exists()
+        wrapped.tell(f"look.{look}")
+        wrapped.until((wrapped.ctl / "out" / f"clocks.{look}").exists)
+        assert wrapped.said(f"clocks.{look}") == f"{fields}\nGPU-a, {1000 + look}, 1980, and more\n"
 
 
 def test_it_says_all_the_time_that_it_lives(wrap: Wrap) -> None:
     wrapped = wrap()
-    pulse = wrapped.ctl / "alive"
+    pulse = wrapped.ctl / "out" / "alive"
     wrapped.until(pulse.exists)
     first = pulse.stat().st_mtime_ns
     wrapped.until(lambda: pulse.stat().st_mtime_ns > first, seconds=5)

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import NoReturn
 
 from paceline.engines import ENGINES
-from paceline.evidence import ENVIRONMENT, AnswerError, RoundPlan, encode
+from paceline.evidence import ENVIRONMENT, RoundPlan, encode
+from paceline.evidence.answer import LONGEST
 from paceline.pods.round import keys, load, rust
-from paceline.pods.round.control import Control, WrapperError, keep_beating
+from paceline.pods.round.control import Control, keep_beating
 from paceline.pods.round.room import Room, say
 
 CONTROL = "PACELINE_CTL"
@@ -23,7 +24,8 @@ MESSAGE = "PACELINE_TERMINATION_LOG"
 
 def main() -> int:
     signal.signal(signal.SIGTERM, _terminated)
-    control = Control(Path(os.environ.get(CONTROL, "/ctl")), keys.read(os.environ))
+    known = keys.read(os.environ)
+    control = Control(Path(os.environ.get(CONTROL, "/ctl")), known)
     message = Path(os.environ.get(MESSAGE, "/dev/termination-log"))
     try:
         keep_beating(control)
@@ -32,10 +34,10 @@ def main() -> int:
         control.wait_for_wrapper(plan.start_timeout_seconds)
         with tempfile.TemporaryDirectory(prefix="paceline-") as scratch:
             message.write_text(encode(Room(plan, control, Path(scratch)).run()))
-    except (AnswerError, WrapperError, OSError, ValueError, KeyError, TypeError) as error:
-        text = f"the round failed: {type(error).__name__}: {error}"
+    except Exception as error:  # whatever it is, somebody waits for a sentence
+        text = known.fit_to_show(f"the round failed: {type(error).__name__}: {error}")
         say(text)
-        message.write_text(text[:4096])
+        message.write_bytes(text.encode()[:LONGEST])
         return 1
     finally:
         control.done()

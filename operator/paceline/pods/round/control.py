@@ -1,18 +1,25 @@
-"""The client's side of /ctl. The other side, and what each file means, is in `render/wrapper.sh`."""
+"""The client's side of /ctl. The other side, and what each file means, is in `render/wrapper.sh`.
 
+What we read there a server may have put there: only regular files are opened, never through a link, never so that we
+wait for somebody at the other end, and no more of them is read than there is use for.
+"""
+
+import os
 import shlex
+import stat
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline.engines.keys import ADMIN_KEY, API_KEY
+from paceline.core.text import printable
+from paceline.engines.keys import ADMIN_KEY, API_KEY, FLAGS
 from paceline.engines.last_words import last_words
 from paceline.evidence.clocks import Reading, read
 from paceline.pods.round.keys import NO_KEYS, Keys
-from paceline.pods.round.steps import Ended
+from paceline.pods.round.steps import Ended, ServerFailed
 
 HEARTBEAT_SECONDS = 3.0
 POLL_SECONDS = 0.1
@@ -23,6 +30,11 @@ ALIVE_SECONDS = 30.0
 CLOCKS_SECONDS = 15.0
 """More than the 10 after which the wrapper gives nvidia-smi up: it never runs beside a load."""
 LONGEST_LINE = 200
+LONGEST_FILE = 64 << 10
+LONGEST_LOG = 64 << 20
+"""Bytes. An engine that logs a line each step writes a few MB an hour."""
+LONGEST_ENDING = 1 << 20
+"""Of a log: where the last words are looked for."""
 FILLED_IN = {f"$({name})": f'"${name}"' for name in (API_KEY, ADMIN_KEY)}
 """As the kubelet fills in what is served; here the shell does that starts the server, so that no file has the key."""
 
@@ -31,46 +43,74 @@ class WrapperError(RuntimeError):
     """The wrapper does not do what it promises: the round cannot go on."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What the wrapper said before any server ran, so that none has had a hand in it. `seals` open the exits of one
+    server after another."""
+
+    gpus: tuple[str, ...] = ()
+    model: str | None = None
+    driver: str | None = None
+    seals: tuple[str, ...] = ()
+
+
 @dataclass(slots=True)
 class Control:
-    """A directory shared with the wrapper; when `alive` was last written, and when we first saw that (monotonic)."""
+    """The directory that holds `in` and `out`; how many servers were started and how many looks asked for; the open
+    `alive`, when it was last written, and when we first saw that (monotonic)."""
 
     directory: Path
     keys: Keys = NO_KEYS
+    machine: Machine = Machine()
+    _server: int = 0
+    _look: int = 0
+    _pulse: int | None = None
     _alive: int = 0
     _seen: float = 0.0
 
     def wait_for_wrapper(self, seconds: float) -> None:
         """The server's container may come up long after ours: its image is large."""
-        self._await("gpus", seconds, "the server's container did not start")
+        self._await("seals", seconds, "the server's container did not start")
+        self.machine = Machine(
+            gpus=tuple(filter(None, printable(self._read("gpus")).split(","))),
+            model=printable(self._read("model")) or None,
+            driver=printable(self._read("driver")) or None,
+            seals=tuple(self._read("seals").split()),
+        )
 
     def start(self, argv: Sequence[str]) -> None:
-        """Ask for a server; it is on its way when `start` is gone."""
-        for old in ("exit", "stop"):
-            (self.directory / old).unlink(missing_ok=True)
-        words = (FILLED_IN.get(word) or shlex.quote(word) for word in argv)
-        self._tell("start", f"exec {' '.join(words)}\n")
+        """Ask for a server."""
+        if self._server == len(self.machine.seals):
+            raise WrapperError(f"the server's container gave {self._server} seals, and a server more is to be started")
+        self._server += 1
+        self._tell(f"start.{self._server}", f"exec {' '.join(_words(argv))}\n")
 
     def has_exited(self) -> bool:
         """The server that was started last, for whatever reason. Raises WrapperError if its container is gone."""
         self.check_wrapper()
-        return (self.directory / "exit").exists()
+        return self._exit() is not None
 
     def check_wrapper(self) -> None:
-        """Raises WrapperError where `alive` stands still; as long as there is none, the wrapper has not begun."""
-        with suppress(FileNotFoundError):
-            written = (self.directory / "alive").stat().st_mtime_ns
-            if written != self._alive:
-                self._alive, self._seen = written, time.monotonic()
-            elif time.monotonic() - self._seen > ALIVE_SECONDS:
-                raise WrapperError("the server container has ended")
+        """Raises WrapperError where `alive` stands still; as long as there is none, the wrapper has not begun. It stays
+        open from then on: a server cannot put another file in the place of this one."""
+        if self._pulse is None:
+            with suppress(FileNotFoundError):
+                self._pulse = os.open(self.directory / "out" / "alive", SAFELY)
+            return
+        written = os.fstat(self._pulse).st_mtime_ns
+        if written != self._alive:
+            self._alive, self._seen = written, time.monotonic()
+        elif time.monotonic() - self._seen > ALIVE_SECONDS:
+            raise WrapperError("the server container has ended")
 
     def stop(self) -> Ended:
         """End the server, wait until nothing is left of it, and say how it ended."""
         if not self.has_exited():
-            self._tell("stop", "")
-            self._await("exit", STOP_SECONDS, "the server could not be ended")
-        code, _, how = self._read("exit").partition(" ")
+            self._tell(f"stop.{self._server}", "")
+            deadline = time.monotonic() + STOP_SECONDS
+            while not self.has_exited():
+                _pause(deadline, f"the server could not be ended in {STOP_SECONDS:.0f} s")
+        code, _, how = (self._exit() or "").partition(" ")
         return Ended(None if how == "stopped" else int(code), self.last_words())
 
     def done(self) -> None:
@@ -79,51 +119,92 @@ class Control:
     def beat(self, count: int) -> None:
         self._tell("heartbeat", str(count))
 
-    def gpus(self) -> tuple[str, ...]:
-        return tuple(filter(None, self._read("gpus").split(",")))
-
-    def gpu_model(self) -> str | None:
-        return self._read("model") or None
-
-    def driver(self) -> str | None:
-        return self._read("driver") or None
-
     def clocks(self) -> tuple[Reading, ...]:
         """How each GPU is right now; nothing without a driver that can be asked, or if it does not answer."""
-        if not self.driver():
+        if not self.machine.driver:
             return ()
-        (self.directory / "clocks").unlink(missing_ok=True)
-        self._tell("look", "")
+        self._look += 1
+        self._tell(f"look.{self._look}", "")
         with suppress(TimeoutError):
-            self._await("clocks", CLOCKS_SECONDS, "no clocks", TimeoutError)
-        return read(self._read("clocks"))
+            self._await(f"clocks.{self._look}", CLOCKS_SECONDS, "no clocks", TimeoutError)
+        return read(self._read(f"clocks.{self._look}"))
 
     def log(self) -> str:
         """Of the server that was started last, since its start; without its keys."""
-        return self.keys.hidden_in(self._read("log"))
+        if len(said := self._bytes("log", LONGEST_LOG + 1)) > LONGEST_LOG:
+            raise ServerFailed(f"the server has logged more than {LONGEST_LOG >> 20} MiB: lower its log level")
+        return self.keys.hidden_in(said.decode(errors="replace").strip())
 
     def last_words(self) -> str:
         """The line of the server's log that tells why it ended."""
-        return last_words(self.log(), LONGEST_LINE)
+        ending = self._bytes("log", LONGEST_ENDING, from_the_end=True).decode(errors="replace")
+        return self.keys.fit_to_show(last_words(self.keys.hidden_in(ending), LONGEST_LINE))
+
+    def _exit(self) -> str | None:
+        """Status and how; None as long as there is none with this server's seal."""
+        seal, _, how = self._read(f"exit.{self._server}").partition(" ")
+        return how if self._server and seal == self.machine.seals[self._server - 1] else None
 
     def _tell(self, name: str, text: str) -> None:
-        hidden = self.directory / f".client-{name}"
+        hidden = self.directory / "in" / f".{name}"
         hidden.write_text(text)
-        hidden.rename(self.directory / name)
+        hidden.rename(self.directory / "in" / name)
 
     def _read(self, name: str) -> str:
-        try:
-            return (self.directory / name).read_text(errors="replace").strip()
-        except FileNotFoundError:
-            return ""
+        return self._bytes(name, LONGEST_FILE).decode(errors="replace").strip()
+
+    def _bytes(self, name: str, most: int, *, from_the_end: bool = False) -> bytes:
+        """Nothing of what is no regular file."""
+        with _opened(self.directory / "out" / name) as file:
+            if file is None:
+                return b""
+            if from_the_end:
+                os.lseek(file, max(0, os.fstat(file).st_size - most), os.SEEK_SET)
+            parts = []
+            while most > 0 and (part := os.read(file, min(most, 1 << 20))):
+                parts.append(part)
+                most -= len(part)
+            return b"".join(parts)
 
     def _await(self, name: str, seconds: float, otherwise: str, error: type[Exception] = WrapperError) -> None:
         deadline = time.monotonic() + seconds
-        while not (self.directory / name).exists():
+        while not self._is_there(name):
             self.check_wrapper()
-            if time.monotonic() > deadline:
-                raise error(f"{otherwise} in {seconds:.0f} s")
-            time.sleep(POLL_SECONDS)
+            _pause(deadline, f"{otherwise} in {seconds:.0f} s", error)
+
+    def _is_there(self, name: str) -> bool:
+        with _opened(self.directory / "out" / name) as file:
+            return file is not None
+
+
+SAFELY = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int | None]:
+    """A descriptor of a regular file; None of anything else, and where there is nothing."""
+    try:
+        file = os.open(path, SAFELY)
+    except OSError:
+        yield None
+        return
+    try:
+        yield file if stat.S_ISREG(os.fstat(file).st_mode) else None
+    finally:
+        os.close(file)
+
+
+def _words(argv: Sequence[str]) -> Iterator[str]:
+    """For the shell. A key is filled in behind the flags that take one: anywhere else such a word is the user's own,
+    and the server would tell it to everybody."""
+    for before, word in zip(("", *argv), argv, strict=False):
+        yield FILLED_IN.get(word, shlex.quote(word)) if before in FLAGS else shlex.quote(word)
+
+
+def _pause(deadline: float, otherwise: str, error: type[Exception] = WrapperError) -> None:
+    if time.monotonic() > deadline:
+        raise error(otherwise)
+    time.sleep(POLL_SECONDS)
 
 
 def keep_beating(control: Control) -> None:

@@ -35,6 +35,10 @@ BEARER = "OPENAI_API_KEY"
 PROXIES = frozenset({"http_proxy", "https_proxy", "all_proxy"})
 
 
+LARGEST_REPORT = 256 << 20
+"""Bytes of the benchmark client's report, which has every answer in it. A million tokens are some 5 MB."""
+
+
 class LoadError(RuntimeError):
     """The benchmark client gave no report."""
 
@@ -189,8 +193,10 @@ def send(plan: RoundPlan, workload: Workload, scratch: Path, key: str, *, warm_u
         said = (ended.stderr or ended.stdout).strip().splitlines() or [""]
         raise LoadError(f"the benchmark client exited with {ended.returncode}: {said[-1]}")
     try:
+        if (size := report.stat().st_size) > LARGEST_REPORT:
+            raise LoadError(f"{size >> 20} MiB of answers were reported; {LARGEST_REPORT >> 20} are read")
         found: Mapping[str, Any] = json.loads(report.read_text().splitlines()[-1])
-    except (OSError, ValueError, IndexError) as error:
+    except (OSError, ValueError, IndexError, RecursionError) as error:
         raise LoadError(f"the benchmark client left no report: {error}") from error
     told = {key: value for key, value in found.items() if key != "server_info"}  # that has the server's keys in it
     return {**told, ALIKE: alike(chosen)}

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, assert_never
 
 from paceline import __version__
+from paceline.core.text import in_all_texts
 from paceline.engines import ENGINES, Probe
 from paceline.evidence import ArmCommand, Replicate, RoundPlan, RoundResult
 from paceline.evidence.arguments import differences
@@ -63,13 +64,13 @@ class Room:
         ran = [self.drive(arm) for arm in self.plan.arms]
         versions = [one.version for one in ran if one.version]
         digest, length = self.kept()
-        return RoundResult(
+        result = RoundResult(
             round=self.plan.round,
             attempt=self.plan.attempt,
             replicates=self.compared(ran),
-            gpus=self.control.gpus(),
-            gpu_model=self.control.gpu_model(),
-            driver=self.control.driver(),
+            gpus=self.control.machine.gpus,
+            gpu_model=self.control.machine.model,
+            driver=self.control.machine.driver,
             datasets=load.digests(self.plan),
             prompts=load.sizes(self.plan),
             engine_version=versions[0] if versions else "",
@@ -82,6 +83,7 @@ class Room:
             lines_bytes=length,
             notes=tuple(self.notes),
         )
+        return self.control.keys.told(result)
 
     def compared(self, ran: Sequence[Ran]) -> tuple[Replicate, ...]:
         """With where their arguments are not the baseline's and what became of their answers, which is known when the
@@ -114,7 +116,7 @@ class Room:
                     step = steps.send(answer)
             except StopIteration as end:
                 ran: Ran = end.value
-                say(f"{arm.name}: {ran.replicate.error or 'done'}")
+                say(f"{arm.name}: {self.control.keys.fit_to_show(ran.replicate.error) or 'done'}")
                 return ran
 
     def perform(self, step: Step) -> Any:
@@ -193,8 +195,8 @@ class Room:
         path = Path(self.plan.lines_path)
         try:
             with gzip.open(path, "at") as lines:
-                lines.write(json.dumps(line) + "\n")
-        except OSError as error:
+                lines.write(json.dumps(in_all_texts(line, self.control.keys.hidden_in)) + "\n")
+        except (OSError, RecursionError) as error:
             self.not_kept(error)
 
     def kept(self) -> tuple[str, int]:
@@ -207,7 +209,7 @@ class Room:
             return "", 0
         return hashlib.sha256(content).hexdigest() if content else "", len(content)
 
-    def not_kept(self, error: OSError) -> None:
+    def not_kept(self, error: OSError | RecursionError) -> None:
         note = f"results not kept: {error}"
         if not any(said.startswith("results not kept") for said in self.notes):
             self.notes.append(note)

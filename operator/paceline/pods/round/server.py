@@ -1,73 +1,138 @@
-"""HTTP to the arm's server, on localhost and past any proxy."""
+"""HTTP to the arm's server, on localhost and past any proxy.
 
+Whatever it answers costs its arm and nothing else: a body is read up to a size and the whole exchange takes a time at
+most, however slowly the bytes come; a redirect is an answer like any other, so a key goes nowhere else.
+"""
+
+import io
 import json
+import socket
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
-from http.client import HTTPException
-from typing import Any
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException, HTTPResponse, IncompleteRead
+from typing import Any, cast
+from urllib.parse import urlsplit
 
 from paceline.pods.round.steps import ServerFailed
 
 TIMEOUT_SECONDS = 30.0
 CHAT = "/v1/chat/completions"
+LONGEST = 32 << 20
+"""Bytes of a body. The largest that is asked for: 4096 tokens with five alternatives each, of about 1 KB."""
 LONGEST_REFUSAL = 200
 FLUSH_TRIES = 5
 FLUSH_PAUSE_SECONDS = 1.0
+NO_ANSWER = (OSError, HTTPException, ValueError, RecursionError)
+"""All that an exchange ends with that is none: no connection, no HTTP, no text, no JSON."""
 
-_direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    body: bytes
+
+    @property
+    def refusal(self) -> str:
+        return f"HTTP {self.status}: {self.body[:LONGEST_REFUSAL].decode(errors='replace')}"
 
 
 def is_ready(url: str, path: str, timeout_seconds: float) -> bool:
     try:
-        with _direct.open(url + path, timeout=timeout_seconds) as answer:
-            return bool(answer.status == 200)
-    except OSError:  # refused, timed out, or an HTTP status that says no
+        return exchange(url, "GET", path, seconds=timeout_seconds).status == 200
+    except NO_ANSWER:
         return False
 
 
 def get(url: str, path: str, key: str = "") -> str:
     """The body of a page; raises ServerFailed."""
     try:
-        with _direct.open(_request(url + path, "GET", key), timeout=TIMEOUT_SECONDS) as answer:
-            return str(answer.read().decode())
-    except (OSError, ValueError) as error:
-        raise ServerFailed(f"GET {path}: {error}") from error
+        answer = exchange(url, "GET", path, key)
+        if answer.status == 200:
+            return answer.body.decode()
+    except NO_ANSWER as error:
+        raise ServerFailed(f"GET {path}: {_why(error)}") from error
+    raise ServerFailed(f"GET {path}: {answer.refusal}")
 
 
 def flush(url: str, path: str, key: str = "") -> None:
     """Empty the cache. A server that is not idle yet refuses with 400 and is asked again."""
     for last in [False] * (FLUSH_TRIES - 1) + [True]:
         try:
-            with _direct.open(_request(url + path, "POST", key), timeout=2 * TIMEOUT_SECONDS):
-                return
-        except urllib.error.HTTPError as error:
-            if last or error.code != 400:
-                raise ServerFailed(f"POST {path}: {error}") from error
-        except OSError as error:
-            raise ServerFailed(f"POST {path}: {error}") from error
+            answer = exchange(url, "POST", path, key, seconds=2 * TIMEOUT_SECONDS)
+        except NO_ANSWER as error:
+            raise ServerFailed(f"POST {path}: {_why(error)}") from error
+        if 200 <= answer.status < 300:
+            return
+        if last or answer.status != 400:
+            raise ServerFailed(f"POST {path}: {answer.refusal}")
         time.sleep(FLUSH_PAUSE_SECONDS)
 
 
 def ask(url: str, body: Mapping[str, Any], key: str, timeout_seconds: float) -> Mapping[str, Any] | str:
     """The whole answer, or why there is none; raises ServerFailed for one that does not come."""
     try:
-        with _direct.open(_request(url + CHAT, "POST", key, body), timeout=timeout_seconds) as answer:
-            found = json.loads(answer.read())
-            return found if isinstance(found, dict) else "the answer is no object"
-    except urllib.error.HTTPError as error:
-        said = error.read(LONGEST_REFUSAL).decode(errors="replace")
-        return f"HTTP {error.code}: {said}"
+        answer = exchange(url, "POST", CHAT, key, body, seconds=timeout_seconds)
+        if answer.status != 200:
+            return answer.refusal
+        found = json.loads(answer.body)
+        return found if isinstance(found, dict) else "the answer is no object"
     except TimeoutError as error:
         raise ServerFailed(f"a prompt of parity timed out after {timeout_seconds:.0f} s") from error
-    except (OSError, HTTPException, ValueError) as error:
-        return f"POST {CHAT}: {error}"
+    except NO_ANSWER as error:
+        return f"POST {CHAT}: {_why(error)}"
 
 
-def _request(url: str, method: str, key: str, body: Mapping[str, Any] | None = None) -> urllib.request.Request:
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    if body is None:
-        return urllib.request.Request(url, method=method, headers=headers)
-    headers["Content-Type"] = "application/json"
-    return urllib.request.Request(url, json.dumps(body).encode(), method=method, headers=headers)
+def exchange(
+    url: str,
+    method: str,
+    path: str,
+    key: str = "",
+    body: Mapping[str, Any] | None = None,
+    *,
+    seconds: float = TIMEOUT_SECONDS,
+) -> Answer:
+    """One request and its answer, all of it within so many seconds. Raises one of NO_ANSWER."""
+    until = time.monotonic() + seconds
+    headers = {"Connection": "close", **({"Authorization": f"Bearer {key}"} if key else {})}
+    sent = b"" if body is None and method == "POST" else None
+    if body is not None:
+        headers["Content-Type"], sent = "application/json", json.dumps(body).encode()
+    there = urlsplit(url)
+    connection = HTTPConnection(there.hostname or "", there.port, timeout=seconds)
+    try:
+        connection.request(method, path, sent, headers)
+        answer = HTTPResponse(cast("socket.socket", _Until(connection.sock, until)), method=method)
+        answer.begin()
+        found = answer.read(LONGEST + 1)
+        if len(found) > LONGEST:
+            raise ValueError(f"an answer of more than {LONGEST >> 20} MiB")
+        if answer.length:  # asked for so many bytes at most, the library does not mind that fewer came
+            raise IncompleteRead(found, answer.length)
+        return Answer(answer.status, found)
+    finally:
+        connection.close()
+
+
+class _Until(io.RawIOBase):
+    """What comes out of a socket up to a moment: each of its own timeouts begins anew with every byte."""
+
+    def __init__(self, connection: socket.socket, until: float) -> None:
+        self._socket, self._until = connection, until
+
+    def makefile(self, _: str) -> io.BufferedReader:
+        return io.BufferedReader(self)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("timed out")
+        self._socket.settimeout(left)
+        return self._socket.recv_into(buffer)
+
+
+def _why(error: BaseException) -> str:
+    return str(error) or type(error).__name__

@@ -23,6 +23,10 @@ DRAFT_TOKENS = "draft_tokens_seen"
 """In a load's report, of arms whose depth the engine chooses: the mean of what it said while the load ran."""
 
 
+UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+"""What comes of a page that has its form and means nothing: a list where a number should be, a depth without end."""
+
+
 class ServerFailed(Exception):  # noqa: N818
     """The arm's server did not do its part; the text says what was seen of it."""
 
@@ -157,6 +161,8 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, Ran]:
             answers = yield from _answers(arm, probe, plan.parity.samples)
     except (ServerFailed, ProbeError) as failed:
         noted["error"] = str(failed)
+    except UNREADABLE as error:
+        noted["error"] = f"what the server said cannot be read: {type(error).__name__}: {error}"
     ended: Ended = yield Stop()
     if ended.exit_code is not None:
         noted |= {"exit_code": ended.exit_code, "error": ended.last_words or noted.get("error", "")}
