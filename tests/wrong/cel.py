@@ -99,6 +99,8 @@ CEL: tuple[Told, ...] = (
     one("a variable from nowhere", "spec.engine.env", [{"name": "A", "valueFrom": {}}],
         "spec.engine.env[0].valueFrom", "exactly one of secretKeyRef"),
     one("a version with a line end", "spec.engine.version", "0.5.23\n", "spec.engine.version", "such as '0.5.23'"),
+    one("a served name that the kubelet fills in", "spec.target.servedName", "$(PACELINE_API_KEY)",
+        "spec.target.servedName", "without ':', '$' and spaces"),
     one("a served name with a line end", "spec.target.servedName", "x\n", "spec.target.servedName", "without ':'"),
     one("code of one's own in the prefetch", "spec.cache.env", [{"name": "LD_PRELOAD", "value": "/models/x.so"}],
         "spec.cache.env", "would run other code"),

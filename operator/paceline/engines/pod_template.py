@@ -204,7 +204,7 @@ def _of_the_server(where: str, container: Mapping[str, Any], server: Server, ada
             name = server.accelerator.resource_name
             yield f"{where}.resources.{part}.{name}", "write it in spec.accelerator.count"
     for i, mount in enumerate(container.get("volumeMounts", ())):
-        path = normpath(str(mount.get("mountPath", "")))
+        path = _plain(mount.get("mountPath", ""))
         if path in (MODELS, adapter.jit_cache, SHARED_MEMORY) or f"{path}/".startswith(f"{CONTROL}/"):
             yield f"{where}.volumeMounts[{i}].mountPath", f"{path} is mounted by Paceline: take another path"
 
@@ -223,9 +223,13 @@ def _of_the_models(spec: Mapping[str, Any], server: Server) -> Iterator[Found]:
                 yield f"{where}.volumeMounts[{i}].readOnly", "must be true: the volume holds every server's models"
 
 
+def _plain(path: Any) -> str:
+    return normpath(f"/{str(path).lstrip('/')}")
+
+
 def _within(path: Any, directory: str) -> bool:
     """Whether one of them is the other, or below it."""
-    one, other = (f"{normpath(str(each))}/" for each in (path, directory))
+    one, other = (f"{_plain(each)}/" for each in (path, directory))
     return one.startswith(other) or other.startswith(one)
 
 

@@ -106,7 +106,14 @@ def test_a_round_runs_where_the_servers_run_and_in_the_same_container() -> None:
     assert {"name": "tuning", "mountPath": "/tuning"} in container(round_)["volumeMounts"]
     assert "startupProbe" not in container(round_)
     assert {one["name"] for one in round_["spec"]["containers"]} == {"server", "client"}
-    assert [volume["name"] for volume in round_["spec"]["volumes"]] == ["models", "shm", "ctl", "tmp", "tuning"]
+    assert [volume["name"] for volume in round_["spec"]["volumes"]] == [
+        "models",
+        "shm",
+        "ctl-in",
+        "ctl-out",
+        "tmp",
+        "tuning",
+    ]
     assert round_["spec"]["priorityClassName"] == "paceline-benchmark"
     assert "team" not in round_["metadata"]["labels"]
     assert round_["metadata"]["annotations"] == {"k8s.v1.cni.cncf.io/networks": "rdma"}

@@ -52,8 +52,13 @@ class Keys:
 
     def _of_an_arm(self, one: Replicate) -> Replicate:
         shown = self.shown
-        told = shown({"resolved": one.resolved, "differs": one.differs, "outputs": one.outputs})
-        return replace(one, error=shown(one.error), **told)
+        return replace(
+            one,
+            error=shown(one.error),
+            resolved=shown(one.resolved),
+            differs=shown(one.differs),
+            outputs=shown(one.outputs),
+        )
 
 
 NO_KEYS = Keys()
