@@ -4,6 +4,7 @@ import dataclasses
 import gzip
 import hashlib
 import json
+import shlex
 import signal
 import sys
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.round.pod import CHAT_8, CODE_1, Arms, Start, workload
+from tests.unit.round.test_wrapper import DAEMON
 
 from paceline import __version__
 from paceline.evidence import ArmCommand, Scalar
@@ -121,6 +123,17 @@ def test_a_server_that_dies_in_the_middle(start: Start, pair: Arms) -> None:
     assert [point.workload for point in wide.points] == ["code@1"]
     assert not baseline.error
     assert {arm for (arm, _), one in outcome.judged.items() if one.valid} == {"baseline"}
+
+
+def test_a_daemon_of_one_arm_is_not_beside_the_next(start: Start, port: int, models: Path) -> None:
+    """As in a container: the wrapper is the first of its processes."""
+    sign, baseline = models / "sign", fake(port, "baseline")
+    both = f"{shlex.join((sys.executable, '-c', DAEMON, str(sign)))} & exec {shlex.join(baseline.argv)}"
+    arms = (dataclasses.replace(baseline, argv=("sh", "-c", both)), fake(port, "wide", "--delay", "2", "--length", "3"))
+    outcome = start(arms, CODE_1, alone=True).finish()
+    assert (outcome.client, outcome.wrapper) == (0, 0), outcome.message
+    assert [one.error for one in outcome.result.replicates] == ["", ""]
+    assert sign.stat().st_mtime < (models / "ctl" / "in" / "start.2").stat().st_mtime
 
 
 def test_an_arm_that_does_not_start(start: Start, port: int) -> None:
