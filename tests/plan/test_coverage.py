@@ -2,6 +2,8 @@
 
 import yaml
 from tests.plan import (
+    test_again,
+    test_earned,
     test_evidence,
     test_failures,
     test_nodes,
@@ -35,7 +37,7 @@ def test_every_reason_is_reached_by_a_story() -> None:
 
 
 def test_every_golden_file_has_its_story() -> None:
-    told = (test_evidence, test_failures, test_nodes, test_outputs, test_preflight, test_prompts)
-    modules = (*told, test_reliability, test_requests, test_stories, test_sweep, test_told, test_trouble)
+    told = (test_evidence, test_failures, test_nodes, test_outputs, test_preflight, test_prompts, test_reliability)
+    modules = (*told, test_again, test_earned, test_requests, test_stories, test_sweep, test_told, test_trouble)
     stories = {name.removeprefix("test_") for module in modules for name in vars(module)}
     assert {file.stem for file in STORIES.glob("*.yaml")} <= stories

@@ -152,7 +152,7 @@ def test_suspended_in_the_middle_of_a_run(world: World) -> None:
 
 @told
 def test_suspended_while_a_candidate_serves(world: World) -> None:
-    """Serving goes on as it is, whatever the spec says by now. Resumed, the new question is asked."""
+    """Serving goes on as it is, whatever the spec says by now. Resumed, the new question is asked beside it."""
     promoted(world, "latency")
     world.edit("suspend", lambda spec: spec.update(suspend=True))
     world.edit("another dataset", lambda spec: spec.update(benchmark={"datasets": CODE_ALONE}))
@@ -160,8 +160,7 @@ def test_suspended_while_a_candidate_serves(world: World) -> None:
     assert len(world.runs("latency")) == 1
 
     world.edit("resume", lambda spec: spec.update(suspend=False))
-    world.servers_ready()
-    assert world.serving("latency") == "baseline"
+    assert world.serving("latency") == "wide"
     assert len(world.runs("latency")) == 2
 
 

@@ -321,6 +321,7 @@ class World:
             warnings=self._warnings(
                 {"Job": jobs, "Pod": [pod for job in jobs for pod in self.cluster.owned("Pod", job)]}
             ),
+            source=self.cluster.objects.get(("BenchmarkRun", manifest["spec"].get("roundsOf", ""))),
         )
 
     def _warnings(self, children: Mapping[str, Sequence[Object]]) -> Mapping[str, str]:

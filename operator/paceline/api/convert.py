@@ -91,6 +91,7 @@ def run(manifest: Mapping[str, Any]) -> core.RunSpec:
         attempt=spec.attempt,
         trigger=spec.trigger.reason,
         token=spec.trigger.token,
+        rounds_of=spec.rounds_of or "",
         pod_labels=spec.pod_labels,
         gpu_hours=_number(spec.budget.gpu_hours) if spec.budget else None,
         parity=_parity(spec.parity),
@@ -109,6 +110,7 @@ def run_manifest_spec(spec: core.RunSpec) -> dict[str, Any]:
             "purpose": spec.purpose,
             "attempt": spec.attempt,
             "trigger": {"reason": spec.trigger, "token": spec.token},
+            "roundsOf": spec.rounds_of or None,
             "target": {**_model(server.target), "servedName": server.served_name},
             "engine": {
                 "name": engine.name,

@@ -85,6 +85,7 @@ class Reason(Enum):
     AwaitingPromote = Row("Promoted", False, "promotion.mode is Manual: a person's promote is awaited")
     Promoting = Row("Promoted", False, "a candidate is being rolled out")
     NotDecided = Row("Promoted", False, "no verdict yet")
+    StillPromoted = Row("Promoted", True, "every pool serves a candidate, one by what was shown of another question")
     AllPromoted = Row("Promoted", True, "every pool serves a candidate")
 
     # Speculation stopped paying.

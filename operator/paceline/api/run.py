@@ -391,6 +391,9 @@ class BenchmarkRunSpec(Model):
     """1 + the highest there was for this pool and question."""
     trigger: TriggerSpec = Field(default_factory=TriggerSpec)
     """What started it."""
+    rounds_of: ObjectName | None = None
+    """A BenchmarkRun of this namespace that measured the same server on the same workloads: its rounds of the arms that
+    both have are judged by this run's gate, and only what that needs beyond them is measured."""
     target: RunTarget
     """The served model."""
     engine: EngineSpec

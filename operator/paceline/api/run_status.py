@@ -183,6 +183,8 @@ class Round(Model):
     """Counted from 0."""
     try_: Count | None = Field(default=None, alias="try")
     """Counted from 0; a round is tried again if it gave no result."""
+    run: Name | None = None
+    """The BenchmarkRun that measured it, where that is another one: its rounds are judged again."""
     job: Name | None = None
     """The Job."""
     node: Name | None = None
@@ -382,7 +384,7 @@ class BenchmarkRunStatus(Model):
     conditions: Conditions | None = None
     """Complete and Failed."""
     fingerprint: Name | None = None
-    """Of the question."""
+    """Of what is measured: server, arms and workloads, not by which gate it is judged."""
     node: Name | None = None
     """The run's node: all rounds run there, until it is lost or has no room; then it has none until the next."""
     started_at: Time | None = None

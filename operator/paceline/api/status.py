@@ -71,6 +71,8 @@ class Serving(Model):
     """`baseline` or a candidate."""
     evidence: Name | None = None
     """The BenchmarkRun that showed it to be faster."""
+    speedup: Number | None = None
+    """Its throughput over the baseline's, as its evidence has shown it."""
     since: Time | None = None
     """Since when."""
 
@@ -79,7 +81,7 @@ class Target(Serving):
     """What a pool is to serve; written before anything is done about it."""
 
     fingerprint: Name | None = None
-    """Of the question that its evidence answers."""
+    """Of what its evidence measured."""
     why: Text | None = None
     """What chose it."""
 
@@ -125,7 +127,7 @@ class PoolVerdict(Model):
     benchmark_run: Name | None = None
     """The run."""
     fingerprint: Name | None = None
-    """Of the question it answers."""
+    """Of what it measured."""
 
 
 class Hold(Model):
@@ -156,8 +158,8 @@ class Handled(Model):
 class Retried(Model):
     """The last run that a person's `retry` asked for anew."""
 
-    fingerprint: Name | None = None
-    """Of its question."""
+    question: Name | None = None
+    """What it was asked: other than a fingerprint it counts the gate in."""
     attempt: Count | None = None
     """Its number: neither it nor an earlier one answers the question any more."""
     token: Name | None = None

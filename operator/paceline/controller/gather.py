@@ -6,6 +6,7 @@ children         from the stores; what the stores do not have under a name that 
 a round's pod    asked for when its Job has ended and the result is not yet recorded: the store may lag behind
 what waits       asked for its Events, where it does not say itself why it waits (plan.silence)
 its neighbours   asked for then too: other pods with accelerators on its node, in the namespaces that we may look into
+a run's source   the run whose rounds it is to judge: read from the server while it has none itself
 """
 
 from collections.abc import Iterator
@@ -106,7 +107,16 @@ async def gather_run(cluster: Cluster, key: Key, settings: Settings, now: dateti
         suspended=suspended(manifest),
         settings=settings,
         warnings=await warnings(cluster, waiting({"Job": jobs, "Pod": pods}), now),
+        source=await _source(cluster, manifest),
     )
+
+
+async def _source(cluster: Cluster, run: Manifest) -> Manifest | None:
+    """The run whose rounds are to be judged by this one; only asked for while it has none in status."""
+    name = run["spec"].get("roundsOf") if isinstance(run.get("spec"), dict) else None
+    if not name or "rounds" in (run.get("status") or {}):
+        return None
+    return await cluster.api.get(Ref(BENCHMARK_RUN, run["metadata"]["namespace"], name))
 
 
 async def _neighbours(cluster: Cluster, one: Round, resource: str) -> tuple[str, ...]:

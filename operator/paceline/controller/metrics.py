@@ -73,5 +73,6 @@ def show(kind: str, manifest: Manifest, status: Mapping[str, Any]) -> None:
 
 
 def _speedup(pool: Mapping[str, Any]) -> float:
-    proven = (pool.get("verdict") or {}).get("speedup") if pool["serving"].get("evidence") else None
-    return float(proven or 1)
+    serving = pool["serving"]
+    of_verdict = (pool.get("verdict") or {}).get("speedup") if serving.get("evidence") else None
+    return float(serving.get("speedup") or of_verdict or 1)

@@ -111,3 +111,5 @@ class RunSpec:
     parity: Parity | None = None
     """None: what the arms answer is not compared."""
     timeouts: Timeouts = USUAL
+    rounds_of: str = ""
+    """The run whose rounds are judged by this one's gate; "": all are measured."""

@@ -2,14 +2,15 @@
 
 `question` is what a round is asked, `answer` what it says, `outputs` the part of that about what the arms wrote,
 `judge` which points of it may be believed, `failures` what goes wrong instead, `loads` and `prompts` what is said of
-the load itself, `keep` what a run's status keeps of it and what the gate reads from there. Pods use the first three
-only.
+the load itself, `keep` what a run's status keeps of it and what the gate reads from there; `asked` names what a run
+measures and what it is asked. Pods use the first three only.
 """
 
 from paceline.evidence.answer import AnswerError, Point, Replicate, RoundResult, decode, encode
+from paceline.evidence.asked import fingerprint, narrowed, question, same_arms, same_server, surroundings
 from paceline.evidence.failures import Failure
 from paceline.evidence.judge import Judged, judge
-from paceline.evidence.keep import failed_round, fingerprint, judged_speed, measurements, point_noise, round_status
+from paceline.evidence.keep import failed_round, judged_speed, measurements, point_noise, round_status
 from paceline.evidence.outputs import Outputs, answers
 from paceline.evidence.prompts import of_these_prompts
 from paceline.evidence.question import ENVIRONMENT, ArmCommand, RoundPlan, Scalar
@@ -34,7 +35,12 @@ __all__ = [
     "judge",
     "judged_speed",
     "measurements",
+    "narrowed",
     "of_these_prompts",
     "point_noise",
+    "question",
     "round_status",
+    "same_arms",
+    "same_server",
+    "surroundings",
 ]

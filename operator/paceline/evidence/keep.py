@@ -3,7 +3,6 @@
 Kubernetes has no floats in a schema, so numbers with a fraction are decimal strings of at most six digits.
 """
 
-import hashlib
 import json
 import math
 from collections import defaultdict
@@ -70,7 +69,6 @@ UNSEEN = {
     "accepted_at": "acceptance by position is unavailable: this engine does not tell it",
 }
 """What is said of a number that the engine cannot show (`RoundPlan.unseen`)."""
-NOT_IN_FINGERPRINT = ("attempt", "trigger", "token", "podLabels")
 
 
 def round_status(
@@ -192,22 +190,6 @@ def measurements(rounds: Iterable[Mapping[str, Any]]) -> list[Measurement]:
 def _of_arm(entry: Mapping[str, Any], arm: str) -> Mapping[str, Any]:
     """Its replicate in that round."""
     return next((one for one in entry.get("replicates", ()) if one["arm"] == arm), {})
-
-
-def fingerprint(spec: Mapping[str, Any]) -> str:
-    """Ten hex digits that name what a run measures: equal for specs that differ only in why they were started, or in
-    what is empty (a field that a later release adds moves no question as long as nobody uses it)."""
-    asked = _said({key: value for key, value in spec.items() if key not in NOT_IN_FINGERPRINT})
-    canonical = json.dumps(asked, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()[:10]
-
-
-def _said(value: Any) -> Any:
-    """Without the fields that are empty; the items of a list all count."""
-    if isinstance(value, Mapping):
-        kept = {key: _said(inner) for key, inner in value.items()}
-        return {key: inner for key, inner in kept.items() if inner is not None and inner not in ({}, [], "")}
-    return [_said(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def point_noise(rounds: Iterable[Mapping[str, Any]]) -> float | None:

@@ -75,7 +75,12 @@ def forecast(
     key = kind, name = key_of(manifest)
     before = next((dict(thing) for thing in there if key_of(thing) == key), {})
     label = OWNED[kind]
-    children = [thing for thing in there if thing["kind"] == CLAIM or _labels(thing).get(label) == name]
+    named = ("BenchmarkRun", manifest["spec"].get("roundsOf"))
+    children = [
+        thing
+        for thing in there
+        if thing["kind"] == CLAIM or _labels(thing).get(label) == name or key_of(thing) == named
+    ]
     metadata = {"namespace": "default", "uid": "not-yet-made", "generation": 1, **manifest["metadata"]}
     resource = {**manifest, "metadata": metadata | before.get("metadata", {}), "status": before.get("status", {})}
     cluster = Cluster(
@@ -186,6 +191,7 @@ def _run(cluster: Cluster, name: str) -> Todo:
         taken=(),
         suspended=(manifest["metadata"].get("annotations") or {}).get(SUSPENDED) == "true",
         settings=SETTINGS,
+        source=cluster.objects.get(("BenchmarkRun", manifest["spec"].get("roundsOf", ""))),
     )
     return run.plan(seen, cluster.now)
 

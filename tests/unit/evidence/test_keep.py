@@ -15,7 +15,6 @@ from paceline.evidence import (
     RoundPlan,
     RoundResult,
     failed_round,
-    fingerprint,
     judge,
     measurements,
     point_noise,
@@ -324,29 +323,6 @@ def test_of_two_tries_the_last_one_with_a_result_counts() -> None:
 )
 def test_decimal(value: float, text: str) -> None:
     assert decimal(value) == text
-
-
-def test_the_fingerprint_is_of_what_is_measured() -> None:
-    spec = {"pool": "latency", "arms": [{"name": "wide"}], "attempt": 1, "trigger": "Spec", "token": ""}
-    again = {
-        "token": "x",
-        "trigger": "Retry",
-        "attempt": 2,
-        "arms": [{"name": "wide"}],
-        "pool": "latency",
-        "podLabels": {},
-    }
-    assert fingerprint(spec) == fingerprint(again)
-    assert len(fingerprint(spec)) == 10
-    assert fingerprint(spec) != fingerprint(spec | {"arms": [{"name": "narrow"}]})
-
-
-def test_a_field_that_nobody_uses_moves_no_question() -> None:
-    spec = {"pool": "latency", "arms": [{"name": "wide", "args": ["--x", ""]}]}
-    later = {"pool": "latency", "arms": [{"name": "wide", "args": ["--x", ""], "new": {"inner": []}}], "newer": None}
-    assert fingerprint(later) == fingerprint(spec)
-    assert fingerprint(spec | {"arms": [{"name": "wide", "args": ["--x"]}]}) != fingerprint(spec)
-    assert fingerprint(spec | {"zero": 0}) != fingerprint(spec)
 
 
 def rounds_of(**throughputs: list[float]) -> list[dict[str, Any]]:

@@ -11,8 +11,7 @@ from tests.unit.render.example import RUN, SETTINGS, pool, run
 
 from paceline import api
 from paceline.core import Dataset, RunSpec, Timeouts, Workload
-from paceline.evidence import RoundPlan
-from paceline.evidence.keep import fingerprint
+from paceline.evidence import RoundPlan, fingerprint
 from paceline.render import round_job
 from paceline.render.benchmark import LONGEST_DEADLINE, SLACK_SECONDS, round_plan
 

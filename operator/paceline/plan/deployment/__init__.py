@@ -108,8 +108,10 @@ def _entry(pool: Pool, steps: list[Said]) -> dict[str, Any]:
 
 def _in_a_word(entry: Mapping[str, Any]) -> str:
     """`latency=wide 1.36x`."""
-    arm = (entry.get("serving") or {}).get("arm", "-")
-    speedup = (entry.get("verdict") or {}).get("speedup")
+    serving, verdict = entry.get("serving") or {}, entry.get("verdict") or {}
+    arm = serving.get("arm", "-")
+    of_verdict = verdict.get("speedup") if verdict.get("winner") == arm else None
+    speedup = serving.get("speedup") or of_verdict  # an older release kept it with the verdict alone
     shown = f" {float(speedup):.2f}x" if speedup and arm not in (BASELINE, "-") else ""
     return f"{entry['name']}={arm}{shown}"
 

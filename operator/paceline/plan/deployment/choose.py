@@ -4,21 +4,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.core import BASELINE, PromotionMode
-from paceline.plan.deployment.look import Pool, Run
+from paceline.core import BASELINE
+from paceline.plan.deployment.changed import asked_anew
+from paceline.plan.deployment.earned import manual, may_stay, promoted_before
+from paceline.plan.deployment.look import Pool
 from paceline.plan.terms import parse_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """An arm at a revision. `evidence` is the run that earned it its place, empty for the baseline; `question` the
-    fingerprint that was answered then."""
+    """An arm at a revision. `evidence` is the run that earned it its place, empty for the baseline; `fingerprint` names
+    what that has measured, `speedup` what it has shown."""
 
     arm: str
     revision: str
     why: str
-    question: str
+    fingerprint: str
     evidence: str = ""
+    speedup: str = ""
 
 
 def frozen(pool: Pool) -> Choice | None:
@@ -28,66 +31,101 @@ def frozen(pool: Pool) -> Choice | None:
         return None
     if target["revision"] == held_revision(pool):
         return None
-    return Choice(
-        arm=target["arm"],
-        revision=target["revision"],
-        question=target.get("fingerprint", ""),
-        evidence=target.get("evidence", ""),
-        why=target["why"],
-    )
+    return _remembered(target, target["arm"])
 
 
 def proven(pool: Pool) -> Choice | None:
     """The winner of the run that answers the question of now."""
-    run = pool.decided
-    arm = pool.arms.get((run.winner if run else None) or "")
-    if run is None or arm is None or run.outcome != "Promote":
+    choice = winner(pool)
+    if choice is None or choice.revision == held_revision(pool):
         return None
-    revision = pool.revision(arm)
-    if revision == held_revision(pool) or not allowed(pool, run, revision):
-        return None
-    speed = run.ratio(arm.name)
-    return Choice(
-        arm=arm.name,
-        revision=revision,
-        question=run.fingerprint,
-        evidence=run.name,
-        why=f"{run.name}: {arm.name} is {bounds(speed)} against the baseline",
-    )
+    return choice if not manual(pool) or _chosen_before(pool) == choice.revision else None
 
 
 def as_before(pool: Pool) -> Choice | None:
-    """What was earned stays, also when the run that earned it is gone; a changed spec changes the revision."""
-    target: Mapping[str, Any] = pool.remembered.get("target") or {}
-    arm = pool.arms.get(target.get("arm", ""))
-    if (
-        arm is None
-        or not target.get("evidence")
-        or target.get("fingerprint") != pool.question
-        or target["revision"] != pool.revision(arm)
-        or target["revision"] == held_revision(pool)
-        or pool.decided
-    ):
-        return None
-    return Choice(
-        arm=arm.name,
-        revision=target["revision"],
-        question=target["fingerprint"],
-        evidence=target["evidence"],
-        why=f"{target['evidence']} has shown it before",
-    )
+    """What was earned stays, also when the run that earned it is gone."""
+    target, arm = promoted_before(pool), may_stay(pool)
+    # Of a revision that the spec no longer renders the hold is forgotten as soon as another one is the target.
+    held = (pool.remembered.get("hold") or {}).get("revision")
+    return _remembered(target, arm.name) if target and arm and target["revision"] != held else None
 
 
 def unproven(pool: Pool) -> Choice:
     """Nothing has been shown to be faster."""
-    held = hold(pool)
+    return baseline(pool, _why_not(pool))
+
+
+def baseline(pool: Pool, why: str) -> Choice:
+    revision = pool.revision(pool.arms[BASELINE])
+    return Choice(arm=BASELINE, revision=revision, fingerprint=pool.fingerprint, why=why)
+
+
+def winner(pool: Pool) -> Choice | None:
+    """Of the run that answers the question of now, whether or not it may be served."""
+    run = pool.decided
+    arm = pool.arms.get((run.winner if run else None) or "")
+    if run is None or arm is None or run.outcome != "Promote":
+        return None
+    speed = run.ratio(arm.name)
     return Choice(
-        arm=BASELINE,
-        revision=pool.revision(pool.arms[BASELINE]),
-        question=pool.question,
-        why=f"held: {held['reason']}" if held else "no candidate has been shown to be faster",
+        arm=arm.name,
+        revision=pool.revision(arm),
+        fingerprint=run.fingerprint,
+        evidence=run.name,
+        speedup=speed.get("ratio", ""),
+        why=f"{run.name}: {arm.name} is {bounds(speed)} against the baseline",
     )
 
+
+def intent(choice: Choice, since: str) -> Mapping[str, Any]:
+    """As `target` of status has it: written before anything is done about it."""
+    said = {
+        "revision": choice.revision,
+        "arm": choice.arm,
+        "why": choice.why,
+        "since": since,
+        "fingerprint": choice.fingerprint,
+        "evidence": choice.evidence,
+        "speedup": choice.speedup,
+    }
+    return {key: value for key, value in said.items() if value}
+
+
+def _chosen_before(pool: Pool) -> str | None:
+    """The revision that was the target; where status is lost, that of the servers."""
+    target = pool.remembered.get("target")
+    return target.get("revision") if target else (pool.servers.revision if pool.servers else None)
+
+
+def _remembered(target: Mapping[str, Any], arm: str) -> Choice:
+    return Choice(
+        arm=arm,
+        revision=target["revision"],
+        fingerprint=target.get("fingerprint", ""),
+        evidence=target.get("evidence", ""),
+        speedup=target.get("speedup", ""),
+        why=target["why"],
+    )
+
+
+def _why_not(pool: Pool) -> str:
+    """Why the baseline: by a verdict, by a change, or as nothing was ever shown."""
+    if held := hold(pool):
+        return f"held: {held['reason']}"
+    if found := winner(pool):
+        return f"{found.evidence} has shown {found.arm}, and promotion.mode is Manual"
+    shown = any(run.outcome == "Promote" for run in pool.runs)
+    if shown and pool.decided:
+        return f"{pool.decided.name}: {FOUND.get(str(pool.decided.outcome), '')}"
+    return (asked_anew(pool) if shown else "") or "no candidate has been shown to be faster"
+
+
+FOUND = {
+    "Reject": "no candidate was shown to be fast enough",
+    "Inconclusive": "no candidate could be decided",
+    "Error": "nothing could be measured",
+}
+"""Outcome → what it says of the question of now, beside runs of others that showed a candidate."""
 
 CHOICES = (frozen, proven, as_before)
 """The first answer wins; where there is none, the baseline is served."""
@@ -108,7 +146,8 @@ def hold(pool: Pool) -> Mapping[str, Any]:
     held: Mapping[str, Any] = pool.remembered.get("hold") or {}
     if suspended(pool):
         return held
-    asked_then = (pool.remembered.get("target") or {}).get("fingerprint") == pool.question
+    # An older release has written there what is the question now.
+    asked_then = (pool.remembered.get("target") or {}).get("fingerprint") in (pool.fingerprint, pool.question)
     return held if asked_then and held.get("revision") in {pool.revision(arm) for arm in pool.spec.arms} else {}
 
 
@@ -128,20 +167,6 @@ def has_served(pool: Pool, revision: str) -> bool:
 
 def held_revision(pool: Pool) -> str | None:
     return hold(pool).get("revision")
-
-
-def allowed(pool: Pool, run: Run, revision: str) -> bool:
-    """Manual: a person has written `promote.paceline.dev/POOL: REVISION@TOKEN`, now or when it was chosen."""
-    spec = pool.snapshot.spec
-    if spec is None or spec.promotion.mode is PromotionMode.AUTOMATIC:
-        return True
-    target = pool.remembered.get("target") or {}
-    chosen = target.get("evidence") == run.name and target["revision"] == revision
-    return chosen or pool.snapshot.annotations.get(promote_annotation(pool), "").split("@")[0] == revision
-
-
-def promote_annotation(pool: Pool) -> str:
-    return f"promote.paceline.dev/{pool.name}"
 
 
 def bounds(speed: Mapping[str, str]) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from paceline.api import Reason, run_manifest_spec
@@ -10,7 +11,7 @@ from paceline.core import BASELINE, Arm, Dataset, DeploymentSpec, Model, PoolSpe
 from paceline.core.names import POOL_LABEL, child_name
 from paceline.core.names import SUPERSEDED as SUPERSEDED  # for whoever still takes them from here
 from paceline.core.names import SUSPENDED as SUSPENDED
-from paceline.evidence import fingerprint
+from paceline.evidence import fingerprint, narrowed, question
 from paceline.plan.deployment.fields import with_field
 from paceline.plan.pods import Trouble, refused, trouble
 from paceline.plan.terms import Found, condition, owned_by, parse_time
@@ -74,13 +75,15 @@ class Snapshot:
         return next((c for c in self.children.get(kind, ()) if c["metadata"]["name"] == name), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Run:
     """A BenchmarkRun of the pool, as far as the pool cares."""
 
     found: Found
     stale: bool = False
     """Too old to answer a question that is asked anew."""
+    aged: bool = False
+    """Its oldest round is; one that the pool has gone by so far is not stale for that."""
 
     @property
     def name(self) -> str:
@@ -95,8 +98,17 @@ class Run:
         return str(self.found["spec"]["pool"])
 
     @property
+    def spec(self) -> Mapping[str, Any]:
+        spec: Mapping[str, Any] = self.found["spec"]
+        return spec
+
+    @cached_property
+    def question(self) -> str:
+        return question(self.spec)
+
+    @cached_property
     def fingerprint(self) -> str:
-        return fingerprint(self.found["spec"])
+        return fingerprint(self.spec)
 
     @property
     def attempt(self) -> int:
@@ -126,6 +138,10 @@ class Run:
         return (self.found["metadata"].get("annotations") or {}).get(SUSPENDED) == "true"
 
     @property
+    def superseded(self) -> bool:
+        return (self.found["metadata"].get("annotations") or {}).get(SUPERSEDED) == "true"
+
+    @property
     def outcome(self) -> str | None:
         """Of the verdict; None while there is none, and for a run that was superseded."""
         return self.status.get("verdict", {}).get("outcome") if self.finished else None
@@ -133,6 +149,22 @@ class Run:
     @property
     def winner(self) -> str | None:
         return self.status.get("verdict", {}).get("winner") or None
+
+    @property
+    def finished_at(self) -> str:
+        return str(self.status.get("finishedAt", ""))
+
+    @property
+    def results(self) -> tuple[Mapping[str, Any], ...]:
+        """Rounds that gave a result."""
+        return tuple(record for record in self.status.get("rounds", ()) if not record.get("error"))
+
+    def answers(self, wanted: Mapping[str, Any]) -> bool:
+        """Asked about more candidates by the same rule, it has found what holds for these alone: its winner is one of
+        them, or all were rejected. Its bounds are wider than theirs would be."""
+        names = {arm["name"] for arm in wanted["arms"]}
+        found = self.winner in names if self.outcome == "Promote" else self.outcome == "Reject"
+        return found and question(narrowed(self.spec, names)) == question(wanted)
 
     def ratio(self, arm: str | None) -> Mapping[str, str]:
         """ratio, lower and upper of an arm's mean over workloads, as decimal strings."""
@@ -154,7 +186,7 @@ class Servers:
     trouble: Trouble | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Pool:
     """One pool at one moment: asked for, remembered from last time, there now."""
 
@@ -166,8 +198,10 @@ class Pool:
     servers: Servers | None
     kept: Mapping[str, Found]
     """Revision → its ControllerRevision."""
+    wanted: Mapping[str, Any]
+    """The spec of a run that would ask what is to be decided now."""
     question: str
-    """The fingerprint of what is to be decided now."""
+    """Names what is to be decided now: what is measured, and by which rule."""
 
     @property
     def name(self) -> str:
@@ -182,23 +216,34 @@ class Pool:
         assert self.snapshot.spec is not None
         return _run_spec(self.snapshot.spec, self.spec, self.server)
 
-    @property
+    @cached_property
+    def fingerprint(self) -> str:
+        """Names what is measured to decide it."""
+        return fingerprint(self.wanted)
+
+    @cached_property
     def asked(self) -> tuple[Run, ...]:
         """Runs of the question of now, the latest attempt first."""
-        of_now = [run for run in self.runs if run.fingerprint == self.question]
+        of_now = [run for run in self.runs if run.question == self.question]
         return tuple(sorted(of_now, key=lambda run: run.attempt, reverse=True))
 
-    @property
+    @cached_property
     def decided(self) -> Run | None:
-        """What answers it; no run that was asked for anew by a person, nor any before that one."""
-        answers = (run for run in self.asked if run.outcome and not run.stale and run.attempt > self.retried)
-        return next(answers, None)
+        """What answers it: of the question itself first, else of one about more candidates, the latest. No run that was
+        asked for anew by a person, nor any before that one."""
+        fresh = [run for run in self.runs if run.outcome and not run.stale and not self.given_up(run)]
+        more = sorted((run for run in fresh if run.answers(self.wanted)), key=lambda run: run.finished_at)
+        return next((run for run in (*self.asked, *reversed(more)) if run in fresh), None)
+
+    def given_up(self, run: Run) -> bool:
+        """A person has asked for another in its place."""
+        return run.question == self.question and run.attempt <= self.retried
 
     @property
     def retried(self) -> int:
         """The last attempt at the question of now that a person has asked for anew."""
         anew = self.remembered.get("retried") or {}
-        return int(anew["attempt"]) if anew.get("fingerprint") == self.question else 0
+        return int(anew["attempt"]) if anew.get("question") == self.question else 0
 
     def revision(self, arm: Arm) -> str:
         return revision_of(self.server, arm)
@@ -287,14 +332,15 @@ def _run_spec(spec: DeploymentSpec, pool: PoolSpec, server: Server) -> RunSpec:
 
 def _run(found: Found, remembered: Mapping[str, Any], oldest: datetime, served: frozenset[str]) -> Run:
     """What the pool has gone by so far it goes on with: age alone starts no run. Where its status is lost, what is
-    `served` tells: the arms of which its servers are."""
+    `served` tells: the arms of which its servers are. Rounds that were judged again are as old as they are."""
     run = Run(found=found)
     entries = [remembered.get(key) or {} for key in ("verdict", "progress", "target")]
     known = {entry.get(key) for entry in entries for key in ("benchmarkRun", "evidence")}
-    finished = run.status.get("finishedAt")
-    old = run.outcome is not None and finished is not None and parse_time(finished) < oldest
+    ends = [one["finishedAt"] for one in (run.status, *run.results) if one.get("finishedAt")]
+    aged = bool(ends) and min(map(parse_time, ends)) < oldest
     lost = not remembered.get("target") and (run.winner or BASELINE) in served
-    return replace(run, stale=old and run.name not in known and not lost)
+    stale = aged and run.outcome is not None and run.name not in known and not lost
+    return replace(run, stale=stale, aged=aged)
 
 
 def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datetime) -> Pool:
@@ -307,19 +353,22 @@ def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datet
         cache=replace(pinned.server.cache, env=()),
     )
     there = servers(snapshot, spec.name)
+    wanted = run_manifest_spec(_run_spec(pinned, spec, server))
     served = frozenset(arm.name for arm in spec.arms if there and there.revision == revision_of(server, arm))
+    runs = tuple(
+        _run(found, remembered, now - pinned.max_evidence_age, served)
+        for found in children(snapshot, "BenchmarkRun", spec.name)
+    )
     return Pool(
         snapshot=snapshot,
         spec=spec,
         server=server,
         remembered=remembered,
-        runs=tuple(
-            _run(found, remembered, now - pinned.max_evidence_age, served)
-            for found in children(snapshot, "BenchmarkRun", spec.name)
-        ),
+        runs=runs,
         servers=there,
         kept=revisions(snapshot, spec.name),
-        question=fingerprint(run_manifest_spec(_run_spec(pinned, spec, server))),
+        wanted=wanted,
+        question=question(wanted),
     )
 
 

@@ -5,9 +5,11 @@ from datetime import datetime
 from typing import Any
 
 from paceline.api import Mark, Reason, run_manifest_spec
-from paceline.core import Trigger
+from paceline.core import BASELINE, Trigger
 from paceline.core.names import SUPERSEDED, SUSPENDED, child_name
 from paceline.engines.nodes import unmeasurable
+from paceline.plan.deployment.again import source
+from paceline.plan.deployment.changed import asked_anew
 from paceline.plan.deployment.check import foretold
 from paceline.plan.deployment.choose import (
     as_chosen,
@@ -16,10 +18,11 @@ from paceline.plan.deployment.choose import (
     has_served,
     held_revision,
     hold,
-    promote_annotation,
     suspended,
 )
+from paceline.plan.deployment.earned import manual
 from paceline.plan.deployment.look import Pool, Run
+from paceline.plan.deployment.requests import annotation
 from paceline.plan.deployment.serve import foreign
 from paceline.plan.deployment.stuck import lasting
 from paceline.plan.terms import Apply, Said
@@ -36,16 +39,18 @@ REJECTED_FOR = {"NothingAccepted": Reason.NothingAccepted, "OutputsDiffer": Reas
 """Of a rejection for something else than speed."""
 
 
+BEING_MADE = "the run is being made"
+"""Where there is nothing to say of why: the first one of a pool."""
+
+
 def stop(pool: Pool, _: datetime) -> Said:
-    """Runs that must not go on: of a question that is no more, or while suspended. Stands before serve, which may hold
-    for long. Their spec goes along: an apply without it would take it away."""
-    question, actions = pool.question, []
-    for run in pool.runs:
-        if not run.finished and run.fingerprint != question:
-            actions.append(Apply(annotated(pool.snapshot.owner, run, SUPERSEDED), "the question has changed"))
-        elif not run.finished and suspended(pool):
-            actions.append(Apply(annotated(pool.snapshot.owner, run, SUSPENDED), "spec.suspend is set"))
-    return Said(actions=tuple(actions))
+    """Runs that must not go on: of a question that is no more, or while suspended, when nothing is given up: the old
+    question may come back. Stands before serve, which may hold for long. Their spec goes along: an apply without it
+    would take it away."""
+    word, why = (SUSPENDED, "spec.suspend is set") if suspended(pool) else (SUPERSEDED, "the question has changed")
+    going_on = [run for run in pool.runs if not run.finished and not run.superseded]
+    ending = [run for run in going_on if suspended(pool) or run.question != pool.question]
+    return Said(actions=tuple(Apply(annotated(pool.snapshot.owner, run, word), why) for run in ending))
 
 
 def measure(pool: Pool, now: datetime) -> Said:
@@ -54,7 +59,7 @@ def measure(pool: Pool, now: datetime) -> Said:
         return Said(marks=_verdict_marks(pool, run), record=_verdict(pool, run))
     if why := unmeasurable(pool.server):
         return _never(pool, f"{why}; set it to 1 to have the candidates compared")
-    marks = (Mark(Reason.Undecided, pool.name), Mark(Reason.NotDecided, pool.name))
+    marks = (Mark(Reason.Undecided, pool.name, asked_anew(pool)), _beside(pool))
     running = next((run for run in pool.asked if not run.finished), None)
     if suspended(pool):
         waits = {"step": "Suspended", **({"benchmarkRun": running.name} if running else {})}
@@ -69,22 +74,36 @@ def measure(pool: Pool, now: datetime) -> Said:
             marks=(*marks, Mark(Reason.WaitingForCapacity, pool.name, note)),
             record={"progress": {"step": "Serving", "message": note}},
         )
-    attempt = 1 + max((run.attempt for run in pool.asked), default=pool.retried)
-    name = child_name(pool.snapshot.name, pool.name, pool.question, attempt)
+    return _ask(pool, marks)
+
+
+def _ask(pool: Pool, marks: tuple[Mark, ...]) -> Said:
+    """A run. The rounds of a question that was another only by its rule or its candidates are not measured again."""
+    attempt = 1 + max((run.attempt for run in pool.runs if run.fingerprint == pool.fingerprint), default=pool.retried)
+    name = child_name(pool.snapshot.name, pool.name, pool.fingerprint, attempt)
     stale = next((run for run in pool.asked if run.stale), None)
-    again = pool.remembered["retried"]["token"] if attempt == pool.retried + 1 > 1 else ""
-    trigger = Trigger.RETRY if again else Trigger.STALE if stale else Trigger.SPEC
-    wanted = run_manifest_spec(replace(pool.run_spec, attempt=attempt, trigger=trigger, token=again))
+    anew = pool.retried and not any(run.attempt > pool.retried for run in pool.asked)
+    token = pool.remembered["retried"]["token"] if anew else ""
+    trigger = Trigger.RETRY if token else Trigger.STALE if stale else Trigger.SPEC
+    taken = None if token else source(pool)
+    wanted = replace(
+        pool.run_spec, attempt=attempt, trigger=trigger, token=token, rounds_of=taken.name if taken else ""
+    )
     candidates = " or ".join(arm.name for arm in pool.spec.arms[1:])
-    why = f"nobody knows yet whether {candidates} beats the baseline"
-    if again or stale:
-        why = f"retry={again}" if again else f"{stale.name if stale else ''} is older than maxEvidenceAge"
+    whys = (
+        f"retry={token}" if token else "",
+        f"{stale.name} is older than maxEvidenceAge" if stale and not token else "",
+        asked_anew(pool) if not (token or stale) else "",
+        f"the rounds of {taken.name} are judged again" if taken else "",
+    )
+    why = "; ".join(filter(None, whys))
+    first = f"nobody knows yet whether {candidates} beats the baseline"
     return Said(
         marks=(*marks, Mark(Reason.Measuring, pool.name, name)),
-        actions=(Apply(benchmark_run(pool.snapshot.owner, pool.name, name, wanted), why),),
+        actions=(Apply(benchmark_run(pool.snapshot.owner, pool.name, name, run_manifest_spec(wanted)), why or first),),
         record={
             "attempts": attempt,
-            "progress": {"step": "Measuring", "benchmarkRun": name, "message": "the run is being made"},
+            "progress": {"step": "Measuring", "benchmarkRun": name, "message": why or BEING_MADE},
         },
     )
 
@@ -136,12 +155,26 @@ def _verdict_marks(pool: Pool, run: Run) -> tuple[Mark, ...]:
     decided, promoted = OUTCOMES[run.outcome or "Error"]
     verdict = run.status.get("verdict", {})
     promoted = REJECTED_FOR.get(verdict.get("reason", ""), promoted)
-    said = Mark(promoted, pool.name, _message(pool, run))
     return (
         Mark(decided, pool.name, f"{run.outcome}, {run.name}"),
-        _how_far(pool, run) if promoted is Reason.AllPromoted else said,
+        _how_far(pool, run) if promoted is Reason.AllPromoted else _beside(pool, promoted, _message(pool, run)),
         Mark(Reason.NothingToMeasure, pool.name),
     )
+
+
+def _beside(pool: Pool, otherwise: Reason = Reason.NotDecided, said: str = "") -> Mark:
+    """Of Promoted, where the question of now has promoted nobody: what was promoted before may serve on."""
+    choice = choose(pool)
+    if not choice.evidence:
+        return Mark(otherwise, pool.name, said)
+    served = as_chosen(pool, choice) or has_served(pool, choice.revision)
+    stays = f"{choice.arm} stays, by {choice.why}"
+    if not served:
+        return Mark(Reason.Promoting, pool.name, choice.why)
+    if manual(pool) and otherwise is not Reason.NotDecided:
+        ask = f"annotate {annotation('promote', pool.name)}={pool.revision(pool.arms[BASELINE])}@TOKEN"
+        return Mark(Reason.AwaitingPromote, pool.name, f"{said}; {stays}; for the baseline {ask} (TOKEN: any word)")
+    return Mark(Reason.StillPromoted, pool.name, "; ".join(filter(None, (stays, said))))
 
 
 def _how_far(pool: Pool, run: Run) -> Mark:
@@ -157,7 +190,7 @@ def _how_far(pool: Pool, run: Run) -> Mark:
         return Mark(Reason.Held, pool.name, f"{said}; {held['reason']} since {held['since']}")
     if suspended(pool):
         return Mark(Reason.Held, pool.name, f"{said}; spec.suspend is set")
-    ask = f"annotate {promote_annotation(pool)}={revision}@TOKEN (TOKEN: any word)"
+    ask = f"annotate {annotation('promote', pool.name)}={revision}@TOKEN (TOKEN: any word that was not used before)"
     return Mark(Reason.AwaitingPromote, pool.name, f"{said}; {ask}")
 
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from paceline.plan.deployment.look import Pool, Snapshot
+from paceline.plan.deployment.promote import promote
 
 DOMAIN = ".paceline.dev/"
 LONGEST = 253
@@ -26,16 +27,14 @@ def retry(pool: Pool, value: str, _: datetime) -> Answer:
     last = pool.decided
     if last is None or last.outcome not in UNANSWERED:
         return {"hold": None}
-    anew = {"fingerprint": last.fingerprint, "attempt": last.attempt, "token": value}
+    anew = {"question": last.question, "attempt": last.attempt, "token": value}
     return {"hold": None, "retried": anew}
 
 
 UNANSWERED = ("Error", "Inconclusive")
 """Outcomes that a person may ask for anew: they say nothing, or not enough, of the candidates."""
 
-VERBS: Mapping[str, Callable[[Pool, str, datetime], Answer]] = {"retry": retry}
-ELSEWHERE = ("promote",)
-"""Requests that the steps read themselves."""
+VERBS: Mapping[str, Callable[[Pool, str, datetime], Answer]] = {"promote": promote, "retry": retry}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,11 +79,11 @@ def unknown(snapshot: Snapshot) -> tuple[str, ...]:
     """Requests of which no pool will ever hear."""
     if snapshot.spec is None:
         return ()
-    pools, verbs = [pool.name for pool in snapshot.spec.pools], (*VERBS, *ELSEWHERE)
+    pools = [pool.name for pool in snapshot.spec.pools]
     return tuple(
         f"{request}: there is no pool {request.pool}, but {', '.join(pools)}; take it away"
-        if request.verb in verbs
-        else f"{request}: {request.verb} is none of {', '.join(sorted(verbs))}; take it away"
+        if request.verb in VERBS
+        else f"{request}: {request.verb} is none of {', '.join(sorted(VERBS))}; take it away"
         for request in requests(snapshot)
-        if request.verb not in verbs or request.pool not in pools
+        if request.verb not in VERBS or request.pool not in pools
     )

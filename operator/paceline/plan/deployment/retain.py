@@ -11,6 +11,7 @@ def retain(pool: Pool, _: datetime) -> Said:
     their question come back. Those that were superseded answer none, and go before any that does."""
     assert pool.snapshot.spec is not None
     used = {run.name for run in (pool.decided, *pool.asked[:1]) if run} | referred(pool)
+    used |= {run.spec["roundsOf"] for run in pool.runs if not run.finished and "roundsOf" in run.spec}
     spare = sorted((run for run in pool.runs if run.finished and run.name not in used), key=_worth)
     surplus = len(spare) - pool.snapshot.spec.promotion.revision_history_limit
     why = "beyond revisionHistoryLimit, and nothing refers to it"

@@ -7,7 +7,7 @@ from typing import Any
 from paceline.api import Mark, Reason
 from paceline.core import BASELINE, UntilDecided
 from paceline.core.names import child_name
-from paceline.plan.deployment.choose import Choice, as_chosen, choose, has_served
+from paceline.plan.deployment.choose import Choice, as_chosen, choose, has_served, intent
 from paceline.plan.deployment.guard import guard
 from paceline.plan.deployment.look import Pool, serving
 from paceline.plan.deployment.missing import restoring
@@ -127,14 +127,7 @@ def _target(pool: Pool, choice: Choice, now: datetime) -> Mapping[str, Any]:
     """The intent, written before the Deployment is touched."""
     before = pool.remembered.get("target") or {}
     same = before.get("revision") == choice.revision
-    target = {
-        "revision": choice.revision,
-        "arm": choice.arm,
-        "why": choice.why,
-        "since": before["since"] if same else timestamp(now),
-        "fingerprint": choice.question,
-    }
-    return target | ({"evidence": choice.evidence} if choice.evidence else {})
+    return intent(choice, before["since"] if same else timestamp(now))
 
 
 def _serving(pool: Pool, target: Mapping[str, Any], now: datetime) -> Mapping[str, Any]:
@@ -143,7 +136,7 @@ def _serving(pool: Pool, target: Mapping[str, Any], now: datetime) -> Mapping[st
         "revision": target["revision"],
         "arm": target["arm"],
         "since": pool.remembered["serving"]["since"] if same else timestamp(now),
-        **({"evidence": target["evidence"]} if "evidence" in target else {}),
+        **{key: target[key] for key in ("evidence", "speedup") if key in target},
     }
 
 

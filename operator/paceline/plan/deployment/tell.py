@@ -5,6 +5,7 @@ from typing import Any
 
 from paceline.api import Mark, Reason
 from paceline.core import BASELINE
+from paceline.plan.deployment.measure import BEING_MADE
 from paceline.plan.terms import Happening
 
 
@@ -69,9 +70,12 @@ def _pools(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Happ
 
 
 def _run(was: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[Happening]:
-    run = (entry.get("progress") or {}).get("benchmarkRun")
+    progress = entry.get("progress") or {}
+    run, why = progress.get("benchmarkRun"), progress.get("message", "")
     if run and entry.get("attempts") and run != (was.get("progress") or {}).get("benchmarkRun"):
-        yield Happening(reason="Measuring", note=f"{entry['name']}: {run} compares the candidates with the baseline")
+        because = f": {why}" if why not in ("", BEING_MADE) and not why.startswith(run) else ""
+        note = f"{entry['name']}: {run} compares the candidates with the baseline{because}"
+        yield Happening(reason="Measuring", note=note)
 
 
 def _retried(was: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[Happening]:

@@ -1,6 +1,7 @@
 """A BenchmarkRun: what to do now. Read this first.
 
     check      a run made by hand may ask for what cannot be carried out: it ends, and says what to change
+    taken      the rounds of another run that are to be judged by this one's gate
     collect    what the ended Jobs measured goes into status, once
     conclude   the gate is asked; a run that is superseded, or whose harness keeps failing, ends
     measure    the next round: one Job, on the run's node once it has one
@@ -20,6 +21,7 @@ from paceline.plan.run.collect import collect, run_node
 from paceline.plan.run.conclude import Conclusion, conclude, error
 from paceline.plan.run.look import Evidence, Snapshot
 from paceline.plan.run.measure import measure
+from paceline.plan.run.taken import unlike
 from paceline.plan.run.tell import cost, happenings, results
 from paceline.plan.terms import Delete, Todo, condition, timestamp
 
@@ -30,7 +32,7 @@ def plan(snapshot: Snapshot, now: datetime) -> Todo:
         return Todo(status=None, actions=_stop(snapshot, "the run has ended"))  # a crash may have come between
     if snapshot.spec is None:
         return _told(snapshot, snapshot.status, error(snapshot.invalid), now)
-    if not snapshot.superseded and (wrong := fault(snapshot.spec)):
+    if not snapshot.superseded and (wrong := fault(snapshot.spec) or unlike(snapshot)):
         return _told(snapshot, snapshot.status, error(wrong), now)
     records = collect(snapshot, now)
     evidence = Evidence(spec=snapshot.spec, records=records)

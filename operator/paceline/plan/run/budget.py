@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 from paceline.plan.run.look import Evidence
+from paceline.plan.run.taken import own
 
 EXHAUSTED = "BudgetExhausted"
 SECONDS = 3600
@@ -15,7 +16,7 @@ def exhausted(evidence: Evidence) -> tuple[str, str] | None:
     if hours is None:
         return None
     budget = Fraction(str(hours)) * SECONDS  # as it was written: a round that fits exactly is not lost to binary
-    spent = sum(record.get("heldSeconds", 0) for record in evidence.records) * gpus
+    spent = sum(record.get("heldSeconds", 0) for record in own(evidence.records)) * gpus
     lengths = [record["heldSeconds"] * gpus for record in evidence.results]
     another = Fraction(sum(lengths)) / len(lengths) if lengths else Fraction(0)
     if spent + another <= budget and spent < budget:

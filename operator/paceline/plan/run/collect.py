@@ -9,6 +9,7 @@ from paceline.evidence.failures import LEAVES_THE_NODE
 from paceline.plan.pods import terminated
 from paceline.plan.run.ends import End, end_of, held_seconds, hopeless, unplaced_since
 from paceline.plan.run.look import Round, Snapshot, failure
+from paceline.plan.run.taken import rounds_so_far
 
 LONGEST = 600
 """Of an error in status, in characters."""
@@ -16,7 +17,7 @@ LONGEST = 600
 
 def collect(snapshot: Snapshot, now: datetime) -> tuple[Mapping[str, Any], ...]:
     """The rounds recorded so far and those that have ended since, or never will, in order."""
-    records = list(snapshot.status.get("rounds", ()))
+    records = list(rounds_so_far(snapshot))
     known = {record["job"] for record in records}
     node = run_node(snapshot.status.get("node"), records)
     for round in snapshot.rounds:

@@ -12,6 +12,7 @@ from paceline.plan.run import own_args, sweep
 from paceline.plan.run.budget import exhausted
 from paceline.plan.run.look import Evidence, Failed, Snapshot, failure
 from paceline.plan.run.scope import scope
+from paceline.plan.run.taken import judged_again, own
 
 PATIENCE: Mapping[int, str] = {
     ONCE: "trying again would change nothing: ",
@@ -77,7 +78,7 @@ def given_up(evidence: Evidence) -> tuple[str, str] | None:
     if _hopeless(failures):
         return f"the baseline could not be measured: {failures[0].why}", failures[0].reason.name
     most = evidence.spec.gate.decide_after_rounds[-1] + MOST_FAILURES * len(evidence.spec.arms)
-    if len(evidence.results) >= most and not evidence.verdict.final:
+    if len(own(evidence.results)) >= most and not evidence.verdict.final:
         return f"{most} rounds were measured and too many of them were no evidence", Failure.NotMeasured.name
     return None
 
@@ -124,7 +125,7 @@ def _concluded(evidence: Evidence, verdict: Verdict, why: str = "", spent: str =
     outcome = Outcome.INCONCLUSIVE if spent and verdict.outcome is Outcome.ERROR else verdict.outcome
     crossing = sweep.crossing(evidence)
     holds = (own_args.told(evidence), scope(evidence.spec, evidence.results))
-    told = (_sentence(verdict, failing), crossing, *holds, why, _without_result(evidence))
+    told = (_sentence(verdict, failing), crossing, *holds, why, _without_result(evidence), judged_again(evidence))
     message = "; ".join(filter(None, told))
     return Conclusion(
         reason=REASONS[outcome],

@@ -74,6 +74,8 @@ class Snapshot:
     settings: Settings
     warnings: Mapping[str, str] = field(default_factory=dict)
     """Of what waits without saying why, by uid: the last that Events said of it."""
+    source: Found | None = None
+    """The BenchmarkRun that spec.roundsOf names, if it is there; only looked for while status has no rounds."""
 
     @property
     def name(self) -> str:

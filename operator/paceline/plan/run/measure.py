@@ -11,6 +11,7 @@ from paceline.plan.run.collect import next_try, run_node
 from paceline.plan.run.conclude import in_question
 from paceline.plan.run.ends import unplaced_since, wakes
 from paceline.plan.run.look import Evidence, Round, Snapshot
+from paceline.plan.run.taken import own
 from paceline.plan.silence import look_again
 from paceline.plan.terms import Apply, Delete, Said, earliest, parse_time, timestamp
 from paceline.render import round_job
@@ -36,9 +37,9 @@ def _clear(evidence: Evidence, active: Round) -> Said:
     error = next(record["error"] for record in evidence.records if record["job"] == active.name)
     measured = len(evidence.results)
     message = (
-        f"round {measured + 1} of {_looks(evidence)} is tried again; {error}"
+        f"round {measured + 1}{_looks(evidence)} is tried again; {error}"
         if error
-        else f"round {measured} of {_looks(evidence)} is measured, and its Job is removed"
+        else f"round {measured}{_looks(evidence)} is measured, and its Job is removed"
     )
     why = f"it can give no result: {error}" if error else "its answer is known, and nobody will hear of its pod's end"
     return Said(
@@ -52,7 +53,7 @@ def _watch(snapshot: Snapshot, evidence: Evidence, active: Round, now: datetime)
     asked = active.plan
     placed = {"node": active.node} if active.node else {}
     arms = ", ".join(arm.name for arm in asked.arms)
-    message = f"round {asked.round + 1} of {_looks(evidence)}: {arms}"
+    message = f"round {asked.round + 1}{_looks(evidence)}: {arms}"
     pods = [active.pod] if active.pod else []
     found = of_job(active.job, pods, snapshot.warnings, now)
     refused = found is not None and found.says is Reason.PodRefused
@@ -77,7 +78,8 @@ def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Said:
     assert snapshot.spec is not None
     number, attempt = next_try(evidence.records)
     candidates = in_question(evidence) if evidence.results else None
-    arms = rotated(snapshot.spec.arms, candidates, came_first(evidence.results))
+    kept = {BASELINE, *(candidates or (arm.name for arm in snapshot.spec.arms))}
+    arms = rotated(snapshot.spec.arms, candidates, came_first(r for r in evidence.results if kept <= _there(r)))
     asked = round_plan(snapshot.owner, snapshot.spec, arms, number, attempt)
     job = round_job(
         snapshot.owner,
@@ -89,7 +91,7 @@ def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Said:
     )
     names = ", ".join(arm.name for arm in arms)
     again = f", try {attempt + 1}" if attempt else ""
-    message = f"round {number + 1} of {_looks(evidence)}{again}: {names}"
+    message = f"round {number + 1}{_looks(evidence)}{again}: {names}"
     return Said(
         marks=(Mark(Reason.RunMeasuring, None, message),),
         actions=(
@@ -132,6 +134,11 @@ def came_first(records: Iterable[Mapping[str, Any]]) -> list[str]:
     return [first for record in records if (first := record["replicates"][0]["arm"]) in _compared(record)]
 
 
+def _there(record: Mapping[str, Any]) -> set[str]:
+    """The arms of a round. One of another run may lack a candidate: who was first in it is no affair of that one's."""
+    return {replicate["arm"] for replicate in record["replicates"]}
+
+
 def _compared(record: Mapping[str, Any]) -> set[str]:
     """The arms of a round that were compared: nothing, where the baseline or all candidates were not measured."""
     points = record["points"]
@@ -140,9 +147,10 @@ def _compared(record: Mapping[str, Any]) -> set[str]:
 
 
 def _looks(evidence: Evidence) -> str:
-    """`3, 5 or 8`: after how many rounds the gate is asked."""
+    """` of 3, 5 or 8`: after how many rounds the gate is asked; of each candidate, where some have rounds already."""
     looks = [str(look) for look in evidence.spec.gate.decide_after_rounds]
-    return f"{', '.join(looks[:-1])} or {looks[-1]}" if len(looks) > 1 else looks[0]
+    said = f"{', '.join(looks[:-1])} or {looks[-1]}" if len(looks) > 1 else looks[0]
+    return f" of {said}" if own(evidence.records) == evidence.records else f" (of each candidate {said})"
 
 
 def _progress(evidence: Evidence, job: str, message: str) -> dict[str, Any]:

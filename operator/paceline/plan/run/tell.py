@@ -11,6 +11,7 @@ from paceline.plan.run import sweep
 from paceline.plan.run.look import Evidence, Snapshot
 from paceline.plan.run.own_args import own_args
 from paceline.plan.run.parity import parity
+from paceline.plan.run.taken import own
 from paceline.plan.terms import Happening
 
 MEAN = "mean"
@@ -42,12 +43,13 @@ def results(evidence: Evidence, snapshot: Snapshot) -> dict[str, Any]:
 
 
 def cost(evidence: Evidence) -> dict[str, Any]:
-    """What all rounds took, those that gave no result included, and how many servers were started for results."""
+    """What its rounds took, those that gave no result included, and how many servers were started for results. What
+    another run has measured has cost that one."""
     if not evidence.records:
         return {}
-    gpus = evidence.spec.server.accelerator.count
-    held, idle = (sum(record.get(key, 0) for record in evidence.records) for key in ("heldSeconds", "idleSeconds"))
-    starts = sum(len(record["replicates"]) for record in evidence.results)
+    gpus, mine = evidence.spec.server.accelerator.count, own(evidence.records)
+    held, idle = (sum(record.get(key, 0) for record in mine) for key in ("heldSeconds", "idleSeconds"))
+    starts = sum(len(record["replicates"]) for record in mine if not record.get("error"))
     return {"cost": {"gpuSeconds": held * gpus, "idleGpuSeconds": idle * gpus, "serverStarts": starts}}
 
 
@@ -120,7 +122,7 @@ def _accept_lengths(evidence: Evidence, name: str) -> Mapping[str, float]:
 
 def happenings(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Happening, ...]:
     known = {record["job"] for record in before.get("rounds", ())}
-    rounds = [_round(record) for record in after.get("rounds", ()) if record["job"] not in known]
+    rounds = [_round(record) for record in own(after.get("rounds", ())) if record["job"] not in known]
     if "verdict" not in after or "verdict" in before:
         return tuple(rounds)
     verdict = after["verdict"]

@@ -1,0 +1,45 @@
+"""`promote.paceline.dev/POOL: REVISION@TOKEN`: in Manual mode a person says what is served, once for each value."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from paceline.plan.deployment.choose import (
+    Choice,
+    baseline,
+    held_revision,
+    hold,
+    intent,
+    suspended,
+    winner,
+)
+from paceline.plan.deployment.earned import manual, promoted_before
+from paceline.plan.deployment.look import Pool
+from paceline.plan.terms import timestamp
+
+
+def promote(pool: Pool, value: str, now: datetime) -> Mapping[str, Any] | str:
+    """The pool's next target; or why there is none, and what could be asked."""
+    asked = value.partition("@")[0]
+    if not manual(pool):
+        return "promotion.mode is Automatic: what a verdict shows is served unasked; take it away, or write Manual"
+    if suspended(pool):
+        return "spec.suspend is set: it is done when that is taken away"
+    if asked == held_revision(pool):
+        return f"{asked} is held: {hold(pool)['reason']}; release it by retry.paceline.dev/{pool.name}=TOKEN first"
+    if asked == (pool.remembered.get("target") or {}).get("revision"):
+        return {}
+    choices = {choice.revision: choice for choice in promotable(pool)}
+    if asked in choices:
+        return {"target": intent(choices[asked], timestamp(now))}
+    right = " or ".join(f"{choice.revision}@TOKEN ({choice.arm})" for choice in choices.values())
+    return f"no arm of revision {asked} waits to be served; {f'write {right}' if right else 'none does'}"
+
+
+def promotable(pool: Pool) -> Iterator[Choice]:
+    """What a person may ask for now: the winner, and the baseline in place of what was promoted."""
+    found, target = winner(pool), promoted_before(pool)
+    if found and found.revision not in (target.get("revision"), held_revision(pool)):
+        yield found
+    if target:
+        yield baseline(pool, "a person has asked for it")

@@ -1,0 +1,250 @@
+"""What was earned stays (0032): a promoted arm serves on while what is asked now is measured beside it.
+
+As test_stories."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.gate.campaigns import BASELINE_1, LATENCY
+from tests.plan.answers import noisy
+from tests.plan.telling import measuring, promoted, told
+from tests.plan.test_stories import CODE_ALONE
+from tests.plan.world import World, example
+
+from paceline.render.serving import ARM_LABEL, REVISION_LABEL
+
+Edit = Callable[[dict[str, Any]], object]
+NARROW = {"name": "narrow", "tree": {"numSteps": 2, "topK": 2, "numDraftTokens": 4}}
+AS_THE_BASELINE = [{"name": "SGLANG_ENABLE_SPEC_V2", "value": "0"}]
+"""So that a pool may have a chain alone."""
+SLOWER = {"baseline": BASELINE_1, "wide": {name: 0.9 * speed for name, speed in BASELINE_1.items()}}
+EVEN = {"baseline": BASELINE_1, "wide": {name: 1.06 * speed for name, speed in BASELINE_1.items()}}
+THREE = {**LATENCY, "narrow": {name: 1.02 * speed for name, speed in BASELINE_1.items()}}
+BETTER = {**LATENCY, "narrow": {name: 1.9 * speed for name, speed in BASELINE_1.items()}}
+
+
+def loosened(spec: dict[str, Any]) -> None:
+    spec["gate"] = {"minimumImprovement": "0.04"}
+
+
+def tolerant(spec: dict[str, Any]) -> None:
+    spec["gate"] = {"regressionTolerance": "0.05"}
+
+
+def longer(spec: dict[str, Any]) -> None:
+    spec["benchmark"]["datasets"] = [{**CODE_ALONE[0], "maxTokens": 256}]
+
+
+def added(spec: dict[str, Any]) -> None:
+    spec["pools"][0]["candidates"].append(NARROW)
+
+
+def reshaped(spec: dict[str, Any]) -> None:
+    spec["pools"][0]["candidates"][0]["tree"]["numDraftTokens"] = 7
+
+
+def removed(spec: dict[str, Any]) -> None:
+    """The one that was rejected."""
+    del spec["pools"][0]["candidates"][0]
+
+
+def renamed(spec: dict[str, Any]) -> None:
+    spec["pools"][0]["candidates"][0]["name"] = "broad"
+
+
+def served(world: World) -> set[str]:
+    """The revisions that are ready somewhere."""
+    pods = world.cluster.of("Pod", component="server")
+    return {pod["metadata"]["labels"][REVISION_LABEL] for pod in pods if pod["status"]["phase"] == "Running"}
+
+
+def in_production(pool: str, promotion: str = "Automatic", replicas: int = 1) -> World:
+    world = World()
+    manifest = example(pool)
+    manifest["spec"]["promotion"] = {"mode": promotion}
+    manifest["spec"]["pools"][0]["replicas"] = replicas
+    manifest["spec"]["engine"]["env"] = AS_THE_BASELINE
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    for _ in range(3):
+        world.round_ends()
+    for request in world.requests("promote"):
+        world.annotate(*request)
+    world.servers_ready()
+    world.told.clear()
+    return world
+
+
+@pytest.mark.parametrize(
+    ("pool", "edit", "promotion", "replicas", "said"),
+    [
+        ("latency", reshaped, "Automatic", 1, "candidate wide: tree.numDraftTokens changed: 8 to 7"),
+        ("latency", loosened, "Automatic", 1, "gate.minimumImprovement changed: 0.05 to 0.04"),
+        ("latency", longer, "Automatic", 1, "workload terminal@1 was removed"),
+        ("latency", added, "Automatic", 1, "candidate narrow was added"),
+        ("throughput", removed, "Automatic", 1, ""),
+        ("latency", reshaped, "Manual", 1, "candidate wide: tree.numDraftTokens changed: 8 to 7"),
+        ("latency", tolerant, "Automatic", 2, "gate.regressionTolerance changed: 0.03 to 0.05"),
+        ("latency", renamed, "Automatic", 1, "candidate broad was added; candidate wide was removed"),
+    ],
+)
+def test_an_edit_takes_nothing_out_of_production(
+    pool: str, edit: Edit, promotion: str, replicas: int, said: str
+) -> None:
+    """Not for a moment, and nobody is told that nothing was ever shown; what has changed is told by name."""
+    world = in_production(pool, promotion, replicas)
+    (before,) = served(world)
+    pods = {pod["metadata"]["uid"] for pod in world.cluster.of("Pod", component="server")}
+    world.truths = {pool: {**THREE, "broad": LATENCY["wide"]} if pool == "latency" else world.truths[pool]}
+    world.edit(edit.__name__, edit)
+    for _ in range(2):
+        if world.under_way("round"):
+            world.round_ends()
+            assert not world.condition("Ready").startswith("False")
+    assert (served(world), world.condition("Ready"), world.condition("Stalled")) == ({before}, "True Serving", "")
+    assert {pod["metadata"]["uid"] for pod in world.cluster.of("Pod", component="server")} == pods
+    words = " ".join(word for one in world.told for word in (*one.events, *one.actions, *one.conditions.values()))
+    assert "no candidate has been shown" not in words
+    assert said in words
+
+
+@told
+def test_another_candidate_is_measured_beside_what_was_promoted(world: World) -> None:
+    """And comes in its place once it is shown to be the faster one."""
+    promoted(world, "latency")
+    world.truths = {"latency": BETTER}
+    world.edit("narrow is added", added)
+    assert (world.serving("latency"), world.condition("Promoted")) == ("wide", "True StillPromoted")
+    assert world.status()["summary"] == "latency=wide 1.36x"
+    while world.under_way("round"):
+        world.round_ends()
+    world.servers_ready()
+    assert (world.serving("latency"), world.condition("Promoted")) == ("narrow", "True AllPromoted")
+
+
+@told
+def test_a_verdict_takes_off_what_it_rejects(world: World) -> None:
+    """Other prompts, on which what was promoted is slower: then it goes, and not before."""
+    promoted(world, "latency")
+    world.edit("another dataset", lambda spec: spec.update(benchmark={"datasets": CODE_ALONE}))
+    while world.under_way("round"):
+        assert world.serving("latency") == "wide"
+        world.round_ends(truth=SLOWER)
+    world.servers_ready()
+    assert (world.serving("latency"), world.condition("Promoted")) == ("baseline", "False BaselineFaster")
+
+
+@told
+def test_a_verdict_that_says_nothing_takes_nothing_off(world: World) -> None:
+    """It ends Inconclusive: what was shown of other prompts is not contradicted."""
+    promoted(world, "latency")
+    world.edit("another dataset", lambda spec: spec.update(benchmark={"datasets": CODE_ALONE}))
+    while world.under_way("round"):
+        world.round_ends(truth=EVEN, baseline=noisy, wide=noisy)
+    assert world.outcome("latency") == "Inconclusive"
+    assert (world.serving("latency"), world.condition("Promoted")) == ("wide", "True StillPromoted")
+    assert world.condition("Decided") == "False Inconclusive"
+
+
+@told
+def test_a_shape_that_is_edited_serves_until_the_new_one_is_decided(world: World) -> None:
+    """The spec renders it no more: a verdict for or against the new one ends it, one without a verdict does not."""
+    promoted(world, "latency")
+    world.edit("numDraftTokens 7", reshaped)
+    assert world.pool("latency")["target"]["revision"] in served(world)
+    while world.under_way("round"):
+        world.round_ends(truth=SLOWER)
+    world.servers_ready()
+    assert world.serving("latency") == "baseline"
+
+
+def test_of_an_edited_shape_that_crashed_nothing_is_tried_again() -> None:
+    """It is held, and what the spec no longer renders has no way back."""
+    world = World()
+    promoted(world, "latency")
+    old = world.pool("latency")["target"]["revision"]
+    world.edit("numDraftTokens 7", reshaped)
+    (found,) = world.cluster.of("SpeculativeDeployment")
+    found["status"]["pools"][0]["hold"] = {"reason": "NotReady", "revision": old, "since": "2026-11-21T12:00:00Z"}
+    world.settle("it is held", 0)
+    world.servers_ready()
+    assert served(world) == {world.pool("latency")["target"]["revision"]} != {old}
+    world.wait(60)
+    assert world.serving("latency") == "baseline"
+
+
+@pytest.mark.parametrize(
+    ("what", "edit"),
+    [
+        ("the image changed: ", lambda spec: spec["engine"].update(image="another")),
+        ("engine.args changed: --schedule-policy", lambda spec: spec["engine"]["args"].append("--schedule-policy=lpm")),
+        ("candidate wide: the head changed: ", lambda spec: spec["draft"].update(source="hf://another/head")),
+        ("candidate wide was removed", lambda spec: spec["pools"][0].update(candidates=[NARROW])),
+    ],
+)
+def test_another_server_is_served_by_its_baseline(what: str, edit: Edit) -> None:
+    """Of which nothing was shown; and that is what is told."""
+    world = World(truths={"latency": THREE})
+    promoted(world, "latency")
+    world.edit(what, edit)
+    if world.under_way("fetch"):
+        world.prefetch_ends()
+    world.servers_ready()
+    assert world.serving("latency") == "baseline"
+    events = [event for one in world.told for event in one.events if "RollingBack" in event]
+    assert len(events) == 1
+    assert what in events[0]
+
+
+def test_in_manual_mode_only_a_person_takes_it_off() -> None:
+    """Rejected, it serves on; status says so, and by which annotation the baseline is served."""
+    world = in_production("latency", "Manual")
+    world.edit("another dataset", lambda spec: spec.update(benchmark={"datasets": CODE_ALONE}))
+    while world.under_way("round"):
+        world.round_ends(truth=SLOWER)
+    assert (world.serving("latency"), world.condition("Promoted")) == ("wide", "False AwaitingPromote")
+    ((key, value),) = world.requests("promote")
+    world.annotate(key, value.replace("TOKEN", "off"))
+    world.servers_ready()
+    assert (world.serving("latency"), world.condition("Promoted")) == ("baseline", "False BaselineFaster")
+
+
+def test_an_older_releases_status_keeps_what_it_promoted() -> None:
+    """Its fingerprint counted the gate in, and it kept no speed-up beside the target: the revision tells."""
+    world = World()
+    promoted(world, "latency")
+    before = served(world)
+    (found,) = world.cluster.of("SpeculativeDeployment")
+    (entry,) = found["status"]["pools"]
+    for name in ("target", "serving"):
+        entry[name].pop("speedup")
+    entry["target"]["fingerprint"] = entry["verdict"]["fingerprint"] = "0123456789"
+    world.edit("another dataset", lambda spec: spec.update(benchmark={"datasets": CODE_ALONE}))
+    assert (served(world), world.serving("latency")) == (before, "wide")
+
+
+def test_what_is_edited_while_suspended_and_put_back_has_lost_no_round() -> None:
+    world = World()
+    measuring(world, "latency")
+    for _ in range(2):
+        world.round_ends()
+    world.edit("suspend", lambda spec: spec.update(suspend=True))
+    world.edit("another gate", loosened)
+    world.edit("the old gate", lambda spec: spec.pop("gate"))
+    world.edit("resume", lambda spec: spec.update(suspend=False))
+    world.round_ends()
+    world.servers_ready()
+    (run,) = world.runs("latency")
+    assert [record["round"] for record in run["status"]["rounds"]] == [0, 1, 2]
+    assert world.serving("latency") == "wide"
+
+
+def test_what_serves_is_named_where_it_serves() -> None:
+    """The pods keep the name under which it was measured; status has the one that the spec gives it now."""
+    world = World(truths={"latency": {**LATENCY, "broad": LATENCY["wide"]}})
+    promoted(world, "latency")
+    world.edit("renamed", renamed)
+    (pod,) = world.cluster.of("Pod", component="server")
+    assert (pod["metadata"]["labels"][ARM_LABEL], world.serving("latency")) == ("wide", "broad")

@@ -1,0 +1,77 @@
+"""What a run measures, what it is asked, and what two runs have in common."""
+
+from typing import Any
+
+import pytest
+
+from paceline.evidence import fingerprint, narrowed, question, same_arms, same_server, surroundings
+
+LIMIT = {"metric": "retractions", "maximum": 3}
+SPEC: dict[str, Any] = {
+    "pool": "latency",
+    "target": {"source": "hf://a/target"},
+    "engine": {"name": "SGLang", "image": "a"},
+    "arms": [{"name": "baseline"}, {"name": "wide", "tree": {"topK": 4}}, {"name": "narrow", "tree": {"topK": 1}}],
+    "workloads": [{"name": "code", "concurrency": 1, "weight": 1}],
+    "gate": {"minimumImprovement": "0.05", "decideAfterRounds": [3, 6, 9]},
+    "attempt": 1,
+    "trigger": {"reason": "Spec"},
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "measured", "asked"),
+    [
+        ({"attempt": 2, "trigger": {"reason": "Retry", "token": "x"}, "podLabels": {"a": "b"}}, True, True),
+        ({"roundsOf": "another"}, True, True),
+        ({"gate": {**SPEC["gate"], "minimumImprovement": "0.04"}}, True, False),
+        ({"gate": {**SPEC["gate"], "decideAfterRounds": [4, 8]}}, True, False),
+        ({"gate": {**SPEC["gate"], "limits": [{"metric": "meanTTFT", "maximumIncrease": "0.1"}]}}, True, False),
+        ({"budget": {"gpuHours": "3"}}, True, False),
+        ({"workloads": [{"name": "code", "concurrency": 1, "weight": 5}]}, True, False),
+        # Held against a point when it is measured: one with more is no evidence, and not kept as such.
+        ({"gate": {**SPEC["gate"], "limits": [LIMIT]}}, False, False),
+        ({"gate": {**SPEC["gate"], "limits": [{**LIMIT, "maximum": 0}]}}, True, False),
+        ({"engine": {"name": "SGLang", "image": "b"}}, False, False),
+        ({"arms": SPEC["arms"][:2]}, False, False),
+        ({"workloads": [{"name": "code", "concurrency": 2, "weight": 1}]}, False, False),
+        ({"parity": {"samples": 4}}, False, False),
+        ({"timeouts": {"start": "5m"}}, False, False),
+    ],
+)
+def test_the_fingerprint_is_of_what_is_measured_and_the_question_of_the_rule_too(
+    change: dict[str, Any], measured: bool, asked: bool
+) -> None:
+    other = {**SPEC, **change}
+    assert (fingerprint(other) == fingerprint(SPEC)) is measured
+    assert (question(other) == question(SPEC)) is asked
+
+
+def test_a_field_that_nobody_uses_moves_nothing() -> None:
+    later = {**SPEC, "new": {"inner": []}, "newer": None, "empty": ""}
+    assert (fingerprint(later), question(later)) == (fingerprint(SPEC), question(SPEC))
+    assert fingerprint({**SPEC, "zero": 0}) != fingerprint(SPEC)
+
+
+def test_a_candidate_was_measured_alike_whoever_else_was() -> None:
+    fewer = {**SPEC, "arms": SPEC["arms"][:2]}
+    assert surroundings(fewer) == surroundings(SPEC)
+    assert same_arms(SPEC, fewer) == ("wide",)
+    assert same_arms({**SPEC, "arms": [SPEC["arms"][0], {"name": "wide", "tree": {"topK": 2}}]}, fewer) == ()
+    assert surroundings({**SPEC, "parity": {"samples": 4}}) != surroundings(SPEC)
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [({"gate": {}, "arms": [], "workloads": []}, True), ({"engine": {"image": "b"}}, False), ({"target": {}}, False)],
+)
+def test_a_server_is_what_all_arms_share(change: dict[str, Any], same: bool) -> None:
+    assert same_server({**SPEC, **change}, SPEC) is same
+
+
+@pytest.mark.parametrize(("looks", "narrow"), [([3, 6, 9], [4, 6, 8]), ([3, 5], [3, 5])])
+def test_looks_that_nobody_chose_are_those_of_so_many_arms(looks: list[int], narrow: list[int]) -> None:
+    spec = {**SPEC, "gate": {**SPEC["gate"], "decideAfterRounds": looks}}
+    found = narrowed(spec, {"wide"})
+    assert [arm["name"] for arm in found["arms"]] == ["baseline", "wide"]
+    assert list(found["gate"]["decideAfterRounds"]) == narrow
