@@ -8,6 +8,7 @@ import asyncio
 import itertools
 import logging
 import random
+import socket
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, cast
@@ -27,6 +28,8 @@ from paceline.plan.terms import Happening
 log = logging.getLogger(__name__)
 
 WORKERS = 4
+EVERYWHERE = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"
+"""Of IPv4 and of IPv6, where the machine has both: a cluster may have either alone."""
 SILENT_SECONDS = 300.0
 """A watch ends by itself within 75 s, which counts as a sign of life: longer silence means it is dead."""
 STUCK_SECONDS = 300.0
@@ -34,7 +37,7 @@ STUCK_SECONDS = 300.0
 
 def run(settings: OperatorSettings) -> int:
     """Work until told to stop; 1 if the Lease was lost."""
-    start_http_server(settings.metrics_port)
+    start_http_server(settings.metrics_port, addr=EVERYWHERE)
     return asyncio.run(_lead(settings))
 
 
