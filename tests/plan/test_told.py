@@ -285,3 +285,19 @@ def unplaced(world: World, words: str) -> None:
         pod["spec"].pop("nodeName", None)
     world.cluster.unplaced = said
     world.wait(1)
+
+
+@told
+def test_what_the_api_server_does_not_let_us_write_is_told(world: World) -> None:
+    """Nothing else says it: the object is not there, so no controller speaks of it."""
+    world.apply(example())
+    world.prefetch_ends()
+    quota = 'services "qwen3-coder-next-latency" is forbidden: exceeded quota: services=10, used: services=10'
+    world.refusals = {("Service", f"{NAME}-latency"): quota}
+    world.wait(1)
+    assert world.condition("Stalled") == "True Refused"
+    assert quota in world.message("Stalled")
+
+    world.refusals = {}
+    world.wait(1)
+    assert world.condition("Stalled") == ""

@@ -28,7 +28,7 @@ from paceline.kube.difference import needs_status
 from paceline.plan import deployment, run
 from paceline.plan.run.look import Round
 from paceline.plan.silence import silent, waiting
-from paceline.plan.terms import Action, Apply, Happening, Todo, timestamp
+from paceline.plan.terms import Action, Adopt, Apply, Happening, Todo, timestamp
 from paceline.preflight import ModelFacts
 from paceline.render import Settings
 
@@ -79,6 +79,8 @@ class World:
     away: bool = False
     absent: frozenset[str] = frozenset()
     image: str = ""
+    refusals: Mapping[Key, str] = field(default_factory=dict)
+    """What the API server says it refused of the deployment's objects."""
     told: list[Pass] = field(default_factory=list)
     cluster: Cluster = field(init=False)
     wakes: dict[Key, datetime | None] = field(default_factory=dict)
@@ -300,6 +302,7 @@ class World:
             settings=Settings(image="paceline"),
             absent=self.absent,
             warnings=self._warnings(children),
+            refusals=self.refusals,
         )
 
     def run_snapshot(self, name: str) -> run.Snapshot:
@@ -333,6 +336,12 @@ class World:
         if isinstance(action, Apply):
             assert action.manifest["kind"] not in self.absent, "the API server would answer 404"
             return self.cluster.apply(action.manifest)
+        if isinstance(action, Adopt):
+            owners = action.found["metadata"]["ownerReferences"]
+            self.cluster.objects[action.found["kind"], action.found["metadata"]["name"]]["metadata"] |= {
+                "ownerReferences": [*owners, action.reference]
+            }
+            return True
         self.cluster.delete(action.found["kind"], action.found["metadata"]["name"])
         return True
 

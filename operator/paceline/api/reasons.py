@@ -32,6 +32,7 @@ class Reason(Enum):
     NoLeaderWorkerSet = Row("Stalled", True, "a server of several nodes needs LeaderWorkerSet, which is not installed")
     ServerFailed = Row("Stalled", True, "the server does not start")
     NotReady = Row("Stalled", True, "a revision was not ready by its deadline and was undone")
+    WriteRefused = Row("Stalled", True, "the API server refuses an object of ours", "Refused")
     RefusedForLong = Row("Stalled", True, "the cluster refuses pods", "PodRefused")
     NeverPlaced = Row("Stalled", True, "no node, or no volume, is what is asked for", "Unplaceable")
     NeverStarted = Row("Stalled", True, "a pod is placed and cannot be started", "CannotStart")

@@ -62,6 +62,8 @@ class Cluster:
         self.queue: WorkQueue[Key] = WorkQueue(lane=lane)
         self.known: set[Key] = set()
         """Deployments heard of: a claim that changes concerns all of them in its namespace."""
+        self.refusals: dict[Key, Mapping[tuple[str, str], str]] = {}
+        """What the API server refused in the last pass of an object of ours: by kind and name, in its words."""
         self.reflectors: tuple[Reflector, ...] = tuple(
             Reflector(
                 api,

@@ -1,20 +1,25 @@
 """All writing, in one place."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 from paceline.controller.cluster import Cluster
 from paceline.controller.kinds import KINDS
-from paceline.kube import Manifest, ref_of
+from paceline.core.names import POOL_LABEL
+from paceline.kube import ApiError, Forbidden, Invalid, Manifest, ref_of
 from paceline.kube.difference import difference, needs_status, stamped
-from paceline.plan.terms import Action, Apply, Delete
+from paceline.plan.terms import Action, Adopt, Apply, Delete, Found
 
 log = logging.getLogger(__name__)
 
 MANAGER = "paceline"
 STATUS_MANAGER = "paceline-status"
+OWNER_MANAGER = "paceline-owner"
 HANDOVER_MANAGER = "paceline-replicas"
+
+Name = tuple[str, str]
+"""Kind and name of an object, in the namespace of its owner."""
 
 SCALED = ("Deployment", "LeaderWorkerSet")
 
@@ -36,18 +41,52 @@ async def publish(cluster: Cluster, manifest: Manifest, status: Manifest) -> Non
     cluster.saw(await cluster.api.apply(wanted, manager=STATUS_MANAGER, subresource="status"))
 
 
-async def execute(cluster: Cluster, actions: Sequence[Action]) -> None:
-    """In order; a failure ends the pass, and the next one starts from what is there by then."""
+async def execute(cluster: Cluster, actions: Sequence[Action]) -> Mapping[Name, ApiError]:
+    """In order. What is refused is answered, and ends the actions of its pool alone; any other failure ends the pass,
+    and the next one starts from what is there by then."""
+    refused: dict[Name, ApiError] = {}
+    stopped: set[str] = set()
     for action in actions:
-        match action:
-            case Apply(manifest, why):
-                await _apply(cluster, manifest, why)
-            case Delete(found, why):
-                ref = ref_of(found, KINDS)
-                log.info("delete %s: %s", ref, why)
-                await cluster.api.delete(ref, uid=found["metadata"]["uid"])
-            case _:
-                assert_never(action)
+        found = action.manifest if isinstance(action, Apply) else action.found
+        pool = (found["metadata"].get("labels") or {}).get(POOL_LABEL, "")
+        if pool in stopped:
+            continue
+        try:
+            await _do(cluster, action)
+        except (Invalid, Forbidden) as error:
+            stopped.add(pool)
+            refused[found["kind"], found["metadata"]["name"]] = error
+    return refused
+
+
+async def _do(cluster: Cluster, action: Action) -> None:
+    match action:
+        case Apply(manifest, why):
+            await _apply(cluster, manifest, why)
+        case Delete(found, why):
+            ref = ref_of(found, KINDS)
+            log.info("delete %s: %s", ref, why)
+            await cluster.api.delete(ref, uid=found["metadata"]["uid"])
+        case Adopt(found, reference, why):
+            await _adopt(cluster, found, reference, why)
+        case _:
+            assert_never(action)
+
+
+async def _adopt(cluster: Cluster, found: Found, reference: Manifest, why: str) -> None:
+    """By a manager of its own, for we do not say here what else is to be in the object. No object has two controllers,
+    so until our next apply of it this owner is none."""
+    log.info("adopt %s %s: %s", found["kind"], found["metadata"]["name"], why)
+    owner = {key: value for key, value in reference.items() if key != "controller"}
+    wanted = {
+        "apiVersion": found["apiVersion"],
+        "kind": found["kind"],
+        "metadata": {
+            **{key: found["metadata"][key] for key in ("name", "namespace", "uid")},
+            "ownerReferences": [owner],
+        },
+    }
+    cluster.saw(await cluster.api.apply(wanted, manager=OWNER_MANAGER))
 
 
 async def _apply(cluster: Cluster, manifest: Manifest, why: str) -> None:

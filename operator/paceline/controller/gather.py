@@ -72,6 +72,7 @@ async def gather_deployment(
         settings=settings,
         absent=cluster.absent(key.namespace),
         warnings=await warnings(cluster, waiting(children), now),
+        refusals=cluster.refusals.get(key, {}),
     )
 
 
@@ -108,6 +109,7 @@ async def gather_run(cluster: Cluster, key: Key, settings: Settings, now: dateti
         settings=settings,
         warnings=await warnings(cluster, waiting({"Job": jobs, "Pod": pods}), now),
         source=await _source(cluster, manifest),
+        refusals=cluster.refusals.get(key, {}),
     )
 
 

@@ -11,7 +11,7 @@ from paceline.controller.cluster import Cluster, Key
 from paceline.controller.execute import execute, publish
 from paceline.controller.gather import gather_deployment, gather_run
 from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
-from paceline.kube import Forbidden, Invalid, Manifest
+from paceline.kube import Manifest
 from paceline.plan import deployment, run
 from paceline.plan.terms import Happening, Todo
 from paceline.render import Settings
@@ -69,10 +69,14 @@ async def reconcile(
             metrics.show(key.plural, snapshot.manifest, todo.status)
         for happening in todo.happenings:
             await record(snapshot.manifest, happening)
-        try:
-            await execute(cluster, todo.actions)
-        except (Invalid, Forbidden) as refused:  # trying again will not help: somebody must hear of it
-            await record(snapshot.manifest, Happening(reason="Refused", note=str(refused), type="Warning"))
-            raise
+        told_before = cluster.refusals.pop(key, {})
+        refused = await execute(cluster, todo.actions)
+        for error in refused.values():  # trying again will not help: somebody must hear of it
+            await record(snapshot.manifest, Happening(reason="Refused", note=str(error), type="Warning"))
+        if refused:
+            cluster.refusals[key] = {name: str(error) for name, error in refused.items()}
+            raise next(iter(refused.values()))
+    if told_before:
+        return 0.0  # status says so until the next pass
     wait = RESYNC_SECONDS if todo.wake is None else (todo.wake - at).total_seconds()
     return min(max(wait, 0.0), RESYNC_SECONDS)

@@ -14,7 +14,7 @@ from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, POOL_LABEL, R
 from paceline.plan import deployment, run
 from paceline.plan.imagined import Assumptions, Cluster, Key, Tale, accelerators, key_of
 from paceline.plan.run.look import Round
-from paceline.plan.terms import Action, Apply, Found, Manifest, Todo, condition
+from paceline.plan.terms import Action, Adopt, Apply, Found, Manifest, Todo, condition
 from paceline.render import Settings
 from paceline.render.group import KIND as GROUPS
 
@@ -110,6 +110,8 @@ def _reconcile(cluster: Cluster, story: Story) -> bool:
 
 
 def _act(cluster: Cluster, story: Story, action: Action) -> bool:
+    if isinstance(action, Adopt):
+        return False  # an imagined owner is never another
     if not isinstance(action, Apply):
         story.steps.append((("delete " + key_of(action.found)[0], key_of(action.found)[1]), action.why))
         return cluster.delete(action.found)

@@ -28,7 +28,16 @@ class Delete:
     why: str
 
 
-Action = Apply | Delete
+@dataclass(frozen=True, slots=True)
+class Adopt:
+    """This very object belongs to `reference` from now on; nothing else of it is touched."""
+
+    found: Found
+    reference: Manifest
+    why: str
+
+
+Action = Apply | Delete | Adopt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,9 @@ from tests.fault import memory
 from paceline.controller.cluster import Cluster
 from paceline.controller.execute import HANDOVER_MANAGER, execute, publish
 from paceline.controller.kinds import KINDS, SPECULATIVE_DEPLOYMENT
-from paceline.kube import Conflict, Ref
+from paceline.kube import Conflict, Forbidden, Ref
 from paceline.kube.resources import DEPLOYMENT
-from paceline.plan.terms import Apply
+from paceline.plan.terms import Adopt, Apply
 
 REF = Ref(DEPLOYMENT, "default", "web")
 
@@ -121,3 +121,49 @@ async def test_a_status_that_says_nothing_new_is_not_written(api: memory.MemoryA
     before = len(api.writes)
     await publish(cluster, found, {"summary": "latency=wide 1.36x"})
     assert len(api.writes) == before
+
+
+async def test_what_is_refused_of_one_pool_stops_that_pool_alone(api: memory.MemoryApi) -> None:
+    """A quota on Services: the pool's next objects wait for it, another pool's do not."""
+
+    def services(write: memory.Write) -> None:
+        if write.ref.name == "one-service":
+            raise Forbidden(403, "Forbidden", "exceeded quota: services=10, used: services=10")
+
+    api.before = services
+    refused = await execute(
+        Cluster(api),
+        [
+            Apply(of_pool("one", "one-service"), "the first pool's address"),
+            Apply(of_pool("one", "one-after"), "comes after it"),
+            Apply(of_pool("other", "other-service"), "another pool's address"),
+            Apply(of_pool("", "shared"), "everybody's"),
+        ],
+    )
+    assert [str(error) for error in refused.values()] == [
+        "403 Forbidden: exceeded quota: services=10, used: services=10"
+    ]
+    there = [found["metadata"]["name"] for found in api.cluster.list(DEPLOYMENT).items]
+    assert there == ["other-service", "shared"]
+
+
+def of_pool(pool: str, name: str) -> dict[str, Any]:
+    made = deployment(replicas=1)
+    labels = made["metadata"]["labels"] | ({"paceline.dev/pool": pool} if pool else {})
+    return made | {"metadata": made["metadata"] | {"name": name, "labels": labels}}
+
+
+async def test_what_is_adopted_has_two_owners_and_is_otherwise_what_it_was(api: memory.MemoryApi) -> None:
+    """The gone one may have been its controller; two of those no API server accepts."""
+    cluster = Cluster(api)
+    made = deployment(replicas=1)
+    gone = {"apiVersion": "v1", "kind": "Old", "name": "owner", "uid": "gone", "controller": True}
+    await execute(cluster, [Apply(made | {"metadata": made["metadata"] | {"ownerReferences": [gone]}}, "made")])
+    found = await api.get(REF)
+    assert found is not None
+    await execute(cluster, [Adopt(found, gone | {"uid": "new"}, "restored")])
+    after = await api.get(REF)
+    assert after is not None
+    owners = after["metadata"]["ownerReferences"]
+    assert [(one["uid"], one.get("controller")) for one in owners] == [("gone", True), ("new", None)]
+    assert after["spec"] == found["spec"]

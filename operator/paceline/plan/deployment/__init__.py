@@ -1,6 +1,7 @@
 """A SpeculativeDeployment: what to do now. Read this first.
 
     readable    the spec can be carried out
+    refused     what the API server did not let us write is told
     keep_claim  there is a place for models
     fetch       the models are there, pinned to commits
     preflight   the draft fits its target
@@ -28,17 +29,18 @@ from paceline.plan.deployment.check import let_go, preflight, readable
 from paceline.plan.deployment.choose import hold
 from paceline.plan.deployment.installed import installed
 from paceline.plan.deployment.look import Pool, Snapshot, pin, pools
+from paceline.plan.deployment.lost import orphans
 from paceline.plan.deployment.meanwhile import meanwhile
 from paceline.plan.deployment.measure import measure, stop
 from paceline.plan.deployment.requests import carried_out, unknown
 from paceline.plan.deployment.retain import retain
 from paceline.plan.deployment.serve import serve
-from paceline.plan.deployment.stuck import stuck
+from paceline.plan.deployment.stuck import refused, stuck
 from paceline.plan.deployment.tell import happenings, state, without_pretence
 from paceline.plan.silence import look_again, waiting
 from paceline.plan.terms import Said, Step, Todo, earliest, walk
 
-STEPS: tuple[Step[Snapshot], ...] = (readable, keep_claim, fetch, preflight, installed, let_go)
+STEPS: tuple[Step[Snapshot], ...] = (readable, refused, keep_claim, fetch, preflight, installed, let_go)
 POOL_STEPS: tuple[Step[Pool], ...] = (stop, stuck, serve, measure, retain)
 
 REMEMBERED = ("serving", "target", "hold", "handled", "retried", "attempts", "verdict", "history", "progress",
@@ -54,16 +56,18 @@ PINS = ("modelsHash", "models", "datasets")
 
 def plan(snapshot: Snapshot, now: datetime) -> Todo:
     """Pure: the same snapshot at the same time gives the same status and actions."""
+    if adopted := orphans(snapshot):
+        return Todo(status=None, actions=adopted)  # the garbage collector is on its way: everything else comes after
     said = walk(STEPS, snapshot, now)
     entries: list[Mapping[str, Any]] = []
     pool_said: list[Said] = []
     held = any(step.holds for step in said)
-    refused = list(unknown(snapshot))
+    not_carried_out = list(unknown(snapshot))
     known = commits(snapshot)
     if snapshot.spec is not None and known is not None and not held:
         for looked_at in pools(snapshot, pin(snapshot.spec, known), now):
             pool, not_done = carried_out(looked_at, now)
-            refused += not_done
+            not_carried_out += not_done
             steps = walk(POOL_STEPS, pool, now)
             pool_said += steps
             entries.append(_entry(pool, steps))
@@ -85,7 +89,7 @@ def plan(snapshot: Snapshot, now: datetime) -> Todo:
         "state": state(conditions),
         "conditions": conditions,
         "pools": entries,
-        **({"refused": refused[:MOST_REFUSED]} if refused else {}),
+        **({"refused": not_carried_out[:MOST_REFUSED]} if not_carried_out else {}),
     }
     return Todo(
         status=status,

@@ -1,7 +1,6 @@
 """The models, and prompts of the hub, are on the cache volume, pinned to commits."""
 
 import json
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -12,6 +11,7 @@ from paceline.api import Mark, Reason
 from paceline.core import Dataset, DeploymentSpec, Model
 from paceline.core.names import CACHE_LABEL, COMPONENT_LABEL, DEPLOYMENT_LABEL
 from paceline.plan.deployment.look import Snapshot, datasets_of, models_of, to_bring, told
+from paceline.plan.deployment.lost import COMMIT, read_back
 from paceline.plan.deployment.stuck import lasting
 from paceline.plan.pods import Trouble, last_line, of_job, terminated
 from paceline.plan.terms import Action, Apply, Delete, Found, Said, condition, owned_by, parse_time, timestamp
@@ -19,7 +19,6 @@ from paceline.preflight import Fetched, FetchedModel, ModelFacts, read_facts, re
 from paceline.render import claim, fetch_job, fetch_name
 from paceline.render.cache import A_PERSON_MUST_ACT, fetch_inputs
 
-COMMIT = re.compile(r"\b[0-9a-f]{40}\b")
 NOT_STARTED = (Reason.PodRefused, Reason.Unplaceable, Reason.CannotStart, Reason.NoCapacity)
 SPEAKING = ("Pending", "Running")
 """Phases of a pod that may still say what it found. One that was evicted never will, whatever its containers say."""
@@ -52,7 +51,7 @@ def fetch(snapshot: Snapshot, now: datetime) -> Said:
     job = _job(snapshot)
     if job and (failed := condition(job, "Failed")):
         return _failed(snapshot, job, failed, now)
-    actions = _fetch(snapshot, snapshot.spec, job)
+    actions = _fetch(snapshot, snapshot.spec, job, now)
     waiting = _trouble(snapshot, snapshot.spec, job, now)
     if waiting and waiting.says in NOT_STARTED:
         said = lasting(snapshot, waiting, None, now)
@@ -77,10 +76,10 @@ def _trouble(snapshot: Snapshot, spec: DeploymentSpec, job: Found | None, now: d
     return told(snapshot, of_job(job, _pods(snapshot, job), snapshot.warnings, now))
 
 
-def _fetch(snapshot: Snapshot, spec: DeploymentSpec, job: Found | None) -> tuple[Action, ...]:
+def _fetch(snapshot: Snapshot, spec: DeploymentSpec, job: Found | None, now: datetime) -> tuple[Action, ...]:
     """A Job that has ended and said nothing that can be read, its pod gone or of another release, runs again."""
     if job is None:
-        known = _recorded(snapshot)
+        known = {**read_back(snapshot, spec, now), **_recorded(snapshot)}
         wanted = fetch_job(
             snapshot.owner,
             spec.server,

@@ -37,6 +37,8 @@ class Snapshot:
     absent: frozenset[str] = frozenset()
     warnings: Mapping[str, str] = field(default_factory=dict)
     """Of what waits without saying why, by uid: the last that Events said of it."""
+    refusals: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """What the API server refused of what the last pass wrote: by kind and name, in its words."""
 
     @property
     def name(self) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from paceline.api import Mark, Reason
+from paceline.plan.deployment.fields import with_field
 from paceline.plan.deployment.look import Pool, Snapshot
 from paceline.plan.pods import Trouble
 from paceline.plan.terms import Said
@@ -18,6 +19,13 @@ IN_THE_END: Mapping[Reason, Reason] = {
     Reason.CannotStart: Reason.NeverStarted,
 }
 """What a trouble makes of Ready → of Stalled, once it has lasted."""
+
+
+def refused(snapshot: Snapshot, _: datetime) -> Said:
+    """What the API server did not let us write. It is tried again, and what belongs to other pools goes on."""
+    written = snapshot.manifest.get("spec")
+    notes = (f"{kind} {name}: {with_field(words, written)}" for (kind, name), words in snapshot.refusals.items())
+    return Said(marks=tuple(Mark(Reason.WriteRefused, None, note) for note in notes))
 
 
 def stuck(pool: Pool, now: datetime) -> Said:

@@ -76,6 +76,8 @@ class Snapshot:
     """Of what waits without saying why, by uid: the last that Events said of it."""
     source: Found | None = None
     """The BenchmarkRun that spec.roundsOf names, if it is there; only looked for while status has no rounds."""
+    refusals: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """What the API server refused of what the last pass wrote: by kind and name, in its words."""
 
     @property
     def name(self) -> str:

@@ -92,8 +92,11 @@ def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Said:
     names = ", ".join(arm.name for arm in arms)
     again = f", try {attempt + 1}" if attempt else ""
     message = f"round {number + 1}{_looks(evidence)}{again}: {names}"
+    refused = snapshot.refusals.get(("Job", job["metadata"]["name"]))
+    if refused:
+        message = f"{message}; its Job is refused: {refused}"
     return Said(
-        marks=(Mark(Reason.RunMeasuring, None, message),),
+        marks=(Mark(Reason.RunRefused if refused else Reason.RunMeasuring, None, message),),
         actions=(
             *_apart(snapshot),
             Apply(job, f"measure {names} one after another on the same GPUs"),

@@ -1,0 +1,82 @@
+"""A cluster is restored: statuses are gone and every object has another uid, and what was earned is still there."""
+
+from tests.plan.telling import promoted, told
+from tests.plan.world import World, example
+
+LATER = "e" * 40
+"""Where every branch is by then."""
+
+
+def lose_the_status(world: World) -> None:
+    """And with the prefetch's pod, which is long gone, all that knew the commits by heart."""
+    for pod in world.cluster.of("Pod", component="fetch"):
+        world.cluster.delete("Pod", pod["metadata"]["name"])
+    world._deployed().pop("status")
+
+
+@told
+def test_a_status_that_is_lost_moves_no_model(world: World) -> None:
+    """The commits stand in the run: they are fetched again (the volume may be lost, too), not what main is by now."""
+    promoted(world, "latency")
+    before = world.pool("latency")["serving"]["revision"]
+    lose_the_status(world)
+    world.settle("the status is lost", 1)
+    world.prefetch_ends(today=LATER)
+    world.servers_ready()
+    assert (world.serving("latency"), world.pool("latency")["serving"]["revision"]) == ("wide", before)
+    assert len(world.runs("latency")) == 1
+
+
+def test_without_a_run_what_is_kept_of_the_servers_tells() -> None:
+    """Believed because the spec at these commits is the very revision that was kept."""
+    world = World()
+    promoted(world, "latency")
+    models = world.status()["models"]
+    for run in world.runs("latency"):
+        world.cluster.delete("BenchmarkRun", run["metadata"]["name"])
+    lose_the_status(world)
+    world.settle("the status is lost", 1)
+    world.prefetch_ends(today=LATER)
+    assert [one["commit"] for one in world.status()["models"]] == [one["commit"] for one in models]
+
+
+def test_of_another_revision_nothing_is_read_back() -> None:
+    """The spec was changed as well: whatever v2 is, it is not what main was."""
+    world = World()
+    promoted(world, "latency")
+    before = [one["commit"] for one in world.status()["models"]]
+    lose_the_status(world)
+    world.edit("another revision", lambda spec: spec["target"].update(revision="v2"))
+    world.prefetch_ends(today=LATER)
+    now = [one["commit"] for one in world.status()["models"]]
+    assert [was == commit for was, commit in zip(before, now, strict=True)] == [False, True]
+
+
+@told
+def test_an_owner_that_was_restored_adopts_what_names_it(world: World) -> None:
+    """It has another uid. The servers are its own all the same, before the garbage collector takes them."""
+    promoted(world, "latency")
+    deployed = world._deployed()
+    deployed["metadata"]["uid"] = "another-uid"
+    deployed.pop("status")
+    world.settle("a backup is restored", 1)
+    owners = [one["uid"] for one in world.cluster.of("Deployment")[0]["metadata"]["ownerReferences"]]
+    assert "another-uid" in owners
+    if world.under_way("fetch"):
+        world.prefetch_ends(today=LATER)
+    world.servers_ready()
+    assert (world.condition("Stalled"), world.serving("latency")) == ("", "wide")
+    assert len(world.runs("latency")) == 1
+
+
+def test_a_strangers_object_is_not_adopted() -> None:
+    """Its name is that of ours, its owner is not."""
+    world = World()
+    world.apply(example("latency"))
+    spec = {"replicas": 0, "template": {"metadata": {"labels": {}}}}
+    stranger = {"kind": "Workflow", "name": "qwen3-coder-next", "uid": "a-strangers"}
+    labels = {"paceline.dev/deployment": "qwen3-coder-next"}
+    metadata = {"name": "qwen3-coder-next-latency", "labels": labels, "ownerReferences": [stranger]}
+    world.cluster.apply({"kind": "Deployment", "metadata": metadata, "spec": spec})
+    world.prefetch_ends()
+    assert world.condition("Stalled") == "True NameConflict"
