@@ -57,8 +57,8 @@ def test_a_candidates_own_head_is_named_where_it_stands(world: World) -> None:
 
 
 @told
-def test_what_is_worth_knowing_stands_in_cache_ready_and_is_told_once(world: World) -> None:
-    """It is no reason to stop; an Event tells it, and the condition for as long as it is so."""
+def test_what_is_worth_knowing_stands_in_notes_and_is_told_once(world: World) -> None:
+    """It is no reason to stop; an Event tells it, and status for as long as it is so. The condition stays short."""
     world.apply(example("latency"))
     world.prefetch_ends()
     world.servers_ready()
@@ -66,13 +66,14 @@ def test_what_is_worth_knowing_stands_in_cache_ready_and_is_told_once(world: Wor
 
     world.edit("quantise", lambda spec: spec["engine"]["args"].append("--quantization=fp8"))
     told = f"spec.pools[0].candidates[0].args: --quantization fp8 in spec.engine.args, and {HEAD}"
-    assert told in world.message("CacheReady")
+    assert told in world.status()["notes"][0]
+    assert world.message("CacheReady") == "the models are on the cache volume"
     world.wait(10)
     events = [event for one in world.told for event in one.events]
     assert len([event for event in events if event.startswith("Normal Preflight: ")]) == 1
 
     world.edit("or not", lambda spec: spec["engine"]["args"].pop())
-    assert world.message("CacheReady") == "the models are on the cache volume"
+    assert "notes" not in world.status()
 
 
 @told
@@ -84,7 +85,7 @@ def test_a_head_that_reads_other_layers_is_measured_and_its_verdict_says_why_it_
     world.prefetch_ends(target=replace(TARGET_FACTS, num_hidden_layers=48))
     world.servers_ready()
     known = f"{HEAD} names no layers: SGLang 0.5.23 takes states before layers 2, 24, 45 then"
-    assert known in world.message("CacheReady")
+    assert known in " ".join(world.status()["notes"])
 
     slower = {"baseline": BASELINE_1, "wide": {name: 0.7 * x for name, x in BASELINE_1.items()}}
     while not world.outcome("latency"):

@@ -214,6 +214,8 @@ class SpeculativeDeploymentStatus(Model):
     a person is asked."""
     conditions: Conditions | None = None
     """Ready, Reconciling, Stalled, CacheReady, Measuring, Decided, Promoted, SpeculationDegraded."""
+    notes: Annotated[tuple[Text, ...], Field(max_length=64)] | None = None
+    """Worth knowing, and no reason to stop: what preflight found, what a shared claim has otherwise."""
     models: Annotated[tuple[ModelStatus, ...], Field(max_length=64), Unique(("source", "revision"))] | None = None
     """What the prefetch brought."""
     datasets: Annotated[tuple[DatasetStatus, ...], Field(max_length=64), Unique(("source", "revision"))] | None = None

@@ -55,6 +55,8 @@ class Said:
 
     marks: tuple[Mark, ...] = ()
     actions: tuple[Action, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Worth knowing, and no reason to stop: sentences that begin with the field."""
     record: Mapping[str, Any] = field(default_factory=dict)
     holds: bool = False
     """Later steps must not act now."""

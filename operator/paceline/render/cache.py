@@ -9,6 +9,8 @@ from paceline.render.defaults import of_ours, pull_secrets
 from paceline.render.overlay import in_a_fetch, laid_over
 from paceline.render.pod import CLIENT_UID, models_volume, placement, restricted
 
+ROOM = "paceline.dev/room"
+"""Annotation: the size of the claim that the prefetch writes to."""
 FETCH_RETRIES = 3
 A_PERSON_MUST_ACT = 2
 """The prefetch's exit code where trying again changes nothing: no such repository, no token."""
@@ -55,13 +57,15 @@ def fetch_job(
     datasets: tuple[Dataset, ...] = (),
     keep_revisions: int = 2,
     in_use: tuple[str, ...] = (),
+    room: str = "",
 ) -> Manifest:
     """Brings target, heads and datasets, all or none. Runs where the accelerators are, without taking one.
 
     What has a commit already is brought at that. Of each repository it leaves `keep_revisions` on the volume, and the
-    commits `in_use`, which may still be served.
+    commits `in_use`, which may still be served. `room` is what its claim asks for, if it is one of ours.
     """
     labels = {DEPLOYMENT_LABEL: owner.name, COMPONENT_LABEL: "fetch"}
+    annotations = {"annotations": {ROOM: room}} if room else {}
     request = {
         "models": [_wanted(model) for model in models],
         **({"datasets": [_wanted(dataset) for dataset in datasets]} if datasets else {}),
@@ -74,7 +78,7 @@ def fetch_job(
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": metadata(fetch_name(owner, server, models, datasets), owner, labels),
+        "metadata": metadata(fetch_name(owner, server, models, datasets), owner, labels, **annotations),
         "spec": {
             "backoffLimit": FETCH_RETRIES,
             "podFailurePolicy": {

@@ -24,9 +24,10 @@ from typing import Any
 
 from paceline.api import Mark, Reason, to_status
 from paceline.core import BASELINE
-from paceline.plan.deployment.cache import commits, fetch, keep_claim
+from paceline.plan.deployment.cache import commits, fetch
 from paceline.plan.deployment.check import let_go, preflight, readable
 from paceline.plan.deployment.choose import hold
+from paceline.plan.deployment.claim import keep_claim
 from paceline.plan.deployment.installed import installed
 from paceline.plan.deployment.look import Pool, Snapshot, pin, pools
 from paceline.plan.deployment.lost import orphans
@@ -47,6 +48,7 @@ REMEMBERED = ("serving", "target", "hold", "handled", "retried", "attempts", "ve
               "endpoint")  # fmt: skip
 """What a pool's entry keeps when no step speaks of it."""
 
+MOST_NOTES = 64
 MOST_REFUSED = 64
 """Requests, that status can hold."""
 
@@ -76,6 +78,7 @@ def plan(snapshot: Snapshot, now: datetime) -> Todo:
         pool_said.append(as_it_is)
         entries = list(as_it_is.record["pools"])
     everything = [*said, *pool_said]
+    notes = [note for say in everything for note in say.notes]
     marks = without_pretence(mark for say in everything for mark in say.marks)
     if not any(mark.reason.value.condition == "Ready" for mark in marks):
         marks.append(Mark(Reason.NotStarted))
@@ -86,6 +89,7 @@ def plan(snapshot: Snapshot, now: datetime) -> Todo:
         **{key: value for say in said for key, value in say.record.items()},
         "observedGeneration": snapshot.generation,
         "summary": " ".join(_in_a_word(entry) for entry in entries),
+        **({"notes": notes[:MOST_NOTES]} if notes else {}),
         "state": state(conditions),
         "conditions": conditions,
         "pools": entries,

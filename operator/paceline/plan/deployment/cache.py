@@ -9,35 +9,21 @@ from typing import Any
 
 from paceline.api import Mark, Reason
 from paceline.core import Dataset, DeploymentSpec, Model
-from paceline.core.names import CACHE_LABEL, COMPONENT_LABEL, DEPLOYMENT_LABEL
+from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL
 from paceline.plan.deployment.look import Snapshot, datasets_of, models_of, to_bring, told
 from paceline.plan.deployment.lost import COMMIT, read_back
 from paceline.plan.deployment.stuck import lasting
 from paceline.plan.pods import Trouble, last_line, of_job, terminated
 from paceline.plan.terms import Action, Apply, Delete, Found, Said, condition, owned_by, parse_time, timestamp
 from paceline.preflight import Fetched, FetchedModel, ModelFacts, read_facts, read_message, write_facts
-from paceline.render import claim, fetch_job, fetch_name
-from paceline.render.cache import A_PERSON_MUST_ACT, fetch_inputs
+from paceline.render import fetch_job, fetch_name
+from paceline.render.cache import A_PERSON_MUST_ACT, ROOM, fetch_inputs
 
 NOT_STARTED = (Reason.PodRefused, Reason.Unplaceable, Reason.CannotStart, Reason.NoCapacity)
 SPEAKING = ("Pending", "Running")
 """Phases of a pod that may still say what it found. One that was evicted never will, whatever its containers say."""
 RETRY_AFTER = timedelta(minutes=5)
 """From a failure that a person need not end, a hub that was down for instance, to the next Job."""
-
-
-def keep_claim(snapshot: Snapshot, _: datetime) -> Said:
-    """The claim is made once and never owned: models outlive their deployments."""
-    spec = snapshot.spec
-    if spec is None or spec.cache_claim is None:
-        return Said()
-    found = snapshot.child("PersistentVolumeClaim", spec.cache_claim.name)
-    if found is None:
-        return Said(actions=(Apply(claim(snapshot.namespace, spec.cache_claim), "models need a place"),))
-    if found["metadata"].get("labels", {}).get(CACHE_LABEL) != "true":
-        note = f"claim {spec.cache_claim.name} is not a Paceline cache; name it in cache.existingClaim to use it"
-        return Said(marks=(Mark(Reason.NameConflict, None, note),), holds=True)
-    return Said()
 
 
 def fetch(snapshot: Snapshot, now: datetime) -> Said:
@@ -50,7 +36,7 @@ def fetch(snapshot: Snapshot, now: datetime) -> Said:
         return Said(marks=(Mark(Reason.Cached),), record=_as_recorded(snapshot, snapshot.spec))
     job = _job(snapshot)
     if job and (failed := condition(job, "Failed")):
-        return _failed(snapshot, job, failed, now)
+        return _with_more_room(snapshot.spec, job) or _failed(snapshot, job, failed, now)
     actions = _fetch(snapshot, snapshot.spec, job, now)
     waiting = _trouble(snapshot, snapshot.spec, job, now)
     if waiting and waiting.says in NOT_STARTED:
@@ -88,6 +74,7 @@ def _fetch(snapshot: Snapshot, spec: DeploymentSpec, job: Found | None, now: dat
             datasets=tuple(replace(dataset, commit=known.get(_key(dataset))) for dataset in datasets_of(spec)),
             keep_revisions=spec.keep_revisions,
             in_use=_in_use(snapshot),
+            room=spec.cache_claim.size if spec.cache_claim else "",
         )
         return (
             *(Delete(old, "something else is asked for now") for old in _jobs(snapshot)),
@@ -189,6 +176,16 @@ def _read(pod: Found) -> Fetched | None:
         with suppress(ValueError):
             return read_message(ended.get("message", ""))
     return None
+
+
+def _with_more_room(spec: DeploymentSpec, job: Found) -> Said | None:
+    """A disk that was full is what a person has to end, and a larger claim ends it."""
+    had = (job["metadata"].get("annotations") or {}).get(ROOM, "")
+    if spec.cache_claim is None or had in ("", spec.cache_claim.size):
+        return None
+    return Said(
+        actions=(Delete(job, f"it failed with {had}, and now {spec.cache_claim.size} are asked for"),), holds=True
+    )
 
 
 def _failed(snapshot: Snapshot, job: Found, failed: Mapping[str, Any], now: datetime) -> Said:

@@ -32,7 +32,7 @@ def readable(snapshot: Snapshot, _: datetime) -> Said:
 def preflight(snapshot: Snapshot, _: datetime) -> Said:
     """The models fit the spec and each other, as far as the prefetch's facts tell.
 
-    What stands in the way is Stalled; what is worth knowing stays in CacheReady for as long as it is so.
+    What stands in the way is Stalled; what is worth knowing is noted for as long as it is so.
     """
     if snapshot.spec is None:
         return Said()
@@ -40,7 +40,7 @@ def preflight(snapshot: Snapshot, _: datetime) -> Said:
     blocking, worth_knowing = (tuple(text for text, blocks in said if blocks is kind) for kind in (True, False))
     if blocking:
         return Said(marks=(Mark(Reason.PreflightFailed, None, "; ".join(blocking)),), holds=True)
-    return Said(marks=tuple(Mark(Reason.Cached, None, note) for note in worth_knowing))
+    return Said(notes=worth_knowing)
 
 
 def found_in(

@@ -40,10 +40,10 @@ def _models(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Hap
 
 
 def _notes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Happening]:
-    """What preflight found worth knowing."""
-    was, now = _condition(before, "CacheReady"), _condition(after, "CacheReady")
-    if now and now["status"] == "True" and ": " in now["message"] and now["message"] != (was or {}).get("message"):
-        yield Happening(reason="Preflight", note=now["message"].partition(": ")[2])
+    """What is worth knowing, each once for as long as it is so."""
+    new = [note for note in after.get("notes", ()) if note not in before.get("notes", ())]
+    if new:
+        yield Happening(reason="Preflight", note="; ".join(new))
 
 
 def _stalled(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Happening]:

@@ -1,0 +1,81 @@
+"""The claim of the cache: it grows, it is shared, and what it has otherwise is told."""
+
+from typing import Any
+
+import pytest
+from tests.plan.world import World, example
+
+from paceline.plan.deployment.claim import amount
+
+NAME = "qwen3-coder-next"
+
+
+def volume(world: World) -> Any:
+    (found,) = world.cluster.of("PersistentVolumeClaim")
+    return found["spec"]
+
+
+def size(world: World) -> str:
+    return str(volume(world)["resources"]["requests"]["storage"])
+
+
+def asks(world: World, **claim: Any) -> None:
+    world.edit(f"claim {claim}", lambda spec: spec["cache"]["claim"].update(claim))
+
+
+def test_it_grows_when_more_is_asked_for() -> None:
+    world = World()
+    world.apply(example("latency"))
+    before = volume(world) | {}
+    asks(world, size="4Ti")
+    assert size(world) == "4Ti"
+    assert volume(world)["accessModes"] == before["accessModes"]
+
+
+def test_what_cannot_change_goes_along_as_it_is() -> None:
+    """The API server would refuse another mode, and with it the size."""
+    world = World()
+    world.apply(example("latency"))
+    asks(world, size="4Ti", accessModes=["ReadWriteOnce"])
+    assert (size(world), volume(world)["accessModes"]) == ("4Ti", ["ReadWriteMany"])
+    assert "spec.cache.claim.accessModes: ReadWriteOnce is asked for" in " ".join(world.status()["notes"])
+
+
+def test_it_is_never_made_smaller_and_says_so() -> None:
+    """Another deployment may have asked for as much."""
+    world = World()
+    world.apply(example("latency"))
+    before = size(world)
+    asks(world, size="1Gi")
+    assert size(world) == before
+    assert world.status()["notes"] == [
+        f"spec.cache.claim.size: 1Gi is asked for, and claim models has {before}, which stays so"
+    ]
+
+
+def test_that_it_may_not_grow_is_stalled_in_the_api_servers_words() -> None:
+    world = World()
+    world.apply(example("latency"))
+    words = "only dynamically provisioned pvc can be resized"
+    world.refusals = {("PersistentVolumeClaim", "models"): words}
+    asks(world, size="4Ti")
+    assert world.condition("Stalled") == "True Refused"
+    assert f"PersistentVolumeClaim models: {words}" in world.message("Stalled")
+
+
+def test_a_prefetch_that_had_no_room_is_made_again_once_there_is_more() -> None:
+    """That a disk is full is for a person to end, and the person has."""
+    world = World()
+    world.apply(example("latency"))
+    world.prefetch_fails("no space left on device")
+    assert world.condition("Stalled") == "True PrefetchFailed"
+    asks(world, size="4Ti")
+    world.prefetch_ends()
+    assert (world.condition("Stalled"), world.condition("CacheReady")) == ("", "True Cached")
+
+
+@pytest.mark.parametrize(
+    ("less", "more"), [("400Gi", "4Ti"), ("400G", "400Gi"), ("1000M", "1Gi"), ("999", "1k"), ("1.5Gi", "2Gi")]
+)
+def test_sizes_are_compared_in_bytes(less: str, more: str) -> None:
+    assert amount(less) < amount(more)
