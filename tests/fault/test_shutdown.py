@@ -1,10 +1,22 @@
 """Who has lost the Lease must stop, whatever comes at the same moment."""
 
 import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
+import pytest
+from aiohttp import web
 from tests.fault.virtual import run
+from tests.unit.kube.test_transport import talking_to
 
-from paceline.kube import WorkQueue
+from paceline.controller import shell
+from paceline.controller.cluster import Cluster
+from paceline.controller.settings import from_environment
+from paceline.kube import Recorder, WorkQueue
 
 
 def test_a_cancelled_worker_ends_also_if_work_comes_at_that_moment() -> None:
@@ -25,3 +37,57 @@ def test_a_cancelled_worker_ends_also_if_work_comes_at_that_moment() -> None:
         return bool(done)
 
     assert all(run(ends(turns)) for turns in range(5))
+
+
+async def an_empty_cluster(request: web.Request) -> web.StreamResponse:
+    """As far as Kopf asks: the kind is there, and nothing of it."""
+    if request.query.get("watch"):
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await asyncio.sleep(3600)
+    kind = {"name": "speculativedeployments", "singularName": "speculativedeployment", "kind": "SpeculativeDeployment"}
+    kind |= {"namespaced": True, "verbs": ["get", "list", "watch", "patch"], "shortNames": []}  # type: ignore[dict-item]
+    version = {"groupVersion": "paceline.dev/v1alpha1", "version": "v1alpha1"}
+    answers: dict[str, Any] = {
+        "/apis": {"groups": [{"name": "paceline.dev", "versions": [version], "preferredVersion": version}]},
+        "/apis/paceline.dev/v1alpha1": {"resources": [kind]},
+    }
+    empty = {"kind": "List", "metadata": {"resourceVersion": "1"}, "items": [], "groups": [], "resources": []}
+    return web.json_response(answers.get(request.path, empty | {"versions": ["v1"]}))
+
+
+def told_to_stop(_: asyncio.Event) -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+@pytest.mark.parametrize("end", [asyncio.Event.set, told_to_stop], ids=["the-lease-is-lost", "told-to-stop"])
+async def test_nobody_works_on_while_kopf_waits_for_its_tasks(
+    end: Callable[[asyncio.Event], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kopf takes every task that it finds for its own and waits for them for five seconds, as long as a rival."""
+    beats: list[float] = []
+
+    async def worker() -> None:
+        while True:
+            beats.append(time.monotonic())
+            await asyncio.sleep(0.02)
+
+    async def work(*_: object) -> None:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(3):
+                group.create_task(worker())
+
+    monkeypatch.setattr(shell, "_work", work)
+    settings = from_environment({"PACELINE_IMAGE": "x", "POD_NAME": "p"})
+    async with talking_to(an_empty_cluster, tmp_path) as api:
+        lost = asyncio.Event()
+        recorder = Recorder(api, controller="operator", instance="operator")
+        operating = asyncio.create_task(shell._operate(Cluster(api), api, settings, recorder, lost))
+        await asyncio.sleep(2)
+        assert beats
+        assert not operating.done()
+        ended = time.monotonic()
+        end(lost)
+        async with asyncio.timeout(30):
+            await operating
+    assert beats[-1] - ended < 1.5

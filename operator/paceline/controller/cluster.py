@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from paceline.controller.kinds import BENCHMARK_RUN, LEADER_WORKER_SET, SPECULATIVE_DEPLOYMENT
 from paceline.core.names import DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL, SUSPENDED
-from paceline.kube import Api, Manifest, Reflector, Resource, Store, WorkQueue, selector
+from paceline.kube import UNREAD, Api, Manifest, Reflector, Resource, Store, WorkQueue, selector
 from paceline.kube.resources import (
     CLAIM,
     DEPLOYMENT,
@@ -100,7 +100,10 @@ class Cluster:
         return next((found for store in self.stores(kind) if (found := store.get(namespace, name))), None)
 
     def select(self, kind: str, namespace: str | None, labels: Mapping[str, str]) -> list[Manifest]:
-        return [found for store in self.stores(kind) for found in store.select(namespace, labels)]
+        """What has been left unread, because it is too large or too deep, is nothing that we made."""
+        return [
+            found for store in self.stores(kind) for found in store.select(namespace, labels) if UNREAD not in found
+        ]
 
     def saw(self, manifest: Manifest) -> None:
         """The answer to an own write, ahead of the watch."""

@@ -9,17 +9,18 @@ its neighbours   asked for then too: other pods with accelerators on its node, i
 a run's source   the run whose rounds it is to judge: read from the server while it has none itself
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
+from typing import TypeVar
 
 from paceline import api
 from paceline.controller.cluster import GUARDS, Cluster, Key, ended, node_of, suspended
 from paceline.controller.kinds import BENCHMARK_RUN, LEADER_WORKER_SET, SPECULATIVE_DEPLOYMENT
 from paceline.controller.warnings import warnings
-from paceline.core import DeploymentSpec
+from paceline.core import DeploymentSpec, RunSpec
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, RUN_LABEL, child_name
-from paceline.kube import Manifest, Ref
+from paceline.kube import UNREAD, Manifest, Ref
 from paceline.kube.resources import (
     CLAIM,
     DEPLOYMENT,
@@ -37,6 +38,8 @@ from paceline.plan.silence import waiting
 from paceline.plan.terms import owned_by
 from paceline.render import Settings, group_name
 
+Spec = TypeVar("Spec", bound=DeploymentSpec | RunSpec)
+
 
 async def gather_deployment(
     cluster: Cluster, key: Key, settings: Settings, now: datetime
@@ -46,11 +49,7 @@ async def gather_deployment(
     if manifest is None or "deletionTimestamp" in manifest["metadata"]:
         cluster.known.discard(key)
         return None
-    spec, invalid = None, ""
-    try:
-        spec = api.deployment(manifest)
-    except api.InvalidManifestError as error:
-        invalid = str(error)
+    spec, invalid = _understood(api.deployment, manifest)
     mine = {DEPLOYMENT_LABEL: key.name}
     children = {
         resource.kind: tuple(cluster.select(resource.kind, key.namespace, mine))
@@ -80,11 +79,7 @@ async def gather_run(cluster: Cluster, key: Key, settings: Settings, now: dateti
     manifest = await cluster.api.get(Ref(BENCHMARK_RUN, key.namespace, key.name))
     if manifest is None or "deletionTimestamp" in manifest["metadata"]:
         return None
-    spec, invalid = None, ""
-    try:
-        spec = api.run(manifest)
-    except api.InvalidManifestError as error:
-        invalid = str(error)
+    spec, invalid = _understood(api.run, manifest)
     uid = manifest["metadata"]["uid"]
     mine = {RUN_LABEL: key.name}
     jobs = [job for job in cluster.select(JOB.kind, key.namespace, mine) if owned_by(job, uid)]
@@ -118,7 +113,18 @@ async def _source(cluster: Cluster, run: Manifest) -> Manifest | None:
     name = run["spec"].get("roundsOf") if isinstance(run.get("spec"), dict) else None
     if not name or "rounds" in (run.get("status") or {}):
         return None
-    return await cluster.api.get(Ref(BENCHMARK_RUN, run["metadata"]["namespace"], name))
+    found = await cluster.api.get(Ref(BENCHMARK_RUN, run["metadata"]["namespace"], name))
+    return None if found is None or UNREAD in found else found
+
+
+def _understood(read: Callable[[Manifest], Spec], manifest: Manifest) -> tuple[Spec | None, str]:
+    """The spec, or what is wrong with it."""
+    if UNREAD in manifest:
+        return None, manifest[UNREAD]
+    try:
+        return read(manifest), ""
+    except api.InvalidManifestError as error:
+        return None, str(error)
 
 
 async def _neighbours(cluster: Cluster, one: Round, resource: str) -> tuple[str, ...]:

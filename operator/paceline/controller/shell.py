@@ -19,10 +19,10 @@ from prometheus_client import start_http_server
 
 from paceline.controller.cluster import Cluster, Key
 from paceline.controller.health import Health, serving
-from paceline.controller.kinds import KINDS
-from paceline.controller.reconcile import PLANNERS, reconcile
+from paceline.controller.kinds import KINDS, SPECULATIVE_DEPLOYMENT
+from paceline.controller.reconcile import reconcile
 from paceline.controller.settings import OperatorSettings
-from paceline.kube import Lease, Manifest, Recorder, connect
+from paceline.kube import Lease, Manifest, Recorder, Transport, connect, leading, names_only
 from paceline.plan.terms import Happening
 
 log = logging.getLogger(__name__)
@@ -44,32 +44,40 @@ def run(settings: OperatorSettings) -> int:
 async def _lead(settings: OperatorSettings) -> int:
     """Wait for the Lease, work while it is ours."""
     health = Health()
-    async with serving(health, settings.probe_port), await connect(kinds=KINDS) as api:
-        # A new identity for each process: a restart must not take its predecessor's lease for its own.
-        lease = Lease(api, settings.home, "paceline", f"{settings.identity}_{uuid4().hex[:8]}")
-        await lease.acquire()
-        stop = asyncio.Event()
-        keeping = asyncio.create_task(lease.keep())
-        keeping.add_done_callback(lambda _: stop.set())
-        try:
-            cluster = Cluster(api, settings.namespaces)
-            health.check = partial(fault, cluster)
-            recorder = Recorder(api, controller="paceline.dev/operator", instance=settings.identity)
-            await _operate(cluster, settings, recorder, stop)
-        finally:
-            keeping.cancel()
-            await asyncio.gather(keeping, return_exceptions=True)
-            await lease.release()
-        return 1 if lease.lost.is_set() else 0
+    # A new identity for each process: a restart must not take its predecessor's lease for its own.
+    identity = f"{settings.identity}_{uuid4().hex[:8]}"
+    async with (
+        serving(health, settings.probe_port),
+        leading(connect, lambda own: Lease(own, settings.home, "paceline", identity)) as lost,
+        await connect(kinds=KINDS) as api,
+    ):
+        cluster = Cluster(api, settings.namespaces)
+        health.check = partial(fault, cluster)
+        recorder = Recorder(api, controller="paceline.dev/operator", instance=settings.identity)
+        await _operate(cluster, api, settings, recorder, lost)
+        return 1 if lost.is_set() else 0
 
 
-async def _operate(cluster: Cluster, settings: OperatorSettings, events: Recorder, stop: asyncio.Event) -> None:
-    """The children's watches first: a pass that does not see the children would start everything again."""
+async def _operate(
+    cluster: Cluster, api: Transport, settings: OperatorSettings, events: Recorder, lost: asyncio.Event
+) -> None:
+    """The children's watches first: a pass that does not see the children would start everything again.
+
+    Work stops the moment the lease is `lost`: Kopf would first wait 5 s for tasks that it takes for its own."""
+    stop = asyncio.Event()
     work = asyncio.create_task(_work(cluster, settings, events))
     work.add_done_callback(lambda _: stop.set())
+    losing = asyncio.create_task(lost.wait())
+    losing.add_done_callback(lambda _: work.cancel())
+    registry = _registry(cluster, api)
+
+    async def end_work(**_: Any) -> None:
+        work.cancel()
+
+    kopf.on.cleanup(id="end-work", registry=registry)(end_work)  # told to stop: before Kopf waits
     try:
         await kopf.operator(
-            registry=_registry(cluster),
+            registry=registry,
             settings=_kopf_settings(),
             # Kopf would look up the user's name for one; a container's uid has none.
             identity=cast("Any", settings.identity),
@@ -79,8 +87,9 @@ async def _operate(cluster: Cluster, settings: OperatorSettings, events: Recorde
             stop_flag=stop,
         )
     finally:
+        losing.cancel()
         work.cancel()
-        await asyncio.gather(work, return_exceptions=True)
+        await asyncio.gather(losing, work, return_exceptions=True)
     if not work.cancelled() and (error := work.exception()):
         raise error
 
@@ -110,16 +119,19 @@ def fault(cluster: Cluster) -> str | None:
     return None
 
 
-def _registry(cluster: Cluster) -> kopf.OperatorRegistry:
-    """All we want of Kopf: a name."""
+def _registry(cluster: Cluster, api: Transport) -> kopf.OperatorRegistry:
+    """All we want of Kopf: a name. Runs are heard of from the store that holds them."""
     registry = kopf.OperatorRegistry()
+    plural = SPECULATIVE_DEPLOYMENT.plural
 
-    async def hint(event: Any, resource: Any, namespace: str | None, name: str | None, **_: Any) -> None:
-        cluster.hear(Key(resource.plural, namespace or "", name or ""))
+    async def hint(namespace: str | None, name: str | None, **_: Any) -> None:
+        cluster.hear(Key(plural, namespace or "", name or ""))
 
-    for plural in PLANNERS:
-        kopf.on.event("paceline.dev", plural, id=plural, registry=registry)(hint)
-    kopf.on.login(registry=registry)(kopf.login_via_client)
+    async def login(**_: Any) -> kopf.AiohttpSession:
+        return kopf.AiohttpSession(server=api.server, aiohttp_session=api.session(names_only(plural)))
+
+    kopf.on.event(SPECULATIVE_DEPLOYMENT.group, plural, id=plural, registry=registry)(hint)
+    kopf.on.login(id="login", registry=registry)(login)
     return registry
 
 
@@ -132,6 +144,7 @@ def _kopf_settings() -> kopf.OperatorSettings:
     settings.networking.connect_timeout = 5
     settings.networking.error_backoffs = _Patient()
     settings.watching.server_timeout = 300
+    settings.watching.chunk_size = 10
     return settings
 
 

@@ -1,9 +1,10 @@
 """Cluster plumbing; knows nothing of Paceline.
 
-`connect()` gives a `Transport`, which speaks the verbs of `Api` with plain dicts. A `Reflector` keeps a `Store` equal
-to the objects of one kind and says what changed; a `WorkQueue` turns such changes into one call of a reconcile function
-a key. `needs_apply` tells whether an apply would change anything. A `Lease` decides who works, a `Recorder` tells
-people.
+`connect()` gives a `Transport`, which speaks the verbs of `Api` with plain dicts, whatever the size and depth of an
+object (`UNREAD`); `names_only` lets another client hear of objects without reading them. A `Reflector` keeps a `Store`
+equal to the objects of one kind and says what changed; a `WorkQueue` turns such changes into one call of a reconcile
+function a key. `needs_apply` tells whether an apply would change anything. A `Lease` decides who works, `leading` keeps
+it on a thread of its own, a `Recorder` tells people.
 """
 
 from paceline.kube.difference import APPLIED, difference, needs_apply, needs_status, stamped
@@ -19,8 +20,11 @@ from paceline.kube.errors import (
 )
 from paceline.kube.events import Recorder
 from paceline.kube.interface import Api, Listing, WatchEvent
+from paceline.kube.leading import leading
 from paceline.kube.lease import Lease
+from paceline.kube.names import names_only
 from paceline.kube.queue import WorkQueue
+from paceline.kube.reading import UNREAD
 from paceline.kube.reflector import Reflector
 from paceline.kube.resources import KINDS, Kinds, Manifest, Ref, Resource, kinds, ref_of, selector
 from paceline.kube.store import Store
@@ -29,6 +33,7 @@ from paceline.kube.transport import Transport, connect
 __all__ = [
     "APPLIED",
     "KINDS",
+    "UNREAD",
     "Api",
     "ApiError",
     "Conflict",
@@ -53,6 +58,8 @@ __all__ = [
     "connect",
     "difference",
     "kinds",
+    "leading",
+    "names_only",
     "needs_apply",
     "needs_status",
     "ref_of",

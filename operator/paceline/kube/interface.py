@@ -6,6 +6,9 @@ from typing import Protocol
 
 from paceline.kube.resources import Manifest, Ref, Resource
 
+PAGE = 50
+"""Objects of a page of a list."""
+
 
 @dataclass(frozen=True, slots=True)
 class Listing:
@@ -24,7 +27,9 @@ class WatchEvent:
 
 
 class Api(Protocol):
-    """A Kubernetes API. Every method raises `ApiError` and its kinds, nothing else."""
+    """A Kubernetes API. Every method raises `ApiError` and its kinds, nothing else.
+
+    What is too deep or too large to be read is left out of an object, which then says so under `reading.UNREAD`."""
 
     async def get(self, ref: Ref) -> Manifest | None:
         """The object, or None if it is not there."""
@@ -34,11 +39,11 @@ class Api(Protocol):
         resource: Resource,
         namespace: str | None = None,
         selector: str = "",
-        limit: int = 500,
+        limit: int = PAGE,
         fields: str = "",
     ) -> Listing:
         """Everything that matches, labels by `selector` and `fields` such as spec.nodeName=NAME, read in pages of
-        `limit`. Gone if the pages take too long."""
+        `limit` at most. Without managedFields. Gone if the pages take too long."""
 
     def watch(
         self, resource: Resource, namespace: str | None = None, selector: str = "", resource_version: str = ""

@@ -13,6 +13,7 @@ from contextlib import aclosing
 
 from paceline.kube.errors import ApiError, Forbidden, Gone, NotFound
 from paceline.kube.interface import Api
+from paceline.kube.reading import without_managed_fields
 from paceline.kube.resources import Manifest, Resource
 from paceline.kube.store import OnChange, Store
 
@@ -26,12 +27,6 @@ ABSENT_DELAY = 30.0
 
 SHORTEST_WATCH = 1.0
 """Seconds: a watch that ends by itself after at least this long has been served to its end."""
-
-
-def without_managed_fields(manifest: Manifest) -> Manifest:
-    """Half of an object's size, and of no use to a reader. Copies what it changes."""
-    metadata = {key: value for key, value in manifest["metadata"].items() if key != "managedFields"}
-    return manifest | {"metadata": metadata}
 
 
 def _nothing() -> None:

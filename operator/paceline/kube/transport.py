@@ -1,11 +1,12 @@
 """The API over HTTP: `kubernetes.aio` for configuration, TLS and tokens; plain dicts for everything else."""
 
-import json
+import asyncio
 import os
 import random
 from collections.abc import AsyncGenerator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 import aiohttp
@@ -13,7 +14,8 @@ import kubernetes.aio.config
 from kubernetes.aio.client import ApiClient, Configuration
 
 from paceline.kube.errors import Conflict, NotFound, Unavailable, error_of
-from paceline.kube.interface import Listing, WatchEvent
+from paceline.kube.interface import PAGE, Listing, WatchEvent
+from paceline.kube.reading import LONGEST_LINE, TooLong, a_page, an_event, an_object, lines, parsed, whole
 from paceline.kube.resources import KINDS, Kinds, Manifest, Ref, Resource, ref_of
 from paceline.kube.throttle import Throttle
 
@@ -23,6 +25,15 @@ WATCH_SECONDS = 50
 no bookmarks (seen on 1.34), so this end is the only sign of life that can be counted on."""
 SILENCE = 90.0
 """Seconds without a byte on a watch until the connection counts as dead: longer than any watch lasts."""
+
+LONGEST_PAGE = 4 * 2**20
+"""Bytes of a page of a list: one that has more is asked for again with fewer objects. As Python's objects they may take
+30 times as much, until the page has been read."""
+
+BESIDE = 64 * 1024
+"""Bytes of an answer from which on it is parsed beside the event loop, one answer at a time."""
+
+Read = TypeVar("Read")
 
 config: Any = kubernetes.aio.config
 """Any: the library ships py.typed with half of its functions untyped."""
@@ -38,6 +49,7 @@ class Transport:
         """A `kubernetes.aio.client.ApiClient`; Any for the same reason as `config`."""
         self._kinds = kinds
         self._throttle = throttle or Throttle()
+        self._parser = ThreadPoolExecutor(1, "parse")
 
     async def __aenter__(self) -> "Transport":
         return self
@@ -46,7 +58,29 @@ class Transport:
         await self.close()
 
     async def close(self) -> None:
+        self._parser.shutdown(wait=False)
         await self._client.close()
+
+    @property
+    def server(self) -> str:
+        """Its URL, without a path."""
+        return str(self._client.configuration.host)
+
+    def session(self, *middlewares: aiohttp.ClientMiddlewareType) -> aiohttp.ClientSession:
+        """For another client of the same server, with the same credentials. Its user closes it."""
+
+        async def authorized(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+            request.headers.update(await self._authorization())
+            return await send(request)
+
+        connector = aiohttp.TCPConnector(limit=0, ssl=self._client.rest_client.ssl_context)
+        proxy = self._client.configuration.proxy
+        return aiohttp.ClientSession(connector=connector, proxy=proxy, middlewares=(authorized, *middlewares))
+
+    async def _authorization(self) -> dict[str, str]:
+        """Reads a token's file again where it has been rotated."""
+        token = (await self._client.configuration.auth_settings()).get("BearerToken")
+        return {"Authorization": str(token["value"])} if token else {}
 
     async def get(self, ref: Ref) -> Manifest | None:
         try:
@@ -59,22 +93,32 @@ class Transport:
         resource: Resource,
         namespace: str | None = None,
         selector: str = "",
-        limit: int = 500,
+        limit: int = PAGE,
         fields: str = "",
     ) -> Listing:
         items: list[Manifest] = []
-        asked = {"limit": str(limit), "labelSelector": selector, "fieldSelector": fields}
+        asked = {"labelSelector": selector, "fieldSelector": fields}
         query = {name: value for name, value in asked.items() if value}
+        most = limit
         while True:
-            page = await self._json("GET", resource.path(namespace), query)
-            items += page.get("items") or []
-            if not page["metadata"].get("continue"):
+            response = await self._send("GET", resource.path(namespace), query | {"limit": str(most)})
+            try:
+                body = await _body(response, LONGEST_PAGE if most > 1 else LONGEST_LINE)
+            except TooLong as error:
+                if most == 1:
+                    raise Unavailable(0, "TooLong", f"one of {resource.plural}: {error}") from error
+                most = max(1, most // 4)
+                continue
+            page, about = await self._understood(a_page, body)
+            items += page
+            if not about.get("continue"):
                 break
-            query["continue"] = page["metadata"]["continue"]
+            query["continue"] = about["continue"]
+            most = min(limit, 2 * most)
         for item in items:  # a list says the kind once, not in each item
             item.setdefault("apiVersion", resource.api_version)
             item.setdefault("kind", resource.kind)
-        return Listing(items, page["metadata"]["resourceVersion"])
+        return Listing(items, about["resourceVersion"])
 
     async def watch(
         self, resource: Resource, namespace: str | None = None, selector: str = "", resource_version: str = ""
@@ -92,8 +136,9 @@ class Transport:
             timeout=aiohttp.ClientTimeout(total=None, connect=5, sock_read=SILENCE),
         )
         try:
-            while line := await _read(response.content.readline):
-                event = _parsed(line)
+            events = lines(response.content)
+            while line := await _read(lambda: anext(events, b"")):
+                event = await self._understood(an_event, line)
                 if event["type"] == "ERROR":
                     raise error_of(event["object"].get("code") or 500, event["object"])
                 yield WatchEvent(event["type"], event["object"])
@@ -132,7 +177,15 @@ class Transport:
         content_type: str = "application/json",
     ) -> Manifest:
         response = await self._send(method, path, query or {}, body, content_type)
-        return _parsed(await _read(response.read))
+        return await self._understood(an_object, await _object(response))
+
+    async def _understood(self, read: Callable[[bytes], Read], text: bytes) -> Read:
+        try:
+            if len(text) < BESIDE:
+                return read(text)
+            return await asyncio.get_running_loop().run_in_executor(self._parser, read, text)
+        except ValueError as error:
+            raise Unavailable(0, "BrokenAnswer", f"not JSON: {text[:200]!r}") from error
 
     async def _send(
         self,
@@ -145,17 +198,15 @@ class Transport:
     ) -> aiohttp.ClientResponse:
         """The response with its body unread, if the status is a success; else the error it stands for."""
         await self._throttle.take()
-        settings = self._client.configuration
         headers = {"Accept": "application/json", "Content-Type": content_type, "User-Agent": "paceline"}
-        if token := (await settings.auth_settings()).get("BearerToken"):  # re-reads a rotated token file
-            headers["Authorization"] = str(token["value"])
-        url = settings.host + path + (f"?{urlencode(query)}" if query else "")
+        headers |= await self._authorization()
+        url = self.server + path + (f"?{urlencode(query)}" if query else "")
         answer = await _read(
             lambda: self._client.rest_client.request(method, url, headers=headers, body=body, _request_timeout=timeout)
         )
         response: aiohttp.ClientResponse = answer.response
         if response.status >= 300:
-            raise error_of(response.status, _status(await _read(response.read)), _retry_after(response.headers))
+            raise error_of(response.status, _status(await _object(response)), _retry_after(response.headers))
         return response
 
 
@@ -182,17 +233,27 @@ async def _read(read: Callable[[], Any]) -> Any:
         raise Unavailable(0, type(error).__name__, str(error) or repr(error)) from error
 
 
-def _parsed(text: bytes) -> Manifest:
+async def _body(response: aiohttp.ClientResponse, most: int) -> bytes:
     try:
-        return cast("Manifest", json.loads(text))
-    except ValueError as error:
-        raise Unavailable(0, "BrokenAnswer", f"not JSON: {text[:200]!r}") from error
+        body: bytes = await _read(lambda: whole(response.content, most))
+    except TooLong:
+        response.close()
+        raise
+    return body
+
+
+async def _object(response: aiohttp.ClientResponse) -> bytes:
+    """Or what a refusal says."""
+    try:
+        return await _body(response, LONGEST_LINE)
+    except TooLong as error:
+        raise Unavailable(0, "TooLong", str(error)) from error
 
 
 def _status(text: bytes) -> Mapping[str, Any]:
     """A metav1.Status, or what a proxy in between said, put like one."""
     try:
-        answer = json.loads(text)
+        answer = parsed(text)
     except ValueError:
         answer = None
     return answer if isinstance(answer, dict) else {"message": text[:500].decode(errors="replace")}

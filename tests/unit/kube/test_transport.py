@@ -1,5 +1,6 @@
 """What the transport makes of bad answers, from a server that gives them."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
@@ -11,6 +12,7 @@ from aiohttp import web
 from kubernetes.aio.config.incluster_config import InClusterConfigLoader
 
 from paceline.kube import (
+    UNREAD,
     ApiError,
     Conflict,
     Forbidden,
@@ -173,6 +175,41 @@ async def test_a_delete_carries_the_uid(tmp_path: Path):
     async with talking_to(handler, tmp_path) as transport:
         assert await transport.delete(REF, uid="u1", propagation="Foreground")
     assert seen == {"preconditions": {"uid": "u1"}, "propagationPolicy": "Foreground"}
+
+
+@pytest.mark.parametrize(("size", "asked"), [(10, [50, 50, 50]), (500_000, [50, 12, 3, 6, 12, 3, 6, 12, 3, 6, 12, 3])])
+async def test_a_page_is_bounded_by_number_and_by_bytes(tmp_path: Path, size: int, asked: list[int]):
+    """What has too many bytes is asked for again with fewer objects."""
+    limits: list[int] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        limit, start = int(request.query["limit"]), int(request.query.get("continue", 0))
+        limits.append(limit)
+        end = min(start + limit, 110)
+        items = [{"metadata": {"name": str(n), "managedFields": [{}]}, "status": "x" * size} for n in range(start, end)]
+        about = {"resourceVersion": "9"} | ({"continue": str(end)} if end < 110 else {})
+        return web.json_response({"metadata": about, "items": items})
+
+    async with talking_to(handler, tmp_path) as transport:
+        found = await transport.list(POD)
+    assert [item["metadata"] for item in found.items] == [{"name": str(n)} for n in range(110)]
+    assert limits[: len(asked)] == asked
+    assert (found.resource_version, found.items[0]["kind"]) == ("9", "Pod")
+
+
+async def test_a_large_answer_does_not_hold_up_the_loop(tmp_path: Path):
+    """4 MB of small objects are parsed beside it."""
+    body = json.dumps({"metadata": {"name": "a"}, "spec": [{}] * 1_000_000})
+
+    async with talking_to(answering(200, body), tmp_path) as transport:
+        beats, reading = 0, asyncio.create_task(transport.get(REF))
+        while not reading.done():
+            await asyncio.sleep(0.01)
+            beats += 1
+    assert beats >= 5
+    found = await reading
+    assert found is not None
+    assert found[UNREAD] == "spec: has 3000001 bytes as JSON, at most 262144 are read"
 
 
 def watching(*lines: object, cut: str = "") -> Handler:

@@ -1,0 +1,94 @@
+"""A Lease kept by a thread of its own, with a loop and a connection of its own: work that takes long does not lose it.
+
+A Lease that is renewed between two steps of the work is lost whenever a step is long, and the work cannot be trusted to
+notice. Here the thread renews while the work computes, and ends the process if the work goes on without the Lease.
+"""
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from typing import Any
+
+from paceline.kube.interface import Api
+from paceline.kube.lease import Lease
+
+log = logging.getLogger(__name__)
+
+GRACE = 3.0
+"""Seconds from the loss of a Lease until a process that still works is ended. A Lease is lost 10 s after the last
+renewal, and a rival may begin 5 s after that."""
+
+
+@asynccontextmanager
+async def leading(
+    reach: Callable[[], Awaitable[AbstractAsyncContextManager[Api]]],
+    lease: Callable[[Api], Lease],
+    *,
+    grace: float = GRACE,
+    end: Callable[[int], object] = os._exit,
+) -> AsyncIterator[asyncio.Event]:
+    """Enter once the lease is ours; it is released on leaving. The event that is given is set the moment it is lost:
+    who has not left `grace` seconds later is ended by `end`. `reach` and `lease` are called on the thread."""
+    here = asyncio.get_running_loop()
+    ours, lost = here.create_future(), asyncio.Event()
+    there: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]] = []
+
+    def tell(call: Callable[..., object], *args: object) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody listens any more
+            here.call_soon_threadsafe(call, *args)
+
+    async def keep() -> None:
+        there.append((asyncio.get_running_loop(), _this_task()))
+        async with await reach() as api:
+            candidate = lease(api)
+            try:
+                await candidate.acquire()
+                tell(_settle, ours, None)
+                await candidate.keep()
+                tell(lost.set)
+                await asyncio.sleep(grace)
+                log.critical("work goes on %g s after the lease was lost: this process ends now", grace)
+                end(1)
+            finally:
+                await candidate.release()
+
+    def run() -> None:
+        failed: BaseException | None = None
+        try:
+            asyncio.run(keep())
+        except asyncio.CancelledError:
+            pass
+        except Exception as error:
+            log.exception("the lease is kept no more")
+            failed = error
+        tell(_settle, ours, failed)
+        tell(lost.set)
+
+    thread = threading.Thread(target=run, name="lease", daemon=True)
+    thread.start()
+    try:
+        await ours
+        yield lost
+    finally:
+        for loop, task in there:
+            with suppress(RuntimeError):  # it has ended by itself
+                loop.call_soon_threadsafe(task.cancel)
+        await asyncio.to_thread(thread.join, 2 * grace)
+
+
+def _this_task() -> "asyncio.Task[Any]":
+    task = asyncio.current_task()
+    assert task is not None
+    return task
+
+
+def _settle(future: "asyncio.Future[None]", failed: BaseException | None) -> None:
+    if future.done():
+        return
+    if failed is None:
+        future.set_result(None)
+    else:
+        future.set_exception(failed)

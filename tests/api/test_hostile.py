@@ -1,0 +1,176 @@
+"""Objects that are made to stop or to swell the operator, beside good ones, on a real API server.
+
+The API server takes objects that are nested 10,000 deep and of 1.5 MiB. Who makes them may harm nobody but themselves.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.api.apiserver import Running, _free_ports, start
+from tests.wrong.edits import example, example_run
+
+from paceline.kube.reading import parsed
+
+ROOT = Path(__file__).parents[2]
+NAMESPACE, GOOD, SECONDS = "crowded", 50, 300
+ONE, TWO = "SpeculativeDeployment", "BenchmarkRun"
+OURS = {"app.kubernetes.io/managed-by": "paceline"}
+PATHS = {
+    ONE: "/apis/paceline.dev/v1alpha1/namespaces/crowded/speculativedeployments",
+    TWO: "/apis/paceline.dev/v1alpha1/namespaces/crowded/benchmarkruns",
+    "ControllerRevision": "/apis/apps/v1/namespaces/crowded/controllerrevisions",
+}
+
+
+def deep(levels: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for _ in range(levels):
+        found = {"a": found}
+    return found
+
+
+def fat() -> dict[str, Any]:
+    """1.35 MB as JSON, and 36 MB as Python's objects."""
+    return {"spec": {"nothing": [{}] * 450_000}}
+
+
+def deployment(name: str) -> dict[str, Any]:
+    manifest = example("ngram-no-draft")
+    manifest["metadata"] = {"name": name, "namespace": NAMESPACE}
+    return manifest
+
+
+def run(name: str, template: dict[str, Any]) -> dict[str, Any]:
+    manifest = example_run()
+    manifest["metadata"] = {"name": name, "namespace": NAMESPACE}
+    manifest["spec"]["engine"]["podTemplate"] = template
+    return manifest
+
+
+def revision(name: str, data: dict[str, Any]) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": NAMESPACE, "labels": OURS}
+    return {"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": metadata, "revision": 1, "data": data}
+
+
+def hostile() -> Iterator[dict[str, Any]]:
+    for number in range(5):
+        yield run(f"fat-{number}", fat())
+        manifest = deployment(f"fat-{number}")
+        manifest["spec"]["engine"]["podTemplate"] = fat()
+        yield manifest
+    # Too deep for Python's parser; or only for what comes after it. With a kind of its own the API server is quick.
+    yield revision("deep", deep(9_900))
+    for levels in (200, 900, 3_000):
+        yield run(f"deep-{levels}", deep(levels))
+        manifest = deployment(f"deep-{levels}")
+        manifest["spec"]["engine"]["podTemplate"] = deep(levels)
+        yield manifest
+
+
+def in_json(manifest: dict[str, Any]) -> str:
+    """Python's encoder gives up on what is deep, too."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(50_000)
+    try:
+        return json.dumps(manifest)
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+@contextmanager
+def an_operator(apiserver: Running, log: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    metrics, probe = _free_ports(2)
+    env = os.environ | {
+        "KUBECONFIG": str(apiserver.kubeconfig),
+        "PACELINE_METRICS_PORT": str(metrics),
+        "PACELINE_PROBE_PORT": str(probe),
+        "POD_NAME": "operator",
+        "POD_NAMESPACE": "default",
+    }
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "paceline.cli", "operator"],
+            env=env,
+            stdout=out,
+            stderr=out,
+            stdin=subprocess.DEVNULL,
+        )
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def most_memory(process: "subprocess.Popen[bytes]") -> int:
+    """Bytes that were resident at once, at most."""
+    fields = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+    return int(next(line.split()[1] for line in fields if line.startswith("VmHWM"))) * 1024
+
+
+def conditions(apiserver: Running, kind: str) -> dict[str, dict[str, str]]:
+    """Name → condition → what it says, of those that have a status."""
+    found = apiserver.kubectl("get", "--raw", PATHS[kind]).stdout
+    items = parsed(found.encode())["items"]
+    return {
+        item["metadata"]["name"]: {c["type"]: f"{c['reason']}: {c['message']}" for c in item["status"]["conditions"]}
+        for item in items
+        if item.get("status", {}).get("conditions")
+    }
+
+
+@pytest.fixture
+def crowded(tmp_path: Path) -> Iterator[Running]:
+    """An API server of its own: it takes its time with what is hostile."""
+    running = start(tmp_path / "apiserver")
+    try:
+        running.install(ROOT / "crds")
+        running.kubectl("create", "namespace", NAMESPACE)
+        for number in range(GOOD):
+            created(running, deployment(f"good-{number}"))
+        for manifest in hostile():
+            created(running, manifest)
+        yield running
+    finally:
+        running.stop()
+
+
+def created(apiserver: Running, manifest: dict[str, Any]) -> None:
+    headers = [f"Authorization: Bearer {apiserver.token}", "Content-Type: application/json"]
+    argv = ["curl", "-sSk", "-m", "120", "-w", "%{http_code}", *(word for one in headers for word in ("-H", one))]
+    argv += ["--data-binary", "@-", apiserver.url + PATHS[manifest["kind"]]]
+    done = subprocess.run(argv, input=in_json(manifest), capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("201"), done.stdout[-500:]
+
+
+def test_the_good_ones_are_served_within_the_charts_memory(crowded: Running, tmp_path: Path) -> None:
+    limit = yaml.safe_load((ROOT / "charts" / "paceline" / "values.yaml").read_text())["resources"]["limits"]["memory"]
+    good = {f"good-{number}" for number in range(GOOD)}
+    names = [(manifest["kind"], manifest["metadata"]["name"]) for manifest in hostile()]
+    bad = {kind: {name for of, name in names if of == kind} for kind in (ONE, TWO)}
+    with an_operator(crowded, tmp_path / "log") as operator:
+        until = time.monotonic() + SECONDS
+        said: dict[str, dict[str, dict[str, str]]] = {ONE: {}, TWO: {}}
+        while not (good | bad[ONE] <= said[ONE].keys() and bad[TWO] <= said[TWO].keys()) and time.monotonic() < until:
+            time.sleep(2)
+            assert operator.poll() is None, (tmp_path / "log").read_text()[-3000:]
+            said = {kind: conditions(crowded, kind) for kind in said}
+        memory = most_memory(operator)
+    log = (tmp_path / "log").read_text()
+    assert good <= said[ONE].keys(), log[-3000:]
+    assert {name for name in bad[ONE] if "Stalled" not in said[ONE].get(name, {})} == set(), log[-3000:]
+    assert {name for name in bad[TWO] if "Failed" not in said[TWO].get(name, {})} == set(), log[-3000:]
+    assert "spec: has 135" in said[ONE]["fat-0"]["Stalled"]
+    assert "spec: is nested more than 100 levels deep" in said[ONE]["deep-900"]["Stalled"]
+    assert "is lost" not in log
+    assert limit.endswith("Mi")
+    assert memory < int(limit.removesuffix("Mi")) * 2**20, f"{memory / 2**20:.0f} MiB of {limit}"
