@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from paceline.controller.kinds import BENCHMARK_RUN, LEADER_WORKER_SET, SPECULATIVE_DEPLOYMENT
 from paceline.core.names import DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL, SUSPENDED
 from paceline.kube import UNREAD, Api, Manifest, Reflector, Resource, Store, WorkQueue, selector
+from paceline.kube.reading import without_managed_fields
 from paceline.kube.resources import (
     CLAIM,
     DEPLOYMENT,
@@ -70,6 +71,7 @@ class Cluster:
                 resource,
                 namespace=namespace,
                 selector="" if resource is BENCHMARK_RUN else OURS,
+                prune=lean_pod if resource is POD else without_managed_fields,
                 on_change=self._changed,
                 optional=resource in OPTIONAL,
                 on_presence=self._wake_deployments,
@@ -141,6 +143,13 @@ class Cluster:
             if not ended(run):
                 metadata = run["metadata"]
                 self.queue.add(Key(BENCHMARK_RUN.plural, metadata["namespace"], metadata["name"]))
+
+
+def lean_pod(pod: Manifest) -> Manifest:
+    """Of a pod's spec, where it is and how it restarts: the rest stands in what made it, in kilobytes a pod."""
+    lean = without_managed_fields(pod)
+    spec = {name: lean["spec"][name] for name in ("nodeName", "restartPolicy") if name in lean.get("spec", {})}
+    return lean | {"spec": spec}
 
 
 def node_of(run: Manifest) -> str | None:

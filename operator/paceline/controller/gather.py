@@ -1,6 +1,7 @@
 """All reading, in one place: an object of ours and everything its planner looks at.
 
-our own object   read from the server on every pass: status is what was decided last, and must not be stale
+our own object   read from the server on every pass: status is what was decided last, and must not be stale. Not that
+                 of a run that has ended: it changes no more
 children         from the stores; what the stores do not have under a name that we need is asked for once more,
                  because a store holds only what carries our label, and a stranger's object must not be taken over
 a round's pod    asked for when its Job has ended and the result is not yet recorded: the store may lag behind
@@ -61,8 +62,7 @@ async def gather_deployment(
             found = cluster.get(ref.resource.kind, key.namespace, ref.name) or await cluster.api.get(ref)
             children[ref.resource.kind] += (found,) if found else ()
     if any(_prefetch_ended(job) for job in children[JOB.kind]) and "modelsHash" not in (manifest.get("status") or {}):
-        listing = await cluster.api.list(POD, key.namespace, f"{DEPLOYMENT_LABEL}={key.name}")
-        children[POD.kind] = tuple(listing.items)
+        children[POD.kind] = tuple(await _pods(cluster, key.namespace, selector=f"{DEPLOYMENT_LABEL}={key.name}"))
     return deployment.Snapshot(
         manifest=manifest,
         spec=spec,
@@ -76,7 +76,9 @@ async def gather_deployment(
 
 
 async def gather_run(cluster: Cluster, key: Key, settings: Settings, now: datetime) -> run.Snapshot | None:
-    manifest = await cluster.api.get(Ref(BENCHMARK_RUN, key.namespace, key.name))
+    manifest = cluster.get(BENCHMARK_RUN.kind, key.namespace, key.name)
+    if manifest is None or not ended(manifest):  # what has ended changes no more: thousands of them are kept
+        manifest = await cluster.api.get(Ref(BENCHMARK_RUN, key.namespace, key.name))
     if manifest is None or "deletionTimestamp" in manifest["metadata"]:
         return None
     spec, invalid = _understood(api.run, manifest)
@@ -86,7 +88,7 @@ async def gather_run(cluster: Cluster, key: Key, settings: Settings, now: dateti
     recorded = {record["job"] for record in (manifest.get("status") or {}).get("rounds", ())}
     pods = cluster.select(POD.kind, key.namespace, mine)
     if any(ended(job) and job["metadata"]["name"] not in recorded for job in jobs):
-        pods = (await cluster.api.list(POD, key.namespace, f"{RUN_LABEL}={key.name}")).items
+        pods = await _pods(cluster, key.namespace, selector=f"{RUN_LABEL}={key.name}")
     rounds = [Round(job=job, pod=_pod_of(job, pods)) for job in jobs]
     rounds = [
         replace(one, neighbours=await _neighbours(cluster, one, spec.server.accelerator.resource_name))
@@ -132,9 +134,15 @@ async def _neighbours(cluster: Cluster, one: Round, resource: str) -> tuple[str,
         pod
         for namespace in cluster.namespaces or (None,)
         if not cluster.closed(namespace)
-        for pod in (await cluster.api.list(POD, namespace, fields=f"spec.nodeName={one.node}")).items
+        for pod in await _pods(cluster, namespace, fields=f"spec.nodeName={one.node}")
     ]
     return neighbours(one.pod, found, resource)
+
+
+async def _pods(cluster: Cluster, namespace: str | None, selector: str = "", fields: str = "") -> list[Manifest]:
+    """As they are now; what cannot be read of them is none of ours."""
+    listing = await cluster.api.list(POD, namespace, selector, fields=fields)
+    return [pod for pod in listing.items if UNREAD not in pod]
 
 
 def _needed(spec: DeploymentSpec | None, key: Key, settings: Settings) -> Iterator[Ref]:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from paceline.controller import metrics
-from paceline.controller.cluster import Cluster, Key
+from paceline.controller.cluster import Cluster, Key, ended
 from paceline.controller.execute import execute, publish
 from paceline.controller.gather import gather_deployment, gather_run
 from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
@@ -53,7 +53,7 @@ def now() -> datetime:
 async def reconcile(
     cluster: Cluster, key: Key, settings: Settings, record: Recorder, clock: Callable[[], datetime] = now
 ) -> float | None:
-    """Seconds until the next look; None once the object is gone."""
+    """Seconds until the next look; None once the object is gone, or is a run that has ended and left nothing to do."""
     if cluster.closed(key.namespace):  # a pass that does not see the children would start everything again
         return CLOSED_SECONDS
     kind = PLANNERS[key.plural]
@@ -78,5 +78,7 @@ async def reconcile(
             raise next(iter(refused.values()))
     if told_before:
         return 0.0  # status says so until the next pass
+    if todo.wake is None and not todo.actions and ended(snapshot.manifest):
+        return None
     wait = RESYNC_SECONDS if todo.wake is None else (todo.wake - at).total_seconds()
     return min(max(wait, 0.0), RESYNC_SECONDS)

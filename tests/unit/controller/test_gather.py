@@ -10,8 +10,9 @@ from tests.wrong.edits import example_run
 from paceline.controller.cluster import Cluster, Key
 from paceline.controller.gather import gather_run
 from paceline.controller.kinds import KINDS
-from paceline.core.names import MANAGED_BY, RUN_LABEL
-from paceline.kube import Manifest
+from paceline.controller.reconcile import reconcile
+from paceline.core.names import DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL
+from paceline.kube import UNREAD, Manifest, Ref
 from paceline.render import Settings
 
 KEY = Key("benchmarkruns", "models", "mine")
@@ -65,3 +66,76 @@ async def test_who_else_was_on_the_node_of_a_round_that_has_ended(
     assert found is not None
     (one,) = found.rounds
     assert one.neighbours == seen
+
+
+async def test_a_run_that_has_ended_is_not_read_again() -> None:
+    """Thousands of them are kept, and a status that is final is what the store says."""
+    api = memory.MemoryApi(memory.Cluster(kinds=KINDS))
+    await api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "models"}})
+    manifest = example_run()
+    manifest["metadata"] |= {"name": "mine", "namespace": "models"}
+    made = await api.create(manifest)
+    at = datetime(2026, 11, 21, tzinfo=UTC)
+    over = {"status": {"conditions": [{"type": "Complete", "status": "True"}], "observedGeneration": 1}}
+    cluster = Cluster(Unreadable(api.cluster))
+    cluster.saw(made)
+    with pytest.raises(AssertionError, match="mine"):
+        await gather_run(cluster, KEY, Settings(image="paceline"), at)
+    cluster.saw(made | over | {"metadata": made["metadata"] | {"resourceVersion": "1000"}})
+    found = await gather_run(cluster, KEY, Settings(image="paceline"), at)
+    assert found is not None
+    assert found.manifest["status"] == over["status"]
+
+
+class Unreadable(memory.MemoryApi):
+    async def get(self, ref: Ref) -> Manifest | None:
+        raise AssertionError(f"{ref} was read")
+
+
+async def test_what_cannot_be_read_is_told_of_itself_and_is_nobodys_child() -> None:
+    api = memory.MemoryApi(memory.Cluster(kinds=KINDS))
+    cluster = Cluster(api)
+    labels = {**MANAGED_BY, DEPLOYMENT_LABEL: "served"}
+    run = {"apiVersion": "paceline.dev/v1alpha1", "kind": "BenchmarkRun", UNREAD: "spec: is nested too deep"}
+    run |= {"metadata": {"namespace": "models", "name": "mine", "uid": "u", "resourceVersion": "7", "labels": labels}}
+    cluster.saw(run)
+    assert cluster.select("BenchmarkRun", "models", {DEPLOYMENT_LABEL: "served"}) == []
+    run["status"] = {"conditions": [{"type": "Failed", "status": "True"}]}
+    cluster.saw(run | {"metadata": run["metadata"] | {"resourceVersion": "8"}})
+    found = await gather_run(cluster, KEY, Settings(image="paceline"), datetime(2026, 11, 21, tzinfo=UTC))
+    assert found is not None
+    assert (found.spec, found.invalid) == (None, "spec: is nested too deep")
+
+
+def test_of_a_pod_the_store_keeps_what_is_read() -> None:
+    cluster = Cluster(memory.MemoryApi(memory.Cluster(kinds=KINDS)))
+    labels = {"metadata": {"labels": LABELS, "uid": "u", "resourceVersion": "7"}}
+    one = pod("mine", "models", "gpu-0", "4")
+    one["spec"]["restartPolicy"] = "Never"
+    one["status"] = {"phase": "Running"}
+    cluster.saw(one | {"metadata": one["metadata"] | labels["metadata"] | {"managedFields": [{}]}})
+    (kept,) = cluster.select("Pod", "models", LABELS)
+    assert kept["spec"] == {"nodeName": "gpu-0", "restartPolicy": "Never"}
+    assert kept["status"] == {"phase": "Running"}
+    assert "managedFields" not in kept["metadata"]
+
+
+async def test_a_run_that_has_ended_is_looked_at_no_more() -> None:
+    api = memory.MemoryApi(memory.Cluster(kinds=KINDS))
+    await api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "models"}})
+    manifest = example_run()
+    manifest["metadata"] |= {"name": "mine", "namespace": "models"}
+    cluster = Cluster(api)
+    made = await api.create(manifest)
+
+    async def record(*_: object) -> None:
+        pass
+
+    async def looks() -> float | None:
+        at = datetime(2026, 11, 21, tzinfo=UTC)
+        return await reconcile(cluster, KEY, Settings(image="paceline"), record, lambda: at)
+
+    assert await looks() is not None
+    over = {"status": {"conditions": [{"type": "Complete", "status": "True"}], "observedGeneration": 1}}
+    cluster.saw(made | over | {"metadata": made["metadata"] | {"resourceVersion": "1000"}})
+    assert await looks() is None
