@@ -205,6 +205,7 @@ RUN_STATUS = {
         "message": "decided",
         "secondsPerRound": 300,
         "unplacedSince": "2026-11-21T10:00:00Z",
+        "seen": True,
     },
 }
 

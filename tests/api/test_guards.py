@@ -20,6 +20,7 @@ from paceline.render import Manifest, Owner, fetch_job, revision_of, round_job
 from paceline.render.benchmark import round_plan
 from paceline.render.guards import disruption_budget, rounds_network, servers_network
 from paceline.render.serving import template
+from paceline.render.where import ANYWHERE
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 GUARDED, RESTRICTED, QUOTA = "guarded", "restricted", "quota"
@@ -121,7 +122,7 @@ def pods(name: str, namespace: str) -> Mapping[str, Manifest]:
         pool=first.name, server=spec.server, arms=first.arms, workloads=first.workloads, gate=first.gate, token="1"
     )
     plan = round_plan(owner, asked, first.arms, 0, 0)
-    measured = round_job(owner, asked, plan, None, (), settings)
+    measured = round_job(owner, asked, plan, ANYWHERE, settings)
     fetched = fetch_job(owner, spec.server, (Model(source="hf://a/b", revision="main"),), settings)
     jobs = {"round": measured, "fetch": fetched}
     return {"server": served, **{kind: job["spec"]["template"] for kind, job in jobs.items()}}

@@ -17,6 +17,7 @@ from tests.unit.render.test_overlay import OVERLAY, with_overlay
 from paceline.kube import difference, needs_apply, stamped
 from paceline.render import Manifest, rendering, round_job, servers, service
 from paceline.render.benchmark import round_plan
+from paceline.render.where import Where
 
 CRD = Path(__file__).parents[2] / "dev" / "cluster" / "manifests" / "leaderworkersets.yaml"
 NAMESPACE = "several-nodes"
@@ -76,7 +77,13 @@ def test_the_address_is_taken(installed: Running) -> None:
 
 def test_a_round_with_an_overlay_is_taken(installed: Running) -> None:
     asked = round_plan(RUN, run(), pool().spec.arms, number=0, attempt=0)
-    wanted = round_job(RUN, replace(run(), server=with_overlay(OVERLAY)), asked, None, ("gpu-1",), SETTINGS)
+    wanted = round_job(
+        RUN,
+        replace(run(), server=with_overlay(OVERLAY)),
+        asked,
+        Where(node="gpu-2", avoid=("gpu-0", "gpu-1")),
+        SETTINGS,
+    )
     wanted["metadata"]["namespace"] = NAMESPACE
     stored = applied(installed, stamped(wanted), "--dry-run=server")
     assert difference(stored, stamped(wanted)) is None

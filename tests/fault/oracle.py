@@ -14,7 +14,6 @@ from paceline.core.names import POOL_LABEL, RUN_LABEL, child_name
 from paceline.kube import APPLIED, Manifest, Ref
 from paceline.kube.resources import DEPLOYMENT, EVENT, NAMESPACE, NODE
 from paceline.plan.terms import condition
-from paceline.render.benchmark import AVOIDED
 from paceline.render.serving import ARM_LABEL, REVISION_LABEL
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
@@ -23,10 +22,10 @@ LINES_OF_A_RUN = re.compile(r"(/results/[^/]+/)[^/\"]+")
 """Where rounds leave their lines: below a run's name its uid."""
 SERVERS = ("uid", "resourceVersion", "managedFields", "creationTimestamp", "batch.kubernetes.io/controller-uid")
 LENGTHS = ("heldSeconds", "idleSeconds", "gpuSeconds", "idleGpuSeconds")
-MASKED = frozenset((*SERVERS, APPLIED, "terminated", "nodeAffinity", AVOIDED, *LENGTHS))
+MASKED = frozenset((*SERVERS, APPLIED, "terminated", "nodeAffinity", *LENGTHS))
 """Differ between two worlds where the same was done. APPLIED is a hash that covers the owner's uid, a round that has
 terminated says when it began, how long it held accelerators is whole
-seconds of when nature took its steps, and which nodes its Job must keep off depends on who came first."""
+seconds of when nature took its steps, and where it would like to run depends on who came first."""
 NOT_OURS = (EVENT, NODE, NAMESPACE)
 
 

@@ -11,7 +11,7 @@ from tests.fault.world import NAMESPACE, World
 
 from paceline.controller import shell
 from paceline.controller.cluster import Cluster as View
-from paceline.controller.cluster import Key, lane
+from paceline.controller.cluster import Key
 from paceline.controller.kinds import SPECULATIVE_DEPLOYMENT
 from paceline.kube import Forbidden, Listing, Manifest, Recorder, Ref, Resource, WatchEvent, WorkQueue
 from paceline.render import Settings
@@ -55,7 +55,7 @@ class Closed(MemoryApi):
 
 def operator(world: World, api: MemoryApi, *namespaces: str) -> tuple[View, "asyncio.Task[None]"]:
     view = View(api, namespaces)
-    view.queue = WorkQueue(lane=lane, clock=world.loop.time)
+    view.queue = WorkQueue(clock=world.loop.time)
     events = Recorder(api, controller="paceline.dev/operator", instance="operator", now=world.now)
     return view, asyncio.create_task(shell._work(view, Told(Settings(image="paceline")), events))  # type: ignore[arg-type]
 

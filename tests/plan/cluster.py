@@ -17,7 +17,6 @@ Key = tuple[str, str]
 """Kind and name: a story has one namespace."""
 
 GPU = "nvidia.com/gpu"
-HOSTNAME = "kubernetes.io/hostname"
 
 
 @dataclass
@@ -88,13 +87,15 @@ class Cluster:
     def turn(self) -> None:
         """What the built-in controllers and the scheduler do next."""
         for job in self.of("Job"):
-            if not ended(job) and not self.owned("Pod", job):
+            if not ended(job) and not job["spec"].get("suspend") and not self.owned("Pod", job):
                 self._pod(job, f"{job['metadata']['name']}-pod", job["spec"]["template"])
         for servers in (*self.of("Deployment"), *self.of("LeaderWorkerSet")):
             self._replace(servers)
         for pod in self.of("Pod"):
             if "nodeName" not in pod["spec"]:
                 self._place(pod)
+            if is_round(pod) and "nodeName" in pod["spec"] and pod["status"].keys() <= {"phase", "conditions"}:
+                self._start(pod)
         for servers in (*self.of("Deployment"), *self.of("LeaderWorkerSet")):
             groups = self._groups(servers)
             servers["status"] = {
@@ -161,17 +162,22 @@ class Cluster:
             return
         fitting = [node for node in self.nodes if self._fits(pod, node)]
         if fitting:
-            pod["spec"]["nodeName"] = max(fitting, key=self._free)
+            pod["spec"]["nodeName"] = max(fitting, key=lambda node: (_liking(pod, node), self._free(node)))
             pod["status"]["conditions"] = [{"type": "PodScheduled", "status": "True"}]
         else:
             message = f"0/{len(self.nodes)} nodes are available: {len(self.nodes)} Insufficient {GPU}."
             said = {"type": "PodScheduled", "status": "False", "message": message}
             pod["status"]["conditions"] = [{**said, **self.unplaced}]
 
+    def _start(self, pod: Object) -> None:
+        running = {"running": {"startedAt": timestamp(self.now)}}
+        names = [container["name"] for container in pod["spec"]["containers"]]
+        pod["status"]["phase"] = RUNS
+        pod["status"]["containerStatuses"] = [{"name": name, "state": running} for name in names]
+
     def _fits(self, pod: Object, node: str) -> bool:
-        allowed = all((node in rule["values"]) is (rule["operator"] == "In") for rule in _hostnames(pod))
         crowded = is_round(pod) and any(map(is_round, self._on(node)))
-        return allowed and not crowded and gpus(pod) <= self._free(node)
+        return not crowded and gpus(pod) <= self._free(node)
 
     def _on(self, node: str) -> list[Object]:
         return [
@@ -219,7 +225,11 @@ def gpus(pod: Object) -> int:
     return sum(int(c.get("resources", {}).get("limits", {}).get(GPU, 0)) for c in pod["spec"]["containers"])
 
 
-def _hostnames(pod: Object) -> Iterator[Mapping[str, Any]]:
+def _liking(pod: Object, node: str) -> int:
+    """The weights of what the pod would like and this node has."""
     wanted = pod["spec"].get("affinity", {}).get("nodeAffinity", {})
-    for term in wanted.get("requiredDuringSchedulingIgnoredDuringExecution", {}).get("nodeSelectorTerms", ()):
-        yield from (rule for rule in term["matchExpressions"] if rule["key"] == HOSTNAME)
+    return sum(
+        term["weight"]
+        for term in wanted.get("preferredDuringSchedulingIgnoredDuringExecution", ())
+        if all((node in one["values"]) is (one["operator"] == "In") for one in term["preference"]["matchFields"])
+    )

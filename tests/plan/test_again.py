@@ -148,6 +148,7 @@ def test_the_rounds_of_a_run_in_error_are_nobody_elses() -> None:
     world.round_ends()
     for _ in range(3):
         world.round_dies("latency", 1, "the client is broken")
+        world.wait(1)
     assert world.outcome("latency") == "Error"
     world.edit("minimumImprovement 0.04", loosened)
     assert "roundsOf" not in latest(world)["spec"]

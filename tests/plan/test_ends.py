@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from paceline.evidence import ENVIRONMENT, Failure, RoundPlan
-from paceline.evidence.failures import LEAVES_THE_NODE, MANY
-from paceline.plan.run.ends import PULL_PATIENCE, End, end_of, held_seconds, hopeless, unplaced_since, wakes
-from paceline.plan.run.look import Round
+from paceline.evidence.failures import MANY
+from paceline.plan.run.ends import PULL_PATIENCE, end_of, held_seconds, hopeless, wakes
+from paceline.plan.run.look import End, Round
+from paceline.plan.run.starting import IMAGES_PATIENCE
 
 BEGAN = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 
@@ -23,7 +24,7 @@ def pod(status: Mapping[str, Any] | None = None, **containers: Mapping[str, Any]
     statuses = [{"name": name, "state": state} for name, state in containers.items()]
     return {
         "metadata": {"creationTimestamp": "2026-11-21T10:00:00Z"},
-        "spec": {},
+        "spec": {"nodeName": "gpu-0"},
         "status": {"startTime": "2026-11-21T10:00:00Z", "containerStatuses": statuses, **(status or {})},
     }
 
@@ -38,6 +39,13 @@ def preparing(**state: Mapping[str, Any]) -> dict[str, Any]:
 
 def ended(code: int, message: str = "", **more: str) -> dict[str, Any]:
     return {"terminated": {"exitCode": code, "message": message, **more}}
+
+
+def refused(reason: str, message: str = "said") -> dict[str, Any]:
+    """By the node's kubelet, before anything of it ran."""
+    found = pod({"phase": "Failed", "reason": reason, "message": message})
+    del found["status"]["containerStatuses"]
+    return found
 
 
 def disrupted(reason: str) -> dict[str, Any]:
@@ -68,6 +76,14 @@ LATE = job("DeadlineExceeded", "Job was active longer than specified deadline")
             "the init container warm exited with 1: no such bucket"),
         (GAVE_UP, preparing(warm=ended(2, "usage: warm")), "ServerCrashed", "warm exited with 2: usage: warm"),
         (GAVE_UP, preparing(warm=ended(137, reason="OOMKilled")), "OutOfMemory", "warm exited with 137: OOMKilled"),
+        (GAVE_UP, refused("UnexpectedAdmissionError", "no healthy devices present"), "NodeRefused",
+            "UnexpectedAdmissionError: no healthy devices present"),
+        (GAVE_UP, refused("OutOfnvidia.com/gpu"), "NodeRefused", "OutOfnvidia.com/gpu: said"),
+        (GAVE_UP, refused("OutOfcpu"), "NodeRefused", "OutOfcpu: said"),
+        (GAVE_UP, refused("TopologyAffinityError"), "NodeRefused", "TopologyAffinityError: said"),
+        (GAVE_UP, refused("NodeAffinity"), "NodeRefused", "NodeAffinity: said"),
+        (GAVE_UP, refused("Evicted"), "Evicted", "Evicted: said"),
+        (GAVE_UP, refused("NodeLost"), "NodeLost", "NodeLost: said"),
         (GAVE_UP, None, "Evicted", "its pod is gone"),
         (job(), pod(client=ended(0, "hello")), "Unreadable", "the message does not begin with"),
     ],
@@ -78,14 +94,32 @@ def test_of_a_job_that_has_ended(job: dict[str, Any], pod: dict[str, Any] | None
     assert line in end.line
 
 
-def unplaced(reason: str = "Unschedulable") -> dict[str, Any]:
-    return {"conditions": [{"type": "PodScheduled", "status": "False", "reason": reason, "message": "0/2 nodes"}]}
+def unplaced(reason: str) -> dict[str, Any]:
+    """It waits for room, or for a queue: nothing is held, and it may wait for as long as it takes."""
+    conditions = [{"type": "PodScheduled", "status": "False", "reason": reason, "message": "0/2 nodes"}]
+    return {"metadata": {}, "spec": {}, "status": {"phase": "Pending", "conditions": conditions}}
+
+
+def starting(sandbox: str | None) -> dict[str, Any]:
+    """It has its node; whether its volumes and network are there, where the kubelet is new enough to say so."""
+    conditions = [{"type": "PodReadyToStartContainers", "status": sandbox}] if sandbox else []
+    return pod({"phase": "Pending", "conditions": conditions}, server=CREATING, client=CREATING)
+
+
+def untouched() -> dict[str, Any]:
+    """It has its node, and no kubelet has taken note of it."""
+    placed = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-11-21T10:00:00Z"}
+    return {"metadata": {}, "spec": {"nodeName": "gpu-0"}, "status": {"phase": "Pending", "conditions": [placed]}}
 
 
 def waiting(reason: str) -> dict[str, Any]:
     return {"waiting": {"reason": reason, "message": "said"}}
 
 
+CREATING = waiting("ContainerCreating")
+SAID = 'FailedMount: secret "x" not found'
+UNSTARTED = f"its containers were not started within 10 minutes on gpu-0: {SAID}"
+UNPULLED = f"its images were not there within an hour on gpu-0: {SAID}"
 MISNAMED = "the server never started: InvalidImageName: said"
 FORBIDDEN = "the server never started: ErrImageNeverPull: said"
 WARMING = "the init container warm never started: ImagePullBackOff: said"
@@ -106,18 +140,37 @@ PULLING = "the server never started: ImagePullBackOff: said"
         (preparing(warm=waiting("ImagePullBackOff")), 5, (Failure.ImagePull, WARMING)),
         (preparing(warm=waiting("PodInitializing")), 60, None),
         (preparing(warm={"running": {}}), 60, None),
-        (pod(unplaced()), 9, None),
-        (pod(unplaced()), 10, (Failure.Unschedulable, "0/2 nodes")),
-        (pod(unplaced("SchedulingGated")), 600, None),
+        (unplaced("Unschedulable"), 600, None),
+        (unplaced("SchedulingGated"), 600, None),
+        (starting(sandbox="False"), 9, None),
+        (starting(sandbox="False"), 10, (Failure.NotStarted, UNSTARTED)),
+        (starting(sandbox="True"), 59, None),
+        (starting(sandbox="True"), 60, (Failure.ImagePull, UNPULLED)),
+        (starting(sandbox=None), 59, None),
+        (starting(sandbox=None), 60, (Failure.ImagePull, UNPULLED)),
+        (untouched(), 9, None),
+        (untouched(), 10, (Failure.NotStarted, UNSTARTED)),
         (pod(disrupted("DeletionByTaintManager")), 0, None),
     ],
 )  # fmt: skip
 def test_of_a_job_that_goes_on(pod: dict[str, Any], minutes: int, expected: tuple[Failure, str] | None) -> None:
     round = Round(job=with_plan(job()), pod=pod)
     end = End(failure=expected[0], line=expected[1]) if expected else None
-    seen = {"job": "run-0-0", "unplacedSince": "2026-11-21T10:00:00Z"}
-    now = BEGAN + timedelta(minutes=minutes)
-    assert hopeless(round, "gpu-0", unplaced_since(round, seen, now), now) == end
+    assert hopeless(round, SAID, BEGAN + timedelta(minutes=minutes)) == end
+
+
+def test_a_volume_that_another_node_has_is_nobodys_fault() -> None:
+    multi = 'FailedAttachVolume: Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) coder-0'
+    end = hopeless(Round(job=with_plan(job()), pod=starting("False")), multi, BEGAN + timedelta(minutes=10))
+    assert end is not None
+    assert (end.failure, end.failure.tries) == (Failure.VolumeInUse, MANY)
+    assert multi in end.line
+
+
+def test_a_round_that_does_not_start_is_looked_at_again_when_patience_ends() -> None:
+    for sandbox, patience in (("False", timedelta(minutes=10)), ("True", IMAGES_PATIENCE)):
+        assert wakes(Round(job=with_plan(job()), pod=starting(sandbox))) == (BEGAN + patience,)
+    assert wakes(Round(job=with_plan(job()), pod=pod(server={"running": {}}))) == ()
 
 
 def with_plan(job: dict[str, Any]) -> dict[str, Any]:
@@ -129,26 +182,10 @@ def with_plan(job: dict[str, Any]) -> dict[str, Any]:
     return {**job, "spec": {"template": {"spec": {"containers": [container]}}}}
 
 
-def test_a_first_round_waits_for_as_long_as_it_takes() -> None:
-    round = Round(job=with_plan(job()), pod=pod(unplaced()))
-    assert hopeless(round, None, BEGAN, BEGAN + timedelta(days=7)) is None
-
-
-def test_without_room_is_counted_from_when_it_was_seen_of_this_very_round() -> None:
-    """Not from when the pod was made: a queue may have held it back since."""
-    round, now = Round(job=with_plan(job()), pod=pod(unplaced())), BEGAN + timedelta(hours=2)
-    seen = "2026-11-21T11:55:00Z"
-    assert unplaced_since(round, {}, now) == now
-    assert unplaced_since(round, {"job": "run-0-0", "unplacedSince": seen}, now) == now - timedelta(minutes=5)
-    assert unplaced_since(round, {"job": "another", "unplacedSince": seen}, now) == now
-    gated = Round(job=with_plan(job()), pod=pod(unplaced("SchedulingGated")))
-    assert unplaced_since(gated, {"job": "run-0-0", "unplacedSince": seen}, now) is None
-
-
 def test_of_a_node_that_does_not_answer_nobody_hears_the_end() -> None:
     lost = pod(disrupted("DeletionByTaintManager"))
     lost["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z"
-    end = hopeless(Round(job=with_plan(job()), pod=lost), "gpu-0", None, BEGAN)
+    end = hopeless(Round(job=with_plan(job()), pod=lost), "", BEGAN)
     assert end == End(failure=Failure.NodeLost, line="DeletionByTaintManager: said")
 
 
@@ -170,7 +207,7 @@ def test_who_waits_for_an_init_container_that_failed_holds_nothing_after_it() ->
 
 def test_a_round_whose_init_container_cannot_be_pulled_is_looked_at_again_in_time() -> None:
     round = Round(job=with_plan(job()), pod=preparing(warm=waiting("ImagePullBackOff")))
-    assert wakes(round, "gpu-0", None) == (BEGAN + PULL_PATIENCE,)
+    assert wakes(round) == (BEGAN + PULL_PATIENCE,)
 
 
 def test_they_are_taken_when_the_pod_gets_its_node_and_not_when_that_takes_note_of_it() -> None:
@@ -189,4 +226,5 @@ def test_they_are_taken_when_the_pod_gets_its_node_and_not_when_that_takes_note_
 
 
 def test_what_the_cluster_takes_away_is_tried_again_most() -> None:
-    assert all(failure.tries == MANY for failure in LEAVES_THE_NODE)
+    nobodys = (Failure.NodeLost, Failure.NodeRefused, Failure.Evicted, Failure.Preempted, Failure.VolumeInUse)
+    assert {failure.tries for failure in nobodys} == {MANY}

@@ -101,6 +101,7 @@ def test_a_plan_that_cannot_be_read_is_a_failed_round() -> None:
     (record,) = run_of(world)["status"]["rounds"]
     assert (record["round"], record["try"], record["job"]) == (0, 0, job["metadata"]["name"])
     assert "not a round's plan" in record["error"]
+    world.until_wake()
     assert job_of(world)["metadata"]["name"].endswith("-0-1")
 
 
@@ -119,8 +120,9 @@ def test_a_server_that_never_starts_keeps_no_gpu() -> None:
     unpullable(world)
     (record,) = run_of(world)["status"]["rounds"]
     assert (record["job"], record["error"]) == (first, "the server never started: ImagePullBackOff: no such image")
-    assert job_of(world)["metadata"]["name"] != first
     for _ in range(FEW - 1):
+        world.until_wake()
+        assert job_of(world)["metadata"]["name"] != first
         unpullable(world)
     assert not world.under_way("round")
     assert "ImagePullBackOff" in verdict(world)["message"]
@@ -139,6 +141,7 @@ def test_its_delete_is_lost_and_it_counts_once() -> None:
     assert len(run_of(world)["status"]["rounds"]) == 1
     world.crash = lambda actions: actions
     world.settle("the operator is back", 1)
+    world.wait(1)
     assert len(run_of(world)["status"]["rounds"]) == 1
     assert job_of(world)["metadata"]["name"].endswith("-0-1")
 
@@ -156,6 +159,7 @@ def test_preemption_is_nobodys_fault_but_not_for_ever() -> None:
     world = by_hand()
     for _ in range(MANY - 1):
         preempted(world)
+        world.until_wake()
     assert verdict(world) == {}
     assert run_of(world)["status"]["rounds"][-1]["error"] == "Preempting: for a critical pod"
     preempted(world)
@@ -171,14 +175,15 @@ def test_a_pod_that_is_gone_was_taken_away() -> None:
         job["status"] = {"conditions": [failed]}
         world.cluster.delete("Pod", name)
         world.settle("a node is drained", 1)
+        world.until_wake()
     assert verdict(world) == {}
 
 
 def test_an_out_of_memory_kill_is_not_the_clients_fault() -> None:
     world = by_hand()
-    pod = pod_of(world)
     world.round_dies("throughput", 1, "the server container has ended")
     assert "client" in run_of(world)["status"]["rounds"][0]["error"]
+    world.until_wake()
     pod = pod_of(world)
     job = job_of(world)
     pod["status"] |= {

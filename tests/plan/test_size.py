@@ -109,7 +109,7 @@ def rounds(spec: RunSpec, owner: Owner) -> Iterator[dict[str, Any]]:
     lost = min(MANY - 1, MOST_TRIES // asked - 1)
     for number in range(asked):
         for attempt in range(lost):
-            evicted = {"job": "j" * 63, "node": "n" * 63, "reason": Failure.Unschedulable, "error": "e" * LONGEST}
+            evicted = {"job": "j" * 63, "node": "n" * 63, "reason": Failure.VolumeInUse, "error": "e" * LONGEST}
             yield failed_round(round=number, attempt=attempt, held_seconds=3600, **evicted)  # type: ignore[arg-type]
         yield measured(spec, owner, number, lost)
 

@@ -6,7 +6,7 @@
 from tests.gate.campaigns import BASELINE_1
 from tests.plan.answers import noisy, nothing_accepted
 from tests.plan.telling import measuring, promoted, told
-from tests.plan.world import World, example
+from tests.plan.world import TRUTHS, World, example
 
 NAME = "qwen3-coder-next"
 
@@ -54,20 +54,21 @@ def test_noise_hides_the_effect(world: World) -> None:
 
 @told
 def test_two_runs_and_room_for_one(world: World) -> None:
-    """The second run keeps off the first one's node until that has ended; then it goes there."""
+    """They take turns on it, round by round: a round that waits for another one's end is no try, and no run leaves the
+    other without its verdict."""
     world.cluster.nodes = {"gpu-0": 8, "gpu-1": 4}
     measuring(world, "latency")
     world.edit("another pool", lambda spec: spec["pools"].append(example("throughput")["spec"]["pools"][0]))
     world.servers_ready()
     assert world.condition("Complete", world.runs("throughput")[0]) == "False WaitingForCapacity"
 
-    for _ in range(3):
-        world.round_ends("latency")
-    world.servers_ready()
-    for _ in range(3):
-        world.round_ends("throughput")
+    for _ in range(6):
+        assert len([job for job in world.under_way("round") if "nodeName" in world.pod_of(job)["spec"]]) == 1
+        world.round_ends()
     world.servers_ready()
     assert world.condition("Promoted") == "True AllPromoted"
+    rounds = [record for pool in TRUTHS for record in world.runs(pool)[0]["status"]["rounds"]]
+    assert [(record["node"], record.get("reason", "")) for record in rounds] == [("gpu-0", "")] * 6
 
 
 @told

@@ -72,18 +72,20 @@ def test_a_quota_refuses_a_round(world: World) -> None:
     assert (world.condition("Measuring"), world.condition("Stalled")) == ("True Measuring", "")
 
 
-def test_a_later_round_that_is_refused_lets_its_node_go() -> None:
-    """Others may measure there: it is waited for as long as for room."""
+def test_a_later_round_that_is_refused_is_waited_for_as_a_first_one_is() -> None:
+    """It holds nothing, and nobody is kept off a node by it: no try is spent, however long it takes."""
     world = World()
     measuring(world, "latency")
     world.cluster.refuses["round"] = QUOTA
     world.round_ends()
     (run,) = world.runs("latency")
-    assert run["status"]["node"]
-    world.wait(11)
-    (run,) = world.runs("latency")
-    assert [one.get("reason", "") for one in run["status"]["rounds"]] == ["", "Unschedulable"]
-    assert "node" not in run["status"]
+    world.wait(24 * 60)
+    assert world.condition("Complete", run) == "False PodRefused"
+    world.cluster.refuses.clear()
+    world.rounds_placed()
+    for _ in range(2):
+        world.round_ends()
+    assert [one.get("reason", "") for one in run["status"]["rounds"]] == ["", "", ""]
 
 
 def test_whoever_may_not_read_events_tells_where_to_look() -> None:

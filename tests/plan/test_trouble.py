@@ -171,6 +171,7 @@ def test_a_round_gives_nothing(world: World) -> None:
     measuring(world, "latency")
     world.round_ends()
     world.round_dies("latency", 137, "")
+    world.until_wake()
     for _ in range(2):
         world.round_ends()
     (run,) = world.runs("latency")
@@ -189,6 +190,7 @@ def test_three_rounds_in_a_row_give_nothing(world: World) -> None:
     measuring(world, "latency")
     for _ in range(3):
         world.round_dies("latency", 1, "PermissionError: [Errno 13] /ctl/heartbeat")
+        world.wait(1)
     assert world.outcome("latency") == "Error"
     assert world.condition("Promoted") == "False NotDecided"
 

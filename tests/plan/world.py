@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 from tests.gate.campaigns import LATENCY, THROUGHPUT
 from tests.plan.answers import HEAD_FACTS, TARGET_FACTS, Spoiled, Truth, answer, fetched
-from tests.plan.cluster import Cluster, Key, Object, ended
+from tests.plan.cluster import ALIVE, Cluster, Key, Object, ended
 
 from paceline import api
 from paceline.core.names import SUSPENDED
@@ -193,14 +193,14 @@ class World:
         """The pods of the rounds under way say so."""
         for job in self._rounds(()):
             (pod,) = self.cluster.owned("Pod", job)
-            pod["status"] |= {"startTime": timestamp(self.cluster.now), **status}
+            pod["status"] |= {"phase": "Pending", "startTime": timestamp(self.cluster.now), **status}
         self.settle(what, minutes)
 
     def node_goes(self, node: str) -> None:
         """It does not answer: the pods on it are deleted, which it never hears of."""
         self.cluster.nodes = {name: gpus for name, gpus in self.cluster.nodes.items() if name != node}
         for pod in self.cluster.of("Pod", component="round"):
-            if pod["spec"].get("nodeName") == node and pod["status"]["phase"] == "Pending":
+            if pod["spec"].get("nodeName") == node and pod["status"]["phase"] in ALIVE:
                 pod["metadata"]["deletionTimestamp"] = timestamp(self.cluster.now)
                 lost = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"}
                 pod["status"]["conditions"].append({**lost, "message": "Taint manager: NoExecute taint"})
@@ -233,6 +233,11 @@ class World:
 
     def spec(self) -> Mapping[str, Any]:
         return dict(self._deployed()["spec"])
+
+    def pod_of(self, job: Object) -> Object:
+        """Of a round."""
+        (pod,) = self.cluster.owned("Pod", job)
+        return pod
 
     def under_way(self, component: str) -> list[Object]:
         """Jobs that have not ended: `fetch` or `round`."""
@@ -307,7 +312,6 @@ class World:
 
     def run_snapshot(self, name: str) -> run.Snapshot:
         manifest = self.cluster.objects["BenchmarkRun", name]
-        others = [other for other in self.cluster.of("BenchmarkRun") if other is not manifest and not ended(other)]
         jobs = self.cluster.owned("Job", manifest)
         try:
             spec, invalid = api.run(manifest), ""
@@ -318,7 +322,7 @@ class World:
             spec=spec,
             invalid=invalid,
             rounds=tuple(Round(job=job, pod=next(iter(self.cluster.owned("Pod", job)), None)) for job in jobs),
-            taken=tuple(other["status"]["node"] for other in others if _measures(other)),
+            namespaces=(manifest["metadata"]["namespace"],),
             suspended=_suspended(manifest),
             settings=Settings(image="paceline"),
             warnings=self._warnings(
@@ -453,11 +457,6 @@ def _spoiled(spoiled: Mapping[str, Spoiled]) -> str:
 
 def _suspended(run: Object) -> bool:
     return (run["metadata"].get("annotations") or {}).get(SUSPENDED) == "true"
-
-
-def _measures(run: Object) -> bool:
-    """Somewhere; others keep off."""
-    return not _suspended(run) and "node" in (run.get("status") or {})
 
 
 def _container(job: Object, name: str) -> Mapping[str, Any]:

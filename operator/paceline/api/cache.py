@@ -24,7 +24,8 @@ class ClaimSpec(Model):
         Annotated[tuple[Literal["ReadWriteOnce", "ReadWriteMany"], ...], Field(min_length=1, max_length=2), Unique()]
         | None
     ) = None
-    """ReadWriteMany if absent; ReadWriteOnce keeps all servers on one node."""
+    """ReadWriteMany if absent. A ReadWriteOnce volume is on one node at a time, and only one that is bound to its node
+    keeps servers and rounds there: any other leaves those on another node waiting."""
 
 
 RESERVED = r"^(HOME|PACELINE_.*|LD_.*|PYTHON.*)$"

@@ -230,7 +230,7 @@ class Round(Model):
     ending servers, and whatever failed. Of a round without a result, all."""
     reason: Name | None = None
     """Set where there is no result: ServerArguments, ImagePull, OutOfMemory, StartTimeout, TimedOut, ServerCrashed,
-    ClientFailed, ImageMoved, Unreadable, Preempted, Evicted, NodeLost or Unschedulable."""
+    ClientFailed, ImageMoved, Unreadable, Preempted, Evicted, NodeLost, NodeRefused, NotStarted or VolumeInUse."""
     error: Text | None = None
     """Why there is no result: the last useful line."""
 
@@ -369,7 +369,9 @@ class RunProgress(Model):
     seconds_per_round: Count | None = None
     """Mean of the rounds so far."""
     unplaced_since: Time | None = None
-    """Since when no node is seen to have room for the round; not while a queue holds it back by a scheduling gate."""
+    """Since when it waits for a node, or for its pod to be made."""
+    seen: bool | None = None
+    """True once the Job was there: if it is gone without an end, somebody has deleted it, and that counts as a try."""
     message: Text | None = None
     """For a person."""
 
@@ -386,7 +388,7 @@ class BenchmarkRunStatus(Model):
     fingerprint: Name | None = None
     """Of what is measured: server, arms and workloads, not by which gate it is judged."""
     node: Name | None = None
-    """The run's node: all rounds run there, until it is lost or has no room; then it has none until the next."""
+    """Where the round under way runs, or the latest ran. The next one goes there too if there is room."""
     started_at: Time | None = None
     """When the first round started."""
     finished_at: Time | None = None

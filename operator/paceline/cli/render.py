@@ -33,6 +33,7 @@ from paceline.render import (
     service,
 )
 from paceline.render.benchmark import round_plan
+from paceline.render.where import ANYWHERE
 
 UNKNOWN = "0" * 40
 SETTINGS = Settings(image="paceline")
@@ -135,7 +136,7 @@ def _round(manifest: Manifest, pool: str | None, arm: str | None) -> Iterator[Ma
         raise LookupError(f"no arm {arm}; the run {owner.name} has {', '.join(one.name for one in spec.arms)}")
     if missing := [said for one, said in unpinned(spec) if one.commit is None]:
         raise RefusedError("\n".join(f"{owner.name}: {said}" for said in missing))
-    yield round_job(owner, spec, round_plan(owner, spec, tuple(arms), 0, 0), None, (), SETTINGS)
+    yield round_job(owner, spec, round_plan(owner, spec, tuple(arms), 0, 0), ANYWHERE, SETTINGS)
 
 
 def _owner(manifest: Manifest) -> Owner:

@@ -48,11 +48,6 @@ class Key:
         return f"{self.plural}/{self.namespace}/{self.name}"
 
 
-def lane(key: Key) -> object:
-    """All runs share one worker that sees its own writes: two never take one node."""
-    return BENCHMARK_RUN.plural if key.plural == BENCHMARK_RUN.plural else key
-
-
 class Cluster:
     """Stores are filled by `reflectors`, whose changes put the owners' keys into `queue`."""
 
@@ -60,7 +55,7 @@ class Cluster:
         self.api = api
         self.namespaces = namespaces
         """That we may look into; none named: all of them."""
-        self.queue: WorkQueue[Key] = WorkQueue(lane=lane)
+        self.queue: WorkQueue[Key] = WorkQueue()
         self.known: set[Key] = set()
         """Deployments heard of: a claim that changes concerns all of them in its namespace."""
         self.refusals: dict[Key, Mapping[tuple[str, str], str]] = {}
@@ -107,6 +102,10 @@ class Cluster:
             found for store in self.stores(kind) for found in store.select(namespace, labels) if UNREAD not in found
         ]
 
+    def spaces(self, kind: str) -> tuple[str, ...]:
+        """The namespaces that have objects of this kind."""
+        return tuple(sorted({namespace for store in self.stores(kind) for namespace in store.namespaces}))
+
     def saw(self, manifest: Manifest) -> None:
         """The answer to an own write, ahead of the watch."""
         for reflector in self.reflectors:
@@ -121,8 +120,6 @@ class Cluster:
         labels, namespace = metadata.get("labels") or {}, metadata["namespace"]
         if found.get("kind") == BENCHMARK_RUN.kind:
             self.queue.add(Key(BENCHMARK_RUN.plural, namespace, metadata["name"]))
-            if old and node_of(old) and (event == "DELETED" or node_of(found) != node_of(old)):
-                self._wake_runs()
         if RUN_LABEL in labels:
             self.queue.add(Key(BENCHMARK_RUN.plural, namespace, labels[RUN_LABEL]))
         elif DEPLOYMENT_LABEL in labels:
@@ -137,24 +134,12 @@ class Cluster:
         for key in self.known:
             self.queue.add(key)
 
-    def _wake_runs(self) -> None:
-        """A node is free to measure on: nothing else tells those that were kept off it."""
-        for run in self.select(BENCHMARK_RUN.kind, None, {}):
-            if not ended(run):
-                metadata = run["metadata"]
-                self.queue.add(Key(BENCHMARK_RUN.plural, metadata["namespace"], metadata["name"]))
-
 
 def lean_pod(pod: Manifest) -> Manifest:
     """Of a pod's spec, where it is and how it restarts: the rest stands in what made it, in kilobytes a pod."""
     lean = without_managed_fields(pod)
     spec = {name: lean["spec"][name] for name in ("nodeName", "restartPolicy") if name in lean.get("spec", {})}
     return lean | {"spec": spec}
-
-
-def node_of(run: Manifest) -> str | None:
-    """The node that a run keeps others off: none before its first round is placed, while suspended and at its end."""
-    return None if ended(run) or suspended(run) else (run.get("status") or {}).get("node")
 
 
 def suspended(run: Manifest) -> bool:

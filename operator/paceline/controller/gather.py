@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from paceline import api
-from paceline.controller.cluster import GUARDS, Cluster, Key, ended, node_of, suspended
+from paceline.controller.cluster import GUARDS, Cluster, Key, ended, suspended
 from paceline.controller.kinds import BENCHMARK_RUN, LEADER_WORKER_SET, SPECULATIVE_DEPLOYMENT
 from paceline.controller.warnings import warnings
 from paceline.core import DeploymentSpec, RunSpec
@@ -85,7 +85,9 @@ async def gather_run(cluster: Cluster, key: Key, settings: Settings, now: dateti
     uid = manifest["metadata"]["uid"]
     mine = {RUN_LABEL: key.name}
     jobs = [job for job in cluster.select(JOB.kind, key.namespace, mine) if owned_by(job, uid)]
-    recorded = {record["job"] for record in (manifest.get("status") or {}).get("rounds", ())}
+    status = manifest.get("status") or {}
+    recorded = {record["job"] for record in status.get("rounds", ())}
+    jobs += await _missed(cluster, manifest, {job["metadata"]["name"] for job in jobs} | recorded)
     pods = cluster.select(POD.kind, key.namespace, mine)
     if any(ended(job) and job["metadata"]["name"] not in recorded for job in jobs):
         pods = await _pods(cluster, key.namespace, selector=f"{RUN_LABEL}={key.name}")
@@ -101,7 +103,7 @@ async def gather_run(cluster: Cluster, key: Key, settings: Settings, now: dateti
         spec=spec,
         invalid=invalid,
         rounds=tuple(rounds),
-        taken=tuple(_nodes_of_others(cluster, uid)),
+        namespaces=cluster.spaces(BENCHMARK_RUN.kind),
         suspended=suspended(manifest),
         settings=settings,
         warnings=await warnings(cluster, waiting({"Job": jobs, "Pod": pods}), now),
@@ -127,6 +129,16 @@ def _understood(read: Callable[[Manifest], Spec], manifest: Manifest) -> tuple[S
         return read(manifest), ""
     except api.InvalidManifestError as error:
         return None, str(error)
+
+
+async def _missed(cluster: Cluster, run: Manifest, known: set[str]) -> list[Manifest]:
+    """The Job that was there when the run was last looked at, if the store alone has lost it: a list may be behind, and
+    a round is not to be taken for deleted that goes on."""
+    progress = (run.get("status") or {}).get("progress", {})
+    if not progress.get("seen") or progress.get("job", "") in known:
+        return []
+    found = await cluster.api.get(Ref(JOB, run["metadata"]["namespace"], progress["job"]))
+    return [found] if found and owned_by(found, run["metadata"]["uid"]) else []
 
 
 async def _neighbours(cluster: Cluster, one: Round, resource: str) -> tuple[str, ...]:
@@ -169,10 +181,3 @@ def _prefetch_ended(job: Manifest) -> bool:
 
 def _pod_of(job: Manifest, pods: list[Manifest]) -> Manifest | None:
     return next((pod for pod in pods if owned_by(pod, job["metadata"]["uid"])), None)
-
-
-def _nodes_of_others(cluster: Cluster, uid: str) -> Iterator[str]:
-    for other in cluster.select(BENCHMARK_RUN.kind, None, {}):
-        node = node_of(other)
-        if node and other["metadata"]["uid"] != uid:
-            yield node

@@ -39,15 +39,14 @@ class Failure(Enum):
     Preempted = Kind("the scheduler took the round's place for a pod of a higher priority", MANY)
     Evicted = Kind("the round's pod was evicted or deleted", MANY)
     NodeLost = Kind("the round's node went away", MANY)
-    Unschedulable = Kind("the run's node had no room for the round for ten minutes", MANY)
+    NodeRefused = Kind("the node's kubelet refused the round's pod: its devices, its room, its topology", MANY)
+    NotStarted = Kind("the round's containers were not started: a volume, or the pod's network", FEW)
+    VolumeInUse = Kind("a volume of the round is attached to another node", MANY)
 
     @property
     def tries(self) -> int:
         return self.value.tries
 
-
-LEAVES_THE_NODE = frozenset({Failure.NodeLost, Failure.Unschedulable})
-"""What ends a block: the rounds after it run on whichever node has room."""
 
 VOIDS_THE_RUN = frozenset({Failure.ImageMoved})
 """What leaves no verdict, whatever the rounds before have shown: that was of something else (0017)."""

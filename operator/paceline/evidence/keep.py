@@ -158,15 +158,26 @@ def _all_cut(plan: RoundPlan, judged: Sequence[Judged]) -> list[str]:
 
 
 def failed_round(
-    *, round: int, attempt: int, job: str, node: str, error: str, reason: Failure, held_seconds: int | None = None
+    *,
+    round: int,
+    attempt: int,
+    job: str,
+    node: str,
+    error: str,
+    reason: Failure,
+    held_seconds: int | None = None,
+    ended: datetime | None = None,
 ) -> dict[str, Any]:
-    """The entry of a round that gave no result: it counts as a try and measures nothing; all of its time was idle."""
+    """The entry of a round that gave no result: it counts as a try and measures nothing; all of its time was idle.
+    `ended` is when that was known: the next try keeps a distance from it."""
     held = {"heldSeconds": held_seconds, "idleSeconds": held_seconds} if held_seconds is not None else {}
+    over = {"finishedAt": _rfc3339(ended.timestamp())} if ended else {}
     return {
         "round": round,
         "try": attempt,
         "job": job,
         "node": node,
+        **over,
         **held,
         "replicates": [],
         "points": [],

@@ -43,6 +43,11 @@ class Store:
         ]
         return sorted(found, key=key_of)
 
+    @property
+    def namespaces(self) -> frozenset[str]:
+        """Those that have an object of the kind."""
+        return frozenset(self._objects)
+
     def __len__(self) -> int:
         return sum(map(len, self._objects.values()))
 

@@ -190,7 +190,7 @@ def _run(cluster: Cluster, name: str) -> Todo:
         spec=api.run(manifest),
         invalid="",
         rounds=tuple(Round(job=job, pod=cluster.pod_of(job)) for job in jobs),
-        taken=(),
+        namespaces=(),
         suspended=(manifest["metadata"].get("annotations") or {}).get(SUSPENDED) == "true",
         settings=SETTINGS,
         source=cluster.objects.get(("BenchmarkRun", manifest["spec"].get("roundsOf", ""))),

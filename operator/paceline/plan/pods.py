@@ -133,6 +133,14 @@ def not_startable(status: Mapping[str, Any]) -> Mapping[str, Any]:
     return waiting if waiting.get("reason", ON_ITS_WAY[0]) not in ON_ITS_WAY else {}
 
 
+def not_started(pod: Found) -> bool:
+    """It has a node, and none of its containers has ever run."""
+    said = pod.get("status", {})
+    found = (*said.get("initContainerStatuses", ()), *said.get("containerStatuses", ()))
+    ran = any({"running", "terminated"} & status.get("state", {}).keys() or status.get("lastState") for status in found)
+    return bool(pod["spec"].get("nodeName")) and said.get("phase", "Pending") == "Pending" and not ran
+
+
 def last_line(message: str, limit: int = LONGEST) -> str:
     """The last line that says something: of the kubelet and of our own programs, which end with their reason."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]

@@ -25,15 +25,12 @@ from paceline.render.defaults import of_ours, pull_secrets
 from paceline.render.overlay import in_a_round, laid_over, node_affinity
 from paceline.render.pod import CLIENT_UID, placement, restricted, server_container, volumes
 from paceline.render.prompts import prompt_files, prompt_mounts, prompt_volumes
+from paceline.render.where import Where, affinity
 
 FROM_CLIENT, FROM_SERVER = f"{CONTROL}/in", f"{CONTROL}/out"
 """Two directions, each written by one container and read-only in the other (0037)."""
 MOST_FROM_SERVER = "2Gi"
 """Its log, whole. More than that is a server gone wild, and the node is worth more than the round."""
-AVOIDED = "paceline.dev/avoided"
-"""Annotation of a round's Job: nodes that other runs measured on when it was made. Its affinity may name more."""
-HOSTNAME = "kubernetes.io/hostname"
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 RESULTS = f"{MODELS}/.paceline/results"
 
 # Beside starts and workloads: scheduling, image pulls, the client's own start.
@@ -105,25 +102,25 @@ def round_job(
     owner: Owner,
     run: RunSpec,
     plan: RoundPlan,
-    node: str | None,
-    avoid: tuple[str, ...],
+    where: Where,
     settings: Settings,
 ) -> Manifest:
     """One replicate of every arm on the same GPUs, one after another, in the pod that serves as far as it matters.
 
-    `node` is the run's, once its first round has been placed; until then `avoid` are nodes that other runs measure on.
+    What the user labels its pod with labels the Job, too: a queue such as Kueue reads its name there.
     """
     labels = {
+        **run.pod_labels,
+        **MANAGED_BY,
         RUN_LABEL: plan.run,
         POOL_LABEL: run.pool,
         COMPONENT_LABEL: "round",
     }
     priority = {"priorityClassName": settings.benchmark_priority_class} if settings.benchmark_priority_class else {}
     over = run.server.engine.pod_template
-    annotations = {"annotations": {AVOIDED: ",".join(sorted(avoid))}} if avoid and not node else {}
     pod = laid_over(
         {
-            "metadata": {"labels": {**run.pod_labels, **MANAGED_BY, **labels}},
+            "metadata": {"labels": labels},
             "spec": {
                 "restartPolicy": "Never",
                 # Of the pod, not of the Job: waiting for room must not count.
@@ -145,7 +142,7 @@ def round_job(
                     {"name": "tmp", "emptyDir": {}},
                 ],
                 **placement(run.server),
-                "affinity": _alone(node, avoid, node_affinity(over)),
+                "affinity": affinity(where, owner.namespace, node_affinity(over)),
                 **priority,
                 **pull_secrets(settings),
             },
@@ -155,7 +152,7 @@ def round_job(
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": metadata(child_name(plan.run, plan.round, plan.attempt), owner, labels, **annotations),
+        "metadata": metadata(child_name(plan.run, plan.round, plan.attempt), owner, labels),
         "spec": {"backoffLimit": 0, "template": pod},
     }
 
@@ -202,43 +199,3 @@ def _client(run: RunSpec, plan: RoundPlan, settings: Settings) -> Manifest:
             *prompt_mounts(run),
         ],
     }
-
-
-def avoided(job: Mapping[str, Any]) -> frozenset[str]:
-    """The nodes that a round's Job was told to keep off: `avoid` of `round_job`."""
-    told = (job["metadata"].get("annotations") or {}).get(AVOIDED, "")
-    return frozenset(node for node in told.split(",") if node)
-
-
-def _alone(node: str | None, avoid: tuple[str, ...], wanted: Mapping[str, Any]) -> Manifest:
-    """On the run's node; before it has one, on a node where nothing else is being measured; always one that the user
-    `wanted` for the servers."""
-    ours = (
-        [{"key": HOSTNAME, "operator": "In", "values": [node]}]
-        if node
-        else [{"key": HOSTNAME, "operator": "NotIn", "values": sorted(avoid)}]
-        if avoid
-        else []
-    )
-    chosen = _both(ours, wanted)
-    return {
-        **({"nodeAffinity": chosen} if chosen else {}),
-        "podAntiAffinity": {
-            REQUIRED: [
-                {
-                    "labelSelector": {"matchLabels": {COMPONENT_LABEL: "round"}},
-                    "topologyKey": HOSTNAME,
-                    "namespaceSelector": {},
-                }
-            ]
-        },
-    }
-
-
-def _both(ours: list[Manifest], wanted: Mapping[str, Any]) -> Manifest:
-    """A node has to satisfy one of the terms: each of them gets our expressions too."""
-    if not ours:
-        return dict(wanted)
-    terms = wanted.get(REQUIRED, {}).get("nodeSelectorTerms") or [{}]
-    both = [{**term, "matchExpressions": [*term.get("matchExpressions", ()), *ours]} for term in terms]
-    return {**wanted, REQUIRED: {"nodeSelectorTerms": both}}

@@ -16,6 +16,7 @@ from paceline.kube import UNREAD, Manifest, Ref
 from paceline.render import Settings
 
 KEY = Key("benchmarkruns", "models", "mine")
+NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 LABELS = {**MANAGED_BY, RUN_LABEL: "mine"}
 
 
@@ -62,7 +63,7 @@ async def test_who_else_was_on_the_node_of_a_round_that_has_ended(
     api = memory.MemoryApi(memory.Cluster(kinds=KINDS))
     cluster = Cluster(api, namespaces)
     await ended_round(api, cluster)
-    found = await gather_run(cluster, KEY, Settings(image="paceline"), datetime.now(UTC))
+    found = await gather_run(cluster, KEY, Settings(image="paceline"), NOW)
     assert found is not None
     (one,) = found.rounds
     assert one.neighbours == seen
@@ -139,3 +140,39 @@ async def test_a_run_that_has_ended_is_looked_at_no_more() -> None:
     over = {"status": {"conditions": [{"type": "Complete", "status": "True"}], "observedGeneration": 1}}
     cluster.saw(made | over | {"metadata": made["metadata"] | {"resourceVersion": "1000"}})
     assert await looks() is None
+
+
+async def a_namespace_with_a_run(api: memory.MemoryApi, cluster: Cluster, namespace: str) -> Manifest:
+    await api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    manifest = example_run()
+    manifest["metadata"] |= {"name": "mine", "namespace": namespace}
+    run: Manifest = await api.create(manifest)
+    cluster.saw(run)
+    return run
+
+
+async def test_a_round_keeps_apart_from_those_of_all_namespaces_that_have_runs() -> None:
+    api = memory.MemoryApi(memory.Cluster(kinds=KINDS))
+    cluster = Cluster(api)
+    for namespace in ("models", "others"):
+        await a_namespace_with_a_run(api, cluster, namespace)
+    await api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "strangers"}})
+    await api.create(pod("blocks", "strangers", "gpu-0", "0"))
+    found = await gather_run(cluster, KEY, Settings(image="paceline"), NOW)
+    assert found is not None
+    assert found.namespaces == ("models", "others")
+
+
+@pytest.mark.parametrize("there", [True, False])
+async def test_a_job_that_the_store_has_lost_is_asked_for_before_it_is_taken_for_deleted(there: bool) -> None:
+    """A list of a server that lags behind may lack what another one has told us of."""
+    api = memory.MemoryApi(memory.Cluster(kinds=KINDS))
+    cluster = Cluster(api)
+    run = await a_namespace_with_a_run(api, cluster, "models")
+    if there:
+        await api.create(owned("Job", "batch/v1", run) | {"spec": {"template": {"spec": {"containers": []}}}})
+    run["status"] = {"progress": {"step": "Measuring", "job": "mine-0-0", "seen": True}}
+    await api.apply(run, manager="paceline-status", subresource="status")
+    found = await gather_run(cluster, KEY, Settings(image="paceline"), NOW)
+    assert found is not None
+    assert [one.name for one in found.rounds] == (["mine-0-0"] if there else [])

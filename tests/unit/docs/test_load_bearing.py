@@ -12,7 +12,6 @@ from tests.plan.world import OURS, World
 from tests.plan.world import example as with_pools
 
 from paceline import api
-from paceline.controller.cluster import Key, lane
 from paceline.controller.execute import MANAGER, STATUS_MANAGER
 from paceline.core import names
 from paceline.evidence import ENVIRONMENT, RoundPlan
@@ -21,6 +20,7 @@ from paceline.plan.deployment.look import SUPERSEDED, SUSPENDED, Pool, Snapshot,
 from paceline.render import Owner, Settings, round_job
 from paceline.render.benchmark import round_plan
 from paceline.render.serving import ARM_LABEL, REVISION_LABEL, template
+from paceline.render.where import ANYWHERE
 
 ROOT = Path(__file__).parents[3]
 SETTINGS = Settings(image="paceline")
@@ -85,7 +85,7 @@ def test_what_is_measured_is_what_is_served() -> None:
     for pool in example():
         run = pool.run_spec
         plan = round_plan(OWNER, run, run.arms, 0, 0)
-        measured, client = round_job(OWNER, run, plan, None, (), SETTINGS)["spec"]["template"]["spec"]["containers"]
+        measured, client = round_job(OWNER, run, plan, ANYWHERE, SETTINGS)["spec"]["template"]["spec"]["containers"]
         asked = RoundPlan.from_json(next(v["value"] for v in client["env"] if v["name"] == ENVIRONMENT))
         for arm, command in zip(pool.spec.arms, asked.arms, strict=True):
             pod = template(OWNER, pool.name, pool.server, arm, pool.revision(arm), SETTINGS)["spec"]
@@ -166,11 +166,6 @@ def unknown(schema: Mapping[str, Any], value: Any, path: str) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for inner in value:
             yield from unknown(schema["items"], inner, f"{path}[]")
-
-
-def test_all_runs_share_one_lane() -> None:
-    assert lane(Key("benchmarkruns", "a", "x")) == lane(Key("benchmarkruns", "b", "y"))
-    assert lane(Key("speculativedeployments", "a", "x")) != lane(Key("speculativedeployments", "a", "y"))
 
 
 def example(prompts: str = "", revision: str = "main") -> Iterator[Pool]:

@@ -10,24 +10,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.render.example import DEPLOYED, RUN, SETTINGS, arm, pool, run, server, spec
 
-from paceline.core import Cache, Dataset, Server, Tree
+from paceline.core import Cache, Dataset, RunSpec, Server, Tree
 from paceline.core.names import LONGEST, child_name, snapshot_path
 from paceline.plan.deployment.look import models_of
 from paceline.render import Settings, claim, fetch_job, fetch_name, revision_of, round_job
-from paceline.render.benchmark import avoided, round_plan
+from paceline.render.benchmark import round_plan
 from paceline.render.cache import fetch_inputs
 from paceline.render.common import digest
 from paceline.render.serving import template
+from paceline.render.where import ANYWHERE, Where
 
 
-def round_on(node: str | None, *avoid: str) -> dict[str, Any]:
-    asked = round_plan(RUN, run(), pool().spec.arms, number=1, attempt=0)
-    return round_job(RUN, run(), asked, node, avoid, SETTINGS)
+def round_on(where: Where = ANYWHERE, asked: RunSpec | None = None) -> dict[str, Any]:
+    plan = round_plan(RUN, run(), pool().spec.arms, number=1, attempt=0)
+    return round_job(RUN, asked or run(), plan, where, SETTINGS)
 
 
-def hostnames(job: dict[str, Any]) -> Any:
-    wanted = job["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
-    return wanted["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"][0]["matchExpressions"]
+def affinity(job: dict[str, Any]) -> Any:
+    return job["spec"]["template"]["spec"]["affinity"]
+
+
+def liked(job: dict[str, Any]) -> list[tuple[str, list[str]]]:
+    """Operator and nodes of what a round would like."""
+    terms = affinity(job)["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    fields = [field for term in terms for field in term["preference"]["matchFields"]]
+    assert {field["key"] for field in fields} == {"metadata.name"}, "a hostname label may differ from the node's name"
+    return [(field["operator"], field["values"]) for field in fields]
 
 
 def test_rounds_of_two_runs_write_into_no_common_file() -> None:
@@ -156,36 +164,46 @@ def test_the_installation_moves_no_revision_but_what_it_decides_is_in_the_templa
 # Where a round may run.
 
 
-def test_a_first_round_keeps_off_the_nodes_of_other_runs() -> None:
-    job = round_on(None, "gpu-2", "gpu-1")
-    assert hostnames(job) == [{"key": "kubernetes.io/hostname", "operator": "NotIn", "values": ["gpu-1", "gpu-2"]}]
-    assert avoided(job) == {"gpu-1", "gpu-2"}
+def test_a_run_would_go_on_where_it_measured() -> None:
+    assert liked(round_on(Where(node="gpu-3"))) == [("In", ["gpu-3"])]
 
 
-def test_later_rounds_run_where_the_first_one_ran() -> None:
-    job = round_on("gpu-3", "gpu-1")
-    assert hostnames(job) == [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["gpu-3"]}]
-    assert avoided(job) == frozenset()
+def test_a_run_would_keep_off_nodes_that_failed_it() -> None:
+    assert liked(round_on(Where(avoid=("gpu-2", "gpu-1")))) == [("NotIn", ["gpu-1"]), ("NotIn", ["gpu-2"])]
 
 
-def test_where_nobody_else_measures_a_first_round_may_go_anywhere() -> None:
-    job = round_on(None)
-    assert "nodeAffinity" not in job["spec"]["template"]["spec"]["affinity"]
-    assert avoided(job) == frozenset()
+@pytest.mark.parametrize("where", [ANYWHERE, Where(node="gpu-3", avoid=("gpu-1",))])
+def test_it_has_to_run_on_no_node_and_to_keep_off_none(where: Where) -> None:
+    """One that is full, or the only one there is, must not hold a run up."""
+    assert "requiredDuringSchedulingIgnoredDuringExecution" not in affinity(round_on(where)).get("nodeAffinity", {})
 
 
-@pytest.mark.parametrize("job", [round_on(None), round_on("gpu-0")])
-def test_no_two_rounds_share_a_node_whosever_they_are(job: dict[str, Any]) -> None:
-    (rule,) = job["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"][
-        "requiredDuringSchedulingIgnoredDuringExecution"
-    ]
+def test_no_two_rounds_share_a_node_whosever_they_are() -> None:
+    """Of two, one came later, and names the namespace of the other: the scheduler asks both."""
+    job = round_on(Where(namespaces=("others", "more")))
+    (rule,) = affinity(job)["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     assert rule["labelSelector"] == {"matchLabels": {"paceline.dev/component": "round"}}
-    assert rule["namespaceSelector"] == {}, "empty: all namespaces"
+    assert rule["topologyKey"] == "kubernetes.io/hostname"
+    assert rule["namespaces"] == sorted((RUN.namespace, "others", "more"))
     assert job["spec"]["template"]["metadata"]["labels"]["paceline.dev/component"] == "round"
 
 
+def test_a_pod_with_our_label_where_nobody_measures_keeps_no_round_waiting() -> None:
+    (rule,) = affinity(round_on())["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert rule["namespaces"] == [RUN.namespace]
+    assert "namespaceSelector" not in rule, "an empty one means all"
+
+
+def test_a_queue_finds_its_name_on_the_job_and_on_the_pod() -> None:
+    labels = {"kueue.x-k8s.io/queue-name": "gpus", "app.kubernetes.io/managed-by": "somebody"}
+    job = round_on(asked=replace(run(), pod_labels=labels))
+    for found in (job["metadata"]["labels"], job["spec"]["template"]["metadata"]["labels"]):
+        assert found["kueue.x-k8s.io/queue-name"] == "gpus"
+        assert found["app.kubernetes.io/managed-by"] == "paceline", "or we would never see it again"
+
+
 def test_a_round_is_tried_once_by_kubernetes_and_sees_no_credentials() -> None:
-    job = round_on(None)
+    job = round_on()
     pod = job["spec"]["template"]["spec"]
     assert (job["spec"]["backoffLimit"], pod["restartPolicy"]) == (0, "Never")
     assert pod["automountServiceAccountToken"] is False
@@ -200,7 +218,7 @@ def test_every_child_has_its_owner_but_the_claim() -> None:
     wanted = spec().cache_claim
     assert wanted is not None
     assert "ownerReferences" not in claim("models", wanted)["metadata"]
-    (owner,) = round_on(None)["metadata"]["ownerReferences"]
+    (owner,) = round_on()["metadata"]["ownerReferences"]
     assert (owner["uid"], owner["controller"], owner["blockOwnerDeletion"]) == (RUN.uid, True, False)
 
 

@@ -11,6 +11,7 @@ from paceline.render import fetch_job, revision_of, round_job
 from paceline.render.benchmark import round_plan
 from paceline.render.common import Manifest
 from paceline.render.serving import template
+from paceline.render.where import ANYWHERE
 
 SAFE = {"allowPrivilegeEscalation": False}
 INSTALLED = replace(
@@ -36,7 +37,7 @@ def served(**container: Any) -> Manifest:
 
 def measured() -> Manifest:
     asked = round_plan(RUN, run(), run().arms, 0, 0)
-    return round_job(RUN, run(), asked, None, (), INSTALLED)["spec"]["template"]["spec"]
+    return round_job(RUN, run(), asked, ANYWHERE, INSTALLED)["spec"]["template"]["spec"]
 
 
 def fetched() -> Manifest:

@@ -27,6 +27,7 @@ from paceline.render import (
     service,
 )
 from paceline.render.benchmark import round_plan
+from paceline.render.where import Where
 
 GOLDEN = Path(__file__).with_name("golden")
 
@@ -40,7 +41,7 @@ def served(name: str) -> dict[str, Any]:
 def measured() -> tuple[RoundPlan, dict[str, Any]]:
     """The first round of the latency pool's run, as planned and as sent."""
     asked = round_plan(RUN, run(), pool().spec.arms, number=0, attempt=0)
-    return asked, round_job(RUN, run(), asked, node=None, avoid=("gpu-1",), settings=SETTINGS)
+    return asked, round_job(RUN, run(), asked, where=Where(avoid=("gpu-1",), namespaces=("others",)), settings=SETTINGS)
 
 
 def container(pod: Any, name: str) -> dict[str, Any]:

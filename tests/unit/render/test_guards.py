@@ -11,6 +11,7 @@ from paceline.render.benchmark import round_plan
 from paceline.render.common import Manifest, Settings
 from paceline.render.guards import disruption_budget, rounds_network, servers_network
 from paceline.render.serving import template
+from paceline.render.where import ANYWHERE
 
 
 def within(selector: Manifest, labels: Manifest) -> bool:
@@ -26,7 +27,7 @@ def of_server() -> Manifest:
 
 def of_round() -> Manifest:
     asked = round_plan(RUN, run(), run().arms, 0, 0)
-    made = round_job(RUN, run(), asked, None, (), Settings(image="paceline"))
+    made = round_job(RUN, run(), asked, ANYWHERE, Settings(image="paceline"))
     return made["spec"]["template"]["metadata"]
 
 

@@ -19,7 +19,9 @@ from paceline.render import fetch_job, round_job
 from paceline.render.benchmark import round_plan
 from paceline.render.overlay import KEYS, laid_over
 from paceline.render.serving import template
+from paceline.render.where import ANYWHERE, Where
 
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 GOLDEN = Path(__file__).with_name("golden")
 OVERLAY: Mapping[str, Any] = {
     "metadata": {
@@ -75,9 +77,9 @@ def served(over: Mapping[str, Any]) -> dict[str, Any]:
     return template(DEPLOYED, "latency", with_overlay(over), arm("wide"), "0123456789", SETTINGS)
 
 
-def measured(over: Mapping[str, Any], node: str | None = None, avoid: tuple[str, ...] = ()) -> dict[str, Any]:
+def measured(over: Mapping[str, Any], where: Where = ANYWHERE) -> dict[str, Any]:
     asked = round_plan(RUN, run(), pool().spec.arms, number=0, attempt=0)
-    job = round_job(RUN, replace(run(), server=with_overlay(over)), asked, node, avoid, SETTINGS)
+    job = round_job(RUN, replace(run(), server=with_overlay(over)), asked, where, SETTINGS)
     found: dict[str, Any] = job["spec"]["template"]
     return found
 
@@ -119,13 +121,13 @@ def test_a_round_runs_where_the_servers_run_and_in_the_same_container() -> None:
     assert round_["metadata"]["annotations"] == {"k8s.v1.cni.cncf.io/networks": "rdma"}
 
 
-def test_a_round_is_pinned_to_its_node_whatever_nodes_the_user_prefers() -> None:
-    """A node must satisfy one of the terms, so each gets what we want as well."""
-    affinity = measured(OVERLAY, node="gpu-1")["spec"]["affinity"]
-    ours = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["gpu-1"]}
-    terms = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-    assert [term["matchExpressions"][0]["values"] for term in terms] == [["a"], ["b"]]
-    assert all(term["matchExpressions"][1:] == [ours] for term in terms)
+def test_what_a_round_would_like_stands_beside_what_the_user_asks_of_nodes() -> None:
+    theirs: dict[str, Any] = {"weight": 7, "preference": {"matchExpressions": [{"key": "fast", "operator": "Exists"}]}}
+    asked = OVERLAY["spec"]["affinity"]["nodeAffinity"]
+    over = {"spec": {"affinity": {"nodeAffinity": {**asked, PREFERRED: [theirs]}}}}
+    affinity = measured(over, Where(node="gpu-1"))["spec"]["affinity"]
+    ours = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["gpu-1"]}]}
+    assert affinity["nodeAffinity"] == {**asked, PREFERRED: [theirs, {"weight": 100, "preference": ours}]}
     assert "podAntiAffinity" in affinity
 
 

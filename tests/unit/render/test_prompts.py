@@ -9,6 +9,7 @@ from paceline.core import Dataset, RunSpec, Workload
 from paceline.evidence import RoundPlan
 from paceline.render import round_job
 from paceline.render.benchmark import round_plan
+from paceline.render.where import ANYWHERE
 
 CACHE = "models"
 
@@ -22,7 +23,7 @@ def of(**sources: str) -> RunSpec:
 def rendered(asked: RunSpec) -> tuple[RoundPlan, dict[str, Any], dict[str, Any]]:
     """The plan, and what belongs to prompts of the pod's volumes and of its client's mounts, by name."""
     plan = round_plan(RUN, asked, pool().spec.arms, number=0, attempt=0)
-    pod = round_job(RUN, asked, plan, node=None, avoid=(), settings=SETTINGS)["spec"]["template"]["spec"]
+    pod = round_job(RUN, asked, plan, where=ANYWHERE, settings=SETTINGS)["spec"]["template"]["spec"]
     server, client = pod["containers"]
     assert not any("prompts" in mount["name"] for mount in server["volumeMounts"])
     volumes = {one.pop("name"): one for one in pod["volumes"] if "prompts" in one["name"]}

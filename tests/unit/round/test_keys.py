@@ -17,6 +17,7 @@ from paceline.engines.keys import ADMIN_KEY, API_KEY
 from paceline.pods.round.keys import Keys, read
 from paceline.render import round_job
 from paceline.render.benchmark import round_plan
+from paceline.render.where import ANYWHERE
 
 KEY, ADMIN = "sk-of-the-server", "sk-of-the-administrator"
 ARGV = ("--api-key", f"$({API_KEY})", "--admin-api-key", f"$({ADMIN_KEY})")
@@ -80,7 +81,7 @@ def test_both_containers_of_a_round_read_the_secret() -> None:
         asked, server=dataclasses.replace(asked.server, engine=dataclasses.replace(asked.server.engine, **keys))
     )
     plan = round_plan(RUN, locked, locked.arms, 0, 0)
-    job = round_job(RUN, locked, plan, None, (), SETTINGS)
+    job = round_job(RUN, locked, plan, ANYWHERE, SETTINGS)
     for container in job["spec"]["template"]["spec"]["containers"]:
         assert {one["name"]: one["valueFrom"] for one in container["env"] if "valueFrom" in one} == {
             API_KEY: {"secretKeyRef": {"name": "keys", "key": "api"}},

@@ -47,7 +47,7 @@ def between_rounds(manifest: Mapping[str, Any], spec: RunSpec) -> Snapshot:
         spec=spec,
         invalid="",
         rounds=(),
-        taken=(),
+        namespaces=(),
         suspended=False,
         settings=Settings(image="paceline"),
     )

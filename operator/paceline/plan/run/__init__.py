@@ -4,7 +4,7 @@
     taken      the rounds of another run that are to be judged by this one's gate
     collect    what the ended Jobs measured goes into status, once
     conclude   the gate is asked; a run that is superseded, or whose harness keeps failing, ends
-    measure    the next round: one Job, on the run's node once it has one
+    measure    the next round: one Job, where there is room, best where the last one ran
 
 A run is its rounds: status.rounds is all that is remembered, and the next round's name follows from it. So a crash
 anywhere repeats an action (the same Job under the same name), never a round.
@@ -16,8 +16,9 @@ from typing import Any
 
 from paceline.api import Mark, to_status
 from paceline.evidence import point_noise
+from paceline.plan.run.again import latest_node
 from paceline.plan.run.check import fault
-from paceline.plan.run.collect import collect, run_node
+from paceline.plan.run.collect import collect
 from paceline.plan.run.conclude import Conclusion, conclude, error
 from paceline.plan.run.look import Evidence, Snapshot
 from paceline.plan.run.measure import measure
@@ -60,8 +61,11 @@ def plan(snapshot: Snapshot, now: datetime) -> Todo:
 
 
 def _remembered(snapshot: Snapshot, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """A run that is between two nodes has none."""
-    found = {"startedAt": snapshot.status.get("startedAt"), "node": run_node(snapshot.status.get("node"), records)}
+    """The node is that of the latest round that had one."""
+    found = {
+        "startedAt": snapshot.status.get("startedAt"),
+        "node": latest_node(records) or snapshot.status.get("node"),
+    }
     return {key: value for key, value in found.items() if value}
 
 

@@ -1,14 +1,14 @@
 """What the ended Jobs measured goes into status, once."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from paceline.evidence import AnswerError, Failure, decode, failed_round, judge, round_status
-from paceline.evidence.failures import LEAVES_THE_NODE
 from paceline.plan.pods import terminated
-from paceline.plan.run.ends import End, end_of, held_seconds, hopeless, unplaced_since
-from paceline.plan.run.look import Round, Snapshot, failure
+from paceline.plan.run.again import next_try
+from paceline.plan.run.ends import end_of, held_seconds, hopeless
+from paceline.plan.run.look import End, Round, Snapshot
 from paceline.plan.run.taken import rounds_so_far
 
 LONGEST = 600
@@ -19,35 +19,24 @@ def collect(snapshot: Snapshot, now: datetime) -> tuple[Mapping[str, Any], ...]:
     """The rounds recorded so far and those that have ended since, or never will, in order."""
     records = list(rounds_so_far(snapshot))
     known = {record["job"] for record in records}
-    node = run_node(snapshot.status.get("node"), records)
     for round in snapshot.rounds:
         if round.name in known:
             continue
-        unplaced = unplaced_since(round, snapshot.status.get("progress", {}), now)
-        never = None if round.ended else hopeless(round, node, unplaced, now)
+        never = None if round.ended else hopeless(round, snapshot.told_of(round), now)
         if round.ended or never:
             records.append(_record(round, never, records, now))
+    if gone := _deleted(snapshot, known):
+        records.append(_vanished(gone, records, now))
     return tuple(sorted(records, key=lambda r: (r["round"], r["try"])))
 
 
-def next_try(records: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
-    """The number of the round that comes after these, and of the try."""
-    number = sum(1 for record in records if not record.get("error"))
-    return number, sum(1 for record in records if record["round"] == number)
-
-
-def block_ended(records: Sequence[Mapping[str, Any]]) -> bool:
-    """The run's node is lost or has no room: whatever comes next runs where it can. Rounds are paired within
-    themselves, so those measured so far count as they did (0015)."""
-    last = records[-1] if records else {}
-    return bool(last.get("error")) and failure(last.get("reason", "")) in LEAVES_THE_NODE
-
-
-def run_node(remembered: str | None, records: Sequence[Mapping[str, Any]]) -> str | None:
-    """Where the next round must run; None while any node will do."""
-    if block_ended(records):
-        return None
-    return remembered or next((record["node"] for record in reversed(records) if record["node"]), None)
+def _deleted(snapshot: Snapshot, known: Container[str]) -> str:
+    """The Job that was there when we last looked, and that nobody has recorded: it was deleted, not by us. "" if there
+    is none. One that was only about to be made is made (again)."""
+    progress = snapshot.status.get("progress", {})
+    name = str(progress.get("job", ""))
+    there = {round.name for round in snapshot.rounds}
+    return name if progress.get("seen") and name not in known and name not in there else ""
 
 
 def moved(image: str, before: Sequence[Mapping[str, Any]]) -> str:
@@ -103,4 +92,19 @@ def _lost(round: Round, end: End, before: Sequence[Mapping[str, Any]], now: date
         reason=end.failure,
         error=end.line[:LONGEST] or end.failure.value.message,
         held_seconds=held_seconds(round, now),
+        ended=now,
+    )
+
+
+def _vanished(job: str, before: Sequence[Mapping[str, Any]], now: datetime) -> dict[str, Any]:
+    """It counts as a try: who deletes Jobs (a janitor, a TTL) will do it again."""
+    number, attempt = next_try(before)
+    return failed_round(
+        round=number,
+        attempt=attempt,
+        job=job,
+        node="",
+        reason=Failure.Evicted,
+        error="somebody deleted its Job before its result was read",
+        ended=now,
     )

@@ -10,7 +10,7 @@ from paceline.core import BASELINE, Purpose, RunSpec, Verdict
 from paceline.core.names import RUN_LABEL, SUPERSEDED
 from paceline.evidence import ENVIRONMENT, Failure, RoundPlan, answers, measurements
 from paceline.gate import decide
-from paceline.plan.pods import container
+from paceline.plan.pods import container, not_started
 from paceline.plan.terms import Found, condition
 from paceline.render import Owner, Settings
 
@@ -33,8 +33,18 @@ class Round:
         return bool(condition(self.job, "Complete") or condition(self.job, "Failed"))
 
     @property
+    def suspended(self) -> bool:
+        """By a queue, or by a person: we never do."""
+        return bool(self.job.get("spec", {}).get("suspend"))
+
+    @property
     def node(self) -> str:
         return str(((self.pod or {}).get("spec") or {}).get("nodeName", ""))
+
+    @property
+    def waits_to_start(self) -> bool:
+        """It holds accelerators, and none of its containers has ever run."""
+        return not self.ended and self.pod is not None and not_started(self.pod)
 
     @property
     def plan(self) -> RoundPlan:
@@ -60,16 +70,24 @@ class Round:
         return str(container(self.pod or {}, name).get("imageID", ""))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """A round that is over without a result."""
+
+    failure: Failure
+    line: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """A BenchmarkRun, its Jobs, and the nodes that other runs measure on."""
+    """A BenchmarkRun, its Jobs, and where else is measured."""
 
     manifest: Found
     spec: RunSpec | None
     invalid: str
     rounds: tuple[Round, ...]
-    taken: tuple[str, ...]
-    """Nodes of other unfinished runs."""
+    namespaces: tuple[str, ...]
+    """Those that have runs, whosever."""
     suspended: bool
     settings: Settings
     warnings: Mapping[str, str] = field(default_factory=dict)
@@ -111,6 +129,10 @@ class Snapshot:
     @property
     def labels(self) -> Mapping[str, str]:
         return {RUN_LABEL: self.name}
+
+    def told_of(self, round: Round) -> str:
+        """What Events say of its pod."""
+        return self.warnings.get((round.pod or {}).get("metadata", {}).get("uid", ""), "")
 
     @property
     def active(self) -> Round | None:

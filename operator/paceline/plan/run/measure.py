@@ -1,4 +1,4 @@
-"""The next round: one Job, on the run's node once it has one."""
+"""The next round: one Job, best on the node where the run measured last."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -7,15 +7,15 @@ from typing import Any
 from paceline.api import Mark, Reason
 from paceline.core import BASELINE, Arm
 from paceline.plan.pods import of_job, unplaced
-from paceline.plan.run.collect import next_try, run_node
+from paceline.plan.run.again import next_try, not_before, where
 from paceline.plan.run.conclude import in_question
-from paceline.plan.run.ends import unplaced_since, wakes
+from paceline.plan.run.ends import wakes
 from paceline.plan.run.look import Evidence, Round, Snapshot
 from paceline.plan.run.taken import own
 from paceline.plan.silence import look_again
 from paceline.plan.terms import Apply, Delete, Said, earliest, parse_time, timestamp
 from paceline.render import round_job
-from paceline.render.benchmark import avoided, round_plan
+from paceline.render.benchmark import round_plan
 from paceline.render.guards import rounds_network
 
 
@@ -45,7 +45,7 @@ def _clear(evidence: Evidence, active: Round) -> Said:
     return Said(
         marks=(Mark(Reason.RunMeasuring, None, message),),
         actions=(Delete(active.job, why),),
-        record={"progress": _progress(evidence, active.name, message)},
+        record={"progress": _progress(evidence, message, active.name)},
     )
 
 
@@ -53,30 +53,27 @@ def _watch(snapshot: Snapshot, evidence: Evidence, active: Round, now: datetime)
     asked = active.plan
     placed = {"node": active.node} if active.node else {}
     arms = ", ".join(arm.name for arm in asked.arms)
-    message = f"round {asked.round + 1}{_looks(evidence)}: {arms}"
     pods = [active.pod] if active.pod else []
     found = of_job(active.job, pods, snapshot.warnings, now)
     refused = found is not None and found.says is Reason.PodRefused
-    waits = active.pod is not None and unplaced(active.pod) is not None
-    since = unplaced_since(active, snapshot.status.get("progress", {}), now)
-    seen = {"unplacedSince": timestamp(since)} if since else {}
-    if found:
-        message = f"{message}; {found.what}"
-    # Where a round may not run was said when its Job was made, and a Job cannot be changed.
-    freed = waits and avoided(active.job) - set(snapshot.taken)
-    reason = Reason.RunRefused if refused else Reason.RunWaiting if waits or since else Reason.RunMeasuring
-    silent = look_again(pods or [active.job], now)
+    waits = active.suspended or (active.pod is not None and unplaced(active.pod) is not None)
+    held_up = timestamp(found.since) if found and found.since and (refused or waits) else ""
+    message = f"round {asked.round + 1}{_looks(evidence)}: {arms}" + (f"; {found.what}" if found else "")
+    reason = Reason.RunRefused if refused else Reason.RunWaiting if waits else Reason.RunMeasuring
+    progress = _progress(evidence, message, active.name) | {"seen": True}
     return Said(
         marks=(Mark(reason, None, message),),
-        actions=(Delete(active.job, "a node that it had to keep off is free again"),) if freed else (),
-        record={**placed, "progress": _progress(evidence, active.name, message) | seen},
-        wake=earliest((*wakes(active, run_node(snapshot.status.get("node"), evidence.records), since), silent)),
+        record={**placed, "progress": progress | ({"unplacedSince": held_up} if held_up else {})},
+        wake=earliest((*wakes(active), look_again(pods or [active.job], now))),
     )
 
 
 def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Said:
     assert snapshot.spec is not None
     number, attempt = next_try(evidence.records)
+    due = not_before(evidence.records)
+    if due is not None and now < due:
+        return _rest(evidence, due)
     candidates = in_question(evidence) if evidence.results else None
     kept = {BASELINE, *(candidates or (arm.name for arm in snapshot.spec.arms))}
     arms = rotated(snapshot.spec.arms, candidates, came_first(r for r in evidence.results if kept <= _there(r)))
@@ -85,8 +82,7 @@ def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Said:
         snapshot.owner,
         snapshot.spec,
         asked,
-        run_node(snapshot.status.get("node"), evidence.records),
-        snapshot.taken,
+        where(evidence.records, snapshot.namespaces),
         snapshot.settings,
     )
     names = ", ".join(arm.name for arm in arms)
@@ -103,7 +99,7 @@ def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Said:
         ),
         record={
             "startedAt": snapshot.status.get("startedAt") or timestamp(now),
-            "progress": _progress(evidence, job["metadata"]["name"], message),
+            "progress": _progress(evidence, message, job["metadata"]["name"]),
         },
     )
 
@@ -115,6 +111,17 @@ def _apart(snapshot: Snapshot) -> tuple[Apply, ...]:
     assert snapshot.spec is not None
     made = rounds_network(snapshot.owner, snapshot.spec.pool)
     return (Apply(made, "nothing reaches a round, and it reaches nothing but names"),)
+
+
+def _rest(evidence: Evidence, due: datetime) -> Said:
+    """Between two tries: what went wrong may pass."""
+    last = evidence.records[-1]
+    message = f"round {last['round'] + 1}{_looks(evidence)} is tried again at {timestamp(due)}; {last['error']}"
+    return Said(
+        marks=(Mark(Reason.RunMeasuring, None, message),),
+        record={"progress": _progress(evidence, message)},
+        wake=due,
+    )
 
 
 def rotated(arms: tuple[Arm, ...], candidates: tuple[str, ...] | None, first: Sequence[str]) -> tuple[Arm, ...]:
@@ -156,10 +163,12 @@ def _looks(evidence: Evidence) -> str:
     return f" of {said}" if own(evidence.records) == evidence.records else f" (of each candidate {said})"
 
 
-def _progress(evidence: Evidence, job: str, message: str) -> dict[str, Any]:
-    """`round` counts the rounds measured; `secondsPerRound` is their mean: a reader knows when the next look comes."""
+def _progress(evidence: Evidence, message: str, job: str = "") -> dict[str, Any]:
+    """`round` counts the rounds measured; `secondsPerRound` is their mean: a reader knows when the next look comes. Of
+    no `job` between two tries."""
     done = len(evidence.results)
-    progress: dict[str, Any] = {"step": "Measuring", "round": done, "job": job, "message": message}
+    progress: dict[str, Any] = {"step": "Measuring", "round": done, "message": message}
+    progress |= {"job": job} if job else {}
     lengths = [_seconds(record) for record in evidence.results]
     return progress | ({"secondsPerRound": round(sum(lengths) / len(lengths))} if lengths else {})
 
