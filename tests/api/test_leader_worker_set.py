@@ -70,7 +70,7 @@ def test_the_number_of_servers_that_is_left_to_an_autoscaler_is_not_reset(instal
 
 
 def test_the_address_is_taken(installed: Running) -> None:
-    wanted = service(DEPLOYED, "latency", over(2))
+    wanted = service(DEPLOYED, "latency", nodes=2)
     wanted["metadata"]["namespace"] = NAMESPACE
     assert applied(installed, stamped(wanted))["spec"]["selector"] == wanted["spec"]["selector"]
 

@@ -41,6 +41,12 @@ def only_the_baseline_starts(world: World) -> None:
     world.nature.ready = lambda pod: what(pod) != "server" or pod["metadata"]["labels"][ARM_LABEL] == BASELINE
 
 
+def only_the_old_image_starts(world: World) -> None:
+    """The servers of the new one never get ready, candidate and baseline alike."""
+    old = example()["spec"]["engine"]["image"]
+    world.nature.ready = lambda pod: what(pod) != "server" or pod["spec"]["containers"][0]["image"] == old
+
+
 def decided(world: World) -> bool:
     """A run has a verdict, and nobody has acted on it yet."""
     return any("verdict" in run.get("status", {}) for run in world.cluster.list(BENCHMARK_RUN).items)
@@ -59,6 +65,7 @@ BOTH_PROMOTED = Story(lambda world: world.apply(example()))
 CHANGED = Story(lambda world: world.edit(another_image), after=PROMOTED)
 DECIDED = replace(PROMOTED, until=decided)
 HELD = Story(only_the_baseline_starts, after=DECIDED)
+BACK = Story(lambda world: (only_the_old_image_starts(world), world.edit(another_image)), after=PROMOTED)
 DELETED = Story(lambda world: world.delete(), after=PROMOTED)
 
 

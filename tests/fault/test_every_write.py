@@ -8,6 +8,7 @@ from tests.fault.forks import Mishap, Roads
 from tests.fault.memory import Crash, MemoryApi, conflict, crash_from, lost
 from tests.fault.oracle import broken_promises, ending
 from tests.fault.stories import (
+    BACK,
     BOTH_PROMOTED,
     CHANGED,
     HELD,
@@ -20,7 +21,7 @@ from tests.fault.stories import (
 )
 from tests.fault.world import World
 
-STORIES = {"promoted": PROMOTED, "both promoted": BOTH_PROMOTED, "changed": CHANGED, "held": HELD}
+STORIES = {"promoted": PROMOTED, "both promoted": BOTH_PROMOTED, "changed": CHANGED, "held": HELD, "back": BACK}
 
 
 def raising(error: Callable[[], BaseException]) -> Callable[[World], None]:
@@ -41,6 +42,7 @@ CONFLICT = Mishap(what="conflict", when="before", do=raising(conflict))
         ("both promoted", CRASH),
         *((story, mishap) for story in ("promoted", "changed") for mishap in (LOST, CONFLICT)),
         ("changed", CRASH),
+        ("back", CRASH),
         *(("held", mishap) for mishap in (CRASH, LOST, CONFLICT)),
     ],
     ids=str,

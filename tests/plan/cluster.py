@@ -61,6 +61,8 @@ class Cluster:
             return True
         if not needs_apply(there, wanted):
             return False
+        if wanted["kind"] in ("Deployment", "LeaderWorkerSet"):  # the shell hands the number over
+            wanted["spec"].setdefault("replicas", there["spec"]["replicas"])
         kept = {name: there["metadata"][name] for name in ("uid", "generation", "creationTimestamp")}
         if json.dumps(there.get("spec"), sort_keys=True) != json.dumps(wanted.get("spec"), sort_keys=True):
             kept["generation"] += 1
@@ -163,7 +165,8 @@ class Cluster:
         fitting = [node for node in self.nodes if self._fits(pod, node)]
         if fitting:
             pod["spec"]["nodeName"] = max(fitting, key=lambda node: (_liking(pod, node), self._free(node)))
-            pod["status"]["conditions"] = [{"type": "PodScheduled", "status": "True"}]
+            now = timestamp(self.now)
+            pod["status"]["conditions"] = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": now}]
         else:
             message = f"0/{len(self.nodes)} nodes are available: {len(self.nodes)} Insufficient {GPU}."
             said = {"type": "PodScheduled", "status": "False", "message": message}

@@ -147,7 +147,8 @@ class World:
     def servers_ready(self) -> None:
         for pod in self._servers():
             if "nodeName" in pod["spec"]:
-                pod["status"] = {"phase": "Running", "conditions": [{"type": "PodScheduled", "status": "True"}]}
+                said = [{"type": kind, "status": "True"} for kind in ("PodScheduled", "Ready")]
+                pod["status"] = {"phase": "Running", "conditions": said}
         self.settle("the servers that have a node are ready", 2)
 
     def server_exits(self, pool: str, code: int, log: str) -> None:
@@ -155,6 +156,30 @@ class World:
             state = {"terminated": {"exitCode": code, "message": log}}
             pod["status"] = {"phase": "Pending", "containerStatuses": [{"name": "server", "state": state}]}
         self.settle(f"the server of {pool} exits with {code}", 1)
+
+    def server_loops(self, pool: str, code: int, log: str, lived: timedelta = timedelta(seconds=20)) -> None:
+        """The servers that have a node have ended so often that their kubelets let them wait; each `lived` so long."""
+        ended = timestamp(self.cluster.now)
+        last = {"exitCode": code, "message": log, "finishedAt": ended, "startedAt": timestamp(self.cluster.now - lived)}
+        waits = {"waiting": {"reason": "CrashLoopBackOff"}}
+        self._servers_show(pool, {"restartCount": 4, "state": waits, "lastState": {"terminated": last}})
+        self.settle(f"the server of {pool} has exited with {code} again and again", 1)
+
+    def server_is_refused(self, pool: str, reason: str, message: str) -> None:
+        """By the kubelets of the servers that have a node."""
+        self._servers_show(pool, {"state": {"waiting": {"reason": reason, "message": message}}})
+        self.settle(f"the server of {pool} is not started: {reason}", 0)
+
+    def server_lost(self, pool: str, number: int = 0) -> None:
+        """It does not answer any more; nobody says why."""
+        pod = self._servers(pool=pool)[number]
+        pod["status"] = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]}
+        self.settle(f"server {number} of {pool} is not ready", 0)
+
+    def server_ready(self, pool: str, number: int) -> None:
+        said = [{"type": kind, "status": "True"} for kind in ("PodScheduled", "Ready")]
+        self._servers(pool=pool)[number]["status"] = {"phase": "Running", "conditions": said}
+        self.settle(f"server {number} of {pool} is ready", 2)
 
     def rounds_placed(self) -> None:
         """Nothing happens but that the operator sees where the rounds' pods are."""
@@ -374,6 +399,13 @@ class World:
 
     def _servers(self, **labels: str) -> list[Object]:
         return self.cluster.of("Pod", component="server", **labels)
+
+    def _servers_show(self, pool: str, status: Object) -> None:
+        for pod in self._servers(pool=pool):
+            if "nodeName" in pod["spec"]:
+                placed = [one for one in pod["status"].get("conditions", ()) if one["type"] == "PodScheduled"]
+                shown = [{"name": "server", **status}]
+                pod["status"] = {"phase": "Pending", "conditions": placed, "containerStatuses": shown}
 
     def _rounds(self, pools: Sequence[str]) -> list[Object]:
         found = [

@@ -31,7 +31,7 @@ class Reason(Enum):
     PreflightFailed = Row("Stalled", True, "the models do not fit what is asked of them")
     NoLeaderWorkerSet = Row("Stalled", True, "a server of several nodes needs LeaderWorkerSet, which is not installed")
     ServerFailed = Row("Stalled", True, "the server does not start")
-    NotReady = Row("Stalled", True, "a revision was not ready by its deadline and was undone")
+    NotReady = Row("Stalled", True, "the baseline does not run; what served last serves again")
     WriteRefused = Row("Stalled", True, "the API server refuses an object of ours", "Refused")
     RefusedForLong = Row("Stalled", True, "the cluster refuses pods", "PodRefused")
     NeverPlaced = Row("Stalled", True, "no node, or no volume, is what is asked for", "Unplaceable")
@@ -66,6 +66,7 @@ class Reason(Enum):
 
     # A question is being answered. What goes on outranks what waits.
     Measuring = Row("Measuring", True, "candidates are compared with the baseline")
+    BaselineHeld = Row("Measuring", False, "the baseline does not run, so that nothing can be compared with it")
     RoundRefused = Row("Measuring", False, "the cluster refuses the pod of a round", "PodRefused")
     WaitingForCapacity = Row("Measuring", False, "a run waits for accelerators")
     Suspended = Row("Measuring", False, "spec.suspend is set")

@@ -84,6 +84,11 @@ class Target(Serving):
     """Of what its evidence measured."""
     why: Text | None = None
     """What chose it."""
+    stands_since: Time | None = None
+    """Since when it has come no further: promotion.progressDeadline counts from then. Absent while nothing is amiss,
+    and while there is no room for it."""
+    ready: Count | None = None
+    """The most of its servers that were ready at once while it is rolled out."""
 
 
 class PoolProgress(Model):
@@ -131,14 +136,24 @@ class PoolVerdict(Model):
 
 
 class Hold(Model):
-    """What keeps the same evidence from promoting again."""
+    """A revision that was taken off because it did not run; another revision, and `retry`, release it."""
 
-    reason: Literal["Fallback", "NotReady", "RolledBack", "Aborted"] | None = None
-    """What set it."""
+    reason: Literal["Fallback", "NotReady", "Crashed", "RolledBack", "Aborted"] | None = None
+    """What set it. NotReady: it did not come up; Crashed: it served before."""
+    message: Text | None = None
+    """Why, for a person."""
     since: Time | None = None
     """When."""
     revision: Name | None = None
     """The revision that is held back."""
+    arm: Name | None = None
+    """`baseline` or a candidate."""
+    evidence: Name | None = None
+    """The BenchmarkRun on which it was served: a run that has ended since releases it."""
+    fingerprint: Name | None = None
+    """Of the question at that time."""
+    deadline_seconds: Count | None = None
+    """The progressDeadline that it missed: a longer one releases it."""
 
 
 class Handled(Model):

@@ -123,7 +123,7 @@ def _serving(view: Pool, arm: Arm, spec: DeploymentSpec) -> Iterator[Manifest]:
     kept = rendering(owner, view.name, view.server, arm, revision, view.snapshot.settings, deadline)
     yield controller_revision(owner, view.name, revision, kept)
     yield servers(owner, view.name, kept, view.spec.replicas, deadline, {})
-    yield service(owner, view.name, view.server)
+    yield service(owner, view.name, view.server.accelerator.nodes)
 
 
 def _round(manifest: Manifest, pool: str | None, arm: str | None) -> Iterator[Manifest]:

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any
 
 from paceline.api.reasons import Reason
@@ -29,16 +29,23 @@ class Trouble:
     says: Reason = Reason.ServersStarting
     since: datetime | None = None
     """By the cluster's own account; None where that does not tell."""
+    final: datetime | None = None
+    """From then on it is fatal, if nothing has changed by then."""
 
 
-def trouble(pods: Iterable[Found], warnings: Mapping[str, str] | None = None) -> Trouble | None:
+def trouble(
+    pods: Iterable[Found], warnings: Mapping[str, str] | None = None, now: datetime | None = None
+) -> Trouble | None:
     """The worst of these pods' troubles, in the order refused, unplaced, on a silent node, unstartable, crashed,
-    evicted; of equal ones the first pod's. `warnings` are what Events say of those that are silent, by uid."""
+    evicted; of equal ones the first pod's. `warnings` are what Events say of those that are silent, by uid. Without a
+    time none becomes fatal by lasting."""
     pods = list(pods)
     staying = [pod for pod in pods if "deletionTimestamp" not in pod.get("metadata", {})]
     kinds = (unplaced, _on_a_silent_node, _unpulled, lambda pod: _held_up(pod, warnings or {}), _crashed)
     found = [found for kind in kinds for pod in staying if (found := kind(pod))]
-    return next(iter(found), None) or next(filter(None, map(_evicted, pods)), None)
+    worst = next(iter(found), None) or next(filter(None, map(_evicted, pods)), None)
+    lasts = now is not None and worst is not None and worst.final is not None and now >= worst.final
+    return replace(worst, fatal=True, final=None) if worst and lasts else worst
 
 
 def refused(found: Found) -> Trouble | None:
@@ -164,13 +171,27 @@ def _unpulled(pod: Found) -> Trouble | None:
     for status, _ in _statuses(pod):
         if waiting := not_startable(status):
             what = f"{waiting['reason']}: {last_line(waiting.get('message', ''))}"
-            return Trouble(what=what, says=Reason.CannotStart, since=placed_at(pod))
+            began = placed_at(pod)
+            final = began + START_PATIENCE if began else None
+            return Trouble(what=what, says=Reason.CannotStart, since=began, final=final)
     return None
 
 
 USAGE_ERROR = 2
 """argparse's exit code: the arguments will be as wrong the next time."""
 MANY_RESTARTS = 3
+LONG_LIFE = timedelta(minutes=10)
+"""Who has run for so long before it ended is in no crash loop: after that the kubelet forgets its back-off, too
+(twice its longest one)."""
+START_PATIENCE = timedelta(minutes=1)
+"""How long a node may fail to start a container, for its image, its Secret or its name, before that is for good:
+nothing answers meanwhile, and a wrong tag is to be told within two minutes."""
+
+
+def _lived(ended: Mapping[str, Any]) -> timedelta:
+    """From a `terminated` state; nothing, where that does not say."""
+    times = [parse_time(ended[key]) for key in ("startedAt", "finishedAt") if ended.get(key)]
+    return times[1] - times[0] if len(times) == 2 else timedelta()
 
 
 def _crashed(pod: Found) -> Trouble | None:
@@ -184,7 +205,7 @@ def _crashed(pod: Found) -> Trouble | None:
         # It will end the same way again, so that it runs for a moment in between is no news.
         if "running" in state and (status.get("ready") or not hopeless):
             continue
-        again = status.get("restartCount", 0) >= MANY_RESTARTS
+        again = status.get("restartCount", 0) >= MANY_RESTARTS and _lived(ended) < LONG_LIFE
         fatal = hopeless or again
         says = Reason.Crashing if fatal else Reason.ServersStarting
         return Trouble(what=exit_text(status["name"], ended), fatal=fatal, says=says)

@@ -139,9 +139,9 @@ def deployment(
     }
 
 
-def service(owner: Owner, pool: str, server: Server) -> Manifest:
-    """Of several nodes only the first answers."""
-    answering = LEADER if server.accelerator.nodes > 1 else {}
+def service(owner: Owner, pool: str, nodes: int) -> Manifest:
+    """Of servers of so many nodes. Of several only the first answers."""
+    answering = LEADER if nodes > 1 else {}
     return {
         "apiVersion": "v1",
         "kind": "Service",

@@ -60,7 +60,7 @@ def test_controller_revision_keeps_the_template_that_is_served() -> None:
 
 
 def test_service() -> None:
-    golden.check(GOLDEN / "service.yaml", service(DEPLOYED, "latency", server()))
+    golden.check(GOLDEN / "service.yaml", service(DEPLOYED, "latency", nodes=1))
 
 
 def started(word: str, environment: dict[str, str]) -> str:

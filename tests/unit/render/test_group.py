@@ -52,8 +52,8 @@ def test_patience_with_the_leader_is_not_said_of_workers() -> None:
 
 
 def test_the_address_leads_to_leaders_alone() -> None:
-    several = service(DEPLOYED, "latency", over(2))["spec"]["selector"]
-    one = service(DEPLOYED, "latency", over(1))["spec"]["selector"]
+    several = service(DEPLOYED, "latency", nodes=2)["spec"]["selector"]
+    one = service(DEPLOYED, "latency", nodes=1)["spec"]["selector"]
     assert several == {**one, "leaderworkerset.sigs.k8s.io/worker-index": "0"}
     labels = served(over(2))["spec"]["leaderWorkerTemplate"]["leaderTemplate"]["metadata"]["labels"]
     assert one.items() <= labels.items()

@@ -7,7 +7,7 @@
     preflight   the draft fits its target
     installed   the cluster knows the kinds that are needed
     let_go      pools that are no longer asked for end
-  then for each pool, once what people ask for by annotation is in its memory (requests):
+  then for each pool, once what people ask for by annotation (requests), and what does not run (down), is in its memory:
     stop        runs of old questions end, and all rest while suspended
     stuck       what the cluster will not do for the servers ends in Stalled
     serve       the servers are what choose() says: at first the baseline, later what has been shown to be faster
@@ -26,8 +26,9 @@ from paceline.api import Mark, Reason, to_status
 from paceline.core import BASELINE
 from paceline.plan.deployment.cache import commits, fetch
 from paceline.plan.deployment.check import let_go, preflight, readable
-from paceline.plan.deployment.choose import hold
 from paceline.plan.deployment.claim import keep_claim
+from paceline.plan.deployment.down import undone
+from paceline.plan.deployment.hold import hold
 from paceline.plan.deployment.installed import installed
 from paceline.plan.deployment.look import Pool, Snapshot, pin, pools
 from paceline.plan.deployment.lost import orphans
@@ -68,13 +69,14 @@ def plan(snapshot: Snapshot, now: datetime) -> Todo:
     known = commits(snapshot)
     if snapshot.spec is not None and known is not None and not held:
         for looked_at in pools(snapshot, pin(snapshot.spec, known), now):
-            pool, not_done = carried_out(looked_at, now)
+            asked, not_done = carried_out(looked_at, now)
+            pool = undone(asked, now)
             not_carried_out += not_done
             steps = walk(POOL_STEPS, pool, now)
             pool_said += steps
             entries.append(_entry(pool, steps))
     else:
-        as_it_is = meanwhile(snapshot)
+        as_it_is = meanwhile(snapshot, now)
         pool_said.append(as_it_is)
         entries = list(as_it_is.record["pools"])
     everything = [*said, *pool_said]

@@ -7,6 +7,7 @@ from typing import Any
 from paceline.core import BASELINE
 from paceline.plan.deployment.changed import asked_anew
 from paceline.plan.deployment.earned import manual, may_stay, promoted_before
+from paceline.plan.deployment.hold import baseline_held, held_revision, hold, suspended
 from paceline.plan.deployment.look import Pool
 from paceline.plan.terms import parse_time
 
@@ -32,6 +33,15 @@ def frozen(pool: Pool) -> Choice | None:
     if target["revision"] == held_revision(pool):
         return None
     return _remembered(target, target["arm"])
+
+
+def back(pool: Pool) -> Choice | None:
+    """The baseline that the spec renders does not start: what served last, whatever it was."""
+    last = last_served(pool)
+    if not baseline_held(pool) or last is None:
+        return None
+    by = f", by {last['evidence']}" if last.get("evidence") else ""
+    return _remembered({**last, "why": f"back to what served last{by}; held: {hold(pool)['reason']}"}, last["arm"])
 
 
 def proven(pool: Pool) -> Choice | None:
@@ -111,7 +121,7 @@ def _remembered(target: Mapping[str, Any], arm: str) -> Choice:
 def _why_not(pool: Pool) -> str:
     """Why the baseline: by a verdict, by a change, or as nothing was ever shown."""
     if held := hold(pool):
-        return f"held: {held['reason']}"
+        return f"held: {held['reason']}: {held.get('message', held['revision'])}"
     if found := winner(pool):
         return f"{found.evidence} has shown {found.arm}, and promotion.mode is Manual"
     shown = any(run.outcome == "Promote" for run in pool.runs)
@@ -127,7 +137,7 @@ FOUND = {
 }
 """Outcome → what it says of the question of now, beside runs of others that showed a candidate."""
 
-CHOICES = (frozen, proven, as_before)
+CHOICES = (frozen, back, proven, as_before)
 """The first answer wins; where there is none, the baseline is served."""
 
 
@@ -140,20 +150,11 @@ def as_chosen(pool: Pool, choice: Choice) -> bool:
     return pool.servers is not None and pool.servers.revision == choice.revision and pool.servers.settled
 
 
-def hold(pool: Pool) -> Mapping[str, Any]:
-    """What keeps the same evidence from promoting again; it ends with the question, or the revision, it was set for.
-    While suspended the question is the one that was, whatever the spec says by now."""
-    held: Mapping[str, Any] = pool.remembered.get("hold") or {}
-    if suspended(pool):
-        return held
-    # An older release has written there what is the question now.
-    asked_then = (pool.remembered.get("target") or {}).get("fingerprint") in (pool.fingerprint, pool.question)
-    return held if asked_then and held.get("revision") in {pool.revision(arm) for arm in pool.spec.arms} else {}
-
-
-def suspended(pool: Pool) -> bool:
-    spec = pool.snapshot.spec
-    return spec is not None and spec.suspend
+def last_served(pool: Pool) -> Mapping[str, Any] | None:
+    """What all servers were last, if it is another revision than the one that is held and its rendering is kept."""
+    last: Mapping[str, Any] = pool.remembered.get("serving") or {}
+    there = last.get("revision") in pool.kept and last["revision"] != held_revision(pool)
+    return last if there else None
 
 
 def has_served(pool: Pool, revision: str) -> bool:
@@ -163,10 +164,6 @@ def has_served(pool: Pool, revision: str) -> bool:
     if not serving.get("revision") == target.get("revision") == revision:
         return False
     return parse_time(serving["since"]) >= parse_time(target["since"])
-
-
-def held_revision(pool: Pool) -> str | None:
-    return hold(pool).get("revision")
 
 
 def bounds(speed: Mapping[str, str]) -> str:

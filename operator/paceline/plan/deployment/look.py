@@ -186,6 +186,14 @@ class Servers:
     settled: bool
     """Every replica asked for is of this revision and ready, and none of another is left."""
     trouble: Trouble | None
+    asked: int
+    """Replicas that its spec says by now."""
+    own_ready: int
+    """Those of this revision that are ready."""
+    amiss: frozenset[Reason]
+    """What the troubles of those of this revision make of Ready."""
+    hopeless: bool
+    """Every one of this revision fails for good."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -354,7 +362,7 @@ def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datet
         # How the models were brought shapes no server: another proxy is no other question.
         cache=replace(pinned.server.cache, env=()),
     )
-    there = servers(snapshot, spec.name)
+    there = servers(snapshot, spec.name, now)
     wanted = run_manifest_spec(_run_spec(pinned, spec, server))
     served = frozenset(arm.name for arm in spec.arms if there and there.revision == revision_of(server, arm))
     runs = tuple(
@@ -390,7 +398,7 @@ def pod_template(found: Found) -> Found:
     return template
 
 
-def servers(snapshot: Snapshot, pool: str) -> Servers | None:
+def servers(snapshot: Snapshot, pool: str, now: datetime) -> Servers | None:
     """None where there are none, and where somebody else's stand under their name."""
     found = next(iter(serving(snapshot, pool)), None)
     if found is None:
@@ -404,7 +412,9 @@ def servers(snapshot: Snapshot, pool: str) -> Servers | None:
         and pod["metadata"]["labels"].get(REVISION_LABEL) == revision
         and ARM_LABEL in pod["metadata"]["labels"]
     ]
-    found_wrong = refused(found) or trouble(pods, snapshot.warnings)
+    staying = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+    troubles = [trouble([pod], snapshot.warnings, now) for pod in staying]
+    found_wrong = refused(found) or trouble(pods, snapshot.warnings, now)
     ready = status.get("readyReplicas", 0)
     return Servers(
         found=found,
@@ -413,6 +423,10 @@ def servers(snapshot: Snapshot, pool: str) -> Servers | None:
         settled=_observed(status) >= found["metadata"].get("generation", 1)
         and status.get("updatedReplicas", 0) == status.get("replicas", 0) == ready == wanted,
         trouble=told(snapshot, found_wrong),
+        asked=wanted,
+        own_ready=sum(condition(pod, "Ready") is not None for pod in staying),
+        amiss=frozenset(one.says for one in (refused(found), *troubles) if one),
+        hopeless=bool(troubles) and all(one is not None and one.fatal for one in troubles),
     )
 
 

@@ -1,6 +1,7 @@
 """While the spec, its models or its heads cannot be used: what serves goes on as it is, and is told as it is."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from paceline.api import Mark, Reason
@@ -9,19 +10,23 @@ from paceline.core.names import SUPERSEDED, SUSPENDED
 from paceline.plan.deployment import look
 from paceline.plan.deployment.look import Run, Servers, Snapshot, children, revisions
 from paceline.plan.deployment.measure import annotated
+from paceline.plan.deployment.patience import patient
+from paceline.plan.deployment.size import replicas
 from paceline.plan.terms import Action, Apply, Said, owned_by
 from paceline.render import servers
 
 
-def meanwhile(snapshot: Snapshot) -> Said:
+def meanwhile(snapshot: Snapshot, now: datetime) -> Said:
     """`record` has the pools' entries."""
     spec, entries = snapshot.spec, snapshot.status.get("pools", ())
     names = [pool.name for pool in spec.pools] if spec else [str(entry["name"]) for entry in entries]
-    there = {name: found for name in names if (found := look.servers(snapshot, name))}
+    there = {name: found for name in names if (found := look.servers(snapshot, name, now))}
     return Said(
         marks=tuple(_mark(name, there.get(name)) for name in names) if there else (Mark(Reason.NotStarted),),
         # A spec that cannot be read says neither how many servers there are to be nor whether runs are to rest.
-        actions=tuple(action for pool in spec.pools for action in _keep(snapshot, spec, pool)) if spec else (),
+        actions=tuple(
+            action for pool in (spec.pools if spec else ()) for action in _keep(snapshot, pool, there.get(pool.name))
+        ),
         record={"pools": [_entry(entry, there.get(entry["name"])) for entry in entries]},
     )
 
@@ -36,12 +41,14 @@ def _mark(name: str, found: Servers | None) -> Mark:
     return Mark(found.trouble.says, name, found.trouble.what)
 
 
-def _keep(snapshot: Snapshot, spec: DeploymentSpec, pool: PoolSpec) -> list[Action]:
+def _keep(snapshot: Snapshot, pool: PoolSpec, found: Servers | None) -> list[Action]:
     """Of a pool: the rendering that was served, put back where it was changed or deleted; and a suspended run rests."""
     entry: Mapping[str, Any] = next((one for one in snapshot.status.get("pools", ()) if one["name"] == pool.name), {})
+    spec = snapshot.spec
+    assert spec is not None
     runs = [Run(found=found) for found in children(snapshot, "BenchmarkRun", pool.name)] if spec.suspend else []
     return [
-        *_serve(snapshot, spec, pool, entry),
+        *_serve(snapshot, spec, pool, entry, found),
         *(
             Apply(annotated(snapshot.owner, run, SUSPENDED), "spec.suspend is set")
             for run in runs
@@ -50,7 +57,9 @@ def _keep(snapshot: Snapshot, spec: DeploymentSpec, pool: PoolSpec) -> list[Acti
     ]
 
 
-def _serve(snapshot: Snapshot, spec: DeploymentSpec, pool: PoolSpec, entry: Mapping[str, Any]) -> list[Action]:
+def _serve(
+    snapshot: Snapshot, spec: DeploymentSpec, pool: PoolSpec, entry: Mapping[str, Any], found: Servers | None
+) -> list[Action]:
     held = (entry.get("hold") or {}).get("revision")
     choices = (entry.get("target") or {}, entry.get("serving") or {})
     goal = next((one for one in choices if one and one["revision"] != held), None)
@@ -59,11 +68,12 @@ def _serve(snapshot: Snapshot, spec: DeploymentSpec, pool: PoolSpec, entry: Mapp
         return []
     nothing = spec.promotion.until_decided is UntilDecided.NOTHING
     waits = nothing and goal["arm"] == BASELINE and not entry.get("verdict")
+    served = (entry.get("serving") or {}).get("revision") == goal["revision"]
     wanted = servers(
         snapshot.owner,
         pool.name,
-        kept["data"],
-        0 if waits else pool.replicas,
+        patient(kept["data"], goal["revision"], found, served, spec),
+        replicas(pool.replicas, waits, entry, found),
         spec.promotion.progress_deadline,
         {"paceline.dev/why": goal["why"]} if "why" in goal else {},
     )

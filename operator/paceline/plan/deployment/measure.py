@@ -11,16 +11,9 @@ from paceline.engines.nodes import unmeasurable
 from paceline.plan.deployment.again import source
 from paceline.plan.deployment.changed import asked_anew
 from paceline.plan.deployment.check import foretold
-from paceline.plan.deployment.choose import (
-    as_chosen,
-    bounds,
-    choose,
-    has_served,
-    held_revision,
-    hold,
-    suspended,
-)
+from paceline.plan.deployment.choose import as_chosen, bounds, choose, has_served
 from paceline.plan.deployment.earned import manual
+from paceline.plan.deployment.hold import baseline_held, held_revision, hold, suspended, way_out
 from paceline.plan.deployment.look import Pool, Run
 from paceline.plan.deployment.requests import annotation
 from paceline.plan.deployment.serve import foreign
@@ -64,6 +57,12 @@ def measure(pool: Pool, now: datetime) -> Said:
     if suspended(pool):
         waits = {"step": "Suspended", **({"benchmarkRun": running.name} if running else {})}
         return Said(marks=(*marks, Mark(Reason.Suspended, pool.name)), record={"progress": waits})
+    if baseline_held(pool):
+        note = f"revision {held_revision(pool)}: {way_out(pool)}"
+        return Said(
+            marks=(*marks, Mark(Reason.BaselineHeld, pool.name, note)),
+            record={"progress": {"step": "Held", "message": hold(pool)["message"]}},
+        )
     # serve holds then: what would be said of a run that is to begin or to go on would not be done.
     blocked = foreign(pool)
     if running is not None and not (blocked and running.suspended):
@@ -168,7 +167,7 @@ def _beside(pool: Pool, otherwise: Reason = Reason.NotDecided, said: str = "") -
     if not choice.evidence:
         return Mark(otherwise, pool.name, said)
     served = as_chosen(pool, choice) or has_served(pool, choice.revision)
-    stays = f"{choice.arm} stays, by {choice.why}"
+    stays = f"{choice.arm}{': ' if baseline_held(pool) else ' stays, by '}{choice.why}"
     if not served:
         return Mark(Reason.Promoting, pool.name, choice.why)
     if manual(pool) and otherwise is not Reason.NotDecided:
@@ -185,9 +184,10 @@ def _how_far(pool: Pool, run: Run) -> Mark:
         served = as_chosen(pool, choice) or has_served(pool, choice.revision)
         return Mark(Reason.AllPromoted if served else Reason.Promoting, pool.name, said)
     revision = pool.revision(pool.arms[run.winner or ""])
-    if revision == held_revision(pool):
+    if revision == held_revision(pool) or baseline_held(pool):
         held = hold(pool)
-        return Mark(Reason.Held, pool.name, f"{said}; {held['reason']} since {held['since']}")
+        what = f"{held['reason']} since {held['since']}: {held.get('message', held['revision'])}"
+        return Mark(Reason.Held, pool.name, f"{said}; {what}; {way_out(pool)}")
     if suspended(pool):
         return Mark(Reason.Held, pool.name, f"{said}; spec.suspend is set")
     ask = f"annotate {annotation('promote', pool.name)}={revision}@TOKEN (TOKEN: any word that was not used before)"

@@ -4,16 +4,9 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from paceline.plan.deployment.choose import (
-    Choice,
-    baseline,
-    held_revision,
-    hold,
-    intent,
-    suspended,
-    winner,
-)
+from paceline.plan.deployment.choose import Choice, baseline, intent, winner
 from paceline.plan.deployment.earned import manual, promoted_before
+from paceline.plan.deployment.hold import baseline_held, held_revision, hold, suspended
 from paceline.plan.deployment.look import Pool
 from paceline.plan.terms import timestamp
 
@@ -25,8 +18,9 @@ def promote(pool: Pool, value: str, now: datetime) -> Mapping[str, Any] | str:
         return "promotion.mode is Automatic: what a verdict shows is served unasked; take it away, or write Manual"
     if suspended(pool):
         return "spec.suspend is set: it is done when that is taken away"
-    if asked == held_revision(pool):
-        return f"{asked} is held: {hold(pool)['reason']}; release it by retry.paceline.dev/{pool.name}=TOKEN first"
+    if asked == held_revision(pool) or baseline_held(pool):
+        held, release = hold(pool), f"retry.paceline.dev/{pool.name}=TOKEN"
+        return f"{held['revision']} is held: {held['reason']}; release it by {release} first"
     if asked == (pool.remembered.get("target") or {}).get("revision"):
         return {}
     choices = {choice.revision: choice for choice in promotable(pool)}

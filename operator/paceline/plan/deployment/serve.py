@@ -5,13 +5,18 @@ from datetime import datetime
 from typing import Any
 
 from paceline.api import Mark, Reason
-from paceline.core import BASELINE, UntilDecided
+from paceline.core import BASELINE
 from paceline.core.names import child_name
 from paceline.plan.deployment.choose import Choice, as_chosen, choose, has_served, intent
+from paceline.plan.deployment.down import deadline, failed, standing
 from paceline.plan.deployment.guard import guard
+from paceline.plan.deployment.hold import baseline_held, hold, way_out
 from paceline.plan.deployment.look import Pool, serving
 from paceline.plan.deployment.missing import restoring
-from paceline.plan.terms import Action, Apply, Delete, Found, Manifest, Said, owned_by, parse_time, timestamp
+from paceline.plan.deployment.patience import patient
+from paceline.plan.deployment.size import leaves_zero, replicas, waits_for_a_verdict
+from paceline.plan.deployment.stuck import IN_THE_END
+from paceline.plan.terms import Action, Apply, Delete, Found, Manifest, Said, earliest, owned_by, timestamp
 from paceline.render import controller_revision, group_name, rendering, servers, service
 from paceline.render.group import KIND as GROUPS
 
@@ -22,11 +27,9 @@ def serve(pool: Pool, now: datetime) -> Said:
     if taken := foreign(pool):
         ready = Mark(Reason.Serving if as_chosen(pool, choice) else Reason.ServersStarting, pool.name, choice.arm)
         return Said(marks=(Mark(Reason.NameConflict, pool.name, taken), ready), holds=True)
-    overdue = _overdue(pool, choice, now)
-    if overdue:
-        return overdue
-    waits = _waits(pool, choice)
-    settled = as_chosen(pool, choice)
+    waits = waits_for_a_verdict(pool, choice.arm)
+    wanted = replicas(pool.spec.replicas, waits, pool.remembered, pool.servers)
+    settled = as_chosen(pool, choice) and not leaves_zero(wanted, pool.servers)
     target = _target(pool, choice, now)
     record: dict[str, Any] = {
         "target": target,
@@ -37,15 +40,25 @@ def serve(pool: Pool, now: datetime) -> Said:
         record["serving"] = None if waits else _serving(pool, target, now)
     spec = pool.snapshot.spec
     assert spec is not None
-    deadline = parse_time(target["since"]) + spec.promotion.progress_deadline
+    final = pool.servers.trouble.final if pool.servers and pool.servers.trouble else None
+    # Once they have passed only an event changes anything; a wake in the past would come again and again.
+    looks = [at for at in (deadline(pool, target), final) if at and at > now]
+    marks = (Mark(Reason.NothingServes, pool.name),) if settled and waits else tuple(_marks(pool, choice, settled, now))
     return Said(
-        marks=(Mark(Reason.NothingServes, pool.name),) if settled and waits else tuple(_marks(pool, choice, settled)),
-        actions=_actions(pool, choice, 0 if waits else pool.spec.replicas),
+        marks=(*marks, *_held(pool)),
+        actions=_actions(pool, choice, wanted),
         record=record,
         holds=not settled,
-        # Once it has passed only an event changes anything; a wake in the past would come again and again.
-        wake=deadline if not settled and deadline > now else None,
+        wake=None if settled else earliest(looks),
     )
+
+
+def _held(pool: Pool) -> tuple[Mark, ...]:
+    """For as long as it is so: what the spec asks for is not what is served."""
+    if not baseline_held(pool):
+        return ()
+    held = hold(pool)
+    return (Mark(Reason.NotReady, pool.name, f"revision {held['revision']}: {held['message']}; {way_out(pool)}"),)
 
 
 def _actions(pool: Pool, choice: Choice, wanted: int | None) -> tuple[Action, ...]:
@@ -68,6 +81,7 @@ def _actions(pool: Pool, choice: Choice, wanted: int | None) -> tuple[Action, ..
     why = f"serve {choice.arm}: {choice.why}"
     keep = () if kept else (Apply(controller_revision(owner, pool.name, choice.revision, pinned), why),)
     annotations = {"paceline.dev/why": choice.why}
+    pinned = patient(pinned, choice.revision, pool.servers, has_served(pool, choice.revision), spec)
     made = servers(owner, pool.name, pinned, wanted, spec.promotion.progress_deadline, annotations)
     return (
         *keep,
@@ -78,7 +92,7 @@ def _actions(pool: Pool, choice: Choice, wanted: int | None) -> tuple[Action, ..
             for other in serving(pool.snapshot, pool.name)
             if other["kind"] != made["kind"]
         ),
-        Apply(service(owner, pool.name, pool.server), "the pool's address"),
+        Apply(service(owner, pool.name, pinned.get("nodes", 1)), "the pool's address"),
         *guard(pool),
         *_forget(pool, choice),
     )
@@ -87,7 +101,8 @@ def _actions(pool: Pool, choice: Choice, wanted: int | None) -> tuple[Action, ..
 def _forget(pool: Pool, choice: Choice) -> list[Delete]:
     """Old renderings beyond the history limit; never one that may be chosen now."""
     assert pool.snapshot.spec is not None
-    needed = {choice.revision, *(pool.revision(arm) for arm in pool.spec.arms)}
+    last = (pool.remembered.get("serving") or {}).get("revision")
+    needed = {choice.revision, last, *(pool.revision(arm) for arm in pool.spec.arms)}
     if pool.servers:
         needed.add(pool.servers.revision)
     spare = sorted(
@@ -98,15 +113,7 @@ def _forget(pool: Pool, choice: Choice) -> list[Delete]:
     return [Delete(found, "beyond revisionHistoryLimit") for found in spare[: max(0, surplus)]]
 
 
-def _waits(pool: Pool, choice: Choice) -> bool:
-    """untilDecided: Nothing, and no verdict yet."""
-    spec = pool.snapshot.spec
-    assert spec is not None
-    nothing = spec.promotion.until_decided is UntilDecided.NOTHING
-    return nothing and choice.arm == BASELINE and pool.decided is None
-
-
-def _marks(pool: Pool, choice: Choice, settled: bool) -> list[Mark]:
+def _marks(pool: Pool, choice: Choice, settled: bool, now: datetime) -> list[Mark]:
     if settled:
         if pool.servers and not pool.servers.ready:
             return [Mark(Reason.ScaledToZero, pool.name, "replicas is 0")]
@@ -116,10 +123,14 @@ def _marks(pool: Pool, choice: Choice, settled: bool) -> list[Mark]:
     found = pool.servers.trouble if pool.servers and pool.servers.revision == choice.revision else None
     going_on = Mark(Reason.Starting if first else Reason.RollingOut, pool.name, f"{choice.arm}: {choice.why}")
     marks = [restoring(pool, choice.arm) if has_served(pool, choice.revision) else going_on]
+    if found and found.fatal:
+        return [Mark(Reason.ServerFailed, pool.name, found.what), Mark(found.says, pool.name, found.what)]
+    late = failed(pool, choice, now)
+    if late and not (found and found.says in IN_THE_END):
+        # Only what nothing takes the place of is still there.
+        marks = [*marks, Mark(Reason.ServerFailed, pool.name, late.message)]
     if found is None:
         return [*marks, Mark(Reason.ServersStarting, pool.name, choice.arm)]
-    if found.fatal:
-        return [Mark(Reason.ServerFailed, pool.name, found.what), Mark(Reason.Crashing, pool.name, found.what)]
     return [*marks, Mark(found.says, pool.name, found.what)]
 
 
@@ -127,7 +138,8 @@ def _target(pool: Pool, choice: Choice, now: datetime) -> Mapping[str, Any]:
     """The intent, written before the Deployment is touched."""
     before = pool.remembered.get("target") or {}
     same = before.get("revision") == choice.revision
-    return intent(choice, before["since"] if same else timestamp(now))
+    since = before["since"] if same else timestamp(now)
+    return {**intent(choice, since), **standing(pool, choice, now)}
 
 
 def _serving(pool: Pool, target: Mapping[str, Any], now: datetime) -> Mapping[str, Any]:
@@ -138,31 +150,6 @@ def _serving(pool: Pool, target: Mapping[str, Any], now: datetime) -> Mapping[st
         "since": pool.remembered["serving"]["since"] if same else timestamp(now),
         **{key: target[key] for key in ("evidence", "speedup") if key in target},
     }
-
-
-def _overdue(pool: Pool, choice: Choice, now: datetime) -> Said | None:
-    """A candidate that is not ready by its deadline is undone and held; the next pass rolls back. One whose server
-    fails for good needs no deadline: trying again changes nothing."""
-    spec, target = pool.snapshot.spec, pool.remembered.get("target") or {}
-    ours = pool.servers if pool.servers and pool.servers.revision == choice.revision else None
-    fatal = ours is not None and ours.trouble is not None and ours.trouble.fatal
-    if (
-        spec is None
-        or choice.arm == BASELINE
-        or target.get("revision") != choice.revision
-        or as_chosen(pool, choice)
-        or has_served(pool, choice.revision)
-        or not (fatal or now >= parse_time(target["since"]) + spec.promotion.progress_deadline)
-    ):
-        return None
-    hold = {"reason": "NotReady", "since": timestamp(now), "revision": choice.revision}
-    note = pool.servers.trouble.what if pool.servers and pool.servers.trouble else choice.arm
-    return Said(
-        marks=(Mark(Reason.NotReady, pool.name, note), Mark(Reason.ServersStarting, pool.name, note)),
-        record={"hold": hold},
-        holds=True,
-        wake=now,
-    )
 
 
 def foreign(pool: Pool) -> str | None:

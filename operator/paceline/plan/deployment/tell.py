@@ -64,6 +64,7 @@ def _pools(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Happ
         was = remembered.get(entry["name"], {})
         yield from _retried(was, entry)
         yield from _verdict(was, entry)
+        yield from _hold(was, entry)
         yield from _target(was, entry)
         yield from _serving(was, entry)
         yield from _run(was, entry)
@@ -101,17 +102,29 @@ def _verdict(was: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[Happe
             yield Happening(reason="ConcurrencyCrosses", note=f"{entry['name']}: {crossing}", type="Warning")
 
 
+def _hold(was: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[Happening]:
+    held, before = entry.get("hold"), was.get("hold") or {}
+    if not held or held.get("arm") == BASELINE:  # of a baseline Stalled tells, and for as long as it is so
+        return
+    if (held["since"], held["revision"]) != (before.get("since"), before.get("revision")):
+        what = f"{held.get('arm', 'revision')} at {held['revision']} is taken off: {held.get('message', '')}"
+        yield Happening(reason=held["reason"], note=f"{entry['name']}: {what}", type="Warning")
+
+
 def _target(was: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[Happening]:
     target, before = entry.get("target"), was.get("target")
     if target and (not before or before["revision"] != target["revision"]):
         yield Happening(
-            reason=_roll_out(before, target), note=f"{entry['name']}: {target['arm']}, because {target['why']}"
+            reason=_roll_out(before, target, entry.get("hold") or {}),
+            note=f"{entry['name']}: {target['arm']}, because {target['why']}",
         )
 
 
-def _roll_out(before: Mapping[str, Any] | None, target: Mapping[str, Any]) -> str:
+def _roll_out(before: Mapping[str, Any] | None, target: Mapping[str, Any], held: Mapping[str, Any]) -> str:
     if not before:
         return "Starting"
+    if before["revision"] == held.get("revision"):
+        return "RollingBack"
     if target["arm"] != BASELINE:
         return "Promoting"
     return "RollingBack" if before["arm"] != BASELINE else "RollingOut"

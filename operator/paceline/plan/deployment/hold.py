@@ -1,0 +1,58 @@
+"""What is held back: a revision that was taken off, on which evidence it had come, and what lets it serve again."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from paceline.core import BASELINE
+from paceline.plan.deployment.look import Pool
+from paceline.plan.terms import parse_time
+
+
+def hold(pool: Pool) -> Mapping[str, Any]:
+    """Empty where nothing is held. While suspended the question is the one that was, whatever the spec says by now."""
+    held: Mapping[str, Any] = pool.remembered.get("hold") or {}
+    return {} if held and not suspended(pool) and _released(pool, held) else held
+
+
+def held_revision(pool: Pool) -> str | None:
+    return hold(pool).get("revision")
+
+
+def baseline_held(pool: Pool) -> bool:
+    """Nothing of what the spec renders can be served: its candidates are measured against its baseline."""
+    return hold(pool).get("arm") == BASELINE
+
+
+def way_out(pool: Pool) -> str:
+    """For a person, where something is held."""
+    what = "change the spec" if baseline_held(pool) else "newer evidence releases it"
+    return f"{what}, or annotate retry.paceline.dev/{pool.name}=TOKEN (TOKEN: any word) to have it tried again"
+
+
+def suspended(pool: Pool) -> bool:
+    spec = pool.snapshot.spec
+    return spec is not None and spec.suspend
+
+
+def _released(pool: Pool, held: Mapping[str, Any]) -> bool:
+    """By another revision, by more time to start than it had, and for a candidate by another question or a run that
+    has ended since."""
+    assert pool.snapshot.spec is not None
+    if held.get("revision") not in {pool.revision(arm) for arm in pool.spec.arms}:
+        return True
+    missed = held.get("deadlineSeconds")
+    if missed and pool.snapshot.spec.promotion.progress_deadline > timedelta(seconds=missed):
+        return True
+    if held.get("arm") == BASELINE:
+        return False
+    target = pool.remembered.get("target") or {}
+    # An older release has written the question to the target alone, and it had the gate in it.
+    asked_then = held.get("fingerprint", target.get("fingerprint"))
+    return asked_then not in (pool.fingerprint, pool.question) or _newer_evidence(pool, held)
+
+
+def _newer_evidence(pool: Pool, held: Mapping[str, Any]) -> bool:
+    """By its time and not by its name: a run that was deleted is made again under the same one."""
+    finished = pool.decided.status.get("finishedAt") if pool.decided else None
+    return finished is not None and parse_time(finished) > parse_time(held["since"])

@@ -1,0 +1,41 @@
+"""How long a server may take to start: as the spec says now, not as it said when the rendering was kept. It shapes no
+server, so it is in no revision."""
+
+import math
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from paceline.engines.pod_template import SERVER
+from paceline.render.common import Manifest
+
+PROBE = "startupProbe"
+
+
+def with_patience(kept: Mapping[str, Any], deadline: timedelta) -> Manifest:
+    """A kept rendering whose server is given so long by its startup probe; as it is, if it has none."""
+    probe = startup_probe(kept["template"])
+    if probe is None:
+        return dict(kept)
+    tries = math.ceil(deadline.total_seconds() / probe.get("periodSeconds", 10))  # the API's default
+    return with_tries(kept, tries)
+
+
+def with_tries(kept: Mapping[str, Any], tries: int) -> Manifest:
+    """A kept rendering whose server is asked so many times whether it has started."""
+    template = kept["template"]
+    containers = [
+        {**one, PROBE: {**one[PROBE], "failureThreshold": tries}} if one["name"] == SERVER and PROBE in one else one
+        for one in template["spec"]["containers"]
+    ]
+    return {**kept, "template": {**template, "spec": {**template["spec"], "containers": containers}}}
+
+
+def startup_probe(template: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The server's, in a pod template."""
+    return next((one.get(PROBE) for one in template["spec"]["containers"] if one["name"] == SERVER), None)
+
+
+def has_own(over: Mapping[str, Any]) -> bool:
+    """The user's engine.podTemplate says when the server has started."""
+    return startup_probe({"spec": {"containers": over.get("spec", {}).get("containers", ())}}) is not None

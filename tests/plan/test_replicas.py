@@ -1,0 +1,124 @@
+"""How many servers there are, and how long each may take to start."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.plan.answers import half_failed
+from tests.plan.cluster import Object
+from tests.plan.telling import promoted, told
+from tests.plan.world import World, example
+
+DEPLOYMENT = ("Deployment", "qwen3-coder-next-latency")
+
+
+def servers(world: World) -> Object:
+    return world.cluster.objects[DEPLOYMENT]
+
+
+def tries(world: World) -> int:
+    """How often the kubelet asks a server whether it has started, every two seconds."""
+    (container,) = servers(world)["spec"]["template"]["spec"]["containers"]
+    return int(container["startupProbe"]["failureThreshold"])
+
+
+def left_to_an_autoscaler(**promotion: str) -> Object:
+    manifest = example("latency")
+    del manifest["spec"]["pools"][0]["replicas"]
+    manifest["spec"]["promotion"] = promotion
+    return manifest
+
+
+@told
+def test_an_autoscalers_pool_that_waits_for_its_verdict(world: World) -> None:
+    """No autoscaler acts on what is at zero: the first server is ours, the rest are its own."""
+    world.apply(left_to_an_autoscaler(untilDecided="Nothing"))
+    world.prefetch_ends()
+    assert servers(world)["spec"]["replicas"] == 0
+    assert world.condition("Ready") == "False NothingServes"
+
+    for _ in range(3):
+        world.round_ends()
+    assert servers(world)["spec"]["replicas"] == 1
+    assert world.condition("Ready") == "False ServersStarting"
+    world.servers_ready()
+    assert (world.condition("Ready"), world.serving("latency")) == ("True Serving", "wide")
+
+
+def test_an_autoscalers_pool_whose_candidate_loses() -> None:
+    """The baseline is served: that none of none was ready was no serving."""
+    world = World()
+    world.apply(left_to_an_autoscaler(untilDecided="Nothing"))
+    world.prefetch_ends()
+    for _ in range(2):
+        world.round_ends(wide=half_failed, baseline=half_failed)
+    assert world.outcome("latency") == "Error"
+    assert (servers(world)["spec"]["replicas"], world.condition("Ready")) == (1, "False ServersStarting")
+    world.servers_ready()
+    assert world.serving("latency") == "baseline"
+
+
+def test_a_crash_before_the_first_server_is_asked_for() -> None:
+    world = World()
+    world.apply(left_to_an_autoscaler(untilDecided="Nothing"))
+    world.prefetch_ends()
+    for _ in range(2):
+        world.round_ends()
+    deaths = iter([True, True])
+    world.crash = lambda actions: () if servers_are_to_change(actions) and next(deaths, False) else actions
+    world.round_ends()
+    assert servers(world)["spec"]["replicas"] == 1
+
+
+def servers_are_to_change(actions: Any) -> bool:
+    return any("wide" in action.why for action in actions)
+
+
+def test_what_an_autoscaler_scaled_to_zero_stays_there() -> None:
+    world = World()
+    world.apply(left_to_an_autoscaler())
+    world.prefetch_ends()
+    world.servers_ready()
+    servers(world)["spec"]["replicas"] = 0
+    world.settle("it scales to zero", 1)
+    world.wait(60)
+    assert servers(world)["spec"].get("replicas") in (0, None)
+
+
+def test_a_longer_deadline_reaches_servers_that_are_being_started() -> None:
+    """Or the kubelet goes on ending them at the old one. It makes no other revision of them."""
+    world = World()
+    world.apply(example("latency"))
+    world.prefetch_ends()
+    before = servers(world)["spec"]["template"]["metadata"]["labels"]
+    assert tries(world) == timedelta(minutes=30).total_seconds() / 2
+    world.edit("3h", lambda spec: spec.update(promotion={"progressDeadline": "3h"}))
+    assert tries(world) == timedelta(hours=3).total_seconds() / 2
+    assert servers(world)["spec"]["template"]["metadata"]["labels"] == before
+
+
+def test_a_longer_deadline_restarts_no_server_that_serves() -> None:
+    """It reaches them when none is ready any more, and would be started anew anyway."""
+    world = World()
+    promoted(world, "latency")
+    world.edit("3h", lambda spec: spec.update(promotion={"progressDeadline": "3h"}))
+    assert (world.condition("Ready"), tries(world)) == ("True Serving", 900)
+
+    world.edit("the target moves", lambda spec: spec["target"].update(revision="v2"))  # nothing but meanwhile() acts
+    assert (world.condition("Ready"), tries(world)) == ("True Serving", 900)
+
+    world.server_lost("latency")
+    assert tries(world) == 5400
+
+
+@pytest.mark.parametrize("own", [{"failureThreshold": 7}, {"periodSeconds": 60}])
+def test_a_probe_of_the_users_own_stays(own: dict[str, int]) -> None:
+    world = World()
+    manifest = example("latency")
+    container = {"name": "server", "startupProbe": own}
+    manifest["spec"]["engine"]["podTemplate"] = {"spec": {"containers": [container]}}
+    world.apply(manifest)
+    world.prefetch_ends()
+    before = tries(world)
+    world.edit("3h", lambda spec: spec.update(promotion={"progressDeadline": "3h"}))
+    assert tries(world) == before
