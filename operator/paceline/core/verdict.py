@@ -65,7 +65,7 @@ class Measurement:
     nothing_accepted: bool = False
     """A candidate of acceptance length ≤ 1.005 over at least 100 verify calls."""
     ended: str = ""
-    """Why this arm's own server did not live through the round (`ServerCrashed`); "": it did, or nobody knows. Of a
+    """Why this arm's own server did not get through the round (`ServerCrashed`); "": it did, or nobody knows. Of a
     candidate only what blames its server; such a round is no evidence of speed, but of that server."""
     saturated: bool = False
     """Of the baseline at a rate: it did not keep that rate, so how much faster another one is depends on how long one

@@ -298,7 +298,7 @@ def _measurement(number: int, point: Mapping[str, Any], replicate: Mapping[str, 
 
 
 def _ended(replicate: Mapping[str, Any]) -> str:
-    """Why its server did not live through the round: of the baseline whatever happened to it, of a candidate what
+    """Why its server did not get through the round: of the baseline whatever happened to it, of a candidate what
     blames its own server and not the one who asked."""
     reason = str(replicate.get("reason", ""))
     blamed = replicate.get("arm") == BASELINE or reason in {failure.name for failure in BLAMES_THE_SERVER}

@@ -55,7 +55,7 @@ def unreliable(rounds: Rounds, candidate: str, before: ArmVerdict, since: int) -
         before,
         outcome=ArmOutcome.REJECTED,
         reason=Finding.UNRELIABLE.value,
-        message=f"its own server did not live through {len(found)} rounds in which the baseline's did: {each}",
+        message=f"its own server did not get through {len(found)} rounds in which the baseline's did: {each}",
         rounds=before.rounds or sum(number < since for number in rounds.complete(candidate)),
     )
 
