@@ -145,3 +145,22 @@ class TestCapacity:
             ArmOutcome.UNDECIDED,
             "kvTokens is missing in a round",
         )
+
+    def recorded(self, on: Mapping[str, float | None]) -> core.ArmVerdict:
+        """Of the candidate, by workload; the baseline holds 800000 everywhere."""
+        held = {"baseline": dict.fromkeys(CLOSED, 800_000.0), "candidate": on}
+        measurements = [
+            replace(m, metrics={} if (found := held[m.arm].get(m.workload)) is None else {"kvTokens": found})
+            for m in measure(against(dict.fromkeys(CLOSED, 1.3)), cv=0.003, seed=1)
+        ]
+        weights = dict.fromkeys(CLOSED, 1.0)
+        return gate.decide(self.rule, ["baseline", "candidate"], weights, measurements).arms["candidate"]
+
+    @pytest.mark.parametrize("workload", CLOSED)
+    def test_the_least_of_a_round_is_held_to_the_limit_wherever_it_was_recorded(self, workload: str) -> None:
+        arm = self.recorded(dict.fromkeys(CLOSED, 800_000.0) | {workload: 480_000.0})
+        assert (arm.reason, arm.message.partition(" (")[0]) == ("LimitExceeded", "kvTokens 0.600x")
+
+    @pytest.mark.parametrize("workload", CLOSED)
+    def test_recorded_on_one_workload_alone_it_is_known(self, workload: str) -> None:
+        assert self.recorded({workload: 700_000.0}).outcome is ArmOutcome.PROMOTABLE

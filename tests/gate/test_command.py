@@ -16,7 +16,7 @@ from tests.gate.campaigns import LATENCY, THROUGHPUT, WORKLOADS, Truth, against,
 
 from paceline.api.gate import BOUNDS, LimitSpec
 from paceline.cli import gate as command
-from paceline.gate import limits
+from paceline.gate.limits import BOUNDED_BY
 
 Run = Callable[[str, str], tuple[int, str, str]]
 
@@ -299,8 +299,8 @@ def test_an_input_error_names_its_place(run: Run, path: list[str | int], value: 
 
 def test_what_can_be_limited_is_what_a_resource_can_limit() -> None:
     metrics = get_args(LimitSpec.model_fields["metric"].annotation)
-    assert set(limits.BOUNDED_BY) == set(metrics)
-    assert {metric: BOUNDS.get(metric, "maximumIncrease") for metric in metrics} == limits.BOUNDED_BY
+    assert set(BOUNDED_BY) == set(metrics)
+    assert {metric: BOUNDS.get(metric, "maximumIncrease") for metric in metrics} == BOUNDED_BY
 
 
 def test_metrics_that_are_known_and_ends_that_a_server_came_to_are_taken(run: Run) -> None:
