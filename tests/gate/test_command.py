@@ -266,6 +266,11 @@ def change(question: dict[str, Any], path: list[str | int], value: Any) -> dict[
             for tokens, said in ((math.nan, "nan"), (math.inf, "inf"), (-26000, "-26000"), (0, "0"), ("NaN", "nan"))
         ),
         (
+            ["measurements", 5, "saturated"],
+            True,
+            "case.json: measurements[5].saturated: swe has no rate to keep; give it its rate, or say false",
+        ),
+        (
             ["measurements", 5, "metrics"],
             {"retractions": -1},
             "case.json: measurements[5].metrics.retractions: a number from 0 on is expected, ",

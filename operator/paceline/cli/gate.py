@@ -209,7 +209,7 @@ def judged(text: bytes) -> core.Verdict:
     names = [workload.name for workload in case.workloads]
     if len(set(names)) < len(names):
         raise ValueError("workloads: each name once")
-    for fault in (*_ends(case), *_metrics(case)):
+    for fault in (*_ends(case), *_metrics(case), *_rates(case)):
         raise ValueError(fault)
     weights, rated = {w.name: w.weight for w in case.workloads}, [w.name for w in case.workloads if w.rate]
     return gate.decide(_gate(case), case.arms, weights, _measurements(case), rated=rated)
@@ -237,6 +237,13 @@ def _metrics(case: Case) -> Iterator[str]:
             elif value is not None and not (0 < value < math.inf or (counted and value == 0)):
                 wanted = "from 0 on" if counted else "above 0"
                 yield f"{place}: a number {wanted} is expected, or null where it is not known; found {value:g}"
+
+
+def _rates(case: Case) -> Iterator[str]:
+    rated = {workload.name for workload in case.workloads if workload.rate}
+    for i, m in enumerate(case.measurements):
+        if m.saturated and m.workload not in rated:
+            yield f"measurements[{i}].saturated: {m.workload} has no rate to keep; give it its rate, or say false"
 
 
 def result(verdict: core.Verdict) -> dict[str, Any]:
