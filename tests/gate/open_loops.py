@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from tests.gate.closed_loops import ANSWERS, DOCUMENT, Row, Server, pair
+from tests.gate.closed_loops import ACCEPTED, ANSWERS, DOCUMENT, Row, Server, pair
 
 from paceline.evidence.loads import KEPT
 from paceline.pods.round.report import kept_rate
@@ -47,7 +47,7 @@ def loop(server: Server, arrivals: Sequence[float], lengths: Sequence[int], dice
         under_way, waiting = under_way + waiting[:joining], waiting[joining:]
         now += server.step(len(under_way))
         for one in under_way:
-            left[one] -= server.tokens(dice)
+            left[one] -= server.tokens(ACCEPTED, dice)
             if left[one] <= 0:
                 times[one] = now - arrivals[one]
         under_way = [one for one in under_way if left[one] > 0]

@@ -1,6 +1,7 @@
 """Workloads at a rate: a mean of their own, none for one whose rate the baseline does not keep, and the time to the
 first token bounded where nobody says by how much."""
 
+import random
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ from tests.gate.campaigns import against, measure
 
 from paceline import core, gate
 from paceline.core import ArmOutcome, Limit, Outcome
+from paceline.gate import rates, rounds
 
 CLOSED, RATED = ("code@1", "chat@1"), ("code@8/s", "chat@8/s")
 EVERY = dict.fromkeys((*CLOSED, *RATED), 1.0)
@@ -20,20 +22,24 @@ def decided(
     limits: tuple[Limit, ...] = (),
     ttft: float = 1.0,
     saturated: Collection[tuple[str, int]] = (),
+    behind: Collection[tuple[str, int]] = (),
+    looks: tuple[int, ...] = (4, 6, 8),
 ) -> core.Verdict:
-    """`ttft`: the candidate's mean over the baseline's; `saturated`: workload and in how many rounds."""
-    times = dict(saturated)
+    """`ttft`: the candidate's mean over the baseline's; `saturated`: workload and in how many rounds the baseline did
+    not keep its rate, `behind`: the candidate."""
+    times = {"baseline": dict(saturated), "candidate": dict(behind)}
     measurements = [
         replace(
             m,
             metrics={"meanTTFT": 0.2 * (ttft if m.arm == "candidate" else 1.0)},
-            saturated=m.arm == "baseline" and m.round < times.get(m.workload, 0),
+            saturated=m.round < times[m.arm].get(m.workload, 0),
         )
         for m in measure(against(speed_ups), cv=0.003, seed=1)
     ]
     weights = {w: EVERY[w] for w in speed_ups}
     rated = [w for w in speed_ups if w in RATED]
-    return gate.decide(core.Gate(limits=limits), ["baseline", "candidate"], weights, measurements, rated=rated)
+    rule = core.Gate(limits=limits, decide_after_rounds=looks)
+    return gate.decide(rule, ["baseline", "candidate"], weights, measurements, rated=rated)
 
 
 def of(closed: float, rated: float) -> dict[str, float]:
@@ -94,6 +100,45 @@ def test_where_no_rate_is_kept_nothing_is_decided_and_nothing_measured_again() -
     assert arm.message.endswith("a lower requestRate is kept")
 
 
+def test_a_candidate_that_does_not_keep_a_rate_which_the_baseline_keeps_is_out_for_that() -> None:
+    """However fast its requests were as long as it kept up, and however soon their first tokens came."""
+    verdict = decided({"code@8/s": 1.4, "chat@8/s": 1.4}, behind=[("chat@8/s", 4)])
+    arm = verdict.arms["candidate"]
+    assert (verdict.outcome, arm.outcome, arm.reason) == (Outcome.REJECT, ArmOutcome.REJECTED, "RateNotKept")
+    assert arm.message == (
+        "on chat@8/s it did not keep the rate in 4 of 4 rounds, where the baseline did; "
+        "a lower requestRate may suit both"
+    )
+
+
+@pytest.mark.parametrize(("times", "outcome"), [(1, "promotable"), (2, "undecided"), (3, "undecided")])
+def test_until_that_is_shown_it_has_to_keep_it_in_more_than_half_of_the_rounds(times: int, outcome: str) -> None:
+    """At the look after four, which is the first."""
+    truth = dict.fromkeys(RATED, 1.4)
+    arm = decided(truth, behind=[("chat@8/s", times)], looks=(4,)).arms["candidate"]
+    assert arm.outcome == outcome
+    assert (f"did not keep the rate in {times} of 4 rounds" in arm.message) == (outcome == "undecided")
+
+
+def test_where_neither_keeps_it_neither_is_blamed() -> None:
+    truth = {"code@8/s": 1.2, "chat@8/s": 3.0}
+    arm = decided(truth, saturated=[("chat@8/s", 4)], behind=[("chat@8/s", 4)]).arms["candidate"]
+    assert arm.outcome is ArmOutcome.PROMOTABLE
+
+
+def test_an_arm_at_the_edge_of_a_rate_is_seldom_out_for_chance() -> None:
+    """Two equal arms, each behind in a round by itself as often as not: as rarely as a bound may fail at a look."""
+    dice, wrong = random.Random(1), 0
+    for _ in range(4000):
+        table = rounds.table("baseline", {"chat@8/s": 1.0}, [
+            core.Measurement(round=n, arm=arm, workload="chat@8/s", output_throughput=1, saturated=dice.random() < 0.5)
+            for n in range(8) for arm in ("baseline", "candidate")
+        ])  # fmt: skip
+        shown = [rates.behind(table, "candidate", range(n), 0.05 / 3) for n in (4, 6, 8)]
+        wrong += any(one.shown for found in shown for one in found.values())
+    assert 0 < wrong / 4000 <= 0.0125
+
+
 @pytest.mark.parametrize(("ttft", "outcome"), [(1.2, "promotable"), (1.3, "rejected")])
 def test_the_first_token_may_come_a_quarter_later_where_nobody_says(ttft: float, outcome: str) -> None:
     assert decided(of(1.2, 1.8), ttft=ttft).arms["candidate"].outcome == outcome
@@ -145,3 +190,22 @@ class TestCapacity:
             ArmOutcome.UNDECIDED,
             "kvTokens is missing in a round",
         )
+
+    def recorded(self, on: Mapping[str, float | None]) -> core.ArmVerdict:
+        """Of the candidate, by workload; the baseline holds 800000 everywhere."""
+        held = {"baseline": dict.fromkeys(CLOSED, 800_000.0), "candidate": on}
+        measurements = [
+            replace(m, metrics={} if (found := held[m.arm].get(m.workload)) is None else {"kvTokens": found})
+            for m in measure(against(dict.fromkeys(CLOSED, 1.3)), cv=0.003, seed=1)
+        ]
+        weights = dict.fromkeys(CLOSED, 1.0)
+        return gate.decide(self.rule, ["baseline", "candidate"], weights, measurements).arms["candidate"]
+
+    @pytest.mark.parametrize("workload", CLOSED)
+    def test_the_least_of_a_round_is_held_to_the_limit_wherever_it_was_recorded(self, workload: str) -> None:
+        arm = self.recorded(dict.fromkeys(CLOSED, 800_000.0) | {workload: 480_000.0})
+        assert (arm.reason, arm.message.partition(" (")[0]) == ("LimitExceeded", "kvTokens 0.600x")
+
+    @pytest.mark.parametrize("workload", CLOSED)
+    def test_recorded_on_one_workload_alone_it_is_known(self, workload: str) -> None:
+        assert self.recorded({workload: 700_000.0}).outcome is ArmOutcome.PROMOTABLE

@@ -2,18 +2,21 @@
 
 import argparse
 import json
+import math
 import os
 import resource
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from tests.gate.campaigns import LATENCY, THROUGHPUT, WORKLOADS, Truth, against, measure
 
+from paceline.api.gate import BOUNDS, LimitSpec
 from paceline.cli import gate as command
+from paceline.gate.limits import BOUNDED_BY
 
 Run = Callable[[str, str], tuple[int, str, str]]
 
@@ -230,6 +233,53 @@ def change(question: dict[str, Any], path: list[str | int], value: Any) -> dict[
             [{"metric": "kvTokens", "maximumDecrease": 0.2, "maximum": 1}],
             "case.json: gate.limits[0]: one of maximumIncrease, ",
         ),
+        (
+            ["gate", "limits"],
+            [{"metric": "p95FFT", "maximumIncrease": 0.2}],
+            "case.json: gate.limits[0].metric: no metric that can be limited; there are meanTTFT, p95TTFT, meanTPOT, ",
+        ),
+        (
+            ["gate", "limits"],
+            [{"metric": "p95TTFT", "maximumIncrease": 0.2}, {"metric": "p95TTFT", "maximumIncrease": 0.5}],
+            "case.json: gate.limits: p95TTFT is limited twice; keep one",
+        ),
+        (
+            ["gate", "limits"],
+            [{"metric": "kvTokens", "maximumIncrease": 0.2}],
+            "case.json: gate.limits[0]: kvTokens is bounded by maximumDecrease",
+        ),
+        *(
+            (
+                ["measurements", at, "ended"],
+                ended,
+                f"case.json: measurements[{at}].ended: what a server came to is expected: OutOfMemory, ",
+            )
+            for at, ended in ((4, "server crashed"), (4, "ClientFailed"), (0, "Crashed"))
+        ),
+        *(
+            (
+                ["measurements", 5, "metrics"],
+                {"outputTokens": tokens},
+                "case.json: measurements[5].metrics.outputTokens: a number above 0 is expected, or null where it is "
+                f"not known; found {said}",
+            )
+            for tokens, said in ((math.nan, "nan"), (math.inf, "inf"), (-26000, "-26000"), (0, "0"), ("NaN", "nan"))
+        ),
+        (
+            ["measurements", 5, "saturated"],
+            True,
+            "case.json: measurements[5].saturated: swe has no rate to keep; give it its rate, or say false",
+        ),
+        (
+            ["measurements", 5, "metrics"],
+            {"retractions": -1},
+            "case.json: measurements[5].metrics.retractions: a number from 0 on is expected, ",
+        ),
+        (
+            ["measurements", 5, "metrics"],
+            {"outputTocens": 26000},
+            "case.json: measurements[5].metrics.outputTocens: unknown metric; there are meanTTFT, ",
+        ),
         (["workloads", 1, "rate"], 0, "case.json: workloads[1].rate: Input should be greater than 0"),
         (["workloads", 1], "chat", 'case.json: workloads[1]: an object is expected: {...}; found "chat"'),
         (["workloads", 1, "name"], "code", "case.json: workloads: each name once"),
@@ -250,6 +300,21 @@ def test_an_input_error_names_its_place(run: Run, path: list[str | int], value: 
     code, out, err = run("case.json", json.dumps(change(case(LATENCY), path, value)))
     assert (code, out) == (1, "")
     assert err.startswith(complaint)
+
+
+def test_what_can_be_limited_is_what_a_resource_can_limit() -> None:
+    metrics = get_args(LimitSpec.model_fields["metric"].annotation)
+    assert set(BOUNDED_BY) == set(metrics)
+    assert {metric: BOUNDS.get(metric, "maximumIncrease") for metric in metrics} == BOUNDED_BY
+
+
+def test_metrics_that_are_known_and_ends_that_a_server_came_to_are_taken(run: Run) -> None:
+    question = case(LATENCY)
+    for m in question["measurements"]:
+        m |= {"metrics": {"outputTokens": "26000", "retractions": 0, "kvTokens": None}}
+    question["measurements"][0] |= {"ended": "ClientFailed"}  # of the baseline whatever happened to it
+    question["measurements"][-1] |= {"ended": "ServerCrashed"}
+    assert run("case.json", json.dumps(question))[0] == 0
 
 
 def test_an_error_in_a_line_names_the_line(run: Run) -> None:

@@ -96,6 +96,44 @@ def test_losses_that_are_nobodys_are_told_from_the_others() -> None:
     )
 
 
+class TestRequestsThatFail:
+    """Of a server that lived. Who broke them is not seen: a client would break the baseline's as often."""
+
+    def test_in_two_rounds_beside_a_baseline_that_answered_all_they_are_the_servers(self) -> None:
+        verdict = decided({(1, "wide"): "RequestsFailed", (3, "wide"): "RequestsFailed"})
+        wide = verdict.arms["wide"]
+        assert (verdict.outcome, wide.reason) == (Outcome.REJECT, "Unreliable")
+        assert "did not get through 2 rounds in which the baseline's did: round 2 (RequestsFailed), " in wide.message
+        assert "in 2 requests to it failed (RequestsFailed)" in wide.lost
+
+    def test_in_one_round_they_may_be_luck(self) -> None:
+        assert decided({(1, "wide"): "RequestsFailed"}).outcome is Outcome.PROMOTE
+
+    def test_one_and_a_server_that_ended_are_two(self) -> None:
+        ends = {(1, "wide"): "RequestsFailed", (3, "wide"): "ServerCrashed"}
+        assert decided(ends).arms["wide"].reason == "Unreliable"
+
+    def test_where_the_baselines_fail_as_well_nobody_is_blamed(self) -> None:
+        both = {(n, arm): "RequestsFailed" for n in (0, 2) for arm in LATENCY}
+        verdict = decided(both)
+        assert verdict.outcome is Outcome.PROMOTE
+        assert "in 2 requests to the baseline failed (RequestsFailed)" in verdict.arms["wide"].lost
+
+    def test_as_many_as_the_baseline_alone_had_by_then_are_let_pass(self) -> None:
+        """A client that breaks streams: round by round it is another arm's."""
+        by_turns = dict.fromkeys(enumerate(("baseline", "wide", "wide")), "RequestsFailed")
+        assert decided(by_turns).outcome is Outcome.PROMOTE
+        assert decided({**by_turns, (4, "wide"): "RequestsFailed"}).arms["wide"].reason == "Unreliable"
+
+    def test_a_baseline_that_lived_excuses_no_crash(self) -> None:
+        ends = {(n, "wide"): "ServerCrashed" for n in (1, 3)} | {(n, "baseline"): "RequestsFailed" for n in (1, 3)}
+        assert decided(ends).arms["wide"].reason == "Unreliable"
+
+    def test_in_every_round_nothing_tells_a_server_that_fails_from_one_that_is_asked_wrongly(self) -> None:
+        verdict = decided({(n, "wide"): "RequestsFailed" for n in range(4)}, rounds=4)
+        assert (verdict.outcome, verdict.arms["wide"].reason) == (Outcome.ERROR, "NoCompleteRound")
+
+
 class TestRetractions:
     def with_retractions(self, counts: Mapping[int, int]) -> list[Measurement]:
         return [

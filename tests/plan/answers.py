@@ -137,6 +137,11 @@ def half_failed(found: Replicate) -> Replicate:
     )
 
 
+def shared(found: Replicate) -> Replicate:
+    """Somebody else asked the server for something meanwhile."""
+    return replace(found, error="code@1: 64 requests were answered, and the server counted 65: somebody else used it")
+
+
 def died(found: Replicate) -> Replicate:
     """The server ended between the first workload and the second."""
     return replace(found, exit_code=-9, error="CUDA error: an illegal memory access", points=found.points[:1])

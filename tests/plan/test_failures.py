@@ -87,7 +87,7 @@ def test_a_candidate_that_fails_before_and_after_the_baseline_has_failed_twice()
     measuring(world, "latency")
     for spoiled in ({"wide": half_failed}, {"baseline": died}, {"wide": half_failed}):
         world.round_ends(**spoiled)
-    assert verdict(world) == ("Error", "NotMeasured")
+    assert verdict(world) == ("Error", "RequestsFailed")
 
 
 @told

@@ -34,10 +34,20 @@ def test_it_ends_once() -> None:
     assert said["reason"].endswith("1 of 4 rounds was lost: in 1 its own server ended (OutOfMemory)")
 
 
-def test_what_is_lost_otherwise_is_not_held_against_it() -> None:
+def test_requests_to_it_fail_in_every_other_round() -> None:
+    """Its server lives. One such round may be the client's doing; two, beside a baseline that answered all, are not."""
     world = World()
     measuring(world, "latency")
-    for spoiled in ({"wide": half_failed}, {}, {"wide": half_failed}, {}, {}):
+    for spoiled in ({"wide": half_failed}, {}, {"wide": half_failed}):
+        world.round_ends(**spoiled)
+    assert verdict(world) == ("Reject", "Unreliable")
+    assert "round 1 (RequestsFailed), round 3 (RequestsFailed)" in world.message("Promoted")
+
+
+def test_where_requests_to_the_baseline_fail_as_often_it_is_not_held_against_it() -> None:
+    world = World()
+    measuring(world, "latency")
+    for spoiled in ({"baseline": half_failed}, {"wide": half_failed}, {}, {"wide": half_failed}, {}, {}):
         world.round_ends(**spoiled)
     assert verdict(world)[0] == "Promote"
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.plan.answers import half_failed, noisy
+from tests.plan.answers import half_failed, noisy, shared
 from tests.plan.cluster import Object
 from tests.plan.world import World, example
 from tests.wrong.edits import example_run
@@ -223,9 +223,9 @@ def test_what_was_looked_at_is_inconclusive_and_no_error() -> None:
 
 
 def test_failures_that_blame_nobodys_server_count_in_a_row() -> None:
-    """Requests that fail now and then cost rounds, and no more."""
+    """A server that somebody else uses now and then costs rounds, and no more."""
     world = by_hand()
-    for spoiled in ({"narrow": half_failed}, {}, {"narrow": half_failed}, {}, {}):
+    for spoiled in ({"narrow": shared}, {}, {"narrow": shared}, {}, {}):
         assert verdict(world) == {}
         world.round_ends(**spoiled)
     assert (verdict(world)["outcome"], verdict(world)["winner"]) == ("Promote", "narrow")

@@ -11,6 +11,7 @@ OLD: tuple[Change, ...] = (
     ("spec.engine.version", "0.5.6"),
     ("spec.engine.args", [TRITON, "--mem-fraction-static=0.85"]),
 )
+UNO = {"algorithm": "Custom", "name": "UNO"}
 
 
 def server(**fields: Any) -> Change:
@@ -29,6 +30,24 @@ VALIDATE: tuple[Told, ...] = (
          {"name": "a", "draft": {"algorithm": "MTP"}, "tree": tree(3, 1, 4)},
          {"name": "b", "draft": {"algorithm": "NEXTN"}, "tree": tree(3, 1, 4)}]),),
      "spec.pools[0].candidates[1]", "b is the same as a"),
+    ("two candidates of an algorithm without a word that are the same but for how its flags are written",
+     (("spec.pools.0.candidates", [
+         {"name": "a", "draft": UNO, "custom": {"args": ["--uno-a=3", "--uno-b", "4"]}},
+         {"name": "b", "draft": {**UNO, "name": "uno"}, "custom": {"args": ["--uno-b=4", "--uno-a", "3"]}}]),),
+     "spec.pools[0].candidates[1]", "b is the same as a"),
+    ("two candidates of it of which one has its flag where the other's own are",
+     (("spec.pools.0.candidates", [
+         {"name": "a", "draft": UNO, "custom": {"args": ["--speculative-attention-mode=decode"]}},
+         {"name": "b", "draft": UNO, "custom": {}, "args": ["--speculative-attention-mode", "decode"]}]),),
+     "spec.pools[0].candidates[1]", "b is the same as a"),
+    one("a limit that lets no request in", "spec.engine.args", [TRITON, "--max-running-requests=-1"],
+        "spec.engine.args[1]", "lets no request in; write at least 32, or leave it out"),
+    ("MTP by the name of its model",
+     (("spec.engine.name", "VLLM"), ("spec.engine.version", "0.33.0"), ("spec.engine.args", []),
+      ("spec.draft", {"algorithm": "Custom", "name": "deepseek_mtp"}),
+      ("spec.pools", [{"name": "a", "concurrency": [1], "candidates": [
+          {"name": "own", "custom": {"args": ["--speculative-config.num_speculative_tokens=3"]}}]}])),
+     "spec.draft.name", "deepseek_mtp is what vLLM calls MTP on one model; write algorithm: MTP"),
     one("a label's key that is none", "spec.benchmark.podLabels", {"a b": "c"},
         "spec.benchmark.podLabels", "label key"),
     one("a pod template of 100 kB", "spec.engine.podTemplate", {"metadata": {"annotations": {"a": "x" * 100_000}}},

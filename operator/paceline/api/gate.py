@@ -54,7 +54,7 @@ class LimitSpec(Model):
     """By which fraction of the baseline's kvTokens may fall."""
     maximum: Annotated[int, Field(ge=0, le=100000)] | None = None
     """How many retractions there may be, on any arm; none if retractions is not named here. A server with more is one
-    that did not live through its round: the second such round makes a candidate Unreliable."""
+    that did not get through its round: the second such round makes a candidate Unreliable."""
 
 
 class GateSpec(Model):

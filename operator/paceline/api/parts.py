@@ -280,7 +280,7 @@ def _nameless(draft: "DraftSpec") -> Iterator[Finding]:
 
 def _known_name(draft: "DraftSpec") -> Iterator[Finding]:
     if draft.name is not None and (known := draft.name.upper()) in KNOWN_NAMES:
-        yield ".name", f"{KNOWN_BY_WORD}; got {draft.name}: write algorithm: {KNOWN_NAMES[known]}"
+        yield ".name", f"{KNOWN_BY_WORD}; got {draft.name}: {KNOWN_NAMES[known]}"
 
 
 def _unused_source(draft: "DraftSpec") -> Iterator[Finding]:
@@ -302,8 +302,15 @@ ON_CLAIM = Rule(
 
 
 NAMED = f"name must be set for {core.CUSTOM}, and for it alone: what the engine calls the algorithm"
-KNOWN_NAMES = {name: name for name in ALGORITHMS if name != core.CUSTOM} | {"DRAFT_MODEL": "STANDALONE"}
-"""Of engines, in capitals → the algorithm."""
+OTHER_NAMES = {"DRAFT_MODEL": "STANDALONE", "FROZEN_KV_MTP": "NEXTN"}
+"""By which engines call algorithms besides, in capitals: `config/speculative.py:1244` of vLLM 0.33.0;
+`speculative_hook.py:109` of SGLang 0.5.23. Of vLLM's names for MTP, one a model, its own rules know."""
+KNOWN_NAMES = {
+    **{name: f"write algorithm: {name}" for name in ALGORITHMS if name != core.CUSTOM},
+    **{name: f"write algorithm: {algorithm}" for name, algorithm in OTHER_NAMES.items()},
+    "NONE": "it speculates nothing (SGLang): remove it, the baseline is measured in any case",
+}
+"""In capitals → the way out."""
 KNOWN_BY_WORD = "name must be of an algorithm that there is no word for: what is known of one would not be checked"
 
 

@@ -144,12 +144,22 @@ def hidden_twins(pool: PoolSpec, default: DraftSpec | None) -> Iterator[Finding]
 
 
 def canonical(candidate: CandidateSpec, default: DraftSpec | None) -> tuple[Any, ...]:
-    """MTP and NEXTN are one algorithm, `--a b` and `--a=b` one argument, whatever the order."""
-    draft, words = candidate.draft or default, list[str]()
-    for argument in candidate.args:
+    """MTP and NEXTN are one algorithm, whatever case the name of another is in, `--a b` and `--a=b` one argument,
+    whatever the order. An algorithm's own flags and the candidate's end up in one command."""
+    draft = candidate.draft or default
+    name = draft and (draft.name or "").upper()
+    head = draft and (draft.algorithm.replace("MTP", "NEXTN"), name, draft.source, draft.revision)
+    shape = [getattr(candidate, field) for field in FIELDS_OF_SHAPE if field != "custom"]
+    own = candidate.custom.args if candidate.custom else None
+    return head, *shape, own is None, sorted((*_words(own or ()), *_words(candidate.args)))
+
+
+def _words(arguments: Arguments) -> list[str]:
+    """Each as `--flag=value`."""
+    words = list[str]()
+    for argument in arguments:
         if argument.startswith("--") or not words or "=" in words[-1]:
             words.append(argument)
         else:
             words[-1] += f"={argument}"
-    head = draft and (draft.algorithm.replace("MTP", "NEXTN"), draft.name, draft.source, draft.revision)
-    return head, *_what(candidate)[1:], sorted(words)
+    return words

@@ -12,6 +12,9 @@ from paceline.api.words import Amount, DatasetName, DatasetSource, Revision, Tem
 
 ONE_FILE = "source hf://datasets/OWNER/NAME/PATH must name one .json or .jsonl file of single-turn prompts"
 TABLES = (".parquet", ".csv", ".arrow")
+FEWEST_TOKENS = 3
+"""Of an answer. The benchmark client refuses an expectation below 4 (sharegpt.py:68 of 0.5.23, and compiled), and is
+told of one more than an answer may have (`load.UNCOUNTED`)."""
 
 
 def _no_file_of_prompts(prompts: "PromptsSpec") -> Iterator[Finding]:
@@ -52,8 +55,8 @@ class PromptsSpec(Model):
     requests: Annotated[int, Field(ge=1, le=MOST_REQUESTS)] | None = None
     """How many are sent, 64 if absent; in a closed loop never fewer than five times its concurrency. Where requestRate
     is set: at least as many as arrive in 20 seconds, and if absent as many as in 60."""
-    max_tokens: Annotated[int, Field(ge=1, le=131072)] | None = None
-    """Cap of an answer; 512 if absent."""
+    max_tokens: Annotated[int, Field(ge=FEWEST_TOKENS, le=131072)] | None = None
+    """Cap of an answer; 512 if absent. The benchmark client takes none below 3."""
     request_rate: Amount | None = None
     """Requests a second, arriving at random however many are under way, in place of always as many as the concurrency.
     The speed of a request is compared then, not throughput."""

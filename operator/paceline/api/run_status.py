@@ -72,8 +72,8 @@ class Replicate(Model):
     exit_code: int | None = None
     """Set if the server ended by itself."""
     reason: Name | None = None
-    """What went wrong with it: one of those of a round, Retracted where it took requests back, or NotMeasured where it
-    lived and was not as asked."""
+    """What went wrong with it: one of those of a round, Retracted where it took requests back, RequestsFailed where
+    some of them were not answered, or NotMeasured where it lived and was not as asked."""
     error: Text | None = None
     """The last useful line of its log."""
     resolved: Strings | None = None

@@ -23,10 +23,13 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
-from pydantic.alias_generators import to_camel
+from pydantic.alias_generators import to_camel, to_snake
 from pydantic_core import PydanticCustomError
 
 from paceline import core, gate
+from paceline.evidence.failures import BLAMES_THE_SERVER, Failure
+from paceline.evidence.keep import METRICS
+from paceline.gate.limits import BOUNDED_BY
 
 EXIT = {core.Outcome.PROMOTE: 0, core.Outcome.REJECT: 10, core.Outcome.INCONCLUSIVE: 11, core.Outcome.ERROR: 12}
 
@@ -35,9 +38,9 @@ FILE is {"gate": {...as spec.gate}, "decideAfterRounds": [4, 6, 8], "arms": ["ba
 "workloads": [{"name": ..., "weight": 1, "rate": null}], "measurements": [{"round": 0, "arm": ..., "workload": ...,
 "outputThroughput": ..., "valid": true, "metrics": {...}, "nothingAccepted": false, "ended": "", "saturated": false}]}.
 Without decideAfterRounds: [4, 6, 8] for two arms, [3, 6, 9] for three, [4, 8] for more. metrics: what limits name, and
-outputTokens, by which answers are compared. A workload with a rate is at a rate: outputThroughput is the speed of a
-request there, and it has a mean of its own. ended: why the arm's own server did not live through the round
-(ServerCrashed). saturated, of the baseline: it did not keep the rate.
+outputTokens, by which answers are compared; numbers above 0. A workload with a rate is at a rate: outputThroughput is
+the speed of a request there, and it has a mean of its own. ended: why the arm's own server did not get through the
+round (ServerCrashed). saturated: it did not keep the rate.
 Exit: 0 Promote, 10 Reject, 11 Inconclusive, 12 Error, 1 for a file that cannot be judged.
 A FILE named *.jsonl holds one case a line and gives one result a line; its exit is 0.
 """
@@ -74,10 +77,18 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel)
 
 
+def _limited(metric: str) -> str:
+    if metric not in BOUNDED_BY:
+        raise PydanticCustomError(
+            "metric", "no metric that can be limited; there are {all}", {"all": ", ".join(BOUNDED_BY)}
+        )
+    return metric
+
+
 class Limit(Part):
     """One of the three bounds: a latency may rise by a fraction, kvTokens fall by one, a count be at most so large."""
 
-    metric: str
+    metric: Annotated[str, AfterValidator(_limited)]
     maximum_increase: Annotated[Finite, Field(ge=0)] | None = None
     maximum_decrease: Annotated[Finite, Field(ge=0, lt=1)] | None = None
     maximum: Annotated[StrictInt, Field(ge=0)] | None = None
@@ -87,7 +98,19 @@ class Limit(Part):
         given = (self.maximum_increase, self.maximum_decrease, self.maximum)
         if sum(bound is not None for bound in given) != 1:
             raise PydanticCustomError("bound", "one of maximumIncrease, maximumDecrease and maximum bounds a metric")
+        if getattr(self, to_snake(right := BOUNDED_BY[self.metric])) is None:
+            raise PydanticCustomError(
+                "bound", "{metric} is bounded by {right}", {"metric": self.metric, "right": right}
+            )
         return self
+
+
+def _once(limits: tuple[Limit, ...]) -> tuple[Limit, ...]:
+    """Else the laxer of two would do nothing, or be all there is."""
+    metrics = [limit.metric for limit in limits]
+    if twice := next((metric for i, metric in enumerate(metrics) if metric in metrics[:i]), None):
+        raise PydanticCustomError("twice", "{metric} is limited twice; keep one", {"metric": twice})
+    return limits
 
 
 class Thresholds(Part):
@@ -97,7 +120,7 @@ class Thresholds(Part):
     regression_tolerance: Annotated[Finite, Field(ge=0, lt=1)] = DEFAULT.regression_tolerance
     confidence: Annotated[Finite, Field(ge=0.5, lt=1)] = DEFAULT.confidence
     variance_floor: Annotated[Finite, Field(ge=0)] = DEFAULT.variance_floor
-    limits: tuple[Limit, ...] = ()
+    limits: Annotated[tuple[Limit, ...], AfterValidator(_once)] = ()
 
 
 class Workload(Part):
@@ -186,8 +209,41 @@ def judged(text: bytes) -> core.Verdict:
     names = [workload.name for workload in case.workloads]
     if len(set(names)) < len(names):
         raise ValueError("workloads: each name once")
+    for fault in (*_ends(case), *_metrics(case), *_rates(case)):
+        raise ValueError(fault)
     weights, rated = {w.name: w.weight for w in case.workloads}, [w.name for w in case.workloads if w.rate]
     return gate.decide(_gate(case), case.arms, weights, _measurements(case), rated=rated)
+
+
+def _ends(case: Case) -> Iterator[str]:
+    """What counts against a candidate is what its own server came to, by a name that is known to be that."""
+    of_any = [failure.name for failure in Failure]
+    for i, m in enumerate(case.measurements):
+        known = of_any if (m.arm,) == case.arms[:1] else OWN_ENDS
+        if m.ended and m.ended not in known:
+            yield (
+                f"measurements[{i}].ended: what a server came to is expected: {', '.join(OWN_ENDS)}; for anything else "
+                f"write valid: false alone; found {json.dumps(m.ended)}"
+            )
+
+
+def _metrics(case: Case) -> Iterator[str]:
+    """What is no number would be left out in silence, and with it the limit or the comparison that it is for."""
+    for i, m in enumerate(case.measurements):
+        for name, value in m.metrics.items():
+            place, counted = f"measurements[{i}].metrics.{name}", BOUNDED_BY.get(name) == "maximum"
+            if name not in KNOWN_METRICS:
+                yield f"{place}: unknown metric; there are {', '.join(KNOWN_METRICS)}"
+            elif value is not None and not (0 < value < math.inf or (counted and value == 0)):
+                wanted = "from 0 on" if counted else "above 0"
+                yield f"{place}: a number {wanted} is expected, or null where it is not known; found {value:g}"
+
+
+def _rates(case: Case) -> Iterator[str]:
+    rated = {workload.name for workload in case.workloads if workload.rate}
+    for i, m in enumerate(case.measurements):
+        if m.saturated and m.workload not in rated:
+            yield f"measurements[{i}].saturated: {m.workload} has no rate to keep; give it its rate, or say false"
 
 
 def result(verdict: core.Verdict) -> dict[str, Any]:
@@ -264,6 +320,8 @@ def _places(error: ValidationError) -> Iterator[str]:
         yield f"and {len(faults) - 5} more"
 
 
+OWN_ENDS = sorted(failure.name for failure in BLAMES_THE_SERVER)
+KNOWN_METRICS = tuple(dict.fromkeys((*BOUNDED_BY, *METRICS)))
 PARTS: Mapping[str, type[BaseModel]] = {
     "gate": Thresholds,
     "limits": Limit,

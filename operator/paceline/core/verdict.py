@@ -65,11 +65,11 @@ class Measurement:
     nothing_accepted: bool = False
     """A candidate of acceptance length ≤ 1.005 over at least 100 verify calls."""
     ended: str = ""
-    """Why this arm's own server did not live through the round (`ServerCrashed`); "": it did, or nobody knows. Of a
+    """Why this arm's own server did not get through the round (`ServerCrashed`); "": it did, or nobody knows. Of a
     candidate only what blames its server; such a round is no evidence of speed, but of that server."""
     saturated: bool = False
-    """Of the baseline at a rate: it did not keep that rate, so how much faster another one is depends on how long one
-    measures."""
+    """At a rate: this arm did not keep it. Of the baseline, how much faster another one is depends then on how long one
+    measures; a candidate that does not keep what the baseline keeps is out for that."""
     metrics: Mapping[str, float] = field(default_factory=dict)
 
 

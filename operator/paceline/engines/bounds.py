@@ -1,7 +1,7 @@
 """Limits in an argument list, as numbers."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from paceline.engines.adapter import Bound
 
@@ -25,20 +25,24 @@ def words(args: Sequence[str]) -> Iterator[Word]:
             yield index, name, value if equals else next(iter(args[index + 1 : index + 2]), None)
 
 
-def found(words: Iterable[Word], flags: Mapping[str, str]) -> Mapping[str, Bound]:
-    """By kind; `flags` is a flag's name → the kind. What is no number (auto, -1) bounds nothing, and of tokens 0."""
+def found(words: Iterable[Word], flags: Mapping[str, str], auto: Collection[str] = ()) -> Mapping[str, Bound]:
+    """By kind; `flags` is a flag's name → the kind. What is no number bounds nothing, nor does `auto`: what this engine
+    takes for "as many as there is room for". A number below 1 lets nothing through, and is a bound all the same."""
     listed = list(words)
-    copies = max((number(value) or 1 for _, name, value in listed if name in COPIES), default=1)
+    copies = max((1, *(number(value) or 1 for _, name, value in listed if name in COPIES)))
     return {
         kind: Bound(path=f"engine.args[{index}]", flag=f"{name}={value}", most=most * each)
         for index, name, value in listed
-        if (kind := flags.get(name)) and (most := number(value)) is not None and (most or kind == "requests")
+        if (kind := flags.get(name)) and f"{name}={value}" not in auto and (most := number(value)) is not None
         for each in (1 if kind == "context" else copies,)
     }
 
 
 def number(text: str | None) -> int | None:
-    """`8192`, `8k`, `8Ki`; None for anything else, and for nothing at all."""
-    if not (read := re.fullmatch(r"(\d+(?:\.\d+)?)([kKmMgGtT]i?)?", text or "")) or (read[2] or "") not in SUFFIXES:
+    """`8192`, `8k`, `8Ki`, `-1`; None for anything else, and for nothing at all."""
+    if (
+        not (read := re.fullmatch(r"([+-]?\d+(?:\.\d+)?)([kKmMgGtT]i?)?", text or ""))
+        or (read[2] or "") not in SUFFIXES
+    ):
         return None
     return int(float(read[1]) * SUFFIXES[read[2] or ""])

@@ -44,6 +44,8 @@ def refusals(adapter: Adapter, server: Server, workloads: Sequence[Workload]) ->
 
 
 def _requests(bound: Bound, load: Workload) -> str:
+    if bound.most < 1:
+        return f"{bound.flag} lets no request in; write at least {load.concurrency}, or leave it out"
     if load.rate is not None or load.concurrency <= bound.most:
         return ""
     return (
@@ -62,8 +64,13 @@ def _context(bound: Bound, load: Workload) -> str:
 
 
 def _all(bound: Bound, load: Workload) -> str:
-    if load.rate is not None or _whole(load) <= bound.most:
+    if bound.most > 0 and (load.rate is not None or _whole(load) <= bound.most):
         return ""
+    if load.rate is not None:
+        return (
+            f"{bound.flag} lets nothing through; write at least {_tokens(load.dataset, FEWEST_CHARACTERS)}"
+            f"{_and_prompts(load.dataset)} for each request that may be under way, or leave it out"
+        )
     return (
         f"{bound.flag} is too few for {load.name}: {load.concurrency} requests at a time, {_of(load.dataset)}; write "
         f"at least {load.concurrency * _tokens(load.dataset, FEWEST_CHARACTERS)}{_and_prompts(load.dataset)}, lower "

@@ -32,6 +32,7 @@ class Failure(Enum):
     TimedOut = Kind("a workload or the whole round took too long", FEW)
     ServerCrashed = Kind("a server, its container or one that runs before it ended by itself", FEW)
     Retracted = Kind("a server took requests back for want of memory", FEW)
+    RequestsFailed = Kind("a server lived, and requests to it failed", FEW)
     NotMeasured = Kind("a server lived, and what it gave is no evidence", FEW)
     ClientFailed = Kind("our own client failed or fell silent", FEW)
     ImageMoved = Kind("the server ran from another image than in the rounds before: its tag has moved", ONCE)
@@ -52,10 +53,12 @@ VOIDS_THE_RUN = frozenset({Failure.ImageMoved})
 """What leaves no verdict, whatever the rounds before have shown: that was of something else (0017)."""
 
 BLAMES_THE_SERVER = frozenset({
-    Failure.ServerCrashed, Failure.OutOfMemory, Failure.Retracted, Failure.TimedOut, Failure.StartTimeout
+    Failure.ServerCrashed, Failure.OutOfMemory, Failure.Retracted, Failure.TimedOut, Failure.StartTimeout,
+    Failure.RequestsFailed,
 })  # fmt: skip
 """What a candidate's own server comes to while the baseline's lives on the same accelerators: once may be luck. One
-that hangs is ended by its client, and has not ended by itself; that is no less its own doing."""
+that hangs is ended by its client, and has not ended by itself; that is no less its own doing. A request that fails may
+be the client's, whose requests to the baseline would then fail as well: the gate sets one off against the other."""
 
 ARGUMENTS = 2
 """argparse's exit code: the arguments will be as wrong the next time."""

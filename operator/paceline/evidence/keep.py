@@ -88,6 +88,8 @@ def round_status(
     asked = {workload.name: workload for workload in plan.workloads}
     drafts = {arm.name: arm.drafts for arm in plan.arms}
     retracted = {one.arm for one in judged if one.point and (one.point.retractions or 0) > plan.retractions}
+    failed = {one.arm for one in judged if one.point and (one.point.errors or one.point.completed < one.point.asked)}
+    suffered = {**dict.fromkeys(failed, Failure.RequestsFailed), **dict.fromkeys(retracted, Failure.Retracted)}
     entry: dict[str, Any] = {
         "round": plan.round,
         "try": plan.attempt,
@@ -127,7 +129,7 @@ def round_status(
     return entry | {
         "engineVersion": result.engine_version,
         "emulated": result.emulated,
-        "replicates": [_replicate(replicate, replicate.arm in retracted) for replicate in result.replicates],
+        "replicates": [_replicate(replicate, suffered.get(replicate.arm)) for replicate in result.replicates],
         "points": [_point(one, asked[one.workload], drafts[one.arm]) for one in judged],
         "error": "",
     }
@@ -221,7 +223,8 @@ def point_noise(rounds: Iterable[Mapping[str, Any]]) -> float | None:
     return math.sqrt(squares / freedom)
 
 
-def _replicate(replicate: Replicate, retracted: bool) -> dict[str, Any]:
+def _replicate(replicate: Replicate, suffered: Failure | None) -> dict[str, Any]:
+    """`suffered` is what its requests came to; its own end, or what it was not, is the better reason."""
     entry: dict[str, Any] = {"arm": replicate.arm}
     if replicate.start_seconds is not None:
         entry["startSeconds"] = decimal(replicate.start_seconds)
@@ -229,7 +232,7 @@ def _replicate(replicate: Replicate, retracted: bool) -> dict[str, Any]:
         entry["exitCode"] = replicate.exit_code
     if replicate.error:
         entry["error"] = replicate.error
-    if failure := of_server(replicate.exit_code, replicate.error) or (Failure.Retracted if retracted else None):
+    if failure := of_server(replicate.exit_code, replicate.error) or suffered:
         entry["reason"] = failure.name
     resolved = {key: _text(value) for key, value in replicate.resolved.items()}
     kv = {"kvTokens": replicate.kv_tokens} if replicate.kv_tokens else {}
@@ -291,7 +294,7 @@ def _measurement(number: int, point: Mapping[str, Any], replicate: Mapping[str, 
 
 
 def _ended(replicate: Mapping[str, Any]) -> str:
-    """Why its server did not live through the round: of the baseline whatever happened to it, of a candidate what
+    """Why its server did not get through the round: of the baseline whatever happened to it, of a candidate what
     blames its own server and not the one who asked."""
     reason = str(replicate.get("reason", ""))
     blamed = replicate.get("arm") == BASELINE or reason in {failure.name for failure in BLAMES_THE_SERVER}

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from paceline.core import ArmOutcome, ArmVerdict, Bounds, Gate, Limit
 from paceline.gate.interval import Interval, ratio
+from paceline.gate.rates import Behind
 
 
 class Finding(StrEnum):
@@ -19,6 +20,7 @@ class Finding(StrEnum):
     LIMIT_EXCEEDED = "LimitExceeded"
     LENGTHS_DIFFER = "LengthsDiffer"
     UNRELIABLE = "Unreliable"
+    RATE_NOT_KEPT = "RateNotKept"
     SATURATED = "Saturated"
     NOTHING_ACCEPTED = "NothingAccepted"
     OUTPUTS_DIFFER = "OutputsDiffer"
@@ -56,6 +58,8 @@ class Look:
     """Workload → bounds of the output tokens; without one of which a round does not know them."""
     saturated: tuple[str, ...] = ()
     """Workloads that are left out of the means, each in a sentence."""
+    behind: Mapping[str, Behind] = field(default_factory=dict)
+    """Workload → in how many rounds the candidate alone did not keep its rate; without those where it always did."""
 
     @property
     def means(self) -> Mapping[str, Interval]:
@@ -129,6 +133,12 @@ def threshold(limit: Limit) -> float:
 # Rejected: a bound on the wrong side of a threshold. Each check says its objections; the worst kind comes first.
 
 
+def _falls_behind(look: Look, _: Gate) -> Iterator[str]:
+    for name, found in look.behind.items():
+        if found.shown:
+            yield f"on {name} {_behind(found)}; a lower requestRate may suit both"
+
+
 def _slower(look: Look, gate: Gate) -> Iterator[str]:
     for name, mean in look.means.items():
         if mean.upper < min(0.0, _minimum(gate)):
@@ -166,6 +176,7 @@ def _other_lengths(look: Look, _: Gate) -> Iterator[str]:
 
 
 REJECTIONS: tuple[tuple[Finding, Callable[[Look, Gate], Iterator[str]]], ...] = (
+    (Finding.RATE_NOT_KEPT, _falls_behind),
     (Finding.SLOWER_THAN_BASELINE, _slower),
     (Finding.WORKLOAD_REGRESSED, _regressed),
     (Finding.BELOW_MINIMUM_IMPROVEMENT, _below_minimum),
@@ -182,6 +193,9 @@ def _not_shown(look: Look, gate: Gate) -> Iterator[str]:
     for name, found in look.workloads.items():
         if not found.lower > _tolerated(gate):
             yield f"{name} {_shown(found)} is not shown to be above {_ratio(_tolerated(gate))}"
+    for name, behind in look.behind.items():
+        if not behind.kept:
+            yield f"on {name} {_behind(behind)}"
     for limit, workloads in look.limits.items():
         for name, change in workloads.items():
             if change is None:
@@ -201,6 +215,10 @@ def _floor(look: Look) -> str:
 
 def _means(look: Look) -> str:
     return ", ".join(f"{name} {_shown(mean)}" for name, mean in look.means.items())
+
+
+def _behind(found: Behind) -> str:
+    return f"it did not keep the rate in {found.times} of {found.rounds} rounds, where the baseline did"
 
 
 def _named(limit: Limit, workload: str) -> str:

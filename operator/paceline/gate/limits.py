@@ -1,6 +1,6 @@
 """What is bounded besides throughput, and how it is held against a candidate."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from paceline.core import Gate, Limit, Measurement
@@ -12,6 +12,13 @@ AT_A_RATE = Limit(metric="meanTTFT", maximum_increase=0.25, at_a_rate=True)
 """Where requests arrive at a rate, the speed of one hardly tells how long it waited for its place. The mean, as the
 p95 of some hundred requests varies by a tenth and more between rounds, and would decide nothing in eight; a quarter,
 since a draft head has its own prefill: a first token after 200 ms may come after 250."""
+LATENCIES = (*FIRST_TOKEN, "meanTPOT", "p95TPOT", "p99ITL", "meanE2E", "p95E2E")
+BOUNDED_BY: Mapping[str, str] = {
+    **dict.fromkeys(LATENCIES, "maximumIncrease"),
+    "kvTokens": "maximumDecrease",
+    "retractions": "maximum",
+}
+"""What may be limited, and by which of the three bounds."""
 OF_THE_SERVER = frozenset({"kvTokens"})
 """Metrics that a server has once, whatever it is measured on."""
 RETRACTED = "Retracted"
@@ -49,6 +56,24 @@ def changes(
     """Workload, or "" for a metric of the server, → bounds of the metric over the baseline's; None where a round lacks
     it."""
     workloads = [w for w in rounds.workloads if w in rated or not bound.at_a_rate]
-    places = {"": workloads[0]} if bound.metric in OF_THE_SERVER else dict(zip(workloads, workloads, strict=True))
-    found = {place: rounds.changes(arm, numbers, w, bound.metric) for place, w in places.items()}
+    found = (
+        {"": _weakest(rounds, bound.metric, arm, numbers)}
+        if bound.metric in OF_THE_SERVER
+        else {w: rounds.changes(arm, numbers, w, bound.metric) for w in workloads}
+    )
     return {place: interval(logs, error=error, floor=floor) if logs else None for place, logs in found.items()}
+
+
+def _weakest(rounds: Rounds, metric: str, arm: str, numbers: Sequence[int]) -> list[float] | None:
+    """Of a metric of the server: the least ratio of a round, over the workloads that recorded it on both arms.
+
+    A server has one capacity for as long as it lives, so they are all the same where one server answered all workloads.
+    Where they are not, each workload had a server of its own, and what is promised of the capacity is to hold on the
+    worst of them, as a limit on a latency is to hold on every workload. None if a round has it on no workload.
+    """
+    least = (
+        min((logs[0] for w in rounds.workloads if (logs := rounds.changes(arm, [n], w, metric))), default=None)
+        for n in numbers
+    )
+    found = [log for log in least if log is not None]
+    return found if len(found) == len(numbers) else None

@@ -15,9 +15,12 @@ from paceline.gate.rounds import Rounds, usable
 
 LUCK = 1
 """Rounds in which a candidate's own server may end while the baseline lives. One may be a neighbour's doing."""
+FAILED = "RequestsFailed"
+"""Requests of a server that lived. It may be a client's doing, which meets the baseline as often as a candidate."""
 ENDED = "its own server ended"
 WORDS = {
     RETRACTED: "it took requests back",
+    FAILED: "requests to it failed",
     "TimedOut": "it did not answer in time",
     "StartTimeout": "it was not ready in time",
 }
@@ -25,7 +28,7 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Of a candidate's own server, in a round in which the baseline lived."""
+    """What a candidate's own server came to, in a round in which that was not the baseline's lot as well."""
 
     round: int
     reason: str
@@ -36,14 +39,37 @@ def ends(rounds: Rounds, candidate: str) -> list[End]:
     return [
         End(number, reason)
         for number in rounds.of(candidate)
-        if (reason := rounds.ended(candidate, number)) and not rounds.ended(rounds.baseline, number)
+        if (reason := rounds.ended(candidate, number)) and not _excused(reason, rounds.ended(rounds.baseline, number))
     ]
+
+
+def _excused(mine: str, theirs: str) -> bool:
+    """A baseline whose requests failed has lived: that excuses a candidate's failed requests, and no crash."""
+    return bool(theirs) and (theirs != FAILED or mine == FAILED)
+
+
+def _counted(rounds: Rounds, candidate: str, found: Sequence[End]) -> list[End]:
+    """Those that are held against it. Of the rounds in which its requests failed and the baseline's did not, as many
+    are let pass as there were, by then, of the other kind: that is how often a client breaks them by itself."""
+    client = [n for n in rounds.of(candidate) if _failed_alone(rounds, candidate, n)]
+    counted, passed = list[End](), 0
+    for end in found:
+        if end.reason == FAILED and passed < sum(number < end.round for number in client):
+            passed += 1
+        else:
+            counted.append(end)
+    return counted
+
+
+def _failed_alone(rounds: Rounds, candidate: str, number: int) -> bool:
+    """Requests to the baseline, and the candidate got through."""
+    return rounds.ended(rounds.baseline, number) == FAILED and not rounds.ended(candidate, number)
 
 
 def shown_unreliable(rounds: Rounds, candidate: str) -> int | None:
     """The round that showed it: one more than luck allows. None for one that never gave a complete round: nothing
     tells a server that cannot run from one that was asked wrongly, and that is an error of whoever asks."""
-    found = ends(rounds, candidate)
+    found = _counted(rounds, candidate, ends(rounds, candidate))
     return found[LUCK].round if len(found) > LUCK and rounds.complete(candidate) else None
 
 
@@ -55,7 +81,7 @@ def unreliable(rounds: Rounds, candidate: str, before: ArmVerdict, since: int) -
         before,
         outcome=ArmOutcome.REJECTED,
         reason=Finding.UNRELIABLE.value,
-        message=f"its own server did not live through {len(found)} rounds in which the baseline's did: {each}",
+        message=f"its own server did not get through {len(found)} rounds in which the baseline's did: {each}",
         rounds=before.rounds or sum(number < since for number in rounds.complete(candidate)),
     )
 
@@ -69,17 +95,21 @@ def lost(rounds: Rounds, candidate: str, last: int | None) -> str:
     if not missing:
         return ""
     verb = "was" if missing == 1 else "were"
-    return f"{missing} of {len(asked)} rounds {verb} lost: {', '.join(_counted(whys))}"
+    return f"{missing} of {len(asked)} rounds {verb} lost: {', '.join(_said(whys))}"
 
 
-def _counted(whys: Counter[str]) -> Iterator[str]:
+def _said(whys: Counter[str]) -> Iterator[str]:
     return (f"in {times} {why}" for why, times in whys.items())
 
 
 def _why(rounds: Rounds, candidate: str, number: int) -> str:
     mine, theirs = rounds.ended(candidate, number), rounds.ended(rounds.baseline, number)
-    if theirs:
-        return f"the baseline's server ended ({theirs})"
+    if theirs and (_excused(mine, theirs) or not mine):
+        return (
+            f"requests to the baseline failed ({theirs})"
+            if theirs == FAILED
+            else f"the baseline's server ended ({theirs})"
+        )
     if mine:
         return f"{WORDS.get(mine, ENDED)} ({mine})"
     valid = _valid(rounds, rounds.baseline, number, list(rounds.workloads))

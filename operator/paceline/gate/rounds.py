@@ -34,7 +34,7 @@ class Rounds:
         ]
 
     def ended(self, arm: str, number: int) -> str:
-        """Why its own server did not live through that round; "" if it did."""
+        """Why its own server did not get through that round; "" if it did."""
         cells = (self.cells.get((number, arm, w)) for w in self.workloads)
         return next((cell.ended for cell in cells if cell and cell.ended), "")
 

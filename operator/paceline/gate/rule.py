@@ -12,6 +12,7 @@ from paceline.gate.interval import Interval, interval
 from paceline.gate.limits import changes, counted, limits, unknown
 from paceline.gate.losses import lost, shown_unreliable, unreliable
 from paceline.gate.outputs import Seen, first_difference, seen
+from paceline.gate.rates import behind
 from paceline.gate.rounds import Rounds, table, weighted_means
 
 OPEN = (ArmOutcome.UNDECIDED, ArmOutcome.ERROR)
@@ -203,6 +204,7 @@ def _look(
         },
         lengths={w: bounds(found) for w, found in lengths.items() if found},
         saturated=said,
+        behind=behind(rounds, arm, numbers, error),
     )
 
 

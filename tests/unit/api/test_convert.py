@@ -290,7 +290,7 @@ def workloads(draw: st.DrawFn) -> core.Workload:
         source=source,
         commit=draw(st.none() | st.just("a" * 40)) if source == OF_THE_HUB else None,
         requests=core.WAVES * concurrency + draw(st.integers(700, 800)),
-        max_tokens=draw(st.integers(1, 4096)),
+        max_tokens=draw(st.integers(3, 4096)),
         weight=float(draw(st.integers(1, 9))),
         rate=draw(st.none() | st.sampled_from([0.5, 8.0, 33.333])),
         temperature=draw(st.none() | st.sampled_from([0.0, 0.7, 2.0])),

@@ -34,7 +34,18 @@ ROWS: list[tuple[str, Server, Workload, str]] = [
      "--max-running-requests=4 is below the concurrency of swe@16: it would be measured with 4 at a time; write at "
      "least 16, or leave it out"),
     ("requests-fit", jax("--max-running-requests", "4"), load(16), "write at least 16"),
-    ("requests-fit", jax("--max-running-requests=0"), load(1), "with 0 at a time; write at least 1"),
+    ("requests-fit", jax("--max-running-requests=0"), load(1), "lets no request in; write at least 1, or leave it out"),
+    ("requests-fit", sglang("--max-running-requests=-1"), load(16),
+     "--max-running-requests=-1 lets no request in; write at least 16, or leave it out"),
+    ("requests-fit", sglang("--max-running-requests", "-1"), load(16, rate=8), "lets no request in"),
+    ("requests-fit", vllm("--max-num-seqs=-1"), load(16), "--max-num-seqs=-1 lets no request in; write at least 16"),
+    ("requests-fit", vllm("--max_num_seqs", "0"), load(16, rate=8), "lets no request in"),
+    ("context-fits", sglang("--context-length=-1"), load(1), "--context-length=-1 is too short for swe@1"),
+    ("context-fits", vllm("--max-model-len=0"), load(1), "--max-model-len=0 is too short for swe@1"),
+    ("tokens-fit", sglang("--max-total-tokens=0"), load(16), "--max-total-tokens=0 is too few for swe@16"),
+    ("tokens-fit", jax("--max-total-tokens", "-8k"), load(16, MINE, rate=8),
+     "--max-total-tokens=-8k lets nothing through; write at least 513 and the longest prompt for each request that may "
+     "be under way, or leave it out"),
     ("requests-fit", vllm("--max_num_seqs=4"), load(16), "with 4 at a time; write at least 16"),
     ("requests-fit", sglang("--max-running-requests=4", "--dp-size=2"), load(16), "with 8 at a time"),
     ("context-fits", sglang("--context-length=512"), load(1),
@@ -81,6 +92,7 @@ def test_the_load_that_needs_most_is_told_of_and_no_other() -> None:
         (sglang("--context-length", f"{512 + LEAST}"), load(1)),  # it may fit: not certain
         (sglang("--max-total-tokens=16k"), load(16)),
         (vllm("--max-model-len=auto"), load(1)),
+        (vllm("--max-model-len=-1"), load(1)),  # as auto
         (vllm("--max-num-seqs=8", "--data-parallel-size=2"), load(16)),
         (sglang(), replace(load(4096), dataset=load(1, tokens=131072).dataset)),
     ],
@@ -91,7 +103,7 @@ def test_what_may_fit_is_let_pass(server: Server, asked: Workload) -> None:
 
 @pytest.mark.parametrize(
     ("text", "is_"),
-    [("8k", 8000), ("8Ki", 8192), ("1.5k", 1500), ("32K", 32768), ("auto", None), ("-1", None), (None, None)],
+    [("8k", 8000), ("8Ki", 8192), ("1.5k", 1500), ("32K", 32768), ("auto", None), ("-1", -1), (None, None)],
 )
 def test_numbers_as_engines_read_them(text: str | None, is_: int | None) -> None:
     assert number(text) == is_

@@ -95,6 +95,8 @@ ROWS: list[Row] = [
     ("vllm-custom-keys", server(), custom("--speculative-config.a..b=1"), "custom.args[0]", "is no key of it"),
     ("vllm-custom-keys", server(), custom(f"--speculative-config.a={'[' * 101}"), "custom.args[0]",
      "a has more than 100 brackets; write fewer"),
+    ("vllm-custom-known", server(), replace(custom(), draft=Draft(algorithm=CUSTOM, name="deepseek_mtp")), "draft.name",
+     "deepseek_mtp is what vLLM calls MTP on one model; write algorithm: MTP"),
     ("vllm-custom-stray", server(), custom("8"), "custom.args[0]", "8 belongs to no key"),
     ("vllm-key", server(env=({"name": "VLLM_API_KEY", "value": "sk-1"},)), BASE, "engine.env[0].name",
      "write apiKeySecretRef"),

@@ -159,6 +159,19 @@ def test_requests_that_were_taken_back_end_a_server_unless_as_many_are_allowed()
         assert found[0].metrics["retractions"] == 3
 
 
+@pytest.mark.parametrize("lost", [{"errors": 1}, {"completed": 0}])
+def test_requests_that_failed_are_held_against_a_server_that_lived(lost: dict[str, int]) -> None:
+    for arm in (BASELINE, WIDE):
+        broken = dataclasses.replace(arm, points=(dataclasses.replace(arm.points[0], **lost), *arm.points[1:]))
+        result = dataclasses.replace(RESULT, replicates=(broken, WIDE) if arm is BASELINE else (BASELINE, broken))
+        kept = keep(PLAN, result, judge(PLAN, result), "job", "gpu-0")
+        assert {(one.arm, one.ended) for one in measurements([kept]) if one.ended} == {(arm.arm, "RequestsFailed")}
+        crashed = dataclasses.replace(broken, exit_code=-9, error="CUDA error")
+        result = dataclasses.replace(RESULT, replicates=(crashed, WIDE) if arm is BASELINE else (BASELINE, crashed))
+        kept = keep(PLAN, result, judge(PLAN, result), "job", "gpu-0")
+        assert {one.ended for one in measurements([kept]) if one.ended} == {"ServerCrashed"}
+
+
 def test_the_gate_reads_which_rates_were_not_kept() -> None:
     kept = copy.deepcopy(KEPT)
     kept["points"][0]["saturated"] = True

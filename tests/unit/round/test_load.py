@@ -2,12 +2,14 @@
 
 import dataclasses
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.unit.evidence.test_judge import PLAN
 
+from paceline.api.prompts import FEWEST_TOKENS
 from paceline.core import Dataset, Workload
 from paceline.pods.round import load
 
@@ -64,3 +66,25 @@ def test_at_its_own_sampling_a_server_gets_what_leaves_it_to_itself(
     engine: str, version: str, sent: float | None
 ) -> None:
     assert asked(None, engine, version)["temperature"] == sent
+
+
+@pytest.mark.parametrize(("tokens", "refuses"), [(FEWEST_TOKENS - 1, True), (FEWEST_TOKENS, False)])
+def test_the_shortest_answers_that_can_be_asked_for_are_those_that_the_client_takes(
+    tmp_path: Path, tokens: int, refuses: bool
+) -> None:
+    """The compiled client itself, which looks for a tokenizer only once it knows what it is to ask; there is none."""
+    prompts, report = tmp_path / "prompts.json", tmp_path / "report.jsonl"
+    turns = [{"from": "human", "value": "Hello there, who are you?"}, {"from": "gpt", "value": "An answer."}]
+    prompts.write_text(json.dumps([{"conversations": turns}]))
+    said = load.command(
+        dataclasses.replace(PLAN, tokenizer=str(tmp_path)),
+        Workload(dataset=SET, concurrency=1),
+        name="chat",
+        dataset=prompts,
+        report=report,
+        requests=1,
+        tokens=tokens,
+    )
+    ended = subprocess.run(said, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ("--sharegpt-output-len is too small" in ended.stderr) == refuses
+    assert ("tokenizer" in ended.stderr.splitlines()[-1]) != refuses

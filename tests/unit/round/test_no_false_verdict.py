@@ -30,7 +30,8 @@ TRUTHS = {1.0: (1.5, "Promote"), 1.2: (0.7, "Reject")}
 """How fast the candidate is → how fast an ill one looks, and the verdict that would be false."""
 
 UNRELIABLE = "Unreliable"
-"""Of a candidate whose own server ended twice this is no false verdict, however fast it is."""
+"""Of a candidate whose own server ended twice, or did not answer twice what the baseline's did, this is no false
+verdict, however fast it is."""
 
 Illness = Callable[[Replicate], Replicate]
 
@@ -115,7 +116,15 @@ ILL: Mapping[str, Mapping[str, Illness]] = {
 """What is wrong → arm → what it does to a round's answer."""
 
 
-BLAMES_THE_SERVER = ("the server died: wide", "the server ended in peace: wide", "retractions: wide")
+BLAMES_THE_SERVER = (
+    "the server died: wide",
+    "the server ended in peace: wide",
+    "retractions: wide",
+    "errors in the stream: wide",
+    "a stream that breaks off: wide",
+    "all requests 404: wide",
+)
+"""Twice beside a baseline that is well."""
 
 
 def replicate(arm: ArmCommand, plan: RoundPlan, speed: float, dice: random.Random) -> Replicate:

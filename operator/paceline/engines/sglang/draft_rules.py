@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from paceline.engines.adapter import Refusal
 from paceline.engines.release import release
 from paceline.engines.sglang.case import Candidate, Case, Rule
+from paceline.engines.sglang.variables import variable
 
 OVERLAPPING = "SGLANG_ENABLE_SPEC_V2"
 """Whether a chain is run by the worker that keeps overlap scheduling. Off where it is not set, from 0.5.6 to 0.5.10; on
@@ -37,7 +38,8 @@ def _overlap_of_trees(case: Case) -> Iterator[Refusal]:
         if _is_of_it(case) and _said(case) and one.in_eagle_family and one.branching > 1:
             yield one.refused(
                 "tree.topK",
-                f'topK {one.branching} does not go with {OVERLAPPING}=1: write 1 (a chain), or "0" in spec.engine.env',
+                f"topK {one.branching} does not go with {_written(case)}=1: write 1 (a chain), or "
+                '"0" in spec.engine.env',
             )
 
 
@@ -58,12 +60,15 @@ def _is_of_it(case: Case) -> bool:
     return SINCE <= (release(case.version) or ()) < UNTIL
 
 
+def _written(case: Case) -> str:
+    """As the user calls it: under the older name it wins over the newer one."""
+    return str((variable(case.server, OVERLAPPING) or {}).get("name", OVERLAPPING))
+
+
 def _said(case: Case) -> bool | None:
     """None where it is not said; what comes from elsewhere (valueFrom) is said."""
-    for variable in case.server.engine.env:
-        if variable["name"] == OVERLAPPING:
-            return str(variable.get("value", "")).lower() in YES
-    return None
+    found = variable(case.server, OVERLAPPING)
+    return None if found is None else str(found.get("value", "")).lower() in YES
 
 
 RULES = (

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from paceline.engines.adapter import Refusal
 from paceline.engines.release import Release, release
 from paceline.engines.sglang.case import Candidate, Case, Rule, Written
+from paceline.engines.sglang.variables import variable
 
 ALL = frozenset({"EAGLE", "EAGLE3", "STANDALONE", "NGRAM", "DFLASH", "DSPARK"})
 NONE: frozenset[str] = frozenset()
@@ -229,8 +230,8 @@ def _applies(feature: Feature, version: Release) -> bool:
 
 
 def _lifted(feature: Feature, one: Candidate) -> bool:
-    variables = {variable["name"]: variable.get("value") for variable in one.case.server.engine.env}
-    return feature.lifted_by in one.written or variables.get(feature.lifted_by) == "1"
+    said = variable(one.case.server, feature.lifted_by) or {}
+    return feature.lifted_by in one.written or said.get("value") == "1"
 
 
 def _way(feature: Feature, way_out: str) -> str:

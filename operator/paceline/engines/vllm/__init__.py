@@ -17,10 +17,13 @@ from paceline.engines.vllm.rules import COMPARED, MOVED, draft_tokens, refusals
 from paceline.engines.vllm.targets import hand_out_nothing, loses
 
 BOUNDS = {"--max-num-seqs": "requests", "--max-model-len": "context"}
+AUTO = ("--max-model-len=-1",)
+"""config/model.py:2642."""
 
 
 def bounds(server: Server) -> Mapping[str, Bound]:
-    return limits.found(((one.index, one.name, one.value) for one in flags.given(server.engine.args)), BOUNDS)
+    given = ((one.index, one.name, one.value) for one in flags.given(server.engine.args))
+    return limits.found(given, BOUNDS, auto=AUTO)
 
 
 ADAPTER = Adapter(

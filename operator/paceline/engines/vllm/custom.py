@@ -51,6 +51,18 @@ def keys(_: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
             seen.add(key)
 
 
+MTP = "_mtp"
+"""How `MTPModelTypes` end, one a model (config/speculative.py:35); vLLM makes `mtp` of each of them (:1246)."""
+
+
+def known(_: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
+    """What is known of MTP would not be checked, nor what it is told of its depth."""
+    for arm in arms:
+        name = (arm.draft and arm.draft.name) or ""
+        if arm.custom and name.lower().endswith(MTP):
+            yield arm.name, "draft.name", f"{name} is what vLLM calls MTP on one model; write algorithm: MTP"
+
+
 def stray(_: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
     for arm in arms:
         for index, word in flags.stray(arm.custom.args if arm.custom else ()):

@@ -4,6 +4,7 @@ Paths are below `vllm/` of its wheel 0.33.0. A rule is a function from a server 
 table below gives it an id and a source.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -179,7 +180,7 @@ def different(server: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
 
 def seats(server: Server, _: tuple[Arm, ...]) -> Iterator[Found]:
     for one in flags.given(server.engine.args):
-        if one.name == "--max-num-seqs" and not (one.value or "").isdecimal():
+        if one.name == "--max-num-seqs" and not re.fullmatch(r"[+-]?\d+", one.value or ""):  # below 1: `room`
             said = f"{one.value} is no number of requests" if one.value else f"{one.written} needs a value"
             yield None, f"engine.args[{one.index}]", f"{said}; write one, such as 64"
 
@@ -256,6 +257,7 @@ RULES = (
     Rule(id="vllm-adaptive", source="config/vllm.py:3153, and :1211 of routed experts", find=depth.adaptive),
     Rule(id="vllm-schedule", source="config/vllm.py:1082 and :1110", find=depth.schedule),
     Rule(id="vllm-custom-keys", source="config/speculative.py; ours", find=custom.keys),
+    Rule(id="vllm-custom-known", source="config/speculative.py:1246", find=custom.known),
     Rule(id="vllm-custom-stray", source="argparse exits with 2", find=custom.stray),
     Rule(id="vllm-key", source="entrypoints/serve/middleware/register.py:32", find=own_key),
 )

@@ -25,6 +25,14 @@ SGLANG = ENGINES["SGLang"]
 Row = tuple[str, Server, Arm, str, str]
 OLD, OLDEST, BETWEEN, LATER, NEWER = "0.5.6", "0.4.5", "0.5.10", "0.5.16", "0.6.0"
 OVERLAPS = {"env": ({"name": "SGLANG_ENABLE_SPEC_V2", "value": "1"},)}
+OVERLAPS_NOT = ({"name": "SGLANG_ENABLE_SPEC_V2", "value": "0"},)
+
+
+def older(name: str, value: str) -> dict[str, tuple[dict[str, str]]]:
+    """By the name that SGLang read it by before, and lets win."""
+    return {"env": ({"name": f"SGL_{name}", "value": value},)}
+
+
 PP_SPEC = {"env": ({"name": "SGLANG_ENABLE_PP_SPEC", "value": "1"},)}
 
 DECODES = "--speculative-attention-mode=decode"
@@ -97,6 +105,10 @@ ROWS: list[Row] = [
     ("overlap-said", server(version=BETWEEN), chain(algorithm="STANDALONE"), "engine.env", '"0" measures and serves'),
     ("overlap-of-trees", server(PINNED, version=BETWEEN, **OVERLAPS), wide(), "tree.topK",
      'topK 4 does not go with SGLANG_ENABLE_SPEC_V2=1: write 1 (a chain), or "0" in spec.engine.env'),
+    ("overlap-of-trees", server(PINNED, version=OLD, **older("ENABLE_SPEC_V2", "1")), wide(), "tree.topK",
+     'topK 4 does not go with SGL_ENABLE_SPEC_V2=1: write 1 (a chain), or "0" in spec.engine.env'),
+    ("overlap-of-trees", server(PINNED, version=OLD, env=older("ENABLE_SPEC_V2", "1")["env"] + OVERLAPS_NOT), wide(),
+     "tree.topK", "topK 4 does not go with SGL_ENABLE_SPEC_V2=1"),
     ("token-map", server(), chain("--speculative-token-map=/models/hot.pt"), "args[0]",
      "--speculative-token-map is ignored by EAGLE3, which brings one in its head (d2t); remove it"),
     ("token-map", server(), arm("DFLASH", "--speculative-token-map", "a/b/hot.pt", block_size=8), "args[0]",
@@ -272,9 +284,12 @@ GOOD: list[tuple[Server, Arm]] = [
     (server(PINNED, version=OLD), arm("NGRAM", ngram=ngram(min_match=2, max_match=8).ngram)),
     (server("--cuda-graph-max-bs=64", "--enable-dp-attention", version=OLD, **OVERLAPS), chain()),
     (server(version="0.5.11"), chain()),
+    (server(version=OLD, **older("ENABLE_SPEC_V2", "1")), chain()),
+    (server(PINNED, version=BETWEEN, **older("ENABLE_SPEC_V2", "0")), wide()),
+    (server("--pp-size=2", **older("ENABLE_PP_SPEC", "1")), chain(algorithm="EAGLE")),
     (server("--disable-overlap-schedule", version=OLD), chain()),
     (server(PINNED, version=OLD), wide()),
-    (server(version=BETWEEN, env=({"name": "SGLANG_ENABLE_SPEC_V2", "value": "0"},)), chain()),
+    (server(version=BETWEEN, env=OVERLAPS_NOT), chain()),
     (server(), chain("--speculative-token-map=/models/hot.pt", algorithm="EAGLE")),
     (server("--context-length=8Ki", "--chunked-prefill-size", "-1"), chain()),
     (server("--cuda-graph-bs-decode", "1", "2", "4", '--json-model-override-args={"a": 1}'), chain()),
