@@ -118,7 +118,8 @@ def _marks(pool: Pool, choice: Choice, settled: bool, now: datetime) -> list[Mar
         if pool.servers and not pool.servers.ready:
             return [Mark(Reason.ScaledToZero, pool.name, "replicas is 0")]
         note = choice.arm if choice.arm == BASELINE else f"{choice.arm}, {choice.why}"
-        return [Mark(Reason.Serving, pool.name, note)]
+        missing = pool.servers.short if pool.servers else ""
+        return [Mark(Reason.Serving, pool.name, "; ".join(filter(None, (note, missing))))]
     first = not pool.remembered.get("serving")
     found = pool.servers.trouble if pool.servers and pool.servers.revision == choice.revision else None
     going_on = Mark(Reason.Starting if first else Reason.RollingOut, pool.name, f"{choice.arm}: {choice.why}")
