@@ -4,18 +4,17 @@ The API server takes objects that are nested 10,000 deep and of 1.5 MiB. Who mak
 """
 
 import json
-import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from tests.api.apiserver import Running, _free_ports, start
+from tests.api.apiserver import Running, start
+from tests.api.operating import an_operator
 from tests.wrong.edits import example, example_run
 
 ROOT = Path(__file__).parents[2]
@@ -84,31 +83,6 @@ def in_json(manifest: dict[str, Any]) -> str:
         sys.setrecursionlimit(limit)
 
 
-@contextmanager
-def an_operator(apiserver: Running, log: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    metrics, probe = _free_ports(2)
-    env = os.environ | {
-        "KUBECONFIG": str(apiserver.kubeconfig),
-        "PACELINE_METRICS_PORT": str(metrics),
-        "PACELINE_PROBE_PORT": str(probe),
-        "POD_NAME": "operator",
-        "POD_NAMESPACE": "default",
-    }
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "paceline.cli", "operator"],
-            env=env,
-            stdout=out,
-            stderr=out,
-            stdin=subprocess.DEVNULL,
-        )
-        try:
-            yield process
-        finally:
-            process.terminate()
-            process.wait(30)
-
-
 def most_memory(process: "subprocess.Popen[bytes]") -> int:
     """Bytes that were resident at once, at most."""
     fields = Path(f"/proc/{process.pid}/status").read_text().splitlines()
@@ -155,7 +129,7 @@ def test_the_good_ones_are_served_within_the_charts_memory(crowded: Running, tmp
     limit = yaml.safe_load((ROOT / "charts" / "paceline" / "values.yaml").read_text())["resources"]["limits"]["memory"]
     good = {f"good-{number}" for number in range(GOOD)}
     bad = [(m["kind"], m["metadata"]["name"]) for m in hostile() if m["kind"] in (ONE, TWO)]
-    with an_operator(crowded, tmp_path / "log") as operator:
+    with an_operator(crowded.kubeconfig, tmp_path / "log") as operator:
         until = time.monotonic() + SECONDS
         waiting = {(ONE, name) for name in good} | set(bad)
         while waiting and time.monotonic() < until:

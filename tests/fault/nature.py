@@ -1,7 +1,7 @@
 """What a cluster does by itself while an operator works: pods are placed, become ready, run and end."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -75,12 +75,6 @@ class Nature(Controllers):
         if any(uid not in uids for uid in owners) or any(metadata.get("finalizers") for metadata in everything):
             super()._collect_garbage()
 
-    def _fits(self, pod: Manifest, node: Manifest) -> bool:
-        """And the node affinity by which a run stays where it began."""
-        name = node["metadata"]["name"]
-        allowed = all((name in rule["values"]) is (rule["operator"] == "In") for rule in _hostnames(pod))
-        return allowed and super()._fits(pod, node)
-
 
 ENDS = {"round": Nature.round_ends, "fetch": Nature.fetch_ends}
 
@@ -94,9 +88,3 @@ def variable(pod: Manifest, name: str) -> str:
     """Of the environment of any of the pod's containers."""
     containers = pod["spec"]["containers"]
     return next(str(v["value"]) for c in containers for v in c.get("env", ()) if v["name"] == name)
-
-
-def _hostnames(pod: Manifest) -> Iterator[Manifest]:
-    affinity = pod["spec"].get("affinity", {}).get("nodeAffinity", {})
-    for term in affinity.get("requiredDuringSchedulingIgnoredDuringExecution", {}).get("nodeSelectorTerms", ()):
-        yield from term["matchExpressions"]

@@ -60,9 +60,14 @@ def the_published_image(spec: dict[str, Any]) -> None:
     spec["engine"]["image"] = example()["spec"]["engine"]["image"]
 
 
+def a_looser_gate(spec: dict[str, Any]) -> None:
+    spec["gate"] = {"minimumImprovement": "0.04"}
+
+
 PROMOTED = Story(lambda world: world.apply(example("latency")))
 BOTH_PROMOTED = Story(lambda world: world.apply(example()))
 CHANGED = Story(lambda world: world.edit(another_image), after=PROMOTED)
+JUDGED_AGAIN = Story(lambda world: world.edit(a_looser_gate), after=PROMOTED)
 DECIDED = replace(PROMOTED, until=decided)
 HELD = Story(only_the_baseline_starts, after=DECIDED)
 BACK = Story(lambda world: (only_the_old_image_starts(world), world.edit(another_image)), after=PROMOTED)

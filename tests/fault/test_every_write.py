@@ -12,6 +12,7 @@ from tests.fault.stories import (
     BOTH_PROMOTED,
     CHANGED,
     HELD,
+    JUDGED_AGAIN,
     PROMOTED,
     example,
     same_end,
@@ -21,7 +22,14 @@ from tests.fault.stories import (
 )
 from tests.fault.world import World
 
-STORIES = {"promoted": PROMOTED, "both promoted": BOTH_PROMOTED, "changed": CHANGED, "held": HELD, "back": BACK}
+STORIES = {
+    "promoted": PROMOTED,
+    "both promoted": BOTH_PROMOTED,
+    "changed": CHANGED,
+    "judged again": JUDGED_AGAIN,
+    "held": HELD,
+    "back": BACK,
+}
 
 
 def raising(error: Callable[[], BaseException]) -> Callable[[World], None]:
@@ -43,7 +51,7 @@ CONFLICT = Mishap(what="conflict", when="before", do=raising(conflict))
         *((story, mishap) for story in ("promoted", "changed") for mishap in (LOST, CONFLICT)),
         ("changed", CRASH),
         ("back", CRASH),
-        *(("held", mishap) for mishap in (CRASH, LOST, CONFLICT)),
+        *((story, mishap) for story in ("held", "judged again") for mishap in (CRASH, LOST, CONFLICT)),
     ],
     ids=str,
 )

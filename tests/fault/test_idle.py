@@ -1,7 +1,7 @@
 """When all is done, nobody writes: not on a resync, not after a restart."""
 
 import pytest
-from tests.fault.stories import BOTH_PROMOTED, CHANGED, DELETED, HELD, Story, tell_once
+from tests.fault.stories import BOTH_PROMOTED, CHANGED, DELETED, HELD, JUDGED_AGAIN, Story, tell_once
 from tests.fault.virtual import run
 from tests.fault.world import NAME, NAMESPACE
 
@@ -11,7 +11,11 @@ from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
 RESYNCS = 20
 
 
-@pytest.mark.parametrize("story", [BOTH_PROMOTED, CHANGED, HELD, DELETED], ids=["both", "changed", "held", "deleted"])
+@pytest.mark.parametrize(
+    "story",
+    [BOTH_PROMOTED, CHANGED, JUDGED_AGAIN, HELD, DELETED],
+    ids=["both", "changed", "judged again", "held", "deleted"],
+)
 def test_a_new_process_writes_nothing_however_often_it_looks(story: Story) -> None:
     before = tell_once(story)
 
@@ -30,7 +34,9 @@ def test_a_new_process_writes_nothing_however_often_it_looks(story: Story) -> No
     assert run(idle()) == 0
 
 
-@pytest.mark.parametrize("story", [BOTH_PROMOTED, CHANGED, HELD], ids=["both", "changed", "held"])
+@pytest.mark.parametrize(
+    "story", [BOTH_PROMOTED, CHANGED, JUDGED_AGAIN, HELD], ids=["both", "changed", "judged again", "held"]
+)
 def test_every_write_of_a_story_changes_something(story: Story) -> None:
     (process,) = tell_once(story).lives
     assert process.api.attempts == len(process.api.writes)

@@ -183,6 +183,24 @@ def test_once_there_was_room_the_deadline_counts() -> None:
     assert (arm(world), hold(world)) == ("baseline", "NotReady")
 
 
+def test_somebody_else_has_the_name_while_a_candidate_is_rolled_out() -> None:
+    """That is told, and the candidate's time begins when the name is free."""
+    world = World()
+    measuring(world, "latency")
+    for _ in range(3):
+        world.round_ends()
+    world.delete("Deployment", f"{NAME}-latency")
+    metadata = {"name": f"{NAME}-latency", "uid": "theirs", "generation": 1, "labels": {}}
+    spec = {"replicas": 0, "template": {"metadata": {"labels": {}}}}
+    theirs = {"kind": "Deployment", "metadata": metadata, "spec": spec}
+    world.cluster.objects["Deployment", f"{NAME}-latency"] = theirs
+    world.wait(24 * 60)
+    assert (arm(world), hold(world), world.condition("Stalled")) == ("wide", None, "True NameConflict")
+    world.delete("Deployment", f"{NAME}-latency")
+    world.wait(24)
+    assert (arm(world), hold(world)) == ("wide", None)
+
+
 # What releases it.
 
 

@@ -92,6 +92,8 @@ def _commands(manifest: Manifest) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def cost(status: Manifest, rounds: Sequence[Manifest]) -> Cost:
+    """Of its own rounds: those that are judged again have cost another run."""
+    rounds = [entry for entry in rounds if not entry.get("run")]
     found = status.get("cost") or {}
     replicates = [replicate for entry in rounds for replicate in entry.get("replicates") or ()]
     points = [point for entry in rounds for point in entry.get("points") or ()]
@@ -137,6 +139,7 @@ def _provenance(manifest: Manifest, rule: core.Gate, rounds: Sequence[Manifest])
         "Purpose",
         f"{spec.get('purpose', 'Gate')}, attempt {spec.get('attempt', 1)}, started by {trigger.get('reason', 'Spec')}",
     )
+    yield "Judged again", _judged_again(rounds)
     yield "Measured by", _measured_by(status, rounds)
     yield "Fingerprint", status.get("fingerprint", "")
     yield "Target", model(spec["target"])
@@ -178,6 +181,11 @@ def _clocks(rounds: Sequence[Manifest]) -> str:
             *([f"at most {max(hottest)} °C"] if hottest else ()),
         ]
     )
+
+
+def _judged_again(rounds: Sequence[Manifest]) -> str:
+    runs = _said(rounds, "run")
+    return f"{len(runs)} of {len(rounds)} rounds, measured by {', '.join(_unique(runs))}" if runs else ""
 
 
 def _measured_by(status: Manifest, rounds: Sequence[Manifest]) -> str:

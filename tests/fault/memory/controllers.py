@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -164,7 +164,8 @@ class Controllers:
         for pod in pods:
             if pod["spec"].get("nodeName") or pod["metadata"].get("deletionTimestamp"):
                 continue
-            node = next((_name(node) for node in nodes if self._fits(pod, node)), None) if nodes else "node-0"
+            fitting = [_name(node) for node in nodes if self._fits(pod, node)] if nodes else ["node-0"]
+            node = max(fitting, key=lambda name: _liking(pod, name), default=None)
             if node is not None:
                 bound = self.cluster.update(pod | {"spec": pod["spec"] | {"nodeName": node}}, manager="cluster")
                 placed = _mark(pod, "PodScheduled", True, "", self._time())
@@ -266,6 +267,17 @@ class Controllers:
 
     def _time(self) -> str:
         return _text(self.cluster.now())
+
+
+def _liking(pod: Manifest, node: str) -> int:
+    """The weights of what a pod would like and this node has, by its name: nobody here asks for anything else."""
+    wanted = pod["spec"].get("affinity", {}).get("nodeAffinity", {})
+    terms = wanted.get("preferredDuringSchedulingIgnoredDuringExecution", ())
+    return sum(term["weight"] for term in terms if _is_as(node, term["preference"].get("matchFields", ())))
+
+
+def _is_as(node: str, fields: Sequence[Manifest]) -> bool:
+    return all((node in field["values"]) is (field["operator"] == "In") for field in fields)
 
 
 def _text(time: datetime) -> str:

@@ -371,6 +371,18 @@ def test_cost_is_split_into_starts_and_measuring() -> None:
     assert cost.held == pytest.approx(154, abs=10)
 
 
+def test_what_is_judged_again_has_cost_another_run() -> None:
+    run = demo()[0]
+    for entry in run["status"]["rounds"][:2]:
+        entry["run"] = "the-one-before"
+    run["status"]["cost"] = {"gpuSeconds": 205, "serverStarts": 2}
+    found = said(run)
+    assert found.cost.rounds == 1
+    assert found.cost.held < 80
+    assert dict(found.provenance)["Judged again"] == "2 of 3 rounds, measured by the-one-before"
+    assert "Judged again" not in dict(said(demo()[0]).provenance)
+
+
 def test_what_was_held_for_nothing_is_told() -> None:
     run = demo()[0]
     run["status"]["cost"]["idleGpuSeconds"] = 154

@@ -1,12 +1,12 @@
 """A SpeculativeDeployment: what to do now. Read this first.
 
     readable    the spec can be carried out
+    let_go      pools that are no longer asked for end
     refused     what the API server did not let us write is told
     keep_claim  there is a place for models
     fetch       the models are there, pinned to commits
     preflight   the draft fits its target
     installed   the cluster knows the kinds that are needed
-    let_go      pools that are no longer asked for end
   then for each pool, once what people ask for by annotation (requests), and what does not run (down), is in its memory:
     stop        runs of old questions end, and all rest while suspended
     stuck       what the cluster will not do for the servers ends in Stalled
@@ -14,8 +14,9 @@
     measure     a BenchmarkRun for what is undecided
     retain      old runs that nothing refers to go
 
-Every step speaks; none acts after one that holds. While one of the first holds, meanwhile() keeps what serves. There is
-no step that promotes: a run's verdict changes what choose() answers, and serve() does the rest.
+Every step speaks; none acts after one that holds. While one of the first holds, meanwhile() keeps what serves, and
+outdated() ends runs whose answer can never be used. There is no step that promotes: a run's verdict changes what
+choose() answers, and serve() does the rest.
 """
 
 from collections.abc import Mapping
@@ -34,6 +35,7 @@ from paceline.plan.deployment.look import Pool, Snapshot, pin, pools
 from paceline.plan.deployment.lost import orphans
 from paceline.plan.deployment.meanwhile import meanwhile
 from paceline.plan.deployment.measure import measure, stop
+from paceline.plan.deployment.outdated import outdated
 from paceline.plan.deployment.requests import carried_out, unknown
 from paceline.plan.deployment.retain import retain
 from paceline.plan.deployment.serve import serve
@@ -42,7 +44,7 @@ from paceline.plan.deployment.tell import happenings, state, without_pretence
 from paceline.plan.silence import look_again, waiting
 from paceline.plan.terms import Said, Step, Todo, earliest, walk
 
-STEPS: tuple[Step[Snapshot], ...] = (readable, refused, keep_claim, fetch, preflight, installed, let_go)
+STEPS: tuple[Step[Snapshot], ...] = (readable, let_go, refused, keep_claim, fetch, preflight, installed)
 POOL_STEPS: tuple[Step[Pool], ...] = (stop, stuck, serve, measure, retain)
 
 REMEMBERED = ("serving", "target", "hold", "handled", "retried", "attempts", "verdict", "history", "progress",
@@ -77,7 +79,7 @@ def plan(snapshot: Snapshot, now: datetime) -> Todo:
             entries.append(_entry(pool, steps))
     else:
         as_it_is = meanwhile(snapshot, now)
-        pool_said.append(as_it_is)
+        pool_said += [as_it_is] if said[0].holds else [as_it_is, outdated(snapshot, now)]
         entries = list(as_it_is.record["pools"])
     everything = [*said, *pool_said]
     notes = [note for say in everything for note in say.notes]

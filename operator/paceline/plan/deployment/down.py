@@ -18,6 +18,7 @@ from paceline.core import BASELINE
 from paceline.plan.deployment.choose import Choice, as_chosen, choose, has_served, last_served
 from paceline.plan.deployment.hold import baseline_held
 from paceline.plan.deployment.look import Pool, Servers
+from paceline.plan.deployment.strangers import foreign
 from paceline.plan.terms import parse_time, timestamp
 
 
@@ -52,7 +53,7 @@ def undone(pool: Pool, now: datetime) -> Pool:
 def failed(pool: Pool, choice: Choice, now: datetime) -> Failure | None:
     """Of what was chosen before and is not chosen now for the first time."""
     there, target = of(pool, choice), pool.remembered.get("target") or {}
-    if target.get("revision") != choice.revision or as_chosen(pool, choice):
+    if target.get("revision") != choice.revision or as_chosen(pool, choice) or foreign(pool):
         return None
     reason: Literal["NotReady", "Crashed"] = "Crashed" if has_served(pool, choice.revision) else "NotReady"
     if there and there.hopeless and there.trouble:

@@ -13,6 +13,7 @@ from paceline.core.names import SUPERSEDED as SUPERSEDED  # for whoever still ta
 from paceline.core.names import SUSPENDED as SUSPENDED
 from paceline.evidence import fingerprint, narrowed, question
 from paceline.plan.deployment.fields import with_field
+from paceline.plan.deployment.room import all_there, short
 from paceline.plan.pods import Trouble, refused, trouble
 from paceline.plan.terms import Found, condition, owned_by, parse_time
 from paceline.render import Owner, Settings, group_name, revision_of
@@ -184,7 +185,7 @@ class Servers:
     revision: str
     ready: int
     settled: bool
-    """Every replica asked for is of this revision and ready, and none of another is left."""
+    """Every replica asked for is of this revision and ready, or has no room; and none of another is left."""
     trouble: Trouble | None
     asked: int
     """Replicas that its spec says by now."""
@@ -194,6 +195,11 @@ class Servers:
     """What the troubles of those of this revision make of Ready."""
     hopeless: bool
     """Every one of this revision fails for good."""
+
+    @property
+    def short(self) -> str:
+        """How many of those asked for are missing, and why; "" if none is."""
+        return short(self.ready, self.asked, self.trouble.what if self.trouble else "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -420,8 +426,7 @@ def servers(snapshot: Snapshot, pool: str, now: datetime) -> Servers | None:
         found=found,
         revision=revision,
         ready=ready,
-        settled=_observed(status) >= found["metadata"].get("generation", 1)
-        and status.get("updatedReplicas", 0) == status.get("replicas", 0) == ready == wanted,
+        settled=_observed(status) >= found["metadata"].get("generation", 1) and all_there(status, wanted, pods),
         trouble=told(snapshot, found_wrong),
         asked=wanted,
         own_ready=sum(condition(pod, "Ready") is not None for pod in staying),

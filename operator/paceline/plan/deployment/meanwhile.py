@@ -35,7 +35,8 @@ def _mark(name: str, found: Servers | None) -> Mark:
     if found is None:
         return Mark(Reason.ServersStarting, name, "no servers yet")
     if found.settled:
-        return Mark(Reason.Serving, name, "as before") if found.ready else Mark(Reason.NothingServes, name)
+        note = "; ".join(filter(None, ("as before", found.short)))
+        return Mark(Reason.Serving, name, note) if found.ready else Mark(Reason.NothingServes, name)
     if found.trouble is None:
         return Mark(Reason.ServersStarting, name, f"{found.ready} ready")
     return Mark(found.trouble.says, name, found.trouble.what)

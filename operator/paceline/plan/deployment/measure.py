@@ -16,7 +16,7 @@ from paceline.plan.deployment.earned import manual
 from paceline.plan.deployment.hold import baseline_held, held_revision, hold, suspended, way_out
 from paceline.plan.deployment.look import Pool, Run
 from paceline.plan.deployment.requests import annotation
-from paceline.plan.deployment.serve import foreign
+from paceline.plan.deployment.strangers import foreign
 from paceline.plan.deployment.stuck import lasting
 from paceline.plan.terms import Apply, Said
 from paceline.render import Owner, benchmark_run

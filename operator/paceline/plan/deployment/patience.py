@@ -20,6 +20,6 @@ def patient(
     if has_own(spec.server.engine.pod_template):
         return dict(kept)
     if there and there.revision == revision and there.ready and (served or there.settled):
-        probe = startup_probe(pod_template(there.found))
-        return with_tries(kept, probe["failureThreshold"]) if probe else dict(kept)
+        probe = startup_probe(pod_template(there.found)) or {}
+        return with_tries(kept, probe["failureThreshold"]) if "failureThreshold" in probe else dict(kept)
     return with_patience(kept, spec.promotion.progress_deadline)

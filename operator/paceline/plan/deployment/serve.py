@@ -15,10 +15,10 @@ from paceline.plan.deployment.look import Pool, serving
 from paceline.plan.deployment.missing import restoring
 from paceline.plan.deployment.patience import patient
 from paceline.plan.deployment.size import leaves_zero, replicas, waits_for_a_verdict
+from paceline.plan.deployment.strangers import foreign
 from paceline.plan.deployment.stuck import IN_THE_END
-from paceline.plan.terms import Action, Apply, Delete, Found, Manifest, Said, earliest, owned_by, timestamp
-from paceline.render import controller_revision, group_name, rendering, servers, service
-from paceline.render.group import KIND as GROUPS
+from paceline.plan.terms import Action, Apply, Delete, Manifest, Said, earliest, timestamp
+from paceline.render import controller_revision, rendering, servers, service
 
 
 def serve(pool: Pool, now: datetime) -> Said:
@@ -26,7 +26,10 @@ def serve(pool: Pool, now: datetime) -> Said:
     choice = choose(pool)
     if taken := foreign(pool):
         ready = Mark(Reason.Serving if as_chosen(pool, choice) else Reason.ServersStarting, pool.name, choice.arm)
-        return Said(marks=(Mark(Reason.NameConflict, pool.name, taken), ready), holds=True)
+        # Nothing can be rolled out meanwhile, so no time runs.
+        before = pool.remembered.get("target") or {}
+        paused = {"target": {key: value for key, value in before.items() if key != "standsSince"}} if before else {}
+        return Said(marks=(Mark(Reason.NameConflict, pool.name, taken), ready), record=paused, holds=True)
     waits = waits_for_a_verdict(pool, choice.arm)
     wanted = replicas(pool.spec.replicas, waits, pool.remembered, pool.servers)
     settled = as_chosen(pool, choice) and not leaves_zero(wanted, pool.servers)
@@ -118,7 +121,8 @@ def _marks(pool: Pool, choice: Choice, settled: bool, now: datetime) -> list[Mar
         if pool.servers and not pool.servers.ready:
             return [Mark(Reason.ScaledToZero, pool.name, "replicas is 0")]
         note = choice.arm if choice.arm == BASELINE else f"{choice.arm}, {choice.why}"
-        return [Mark(Reason.Serving, pool.name, note)]
+        missing = pool.servers.short if pool.servers else ""
+        return [Mark(Reason.Serving, pool.name, "; ".join(filter(None, (note, missing))))]
     first = not pool.remembered.get("serving")
     found = pool.servers.trouble if pool.servers and pool.servers.revision == choice.revision else None
     going_on = Mark(Reason.Starting if first else Reason.RollingOut, pool.name, f"{choice.arm}: {choice.why}")
@@ -150,15 +154,3 @@ def _serving(pool: Pool, target: Mapping[str, Any], now: datetime) -> Mapping[st
         "since": pool.remembered["serving"]["since"] if same else timestamp(now),
         **{key: target[key] for key in ("evidence", "speedup") if key in target},
     }
-
-
-def foreign(pool: Pool) -> str | None:
-    """An object of the name we need that is somebody else's is never taken over."""
-    name = child_name(pool.snapshot.name, pool.name)
-    several = pool.server.accelerator.nodes > 1
-    made = (GROUPS, group_name(pool.snapshot.name, pool.name)) if several else ("Deployment", name)
-    for kind, wanted in (made, ("Service", name)):
-        found: Found | None = pool.snapshot.child(kind, wanted)
-        if found is not None and not owned_by(found, pool.snapshot.owner.uid):
-            return f"{kind} {wanted} belongs to somebody else; rename the pool or remove the object"
-    return None

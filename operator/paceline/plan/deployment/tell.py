@@ -27,7 +27,7 @@ def state(conditions: Iterable[Mapping[str, Any]]) -> str:
 
 
 def happenings(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Happening, ...]:
-    whole = (_models, _notes, _stalled, _refused, _pools)
+    whole = (_models, _notes, _stalled, _refused, _pools, _awaited)
     return tuple(happening for part in whole for happening in part(before, after))
 
 
@@ -50,6 +50,14 @@ def _stalled(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Ha
     was, now = _condition(before, "Stalled"), _condition(after, "Stalled")
     if now and (not was or was["message"] != now["message"]):
         yield Happening(reason=now["reason"], note=now["message"], type="Warning")
+
+
+def _awaited(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Happening]:
+    """A person is asked; the condition says by which annotation to answer."""
+    was, now = _condition(before, "Promoted"), _condition(after, "Promoted")
+    waits = Reason.AwaitingPromote.text
+    if now and now["reason"] == waits and (not was or was["reason"] != waits):
+        yield Happening(reason=waits, note=now["message"])
 
 
 def _refused(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Happening]:

@@ -1,0 +1,49 @@
+"""An operator that starts where there is much to do."""
+
+import asyncio
+
+from tests.fault.memory import Cluster, MemoryApi
+from tests.fault.virtual import run
+
+from paceline.controller import shell
+from paceline.controller.cluster import Cluster as View
+from paceline.controller.cluster import Key, lane
+from paceline.kube import WorkQueue
+from paceline.kube.throttle import Throttle
+
+DEPLOYMENTS, RUNS, REQUESTS = 1000, 2000, 3
+"""Together 9,000 requests, of which the throttle lets 20 a second pass: seven and a half minutes."""
+
+
+def test_thousands_of_objects_at_once_are_work_and_no_hang() -> None:
+    """The oldest key waits for longer than a hanging pass may take, and yet nobody should end the process: the next one
+    would begin with as many."""
+
+    async def starts() -> tuple[float, set[str | None]]:
+        loop = asyncio.get_running_loop()
+        throttle = Throttle(clock=loop.time)
+        view = View(MemoryApi(Cluster()))
+        view.queue = WorkQueue(lane=lane, clock=loop.time)
+        for plural, number in (("speculativedeployments", DEPLOYMENTS), ("benchmarkruns", RUNS)):
+            for name in range(number):
+                view.queue.add(Key(plural, "models", str(name)))
+
+        async def one(_: Key) -> float | None:
+            for _ in range(REQUESTS):
+                await throttle.take()
+            return None
+
+        working = asyncio.create_task(view.queue.run(one, workers=shell.WORKERS))
+        faults = set()
+        while len(view.queue):
+            await asyncio.sleep(20)
+            for reflector in view.reflectors:
+                reflector.last_activity = reflector._clock()  # they are not of this story
+            faults.add(shell.fault(view))
+        took = loop.time()
+        working.cancel()
+        return took, faults
+
+    took, faults = run(starts())
+    assert took > shell.STUCK_SECONDS
+    assert faults == {None}

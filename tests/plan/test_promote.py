@@ -1,0 +1,115 @@
+"""In Manual mode a person promotes: what they have read about, once, and by a revision that waits for it."""
+
+import pytest
+from tests.gate.campaigns import LATENCY
+from tests.plan.telling import measuring
+from tests.plan.test_earned import in_production, loosened
+from tests.plan.test_stories import CODE_ALONE
+from tests.plan.world import World, example
+
+KEY = "promote.paceline.dev/latency"
+BETTER_STILL = {"baseline": LATENCY["baseline"], "wide": LATENCY["wide"]}
+
+
+def awaiting() -> tuple[World, str]:
+    """A verdict that waits, and the revision that it is about."""
+    world = World()
+    manifest = example("latency")
+    manifest["spec"]["promotion"] = {"mode": "Manual"}
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    for _ in range(3):
+        world.round_ends()
+    ((key, value),) = world.requests("promote")
+    assert (world.condition("Promoted"), key) == ("False AwaitingPromote", KEY)
+    return world, value.partition("@")[0]
+
+
+def test_last_weeks_request_promotes_nothing_under_a_new_question() -> None:
+    """The revision comes back and its verdict with it: a person is asked again, as the old value is spent."""
+    world = in_production("latency", "Manual")
+    revision = world.pool("latency")["target"]["revision"]
+    value = world.pool("latency")["handled"]["promote"]
+    assert value == f"{revision}@TOKEN"
+    image = world.spec()["engine"]["image"]
+    world.edit("another image", lambda spec: spec["engine"].update(image="another"))
+    world.servers_ready()
+    world.edit("the old image", lambda spec: spec["engine"].update(image=image))
+    world.servers_ready()
+    assert (world.serving("latency"), world.condition("Promoted")) == ("baseline", "False AwaitingPromote")
+
+    world.annotate(KEY, f"{revision}@friday")
+    world.servers_ready()
+    assert (world.serving("latency"), world.pool("latency")["handled"]) == ("wide", {"promote": f"{revision}@friday"})
+
+
+def test_a_revision_that_does_not_wait_is_answered_with_the_one_that_does() -> None:
+    world, revision = awaiting()
+    world.annotate(KEY, "nonsense@now")
+    (said,) = world.status()["refused"]
+    assert said == (
+        f"{KEY}=nonsense@now: no arm of revision nonsense waits to be served; write {revision}@TOKEN (wide)"
+    )
+    assert any(f"Warning RequestRefused: {said}" in one.events for one in world.told)
+    assert "handled" not in world.pool("latency")
+
+    world.annotate(KEY, f"{revision}@now")
+    world.servers_ready()
+    assert (world.serving("latency"), world.status().get("refused")) == ("wide", None)
+
+
+def test_where_nothing_waits_that_is_the_answer() -> None:
+    world = World()
+    manifest = example("latency")
+    manifest["spec"]["promotion"] = {"mode": "Manual"}
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    world.annotate(KEY, "0123456789@now")
+    (said,) = world.status()["refused"]
+    assert said.endswith("no arm of revision 0123456789 waits to be served; none does")
+
+
+def test_in_automatic_mode_nobody_needs_to_ask() -> None:
+    world = World()
+    measuring(world, "latency")
+    world.annotate(KEY, "0123456789@now")
+    (said,) = world.status()["refused"]
+    assert "promotion.mode is Automatic" in said
+
+
+def test_while_suspended_a_request_waits() -> None:
+    world, revision = awaiting()
+    world.edit("suspend", lambda spec: spec.update(suspend=True))
+    world.annotate(KEY, f"{revision}@now")
+    assert world.pool("latency")["target"]["arm"] == "baseline"
+    assert "spec.suspend is set" in world.status()["refused"][0]
+    world.edit("resume", lambda spec: spec.update(suspend=False))
+    world.servers_ready()
+    assert world.serving("latency") == "wide"
+
+
+def test_an_operator_that_dies_between_status_and_actions_has_promoted_all_the_same() -> None:
+    """What was asked is a target by then; the value is not acted upon again."""
+    world, revision = awaiting()
+    world.crash = lambda actions: ()
+    with pytest.raises(AssertionError, match="never come to rest"):
+        world.annotate(KEY, f"{revision}@now")
+    assert world.pool("latency")["target"]["revision"] == revision
+    world.crash = lambda actions: actions
+    world.settle("the operator lives", 0)
+    world.servers_ready()
+    assert world.serving("latency") == "wide"
+
+
+def test_a_new_winner_of_another_question_waits_while_the_old_one_serves() -> None:
+    """What was promoted by a person is judged again and shown again: it is served already, and nobody is asked."""
+    world = in_production("latency", "Manual")
+    world.edit("a looser gate", loosened)
+    assert (world.serving("latency"), world.condition("Promoted")) == ("wide", "True AllPromoted")
+    world.edit("another dataset", lambda spec: spec.update(benchmark={"datasets": CODE_ALONE}))
+    while world.under_way("round"):
+        world.round_ends(truth=BETTER_STILL)
+        assert world.serving("latency") == "wide"
+    assert world.condition("Promoted") == "True AllPromoted"
