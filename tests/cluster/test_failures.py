@@ -28,7 +28,7 @@ def test_an_evicted_round_is_tried_again(here: Namespace, hub: str) -> None:
     pod = here.wait("the first round to measure", measuring(here, run, 0), 60)
     evict(here, pod)
 
-    status = here.wait("the verdict", finished(here, run), 120)["status"]
+    status = here.wait("the verdict", finished(here, run), 150)["status"]
     assert tries(status) == [(0, 0, "Evicted"), (0, 1, ""), (1, 0, "")]
     why = status["rounds"][0]["error"]  # as often as not the pod is gone before its Job has ended
     assert "EvictionByEvictionAPI" in why or why == "its pod is gone"
@@ -42,7 +42,7 @@ def test_an_image_that_is_not_there_blames_no_candidate(here: Namespace) -> None
     here.apply(claim(manifest["spec"]["cache"]["existingClaim"]))
     here.apply(manifest)
 
-    status = here.wait("the end", finished(here, manifest), 90)["status"]
+    status = here.wait("the end", finished(here, manifest), 180)["status"]  # with 15 and 30 s between tries
     assert tries(status) == [(0, number, "ImagePull") for number in range(3)]
     assert "paceline-absent:0" in status["rounds"][-1]["error"]
     assert (status["verdict"]["outcome"], status["verdict"]["reason"]) == ("Error", "ImagePull")

@@ -53,7 +53,7 @@ def answer(asked: RoundPlan, truth: Truth, began: float, ended: float, spoiled: 
             gpus=("GPU-0", "GPU-1", "GPU-2", "GPU-3"),
             gpu_model="NVIDIA H200",
             driver="550.127.08",
-            engine_version="0.5.23",
+            engine_version=asked.engine_version,
             paceline="0.1.0",
             emulated=True,
             started=began,

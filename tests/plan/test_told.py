@@ -2,6 +2,7 @@
 and is Stalled in the end. What is only late, or somebody's wish, is called what it is."""
 
 import pytest
+from tests.plan.answers import half_failed
 from tests.plan.cluster import Object
 from tests.plan.telling import measuring, promoted, told
 from tests.plan.world import World, example
@@ -303,3 +304,62 @@ def test_what_the_api_server_does_not_let_us_write_is_told(world: World) -> None
     world.refusals = {}
     world.wait(1)
     assert world.condition("Stalled") == ""
+
+
+@told
+def test_what_somebody_adds_to_the_servers_is_told(world: World) -> None:
+    """`kubectl set env`: another's field, which our apply leaves alone, and no run has measured it."""
+    promoted(world, "latency")
+    template = world.cluster.objects["Deployment", f"{NAME}-latency"]["spec"]["template"]["spec"]
+    template["containers"][0]["env"].append({"name": "FOO", "value": "bar"})
+    world.wait(1)
+    world.servers_ready()
+    assert (world.condition("Ready"), world.status()["state"]) == ("True Drifted", "Drifted")
+    assert f"env FOO of container server: take it out of Deployment {NAME}-latency" in world.message("Ready")
+
+
+@told
+def test_prompts_that_are_not_there_take_no_accelerators(world: World) -> None:
+    """It serves; no round is started to find out what a look tells; it goes on by itself once they are there."""
+    manifest = example("latency")
+    manifest["spec"]["benchmark"]["datasets"] = [{"name": "ours", "source": "configMap://prompts/ours.jsonl"}]
+    world.config_maps = {"prompts": None}
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    absent = "spec.benchmark.datasets[0].source: there is no ConfigMap prompts in namespace models"
+    assert (world.condition("Ready"), world.condition("Stalled")) == ("True Serving", "True PromptsMissing")
+    assert absent in world.message("Stalled")
+    assert (world.condition("Measuring"), world.runs("latency")) == ("False WaitingForPrompts", [])
+
+    world.config_maps = {"prompts": frozenset({"other.jsonl"})}
+    world.until_wake()
+    assert "ConfigMap prompts has no key ours.jsonl; it has other.jsonl" in world.message("Stalled")
+
+    world.config_maps = {"prompts": frozenset({"ours.jsonl"})}
+    world.until_wake()
+    assert (world.condition("Measuring"), world.condition("Stalled")) == ("True Measuring", "")
+
+
+def test_an_image_of_another_version_is_noted() -> None:
+    """Options and rules were held against the version that the spec names."""
+    world = World()
+    measuring(world, "latency")
+    for _ in range(3):
+        world.round_ends()
+    assert "notes" not in world.status()
+    (run,) = world.runs("latency")
+    run["status"]["engineVersion"] = "0.9.9"
+    world.wait(1)
+    asked = world.spec()["engine"]["version"]
+    assert world.status()["notes"] == [f"spec.engine.version: {asked}, and the image answers 0.9.9: set it to that"]
+
+
+def test_why_a_run_failed_is_told_where_a_person_looks() -> None:
+    """Not only that it did, and the run's name."""
+    world = World()
+    measuring(world, "latency")
+    for _ in range(2):
+        world.round_ends(wide=half_failed)
+    assert world.condition("Decided") == "False BenchmarkError"
+    assert "32 of 64 requests completed" in world.message("Decided")

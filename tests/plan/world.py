@@ -81,6 +81,8 @@ class World:
     image: str = ""
     refusals: Mapping[Key, str] = field(default_factory=dict)
     """What the API server says it refused of the deployment's objects."""
+    config_maps: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
+    """Keys of those with prompts; None: it is not there."""
     told: list[Pass] = field(default_factory=list)
     cluster: Cluster = field(init=False)
     wakes: dict[Key, datetime | None] = field(default_factory=dict)
@@ -333,6 +335,7 @@ class World:
             absent=self.absent,
             warnings=self._warnings(children),
             refusals=self.refusals,
+            config_maps=self.config_maps,
         )
 
     def run_snapshot(self, name: str) -> run.Snapshot:

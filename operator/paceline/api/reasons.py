@@ -33,6 +33,7 @@ class Reason(Enum):
     ServerFailed = Row("Stalled", True, "the server does not start")
     NotReady = Row("Stalled", True, "the baseline does not run; what served last serves again")
     WriteRefused = Row("Stalled", True, "the API server refuses an object of ours", "Refused")
+    PromptsMissing = Row("Stalled", True, "prompts are not there, so nothing can be measured")
     RefusedForLong = Row("Stalled", True, "the cluster refuses pods", "PodRefused")
     NeverPlaced = Row("Stalled", True, "no node, or no volume, is what is asked for", "Unplaceable")
     NeverStarted = Row("Stalled", True, "a pod is placed and cannot be started", "CannotStart")
@@ -55,6 +56,7 @@ class Reason(Enum):
     ServersStarting = Row("Ready", False, "fewer servers ready than asked for")
     NothingServes = Row("Ready", False, "nothing is served before there is a verdict")
     NotStarted = Row("Ready", False, "no server was started so far")
+    Drifted = Row("Ready", True, "every pool serves, but what somebody has added to its servers was never measured")
     ScaledToZero = Row("Ready", True, "all is as asked for, which for a pool is no server")
     Serving = Row("Ready", True, "every pool serves")
 
@@ -67,6 +69,7 @@ class Reason(Enum):
     # A question is being answered. What goes on outranks what waits.
     Measuring = Row("Measuring", True, "candidates are compared with the baseline")
     BaselineHeld = Row("Measuring", False, "the baseline does not run, so that nothing can be compared with it")
+    WaitingForPrompts = Row("Measuring", False, "a run waits for its prompts")
     RoundRefused = Row("Measuring", False, "the cluster refuses the pod of a round", "PodRefused")
     WaitingForCapacity = Row("Measuring", False, "a run waits for accelerators")
     Suspended = Row("Measuring", False, "spec.suspend is set")

@@ -86,7 +86,9 @@ NearTie = Annotated[
     str, Field(max_length=8), Matches(r"^[0-4](\.[0-9]{1,6})?$", "be a decimal string below 5, such as '0.25' (nats)")
 ]
 AMOUNT = r"^([1-9][0-9]{0,5}(\.[0-9]{1,3})?|0\.0{0,2}[1-9][0-9]{0,2})$"
-Amount = Annotated[str, Field(max_length=12), Matches(AMOUNT, "be a decimal string above 0, such as '8'")]
+Amount = Annotated[
+    str, Field(max_length=12), Matches(AMOUNT, "be a decimal string from '0.001' to '999999.999', such as '8'")
+]
 Temperature = Annotated[
     str,
     Field(max_length=8),

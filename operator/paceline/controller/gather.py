@@ -11,6 +11,7 @@ a run's source   the run whose rounds it is to judge: read from the server while
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
@@ -21,9 +22,10 @@ from paceline.controller.kinds import BENCHMARK_RUN, LEADER_WORKER_SET, SPECULAT
 from paceline.controller.warnings import warnings
 from paceline.core import DeploymentSpec, RunSpec
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, RUN_LABEL, child_name
-from paceline.kube import UNREAD, Manifest, Ref
+from paceline.kube import UNREAD, Forbidden, Manifest, Ref
 from paceline.kube.resources import (
     CLAIM,
+    CONFIG_MAP,
     DEPLOYMENT,
     DISRUPTION_BUDGET,
     JOB,
@@ -33,6 +35,7 @@ from paceline.kube.resources import (
     SERVICE,
 )
 from paceline.plan import deployment, run
+from paceline.plan.deployment.prompts import config_maps
 from paceline.plan.run.look import Round
 from paceline.plan.run.neighbours import neighbours
 from paceline.plan.silence import waiting
@@ -72,7 +75,20 @@ async def gather_deployment(
         absent=cluster.absent(key.namespace),
         warnings=await warnings(cluster, waiting(children), now),
         refusals=cluster.refusals.get(key, {}),
+        config_maps=await _keys(cluster, key.namespace, config_maps(spec)) if spec else {},
     )
+
+
+async def _keys(cluster: Cluster, namespace: str, names: tuple[str, ...]) -> dict[str, frozenset[str] | None]:
+    """Of ConfigMaps. Nobody watches them: of the cluster's, these are the few that hold prompts."""
+    found: dict[str, frozenset[str] | None] = {}
+    for name in names:
+        with suppress(Forbidden):  # rights of an older release
+            manifest = await cluster.api.get(Ref(CONFIG_MAP, namespace, name))
+            found[name] = (
+                frozenset({**manifest.get("data", {}), **manifest.get("binaryData", {})}) if manifest else None
+            )
+    return found
 
 
 async def gather_run(cluster: Cluster, key: Key, settings: Settings, now: datetime) -> run.Snapshot | None:

@@ -1,4 +1,4 @@
-"""A work queue of keys: what waits is waiting once, what fails is tried again later, lanes run one key at a time."""
+"""A work queue of keys: what waits is waiting once, what fails is tried again later, no key is in work twice."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ nothing of its end, and after that nobody should wait for minutes."""
 
 
 class WorkQueue(Generic[Key]):
-    """Keys to work on. Keys of one lane are never worked on at the same time; by default a key is its own lane.
+    """Keys to work on, in the order of their coming.
 
     A key added while it is being worked on is worked on once more afterwards. All methods are for one event loop.
     """
@@ -33,19 +33,17 @@ class WorkQueue(Generic[Key]):
     def __init__(
         self,
         *,
-        lane: Callable[[Key], Hashable] = lambda key: key,
         clock: Callable[[], float] = time.monotonic,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        self._lane = lane
         self._clock = clock
         self._jitter = jitter
-        self._waiting: dict[Hashable, dict[Key, float]] = {}
-        """Lane → keys in the order of their coming, each with the time since when."""
-        self._free: deque[Hashable] = deque()
-        """Lanes that have a key waiting and none in work."""
-        self._working: dict[Hashable, tuple[Key, float]] = {}
-        """Lane → the key in work and since when."""
+        self._waiting: dict[Key, float] = {}
+        """And since when."""
+        self._free: deque[Key] = deque()
+        """Keys that wait and are not in work."""
+        self._working: dict[Key, float] = {}
+        """And since when."""
         self._later: dict[Key, float] = {}
         self._alarms: list[tuple[float, int, Key]] = []
         """Heap of (due, tie-breaker, key); only those that agree with `_later` count."""
@@ -58,11 +56,9 @@ class WorkQueue(Generic[Key]):
     def add(self, key: Key) -> None:
         """Work on `key` soon."""
         self._later.pop(key, None)
-        lane = self._lane(key)
-        keys = self._waiting.setdefault(lane, {})
-        if not keys and lane not in self._working:
-            self._free.append(lane)
-        keys.setdefault(key, self._clock())
+        if key not in self._waiting and key not in self._working:
+            self._free.append(key)
+        self._waiting.setdefault(key, self._clock())
         self._wake.set()
 
     def add_after(self, key: Key, delay: float) -> None:
@@ -83,11 +79,9 @@ class WorkQueue(Generic[Key]):
                 self.add(key)
         if not self._free:
             return None
-        lane = self._free.popleft()
-        keys = self._waiting[lane]
-        key = next(iter(keys))
-        del keys[key]
-        self._working[lane] = key, now
+        key = self._free.popleft()
+        del self._waiting[key]
+        self._working[key] = now
         return key
 
     def done(
@@ -95,14 +89,11 @@ class WorkQueue(Generic[Key]):
     ) -> None:
         """`key` has been worked on: look again in `again` seconds (None: no need), later with each failure in a row,
         but at most in `longest` seconds, and up to half as long again."""
-        lane = self._lane(key)
-        del self._working[lane]
+        del self._working[key]
         self._finished = self._clock()
-        if self._waiting[lane]:
-            self._free.append(lane)
+        if key in self._waiting:
+            self._free.append(key)
             self._wake.set()
-        else:
-            del self._waiting[lane]
         if failed:
             count = self._failures[key] = self._failures.get(key, 0) + 1
             delay = min(longest, FIRST_DELAY * 2 ** min(count - 1, 30)) * (1 + self._jitter() / 2)
@@ -123,14 +114,14 @@ class WorkQueue(Generic[Key]):
     def stuck(self) -> float:
         """Seconds without a sign of work where there is work: of the longest pass that runs, or, where keys wait, since
         the last pass ended or the first of them came, whichever was later. A long queue that moves is not stuck."""
-        since = [at for _, at in self._working.values()]
-        waiting = [at for keys in self._waiting.values() for at in keys.values()]
+        since = list(self._working.values())
+        waiting = self._waiting.values()
         since += [max(min(waiting), self._finished)] if waiting and not self._working else []
         return self._clock() - min(since) if since else 0.0
 
     def __len__(self) -> int:
         """Keys that wait to be worked on now."""
-        return sum(map(len, self._waiting.values()))
+        return len(self._waiting)
 
     async def run(self, reconcile: Callable[[Key], Awaitable[float | None]], workers: int = 4) -> None:
         """Work until cancelled. `reconcile` returns the seconds until the key should be looked at again, if at all."""

@@ -48,7 +48,7 @@ def run(manifest: Manifest) -> Run:
         advice=capital(verdict.get("crossing") or ""),
         speed_up=_speed_up(verdict.get("winner") or "", candidates),
         emulated=emulated,
-        asked=_asked(rule),
+        asked=_asked(rule) if spec.get("purpose") != core.Purpose.SWEEP else NOTHING_ASKED,
         arms=arms,
         workloads=workloads,
         candidates=candidates,
@@ -68,6 +68,9 @@ def run(manifest: Manifest) -> Run:
         cost=facts.cost(status, rounds),
         provenance=tuple(facts.provenance(manifest, rule, rounds)),
     )
+
+
+NOTHING_ASKED = "Nothing is asked of a candidate: a Sweep shows where speculation pays, and promotes nobody."
 
 
 def _asked(rule: core.Gate) -> str:

@@ -13,9 +13,9 @@ class Clock:
         return self.now
 
 
-def a_queue(**options: object) -> tuple[WorkQueue[str], Clock]:
+def a_queue() -> tuple[WorkQueue[str], Clock]:
     clock = Clock()
-    return WorkQueue[str](clock=clock, jitter=lambda: 0.0, **options), clock  # type: ignore[arg-type]
+    return WorkQueue[str](clock=clock, jitter=lambda: 0.0), clock
 
 
 def test_a_key_waits_once():
@@ -37,15 +37,6 @@ def test_a_key_added_while_in_work_is_worked_on_once_more():
     assert queue.take() == "a"
     queue.done("a")
     assert queue.take() is None
-
-
-def test_keys_of_a_lane_take_turns():
-    queue, _ = a_queue(lane=lambda key: "runs" if key.startswith("run") else key)
-    for key in ("run1", "run2", "other"):
-        queue.add(key)
-    assert [queue.take(), queue.take(), queue.take()] == ["run1", "other", None]
-    queue.done("run1")
-    assert queue.take() == "run2"
 
 
 def test_the_earlier_of_two_times_counts_and_an_add_ends_the_wait():

@@ -283,6 +283,7 @@ def test_a_sweeps_sentence_is_its_table() -> None:
     run = over(*GB10)
     run["spec"]["purpose"] = "Sweep"
     assert said(run).sentence.startswith("Emulated: Speculate up to 1, not at 8")
+    assert said(run).asked.startswith("Nothing is asked of a candidate")
 
 
 # What differs, what it took, where it comes from.

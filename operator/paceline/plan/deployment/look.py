@@ -40,6 +40,8 @@ class Snapshot:
     """Of what waits without saying why, by uid: the last that Events said of it."""
     refusals: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """What the API server refused of what the last pass wrote: by kind and name, in its words."""
+    config_maps: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
+    """Of those that hold prompts, the keys; None: there is none of that name. Those that we may not read are absent."""
 
     @property
     def name(self) -> str:

@@ -20,7 +20,8 @@ COMMIT = re.compile(r"\b[0-9a-f]{40}\b")
 Pinned = Mapping[tuple[str, str], str]
 """Source and revision → commit."""
 
-KINDS = ("Deployment", "LeaderWorkerSet", "Service", "ControllerRevision", "BenchmarkRun", "Job")
+NEVER_OWNED = {"Pod", "PersistentVolumeClaim"}
+"""By a deployment."""
 NAMED = {"source", "revision", "commit"}
 UNKNOWN = "0" * 40
 
@@ -72,7 +73,7 @@ def orphans(snapshot: Snapshot) -> tuple[Adopt, ...]:
     owner = snapshot.owner
     return tuple(
         Adopt(child, owner.reference, f"its owner {owner.name} was restored under another uid")
-        for kind in KINDS
+        for kind in sorted(snapshot.children.keys() - NEVER_OWNED)
         for child in snapshot.of(kind)
         if (child["metadata"].get("labels") or {}).get(DEPLOYMENT_LABEL) == owner.name
         and not owned_by(child, owner.uid)

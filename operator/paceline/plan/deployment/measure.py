@@ -15,9 +15,11 @@ from paceline.plan.deployment.choose import as_chosen, bounds, choose, has_serve
 from paceline.plan.deployment.earned import manual
 from paceline.plan.deployment.hold import baseline_held, held_revision, hold, suspended, way_out
 from paceline.plan.deployment.look import Pool, Run
+from paceline.plan.deployment.prompts import missing
 from paceline.plan.deployment.requests import annotation
 from paceline.plan.deployment.strangers import foreign
 from paceline.plan.deployment.stuck import lasting
+from paceline.plan.silence import ASK_AGAIN
 from paceline.plan.terms import Apply, Said
 from paceline.render import Owner, benchmark_run
 
@@ -49,7 +51,7 @@ def stop(pool: Pool, _: datetime) -> Said:
 def measure(pool: Pool, now: datetime) -> Said:
     """The question of now is answered, being answered, or asked."""
     if run := pool.decided:
-        return Said(marks=_verdict_marks(pool, run), record=_verdict(pool, run))
+        return Said(marks=_verdict_marks(pool, run), record=_verdict(pool, run), notes=_other_version(pool))
     if why := unmeasurable(pool.server):
         return _never(pool, f"{why}; set it to 1 to have the candidates compared")
     marks = (Mark(Reason.Undecided, pool.name, asked_anew(pool)), _beside(pool))
@@ -73,6 +75,10 @@ def measure(pool: Pool, now: datetime) -> Said:
             marks=(*marks, Mark(Reason.WaitingForCapacity, pool.name, note)),
             record={"progress": {"step": "Serving", "message": note}},
         )
+    if absent := "; ".join(missing(pool)):
+        said = (Mark(Reason.WaitingForPrompts, pool.name, absent), Mark(Reason.PromptsMissing, pool.name, absent))
+        progress = {"step": "WaitingForPrompts", "message": absent}
+        return Said(marks=(*marks, *said), record={"progress": progress}, wake=now + ASK_AGAIN)
     return _ask(pool, marks)
 
 
@@ -155,10 +161,22 @@ def _verdict_marks(pool: Pool, run: Run) -> tuple[Mark, ...]:
     verdict = run.status.get("verdict", {})
     promoted = REJECTED_FOR.get(verdict.get("reason", ""), promoted)
     return (
-        Mark(decided, pool.name, f"{run.outcome}, {run.name}"),
+        Mark(decided, pool.name, f"{run.outcome}, {run.name}" + (f": {_said(run)}" if run.outcome == "Error" else "")),
         _how_far(pool, run) if promoted is Reason.AllPromoted else _beside(pool, promoted, _message(pool, run)),
         Mark(Reason.NothingToMeasure, pool.name),
     )
+
+
+def _said(run: Run) -> str:
+    return str(run.status.get("verdict", {}).get("message", ""))
+
+
+def _other_version(pool: Pool) -> tuple[str, ...]:
+    """What the image answers where the spec says something else: rules and options were those of the spec's."""
+    asked = pool.server.engine.version
+    answers = next((str(run.status["engineVersion"]) for run in pool.asked if "engineVersion" in run.status), asked)
+    same = answers.removeprefix(asked)[:1] in ("", "+", ".", "-", "r", "a", "b") and answers.startswith(asked)
+    return () if same else (f"spec.engine.version: {asked}, and the image answers {answers}: set it to that",)
 
 
 def _beside(pool: Pool, otherwise: Reason = Reason.NotDecided, said: str = "") -> Mark:

@@ -9,9 +9,10 @@ from paceline.core import BASELINE
 from paceline.core.names import child_name
 from paceline.plan.deployment.choose import Choice, as_chosen, choose, has_served, intent
 from paceline.plan.deployment.down import deadline, failed, standing
+from paceline.plan.deployment.drift import drift
 from paceline.plan.deployment.guard import guard
 from paceline.plan.deployment.hold import baseline_held, hold, way_out
-from paceline.plan.deployment.look import Pool, serving
+from paceline.plan.deployment.look import Pool, pod_template, serving
 from paceline.plan.deployment.missing import restoring
 from paceline.plan.deployment.patience import patient
 from paceline.plan.deployment.size import leaves_zero, replicas, waits_for_a_verdict
@@ -121,8 +122,9 @@ def _marks(pool: Pool, choice: Choice, settled: bool, now: datetime) -> list[Mar
         if pool.servers and not pool.servers.ready:
             return [Mark(Reason.ScaledToZero, pool.name, "replicas is 0")]
         note = choice.arm if choice.arm == BASELINE else f"{choice.arm}, {choice.why}"
-        missing = pool.servers.short if pool.servers else ""
-        return [Mark(Reason.Serving, pool.name, "; ".join(filter(None, (note, missing))))]
+        added, missing = _added(pool, choice), pool.servers.short if pool.servers else ""
+        said = "; ".join(filter(None, (note, added, missing)))
+        return [Mark(Reason.Drifted if added else Reason.Serving, pool.name, said)]
     first = not pool.remembered.get("serving")
     found = pool.servers.trouble if pool.servers and pool.servers.revision == choice.revision else None
     going_on = Mark(Reason.Starting if first else Reason.RollingOut, pool.name, f"{choice.arm}: {choice.why}")
@@ -136,6 +138,17 @@ def _marks(pool: Pool, choice: Choice, settled: bool, now: datetime) -> list[Mar
     if found is None:
         return [*marks, Mark(Reason.ServersStarting, pool.name, choice.arm)]
     return [*marks, Mark(found.says, pool.name, found.what)]
+
+
+def _added(pool: Pool, choice: Choice) -> str:
+    """What is not ours of the servers; "" if nothing."""
+    kept = pool.kept.get(choice.revision)
+    if pool.servers is None or kept is None:
+        return ""
+    found = pool.servers.found
+    added = drift(pod_template(found), kept["data"]["template"])
+    way = f"take it out of {found['kind']} {found['metadata']['name']}, or say it in spec.engine"
+    return f"{', '.join(added)}: {way}" if added else ""
 
 
 def _target(pool: Pool, choice: Choice, now: datetime) -> Mapping[str, Any]:
