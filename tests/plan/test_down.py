@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.plan.telling import measuring, promoted, told
+from tests.plan.test_earned import loosened
 from tests.plan.world import START, World, example
 
 NAME = "qwen3-coder-next"
@@ -239,6 +240,7 @@ def the_run_is_measured_again(world: World) -> None:
         (held_by_its_exit, lambda world: world.edit("3h", a_longer_deadline), False),
         (held_by_its_deadline, the_run_is_measured_again, True),
         (held_by_its_exit, the_run_is_measured_again, True),
+        (held_by_its_exit, lambda world: world.edit("0.04", loosened), False),
         (held_by_its_exit, lambda world: world.annotate(RETRY, "now"), True),
         (held_by_its_exit, lambda world: world.wait(7 * 24 * 60), False),
     ],

@@ -53,6 +53,7 @@ def _released(pool: Pool, held: Mapping[str, Any]) -> bool:
 
 
 def _newer_evidence(pool: Pool, held: Mapping[str, Any]) -> bool:
-    """By its time and not by its name: a run that was deleted is made again under the same one."""
-    finished = pool.decided.status.get("finishedAt") if pool.decided else None
-    return finished is not None and parse_time(finished) > parse_time(held["since"])
+    """By its time and not by its name: a run that was deleted is made again under the same one. By that of its rounds:
+    those that are judged again are no newer for that."""
+    ends = [record["finishedAt"] for record in pool.decided.results] if pool.decided else []
+    return bool(ends) and max(map(parse_time, ends)) > parse_time(held["since"])
