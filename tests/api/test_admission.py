@@ -148,6 +148,8 @@ def test_promoting_is_a_right_of_its_own(guarded: Running) -> None:
         assert send(guarded, "pat", asked, over=True) == ""
         again = annotated(manifest, {"promote.paceline.dev/deep": "x@1", "retry.paceline.dev/latency": "1"})
         assert "verb promote" in send(guarded, "eve", again, over=True)
+        tomorrow = annotated(manifest, {"promote.paceline.dev/deep": "x@1", "rollback.paceline.dev/latency": "1"})
+        assert "verb promote" in send(guarded, "eve", tomorrow, over=True)
         assert "verb promote" in send(guarded, "eve", manifest, over=True), "taken away"
         automatic = {**manifest, "spec": {**manifest["spec"], "promotion": {"mode": "Automatic"}}}
         kept = annotated(automatic, {"promote.paceline.dev/deep": "x@1"})

@@ -12,9 +12,11 @@ from tests.api.chart import of_kind, rendered
 from tests.unit.render.example import DEPLOYED, RUN, pool
 
 from paceline import api, core
+from paceline.controller.cluster import CHILDREN
 from paceline.controller.settings import OperatorSettings, from_environment
 from paceline.core import DeploymentSpec, Model
 from paceline.kube import needs_apply, stamped
+from paceline.kube.resources import POD
 from paceline.plan.deployment.look import models_of, pin
 from paceline.render import Manifest, Owner, fetch_job, revision_of, round_job
 from paceline.render.benchmark import round_plan
@@ -88,6 +90,23 @@ def test_servers_outrank_who_has_no_class_and_another_value_is_another_class(api
         assert classes[settings.server_priority_class or ""] > 0 > classes[settings.benchmark_priority_class or ""]
         given = {"apiVersion": "v1", "kind": "List", "items": of_kind(found, "PriorityClass")}
         apiserver.kubectl("apply", "--server-side", "-f", "-", given=given)
+
+
+def test_the_operator_may_watch_and_write_every_kind_that_it_makes() -> None:
+    """And may not do more: no rule has a wildcard, and no Secret, role or node is in any."""
+    (role,) = [one for one in of_kind(rendered(), "ClusterRole") if one["metadata"]["name"] == "paceline"]
+    may = {
+        (group, plural): set(rule["verbs"])
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for plural in rule["resources"]
+    }
+    for resource in CHILDREN:
+        assert {"get", "list", "watch"} <= may[resource.group, resource.plural]
+        if resource is not POD:
+            assert {"create", "patch"} <= may[resource.group, resource.plural]
+    said = {word for (group, plural), verbs in may.items() for word in (group, plural, *verbs)}
+    assert said.isdisjoint({"*", "secrets", "nodes", "pods/exec", "rolebindings", "impersonate", "escalate", "bind"})
 
 
 @pytest.mark.parametrize(
