@@ -7,6 +7,7 @@ import pytest
 from tests.conformance.conftest import WIDGET, Place
 
 from paceline.kube import Gone, Invalid, WatchEvent
+from paceline.kube.resources import EVENT
 
 
 async def events(place: Place, version: str, number: int, selector: str = "") -> list[tuple[str, str, int]]:
@@ -66,6 +67,19 @@ async def test_a_field_selector(place: Place):
         await place.apply(name, size=1)
     listing = await place.api.list(WIDGET, place.namespace, fields="metadata.name=b")
     assert [item["metadata"]["name"] for item in listing.items] == ["b"]
+
+
+async def test_events_of_one_object(place: Place):
+    """By the uid of what they are about: nothing else of a cluster's Events is ever read."""
+    for uid in ("one", "other"):
+        about = {"kind": "Job", "namespace": place.namespace, "name": uid, "uid": uid}
+        told = {"type": "Warning", "reason": "FailedCreate", "message": uid}
+        metadata = {"name": f"{uid}.1", "namespace": place.namespace}
+        await place.api.create(
+            {"apiVersion": "v1", "kind": "Event", "metadata": metadata, "involvedObject": about, **told}
+        )
+    listing = await place.api.list(EVENT, place.namespace, fields="involvedObject.uid=one")
+    assert [item["message"] for item in listing.items] == ["one"]
 
 
 async def test_a_selector_that_is_none(place: Place):

@@ -186,6 +186,21 @@ def test_a_drain(world: World) -> None:
     assert "EvictionByEvictionAPI" in world.message("Ready")
 
 
+def test_a_server_that_is_lost_is_no_roll_out() -> None:
+    """One of three was drained: what is served stays what it was."""
+    world = World(nodes={"gpu-0": 16, "gpu-1": 8})
+    manifest = example("latency")
+    manifest["spec"]["pools"][0]["replicas"] = 3
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    lost, *_ = world.cluster.of("Pod", component="server")
+    world.cluster.delete("Pod", lost["metadata"]["name"])
+    world.wait(1)
+    assert world.condition("Reconciling") == "True Restoring"
+    assert "baseline: 2 of 3 ready" in world.message("Reconciling")
+
+
 def test_a_restart_by_hand_is_called_so() -> None:
     """Not a roll-out of ours: what is served stays what it was."""
     world = World()
