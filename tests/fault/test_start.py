@@ -7,7 +7,7 @@ from tests.fault.virtual import run
 
 from paceline.controller import shell
 from paceline.controller.cluster import Cluster as View
-from paceline.controller.cluster import Key, lane
+from paceline.controller.cluster import Key
 from paceline.kube import WorkQueue
 from paceline.kube.throttle import Throttle
 
@@ -23,7 +23,7 @@ def test_thousands_of_objects_at_once_are_work_and_no_hang() -> None:
         loop = asyncio.get_running_loop()
         throttle = Throttle(clock=loop.time)
         view = View(MemoryApi(Cluster()))
-        view.queue = WorkQueue(lane=lane, clock=loop.time)
+        view.queue = WorkQueue(clock=loop.time)
         for plural, number in (("speculativedeployments", DEPLOYMENTS), ("benchmarkruns", RUNS)):
             for name in range(number):
                 view.queue.add(Key(plural, "models", str(name)))
