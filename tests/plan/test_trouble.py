@@ -249,11 +249,13 @@ def test_a_server_is_lost_while_a_new_head_is_brought(world: World) -> None:
 
 @told
 def test_suspended_while_another_head_is_brought(world: World) -> None:
-    """A run rests although nobody knows yet whether it is still asked for."""
+    """A run rests although nobody knows yet whether it is still asked for; it is not ended, as the target may be
+    taken back."""
     measuring(world, "latency")
-    world.edit("another target", lambda spec: spec["target"].update(revision="v2"))
     world.edit("suspend", lambda spec: spec.update(suspend=True))
+    world.edit("another target", lambda spec: spec["target"].update(revision="v2"))
     (run,) = world.runs("latency")
+    assert not world.condition("Failed", run)
     assert run["metadata"]["annotations"]["paceline.dev/suspended"] == "true"
 
 
