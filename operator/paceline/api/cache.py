@@ -55,6 +55,23 @@ def _which_cache(cache: "CacheSpec") -> Iterator[Finding]:
         yield "", "exactly one of claim, existingClaim and hostPath must be set"
 
 
+Id = Annotated[int, Field(ge=1, le=2_147_483_647)]
+
+
+class CacheSecurity(Model):
+    """As whom the prefetch writes. Drivers of shared volumes often leave fsGroup alone (its CSIDriver does not say
+    fsGroupPolicy: File), and the volume belongs to somebody else then."""
+
+    run_as_user: Id | None = None
+    """65532 if absent; never root."""
+    run_as_group: Id | None = None
+    """65532 if absent."""
+    fs_group: Id | None = None
+    """65532 if absent."""
+    supplemental_groups: Annotated[tuple[Id, ...], Field(min_length=1, max_length=16), Unique()] | None = None
+    """Further groups."""
+
+
 class CacheSpec(Model):
     """Where models are kept."""
 
@@ -77,5 +94,7 @@ class CacheSpec(Model):
     """Environment of the prefetch alone: HF_ENDPOINT, proxies, a CA."""
     token_secret_ref: TokenKey | None = None
     """The hub's token, for gated repositories; the operator never reads it."""
+    security_context: CacheSecurity | None = None
+    """As whom the prefetch writes, where the volume is not uid 65532's to write."""
     keep_revisions: Annotated[int, Field(ge=1, le=50)] | None = None
     """How many revisions of a model stay on the volume besides those in use; 2 if absent."""

@@ -303,7 +303,12 @@ def _cache(cache: CacheSpec) -> core.Cache:
     if secret := cache.token_secret_ref:
         env += ({"name": TOKEN_VARIABLE, "valueFrom": {"secretKeyRef": {"name": secret.name, "key": secret.key}}},)
     return core.Cache(
-        claim=cache.claim.name if cache.claim else cache.existing_claim, host_path=cache.host_path, env=env
+        claim=cache.claim.name if cache.claim else cache.existing_claim,
+        host_path=cache.host_path,
+        env=env,
+        security_context=cache.security_context.model_dump(by_alias=True, exclude_none=True)
+        if cache.security_context
+        else {},
     )
 
 

@@ -60,6 +60,8 @@ class Cache:
     host_path: str | None = None
     env: tuple[Mapping[str, Any], ...] = ()
     """core/v1 EnvVar objects for the prefetch alone: HF_ENDPOINT, proxies, a CA."""
+    security_context: Mapping[str, Any] = field(default_factory=dict)
+    """Of the prefetch alone: runAsUser, runAsGroup, fsGroup, supplementalGroups, as far as they are not 65532."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

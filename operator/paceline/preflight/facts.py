@@ -5,13 +5,15 @@ The fetch pod writes the message, the planner reads it; nothing here touches a f
 
 import base64
 import json
+import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from paceline.core.names import snapshot_path
 
+COMMIT = re.compile(r"[0-9a-f]{40}")
 VERSION = 2
 LONGEST = 4096
 """Bytes of a termination message that the kubelet keeps."""
@@ -127,7 +129,7 @@ def read_message(text: str) -> Fetched:
             facts={source: read_facts(found) for source, found in facts.items()},
             datasets=tuple(_read_model(dataset) for dataset in value.get("datasets", ())),
         )
-    except (KeyError, TypeError, AttributeError, ValueError, zlib.error) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError, zlib.error) as error:
         raise ValueError(f"not the message of a finished fetch: {error}") from error
 
 
@@ -137,10 +139,29 @@ def write_facts(facts: ModelFacts) -> dict[str, Any]:
 
 
 def read_facts(value: Mapping[str, Any]) -> ModelFacts:
-    """The inverse, also after JSON."""
-    known: dict[str, Any] = _known(ModelFacts, value)
+    """The inverse, also after JSON. Raises TypeError for a value of another kind than its field's."""
+    known = {key: found for key, found in _known(ModelFacts, value).items() if found is not None}
     known |= {key: tuple(found) for key, found in known.items() if isinstance(found, list)}
+    for field_ in fields(ModelFacts):
+        if field_.name in known and not KINDS[str(field_.type)](known[field_.name]):
+            raise TypeError(f"{field_.name} is {known[field_.name]!r:.80}")
     return ModelFacts(**known)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+KINDS: Mapping[str, Callable[[Any], bool]] = {
+    str(int | None): _number,
+    str(str | None): lambda value: isinstance(value, str),
+    str(bool | None): lambda value: isinstance(value, bool),
+    str(bool): lambda value: isinstance(value, bool),
+    str(tuple[int, ...]): lambda value: isinstance(value, tuple) and all(map(_number, value)),
+    str(tuple[str, ...]): lambda value: isinstance(value, tuple) and all(isinstance(one, str) for one in value),
+    str(Mapping[str, int]): lambda value: isinstance(value, Mapping) and all(map(_number, value.values())),
+}
+"""By a field's type, whether a value that came from outside is of it."""
 
 
 def _model(model: FetchedModel) -> dict[str, Any]:
@@ -153,6 +174,10 @@ def _model(model: FetchedModel) -> dict[str, Any]:
 
 def _read_model(value: Mapping[str, Any]) -> FetchedModel:
     known = _known(FetchedModel, value)
+    if not isinstance(known["source"], str) or not isinstance(known["revision"], str) or not _number(known["bytes"]):
+        raise TypeError(f"a model or dataset of {known['source']!r:.80}")
+    if not COMMIT.fullmatch(known["commit"]):  # it becomes a part of a path, and of a server's argv
+        raise ValueError(f"{known['commit']!r:.80} is no commit")
     return FetchedModel(**{"path": snapshot_path(known["source"], known["commit"]), **known})
 
 

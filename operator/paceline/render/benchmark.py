@@ -133,7 +133,7 @@ def round_job(
                     "fsGroupChangePolicy": "OnRootMismatch",
                     **settings.server_pod_security,
                 },
-                "containers": [_server(run, settings), _client(run, plan, settings)],
+                "containers": [_server(owner, run, settings), _client(run, plan, settings)],
                 "volumes": [
                     *volumes(run.server),
                     *prompt_volumes(run),
@@ -163,9 +163,9 @@ def _deadline(plan: RoundPlan) -> int:
     return min(LONGEST_DEADLINE, math.ceil(SLACK_SECONDS + len(plan.arms) * (plan.start_timeout_seconds + loads)))
 
 
-def _server(run: RunSpec, settings: Settings) -> Manifest:
+def _server(owner: Owner, run: RunSpec, settings: Settings) -> Manifest:
     script = resources.files("paceline.render").joinpath("wrapper.sh").read_text()
-    container = server_container(run.server, ["sh", "-c", as_it_is(script)], settings)
+    container = server_container(owner, run.server, ["sh", "-c", as_it_is(script)], settings)
     container["volumeMounts"] += [
         {"name": "ctl-in", "mountPath": FROM_CLIENT, "readOnly": True},
         {"name": "ctl-out", "mountPath": FROM_SERVER},

@@ -44,7 +44,9 @@ def fetch_name(owner: Owner, server: Server, models: tuple[Model, ...], datasets
     """Also of how the models are brought: who adds the token that a failed prefetch asked for gets another Job."""
     where = laid_over(placement(server), in_a_fetch(server.engine.pod_template))
     how = [list(server.cache.env), server.engine.trust_remote_code, where]
-    beside = [_named(datasets)] if datasets else []
+    beside: list[object] = [_named(datasets)] if datasets else []
+    if server.cache.security_context:
+        beside.append(server.cache.security_context)
     return child_name(owner.name, "fetch", digest([fetch_inputs(server, models), how, *beside]))
 
 
@@ -111,7 +113,8 @@ def fetch_job(
                                 # It was killed before it could write its own message.
                                 "terminationMessagePolicy": "FallbackToLogsOnError",
                                 **of_ours("fetch", settings),
-                                "securityContext": restricted(),
+                                "securityContext": restricted()
+                                | _as_whom(server, OF_A_CONTAINER).get("securityContext", {}),
                                 "volumeMounts": [
                                     {"name": "models", "mountPath": MODELS},
                                     {"name": "tmp", "mountPath": "/tmp"},
@@ -122,11 +125,23 @@ def fetch_job(
                         **placement(server),
                         **pull_secrets(settings),
                     },
-                    in_a_fetch(server.engine.pod_template),
+                    laid_over(in_a_fetch(server.engine.pod_template), _as_whom(server, OF_A_POD)),
                 ),
             },
         },
     }
+
+
+OF_A_POD, OF_A_CONTAINER = ("fsGroup", "supplementalGroups"), ("runAsUser", "runAsGroup")
+
+
+def _as_whom(server: Server, fields: tuple[str, ...]) -> Manifest:
+    """What of the cache's own security context is said at this place; nothing if nothing is."""
+    said = server.cache.security_context
+    found = {
+        field: list(said[field]) if isinstance(said[field], tuple) else said[field] for field in fields if field in said
+    }
+    return {"securityContext": found} if found else {}
 
 
 def _wanted(one: Model | Dataset) -> dict[str, str]:

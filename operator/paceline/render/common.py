@@ -44,6 +44,8 @@ class Owner:
     name: str
     namespace: str
     uid: str
+    deployment: str = ""
+    """Of a run that a SpeculativeDeployment has made: the uid of that."""
 
     @property
     def reference(self) -> Manifest:

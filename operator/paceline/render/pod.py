@@ -3,13 +3,13 @@
 from paceline.core import Server
 from paceline.core.names import MODELS
 from paceline.engines import ENGINES
-from paceline.render.common import Manifest, Settings
+from paceline.render.common import Manifest, Owner, Settings
 from paceline.render.defaults import server_defaults
 
 CLIENT_UID = 65532
 
 
-def server_container(server: Server, command: list[str], settings: Settings) -> Manifest:
+def server_container(owner: Owner, server: Server, command: list[str], settings: Settings) -> Manifest:
     adapter = ENGINES[server.engine.name]
     return {
         "name": "server",
@@ -22,15 +22,17 @@ def server_container(server: Server, command: list[str], settings: Settings) -> 
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
             {"name": "models", "mountPath": MODELS, "readOnly": True},
-            {"name": "models", "mountPath": adapter.jit_cache, "subPath": jit_path(server)},
+            {"name": "models", "mountPath": adapter.jit_cache, "subPath": jit_path(owner, server)},
             {"name": "shm", "mountPath": "/dev/shm"},
         ],
     }
 
 
-def jit_path(server: Server) -> str:
-    """Compiled kernels fit one engine version on one kind of GPU."""
-    return f"jit/{server.engine.name}-{server.engine.version}-{server.accelerator.product}".lower()
+def jit_path(owner: Owner, server: Server) -> str:
+    """Compiled kernels fit one engine version on one kind of GPU; and they are code, which whoever compiles may write:
+    no deployment, and no run made by hand, loads what another one has compiled (0037)."""
+    fits = f"{server.engine.name}-{server.engine.version}-{server.accelerator.product}".lower()
+    return f"jit/{owner.namespace}/{owner.deployment or owner.uid}/{fits}"
 
 
 def placement(server: Server) -> Manifest:

@@ -93,7 +93,7 @@ def _pod(
     owner: Owner, pool: str, server: Server, arm: Arm, revision: str, settings: Settings, **answers: Manifest
 ) -> Manifest:
     """Of every node of a server; `answers` are the probes and hooks of the one that speaks HTTP."""
-    container = server_container(server, list(ENGINES[server.engine.name].argv(server, arm)), settings) | answers
+    container = server_container(owner, server, list(ENGINES[server.engine.name].argv(server, arm)), settings) | answers
     security = {"securityContext": dict(settings.server_pod_security)} if settings.server_pod_security else {}
     priority = {"priorityClassName": settings.server_priority_class} if settings.server_priority_class else {}
     return {

@@ -20,7 +20,13 @@ SETTINGS = Settings(
     benchmark_priority_class="paceline-benchmark",
 )
 DEPLOYED = Owner(kind="SpeculativeDeployment", name="qwen3-coder-next", namespace="models", uid="uid-of-the-deployment")
-RUN = Owner(kind="BenchmarkRun", name="qwen3-coder-next-latency-0123456789-1", namespace="models", uid="uid-of-the-run")
+RUN = Owner(
+    kind="BenchmarkRun",
+    name="qwen3-coder-next-latency-0123456789-1",
+    namespace="models",
+    uid="uid-of-the-run",
+    deployment="uid-of-the-deployment",
+)
 
 
 @cache

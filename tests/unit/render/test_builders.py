@@ -87,6 +87,36 @@ def test_how_the_models_are_brought_moves_no_revision_and_no_commit_but_makes_an
     assert fetch_inputs(proxied.server, models_of(proxied)) == fetch_inputs(spec().server, models_of(spec()))
 
 
+def test_kernels_that_others_have_compiled_are_loaded_by_nobody() -> None:
+    """They are code. A deployment's rounds and servers share them, or each would be started cold."""
+
+    def compiled(job: dict[str, Any]) -> str:
+        (path,) = (mount["subPath"] for mount in container_of(job)["volumeMounts"] if mount["mountPath"] == "/jit")
+        return str(path)
+
+    def container_of(job: dict[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = job["spec"]["template"]["spec"]["containers"][0]
+        return found
+
+    asked = round_plan(RUN, run(), pool().spec.arms, number=0, attempt=0)
+    kinds = [replace(RUN, deployment=uid, namespace=n) for uid, n in (("a", "x"), ("b", "x"), ("a", "y"), ("", "x"))]
+    paths = [compiled(round_job(one, run(), asked, None, (), SETTINGS)) for one in kinds]
+    assert len(set(paths)) == len(paths)
+    served = template(DEPLOYED, "latency", server(), arm("baseline"), "0", SETTINGS)
+    assert compiled({"spec": {"template": served}}) == compiled(round_job(RUN, run(), asked, None, (), SETTINGS))
+
+
+def test_a_volume_that_leaves_fsgroup_alone_is_written_as_the_user_says() -> None:
+    said = {"runAsUser": 1000, "runAsGroup": 1001, "fsGroup": 1002, "supplementalGroups": (7,)}
+    theirs = replace(server(), cache=replace(server().cache, security_context=said))
+    models = models_of(spec())
+    pod = fetch_job(DEPLOYED, theirs, models, SETTINGS)["spec"]["template"]["spec"]
+    assert (pod["securityContext"]["fsGroup"], pod["securityContext"]["supplementalGroups"]) == (1002, [7])
+    context = pod["containers"][0]["securityContext"]
+    assert (context["runAsUser"], context["runAsGroup"], context["runAsNonRoot"]) == (1000, 1001, True)
+    assert fetch_name(DEPLOYED, theirs, models) != fetch_name(DEPLOYED, server(), models)
+
+
 def test_models_in_another_order_are_no_other_prefetch() -> None:
     there, models = spec().server, models_of(spec())
     assert len(models) > 1

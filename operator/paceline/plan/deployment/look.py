@@ -368,7 +368,7 @@ def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datet
         pinned.server,
         largest_concurrency=max(workload.concurrency for workload in spec.workloads),
         # How the models were brought shapes no server: another proxy is no other question.
-        cache=replace(pinned.server.cache, env=()),
+        cache=replace(pinned.server.cache, env=(), security_context={}),
     )
     there = servers(snapshot, spec.name, now)
     wanted = run_manifest_spec(_run_spec(pinned, spec, server))

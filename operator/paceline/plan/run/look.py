@@ -124,6 +124,14 @@ class Snapshot:
             name=self.name,
             namespace=str(self.manifest["metadata"]["namespace"]),
             uid=self.manifest["metadata"]["uid"],
+            deployment=next(
+                (
+                    reference["uid"]
+                    for reference in self.manifest["metadata"].get("ownerReferences") or ()
+                    if reference["kind"] == "SpeculativeDeployment" and reference.get("controller")
+                ),
+                "",
+            ),
         )
 
     @property

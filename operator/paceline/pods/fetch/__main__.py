@@ -4,8 +4,10 @@ import errno
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -13,16 +15,18 @@ from typing import NoReturn
 os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
-from paceline.pods.fetch import hub, local, volume
+from paceline.core.text import printable
+from paceline.pods.fetch import arrived, hub, local, volume
 from paceline.pods.fetch.lock import BEAT, STALE, holding
 from paceline.pods.fetch.reading import facts_of
 from paceline.pods.fetch.request import FetchError, Request, Wish, read_request
 from paceline.pods.round import dataset
 from paceline.preflight import Fetched, FetchedModel, write_message
+from paceline.preflight.facts import LONGEST
 
 MESSAGE_PATH = "/dev/termination-log"
 
-UNUSABLE = (errno.EACCES, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
+UNUSABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
 """What the volume says when only a person can help; of anything else (a stale handle, I/O) another try may get over."""
 
 
@@ -35,10 +39,18 @@ def main(environment: Mapping[str, str]) -> int:
             fetched = fetch(read_request(environment.get("PACELINE_FETCH", "")), held)
         message.write_text(write_message(fetched))
     except FetchError as error:
-        print(error, file=sys.stderr, flush=True)
-        message.write_text(str(error))
-        return 2 if error.final else 1
+        return _ended(message, str(error), 2 if error.final else 1)
+    except Exception as error:  # whatever it is, somebody waits for a sentence
+        traceback.print_exc()
+        return _ended(message, f"the prefetch failed: {type(error).__name__}: {error}", 1)
     return 0
+
+
+def _ended(message: Path, sentence: str, code: int) -> int:
+    shown = printable(sentence)
+    print(shown, file=sys.stderr, flush=True)
+    message.write_bytes(shown.encode()[:LONGEST])
+    return code
 
 
 def fetch(request: Request, held: ExitStack, *, beat: float = BEAT, stale: float = STALE) -> Fetched:
@@ -52,7 +64,9 @@ def fetch(request: Request, held: ExitStack, *, beat: float = BEAT, stale: float
         for path in sorted({volume.lock_path(request.path, pinned) for pinned in wanted}):
             held.enter_context(holding(path, beat=beat, stale=stale))
         fetched = volume.completed(request, pins)
-        if fetched is None:
+        if fetched is not None:
+            fetched = _as_it_is(fetched)
+        else:
             brought = _bring_all(request, wanted)
             fetched = _report([there.get(pin.wish) or brought[pin.wish] for pin in pins], request.path)
             volume.mark_complete(request, pins, fetched)
@@ -60,7 +74,8 @@ def fetch(request: Request, held: ExitStack, *, beat: float = BEAT, stale: float
         volume.remove_unused(request, wanted)
     except OSError as error:
         final = error.errno in UNUSABLE
-        raise FetchError(f"the cache volume {request.path} cannot be used: {error}", final=final) from error
+        way = f"; {hub.whose()}" if error.errno in (errno.EACCES, errno.EPERM) else ""
+        raise FetchError(f"the cache volume {request.path} cannot be used: {error}{way}", final=final) from error
     return fetched
 
 
@@ -69,23 +84,40 @@ def _bring_all(request: Request, pins: Sequence[hub.Pinned]) -> Mapping[Wish, hu
     cache = volume.cache(request.path)
     listings = [hub.listing(pinned, request) for pinned in pins]
     volume.check_room(request.path, listings)
+    with hub.nothing_larger(listings):
+        return _bring_listed(request, listings, cache)
+
+
+def _bring_listed(request: Request, listings: Sequence[hub.Listing], cache: Path) -> Mapping[Wish, hub.Listing]:
     for listed in listings:
         hub.bring_first(listed, cache)
-        _check_prompts(listed, request.path)
+        if listed.pinned.wish.file:
+            arrived.check(listed, volume.folder(request.path, listed.pinned))
+            _check_prompts(listed, request.path)
     with volume.progress(request.path, listings):
         for listed in listings:
             if not listed.pinned.wish.file:
-                hub.bring(listed, request, cache)
+                hub.bring(listed, cache)
+                arrived.check(listed, volume.folder(request.path, listed.pinned))
     return {listed.pinned.wish: listed for listed in listings}
+
+
+def _as_it_is(fetched: Fetched) -> Fetched:
+    """What is known of a set that is complete is read anew: others may write to the volume, and to its marker."""
+    facts = {
+        one.source: facts_of(one.source, Path(one.path), has_code=known.custom_code)
+        for one in fetched.models
+        if (known := fetched.facts.get(one.source))
+    }
+    return replace(fetched, facts=facts)
 
 
 def _check_prompts(listed: hub.Listing, path: Path) -> None:
     """As a round would read them, but before anything waits for it."""
-    if listed.pinned.wish.file:
-        try:
-            dataset.read(volume.place(path, listed.pinned), listed.pinned.wish.source)
-        except dataset.DatasetError as error:
-            raise FetchError(str(error), final=True) from error
+    try:
+        dataset.read(volume.place(path, listed.pinned), listed.pinned.wish.source)
+    except dataset.DatasetError as error:
+        raise FetchError(str(error), final=True) from error
 
 
 def _report(listings: Sequence[hub.Listing], path: Path) -> Fetched:

@@ -1,15 +1,18 @@
 """The hub, through its own client: what there is, and bringing it."""
 
 import errno
+import os
 import re
-from collections.abc import Iterator
+import resource
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import httpx2
-from huggingface_hub import HfApi, hf_hub_download, snapshot_download
+from huggingface_hub import HfApi, hf_hub_download, set_client_factory
 from huggingface_hub.constants import ENDPOINT
 from huggingface_hub.errors import (
     DisabledRepoError,
@@ -21,13 +24,30 @@ from huggingface_hub.errors import (
     RevisionNotFoundError,
 )
 from huggingface_hub.hf_api import RepoFile
+from huggingface_hub.utils._http import default_client_factory
 
+from paceline.core.text import printable
 from paceline.pods.fetch.request import FetchError, Request, Wish
 from paceline.pods.round.dataset import LARGEST
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
+DIGEST = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+NAME = re.compile(r"[\w-][\w.+-]{0,200}", re.ASCII)
+"""What a hub may call a file or a commit in a header: the client makes a path of it."""
+PLAIN = re.compile(r"(?!\.{1,2}(?:/|$))[^/\\\0]+(?:/(?!\.{1,2}(?:/|$))[^/\\\0]+)*")
+"""A path below the repository."""
+MOST_FILES = 50_000
+AT_ONCE = 8
+SLACK = 1 << 20
+"""Bytes: what the client and we write beside the models is small."""
 MORE_ROOM = "enlarge the cache claim (spec.cache.claim.size)"
 TOKEN = "give a token in spec.cache.tokenSecretRef"
+
+
+def whose() -> str:
+    """The way out where the volume is another's."""
+    us = f"uid {os.getuid()}, groups {', '.join(map(str, sorted({os.getgid(), *os.getgroups()})))}"
+    return f"the prefetch is {us}: let that write there, or set spec.cache.securityContext to who may"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +64,10 @@ class Listing:
 
     pinned: Pinned
     files: dict[str, int]
+    digests: Mapping[str, str] = field(default_factory=dict)
+    """Of these, as the hub names them: the SHA-256 of a large one, Git's SHA-1 of any other."""
+    all_files: frozenset[str] = frozenset()
+    """Of a model: wanted or not."""
     has_code: bool = False
     """There are Python files, wanted or not."""
 
@@ -74,18 +98,26 @@ def listing(pinned: Pinned, request: Request) -> Listing:
         return _listing_of_prompts(pinned)
     with explained(wish):
         tree = HfApi().list_repo_tree(wish.repository, recursive=True, revision=pinned.commit)
-        there = {entry.path: entry.size for entry in tree if isinstance(entry, RepoFile)}
-    files = {
-        path: size for path, size in there.items() if any(fnmatchcase(path, pattern) for pattern in request.patterns)
-    }
-    found = Listing(pinned=pinned, files=files, has_code=any(path.endswith(".py") for path in there))
+        there = {entry.path: entry for entry in islice(tree, MOST_FILES + 1) if isinstance(entry, RepoFile)}
+    if len(there) > MOST_FILES:
+        raise FetchError(f"{wish.source}: lists more than {MOST_FILES} files; name another repository", final=True)
+    if odd := next((path for path in there if not PLAIN.fullmatch(path)), None):
+        raise FetchError(f"{wish.source}: lists {odd!r:.80}, which is no file's path; name another one", final=True)
+    files = [entry for path, entry in there.items() if request.wants(path)]
+    found = Listing(
+        pinned=pinned,
+        files={entry.path: entry.size for entry in files},
+        digests=_digests(files),
+        all_files=frozenset(there),
+        has_code=any(path.endswith(".py") for path in there),
+    )
     if not found.weights:
         raise FetchError(
             f"{wish.source}: no safetensors in revision {wish.revision}; other weight files are not fetched, "
             "name a repository that has them",
             final=True,
         )
-    if "config.json" not in files:
+    if "config.json" not in found.files:
         raise FetchError(f"{wish.source}: no config.json in revision {wish.revision}; not a model", final=True)
     return found
 
@@ -95,42 +127,72 @@ def _listing_of_prompts(pinned: Pinned) -> Listing:
     wish = pinned.wish
     with explained(wish):
         found = HfApi().get_paths_info(wish.repository, [wish.file], revision=pinned.commit, repo_type=wish.kind)
-    size = next((entry.size for entry in found if isinstance(entry, RepoFile)), None)
-    if size is None:
+    files = [entry for entry in found if isinstance(entry, RepoFile) and entry.path == wish.file]
+    if not files:
         raise FetchError(f"{wish.source}: no such file in revision {wish.revision}; correct the path", final=True)
-    if size > LARGEST:
+    if files[0].size > LARGEST:
         raise FetchError(f"{wish.source}: larger than {LARGEST >> 20} MiB; name a file with a part of it", final=True)
-    return Listing(pinned=pinned, files={wish.file: size})
+    return Listing(pinned=pinned, files={wish.file: files[0].size}, digests=_digests(files))
+
+
+def _digests(files: Iterable[RepoFile]) -> dict[str, str]:
+    """What is neither was made up by a mirror, and there is nothing to hold a file against."""
+    named = {entry.path: str(entry.lfs.sha256 if entry.lfs else entry.blob_id) for entry in files}
+    return {path: name for path, name in named.items() if DIGEST.fullmatch(name)}
 
 
 def bring_first(listed: Listing, cache: Path) -> None:
     """A small file: a repository we may not read is found out before the others' weights are downloaded. Of a dataset
     it is all."""
+    name = listed.pinned.wish.file or "config.json"
+    with explained(listed.pinned.wish):
+        _bring(listed, name, cache)
+
+
+def bring(listed: Listing, cache: Path) -> None:
+    """The files that were listed, and no others, whatever the hub lists by now; those that are there are left alone."""
+    with explained(listed.pinned.wish), ThreadPoolExecutor(AT_ONCE) as bringing:
+        under_way = [bringing.submit(_bring, listed, name, cache) for name in listed.files]
+        try:
+            for one in under_way:
+                one.result()
+        finally:
+            bringing.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def nothing_larger(listings: Iterable[Listing]) -> Iterator[None]:
+    """A hub that sends more than it lists fills no volume: no file of this process grows beyond the largest listed."""
+    most = max((size for listed in listings for size in listed.files.values()), default=0) + SLACK
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def _bring(listed: Listing, name: str, cache: Path) -> None:
+    """What is there under its name is left alone: whether it is what was listed is looked at of all (`arrived`)."""
     wish, commit = listed.pinned.wish, listed.pinned.commit
-    name = wish.file or "config.json"
-    with explained(wish):
-        path = hf_hub_download(wish.repository, name, repo_type=wish.kind, revision=commit, cache_dir=cache)
-        _check_size(listed, name, Path(path))
+    hf_hub_download(wish.repository, name, repo_type=wish.kind, revision=commit, cache_dir=cache)
 
 
-def bring(listed: Listing, request: Request, cache: Path) -> None:
-    """All files of a model; those that are complete already are left alone."""
-    pinned = listed.pinned
-    wish = pinned.wish
-    with explained(wish):
-        path = Path(
-            snapshot_download(
-                wish.repository, revision=pinned.commit, cache_dir=cache, allow_patterns=list(request.patterns)
-            )
-        )
-        for name in listed.files:
-            _check_size(listed, name, path / name)
+def _session() -> httpx2.Client:
+    """The client makes names of files out of what a hub says of them."""
+    client = default_client_factory()
+    client.event_hooks = {**client.event_hooks, "response": [*client.event_hooks["response"], _refuse_paths]}
+    return client
 
 
-def _check_size(listed: Listing, name: str, path: Path) -> None:
-    if path.stat().st_size != listed.files[name]:
-        source = listed.pinned.wish.source
-        raise FetchError(f"{source}: {name} arrived with another size than the hub lists", final=False)
+def _refuse_paths(response: httpx2.Response) -> None:
+    for header in ("ETag", "X-Linked-ETag", "X-Repo-Commit"):
+        said = response.headers.get(header, "a")
+        if not NAME.fullmatch(said.removeprefix("W/").strip('"')):
+            raise ValueError(f"the hub sent {header}: {said!r:.80}, which names no file")
+
+
+set_client_factory(_session)
 
 
 @contextmanager
@@ -168,11 +230,13 @@ def _explanation(error: BaseException, wish: Wish) -> FetchError:
             return FetchError(f"{unreached}; check HF_ENDPOINT and the proxies in spec.cache.env", final=False)
         case OSError(errno=errno.ENOSPC | errno.EDQUOT):
             return FetchError(f"{source}: the cache volume is full; {MORE_ROOM}", final=True)
+        case OSError(errno=errno.EFBIG):
+            return FetchError(f"{source}: {ENDPOINT} sends more than it lists", final=False)
         case OSError(errno=errno.EACCES | errno.EROFS):
-            return FetchError(f"{source}: cannot write to the cache volume ({_short(error)})", final=True)
+            return FetchError(f"{source}: cannot write to the cache volume ({_short(error)}); {whose()}", final=True)
     return FetchError(f"{source}: {_short(error)}", final=False)
 
 
 def _short(error: BaseException) -> str:
     """The error's first line, at most 200 characters."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+    return printable((str(error).strip() or type(error).__name__).splitlines()[0])[:200]

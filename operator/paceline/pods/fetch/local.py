@@ -4,7 +4,9 @@ import hashlib
 from pathlib import Path
 
 from paceline.pods.fetch.hub import Listing, Pinned
+from paceline.pods.fetch.reading import LARGEST_CONFIG
 from paceline.pods.fetch.request import FetchError, Wish
+from paceline.pods.opened import small_file
 
 
 def look(wish: Wish, volume: Path) -> Listing:
@@ -19,7 +21,10 @@ def look(wish: Wish, volume: Path) -> Listing:
         raise FetchError(f"{wish.source}: no config.json in {wish.place}; not a model", final=True)
     if not any(name.endswith(".safetensors") for name in files):
         raise FetchError(f"{wish.source}: no safetensors in {wish.place}; other weights are not served", final=True)
-    digest = hashlib.sha256((folder / "config.json").read_bytes())
+    config = small_file(folder / "config.json", LARGEST_CONFIG, through_links=True)
+    if config is None:
+        raise FetchError(f"{wish.source}: config.json in {wish.place} is no small file; not a model", final=True)
+    digest = hashlib.sha256(config)
     for name, size in files.items():
         digest.update(f"{name} {size}\n".encode())
     return Listing(

@@ -16,6 +16,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from paceline.core.text import printable
+from paceline.pods.opened import small_file
+
+LARGEST = 1000
+"""Bytes of a lock: a name and a count."""
 BEAT = 10.0
 STALE = 90.0
 """Seconds. Network filesystems may show a file as it was for up to a minute."""
@@ -52,7 +57,7 @@ def _take(path: Path, name: str, beat: float, stale: float) -> int:
         found = _read(path)
         if found != seen:
             if found and found.split()[:2] != seen.split()[:2]:
-                print(f"waiting for {found.split()[0]}, which fetches the same: {path.stem}", flush=True)
+                print(f"waiting for {printable(found.split()[0])}, which fetches the same: {path.stem}", flush=True)
             seen, since = found, time.monotonic()
         elif time.monotonic() - since > stale:
             print(f"taking over from a holder that has stopped: {path.stem}", flush=True)
@@ -83,7 +88,4 @@ def _remove(path: Path, seen: str) -> None:
 
 
 def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except FileNotFoundError:
-        return ""
+    return (small_file(path, LARGEST) or b"").decode(errors="replace")

@@ -7,18 +7,28 @@ from pathlib import Path
 from typing import Any
 
 from paceline.pods.fetch.request import FetchError
+from paceline.pods.opened import opened, read_at_most, small_file
 from paceline.preflight import ModelFacts, model_facts
 
 INDEX = "model.safetensors.index.json"
+LARGEST_CONFIG = 16 << 20
+LARGEST_INDEX = 256 << 20
+"""Bytes. The largest known index has some 200,000 tensors of 100 bytes."""
+ODD = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+"""What comes of a file that has its form and means nothing."""
 LONGEST_HEADER = 100_000_000
 """Bytes, of the format's own definition."""
 
 
 def facts_of(source: str, folder: Path, *, has_code: bool = False) -> ModelFacts:
     """Raises FetchError, which names `source`. `has_code`: the repository has Python files that are not here."""
-    found = weights(source, folder)
+    found, config = weights(source, folder), _config(source, folder)
     code = has_code or any(folder.glob("*.py"))
-    return model_facts(_config(source, folder), found.bytes, found.tensors, has_code=code)
+    try:
+        return model_facts(config, found.bytes, found.tensors, has_code=code)
+    except ODD as error:
+        sentence = f"{source}: config.json is not a model's: {type(error).__name__}: {error}"
+        raise FetchError(sentence, final=True) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +43,17 @@ def weights(source: str, folder: Path) -> Weights:
     """Where there is an index it has all names; else the files' headers have. Copies of the same weights under other
     names (`consolidated.safetensors`) count only where no index leaves them out."""
     try:
-        mapped = json.loads((folder / INDEX).read_text())["weight_map"]
-        files = [folder / name for name in sorted(set(mapped.values()))]
-        return Weights(tensors=frozenset(mapped), bytes=sum(path.stat().st_size for path in files))
+        if (folder / INDEX).exists():
+            mapped = json.loads(_text(source, folder / INDEX, LARGEST_INDEX))["weight_map"]
+            named = sorted(set(mapped.values()))
+            if odd := next((name for name in named if Path(name).is_absolute() or ".." in Path(name).parts), None):
+                raise ValueError(f"{odd} is not in the repository")
+            return Weights(tensors=frozenset(mapped), bytes=sum((folder / name).stat().st_size for name in named))
     except FileNotFoundError:
-        files = sorted(folder.glob("*.safetensors")) or sorted(folder.rglob("*.safetensors"))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise FetchError(f"{source}: {INDEX} names no weights: {error!r}", final=True) from error
+        pass
+    except ODD as error:
+        raise FetchError(f"{source}: {INDEX} names no weights: {error!r:.200}", final=True) from error
+    files = sorted(folder.glob("*.safetensors")) or sorted(folder.rglob("*.safetensors"))
     return Weights(
         tensors=frozenset(name for path in files for name in _names(source, path)),
         bytes=sum(path.stat().st_size for path in files),
@@ -48,19 +62,30 @@ def weights(source: str, folder: Path) -> Weights:
 
 def _names(source: str, path: Path) -> list[str]:
     """8 bytes of length, little end first, then that much JSON."""
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        header = file.read(length) if length <= LONGEST_HEADER else b""
+    with opened(path, through_links=True) as file:
+        length = int.from_bytes(read_at_most(file, 8), "little") if file is not None else 0
+        header = read_at_most(file, length) if file is not None and length <= LONGEST_HEADER else b""
     try:
-        return [name for name in json.loads(header) if name != "__metadata__"]
-    except ValueError as error:
+        named = json.loads(header)
+        if not isinstance(named, dict):
+            raise TypeError(f"a header of {type(named).__name__}")
+        return [name for name in named if name != "__metadata__"]
+    except ODD as error:
         sentence = f"{source}: {path.name} has no safetensors header; name a repository whose weights are whole"
         raise FetchError(sentence, final=True) from error
 
 
 def _config(source: str, folder: Path) -> Mapping[str, Any]:
     try:
-        config = json.loads((folder / "config.json").read_text())
-    except ValueError as error:
+        config = json.loads(_text(source, folder / "config.json", LARGEST_CONFIG))
+    except (ValueError, RecursionError) as error:
         raise FetchError(f"{source}: config.json is not JSON: {error}", final=True) from error
     return config if isinstance(config, dict) else {}
+
+
+def _text(source: str, path: Path, most: int) -> str:
+    found = small_file(path, most, through_links=True)
+    if found is None:
+        sentence = f"{source}: {path.name} is no file of at most {most >> 20} MiB; name a repository that has one"
+        raise FetchError(sentence, final=True)
+    return found.decode()

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 # The hub's own rule for names is laxer; this one also keeps them safe as paths.
@@ -15,6 +16,10 @@ LOCAL_SOURCE = re.compile(r"pvc://[a-z0-9][a-z0-9.-]*/([A-Za-z0-9_][\w.-]*(?:/[A
 
 ALLOWED = ("*.safetensors", "*.json", "*.txt", "*.model", "*.jinja", "tokenizer*")
 """No pickled weights: they can run code, and every engine reads safetensors."""
+NEVER = (".bin", ".ckpt", ".dll", ".exe", ".gz", ".h5", ".joblib", ".msgpack", ".npy", ".npz", ".pickle", ".pkl", ".pt",
+         ".pth", ".pyc", ".sh", ".so", ".tar", ".whl", ".zip")  # fmt: skip
+"""Endings of what may run code as it is read, whatever the rest of its name."""
+CODE = "*.py"
 
 
 class FetchError(Exception):
@@ -54,6 +59,13 @@ class Request:
     user: str
     """Who asks, to everyone who shares the volume."""
 
+    def wants(self, path: str) -> bool:
+        """A file of a model's repository. `tokenizer*` is also what a tokenizer.py and a tokenizer.pkl are called."""
+        last = path.lower()
+        if last.endswith(NEVER) or (last.endswith(".py") and CODE not in self.patterns):
+            return False
+        return any(fnmatchcase(path, pattern) for pattern in self.patterns)
+
 
 def read_request(text: str) -> Request:
     """Raises FetchError."""
@@ -64,11 +76,11 @@ def read_request(text: str) -> Request:
             wishes=(*map(_model, value["models"]), *map(_dataset, value.get("datasets", ()))),
             path=Path(value.get("path", "/models")),
             keep_revisions=max(1, value.get("keepRevisions", 2)),
-            patterns=(*ALLOWED, "*.py") if trust else ALLOWED,
+            patterns=(*ALLOWED, CODE) if trust else ALLOWED,
             in_use=frozenset(value.get("inUse", ())),
             user=str(value.get("user", "")),
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FetchError(f"PACELINE_FETCH is not a request: {error!r}", final=True) from error
 
 

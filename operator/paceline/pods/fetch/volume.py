@@ -2,20 +2,25 @@
 
 import hashlib
 import json
-import os
 import shutil
 import threading
+import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from huggingface_hub import scan_cache_dir
 
-from paceline.pods.fetch.hub import MORE_ROOM, Listing, Pinned
+from paceline.core.text import printable
+from paceline.pods.fetch.hub import COMMIT, MORE_ROOM, Listing, Pinned
 from paceline.pods.fetch.request import FetchError, Request
+from paceline.pods.opened import small_file
 from paceline.preflight import Fetched, read_message, write_message
+from paceline.preflight.facts import LONGEST
 
 PROGRESS_SECONDS = 30.0
+LARGEST_NOTE = 1 << 20
+"""Bytes: some twenty thousand commits."""
 
 
 def cache(path: Path) -> Path:
@@ -39,10 +44,15 @@ def lock_path(path: Path, pinned: Pinned) -> Path:
 
 
 def completed(request: Request, pins: Sequence[Pinned]) -> Fetched | None:
-    """What an earlier fetch of the same reported, if all of it is still there; its marker is made new again."""
+    """What an earlier fetch of the same reported, if all of it is still there; its marker is made new again. A marker
+    that speaks of anything else than what is asked for is none."""
     marker = _marker(request, pins)
     found = _read_marker(marker)
-    if found is None or not all(_whole(Path(one.path)) for one in (*found.models, *found.datasets)):
+    asked = {(pin.wish.source, pin.wish.revision, pin.commit, str(place(request.path, pin))) for pin in pins}
+    there = [*found.models, *found.datasets] if found else []
+    if {(one.source, one.revision, one.commit, one.path) for one in there} != asked:
+        return None
+    if found is None or not all(_whole(Path(one.path)) for one in there):
         return None
     marker.touch()
     return found
@@ -112,8 +122,16 @@ def note_use(request: Request, pins: Sequence[Pinned]) -> None:
 def remove_unused(request: Request, pins: Sequence[Pinned]) -> None:
     """Keep, of each of these repositories, the newest `keep_revisions`, and what is wanted or in use by anybody.
 
-    A revision is as new as the last fetch that asked for it; one that no complete set names is the oldest of all.
+    A revision is as new as the last fetch that asked for it; one that no complete set names is the oldest of all. What
+    is asked for is there by now: whatever is wrong with what others have left, nothing is removed and nobody is kept.
     """
+    try:
+        _remove_unused(request, pins)
+    except (OSError, ValueError) as error:
+        print(f"nothing is removed from the volume: {printable(str(error))}", flush=True)
+
+
+def _remove_unused(request: Request, pins: Sequence[Pinned]) -> None:
     if not cache(request.path).is_dir():
         return
     sets = {marker: found for marker in _sets(request.path).glob("*.json") if (found := _read_marker(marker))}
@@ -123,7 +141,7 @@ def remove_unused(request: Request, pins: Sequence[Pinned]) -> None:
             asked[one.commit] = max(asked.get(one.commit, 0.0), marker.stat().st_mtime)
     wanted = {pinned.commit for pinned in pins}
     repositories = {(pinned.wish.kind, pinned.wish.repository) for pinned in pins}
-    used = request.in_use.union(*(json.loads(note.read_text()) for note in _users(request.path).glob("*.json")))
+    used = request.in_use.union(*map(_commits, _users(request.path).glob("*.json")))
     scan = scan_cache_dir(cache(request.path))
     unused: set[str] = set()
     for repository in scan.repos:
@@ -139,6 +157,18 @@ def remove_unused(request: Request, pins: Sequence[Pinned]) -> None:
     removal = scan.delete_revisions(*unused)
     print(f"removing {len(unused)} unused revisions, {removal.expected_freed_size_str}", flush=True)
     removal.execute()
+
+
+def _commits(note: Path) -> frozenset[str]:
+    """Of a user's note. Raises ValueError: what it may serve is not known then, and must not go."""
+    text = small_file(note, LARGEST_NOTE)
+    try:
+        commits = json.loads(text) if text is not None else None
+    except (ValueError, RecursionError):
+        commits = None
+    if not isinstance(commits, list) or not all(isinstance(one, str) and COMMIT.fullmatch(one) for one in commits):
+        raise ValueError(f"{note} is no list of commits; correct or delete it")
+    return frozenset(commits)
 
 
 def _missing(path: Path, listed: Listing) -> int:
@@ -166,8 +196,9 @@ def _users(path: Path) -> Path:
 
 def _replace(path: Path, text: str) -> None:
     """Whole or not at all."""
-    fresh = path.with_suffix(f".{os.getpid()}.new")
-    fresh.write_text(text)
+    fresh = path.with_suffix(f".{uuid.uuid4().hex}.new")  # a name that nobody can have given to a link
+    with fresh.open("x") as file:
+        file.write(text)
     fresh.rename(path)
 
 
@@ -178,9 +209,10 @@ def _marker(request: Request, pins: Sequence[Pinned]) -> Path:
 
 
 def _read_marker(marker: Path) -> Fetched | None:
+    text = small_file(marker, LONGEST)
     try:
-        return read_message(marker.read_text())
-    except (FileNotFoundError, ValueError):
+        return read_message(text.decode()) if text else None
+    except ValueError:
         return None
 
 

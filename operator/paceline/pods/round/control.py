@@ -6,11 +6,10 @@ wait for somebody at the other end, and no more of them is read than there is us
 
 import os
 import shlex
-import stat
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from paceline.core.text import printable
 from paceline.engines.keys import ADMIN_KEY, API_KEY, FLAGS
 from paceline.engines.last_words import last_words
 from paceline.evidence.clocks import Reading, read
+from paceline.pods.opened import opened, read_at_most
 from paceline.pods.round.keys import NO_KEYS, Keys
 from paceline.pods.round.steps import Ended, ServerFailed
 
@@ -95,7 +95,7 @@ class Control:
         open from then on: a server cannot put another file in the place of this one."""
         if self._pulse is None:
             with suppress(FileNotFoundError):
-                self._pulse = os.open(self.directory / "out" / "alive", SAFELY)
+                self._pulse = os.open(self.directory / "out" / "alive", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             return
         written = os.fstat(self._pulse).st_mtime_ns
         if written != self._alive:
@@ -155,16 +155,12 @@ class Control:
 
     def _bytes(self, name: str, most: int, *, from_the_end: bool = False) -> bytes:
         """Nothing of what is no regular file."""
-        with _opened(self.directory / "out" / name) as file:
+        with opened(self.directory / "out" / name) as file:
             if file is None:
                 return b""
             if from_the_end:
                 os.lseek(file, max(0, os.fstat(file).st_size - most), os.SEEK_SET)
-            parts = []
-            while most > 0 and (part := os.read(file, min(most, 1 << 20))):
-                parts.append(part)
-                most -= len(part)
-            return b"".join(parts)
+            return read_at_most(file, most)
 
     def _await(self, name: str, seconds: float, otherwise: str, error: type[Exception] = WrapperError) -> None:
         deadline = time.monotonic() + seconds
@@ -173,25 +169,8 @@ class Control:
             _pause(deadline, f"{otherwise} in {seconds:.0f} s", error)
 
     def _is_there(self, name: str) -> bool:
-        with _opened(self.directory / "out" / name) as file:
+        with opened(self.directory / "out" / name) as file:
             return file is not None
-
-
-SAFELY = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[int | None]:
-    """A descriptor of a regular file; None of anything else, and where there is nothing."""
-    try:
-        file = os.open(path, SAFELY)
-    except OSError:
-        yield None
-        return
-    try:
-        yield file if stat.S_ISREG(os.fstat(file).st_mode) else None
-    finally:
-        os.close(file)
 
 
 def _words(argv: Sequence[str]) -> Iterator[str]:

@@ -76,14 +76,14 @@ def _entries(text: str, source: str) -> Iterator[Any]:
     if text.lstrip()[:1] == "[":
         try:
             yield from json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DatasetError(f"{source}: no JSON: {error}") from error
         return
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
                 yield json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise DatasetError(f"{source}: line {number} is no JSON: {error}; write one object a line") from error
 
 
