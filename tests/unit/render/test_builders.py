@@ -100,10 +100,10 @@ def test_kernels_that_others_have_compiled_are_loaded_by_nobody() -> None:
 
     asked = round_plan(RUN, run(), pool().spec.arms, number=0, attempt=0)
     kinds = [replace(RUN, deployment=uid, namespace=n) for uid, n in (("a", "x"), ("b", "x"), ("a", "y"), ("", "x"))]
-    paths = [compiled(round_job(one, run(), asked, None, (), SETTINGS)) for one in kinds]
+    paths = [compiled(round_job(one, run(), asked, ANYWHERE, SETTINGS)) for one in kinds]
     assert len(set(paths)) == len(paths)
     served = template(DEPLOYED, "latency", server(), arm("baseline"), "0", SETTINGS)
-    assert compiled({"spec": {"template": served}}) == compiled(round_job(RUN, run(), asked, None, (), SETTINGS))
+    assert compiled({"spec": {"template": served}}) == compiled(round_job(RUN, run(), asked, ANYWHERE, SETTINGS))
 
 
 def test_a_volume_that_leaves_fsgroup_alone_is_written_as_the_user_says() -> None:
