@@ -6,6 +6,8 @@ from typing import Any
 from tests.plan.telling import measuring, told
 from tests.plan.world import World, example
 
+from paceline.plan.deployment.room import without_room
+
 NAME = "qwen3-coder-next"
 
 
@@ -111,6 +113,21 @@ def test_one_server_without_room_stops_neither_ready_nor_measuring() -> None:
 def test_a_pool_of_which_no_server_has_room_does_not_serve() -> None:
     world = of_four(a=0)
     assert (world.condition("Ready"), world.runs("latency")) == ("False NoCapacity", [])
+
+
+def test_a_server_over_two_nodes_is_one_server_without_room() -> None:
+    said = {
+        "type": "PodScheduled",
+        "status": "False",
+        "message": "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.",
+    }
+    labels = [{"leaderworkerset.sigs.k8s.io/group-index": str(number)} for number in (0, 0, 1)]
+    pods = [
+        {"metadata": {"name": f"pod-{n}", "labels": group}, "spec": {}, "status": {"conditions": [said]}}
+        for n, group in enumerate(labels)
+    ]
+    assert without_room(pods) == 2
+    assert without_room([{**pod, "metadata": {"name": pod["metadata"]["name"]}} for pod in pods]) == 3
 
 
 def test_a_server_that_is_still_starting_is_waited_for() -> None:

@@ -11,11 +11,15 @@ from paceline.api import Reason
 from paceline.plan.pods import unplaced
 from paceline.plan.terms import Found
 
+GROUP = "leaderworkerset.sigs.k8s.io/group-index"
+"""Label of the pods that are one server over several nodes (LeaderWorkerSet, api/leaderworkerset/v1)."""
+
 
 def without_room(pods: Iterable[Found]) -> int:
-    """How many of these pods the scheduler cannot place for now."""
+    """Of how many servers the scheduler cannot place a pod for now."""
     staying = (pod for pod in pods if "deletionTimestamp" not in pod["metadata"] and not pod["spec"].get("nodeName"))
-    return sum(1 for pod in staying if (found := unplaced(pod)) and found.says is Reason.NoCapacity)
+    waiting = (pod for pod in staying if (found := unplaced(pod)) and found.says is Reason.NoCapacity)
+    return len({pod["metadata"].get("labels", {}).get(GROUP, pod["metadata"]["name"]) for pod in waiting})
 
 
 def all_there(status: Mapping[str, Any], wanted: int, pods: Iterable[Found]) -> bool:
