@@ -138,7 +138,7 @@ def test_runs_that_were_superseded_push_no_answer_out(world: World) -> None:
 
 
 def with_budget(world: World, hours: str) -> None:
-    """A round holds four GPUs for 18 minutes: 1.2 GPU-hours."""
+    """A round holds four GPUs for 20 minutes: 1.33 GPU-hours."""
     manifest = example("latency")
     manifest["spec"]["benchmark"]["budget"] = {"gpuHours": hours}
     world.apply(manifest)
@@ -156,13 +156,13 @@ def test_the_budget_is_spent_before_a_look(world: World) -> None:
     assert not world.under_way("round")
     verdict = final(world)["verdict"]
     assert (verdict["outcome"], verdict["reason"]) == ("Inconclusive", "BudgetExhausted")
-    assert "2.40 are spent, and another round takes 1.20" in verdict["message"]
+    assert "2.67 are spent, and another round takes 1.33" in verdict["message"]
     assert world.condition("Decided") == "False Inconclusive"
 
 
 @told
 def test_the_budget_is_spent_between_two_looks(world: World) -> None:
-    with_budget(world, "4.8")
+    with_budget(world, "5.4")
     for _ in range(4):
         world.round_ends(baseline=noisy, wide=noisy)
     verdict = final(world)["verdict"]
@@ -171,16 +171,16 @@ def test_the_budget_is_spent_between_two_looks(world: World) -> None:
 
 @told
 def test_a_budget_that_suffices(world: World) -> None:
-    with_budget(world, "3.6")
+    with_budget(world, "4")
     for _ in range(3):
         world.round_ends()
     assert final(world)["verdict"]["outcome"] == "Promote"
-    assert final(world)["cost"]["gpuSeconds"] == 3.6 * 3600
+    assert final(world)["cost"]["gpuSeconds"] == 4 * 3600
 
 
 @told
 def test_what_gave_no_evidence_was_paid_for_too(world: World) -> None:
-    with_budget(world, "3.6")
+    with_budget(world, "4")
     world.round_ends(wide=half_failed)
     for _ in range(2):
         world.round_ends()

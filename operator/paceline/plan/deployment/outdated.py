@@ -7,7 +7,7 @@ from datetime import datetime
 from paceline import api
 from paceline.core import DeploymentSpec
 from paceline.core.names import SUPERSEDED
-from paceline.plan.deployment.look import Run, Snapshot, children, datasets_of, models_of, pin, pools
+from paceline.plan.deployment.look import Run, Snapshot, children, datasets_of, models_of, pin, pools, to_bring
 from paceline.plan.deployment.measure import annotated
 from paceline.plan.terms import Apply, Said
 
@@ -38,10 +38,10 @@ def _may_answer(snapshot: Snapshot, asked: DeploymentSpec, run: Run, now: dateti
         return True
     measured = replace(asked, server=known.server, pools=(replace(asked.pools[0], arms=known.arms),))
     models = {(model.source, model.revision): model.commit for model in models_of(measured)}
-    files = {workload.dataset.source: workload.dataset.commit for workload in known.workloads}
+    files = {one.dataset.source: one.dataset.commit for one in known.workloads if one.dataset.commit}
     commits = {key: commit for key, commit in models.items() if commit}
-    commits |= {(one.source, one.revision): files.get(one.source) or "" for one in datasets_of(asked)}
-    if any((model.source, model.revision) not in commits for model in models_of(asked)):
+    commits |= {(one.source, one.revision): files[one.source] for one in datasets_of(asked) if one.source in files}
+    if any((one.source, one.revision) not in commits for one in to_bring(asked)):
         return False
     (pool,) = pools(snapshot, pin(asked, commits), now)
     return pool.question == run.question
