@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from paceline.api import Reason
-from paceline.plan.pods import Trouble, trouble
+from paceline.plan.pods import Trouble, exit_text, last_line, trouble
 
 CAPTURES = Path(__file__).parents[1] / "contract" / "captures"
 
@@ -55,3 +55,10 @@ def test_of_a_server_that_crashed_the_reason_is_told_and_not_its_last_line(captu
     assert trouble([pod(containerStatuses=[ended("server", code, log)])]) == Trouble(
         what=f"the server exited with {code}: {said}"
     )
+
+
+def test_what_a_terminal_would_obey_is_in_no_condition() -> None:
+    """Whatever a server prints ends in a status that people read with kubectl."""
+    state = {"exitCode": 1, "message": "RuntimeError: \x1b]0;owned\x07\x1b[2Jgone\u202e\n"}
+    assert exit_text("server", state) == "the server exited with 1: RuntimeError: ]0;owned[2Jgone"
+    assert last_line("one\n\x1b[31mtwo\x07\n\x1b\n") == "[31mtwo"

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from paceline.api.reasons import Reason
+from paceline.core.text import printable
 from paceline.engines.last_words import LONGEST, last_words
 from paceline.plan.silence import placed_at, since, without_pod
 from paceline.plan.terms import Found, condition, parse_time
@@ -150,13 +151,13 @@ def not_started(pod: Found) -> bool:
 
 def last_line(message: str, limit: int = LONGEST) -> str:
     """The last line that says something: of the kubelet and of our own programs, which end with their reason."""
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    lines = [line for line in (printable(line).strip() for line in message.splitlines()) if line]
     return lines[-1][-limit:] if lines else ""
 
 
 def exit_text(who: str, ended: Mapping[str, Any]) -> str:
     """`the server exited with 2: error: unrecognized arguments: --x`, of a `terminated` state."""
-    said = last_words(ended.get("message", "")) or ended.get("reason", "")
+    said = printable(last_words(ended.get("message", ""))) or ended.get("reason", "")
     return ": ".join(part for part in (f"the {who} exited with {ended.get('exitCode', 0)}", said) if part)
 
 

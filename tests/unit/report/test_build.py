@@ -11,7 +11,7 @@ import yaml
 from tests.unit.report.runs import latency, lost_round, throughput
 
 from paceline.api.run_status import BenchmarkRunStatus
-from paceline.report import report
+from paceline.report import FORMATS, report
 from paceline.report.model import Run, Shown, Value
 from paceline.report.tables import costs, limits, speed_ups
 from paceline.report.words import EMULATED, change, key_figures, number, span
@@ -460,3 +460,14 @@ def test_how_a_round_was_sampled_and_of_how_many_prompts_is_part_of_the_provenan
         "builtin://code, 160 of 512 prompts a round, others in each until they come again, "
         "no temperature asked for: the server's own, at most 96 tokens each, weight 1"
     )
+
+
+def test_what_a_terminal_would_obey_is_in_no_report() -> None:
+    """A server wrote it once, and `-o -` goes to a terminal; in HTML it would be no XML."""
+    run = latency()
+    escapes = "\x1b]0;owned\x07\x1b[2J\u202e"
+    run["status"]["rounds"][0]["replicates"][0]["error"] = f"{escapes}gone"
+    run["spec"]["target"]["servedName"] = f"name{escapes}"
+    for format in FORMATS.values():
+        text = format(report([run]))
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]|\\u001b|\\u202e", text)
