@@ -254,7 +254,42 @@ def change(question: dict[str, Any], path: list[str | int], value: Any) -> dict[
                 ended,
                 f"case.json: measurements[{at}].ended: what a server came to is expected: OutOfMemory, ",
             )
-            for at, ended in ((4, "server crashed"), (4, "ClientFailed"), (0, "Crashed"))
+            for at, ended in ((4, "server crashed"), (4, "ClientFailed"))
+        ),
+        (
+            ["measurements", 0, "ended"],
+            "Crashed",
+            "case.json: measurements[0].ended: what a server came to is expected: ClientFailed, Evicted, ImageMoved, ",
+        ),
+        *(
+            (
+                ["measurements", 2, "outputThroughput"],
+                value,
+                "case.json: measurements[2].outputThroughput: tokens per second are from 0.000001 to 1000000000; found",
+            )
+            for value in (1e308, "1e10", 5e-324)
+        ),
+        *(
+            (["gate", name], 1e308, f"case.json: gate.{name}: Input should be less than {most}; found 1e+308")
+            for name, most in (("minimumImprovement", 10), ("varianceFloor", 1))
+        ),
+        (
+            ["gate", "limits"],
+            [{"metric": "p95TTFT", "maximumIncrease": 1e308}],
+            "case.json: gate.limits[0].maximumIncrease: Input should be less than 10; found 1e+308",
+        ),
+        (
+            ["gate", "limits"],
+            [{"metric": "retractions", "maximum": 10**400}],
+            "case.json: gate.limits[0].maximum: Input should be less than or equal to 100000; found 1000",
+        ),
+        *(
+            (
+                ["measurements", 5, "metrics"],
+                {"outputTokens": tokens},
+                "case.json: measurements[5].metrics.outputTokens: a number above 0 (1e-09 to 1e+12) is expected, or ",
+            )
+            for tokens in (1e308, 5e-324)
         ),
         *(
             (
@@ -300,6 +335,17 @@ def test_an_input_error_names_its_place(run: Run, path: list[str | int], value: 
     code, out, err = run("case.json", json.dumps(change(case(LATENCY), path, value)))
     assert (code, out) == (1, "")
     assert err.startswith(complaint)
+
+
+def test_bounds_that_no_one_can_read_are_cut_short(run: Run) -> None:
+    """Two rounds that are far apart, at a confidence of which Student's quantile has no end."""
+    question = case(LATENCY, rounds=2, confidence="0.999999") | {"decideAfterRounds": [2]}
+    for i, m in enumerate(question["measurements"]):
+        m["outputThroughput"] = (1e-6, 1e9)[i % 3 == 0]
+    reason = json.loads(run("case.json", json.dumps(question))[1])["arms"]["wide"]["reason"]
+    assert "to over 1000000)" in reason
+    assert "A/A floor over 100000000%" in reason
+    assert max(map(len, reason.split())) < 30
 
 
 def test_what_can_be_limited_is_what_a_resource_can_limit() -> None:

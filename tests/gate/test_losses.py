@@ -11,6 +11,7 @@ from tests.gate.campaigns import LATENCY, THROUGHPUT, THROUGHPUT_GATE, WORKLOADS
 
 from paceline import core, gate
 from paceline.core import ArmOutcome, Measurement, Outcome
+from paceline.gate.limits import counted
 
 EVEN = dict.fromkeys(WORKLOADS, 1.0)
 STEADY = 0.003
@@ -125,9 +126,43 @@ class TestRequestsThatFail:
         assert decided(by_turns).outcome is Outcome.PROMOTE
         assert decided({**by_turns, (4, "wide"): "RequestsFailed"}).arms["wide"].reason == "Unreliable"
 
-    def test_a_baseline_that_lived_excuses_no_crash(self) -> None:
-        ends = {(n, "wide"): "ServerCrashed" for n in (1, 3)} | {(n, "baseline"): "RequestsFailed" for n in (1, 3)}
-        assert decided(ends).arms["wide"].reason == "Unreliable"
+    @pytest.mark.parametrize("lived", ["RequestsFailed", "NotMeasured", "ClientFailed", "Retracted"])
+    def test_a_baseline_that_lived_excuses_no_crash(self, lived: str) -> None:
+        ends = {(n, "wide"): "ServerCrashed" for n in (1, 3)} | {(n, "baseline"): lived for n in (1, 3)}
+        wide = decided(ends).arms["wide"]
+        assert (wide.reason, "in 2 its own server ended (ServerCrashed)" in wide.lost) == ("Unreliable", True)
+
+    @pytest.mark.parametrize(
+        ("theirs", "excused"),
+        [("RequestsFailed", True), ("TimedOut", True), ("ServerCrashed", True), ("NotMeasured", False)],
+    )
+    def test_they_are_excused_by_the_same_or_by_a_death_of_the_baselines(self, theirs: str, excused: bool) -> None:
+        ends = {(n, "wide"): "RequestsFailed" for n in (1, 3)} | {(n, "baseline"): theirs for n in (1, 3)}
+        assert (decided(ends).outcome is Outcome.PROMOTE) is excused
+
+    @pytest.mark.parametrize(
+        ("reason", "said"),
+        [
+            ("ServerCrashed", "the baseline's server ended"),
+            ("Retracted", "the baseline took requests back"),
+            ("NotMeasured", "the baseline gave no evidence"),
+        ],
+    )
+    def test_a_round_that_the_baseline_alone_lost_is_told_as_it_was(self, reason: str, said: str) -> None:
+        lost = decided({(1, "baseline"): reason}).arms["wide"].lost
+        assert lost == f"1 of 5 rounds was lost: in 1 {said} ({reason})"
+
+    def test_of_several_workloads_the_worst_counts(self) -> None:
+        """Its requests failed on the first, and on the second its server ended: no client did that."""
+        first, second, *_ = WORKLOADS
+        said = {("baseline", first): "RequestsFailed", ("wide", first): "RequestsFailed"}
+        said |= {("wide", second): "ServerCrashed"}
+        measurements = [
+            replace(m, valid=False, ended=said.get((m.arm, m.workload), "")) if m.round in (1, 3) else m
+            for m in measure(LATENCY, cv=STEADY, seed=1)
+        ]
+        wide = gate.decide(core.Gate(), list(LATENCY), EVEN, measurements).arms["wide"]
+        assert "round 2 (ServerCrashed), round 4 (ServerCrashed)" in wide.message
 
     def test_in_every_round_nothing_tells_a_server_that_fails_from_one_that_is_asked_wrongly(self) -> None:
         verdict = decided({(n, "wide"): "RequestsFailed" for n in range(4)}, rounds=4)
@@ -157,6 +192,16 @@ class TestRetractions:
 
     def test_in_two_rounds_they_cost_the_candidate(self) -> None:
         assert self.decided({0: 3, 2: 1}, 0).reason == "Unreliable"
+
+    @pytest.mark.parametrize(
+        ("ended", "counts_as"),
+        [("RequestsFailed", "Retracted"), ("ServerCrashed", "ServerCrashed"), ("", "Retracted")],
+    )
+    def test_they_are_worse_than_requests_that_failed_and_no_death(self, ended: str, counts_as: str) -> None:
+        """As the record of a round has it (`evidence/keep.py`), which a file's own `ended` need not."""
+        bounds = (core.Limit(metric="retractions", maximum=0),)
+        failed = [replace(m, ended=ended) for m in self.with_retractions({0: 3}) if (m.round, m.arm) == (0, "wide")]
+        assert {m.ended for m in counted(failed, bounds)} == {counts_as}
 
     @pytest.mark.parametrize("said", [{}, {"retractions": float("nan")}])
     def test_where_nobody_counted_them_the_limit_is_not_kept(self, said: dict[str, float]) -> None:

@@ -145,21 +145,23 @@ def hidden_twins(pool: PoolSpec, default: DraftSpec | None) -> Iterator[Finding]
 
 def canonical(candidate: CandidateSpec, default: DraftSpec | None) -> tuple[Any, ...]:
     """MTP and NEXTN are one algorithm, whatever case the name of another is in, `--a b` and `--a=b` one argument,
-    whatever the order. An algorithm's own flags and the candidate's end up in one command."""
+    whatever the order of different flags; of one that comes again, the order may matter. An algorithm's own flags and
+    the candidate's end up in one command."""
     draft = candidate.draft or default
     name = draft and (draft.name or "").upper()
     head = draft and (draft.algorithm.replace("MTP", "NEXTN"), name, draft.source, draft.revision)
     shape = [getattr(candidate, field) for field in FIELDS_OF_SHAPE if field != "custom"]
     own = candidate.custom.args if candidate.custom else None
-    return head, *shape, own is None, sorted((*_words(own or ()), *_words(candidate.args)))
+    return head, *shape, own is None, _by_flag((*(own or ()), *candidate.args))
 
 
-def _words(arguments: Arguments) -> list[str]:
-    """Each as `--flag=value`."""
-    words = list[str]()
+def _by_flag(arguments: Arguments) -> list[tuple[str, ...]]:
+    """Each flag with all of its values, up to the next word that begins with `--`, sorted by flag alone."""
+    flags = list[tuple[str, ...]]()
     for argument in arguments:
-        if argument.startswith("--") or not words or "=" in words[-1]:
-            words.append(argument)
+        if argument.startswith("--"):
+            flag, given, value = argument.partition("=")
+            flags.append((flag, value) if given else (flag,))
         else:
-            words[-1] += f"={argument}"
-    return words
+            flags[-1:] = [(*(flags[-1] if flags else ("",)), argument)]
+    return sorted(flags, key=lambda flag: flag[0])

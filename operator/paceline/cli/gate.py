@@ -65,10 +65,23 @@ def _weight(value: float) -> float:
     raise PydanticCustomError("weight", "a weight is 0 or from 0.000001 to 1000000, as only their proportions count")
 
 
+SLOWEST, FASTEST = 1e-6, 1e9
+"""Tokens per second: far beyond what a server gives, and a quotient of two is still a number that one can read."""
+LEAST, MOST = 1e-9, 1e12
+"""Of a metric: seconds or tokens."""
+
+
+def _throughput(value: float) -> float:
+    """What is none is let in: the gate calls it invalid."""
+    if not 0 < value < math.inf or SLOWEST <= value <= FASTEST:
+        return value
+    raise PydanticCustomError("throughput", "tokens per second are from 0.000001 to 1000000000")
+
+
 Finite = Annotated[FiniteFloat, BeforeValidator(_number)]
 """JSON numbers and decimal strings; true is no number."""
 Measured = Annotated[float, BeforeValidator(_number)]
-"""NaN and infinities are let in: the gate calls them invalid."""
+"""NaN and infinities are let in: who reads it tells them."""
 
 
 class Part(BaseModel):
@@ -89,9 +102,9 @@ class Limit(Part):
     """One of the three bounds: a latency may rise by a fraction, kvTokens fall by one, a count be at most so large."""
 
     metric: Annotated[str, AfterValidator(_limited)]
-    maximum_increase: Annotated[Finite, Field(ge=0)] | None = None
+    maximum_increase: Annotated[Finite, Field(ge=0, lt=10)] | None = None
     maximum_decrease: Annotated[Finite, Field(ge=0, lt=1)] | None = None
-    maximum: Annotated[StrictInt, Field(ge=0)] | None = None
+    maximum: Annotated[StrictInt, Field(ge=0, le=100_000)] | None = None
 
     @model_validator(mode="after")
     def _one_bound(self) -> "Limit":
@@ -114,12 +127,12 @@ def _once(limits: tuple[Limit, ...]) -> tuple[Limit, ...]:
 
 
 class Thresholds(Part):
-    """As spec.gate: decimal strings, or numbers."""
+    """As spec.gate, with its bounds: decimal strings, or numbers."""
 
-    minimum_improvement: Annotated[Finite, Field(ge=0)] = DEFAULT.minimum_improvement
+    minimum_improvement: Annotated[Finite, Field(ge=0, lt=10)] = DEFAULT.minimum_improvement
     regression_tolerance: Annotated[Finite, Field(ge=0, lt=1)] = DEFAULT.regression_tolerance
     confidence: Annotated[Finite, Field(ge=0.5, lt=1)] = DEFAULT.confidence
-    variance_floor: Annotated[Finite, Field(ge=0)] = DEFAULT.variance_floor
+    variance_floor: Annotated[Finite, Field(ge=0, lt=1)] = DEFAULT.variance_floor
     limits: Annotated[tuple[Limit, ...], AfterValidator(_once)] = ()
 
 
@@ -134,7 +147,7 @@ class Measurement(Part):
     round: StrictInt
     arm: str
     workload: str
-    output_throughput: Measured | None = None
+    output_throughput: Annotated[Measured, AfterValidator(_throughput)] | None = None
     valid: StrictBool = True
     nothing_accepted: StrictBool = False
     ended: str = ""
@@ -217,12 +230,12 @@ def judged(text: bytes) -> core.Verdict:
 
 def _ends(case: Case) -> Iterator[str]:
     """What counts against a candidate is what its own server came to, by a name that is known to be that."""
-    of_any = [failure.name for failure in Failure]
+    of_any = sorted(failure.name for failure in Failure)
     for i, m in enumerate(case.measurements):
         known = of_any if (m.arm,) == case.arms[:1] else OWN_ENDS
         if m.ended and m.ended not in known:
             yield (
-                f"measurements[{i}].ended: what a server came to is expected: {', '.join(OWN_ENDS)}; for anything else "
+                f"measurements[{i}].ended: what a server came to is expected: {', '.join(known)}; for anything else "
                 f"write valid: false alone; found {json.dumps(m.ended)}"
             )
 
@@ -234,9 +247,10 @@ def _metrics(case: Case) -> Iterator[str]:
             place, counted = f"measurements[{i}].metrics.{name}", BOUNDED_BY.get(name) == "maximum"
             if name not in KNOWN_METRICS:
                 yield f"{place}: unknown metric; there are {', '.join(KNOWN_METRICS)}"
-            elif value is not None and not (0 < value < math.inf or (counted and value == 0)):
+            elif value is not None and not (LEAST <= value <= MOST or (counted and value == 0)):
                 wanted = "from 0 on" if counted else "above 0"
-                yield f"{place}: a number {wanted} is expected, or null where it is not known; found {value:g}"
+                bounds = " (1e-09 to 1e+12)" if 0 < value < math.inf else ""
+                yield f"{place}: a number {wanted}{bounds} is expected, or null where it is not known; found {value:g}"
 
 
 def _rates(case: Case) -> Iterator[str]:

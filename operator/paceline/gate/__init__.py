@@ -13,8 +13,9 @@ Why the rule is what it is, and how often it errs: docs/gate.md.
 
 from paceline.gate.crossover import Crossing, Crossover, Load, Pace, crossover
 from paceline.gate.findings import Finding, explain, threshold
-from paceline.gate.limits import OF_THE_SERVER, RETRACTED, limits
+from paceline.gate.limits import OF_THE_SERVER, limits
 from paceline.gate.outputs import Seen, seen
+from paceline.gate.own_ends import RETRACTED
 from paceline.gate.rule import decide, undecided
 
 __all__ = [

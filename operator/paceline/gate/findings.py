@@ -136,7 +136,7 @@ def threshold(limit: Limit) -> float:
 def _falls_behind(look: Look, _: Gate) -> Iterator[str]:
     for name, found in look.behind.items():
         if found.shown:
-            yield f"on {name} {_behind(found)}; a lower requestRate may suit both"
+            yield f"on {name} {_behind(found)}"
 
 
 def _slower(look: Look, gate: Gate) -> Iterator[str]:
@@ -210,7 +210,8 @@ def _aa_floor(look: Look) -> float:
 
 
 def _floor(look: Look) -> str:
-    return f"A/A floor {_aa_floor(look):.1%}"
+    floor = _aa_floor(look)
+    return f"A/A floor over {READABLE:.0%}" if floor > READABLE else f"A/A floor {floor:.1%}"
 
 
 def _means(look: Look) -> str:
@@ -218,7 +219,13 @@ def _means(look: Look) -> str:
 
 
 def _behind(found: Behind) -> str:
-    return f"it did not keep the rate in {found.times} of {found.rounds} rounds, where the baseline did"
+    times = f"{found.times} of {found.rounds} rounds"
+    said = (
+        f"it alone did not keep the rate in {times}, the baseline alone in {found.theirs}"
+        if found.theirs
+        else f"it did not keep the rate in {times}, where the baseline did"
+    )
+    return f"{said}; a lower requestRate may suit both"
 
 
 def _named(limit: Limit, workload: str) -> str:
@@ -230,7 +237,15 @@ def _shown(found: Interval) -> str:
 
 
 def shown(bounds: Bounds) -> str:
-    return f"{bounds.ratio:.3f}x ({bounds.lower:.3f} to {bounds.upper:.3f})"
+    return f"{_figure(bounds.ratio)}x ({_figure(bounds.lower)} to {_figure(bounds.upper)})"
+
+
+READABLE = 1e6
+"""Of a ratio: two rounds that are far apart have a bound of hundreds of digits, or none."""
+
+
+def _figure(value: float) -> str:
+    return f"over {READABLE:.0f}" if value > READABLE else f"{value:.3f}"
 
 
 def _ratio(log: float) -> str:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from paceline.core import Gate, Limit, Measurement
 from paceline.gate.interval import Interval, interval
+from paceline.gate.own_ends import RETRACTED, worst
 from paceline.gate.rounds import Rounds
 
 FIRST_TOKEN = ("meanTTFT", "p95TTFT")
@@ -21,7 +22,6 @@ BOUNDED_BY: Mapping[str, str] = {
 """What may be limited, and by which of the three bounds."""
 OF_THE_SERVER = frozenset({"kvTokens"})
 """Metrics that a server has once, whatever it is measured on."""
-RETRACTED = "Retracted"
 
 
 def limits(gate: Gate, rated: Collection[str]) -> tuple[Limit, ...]:
@@ -32,13 +32,14 @@ def limits(gate: Gate, rated: Collection[str]) -> tuple[Limit, ...]:
 
 
 def counted(measurements: Sequence[Measurement], bounds: Sequence[Limit]) -> list[Measurement]:
-    """A point that exceeds a count is no evidence, and its server one that did not get through the round."""
+    """A point that exceeds a count is no evidence, and its server one that did not get through the round: for that,
+    unless it came to worse."""
     most = {limit.metric: limit.maximum for limit in bounds if limit.maximum is not None}
 
     def beyond(m: Measurement) -> bool:
         return any(m.metrics.get(metric, 0) > maximum for metric, maximum in most.items())
 
-    return [replace(m, valid=False, ended=m.ended or RETRACTED) if beyond(m) else m for m in measurements]
+    return [replace(m, valid=False, ended=worst((m.ended, RETRACTED))) if beyond(m) else m for m in measurements]
 
 
 def unknown(rounds: Rounds, bound: Limit, arm: str, numbers: Sequence[int]) -> dict[str, Interval | None]:

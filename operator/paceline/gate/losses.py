@@ -10,13 +10,11 @@ from dataclasses import dataclass, replace
 
 from paceline.core import ArmOutcome, ArmVerdict
 from paceline.gate.findings import Finding
-from paceline.gate.limits import RETRACTED
+from paceline.gate.own_ends import DEATHS, FAILED, RETRACTED, excused
 from paceline.gate.rounds import Rounds, usable
 
 LUCK = 1
 """Rounds in which a candidate's own server may end while the baseline lives. One may be a neighbour's doing."""
-FAILED = "RequestsFailed"
-"""Requests of a server that lived. It may be a client's doing, which meets the baseline as often as a candidate."""
 ENDED = "its own server ended"
 WORDS = {
     RETRACTED: "it took requests back",
@@ -39,13 +37,8 @@ def ends(rounds: Rounds, candidate: str) -> list[End]:
     return [
         End(number, reason)
         for number in rounds.of(candidate)
-        if (reason := rounds.ended(candidate, number)) and not _excused(reason, rounds.ended(rounds.baseline, number))
+        if (reason := rounds.ended(candidate, number)) and not excused(reason, rounds.ended(rounds.baseline, number))
     ]
-
-
-def _excused(mine: str, theirs: str) -> bool:
-    """A baseline whose requests failed has lived: that excuses a candidate's failed requests, and no crash."""
-    return bool(theirs) and (theirs != FAILED or mine == FAILED)
 
 
 def _counted(rounds: Rounds, candidate: str, found: Sequence[End]) -> list[End]:
@@ -104,16 +97,20 @@ def _said(whys: Counter[str]) -> Iterator[str]:
 
 def _why(rounds: Rounds, candidate: str, number: int) -> str:
     mine, theirs = rounds.ended(candidate, number), rounds.ended(rounds.baseline, number)
-    if theirs and (_excused(mine, theirs) or not mine):
-        return (
-            f"requests to the baseline failed ({theirs})"
-            if theirs == FAILED
-            else f"the baseline's server ended ({theirs})"
-        )
+    if theirs and (excused(mine, theirs) or not mine):
+        return f"{_of_baseline(theirs)} ({theirs})"
     if mine:
         return f"{WORDS.get(mine, ENDED)} ({mine})"
     valid = _valid(rounds, rounds.baseline, number, list(rounds.workloads))
     return "a point of it was no evidence" if valid else "a point of the baseline was no evidence"
+
+
+def _of_baseline(reason: str) -> str:
+    """Only what is a death has ended its server."""
+    if reason in DEATHS:
+        return "the baseline's server ended"
+    lived = {FAILED: "requests to the baseline failed", RETRACTED: "the baseline took requests back"}
+    return lived.get(reason, "the baseline gave no evidence")
 
 
 def _valid(rounds: Rounds, arm: str, number: int, workloads: Sequence[str]) -> bool:

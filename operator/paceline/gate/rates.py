@@ -10,43 +10,43 @@ from dataclasses import dataclass
 
 from paceline.gate.rounds import Rounds
 
-CHANCE = 0.25
-"""Of a round in which one of two equal arms alone falls behind: p (1 - p), whatever p is, at most. The arrivals of a
-round are the same on all arms, so it is less."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behind:
-    """In how many of `rounds` a candidate alone did not keep a rate. `shown`: more often than an arm that keeps it no
-    less often than the baseline would, but for a chance of the look's error."""
+    """In how many of `rounds` a candidate alone did not keep a rate, and in how many the baseline alone: `theirs`.
+    `shown`: more often than the baseline, but for a chance of the look's error."""
 
     times: int
+    theirs: int
     rounds: int
     shown: bool
 
     @property
     def kept(self) -> bool:
-        """In more than half of them. Else the candidate has not shown that it keeps the rate."""
-        return 2 * self.times < self.rounds
+        """The baseline alone fell behind as often, but for less than half of the rounds. Else the candidate has not
+        shown that it keeps the rate as well."""
+        return 2 * (self.times - self.theirs) < self.rounds
 
 
 def behind(rounds: Rounds, candidate: str, numbers: Sequence[int], error: float) -> Mapping[str, Behind]:
     """By workload, where there is any such round among these complete ones."""
-    found = {w: sum(_alone(rounds, candidate, n, w) for n in numbers) for w in rounds.workloads}
-    return {
-        w: Behind(times=times, rounds=len(numbers), shown=_by_chance(times, len(numbers)) <= error)
-        for w, times in found.items()
-        if times
-    }
+    found = {}
+    for workload in rounds.workloads:
+        times = _alone(rounds, candidate, rounds.baseline, numbers, workload)
+        theirs = _alone(rounds, rounds.baseline, candidate, numbers, workload)
+        if times:
+            shown = sign_test(times, theirs) <= error
+            found[workload] = Behind(times=times, theirs=theirs, rounds=len(numbers), shown=shown)
+    return found
 
 
-def _alone(rounds: Rounds, candidate: str, number: int, workload: str) -> bool:
-    return (
-        rounds.cells[number, candidate, workload].saturated
-        and not rounds.cells[number, rounds.baseline, workload].saturated
-    )
+def _alone(rounds: Rounds, arm: str, other: str, numbers: Sequence[int], workload: str) -> int:
+    cells = rounds.cells
+    return sum(cells[n, arm, workload].saturated and not cells[n, other, workload].saturated for n in numbers)
 
 
-def _by_chance(times: int, rounds: int) -> float:
-    """So many or more."""
-    return math.fsum(math.comb(rounds, k) * CHANCE**k * (1 - CHANCE) ** (rounds - k) for k in range(times, rounds + 1))
+def sign_test(times: int, theirs: int) -> float:
+    """The chance that of two equal arms this one is it so often, or oftener, of the rounds in which one alone fell
+    behind: whatever makes an arm fall behind, each is as likely. Rounds in which both did, or neither, say nothing."""
+    one_sided = times + theirs
+    return math.fsum(math.comb(one_sided, k) * 0.5**one_sided for k in range(times, one_sided + 1))

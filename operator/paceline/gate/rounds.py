@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from paceline.core import Measurement
+from paceline.gate.own_ends import worst
 
 Cell = tuple[int, str, str]
 """Round, arm, workload."""
@@ -34,9 +35,9 @@ class Rounds:
         ]
 
     def ended(self, arm: str, number: int) -> str:
-        """Why its own server did not get through that round; "" if it did."""
+        """Why its own server did not get through that round, the worst of all workloads; "" if it did."""
         cells = (self.cells.get((number, arm, w)) for w in self.workloads)
-        return next((cell.ended for cell in cells if cell and cell.ended), "")
+        return worst(cell.ended for cell in cells if cell)
 
     def saturated(self, workload: str, numbers: Sequence[int]) -> int:
         """In how many of these rounds the baseline did not keep the workload's rate."""

@@ -159,6 +159,14 @@ def test_requests_that_were_taken_back_end_a_server_unless_as_many_are_allowed()
         assert found[0].metrics["retractions"] == 3
 
 
+def test_that_it_took_requests_back_is_worse_than_that_some_failed() -> None:
+    """As the gate has it of a file (`gate/own_ends.py`): no client makes a server do that."""
+    points = tuple(dataclasses.replace(p, retractions=3, errors=1) for p in WIDE.points)
+    result = dataclasses.replace(RESULT, replicates=(BASELINE, dataclasses.replace(WIDE, points=points)))
+    kept = keep(PLAN, result, judge(PLAN, result), "job", "gpu-0")
+    assert {one.ended for one in measurements([kept]) if one.arm == "wide"} == {"Retracted"}
+
+
 @pytest.mark.parametrize("lost", [{"errors": 1}, {"completed": 0}])
 def test_requests_that_failed_are_held_against_a_server_that_lived(lost: dict[str, int]) -> None:
     for arm in (BASELINE, WIDE):
