@@ -43,6 +43,25 @@ def test_how_many_tokens_a_piece_has_is_of_all_answers() -> None:
     assert found.throughput == pytest.approx(2 * 150 / 60)
 
 
+def test_one_answer_that_begins_late_moves_nothing_else() -> None:
+    """Ten places and a piece a second in each. One of the first requests gets its first piece when all is over."""
+    report = closed_loop(*[100] * 49, 200)
+    report["ttfts"] = [1.0, 1.0, 1.0, 700.0] + [1.0] * 46
+    found = steady(report, concurrency=10)
+    assert found
+    assert found.throughput == pytest.approx(9.0)
+
+
+def test_pieces_that_come_at_one_moment_have_a_rate_too() -> None:
+    report = {
+        "ttfts": [1e-9, 0.0, 0.2, 0.1, 0.2, 30.0, 1.0],
+        "itls": [[], [], [], [], [], [30.0, 0.0, 0.1], [1e-9, 0.0, 0.1]],
+        "output_lens": [1, 1, 1, 1, 1, 4, 4],
+    }
+    found = steady(report, concurrency=4)
+    assert found is None or 0 < found.throughput < 1000
+
+
 def test_what_the_client_took_between_requests_is_in_the_throughput_and_in_the_concurrency() -> None:
     """Four requests of 10 tokens, two at a time: 20 seconds of answers, and the client needed 25 for all of it."""
     slow = closed_loop(10, 10, 10, 10) | {"duration": 25.0}

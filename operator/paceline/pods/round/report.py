@@ -13,6 +13,8 @@ from paceline.evidence import Point
 
 STEADY = 0.9
 """Of the peak concurrency: the steady-state window is the longest time with at least so much."""
+STEPS = 1000
+"""Of the time in which the first requests are prefilled: how finely it is divided."""
 FEWEST = 8
 """Requests in the second half, or a rate says nothing of it."""
 
@@ -93,21 +95,53 @@ def steady(report: Mapping[str, Any], concurrency: int) -> Steady | None:
     if window is None:
         return None
     start, end = window
-    arrivals = sorted(arrival for one in answered for arrival in one.arrivals)
-    inside = bisect_right(arrivals, end) - bisect_left(arrivals, start)
-    # All requests are prefilled in the window, while some of their pieces come after it. Of the first prefills, which
-    # are done at once while no answer goes on, as many are left out as make the two shares equal.
-    answering = max(start, *(one.arrivals[0] for one in answered[:concurrency]))
-    left_out = min(1.0, (1 - inside / len(arrivals)) * len(answered) / concurrency)
-    pieces = inside - left_out * (bisect_right(arrivals, answering) - bisect_left(arrivals, start))
+    pieces = sorted(arrival for one in answered for arrival in one.arrivals)
+    begin = _beginning(answered, concurrency, window, pieces)
     last = max(one.end for one in answered)
     stretch = max(1.0, report.get("duration", last) / last)
-    seconds = stretch * (end - start - left_out * (answering - start))
     under_way = math.fsum(max(0.0, min(one.end, end) - max(one.start, start)) for one in answered)
     return Steady(
-        throughput=pieces / seconds * math.fsum(one.tokens for one in answered) / len(arrivals),
+        throughput=(_came(pieces, end) - _came(pieces, begin, start))
+        / (stretch * (end - begin))
+        * math.fsum(one.tokens for one in answered)
+        / len(pieces),
         concurrency=under_way / (stretch * (end - start)),
     )
+
+
+def _beginning(
+    answered: Sequence[Answered], concurrency: int, window: tuple[float, float], pieces: Sequence[float]
+) -> float:
+    """When to begin to count: from then to the window's end comes the same share of all prefills as of all pieces.
+
+    Requests go on to be prefilled until the window ends, while some of their pieces come after it; so of the prefills
+    of the first requests, which all come at once, a part is left out. At the latest when each of those has answered, or
+    in the middle of the window.
+    """
+    start, end = window
+    prefills = sorted(one.arrivals[0] for one in answered)
+    latest = min(max(one.arrivals[0] for one in answered[:concurrency]), (start + end) / 2)
+
+    def at(step: int) -> float:
+        return start + max(0.0, latest - start) * step / STEPS
+
+    def balanced(step: int) -> bool:
+        of_prefills, of_pieces = (
+            (_came(times, end) - _came(times, at(step), start)) / len(times) for times in (prefills, pieces)
+        )
+        return of_prefills <= of_pieces
+
+    return at(bisect_left(range(STEPS), True, key=balanced))
+
+
+def _came(times: Sequence[float], by: float, since: float = 0.0) -> float:
+    """How many of these, which are sorted; of what comes next, evenly as much as of the time since the one before."""
+    count = bisect_right(times, by)
+    if count == len(times):
+        return count
+    before, following = max(since, times[count - 1]) if count else since, times[count]
+    together = bisect_right(times, following) - count
+    return count + together * (by - before) / (following - before)
 
 
 def kept_rate(report: Mapping[str, Any], rate: float) -> float | None:
