@@ -58,6 +58,7 @@ def test_one_line_says_what_is_served_and_why(apiserver: Running, specdep: str) 
     status = {
         "observedGeneration": 1,
         "summary": "latency=wide 1.36x throughput=narrow 1.03x",
+        "state": "Serving",
         "conditions": to_status(marks, [], 1, AT),
     }
     publish(apiserver, "speculativedeployments", specdep, status)

@@ -58,7 +58,8 @@ def names(text: bytes) -> bytes:
 
 
 def _wanted(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    return {key: value for key, value in pairs if key in WANTED}
+    """The API server writes a list of no names as null, which Kopf dies of."""
+    return {key: value or [] if key == "items" else value for key, value in pairs if key in WANTED}
 
 
 @contextmanager

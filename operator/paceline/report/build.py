@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from paceline import __version__, core
-from paceline.core.text import in_all_texts, printable
+from paceline.core.text import in_all_texts, printable_lines
 from paceline.report import facts, measured, read
 from paceline.report.crossover import crossover
 from paceline.report.model import MEANS, Candidate, Effect, Manifest, Report, Run, Shown
@@ -14,7 +14,7 @@ from paceline.report.words import capital, count, interval, ratio
 def report(manifests: Sequence[Manifest], title: str = "") -> Report:
     """Raises ValueError for what is no BenchmarkRun; a run that has no status yet is one. What a terminal or a browser
     would obey is taken out here: names and errors are other people's."""
-    runs = tuple(_read(in_all_texts(manifest, printable)) for manifest in manifests)
+    runs = tuple(_read(in_all_texts(manifest, printable_lines)) for manifest in manifests)
     return Report(title=title or ", ".join(sorted({r.served_name for r in runs})), paceline=__version__, runs=runs)
 
 

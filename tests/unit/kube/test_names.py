@@ -56,6 +56,17 @@ async def test_a_list_is_one_of_names(tmp_path: Path) -> None:
     }
 
 
+async def test_a_list_of_none_is_empty(tmp_path: Path) -> None:
+    """As an API server answers in a cluster without any: of its own kinds an empty list is [], of metadata null."""
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.json_response({"kind": "PartialObjectMetadataList", "metadata": {}, "items": None})
+
+    async with talking_to(answer, tmp_path) as transport, transport.session(names_only("widgets")) as session:
+        response = await session.get(transport.server + PATH)
+        assert (await response.json())["items"] == []
+
+
 async def test_a_watch_is_one_of_names(tmp_path: Path) -> None:
     async with talking_to(widgets, tmp_path) as transport, transport.session(names_only("widgets")) as session:
         response = await session.get(transport.server + PATH, params={"watch": "true"})
