@@ -1,5 +1,6 @@
 """What must hold whatever went wrong: the same end as without faults, and promises that no moment of history breaks."""
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -188,11 +189,28 @@ def one_round_at_a_time(view: View, change: Change) -> str:
     return f"at once: {', '.join(running)}" if len(running) > 1 else ""
 
 
-def a_run_stays_on_its_node(view: View, change: Change) -> str:
-    run = (change.new or {}).get("metadata", {}).get("labels", {}).get(RUN_LABEL)
-    pods = [pod for pod in _of(view, "Pod") if run and pod["metadata"].get("labels", {}).get(RUN_LABEL) == run]
-    nodes = {pod["spec"]["nodeName"] for pod in pods if "nodeName" in pod["spec"]}
-    return f"{run} was on {', '.join(sorted(nodes))}" if len(nodes) > 1 else ""
+def a_run_goes_on_where_it_measured(view: View, change: Change) -> str:
+    """When a round's pod gets its node: that of the run's latest result, unless a try has failed there since, or
+    somebody else has it."""
+    new, old = change.new or {}, change.old or {}
+    run, node = _run_of(view, new), new.get("spec", {}).get("nodeName")
+    if run is None or not node or old.get("spec", {}).get("nodeName"):
+        return ""
+    rounds = run.get("status", {}).get("rounds", [])
+    since = list(itertools.takewhile(lambda one: one.get("error"), reversed(rounds)))
+    latest = next((one["node"] for one in reversed(rounds) if not one.get("error")), node)
+    others = (pod for pod in _of(view, "Pod") if pod["metadata"]["uid"] != new["metadata"]["uid"])
+    taken = {
+        pod["spec"].get("nodeName") for pod in others if pod.get("status", {}).get("phase") in ("Pending", "Running")
+    }
+    if latest in {node, *taken, *(one["node"] for one in since)}:
+        return ""
+    return f"{run['metadata']['name']} measured on {latest} and goes to {node}"
+
+
+def _run_of(view: View, pod: Manifest) -> Manifest | None:
+    name = pod.get("metadata", {}).get("labels", {}).get(RUN_LABEL)
+    return next((run for run in _of(view, "BenchmarkRun") if run["metadata"]["name"] == name), None)
 
 
 PROMISES: Mapping[str, tuple[Promise, ...]] = {
@@ -200,7 +218,7 @@ PROMISES: Mapping[str, tuple[Promise, ...]] = {
     "SpeculativeDeployment": (promoted_is_served,),
     "BenchmarkRun": (a_finished_run_is_final, a_measured_round_is_kept),
     "Job": (one_round_at_a_time,),
-    "Pod": (a_run_stays_on_its_node,),
+    "Pod": (a_run_goes_on_where_it_measured,),
 }
 
 
