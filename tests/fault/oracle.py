@@ -21,6 +21,8 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 GPU_NODE = re.compile(r"gpu-\d")
 LINES_OF_A_RUN = re.compile(r"(/results/[^/]+/)[^/\"]+")
 """Where rounds leave their lines: below a run's name its uid."""
+KERNELS = re.compile(r"(jit/[^/]+/)[^/\"]+")
+"""Where servers keep what they compile: below a namespace their owner's uid."""
 SERVERS = ("uid", "resourceVersion", "managedFields", "creationTimestamp", "batch.kubernetes.io/controller-uid")
 LENGTHS = ("heldSeconds", "idleSeconds", "gpuSeconds", "idleGpuSeconds")
 MASKED = frozenset((*SERVERS, APPLIED, "terminated", "nodeAffinity", *LENGTHS))
@@ -96,7 +98,7 @@ def _masked(value: Any) -> Any:
 
 def _plain(text: str) -> str:
     """Without times, uids, and which node was taken."""
-    return GPU_NODE.sub("NODE", TIME.sub("TIME", LINES_OF_A_RUN.sub(r"\1UID", text)))
+    return GPU_NODE.sub("NODE", TIME.sub("TIME", KERNELS.sub(r"\1UID", LINES_OF_A_RUN.sub(r"\1UID", text))))
 
 
 # Promises. Each is asked about every change of one kind, with all objects as they were right after it.

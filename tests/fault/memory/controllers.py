@@ -66,7 +66,8 @@ class Controllers:
     # Each below is one controller: it reads everything and does what is missing.
 
     def _collect_garbage(self) -> None:
-        """Delete what has owners, all of them gone; finish foreground deletions."""
+        """Delete what has owners, all of them gone; take those that are gone from what has others; finish foreground
+        deletions."""
         everything = [ref for resource in self.cluster.kinds.values() for ref in self._refs(resource)]
         uids = {self._get(ref)["metadata"]["uid"]: ref for ref in everything}
         owned: dict[str, list[Ref]] = {}
@@ -78,9 +79,13 @@ class Controllers:
             if manifest is None:
                 continue
             metadata = manifest["metadata"]
-            owners = [owner["uid"] for owner in metadata.get("ownerReferences", ())]
-            if owners and not any(uid in uids for uid in owners) and "deletionTimestamp" not in metadata:
+            owners = metadata.get("ownerReferences", ())
+            there = [owner for owner in owners if owner["uid"] in uids]
+            if owners and not there and "deletionTimestamp" not in metadata:
                 self.cluster.delete(ref)
+            elif len(there) < len(owners):
+                metadata["ownerReferences"] = there
+                self.cluster.update(manifest, manager="cluster")
             if "foregroundDeletion" in metadata.get("finalizers", ()):
                 left = [child for child in owned.get(metadata["uid"], ()) if self.cluster.get(child)]
                 for child in left:
