@@ -1,5 +1,6 @@
 """A real API server takes every example, and its CEL understands what Flux is given to read a BenchmarkRun's health."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ HEALTH = ("inProgress", "failed", "current")
 
 
 @pytest.fixture(scope="module")
-def probe(apiserver: Running) -> Running:
+def probe(apiserver: Running, tmp_path_factory: pytest.TempPathFactory) -> Running:
     """A kind with a BenchmarkRun's status, which is refused by the name of every expression that holds for it."""
     run = next(crd for crd in crds() if crd["spec"]["names"]["kind"] == "BenchmarkRun")
     schema = run["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
@@ -62,8 +63,9 @@ def probe(apiserver: Running) -> Running:
         "metadata": {"name": f"probes.{GROUP}"},
         "spec": {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]},
     }
-    apiserver.kubectl("apply", "-f", "-", given=crd)
-    apiserver.kubectl("wait", "--for=condition=Established", "--timeout=30s", f"crd/probes.{GROUP}")
+    definition = tmp_path_factory.mktemp("probes") / "crd.json"
+    definition.write_text(json.dumps(crd))
+    apiserver.install(definition)
     return apiserver
 
 

@@ -92,7 +92,8 @@ def names(here: Namespace, kind: str) -> set[str]:
 
 def uninterrupted(here: Namespace) -> tuple[str, str]:
     """The pod that serves, and since when it has been ready: both stay if it was never gone for a moment."""
-    (pod,) = here.list("pods", f"paceline.dev/deployment={NAME},paceline.dev/component=server")
+    pods = here.list("pods", f"paceline.dev/deployment={NAME},paceline.dev/component=server")
+    (pod,) = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
     (ready,) = [one for one in pod["status"]["conditions"] if one["type"] == "Ready"]
     assert ready["status"] == "True"
     return pod["metadata"]["uid"], ready["lastTransitionTime"]
