@@ -11,6 +11,7 @@ from tests.cluster.kubernetes import Manifest, Namespace, condition, labels_of, 
 from tests.cluster.looks import RUN, pool_of, served
 
 NAME = "coder"
+ROUNDS = "paceline.dev/component=round"
 GATE = {"confidence": "0.8"}
 LONGER = {"name": "code", "source": "builtin://code", "requests": 6, "maxTokens": 32}
 NARROW = {"name": "narrow", "tree": {"numSteps": 2, "topK": 2, "numDraftTokens": 4}}
@@ -66,7 +67,11 @@ def test_another_question_is_measured_beside_what_serves(
 def restore(here: Namespace, hub: str) -> None:
     here.apply(small(NAME, hub))
     here.wait("the old answer", lambda: says(here.get("specdep", NAME), "Promoted", "True", "AllPromoted"), 30)
-    here.wait("rounds to be over", lambda: not here.list("pods", "paceline.dev/component=round"), 60)
+    here.wait("rounds to be over", lambda: not any(map(_goes_on, here.list("pods", ROUNDS))), 60)
+
+
+def _goes_on(pod: Manifest) -> bool:
+    return pod["status"].get("phase") in ("Pending", "Running")
 
 
 def measuring_beside(here: Namespace) -> Manifest | None:
