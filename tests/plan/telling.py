@@ -36,3 +36,13 @@ def promoted(world: World, *pools: str) -> None:
         world.round_ends()
     world.servers_ready()
     world.told.clear()
+
+
+def by_hand() -> World:
+    """A world in which the pool latency serves its baseline, and a person is to promote."""
+    world, manifest = World(), example("latency")
+    manifest["spec"]["promotion"] = {"mode": "Manual"}
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    return world

@@ -2,10 +2,10 @@
 
 import pytest
 from tests.gate.campaigns import LATENCY
-from tests.plan.telling import measuring
+from tests.plan.telling import by_hand, measuring
 from tests.plan.test_earned import in_production, loosened
 from tests.plan.test_stories import CODE_ALONE
-from tests.plan.world import World, example
+from tests.plan.world import World
 
 KEY = "promote.paceline.dev/latency"
 BETTER_STILL = {"baseline": LATENCY["baseline"], "wide": LATENCY["wide"]}
@@ -13,12 +13,7 @@ BETTER_STILL = {"baseline": LATENCY["baseline"], "wide": LATENCY["wide"]}
 
 def awaiting() -> tuple[World, str]:
     """A verdict that waits, and the revision that it is about."""
-    world = World()
-    manifest = example("latency")
-    manifest["spec"]["promotion"] = {"mode": "Manual"}
-    world.apply(manifest)
-    world.prefetch_ends()
-    world.servers_ready()
+    world = by_hand()
     for _ in range(3):
         world.round_ends()
     ((key, value),) = world.requests("promote")
@@ -60,12 +55,7 @@ def test_a_revision_that_does_not_wait_is_answered_with_the_one_that_does() -> N
 
 
 def test_where_nothing_waits_that_is_the_answer() -> None:
-    world = World()
-    manifest = example("latency")
-    manifest["spec"]["promotion"] = {"mode": "Manual"}
-    world.apply(manifest)
-    world.prefetch_ends()
-    world.servers_ready()
+    world = by_hand()
     world.annotate(KEY, "0123456789@now")
     (said,) = world.status()["refused"]
     assert said.endswith("no arm of revision 0123456789 waits to be served; none does")

@@ -4,7 +4,7 @@ and is Stalled in the end. What is only late, or somebody's wish, is called what
 import pytest
 from tests.plan.answers import half_failed
 from tests.plan.cluster import Object
-from tests.plan.telling import measuring, promoted, told
+from tests.plan.telling import by_hand, measuring, promoted, told
 from tests.plan.world import World, example
 
 from paceline.plan.terms import timestamp
@@ -238,12 +238,7 @@ def test_a_mistake_in_what_serves_is_seen_at_a_glance() -> None:
 
 
 def test_what_waits_for_a_person_is_seen_at_a_glance() -> None:
-    world = World()
-    manifest = example("latency")
-    manifest["spec"]["promotion"] = {"mode": "Manual"}
-    world.apply(manifest)
-    world.prefetch_ends()
-    world.servers_ready()
+    world = by_hand()
     for _ in range(3):
         world.round_ends()
     assert (world.condition("Ready"), world.status()["state"]) == ("True Serving", "AwaitingPromote")

@@ -53,7 +53,7 @@ REMEMBERED = ("serving", "target", "hold", "handled", "retried", "attempts", "ve
 
 MOST_NOTES = 64
 MOST_REFUSED = 64
-"""Requests, that status can hold."""
+"""Requests that status can hold."""
 
 PINS = ("modelsHash", "models", "datasets")
 """Stay while no prefetch says others: another one may find other commits, and all would be measured again."""
