@@ -43,7 +43,7 @@ def test_a_node_with_another_product_gets_none(here: Namespace, hub: str, relabe
 def test_a_server_without_room_waits_and_says_what_is_missing(
     here: Namespace, hub: str, nodes: tuple[str, str]
 ) -> None:
-    here.wait("earlier stories to give their GPUs back", lambda: not any(map(leaving, everywhere())), 60)
+    here.wait("other stories to give their GPUs back", lambda: not any(map(holds_gpus, everywhere())), 120)
     fillers = [filler(node, free) for node in nodes if (free := free_gpus(node))]
     for pod in fillers:
         here.apply(pod)
@@ -85,7 +85,7 @@ def strangers() -> Iterator[None]:
 def test_two_runs_take_turns_on_the_node_that_has_room(here: Namespace, hub: str, nodes: tuple[str, str]) -> None:
     """One GPU is left when both pools are served: their rounds alternate on it, none is a try in vain, and strangers
     with our label hold nothing up."""
-    here.wait("earlier stories to give their GPUs back", lambda: not any(map(leaving, everywhere())), 60)
+    here.wait("other stories to give their GPUs back", lambda: not any(map(holds_gpus, everywhere())), 120)
     by_hand = {"mode": "Manual"}  # or the servers of what is promoted first push the other pool's round aside
     here.apply(small("turns", hub, suspend=True, promotion=by_hand, pools=[pool(), pool() | {"name": "other"}]))
     here.wait("both pools to serve", lambda: says(here.get("specdep", "turns"), "Ready", "True", "Serving"), 120)
@@ -152,5 +152,5 @@ def everywhere() -> list[Manifest]:
     return listed("pods", "--all-namespaces")
 
 
-def leaving(pod: Manifest) -> bool:
-    return "deletionTimestamp" in pod["metadata"] and gpus_of(pod) > 0
+def holds_gpus(pod: Manifest) -> bool:
+    return gpus_of(pod) > 0 and not ended(pod)
