@@ -227,7 +227,7 @@ def test_nothing_of_an_arm_survives_it(wrap: Wrap, tmp_path: Path) -> None:
     wrapped.seen.clear()
     wrapped.until(lambda: wrapped.log().endswith("over\n"))
     names = set(wrapped.log().split())
-    assert {"dash", "tee"} <= names <= {"dash", "sh", "tee", "cat", "sleep", "over"}, "the wrapper and this command line"
+    assert {"dash", "tee"} <= names <= {"dash", "sh", "tee", "cat", "sleep", "over"}, "the wrapper, this line"
     assert sign.read_text() == last
 
 
