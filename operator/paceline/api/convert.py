@@ -194,7 +194,7 @@ def _pool(pool: PoolSpec, spec: SpeculativeDeploymentSpec, benchmark: BenchmarkS
     return core.PoolSpec(
         name=pool.name,
         replicas=pool.replicas,
-        arms=(core.Arm(name=core.BASELINE), *sorted(candidates, key=lambda arm: (arm.verify_width, arm.name))),
+        arms=(core.Arm(name=core.BASELINE), *sorted(candidates, key=lambda arm: arm.name)),
         workloads=tuple(
             core.Workload(dataset=_dataset(dataset, concurrency), concurrency=concurrency)
             for concurrency in sorted(pool.concurrency)

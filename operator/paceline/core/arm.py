@@ -6,10 +6,6 @@ from paceline.core.tree import Adaptive, Custom, Depth, Draft, Ngram, Tree
 
 BASELINE = "baseline"
 
-# SGLang 0.5.23's own: the deepest step of its adaptive configuration and the root; its n-gram width.
-ADAPTIVE_WIDTH = 8
-NGRAM_WIDTH = 12
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
@@ -26,19 +22,6 @@ class Arm:
     """Chains by batch size, rising from 1; empty: none."""
     custom: Custom | None = None
     args: tuple[str, ...] = ()
-
-    @property
-    def verify_width(self) -> int:
-        """Tokens verified a step: ties between candidates go to the smaller one."""
-        if self.tree:
-            return self.tree.num_draft_tokens
-        if self.schedule:
-            return 1 + self.deepest
-        if self.adaptive or self.custom:
-            return ADAPTIVE_WIDTH
-        if self.ngram:
-            return self.ngram.num_draft_tokens or NGRAM_WIDTH
-        return self.block_size or 1
 
     @property
     def deepest(self) -> int:

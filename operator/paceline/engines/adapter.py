@@ -1,6 +1,6 @@
 """What Paceline must know of an engine."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,8 +48,8 @@ class Adapter:
     argv: Callable[[Server, Arm], tuple[str, ...]]
     env: Callable[[Server], tuple[Mapping[str, Any], ...]]
     expected: Callable[[Server, Arm], Mapping[str, Scalar]]
-    drafts: Callable[[Arm], int | None]
-    """Draft tokens that a verify call checks, without the one that it adds; None: none, or not always as many."""
+    draft_tokens: Callable[[Arm], int]
+    """The most tokens that a verify step checks, the root included; 1 without speculation."""
     compared: tuple[str, ...]
     moved: Callable[[tuple[Arm, ...]], tuple[str, ...]]
     refusals: Callable[[Server, tuple[Arm, ...]], tuple[Refusal, ...]]
@@ -71,3 +71,12 @@ class Adapter:
     """Target architectures that are known to have no hidden states for a head that reads them."""
     loses: Callable[[Arm], str] = lambda _: ""
     """What requests no longer get from servers of this arm, with its source; "" if nothing that is known."""
+
+    def drafts(self, arm: Arm) -> int | None:
+        """Draft tokens of every verify step, without its root; None without speculation, and where the engine chooses
+        how many."""
+        return None if arm.draft is None or arm.engine_chooses_depth else self.draft_tokens(arm) - 1
+
+    def fewest_drafts_first(self, arms: Iterable[Arm]) -> tuple[Arm, ...]:
+        """The baseline, then the candidates: the gate gives a tie to the earlier arm."""
+        return tuple(sorted(arms, key=lambda arm: (arm.draft is not None, self.draft_tokens(arm), arm.name)))

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from paceline.core import Arm
+from paceline.engines import ENGINES
 from paceline.engines.sglang.flags import flag_value
 from paceline.preflight.accelerators import memory_of
 from paceline.preflight.cases import Pool, Rule, Said
@@ -72,12 +73,13 @@ def estimate(case: Pool, arm: Arm, parallel: int | None = None) -> Estimate | No
         return None
     head = case.heads.get(arm.draft.model.source, ModelFacts()) if arm.draft and arm.draft.model else ModelFacts()
     tokens, running = _tokens(case), server.largest_concurrency
+    verified = ENGINES[server.engine.name].draft_tokens(arm) if arm.draft else 0
     return Estimate(
         weights=target.weight_bytes * _shrinks(case) / split,
         head=(head.weight_bytes or 0) / split,
         cache=tokens * (_token_bytes(case, target, split) + _token_bytes(case, head, split)),
-        states=(target.state_bytes or 0) / split * running * (1 + (arm.verify_width if arm.draft else 0)),
-        buffers=running * arm.verify_width * (target.vocab_size or 0) * 4 if arm.draft else 0,
+        states=(target.state_bytes or 0) / split * running * (1 + verified),
+        buffers=running * verified * (target.vocab_size or 0) * 4,
         memory=memory,
         static_share=_first(args, SHARE_FLAGS, STATIC_SHARE),
     )

@@ -10,7 +10,7 @@ from paceline.core import Server
 from paceline.engines import bounds as limits
 from paceline.engines.adapter import Adapter, Bound
 from paceline.engines.sglang import custom
-from paceline.engines.sglang.argv import JIT_CACHE, PORT, argv, drafts, env, expected
+from paceline.engines.sglang.argv import JIT_CACHE, PORT, argv, draft_tokens, env, expected
 from paceline.engines.sglang.flags import eagle3_hooks, flag_name, flag_value
 from paceline.engines.sglang.owned import COMPARED, MOVED
 from paceline.engines.sglang.probe import probe
@@ -39,7 +39,7 @@ ADAPTER = Adapter(
     argv=argv,
     env=env,
     expected=expected,
-    drafts=drafts,
+    draft_tokens=draft_tokens,
     compared=COMPARED,
     moved=lambda arms: (*MOVED, *custom.moved(arms)),
     refusals=refusals,

@@ -10,7 +10,7 @@ from paceline.engines.adapter import Scalar
 from paceline.engines.environment import environment
 from paceline.engines.nodes import ranks
 from paceline.engines.sglang import custom
-from paceline.engines.sglang.case import NGRAM_BREADTH, NGRAM_WIDTH, RUNS_AS
+from paceline.engines.sglang.case import NGRAM_BREADTH, NGRAM_TOKENS, RUNS_AS
 from paceline.engines.sglang.flags import flag_value
 from paceline.engines.sglang.versions import spoken
 
@@ -122,12 +122,22 @@ def _algorithm(arm: Arm) -> str:
     return custom.algorithm(arm) if arm.custom else RUNS_AS.get(arm.draft.algorithm, arm.draft.algorithm)
 
 
-def drafts(arm: Arm) -> int | None:
-    """Without the root. None where the engine chooses how many, which changes while it serves."""
-    if arm.engine_chooses_depth:
-        return None
-    width = _said_of_speculation(arm).get("speculative_num_draft_tokens")
-    return width - 1 if isinstance(width, int) else None
+def draft_tokens(arm: Arm) -> int:
+    """With the root; the most, where SGLang chooses how many."""
+    if arm.custom:
+        own = flag_value(arm.custom.args, "--speculative-num-draft-tokens")
+        return int(own) if own and own.isdecimal() else MOST_ADAPTIVE_TOKENS
+    if arm.adaptive:
+        return MOST_ADAPTIVE_TOKENS
+    if arm.schedule:
+        return 1 + arm.deepest
+    if arm.tree:
+        return arm.tree.num_draft_tokens
+    if arm.block_size and arm.draft:
+        return arm.block_size + BLOCK_ROOT.get(arm.draft.algorithm, 0)
+    if ngram := arm.ngram:
+        return ngram.num_draft_tokens or ngram.max_match or NGRAM_TOKENS
+    return 1
 
 
 def _said_of_speculation(arm: Arm) -> Mapping[str, Scalar]:
@@ -136,14 +146,13 @@ def _said_of_speculation(arm: Arm) -> Mapping[str, Scalar]:
         return {"speculative_algorithm": None, **dict.fromkeys(SHAPE)}
     said: dict[str, Scalar] = {"speculative_algorithm": _algorithm(arm)}
     if tree := arm.tree:
-        said |= zip(SHAPE, (tree.num_steps, tree.top_k, tree.num_draft_tokens), strict=True)
+        said |= zip(SHAPE, (tree.num_steps, tree.top_k, draft_tokens(arm)), strict=True)
     if arm.block_size:
-        root = BLOCK_ROOT[arm.draft.algorithm]
-        said |= {"speculative_eagle_topk": 1, "speculative_num_draft_tokens": arm.block_size + root}
+        said |= {"speculative_eagle_topk": 1, "speculative_num_draft_tokens": draft_tokens(arm)}
     if ngram := arm.ngram:
         said |= {
             "speculative_eagle_topk": ngram.breadth or NGRAM_BREADTH,
-            "speculative_num_draft_tokens": ngram.num_draft_tokens or ngram.max_match or NGRAM_WIDTH,
+            "speculative_num_draft_tokens": draft_tokens(arm),
         }
     if arm.adaptive:
         said |= {"speculative_adaptive": True, "speculative_eagle_topk": 1}
@@ -154,3 +163,6 @@ def _said_of_speculation(arm: Arm) -> Mapping[str, Scalar]:
 
 BLOCK_ROOT = {"DFLASH": 0, "DSPARK": 1}
 """DFLASH's block holds the root, DSPARK's comes after it."""
+
+MOST_ADAPTIVE_TOKENS = 8
+"""The deepest step of SGLang 0.5.23's own adaptive configuration (7) and the root; taken for what is not known, too."""

@@ -143,7 +143,7 @@ MiMo-V2, Step3p5 and GigaChat3.5 with several MTP layers, DeepSeek-V4 at all (0.
 deepseek_v4_hook.py:148)."""
 
 NGRAM_BREADTH = 10
-NGRAM_WIDTH = 12
+NGRAM_TOKENS = 12
 """Of 0.5.6 and 0.5.23 where nothing is asked."""
 
 

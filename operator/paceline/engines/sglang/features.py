@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from paceline.engines.adapter import Refusal
 from paceline.engines.release import Release, release
+from paceline.engines.sglang.argv import draft_tokens
 from paceline.engines.sglang.case import Candidate, Case, Rule, Written
 from paceline.engines.sglang.variables import variable
 
@@ -250,7 +251,7 @@ def _half_a_server(case: Case) -> Iterator[Refusal]:
 def _snapshots(case: Case) -> Iterator[Refusal]:
     for one in case.candidates:
         found = one.written.get("--mamba-track-interval")
-        width = one.arm.verify_width + (1 if one.algorithm == "DSPARK" else 0)
+        width = draft_tokens(one.arm)
         if found and 0 < one.number("--mamba-track-interval") < width:
             yield found.refused(f"{found.given.name} must be at least the {width} draft tokens of {one.arm.name}")
 

@@ -7,7 +7,8 @@ from paceline.core import Arm
 from paceline.engines.adapter import Refusal
 from paceline.engines.release import release
 from paceline.engines.sglang import moves
-from paceline.engines.sglang.case import NGRAM_BREADTH, NGRAM_WIDTH, Candidate, Case, Rule
+from paceline.engines.sglang.argv import draft_tokens
+from paceline.engines.sglang.case import NGRAM_BREADTH, Candidate, Case, Rule
 from paceline.engines.sglang.versions import KNOWN, is_newer, is_older, neighbours
 
 ADAPTIVE_STEPS = (0, 1, 3, 5, 7)
@@ -233,11 +234,7 @@ def _canonical(one: Candidate) -> tuple[object, ...]:
     """What of a candidate reaches the server, with what SGLang fills in."""
     arm, ngram = one.arm, one.arm.ngram
     assert arm.draft
-    filled = (
-        (ngram.num_draft_tokens or NGRAM_WIDTH, ngram.breadth or NGRAM_BREADTH, ngram.min_match, ngram.max_match)
-        if ngram
-        else None
-    )
+    filled = (draft_tokens(arm), ngram.breadth or NGRAM_BREADTH, ngram.min_match, ngram.max_match) if ngram else None
     args = frozenset((written.name, written.given.values) for written in one.case.own(arm))
     adaptive = (arm.adaptive.num_steps or 3) if arm.adaptive else None
     return one.runs_as, arm.draft.model, arm.tree, arm.block_size, filled, adaptive, args

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from paceline.core import Server
 from paceline.engines import bounds as limits
 from paceline.engines.adapter import Adapter, Bound
-from paceline.engines.sglang_jax.argv import JIT_CACHE, PORT, argv, drafts, env, expected
+from paceline.engines.sglang_jax.argv import JIT_CACHE, PORT, argv, draft_tokens, env, expected
 from paceline.engines.sglang_jax.losses import loses
 from paceline.engines.sglang_jax.probe import probe
 from paceline.engines.sglang_jax.rules import COMPARED, MOVED, eagle3_targets, refusals
@@ -27,7 +27,7 @@ ADAPTER = Adapter(
     argv=argv,
     env=env,
     expected=expected,
-    drafts=drafts,
+    draft_tokens=draft_tokens,
     compared=COMPARED,
     moved=lambda _: MOVED,
     refusals=refusals,

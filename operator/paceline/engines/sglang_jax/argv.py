@@ -112,14 +112,14 @@ def _shape(arm: Arm) -> tuple[int, int, int]:
     A block (DFLASH) is one step of so many tokens.
     """
     if arm.tree:
-        return arm.tree.num_steps, arm.tree.top_k, arm.tree.num_draft_tokens
+        return arm.tree.num_steps, arm.tree.top_k, draft_tokens(arm)
     assert arm.block_size, "other shapes are refused before anything is rendered"
-    return 1, 1, arm.block_size
+    return 1, 1, draft_tokens(arm)
 
 
-def drafts(arm: Arm) -> int | None:
-    """Without the root."""
-    return _shape(arm)[2] - 1 if arm.draft else None
+def draft_tokens(arm: Arm) -> int:
+    """With the root. An arm of another shape is refused."""
+    return arm.tree.num_draft_tokens if arm.tree else arm.block_size or 1
 
 
 def _head(draft: Draft) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from paceline.engines.adapter import Adapter, Bound
 from paceline.engines.vllm import flags
 from paceline.engines.vllm.argv import JIT_CACHE, PORT, argv, env, expected
 from paceline.engines.vllm.probe import probe
-from paceline.engines.vllm.rules import COMPARED, MOVED, draft_tokens, refusals
+from paceline.engines.vllm.rules import COMPARED, MOVED, proposed, refusals
 from paceline.engines.vllm.targets import hand_out_nothing, loses
 
 BOUNDS = {"--max-num-seqs": "requests", "--max-model-len": "context"}
@@ -31,7 +31,7 @@ ADAPTER = Adapter(
     argv=argv,
     env=env,
     expected=expected,
-    drafts=lambda arm: None if arm.engine_chooses_depth else draft_tokens(arm) or None,
+    draft_tokens=lambda arm: 1 + proposed(arm),
     compared=COMPARED,
     moved=lambda _: MOVED,
     refusals=refusals,

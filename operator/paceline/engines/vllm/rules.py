@@ -69,7 +69,7 @@ Found = tuple[str | None, str, str]
 """The arm, or None for what all share; the path below it; what to say."""
 
 
-def draft_tokens(arm: Arm) -> int:
+def proposed(arm: Arm) -> int:
     """num_speculative_tokens: what is proposed in a step, without the token that verifying adds, at most; 0 for the
     baseline.
 
@@ -187,7 +187,7 @@ def seats(server: Server, _: tuple[Arm, ...]) -> Iterator[Found]:
 
 def block(_: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
     for arm in arms:
-        if arm.draft and arm.draft.algorithm in METHODS and arm.block_size and draft_tokens(arm) < 1:
+        if arm.draft and arm.draft.algorithm in METHODS and arm.block_size and proposed(arm) < 1:
             yield arm.name, "blockSize", f"{arm.block_size} leaves no token to propose; write at least 2"
 
 
@@ -207,7 +207,7 @@ def lora_budget(server: Server, arms: tuple[Arm, ...]) -> Iterator[Found]:
     if not lora or not budget or not budget.isdecimal():
         return
     for arm in arms:
-        needed = running_requests(server) * (draft_tokens(arm) + 1)
+        needed = running_requests(server) * (proposed(arm) + 1)
         if arm.draft and arm.draft.algorithm in METHODS and int(budget) < needed:
             message = (
                 f"--max-num-batched-tokens {budget} is too little for {arm.name} with LoRA: write at least {needed}"

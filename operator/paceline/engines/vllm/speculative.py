@@ -11,7 +11,7 @@ from paceline.core import Arm, Server
 from paceline.core.names import snapshot_path
 from paceline.engines.adapter import Scalar
 from paceline.engines.vllm import flags
-from paceline.engines.vllm.rules import METHODS, draft_tokens, running_requests
+from paceline.engines.vllm.rules import METHODS, proposed, running_requests
 
 FLAG = "--speculative-config"
 DEPTH = "speculative_depth"
@@ -28,7 +28,7 @@ def speculation(server: Server, arm: Arm) -> tuple[str, ...]:
         said["model"] = snapshot_path(arm.draft.model.source, arm.draft.model.commit)
     if arm.custom:
         return FLAG, _json({**said, **custom_settings(arm)})
-    said["num_speculative_tokens"] = draft_tokens(arm)
+    said["num_speculative_tokens"] = proposed(arm)
     if arm.ngram and arm.ngram.min_match:
         said["prompt_lookup_min"] = arm.ngram.min_match
     if arm.ngram and arm.ngram.max_match:
@@ -47,7 +47,7 @@ def expected(arm: Arm) -> Mapping[str, Scalar]:
         tokens = custom_settings(arm).get("num_speculative_tokens")
         counted = {"num_spec_tokens": tokens, "draft_positions": tokens} if isinstance(tokens, int) else {}
         return {"method": method(arm), **counted}
-    tokens = draft_tokens(arm)
+    tokens = proposed(arm)
     said = {"method": method(arm), "num_spec_tokens": tokens or None, "draft_positions": tokens}
     moves = "adaptive" if arm.adaptive else "schedule" if arm.schedule else ""
     return {**said, DEPTH: moves} if moves else said

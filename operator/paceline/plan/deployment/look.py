@@ -11,6 +11,7 @@ from paceline.core import BASELINE, Arm, Dataset, DeploymentSpec, Model, PoolSpe
 from paceline.core.names import POOL_LABEL, child_name
 from paceline.core.names import SUPERSEDED as SUPERSEDED  # for whoever still takes them from here
 from paceline.core.names import SUSPENDED as SUSPENDED
+from paceline.engines import ENGINES
 from paceline.evidence import fingerprint, narrowed, question
 from paceline.plan.deployment.fields import with_field
 from paceline.plan.deployment.room import all_there, short
@@ -370,6 +371,7 @@ def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datet
         # How the models were brought shapes no server: another proxy is no other question.
         cache=replace(pinned.server.cache, env=(), security_context={}),
     )
+    spec = replace(spec, arms=ENGINES[server.engine.name].fewest_drafts_first(spec.arms))
     there = servers(snapshot, spec.name, now)
     wanted = run_manifest_spec(_run_spec(pinned, spec, server))
     served = frozenset(arm.name for arm in spec.arms if there and there.revision == revision_of(server, arm))
