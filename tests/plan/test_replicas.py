@@ -1,13 +1,15 @@
 """How many servers there are, and how long each may take to start."""
 
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
 
 import pytest
-from tests.plan.answers import half_failed
+from tests.plan.answers import Spoiled, half_failed
 from tests.plan.cluster import Object
 from tests.plan.telling import promoted, told
 from tests.plan.world import World, example
+
+from paceline.plan.terms import Action, Apply
 
 DEPLOYMENT = ("Deployment", "qwen3-coder-next-latency")
 
@@ -58,20 +60,26 @@ def test_an_autoscalers_pool_whose_candidate_loses() -> None:
     assert world.serving("latency") == "baseline"
 
 
-def test_a_crash_before_the_first_server_is_asked_for() -> None:
+@pytest.mark.parametrize(
+    ("spoiled", "arm"), [({}, "wide"), ({"wide": half_failed, "baseline": half_failed}, "baseline")]
+)
+def test_a_crash_before_the_first_server_is_asked_for(spoiled: dict[str, Spoiled], arm: str) -> None:
+    """Status says what is to be served, and the operator dies, twice: still nothing serves."""
     world = World()
     world.apply(left_to_an_autoscaler(untilDecided="Nothing"))
     world.prefetch_ends()
-    for _ in range(2):
-        world.round_ends()
     deaths = iter([True, True])
-    world.crash = lambda actions: () if servers_are_to_change(actions) and next(deaths, False) else actions
-    world.round_ends()
+    world.crash = lambda actions: () if servers_are_to_serve(actions, arm) and next(deaths, False) else actions
+    while world.under_way("round"):
+        world.round_ends(**spoiled)
+    assert next(deaths, "both came") == "both came"
     assert servers(world)["spec"]["replicas"] == 1
+    assert world.condition("Ready") == "False ServersStarting"
 
 
-def servers_are_to_change(actions: Any) -> bool:
-    return any("wide" in action.why for action in actions)
+def servers_are_to_serve(actions: Sequence[Action], arm: str) -> bool:
+    asked = (one for one in actions if isinstance(one, Apply) and one.why.startswith(f"serve {arm}"))
+    return any(one.manifest["kind"] == "Deployment" and one.manifest["spec"].get("replicas") != 0 for one in asked)
 
 
 def test_what_an_autoscaler_scaled_to_zero_stays_there() -> None:
