@@ -111,8 +111,8 @@ class Cluster:
             }
 
     def _refusal(self, servers: Object, made: int) -> Object:
-        """A Deployment tells the one of its ReplicaSet; since when, it goes on saying."""
-        why = self.refuses.get("server")
+        """A Deployment tells the one of its ReplicaSet; since when, it goes on saying. A LeaderWorkerSet tells none."""
+        why = self.refuses.get("server") if servers["kind"] == "Deployment" else None
         if not why or made >= servers["spec"]["replicas"]:
             return {"conditions": self.conditions} if self.conditions else {}
         said = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate"}
@@ -144,7 +144,10 @@ class Cluster:
         reference = {"kind": owner["kind"], "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]}
         labels = dict(template["metadata"]["labels"])
         if why := self.refuses.get(labels[COMPONENT_LABEL]):
-            self.events[owner["metadata"]["uid"]] = f'Error creating: pods "{name}-x7k2p" is forbidden: {why}'
+            said = f'Error creating: pods "{name}-x7k2p" is forbidden: {why}'
+            if owner["kind"] == "LeaderWorkerSet":  # said of its StatefulSet
+                said = f'create Pod {name} in StatefulSet {name[:-2]} failed error: pods "{name}" is forbidden: {why}'
+            self.events[owner["metadata"]["uid"]] = said
             return
         if owner["kind"] == "Job":
             labels["batch.kubernetes.io/job-name"] = owner["metadata"]["name"]

@@ -6,6 +6,7 @@ from tests.plan.telling import measuring, told
 from tests.plan.world import World, example
 
 NAME = "qwen3-coder-next"
+QUOTA = "exceeded quota: nogpu, requested: requests.nvidia.com/gpu=4, used: requests.nvidia.com/gpu=0, limited: 0"
 
 
 def over_two_nodes() -> dict[str, Any]:
@@ -77,3 +78,24 @@ def test_a_node_of_a_server_has_no_room(world: World) -> None:
     world.prefetch_ends()
     world.servers_ready()
     assert world.condition("Ready") == "False NoCapacity"
+
+
+@told
+def test_a_quota_refuses_a_server_over_two_nodes(world: World) -> None:
+    """Only Events of its StatefulSets tell. As of a Deployment: named within a minute, Stalled at the deadline, over
+    when the quota is."""
+    world.apply(over_two_nodes())
+    world.cluster.refuses["server"] = QUOTA
+    world.prefetch_ends()
+    assert world.condition("Ready") == "False ServersStarting"
+    world.wait(1)
+    assert world.condition("Ready") == "False PodRefused"
+    assert world.message("Ready").endswith(f"refused: {QUOTA}")
+
+    world.wait(30)
+    assert world.condition("Stalled") == "True PodRefused"
+
+    world.cluster.refuses.clear()
+    world.servers_ready()
+    world.servers_ready()
+    assert (world.condition("Ready"), world.condition("Stalled")) == ("True Serving", "")

@@ -6,7 +6,7 @@ from datetime import datetime
 from paceline.controller.cluster import Cluster
 from paceline.kube import Forbidden
 from paceline.kube.resources import EVENT
-from paceline.plan.silence import silent, words
+from paceline.plan.silence import of, silent, words
 from paceline.plan.terms import Found
 
 MOST = 6
@@ -19,9 +19,7 @@ async def warnings(cluster: Cluster, waiting: Iterable[Found], now: datetime) ->
     for found in silent(waiting, now)[:MOST]:
         metadata = found["metadata"]
         try:
-            events = await cluster.api.list(
-                EVENT, metadata["namespace"], fields=f"involvedObject.uid={metadata['uid']}"
-            )
+            events = await cluster.api.list(EVENT, metadata["namespace"], fields=of(found))
         except Forbidden:
             return {}
         if said := words(found, events.items):

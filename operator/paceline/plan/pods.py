@@ -9,7 +9,7 @@ from typing import Any
 from paceline.api.reasons import Reason
 from paceline.core.text import printable
 from paceline.engines.last_words import LONGEST, last_words
-from paceline.plan.silence import placed_at, since, without_pod
+from paceline.plan.silence import placed_at, since, waits_since, without_pod
 from paceline.plan.terms import Found, condition, parse_time
 
 ON_ITS_WAY = ("ContainerCreating", "PodInitializing", "CrashLoopBackOff")
@@ -49,17 +49,20 @@ def trouble(
     return replace(worst, fatal=True, final=None) if worst and lasts else worst
 
 
-def refused(found: Found) -> Trouble | None:
-    """Of a Deployment whose pods nobody may make: a quota, an admission policy, a PriorityClass that is not there."""
+def refused(found: Found, warnings: Mapping[str, str]) -> Trouble | None:
+    """Of servers whose pods nobody may make: a quota, an admission policy, a PriorityClass that is not there. A
+    Deployment says so itself, of a LeaderWorkerSet Events do."""
     failure = condition(found, "ReplicaFailure")
-    if failure is None:
-        return None
-    return Trouble(what=_refusal(failure.get("message", "")), says=Reason.PodRefused, since=since(failure))
+    if failure is not None:
+        return Trouble(what=_refusal(failure.get("message", "")), says=Reason.PodRefused, since=since(failure))
+    said = warnings.get(found["metadata"].get("uid", ""))
+    return Trouble(what=_refusal(said), says=Reason.PodRefused, since=waits_since(found)) if said else None
 
 
 def _refusal(said: str) -> str:
     """Without the pod's name, which is another one at each try."""
-    told = re.sub(r'pods "[^"]*" is forbidden: ', "", said.removeprefix("Error creating: "))
+    told = re.sub(r"^(Error creating|create Pod \S+ in StatefulSet \S+ failed error): ", "", said)
+    told = re.sub(r'pods "[^"]*" is forbidden: ', "", told)
     return told and f"refused: {told}"
 
 

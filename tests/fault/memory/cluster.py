@@ -313,12 +313,15 @@ class Cluster:
 
 
 def _has(manifest: Manifest, fields: str) -> bool:
-    """A field selector of one field, `a.b=value`, or of none."""
-    path, _, wanted = fields.partition("=")
-    found: Any = manifest
-    for key in path.split(".") if path else ():
-        found = (found or {}).get(key)
-    return found == wanted if fields else True
+    """A field selector, `a.b=value,…`, or none."""
+
+    def at(path: str) -> Any:
+        found: Any = manifest
+        for key in path.split("."):
+            found = (found or {}).get(key)
+        return found
+
+    return all(at(path) == wanted for path, _, wanted in (term.partition("=") for term in fields.split(",") if term))
 
 
 def list_keys(crd: Manifest) -> ListKeys:

@@ -57,6 +57,71 @@ async def test_of_a_job_without_a_pod_its_last_warning_is_told(api: memory.Memor
     assert await warnings(Cluster(api), [job()], NOW) == {"uid-mine-0-0": REFUSED}
 
 
+GROUP_REFUSED = "create Pod mine-0 in StatefulSet mine failed error: exceeded quota: nogpu"
+
+
+def group(replicas: int = 2, size: int = 2, made: str = LONG_AGO, **status: Any) -> Manifest:
+    metadata = {"name": "mine", "namespace": "default", "uid": "uid-mine", "creationTimestamp": made}
+    spec = {"replicas": replicas, "leaderWorkerTemplate": {"size": size}}
+    return {"kind": "LeaderWorkerSet", "metadata": metadata, "spec": spec, "status": status}
+
+
+def pods(*names: str) -> list[Manifest]:
+    return [{"kind": "Pod", "metadata": {"name": name}} for name in names]
+
+
+def of_a_statefulset(name: str, message: str = GROUP_REFUSED, *more: str, **about: str) -> Manifest:
+    said = event(message, {"metadata": {"uid": f"nobody-knows-{name}"}}, *more, **about)
+    said["involvedObject"] |= {"kind": "StatefulSet", "name": name}
+    return said
+
+
+@pytest.mark.parametrize(
+    ("there", "makes"),
+    [
+        ((), "mine"),
+        (("mine-0", "mine-0-1"), "mine"),
+        (("mine-0", "mine-1"), "mine-0"),
+        (("mine-0", "mine-0-1", "mine-1"), "mine-1"),
+        (("mine-0", "mine-0-1", "mine-1", "mine-1-1"), None),
+    ],
+    ids=["nothing", "a leader", "workers", "a worker", "all there"],
+)
+async def test_of_a_group_what_makes_the_missing_pods_is_asked(
+    api: memory.MemoryApi, there: tuple[str, ...], makes: str | None
+) -> None:
+    for name in ("mine", "mine-0", "mine-1"):
+        await api.create(of_a_statefulset(name, f"{name} was refused"))
+    told = await warnings(Cluster(api), waiting({"LeaderWorkerSet": [group()], "Pod": pods(*there)}), NOW)
+    assert told == ({"uid-mine": f"{makes} was refused"} if makes else {})
+
+
+@pytest.mark.parametrize(
+    ("later", "said"),
+    [
+        ((), GROUP_REFUSED),
+        (("made", "Normal", "2026-11-21T09:58:00Z", "SuccessfulCreate"), ""),
+        (("mine-0 is recreated", "Warning", "2026-11-21T09:58:00Z", "RecreatingFailedPod"), ""),
+    ],
+    ids=["refused", "made since", "something else since"],
+)
+def test_a_refusal_of_a_groups_pods_is_over_when_they_are_made(later: tuple[str, ...], said: str) -> None:
+    (makes,) = waiting({"LeaderWorkerSet": [group()]})
+    told = [of_a_statefulset("mine"), *([of_a_statefulset("mine", *later)] if later else [])]
+    assert words(makes, told) == said
+
+
+def test_what_had_the_name_of_a_group_before_is_not_blamed_on_it() -> None:
+    (makes,) = waiting({"LeaderWorkerSet": [group(made="2026-11-21T09:59:00Z")]})
+    assert words(makes, [of_a_statefulset("mine")]) == ""
+
+
+def test_a_group_waits_since_its_roll_out_began() -> None:
+    progressing = {"type": "Progressing", "status": "True", "lastTransitionTime": timestamp(NOW - timedelta(seconds=5))}
+    (makes,) = waiting({"LeaderWorkerSet": [group(conditions=[progressing])]})
+    assert not silent([makes], NOW)
+
+
 async def test_whoever_may_not_list_events_goes_on_without(api: memory.MemoryApi) -> None:
     class Restricted(memory.MemoryApi):
         async def list(self, *_: Any, **__: Any) -> Listing:

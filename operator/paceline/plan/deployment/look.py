@@ -424,7 +424,7 @@ def servers(snapshot: Snapshot, pool: str, now: datetime) -> Servers | None:
     ]
     staying = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
     troubles = [trouble([pod], snapshot.warnings, now) for pod in staying]
-    found_wrong = refused(found) or trouble(pods, snapshot.warnings, now)
+    found_wrong = refused(found, snapshot.warnings) or trouble(pods, snapshot.warnings, now)
     ready = status.get("readyReplicas", 0)
     return Servers(
         found=found,
@@ -434,7 +434,7 @@ def servers(snapshot: Snapshot, pool: str, now: datetime) -> Servers | None:
         trouble=told(snapshot, found_wrong),
         asked=wanted,
         own_ready=sum(condition(pod, "Ready") is not None for pod in staying),
-        amiss=frozenset(one.says for one in (refused(found), *troubles) if one),
+        amiss=frozenset(one.says for one in (refused(found, snapshot.warnings), *troubles) if one),
         hopeless=bool(troubles) and all(one is not None and one.fatal for one in troubles),
     )
 
