@@ -32,12 +32,13 @@ def run(manifest: Manifest) -> Run:
     rule, rounds, results = read.gate(spec), status.get("rounds") or (), status.get("results") or ()
     arms = tuple(arm["name"] for arm in spec["arms"])
     workloads = tuple(read.workload(w) for w in spec["workloads"])
-    candidates = tuple(_candidate(name, status, results, rule) for name in arms[1:])
+    sweeps = spec.get("purpose") == core.Purpose.SWEEP
+    candidates = tuple(_candidate(name, status, results, None if sweeps else rule) for name in arms[1:])
     crossing = crossover(spec, rule, rounds)
     emulated = bool(status.get("emulated")) or any(entry.get("emulated") for entry in rounds)
     verdict = status.get("verdict") or {}
     replicates = tuple(measured.replicates(workloads, rounds))
-    swept = crossing if spec.get("purpose") == core.Purpose.SWEEP else None
+    swept = crossing if sweeps else None
     said = " ".join([swept.sentence if swept else _sentence(status, candidates, rule), *facts.own_args(spec)])
     return Run(
         name=manifest["metadata"]["name"],
@@ -50,7 +51,7 @@ def run(manifest: Manifest) -> Run:
         advice=capital(verdict.get("crossing") or ""),
         speed_up=_speed_up(verdict.get("winner") or "", candidates),
         emulated=emulated,
-        asked=_asked(rule) if spec.get("purpose") != core.Purpose.SWEEP else NOTHING_ASKED,
+        asked=NOTHING_ASKED if sweeps else _asked(rule),
         arms=arms,
         workloads=workloads,
         candidates=candidates,
@@ -87,7 +88,7 @@ def _asked(rule: core.Gate) -> str:
 # Candidates.
 
 
-def _candidate(name: str, status: Manifest, results: Sequence[Manifest], rule: core.Gate) -> Candidate:
+def _candidate(name: str, status: Manifest, results: Sequence[Manifest], rule: core.Gate | None) -> Candidate:
     said = (entry for entry in status.get("armVerdicts") or () if entry.get("arm") == name)
     verdict: Manifest = next(said, {})
     effects = sorted(_effects(name, results, rule), key=lambda effect: effect.workload not in MEANS)
@@ -100,19 +101,22 @@ def _candidate(name: str, status: Manifest, results: Sequence[Manifest], rule: c
     )
 
 
-def _effects(arm: str, results: Sequence[Manifest], rule: core.Gate) -> Iterator[Effect]:
+def _effects(arm: str, results: Sequence[Manifest], rule: core.Gate | None) -> Iterator[Effect]:
     for result in results:
         bounds = read.bounds(result)
         if result.get("arm") == arm and bounds:
-            mean = result["workload"] in MEANS
-            threshold = 1 + rule.minimum_improvement if mean else 1 - rule.regression_tolerance
+            threshold = _threshold(result["workload"], rule) if rule else None
             yield Effect(
                 workload=result["workload"],
                 bounds=bounds,
                 threshold=threshold,
-                shown=_above(bounds, threshold),
+                shown=_above(bounds, 1 if threshold is None else threshold),
                 tokens=read.bounds(result, "tokens", "tokensLower", "tokensUpper"),
             )
+
+
+def _threshold(workload: str, rule: core.Gate) -> float:
+    return 1 + rule.minimum_improvement if workload in MEANS else 1 - rule.regression_tolerance
 
 
 def _above(bounds: core.Bounds, threshold: float) -> Shown:

@@ -74,7 +74,7 @@ def forest(run: Run, layout: Layout) -> str:
                 bottom = y + layout.row - (GAP if layout.words else 0)
                 _ground(axes, effect, ticks, y + layout.words, bottom)
                 if candidate is blocks[0] and effect in candidate.effects[:2] and not layout.words:
-                    _named(axes, effect, y)
+                    _named(axes, effect, y, effect is candidate.effects[0])
                 _bar(axes, effect, (y + layout.words + bottom) / 2)
                 _words(axes, effect, y + (layout.words or layout.row) / 2, layout)
                 y += layout.row
@@ -95,7 +95,7 @@ def forest(run: Run, layout: Layout) -> str:
 
 def _ratios_across(axes: Axes, effects: Sequence[Effect]) -> list[float]:
     """Everything that is shown, the baseline and the thresholds; an interval beyond fourfold is cut. The ticks."""
-    found = [x for e in effects for x in (e.bounds.lower, e.bounds.upper, e.threshold)]
+    found = [x for e in effects for x in (e.bounds.lower, e.bounds.upper, e.threshold or 1)]
     low, high = _reach(found, 0.06)
     axes.set_xscale("log")
     axes.set_xlim(low, high)
@@ -119,24 +119,27 @@ def _ticks(low: float, high: float, most: int) -> list[float]:
 
 
 def _ground(axes: Axes, effect: Effect, ticks: Sequence[float], top: float, bottom: float) -> None:
-    """What a bar lies on: round ratios, the baseline, and from the threshold on where it has to lie."""
+    """What a bar lies on: round ratios, the baseline, and from a threshold on, if there is one, where it has to lie."""
     high = axes.get_xlim()[1]
     for tick in ticks:
         axes.plot([tick, tick], [top, bottom], color=COLOUR["line"], linewidth=1, zorder=1)
-    axes.fill_between([effect.threshold, high], top, bottom, color=COLOUR["good"], alpha=0.07, linewidth=0, zorder=0)
     axes.plot([1, 1], [top, bottom], color=COLOUR["quiet"], linewidth=1.2, zorder=2)
+    if effect.threshold is None:
+        return
+    axes.fill_between([effect.threshold, high], top, bottom, color=COLOUR["good"], alpha=0.07, linewidth=0, zorder=0)
     axes.plot(
         [effect.threshold] * 2, [top + 2, bottom - 2], color=COLOUR["ink"], linewidth=1.4, ls=(0, (3, 2)), zorder=2
     )
 
 
-def _named(axes: Axes, effect: Effect, y: float) -> None:
+def _named(axes: Axes, effect: Effect, y: float, first: bool) -> None:
     """The threshold where it is met first, and the baseline above all."""
-    low = effect.threshold < 1
     at: dict[str, Any] = {"textcoords": "offset points", "size": FONT - 2, "annotation_clip": False}
-    place, across, down = ((-4, -6), "right", "center") if low else ((3, 3), "left", "bottom")
-    axes.annotate(f"> {ratio(effect.threshold)}", (effect.threshold, y), place, ha=across, va=down, **at)
-    if effect.workload in MEANS:
+    if effect.threshold is not None:
+        low = effect.threshold < 1
+        place, across, down = ((-4, -6), "right", "center") if low else ((3, 3), "left", "bottom")
+        axes.annotate(f"> {ratio(effect.threshold)}", (effect.threshold, y), place, ha=across, va=down, **at)
+    if first:
         axes.annotate("baseline", (1, y), (-3, 3), ha="right", va="bottom", color=COLOUR["quiet"], **at)
 
 

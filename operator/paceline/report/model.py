@@ -32,7 +32,8 @@ class Effect:
 
     workload: str
     bounds: Bounds
-    threshold: float
+    threshold: float | None
+    """None: nothing is asked, and it is held against the baseline (a Sweep)."""
     shown: Shown
     tokens: Bounds | None = None
     """Of the output tokens, where they are known."""
@@ -274,6 +275,11 @@ class Run:
     configuration: Configuration
     cost: Cost
     provenance: tuple[tuple[str, str], ...]
+
+    @property
+    def asks(self) -> bool:
+        """Intervals are held against what a gate asks for, not against the baseline alone."""
+        return all(effect.threshold is not None for candidate in self.candidates for effect in candidate.effects)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,8 @@ from paceline.report.model import Effect, LimitEffect, Run, Shown, Value
 from paceline.report.words import LATENCIES, change, interval, number, ratio, span, workload
 
 VERDICT = {Shown.KEPT: "shown", Shown.BROKEN: "broken", Shown.OPEN: "not shown"}
+PACE = {Shown.KEPT: "faster", Shown.BROKEN: "slower", Shown.OPEN: "not shown"}
+"""Where nothing is asked of it: what it is, beside the baseline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +31,7 @@ class Table:
 def speed_ups(run: Run) -> Table:
     """Every interval, what it was held against and whether that was shown."""
     told = any(effect.tokens for candidate in run.candidates for effect in candidate.effects)
+    against = "Asked for" if run.asks else "Beside the baseline"
     rows = (
         (
             Cell(text=candidate.name),
@@ -39,7 +42,7 @@ def speed_ups(run: Run) -> Table:
         for candidate in run.candidates
         for effect in candidate.effects
     )
-    head = ("Arm", "Workload", "Asked for", "Ratio", "Interval", *(("Tokens written",) if told else ()))
+    head = ("Arm", "Workload", against, "Ratio", "Interval", *(("Tokens written",) if told else ()))
     return Table(head=head, words=2, rows=tuple(rows))
 
 
@@ -85,9 +88,11 @@ def outputs(run: Run) -> Table:
 
 
 def _against(effect: Effect | LimitEffect, sign: str) -> tuple[Cell, ...]:
-    bounds = effect.bounds
+    bounds, threshold = effect.bounds, effect.threshold
     return (
-        Cell(text=f"{sign} {ratio(effect.threshold)}", note=VERDICT[effect.shown], tone=effect.shown),
+        Cell(text=PACE[effect.shown], tone=effect.shown)
+        if threshold is None
+        else Cell(text=f"{sign} {ratio(threshold)}", note=VERDICT[effect.shown], tone=effect.shown),
         Cell(text=ratio(bounds.ratio, 3) if bounds else "–"),
         Cell(text=interval(bounds, 3) if bounds else "–"),
     )

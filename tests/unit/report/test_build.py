@@ -286,6 +286,23 @@ def test_a_sweeps_sentence_is_its_table() -> None:
     assert said(run).asked.startswith("Nothing is asked of a candidate")
 
 
+def test_in_a_sweep_an_interval_is_held_against_the_baseline_and_not_against_a_rule_that_does_not_count() -> None:
+    """A ratio of 1.03 is faster, whatever a gate would ask; 0.97 is slower, whatever one would let pass."""
+    run = over(*GB10)
+    run["spec"]["purpose"] = "Sweep"
+    run["status"]["results"] = [
+        {"arm": "wide", "workload": f"code@{at}", "ratio": ratio, "lower": lower, "upper": upper}
+        for at, ratio, lower, upper in ((1, "1.03", "1.02", "1.04"), (8, "0.97", "0.96", "0.98"), (16, "1", "0.9", "2"))
+    ]
+    table = speed_ups(said(run))
+    assert table.head[:3] == ("Arm", "Workload", "Beside the baseline")
+    assert [(row[2].text, row[2].note) for row in table.rows] == [("faster", ""), ("slower", ""), ("not shown", "")]
+    page = FORMATS["html"](report([run]))
+    assert "&gt; 0.95x" not in page
+    assert "> 0.95x" not in page
+    assert "shown to be faster than the baseline" in page
+
+
 # What differs, what it took, where it comes from.
 
 
