@@ -1,12 +1,17 @@
 """Network policies and disruption budgets, made by the real controller on the API in memory."""
 
+import asyncio
 from dataclasses import replace
 
+from tests.fault.memory import MemoryApi
+from tests.fault.memory.api import Write
 from tests.fault.stories import example
 from tests.fault.virtual import run
 from tests.fault.world import NAME, NAMESPACE, World
 
-from paceline.kube import Manifest, Ref
+from paceline.controller.cluster import GUARDS
+from paceline.controller.kinds import BENCHMARK_RUN
+from paceline.kube import Forbidden, Listing, Manifest, Ref, Resource
 from paceline.kube.resources import DISRUPTION_BUDGET, NETWORK_POLICY
 from paceline.render import Settings
 
@@ -70,3 +75,63 @@ def test_one_of_somebody_elses_is_left_as_it_is() -> None:
     assert found is not None
     assert found["spec"] == theirs["spec"]
     assert world.found()["status"]["pools"][0]["serving"]
+
+
+class Older(MemoryApi):
+    """The rights of a release that knew no guards, until they are those of this one."""
+
+    older = True
+
+    async def list(
+        self, resource: Resource, namespace: str | None = None, selector: str = "", limit: int = 500, fields: str = ""
+    ) -> Listing:
+        self._check(resource)
+        return await super().list(resource, namespace, selector, limit, fields)
+
+    async def get(self, ref: Ref) -> Manifest | None:
+        self._check(ref.resource)
+        return await super().get(ref)
+
+    def writes_nothing_of_theirs(self, write: Write) -> None:
+        self._check(write.ref.resource)
+
+    def _check(self, resource: Resource) -> None:
+        if self.older and resource in GUARDS:
+            raise Forbidden(403, "Forbidden", f"{resource.plural} is forbidden")
+
+
+def test_an_operator_with_the_rights_of_an_older_release_serves_and_says_what_is_missing() -> None:
+    """Servers go without; a round waits, for it is never without its policy. When the rights come, all goes on."""
+
+    async def told() -> None:
+        async with World() as world:
+            lives: list[Older] = []
+
+            def life(of: World) -> MemoryApi:
+                api = Older(of.cluster)
+                api.before = api.writes_nothing_of_theirs
+                lives.append(api)
+                return api
+
+            world.settings = GUARDED
+            world.apply(example("latency"))
+            world.operate(life)
+            await asyncio.sleep(1200)
+            status = world.found()["status"]
+            said = {one["type"]: one["status"] for one in status["conditions"]}
+            assert said["Ready"] == "True"
+            policies, budgets = status["notes"]
+            assert "networkPolicies.servers" in policies
+            assert "disruptionBudgets" in budgets
+            (measures,) = world.cluster.list(BENCHMARK_RUN).items
+            (condition,) = (one for one in measures["status"]["conditions"] if one["type"] == "Complete")
+            assert "its NetworkPolicy is refused" in condition["message"]
+
+            lives[-1].older = False
+            await world.settle()
+            assert LATENCY in names(world)["NetworkPolicy"]
+            assert names(world)["PodDisruptionBudget"] == [LATENCY]
+            assert "notes" not in world.found()["status"]
+            assert world.found()["status"]["pools"][0]["serving"]["arm"] != "baseline"
+
+    run(told())

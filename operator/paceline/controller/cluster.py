@@ -31,8 +31,8 @@ CHILDREN: tuple[Resource, ...] = (
     LEADER_WORKER_SET,
     *GUARDS,
 )
-OPTIONAL = (LEADER_WORKER_SET,)
-"""Kinds that a cluster may lack."""
+OPTIONAL = (LEADER_WORKER_SET, *GUARDS)
+"""Kinds that a cluster may lack, or not show us (a role of an older release): nothing waits for them."""
 OURS = selector(MANAGED_BY)
 
 

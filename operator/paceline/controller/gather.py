@@ -60,8 +60,11 @@ async def gather_deployment(
         for resource in (JOB, POD, DEPLOYMENT, LEADER_WORKER_SET, SERVICE, REVISION, BENCHMARK_RUN, *GUARDS)
     }
     children |= {CLAIM.kind: ()}
+    absent = cluster.absent(key.namespace)
     for ref in _needed(spec, key, settings):
-        if all(child["metadata"]["name"] != ref.name for child in children[ref.resource.kind]):
+        if ref.resource.kind not in absent and all(
+            child["metadata"]["name"] != ref.name for child in children[ref.resource.kind]
+        ):
             found = cluster.get(ref.resource.kind, key.namespace, ref.name) or await cluster.api.get(ref)
             children[ref.resource.kind] += (found,) if found else ()
     if any(_prefetch_ended(job) for job in children[JOB.kind]) and "modelsHash" not in (manifest.get("status") or {}):
@@ -72,7 +75,7 @@ async def gather_deployment(
         invalid=invalid,
         children=children,
         settings=settings,
-        absent=cluster.absent(key.namespace),
+        absent=absent,
         warnings=await warnings(cluster, waiting(children), now),
         refusals=cluster.refusals.get(key, {}),
         config_maps=await _keys(cluster, key.namespace, config_maps(spec)) if spec else {},

@@ -101,7 +101,7 @@ class Reflector:
                 trouble = gone
             except (NotFound, Forbidden) as missing:
                 if self._optional and (isinstance(missing, NotFound) or self.absent or not self.synced.is_set()):
-                    self._is_absent(True)
+                    self._is_absent(missing)
                     await self._sleep(ABSENT_DELAY)
                     continue
                 if self.namespace is not None and missing.status in (403, 404):
@@ -123,7 +123,7 @@ class Reflector:
         """List if needed, then watch until the watch ends."""
         if self._position is None:
             listing = await self._api.list(self.resource, self.namespace, self._selector)
-            self._is_absent(False)
+            self._is_absent(None)
             self._is_closed(None)
             self.store.replace(listing.items, int(listing.resource_version))
             self._position = listing.resource_version
@@ -156,8 +156,9 @@ class Reflector:
             else:
                 log.warning("%s: %s; left alone until it is there and allowed", where, why)
 
-    def _is_absent(self, absent: bool) -> None:
-        """What the server has just shown of the kind."""
+    def _is_absent(self, why: ApiError | None) -> None:
+        """Why the server shows nothing of the kind; None: it does."""
+        absent = why is not None
         if absent:
             self._position = None
             self._failures = 0
@@ -165,6 +166,9 @@ class Reflector:
             self.store.clear()
             self.synced.set()
         if absent != self.absent:
-            log.info("the cluster %s %s", "does not know" if absent else "now knows", self.resource.plural)
+            if isinstance(why, Forbidden):
+                log.warning("%s: %s; nothing is done with them until it is allowed", self.resource.plural, why)
+            else:
+                log.info("the cluster %s %s", "does not know" if absent else "now shows", self.resource.plural)
             self.absent = absent
             self._on_presence()

@@ -7,6 +7,7 @@
     fetch       the models are there, pinned to commits
     preflight   the draft fits its target
     installed   the cluster knows the kinds that are needed
+    unguarded   of those that are only wanted, it is said which it lacks
   then for each pool, once what people ask for by annotation (requests), and what does not run (down), is in its memory:
     stop        runs of old questions end, and all rest while suspended
     stuck       what the cluster will not do for the servers ends in Stalled
@@ -29,6 +30,7 @@ from paceline.plan.deployment.cache import commits, fetch
 from paceline.plan.deployment.check import let_go, preflight, readable
 from paceline.plan.deployment.claim import keep_claim
 from paceline.plan.deployment.down import undone
+from paceline.plan.deployment.guard import unguarded
 from paceline.plan.deployment.hold import hold
 from paceline.plan.deployment.installed import installed
 from paceline.plan.deployment.look import Pool, Snapshot, pin, pools
@@ -44,7 +46,7 @@ from paceline.plan.deployment.tell import happenings, state, without_pretence
 from paceline.plan.silence import look_again, waiting
 from paceline.plan.terms import Said, Step, Todo, earliest, walk
 
-STEPS: tuple[Step[Snapshot], ...] = (readable, let_go, refused, keep_claim, fetch, preflight, installed)
+STEPS: tuple[Step[Snapshot], ...] = (readable, let_go, refused, keep_claim, fetch, preflight, installed, unguarded)
 POOL_STEPS: tuple[Step[Pool], ...] = (stop, stuck, serve, measure, retain)
 
 REMEMBERED = ("serving", "target", "hold", "handled", "retried", "attempts", "verdict", "history", "progress",

@@ -1,9 +1,11 @@
 """What stands around a pool's servers, as the installation wants it: a NetworkPolicy and a PodDisruptionBudget."""
 
 from collections.abc import Iterator
+from datetime import datetime
 
-from paceline.plan.deployment.look import Pool, children
-from paceline.plan.terms import Action, Apply, Delete, Manifest, owned_by
+from paceline.plan.deployment.look import Pool, Snapshot, children
+from paceline.plan.terms import Action, Apply, Delete, Manifest, Said, owned_by
+from paceline.render import Settings
 from paceline.render.guards import DISRUPTION_BUDGET, NETWORK_POLICY, disruption_budget, servers_network
 
 GUARDS = (NETWORK_POLICY, DISRUPTION_BUDGET)
@@ -14,6 +16,8 @@ def guard(pool: Pool) -> Iterator[Action]:
     snapshot, kept = pool.snapshot, set[str]()
     for made in _wanted(pool):
         kept.add(made["kind"])
+        if made["kind"] in snapshot.absent:
+            continue
         there = snapshot.child(made["kind"], made["metadata"]["name"])
         if there is None or owned_by(there, snapshot.owner.uid):
             yield Apply(made, "who reaches the pool's servers, and how many go at a time")
@@ -21,6 +25,24 @@ def guard(pool: Pool) -> Iterator[Action]:
         for child in children(snapshot, kind, pool.name):
             if kind not in kept:
                 yield Delete(child, "the installation wants none")
+
+
+def unguarded(snapshot: Snapshot, _: datetime) -> Said:
+    """What the installation wants around servers and the operator may not make: they serve without, and it is told."""
+    wanted = {kind: value for kind, value in _values(snapshot.settings).items() if kind in snapshot.absent}
+    return Said(
+        notes=tuple(
+            f"no {kind} is made for servers: the operator may not list them; let its ClusterRole be that of its own "
+            f"release's chart, or switch them off ({value})"
+            for kind, value in wanted.items()
+        )
+    )
+
+
+def _values(settings: Settings) -> dict[str, str]:
+    """Kinds that are wanted, and what of the chart says so."""
+    policies = {NETWORK_POLICY: "networkPolicies.servers"} if "servers" in settings.network_policies else {}
+    return policies | ({DISRUPTION_BUDGET: "disruptionBudgets"} if settings.disruption_budgets else {})
 
 
 def _wanted(pool: Pool) -> Iterator[Manifest]:

@@ -88,20 +88,26 @@ def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Said:
     names = ", ".join(arm.name for arm in arms)
     again = f", try {attempt + 1}" if attempt else ""
     message = f"round {number + 1}{_looks(evidence)}{again}: {names}"
-    refused = snapshot.refusals.get(("Job", job["metadata"]["name"]))
+    actions = (*_apart(snapshot), Apply(job, f"measure {names} one after another on the same GPUs"))
+    refused = _refused(snapshot, actions)
     if refused:
-        message = f"{message}; its Job is refused: {refused}"
+        message = f"{message}; {refused}"
     return Said(
         marks=(Mark(Reason.RunRefused if refused else Reason.RunMeasuring, None, message),),
-        actions=(
-            *_apart(snapshot),
-            Apply(job, f"measure {names} one after another on the same GPUs"),
-        ),
+        actions=actions,
         record={
             "startedAt": snapshot.status.get("startedAt") or timestamp(now),
             "progress": _progress(evidence, message, job["metadata"]["name"]),
         },
     )
+
+
+def _refused(snapshot: Snapshot, wanted: Iterable[Apply]) -> str:
+    """Which of these the API server refused last, in its words; "" if none. Its NetworkPolicy holds a round up, too."""
+    for kind, name in ((one.manifest["kind"], one.manifest["metadata"]["name"]) for one in wanted):
+        if words := snapshot.refusals.get((kind, name)):
+            return f"its {kind} is refused: {words}"
+    return ""
 
 
 def _apart(snapshot: Snapshot) -> tuple[Apply, ...]:
