@@ -88,19 +88,17 @@ POOL = {
         "why": "proven",
     },
     "progress": {
-        "step": "measure", "benchmarkRun": "run-1", "round": 2, "rounds": 8, "arms": ["baseline", "wide"],
-        "message": "round 3 of at most 8", "remaining": "4m",
+        "step": "measure", "benchmarkRun": "run-1", "round": 2, "message": "round 3 of at most 8",
     },
     "verdict": {
         "outcome": "Promote", "winner": "wide", "speedup": "1.36", "lower": "1.34", "upper": "1.38",
         "reason": "Faster", "message": "faster on every workload", "benchmarkRun": "run-1", "fingerprint": "0123456789",
     },
     "hold": {"reason": "NotReady", "since": NOW, "revision": "5d41402abc"},
-    "handled": {"promote": "t1", "abort": "t2", "retry": "t3", "rollback": "t4"},
+    "handled": {"promote": "t1", "retry": "t3"},
     "attempts": 1,
     "readyReplicas": 1,
     "endpoint": "http://qwen3-coder-next-latency.default.svc:80",
-    "history": [{"revision": "7d793037a0", "arm": "baseline", "since": NOW, "why": "first start"}],
 }  # fmt: skip
 DEPLOYMENT_STATUS = {
     "observedGeneration": 1,
@@ -170,7 +168,6 @@ ROUND = {
 }  # fmt: skip
 RUN_STATUS = {
     "observedGeneration": 1,
-    "summary": "wide 1.36x",
     "fingerprint": "0123456789",
     "node": "gpu-0",
     "startedAt": NOW,
@@ -193,9 +190,7 @@ RUN_STATUS = {
         "reason": "Promote",
         "message": "wide is faster",
     },
-    "armVerdicts": [
-        {"arm": "wide", "outcome": "promotable", "reason": "ok", "ratio": "1.36", "lower": "1.3", "upper": "1.4"}
-    ],
+    "armVerdicts": [{"arm": "wide", "outcome": "promotable", "reason": "ok", "margin": "0.018"}],
     "cost": {"gpuSeconds": 1234, "idleGpuSeconds": 123, "serverStarts": 6},
     "emulated": True,
     "noise": "0.003",

@@ -1,6 +1,6 @@
 """What the gate promises about its errors: situations of known truth, each with the rates it is held to.
 
-The figures that `figure` marks are those the gate was specified with: four workloads, margin 5 %, tolerance 3 %; looks
+The figures that `figure` marks are those the gate was specified with: four workloads, minimum 5 %, tolerance 3 %; looks
 are those that there are where nobody says. Noise is of two kinds. That of a point (`cv`) is independent in every
 measured point, as between repetitions on one server: 0.1 to 0.6 % is usual on one host, up to 10 % was seen (vLLM issue
 53436). That of a start (`start`) is shared by all workloads that one server process is measured on; 1 % is usual
@@ -24,7 +24,7 @@ from paceline.plan.run.measure import rotated
 CAMPAIGNS = 4000
 DOUBT = 0.001
 PLAIN = core.Gate()
-"""Margin 5 %, tolerance 3 %, looks after 4, 6 and 8 rounds: two arms."""
+"""Minimum 5 %, tolerance 3 %, looks after 4, 6 and 8 rounds: two arms."""
 AS_ONCE = replace(PLAIN, decide_after_rounds=(3, 5, 8))
 """The looks before they were balanced (0024)."""
 PROMPTS = 64

@@ -68,7 +68,7 @@ def test_a_promotion(run: Run) -> None:
     assert wide["verdict"] == "promotable"
     assert list(wide["workloads"]) == list(WORKLOADS)
     assert wide["mean"]["lower"] < wide["mean"]["ratio"] < wide["mean"]["upper"]
-    assert 0.004 < wide["aaFloor"] < 0.02
+    assert 0.004 < wide["margin"] < 0.02
 
 
 def test_the_reason_names_the_workload_and_its_bounds(run: Run) -> None:
@@ -156,7 +156,7 @@ def test_a_throughput_that_is_none_makes_its_round_incomplete(run: Run, nothing:
         "verdict": "error",
         "reason": "TooFewRounds: complete rounds: 2, the first look needs 3; "
         "1 of 3 rounds was lost: in 1 a point of it was no evidence",
-        "aaFloor": None,
+        "margin": None,
         "rated": None,
         "tokens": {},
         "lost": "1 of 3 rounds was lost: in 1 a point of it was no evidence",
@@ -344,7 +344,7 @@ def test_bounds_that_no_one_can_read_are_cut_short(run: Run) -> None:
         m["outputThroughput"] = (1e-6, 1e9)[i % 3 == 0]
     reason = json.loads(run("case.json", json.dumps(question))[1])["arms"]["wide"]["reason"]
     assert "to over 1000000)" in reason
-    assert "A/A floor over 100000000%" in reason
+    assert "margin over 100000000%" in reason
     assert max(map(len, reason.split())) < 30
 
 

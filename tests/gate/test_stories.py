@@ -78,25 +78,25 @@ def test_noise_that_hides_the_effect_ends_inconclusive_and_says_what_was_not_sho
     assert "is not shown to be above 1.050x" in gate.explain(candidate)
 
 
-class TestTheFloorOfWhatCanBeTold:
-    """The A/A floor: the mean that these rounds, at their own noise, could just not have told from 1x."""
+class TestTheMargin:
+    """The margin: the mean that these rounds, at their own noise, could just not have told from 1x."""
 
     def test_it_is_what_the_interval_reaches_to_either_side(self) -> None:
         wide = decided(LATENCY, measure(LATENCY, cv=STEADY, seed=1)).arms["wide"]
-        assert wide.aa_floor is not None
+        assert wide.margin is not None
         assert wide.mean is not None
-        assert wide.mean.ratio / wide.mean.lower == pytest.approx(1 + wide.aa_floor)
-        assert wide.mean.upper / wide.mean.ratio == pytest.approx(1 + wide.aa_floor)
+        assert wide.mean.ratio / wide.mean.lower == pytest.approx(1 + wide.margin)
+        assert wide.mean.upper / wide.mean.ratio == pytest.approx(1 + wide.margin)
 
     def test_a_difference_is_told_from_none_above_it_and_not_below(self) -> None:
-        """The same noise over a candidate that is just slower: its interval holds 1x until the floor is passed."""
+        """The same noise over a candidate that is just slower: its interval holds 1x until the margin is passed."""
         equal = against(dict.fromkeys(WORKLOADS, 1.0))
         rule = core.Gate(minimum_improvement=0.0, decide_after_rounds=(3,))
         noise = decided(equal, measure(equal, cv=STEADY, seed=2, rounds=3), rule).arms["candidate"]
-        assert noise.aa_floor is not None
+        assert noise.margin is not None
         assert noise.mean is not None
         for part, told in ((0.98, False), (1.02, True)):
-            slower = 1 / (1 + noise.aa_floor) ** part / noise.mean.ratio
+            slower = 1 / (1 + noise.margin) ** part / noise.mean.ratio
             truth = against(dict.fromkeys(WORKLOADS, slower))
             verdict = decided(truth, measure(truth, cv=STEADY, seed=2, rounds=3), rule)
             assert (verdict.arms["candidate"].reason == "SlowerThanBaseline") is told
@@ -104,18 +104,18 @@ class TestTheFloorOfWhatCanBeTold:
     def test_noise_raises_it_and_it_is_said_where_nothing_was_decided(self) -> None:
         truth = against(dict.fromkeys(WORKLOADS, 1.055))
         quiet, loud = (decided(truth, measure(truth, cv=cv, seed=3)).arms["candidate"] for cv in (0.02, 0.1))
-        assert quiet.aa_floor is not None
-        assert loud.aa_floor is not None
-        assert loud.aa_floor == pytest.approx(5 * quiet.aa_floor, rel=0.1)
-        assert gate.explain(loud).endswith(f"; A/A floor {loud.aa_floor:.1%}")
+        assert quiet.margin is not None
+        assert loud.margin is not None
+        assert loud.margin == pytest.approx(5 * quiet.margin, rel=0.1)
+        assert gate.explain(loud).endswith(f"; margin {loud.margin:.1%}")
 
     def test_rounds_that_agree_by_luck_do_not_lower_it_below_the_variance_floor(self) -> None:
         verdict = decided(LATENCY, measure(LATENCY, cv=0.0, seed=4), core.Gate(variance_floor=0.002))
         # Student's t at 0.05 / 3 looks and three degrees of freedom, over the root of four rounds.
-        assert verdict.arms["wide"].aa_floor == pytest.approx(math.exp(3.7405 * 0.002 / math.sqrt(4)) - 1, rel=1e-4)
+        assert verdict.arms["wide"].margin == pytest.approx(math.exp(3.7405 * 0.002 / math.sqrt(4)) - 1, rel=1e-4)
 
     def test_without_a_look_there_is_none(self) -> None:
-        assert decided(LATENCY, measure(LATENCY, cv=STEADY, seed=5, rounds=2)).arms["wide"].aa_floor is None
+        assert decided(LATENCY, measure(LATENCY, cv=STEADY, seed=5, rounds=2)).arms["wide"].margin is None
 
 
 class TestLooks:

@@ -77,7 +77,7 @@ class PromotionSpec(Model):
     until_decided: UntilDecided = UntilDecided.BASELINE
     """What is served before there is a verdict."""
     revision_history_limit: Annotated[int, Field(ge=1, le=50)] | None = None
-    """How many revisions a pool can be rolled back to; 3 if absent."""
+    """How many renderings, and how many finished runs, a pool keeps besides those in use; 3 if absent."""
     progress_deadline: Duration | None = None
     """How long a revision may come no further before it is taken off: from its choice on, or from when one server more
     of it was ready; and how long one that has served may be without a ready server. 30m if absent."""

@@ -93,9 +93,6 @@ class Reason(Enum):
     StillPromoted = Row("Promoted", True, "every pool serves a candidate, one by what was shown of another question")
     AllPromoted = Row("Promoted", True, "every pool serves a candidate")
 
-    # Speculation stopped paying.
-    AcceptanceDropped = Row("SpeculationDegraded", True, "acceptance is below that of the evidence")
-
     # A BenchmarkRun, while it goes on and when it has ended.
     Superseded = Row("Failed", True, "the question was replaced; the answer is never used")
     RunError = Row("Failed", True, "the harness or a server failed, which says nothing about the candidates", "Error")
@@ -116,7 +113,7 @@ class Reason(Enum):
 
 RANK: Mapping[Reason, int] = {reason: rank for rank, reason in enumerate(Reason)}
 ORDER: Sequence[str] = ("Ready", "Reconciling", "Stalled", "CacheReady", "Measuring", "Decided", "Promoted",
-                        "SpeculationDegraded", "Complete", "Failed")  # fmt: skip
+                        "Complete", "Failed")  # fmt: skip
 """In which conditions stand in status: as a person reads them."""
 
 

@@ -332,14 +332,9 @@ class ArmVerdict(Model):
     """promotable, rejected, undecided or error."""
     reason: Text | None = None
     """Why."""
-    ratio: Number | None = None
-    """Over all workloads, as in `results`."""
-    lower: Number | None = None
-    """Lower confidence bound of that."""
-    upper: Number | None = None
-    """Upper confidence bound of that."""
-    aa_floor: Number | None = None
-    """Difference of the mean from 1x, as a fraction, that these rounds could just not have told from none."""
+    margin: Number | None = None
+    """Half of the interval of its mean over workloads (in `results`), as a fraction: a difference of that size these
+    rounds could just not have told from none."""
     args: Arguments | None = None
     """Arguments of its own, which the baseline had not."""
     parity: ArmParity | None = None
@@ -381,8 +376,6 @@ class BenchmarkRunStatus(Model):
 
     observed_generation: Count | None = None
     """The generation this status is about."""
-    summary: Text | None = None
-    """One line."""
     conditions: Conditions | None = None
     """Complete and Failed."""
     fingerprint: Name | None = None

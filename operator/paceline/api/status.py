@@ -100,14 +100,8 @@ class PoolProgress(Model):
     """The run under way."""
     round: Count | None = None
     """Its round, counted from 0."""
-    rounds: Count | None = None
-    """The most it can take."""
-    arms: Names | None = None
-    """What is still in question."""
     message: Text | None = None
     """For a person."""
-    remaining: Name | None = None
-    """About how long it will take."""
 
 
 class PoolVerdict(Model):
@@ -138,7 +132,7 @@ class PoolVerdict(Model):
 class Hold(Model):
     """A revision that was taken off because it did not run; another revision, and `retry`, release it."""
 
-    reason: Literal["Fallback", "NotReady", "Crashed", "RolledBack", "Aborted"] | None = None
+    reason: Literal["NotReady", "Crashed"] | None = None
     """What set it. NotReady: it did not come up; Crashed: it served before."""
     message: Text | None = None
     """Why, for a person."""
@@ -157,17 +151,13 @@ class Hold(Model):
 
 
 class Handled(Model):
-    """Requests by annotation (`retry.paceline.dev/POOL: TOKEN`) that were carried out: the last value of each. The same
-    value is never acted upon twice."""
+    """Requests by annotation (`retry.paceline.dev/POOL: TOKEN`) that were carried out: the last value of each, which is
+    not acted upon again."""
 
     promote: Name | None = None
     """Last `promote`."""
-    abort: Name | None = None
-    """Last `abort`."""
     retry: Name | None = None
     """Last `retry`."""
-    rollback: Name | None = None
-    """Last `rollback`."""
 
 
 class Retried(Model):
@@ -179,13 +169,6 @@ class Retried(Model):
     """Its number: neither it nor an earlier one answers the question any more."""
     token: Name | None = None
     """The value of `retry`."""
-
-
-class Past(Serving):
-    """A revision that was served."""
-
-    why: Text | None = None
-    """What chose it."""
 
 
 class PoolStatus(Model):
@@ -213,8 +196,6 @@ class PoolStatus(Model):
     """Servers that are ready."""
     endpoint: Name | None = None
     """Where the pool is reached in the cluster."""
-    history: Annotated[tuple[Past, ...], Field(max_length=100)] | None = None
-    """What was served before, the latest first."""
 
 
 class SpeculativeDeploymentStatus(Model):
@@ -228,7 +209,7 @@ class SpeculativeDeploymentStatus(Model):
     """In a word, as kubectl shows it: Stalled and its reason, or what Ready says; AwaitingPromote where it is ready and
     a person is asked."""
     conditions: Conditions | None = None
-    """Ready, Reconciling, Stalled, CacheReady, Measuring, Decided, Promoted, SpeculationDegraded."""
+    """Ready, Reconciling, Stalled, CacheReady, Measuring, Decided, Promoted."""
     notes: Annotated[tuple[Text, ...], Field(max_length=64)] | None = None
     """Worth knowing, and no reason to stop: what preflight found, what a shared claim has otherwise."""
     models: Annotated[tuple[ModelStatus, ...], Field(max_length=64), Unique(("source", "revision"))] | None = None

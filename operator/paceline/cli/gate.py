@@ -261,8 +261,8 @@ def _rates(case: Case) -> Iterator[str]:
 
 
 def result(verdict: core.Verdict) -> dict[str, Any]:
-    """As DESIGN §9, and of each candidate: its A/A floor, the mean at a rate beside that of closed loops (`rated`), how
-    long its answers are (`tokens`, by workload) and what was lost. Without a look `mean`, `rated` and the floor are
+    """As DESIGN §9, and of each candidate: its margin, the mean at a rate beside that of closed loops (`rated`), how
+    long its answers are (`tokens`, by workload) and what was lost. Without a look `mean`, `rated` and the margin are
     null, `workloads` is empty.
     """
     return {
@@ -275,7 +275,7 @@ def result(verdict: core.Verdict) -> dict[str, Any]:
                 "workloads": {workload: _bounds(found) for workload, found in arm.workloads.items()},
                 "verdict": arm.outcome,
                 "reason": gate.explain(arm),
-                "aaFloor": _finite(arm.aa_floor),
+                "margin": _finite(arm.margin),
                 "rated": _bounds(arm.rated) if arm.rated else None,
                 "tokens": {workload: _bounds(found) for workload, found in arm.lengths.items()},
                 "lost": arm.lost,

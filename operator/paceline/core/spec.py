@@ -24,7 +24,6 @@ class Trigger(StrEnum):
 
     SPEC = "Spec"
     RETRY = "Retry"
-    HOLD = "Hold"
     STALE = "Stale"
     PERSON = "Person"
 

@@ -106,9 +106,9 @@ class ArmVerdict:
     """Metric → workload → bounds of its ratio; the workload is "" where the metric is of the server."""
     lengths: Mapping[str, Bounds] = field(default_factory=dict)
     """Workload → bounds of its output tokens over the baseline's; without a workload of which some round knows none."""
-    aa_floor: float | None = None
-    """The A/A floor of these rounds, a fraction: the difference of the mean from 1x that they could just not have told
-    from none, at their own noise. An arm against itself would show one this large as often as a bound may fail."""
+    margin: float | None = None
+    """Half of the mean's interval, a fraction: the difference from 1x that these rounds, at their own noise, could just
+    not have told from none. Reckoned, not measured: no round compares the baseline with itself."""
     rounds: int = 0
     last: bool = False
     """Of the last look there is: more rounds change nothing."""

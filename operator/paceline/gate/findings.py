@@ -77,7 +77,7 @@ def judge(look: Look, gate: Gate) -> ArmVerdict:
     if rejection:
         outcome, reason, said = ArmOutcome.REJECTED, *rejection
     elif missing:
-        outcome, reason, said = ArmOutcome.UNDECIDED, Finding.NOT_ENOUGH_EVIDENCE, [*missing, _floor(look)]
+        outcome, reason, said = ArmOutcome.UNDECIDED, Finding.NOT_ENOUGH_EVIDENCE, [*missing, _margin_in_words(look)]
     else:
         outcome, reason, said = ArmOutcome.PROMOTABLE, Finding.FASTER_THAN_MINIMUM, [_means(look)]
     limits = {
@@ -94,7 +94,7 @@ def judge(look: Look, gate: Gate) -> ArmVerdict:
         workloads={w: found.bounds for w, found in look.workloads.items()},
         limits=limits,
         lengths={w: found.bounds for w, found in look.lengths.items()},
-        aa_floor=_aa_floor(look),
+        margin=_margin(look),
         rounds=look.rounds,
         last=look.rounds == gate.decide_after_rounds[-1],
     )
@@ -205,13 +205,13 @@ def _not_shown(look: Look, gate: Gate) -> Iterator[str]:
                 yield f"{_named(limit, name)} {_shown(change)} is not shown to be {side} {threshold(limit):.3f}x"
 
 
-def _aa_floor(look: Look) -> float:
+def _margin(look: Look) -> float:
     return ratio(look.mean.reach) - 1
 
 
-def _floor(look: Look) -> str:
-    floor = _aa_floor(look)
-    return f"A/A floor over {READABLE:.0%}" if floor > READABLE else f"A/A floor {floor:.1%}"
+def _margin_in_words(look: Look) -> str:
+    margin = _margin(look)
+    return f"margin over {READABLE:.0%}" if margin > READABLE else f"margin {margin:.1%}"
 
 
 def _means(look: Look) -> str:

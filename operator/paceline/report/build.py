@@ -97,7 +97,7 @@ def _candidate(name: str, status: Manifest, results: Sequence[Manifest], rule: c
         outcome=verdict.get("outcome", ""),
         reason=verdict.get("reason", ""),
         effects=tuple(effects),
-        aa_floor=read.number(verdict.get("aaFloor")),
+        margin=read.number(verdict.get("margin")),
     )
 
 

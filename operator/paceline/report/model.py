@@ -62,7 +62,7 @@ class Candidate:
     reason: str
     effects: tuple[Effect, ...]
     """The mean first, then every workload."""
-    aa_floor: float | None
+    margin: float | None
     """The difference from the baseline, as a fraction, that its rounds could just not have told from none."""
 
     @property

@@ -84,13 +84,13 @@ def key_figures(run: Run) -> list[tuple[str, str, str]]:
     """What a reader looks for first: name, value, what it is held against."""
     lengths = [v.typical for v in run.values if v.metric == "acceptLength" and v.arm == (run.winner or v.arm)]
     hours = None if run.cost.gpu_seconds is None else f"{run.cost.gpu_seconds / 3600:.2f} h"
-    floors = ", ".join(f"A/A floor {c.aa_floor:.2%} ({c.name})" for c in run.candidates if c.aa_floor is not None)
+    margins = ", ".join(f"margin {c.margin:.2%} ({c.name})" for c in run.candidates if c.margin is not None)
     found = [
         ("Speed-up", ratio(run.speed_up.ratio), interval(run.speed_up)) if run.speed_up else None,
         ("Acceptance length", _between(lengths), "tokens a verify step") if lengths else None,
         ("Rounds", str(run.cost.rounds), count(len(run.workloads), "workload")),
         ("GPU time", hours, count(run.cost.server_starts or 0, "server start")) if hours else None,
-        ("Noise of a point", f"{run.noise:.2%}", floors or "between rounds") if run.noise is not None else None,
+        ("Noise of a point", f"{run.noise:.2%}", margins or "between rounds") if run.noise is not None else None,
     ]
     return [figure for figure in found if figure]
 

@@ -413,10 +413,10 @@ def test_a_pool_that_is_to_be_two_is_told_so() -> None:
     assert said(run).advice == "Speculate up to 1, not at 8: split the pool by concurrency"
 
 
-def test_the_floor_of_equal_arms_stands_beside_the_noise() -> None:
+def test_the_margin_stands_beside_the_noise() -> None:
     run = demo()[0]
-    run["status"]["armVerdicts"][0]["aaFloor"] = "0.00614"
-    assert ("Noise of a point", "0.27%", "A/A floor 0.61% (wide)") in key_figures(said(run))
+    run["status"]["armVerdicts"][0]["margin"] = "0.00614"
+    assert ("Noise of a point", "0.27%", "margin 0.61% (wide)") in key_figures(said(run))
 
 
 def test_the_first_figures_are_those_that_are_looked_for() -> None:

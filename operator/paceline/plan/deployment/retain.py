@@ -20,8 +20,7 @@ def retain(pool: Pool, _: datetime) -> Said:
 
 def referred(pool: Pool) -> set[str]:
     """Runs that the pool's status names."""
-    now = [pool.remembered.get(key) or {} for key in ("verdict", "progress", "target", "serving")]
-    entries = (*now, *pool.remembered.get("history", ()))
+    entries = [pool.remembered.get(key) or {} for key in ("verdict", "progress", "target", "serving")]
     named = (entry.get(key) for entry in entries for key in ("benchmarkRun", "evidence"))
     return {name for name in named if name}
 

@@ -53,8 +53,8 @@ def cost(evidence: Evidence) -> dict[str, Any]:
     return {"cost": {"gpuSeconds": held * gpus, "idleGpuSeconds": idle * gpus, "serverStarts": starts}}
 
 
-def _aa_floor(arm: ArmVerdict) -> dict[str, str]:
-    return {"aaFloor": f"{arm.aa_floor:.5f}"} if arm.aa_floor is not None and math.isfinite(arm.aa_floor) else {}
+def _margin(arm: ArmVerdict) -> dict[str, str]:
+    return {"margin": f"{arm.margin:.5f}"} if arm.margin is not None and math.isfinite(arm.margin) else {}
 
 
 def _args(evidence: Evidence, name: str) -> dict[str, list[str]]:
@@ -71,7 +71,7 @@ def _judged(evidence: Evidence) -> dict[str, Any]:
                 "arm": name,
                 "outcome": arm.outcome.value,
                 "reason": explain(arm),
-                **_aa_floor(arm),
+                **_margin(arm),
                 **_args(evidence, name),
                 **parity(evidence, name),
             }
