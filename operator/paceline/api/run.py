@@ -141,7 +141,7 @@ class TriggerSpec(Model):
     """What started the run."""
 
     reason: Trigger = Trigger.SPEC
-    """Spec: a change; Retry: a person's `retry`; Stale: what answered it is older than maxEvidenceAge; Person: made by hand."""
+    """Spec: a change; Retry: a person's `retry`; Stale: its answer is older than maxEvidenceAge; Person: by hand."""
     token: Annotated[str, Field(max_length=253)] = ""
     """Of the request that asked for it."""
 

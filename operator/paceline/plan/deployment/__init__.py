@@ -49,7 +49,7 @@ from paceline.plan.terms import Said, Step, Todo, earliest, walk
 STEPS: tuple[Step[Snapshot], ...] = (readable, let_go, refused, keep_claim, fetch, preflight, installed, unguarded)
 POOL_STEPS: tuple[Step[Pool], ...] = (stop, stuck, serve, measure, retain)
 
-REMEMBERED = ("serving", "target", "hold", "handled", "retried", "attempts", "verdict", "progress", "endpoint")  # fmt: skip
+REMEMBERED = ("serving", "target", "hold", "handled", "retried", "attempts", "verdict", "progress", "endpoint")
 """What a pool's entry keeps when no step speaks of it."""
 
 MOST_NOTES = 64
