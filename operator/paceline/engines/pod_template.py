@@ -20,6 +20,9 @@ SERVER = "server"
 CLIENT = "client"
 """The container that measures, in the pod of a round."""
 CONTROL = "/ctl"
+OF_A_ROUND = ("ctl-in", "ctl-out", "tmp")
+"""Volumes in the pod of a round. Of the first two each has one writer: what a server puts where the client writes would
+lead that to other people's files."""
 SHARED_MEMORY = "/dev/shm"
 SIDECAR = "Always"
 """The restartPolicy of an init container that goes on running beside the others."""
@@ -165,7 +168,7 @@ def _owned(over: Mapping[str, Any], server: Server, adapter: Adapter) -> Iterato
             yield f"spec.nodeSelector.{label}", way_out
     if str(priority := spec.get("priorityClassName", "")).startswith(OF_THE_CLUSTER):
         yield "spec.priorityClassName", f"{priority} is for the cluster's own pods: name a class of yours, or none"
-    yield from (*_of_volumes(spec), *_of_the_models(spec, server))
+    yield from (*_of_volumes(spec), *_of_our_volumes(spec, server))
     for where, container in _containers(over):
         if where.startswith("spec.containers") and container["name"] == SERVER:
             yield from _of_the_server(where, container, server, adapter)
@@ -179,8 +182,8 @@ def _of_volumes(spec: Mapping[str, Any]) -> Iterator[Found]:
         match volume["name"]:
             case "models":
                 yield where, "holds the models: write it in spec.cache"
-            case "ctl-in" | "ctl-out" | "tmp":
-                yield f"{where}.name", f"{volume['name']} is a volume of a benchmark's pod: take another name"
+            case name if name in OF_A_ROUND:
+                yield f"{where}.name", f"{name} is a volume of a benchmark's pod: take another name"
             case "shm" if set(volume) - {"name", "emptyDir"}:
                 yield where, f"is memory at {SHARED_MEMORY}: only its emptyDir.sizeLimit can be set"
         for j, source in enumerate(_at(volume, "projected.sources", ())):
@@ -209,8 +212,9 @@ def _of_the_server(where: str, container: Mapping[str, Any], server: Server, ada
             yield f"{where}.volumeMounts[{i}].mountPath", f"{path} is mounted by Paceline: take another path"
 
 
-def _of_the_models(spec: Mapping[str, Any], server: Server) -> Iterator[Found]:
-    """What servers load is written by the prefetch and by nobody else; the volume has other servers' models, too."""
+def _of_our_volumes(spec: Mapping[str, Any], server: Server) -> Iterator[Found]:
+    """Mounts. What servers load is written by the prefetch and by nobody else; the volume has other servers' models,
+    too. What the parts of a round tell each other is nobody else's."""
     cache = server.cache
     theirs = {"models"}
     for volume in spec.get("volumes", ()):
@@ -221,6 +225,8 @@ def _of_the_models(spec: Mapping[str, Any], server: Server) -> Iterator[Found]:
         for i, mount in enumerate(container.get("volumeMounts", ())):
             if mount.get("name") in theirs and mount.get("readOnly") is not True:
                 yield f"{where}.volumeMounts[{i}].readOnly", "must be true: the volume holds every server's models"
+            if (name := mount.get("name")) in OF_A_ROUND:
+                yield f"{where}.volumeMounts[{i}].name", f"{name} is a volume of a benchmark's pod: mount one of yours"
 
 
 def _plain(path: Any) -> str:

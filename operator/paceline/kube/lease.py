@@ -90,7 +90,7 @@ class Lease:
             async with asyncio.timeout(min(left, self._renew_deadline / 2)):
                 await self._write()
         except (ApiError, TimeoutError) as error:
-            log.info("lease %s: %s", self._ref.name, error or "no answer in time")
+            log.info("lease %s: %s", self._ref.name, str(error) or "no answer in time")
             return False
         if not self._held_by(self._identity):
             return False

@@ -79,6 +79,11 @@ def of_server(**fields: Any) -> dict[str, Any]:
             "must be true",
         ),
         (
+            of_server(volumeMounts=[{"name": "ctl-in", "mountPath": "/mine"}]),
+            f"{SERVER}.volumeMounts[0].name",
+            "mount one of yours",
+        ),
+        (
             {
                 "spec": {
                     "initContainers": [

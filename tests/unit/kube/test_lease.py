@@ -1,6 +1,7 @@
 """The lease, with two candidates on one clock."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 import pytest
@@ -71,6 +72,16 @@ async def test_a_leader_that_is_cut_off_stops_before_a_rival_can_start():
     assert not leader.held
     assert clock.now <= 12 < 15
     assert holder(cluster) == "leader"
+
+
+async def test_a_server_that_does_not_answer_is_told_in_words(caplog: pytest.LogCaptureFixture):
+    class Silent(MemoryApi):
+        async def get(self, ref: Ref) -> None:
+            raise TimeoutError
+
+    with caplog.at_level(logging.INFO):
+        assert not await candidate(Silent(Cluster()), "one", Clock())._try()
+    assert caplog.messages == ["lease paceline: no answer in time"]
 
 
 async def test_a_lost_answer_is_not_a_lost_lease():

@@ -244,6 +244,20 @@ def test_a_round_is_tried_once_by_kubernetes_and_sees_no_credentials() -> None:
 # Whose, and how it is called.
 
 
+def test_what_client_and_servers_tell_each_other_has_one_writer_each_way() -> None:
+    """A link that a server could put where the client writes would lead to other people's models."""
+    asked = round_plan(RUN, run(), pool().spec.arms, number=0, attempt=0)
+    pod = round_job(RUN, run(), asked, ANYWHERE, SETTINGS)["spec"]["template"]["spec"]
+    writers = [
+        (mount["mountPath"], container["name"])
+        for container in pod["containers"]
+        for mount in container["volumeMounts"]
+        if mount["mountPath"].startswith("/ctl") and not mount.get("readOnly")
+    ]
+    assert sorted(writers) == [("/ctl/in", "client"), ("/ctl/out", "server")]
+    assert not pod.get("shareProcessNamespace")
+
+
 def test_every_child_has_its_owner_but_the_claim() -> None:
     wanted = spec().cache_claim
     assert wanted is not None
