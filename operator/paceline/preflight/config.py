@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from paceline.preflight import speculators
-from paceline.preflight.facts import ModelFacts
+from paceline.preflight.facts import MOST_LAYERS, ModelFacts, believed
 from paceline.preflight.weights import has_nextn, lacking
 
 ATTENTION = ("full_attention", "sliding_attention", "chunked_attention", "attention")
@@ -50,14 +50,14 @@ def model_facts(
     has_code: bool = False,
 ) -> ModelFacts:
     """`tensors` are the names in the safetensors headers, None where they were not read; `has_code`: the repository
-    has Python files."""
+    has Python files. What no model has counts as absent, as what is not there does."""
     found = _Config(speculators.plain(config))
     architectures = config.get("architectures")
     classes = tuple(map(str, architectures)) if isinstance(architectures, list) else ()
     quantization = found.table("quantization_config")
     kinds = _layers(found)
     mixed = any(kind not in ATTENTION for kind in kinds)
-    return ModelFacts(
+    facts = ModelFacts(
         architectures=classes,
         hidden_size=found.number("hidden_size"),
         target_hidden_size=found.number("target_hidden_size"),
@@ -90,6 +90,7 @@ def model_facts(
         verifier=speculators.verifier(config),
         weight_bytes=weight_bytes,
     )
+    return believed(facts)
 
 
 def _layers(config: _Config) -> Sequence[str]:
@@ -98,7 +99,7 @@ def _layers(config: _Config) -> Sequence[str]:
     if isinstance(spelled, list):
         return [str(kind) for kind in spelled]
     interval, layers = config.number("full_attention_interval"), config.number("num_hidden_layers")
-    if interval and layers:
+    if interval and layers and layers <= MOST_LAYERS:
         return ["linear_attention" if (n + 1) % interval else "full_attention" for n in range(layers)]
     return []
 

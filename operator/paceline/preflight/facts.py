@@ -17,6 +17,15 @@ COMMIT = re.compile(r"[0-9a-f]{40}")
 VERSION = 2
 LONGEST = 4096
 """Bytes of a termination message that the kubelet keeps."""
+LARGEST_JSON = 1 << 18
+"""Bytes of facts once they are unpacked. Those of twenty models have some 20,000."""
+MOST_LAYERS = 1_000
+"""Of a model: rules go through them one by one. Llama 3.1 405B has 126 (its config.json)."""
+LARGEST_NUMBER = 10**15
+"""Of any fact, bytes included: what a status takes, and a float can be made of."""
+WORD = re.compile("[ -~]{0,200}")
+"""A class, a type or a repository (two times 96 characters on the hub)."""
+MOST_WORDS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,29 +148,59 @@ def write_facts(facts: ModelFacts) -> dict[str, Any]:
 
 
 def read_facts(value: Mapping[str, Any]) -> ModelFacts:
-    """The inverse, also after JSON. Raises TypeError for a value of another kind than its field's."""
+    """The inverse, also after JSON. Raises TypeError for a value of another kind than its field's, or that no model
+    has."""
     known = {key: found for key, found in _known(ModelFacts, value).items() if found is not None}
     known |= {key: tuple(found) for key, found in known.items() if isinstance(found, list)}
-    for field_ in fields(ModelFacts):
-        if field_.name in known and not KINDS[str(field_.type)](known[field_.name]):
-            raise TypeError(f"{field_.name} is {known[field_.name]!r:.80}")
+    if odd := next((name for name in known if not _plausible(name, known[name])), None):
+        raise TypeError(f"{odd} is {known[odd]!r:.80}")
     return ModelFacts(**known)
 
 
-def _number(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def believed(facts: ModelFacts) -> ModelFacts:
+    """Without what no model has: whoever writes a config.json may write anything, and rules count with it."""
+    said = {name: found for name in KIND_OF if (found := getattr(facts, name)) is not None}
+    return ModelFacts(**{name: found for name, found in said.items() if _plausible(name, found)})
+
+
+def _plausible(name: str, value: Any) -> bool:
+    return KINDS[KIND_OF[name]](value) and (name not in LAYERS or value <= MOST_LAYERS)
+
+
+def _number(value: Any, least: int = 0) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= LARGEST_NUMBER
+
+
+def _word(value: Any) -> bool:
+    return isinstance(value, str) and WORD.fullmatch(value) is not None
+
+
+def _layers(value: Any) -> bool:
+    """Numbers of layers; some heads count from the end, and a rule tells them that their engine does not."""
+    if not isinstance(value, tuple) or len(value) > MOST_LAYERS:
+        return False
+    return all(_number(one, -MOST_LAYERS) for one in value)
 
 
 KINDS: Mapping[str, Callable[[Any], bool]] = {
     str(int | None): _number,
-    str(str | None): lambda value: isinstance(value, str),
+    str(str | None): _word,
     str(bool | None): lambda value: isinstance(value, bool),
     str(bool): lambda value: isinstance(value, bool),
-    str(tuple[int, ...]): lambda value: isinstance(value, tuple) and all(map(_number, value)),
-    str(tuple[str, ...]): lambda value: isinstance(value, tuple) and all(isinstance(one, str) for one in value),
-    str(Mapping[str, int]): lambda value: isinstance(value, Mapping) and all(map(_number, value.values())),
+    str(tuple[int, ...]): _layers,
+    str(tuple[str, ...]): lambda value: (
+        isinstance(value, tuple) and len(value) <= MOST_WORDS and all(map(_word, value))
+    ),
+    str(Mapping[str, int]): lambda value: (
+        isinstance(value, Mapping)
+        and len(value) <= MOST_WORDS
+        and all(map(_word, value))
+        and all(map(_number, value.values()))
+    ),
 }
-"""By a field's type, whether a value that came from outside is of it."""
+"""By a field's type, whether a value that came from outside is of it, and no more than a status can hold."""
+KIND_OF = {field.name: str(field.type) for field in fields(ModelFacts)}
+LAYERS = ("num_hidden_layers", "num_target_layers")
 
 
 def _model(model: FetchedModel) -> dict[str, Any]:
@@ -186,7 +225,8 @@ def _pack(facts: Mapping[str, Any]) -> str:
 
 
 def _unpack(text: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = json.loads(zlib.decompress(base64.b85decode(text)))
+    inflater = zlib.decompressobj()
+    found: Mapping[str, Any] = json.loads(inflater.decompress(base64.b85decode(text), LARGEST_JSON))
     return found
 
 

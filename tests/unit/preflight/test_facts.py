@@ -1,7 +1,9 @@
 """config.json → facts → the termination message → facts."""
 
+import base64
 import json
 import random
+import zlib
 from dataclasses import replace
 
 import pytest
@@ -155,6 +157,45 @@ def test_a_strange_configuration_gives_no_facts(config: dict[str, object]) -> No
     assert model_facts(config, 1) == ModelFacts(weight_bytes=1)
 
 
+DEEP = {"num_hidden_layers": 2 * 10**9, "full_attention_interval": 4}
+LONG = {"architectures": ["A" * 200_000], "quantization_config": {"quant_method": "q" * 50_000}}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        DEEP,
+        LONG,
+        {"num_hidden_layers": -1, "vocab_size": 10**400, "hidden_size": -(10**400)},
+        {"layer_types": ["full_attention"] * 5_000, "eagle_config": {"eagle_aux_hidden_state_layer_ids": [1] * 5_000}},
+        {"architectures": [f"Class{number}" for number in range(5_000)]},
+        {"torch_dtype": "bfloat16\x1b[2J\u202e"},
+    ],
+)
+def test_what_no_model_has_is_as_good_as_absent(config: dict[str, object]) -> None:
+    """Rules go through layers one by one and status takes 32,768 characters of facts: two billion layers would take
+    the operator's memory, and a long name would keep its deployment from ever having a status again."""
+    facts = replace(model_facts(config, 1), layer_types={})
+    assert facts == ModelFacts(weight_bytes=1)
+
+
+@pytest.mark.parametrize("odd", [{"num_hidden_layers": 2 * 10**9}, {"dtype": "d" * 50_000}, {"vocab_size": 10**400}])
+def test_what_no_model_has_is_not_read_of_a_message_either(odd: dict[str, object]) -> None:
+    value = json.loads(write_message(fetched(1)))
+    value["facts"]["hf://owner/model-0"] |= odd
+    with pytest.raises(ValueError, match=f"{next(iter(odd))} is"):
+        read_message(json.dumps(value))
+
+
+def test_packed_facts_are_unpacked_up_to_a_size() -> None:
+    """4096 bytes of them would be four million."""
+    value = json.loads(write_message(fetched(1)))
+    del value["facts"]
+    value["packed"] = base64.b85encode(zlib.compress(b"[" + b"{}," * 1_000_000 + b"{}]", 9)).decode()
+    with pytest.raises(ValueError, match="not the message of a finished fetch"):
+        read_message(json.dumps(value))
+
+
 def test_the_message_comes_back_as_it_was() -> None:
     sent = fetched(2)
     text = write_message(sent)
@@ -199,7 +240,8 @@ def test_facts_of_a_dozen_models_are_packed_and_none_is_lost() -> None:
 def test_a_message_that_would_be_too_long_loses_facts_but_no_commit() -> None:
     sent = fetched(20)
     dice = random.Random(0)
-    strange = {source: replace(facts, lacks=(dice.randbytes(150).hex(),)) for source, facts in sent.facts.items()}
+    odd = {source: (dice.randbytes(100).hex(), dice.randbytes(50).hex()) for source in sent.facts}
+    strange = {source: replace(facts, lacks=odd[source]) for source, facts in sent.facts.items()}
     text = write_message(replace(sent, facts=strange))
     assert len(text.encode()) <= 4096
     found = read_message(text)

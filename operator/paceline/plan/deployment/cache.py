@@ -120,7 +120,15 @@ def facts(snapshot: Snapshot) -> Mapping[str, ModelFacts]:
     recorded = snapshot.status.get("models", ())
     if wanted != {(model["source"], model["revision"]) for model in recorded}:
         return {}
-    return {model["source"]: read_facts(json.loads(model["facts"])) for model in recorded if "facts" in model}
+    known = {model["source"]: _of_status(model["facts"]) for model in recorded if "facts" in model}
+    return {source: found for source, found in known.items() if found}
+
+
+def _of_status(text: str) -> ModelFacts | None:
+    """None for what is believed no more: an older release took whatever a config.json says."""
+    with suppress(TypeError, ValueError):
+        return read_facts(json.loads(text))
+    return None
 
 
 def _in_use(snapshot: Snapshot) -> tuple[str, ...]:
