@@ -6,7 +6,6 @@ from typing import Annotated
 from pydantic import Field
 
 from paceline.api.arms import COUNT_OF_SHAPES, ONE_SHAPE, Placed, fits, shapes_of
-from paceline.api.cache import NO_CODE_OF_OTHERS
 from paceline.api.deployment import TargetSpec
 from paceline.api.engine import AcceleratorSpec, EngineSpec
 from paceline.api.gate import (
@@ -21,17 +20,29 @@ from paceline.api.gate import (
 )
 from paceline.api.later import not_yet
 from paceline.api.model import Finding, Model, Rule, Unique
-from paceline.api.parts import OF_SCHEDULE, AdaptiveSpec, CustomSpec, DraftSpec, Env, NgramSpec, Schedule, TreeSpec
+from paceline.api.parts import OF_SCHEDULE, AdaptiveSpec, CustomSpec, DraftSpec, NgramSpec, Schedule, TreeSpec
 from paceline.api.prompts import PromptsSpec, of_the_hub_alone
 from paceline.api.shared import ENGINE_AND_NODE, NO_LABELS_OF_OURS, OFF_THE_CLAIM, off_the_claim
 from paceline.api.timeouts import TimeoutsSpec
-from paceline.api.words import Arguments, ArmName, Commit, DecideAfterRounds, HostPath, Labels, ObjectName, PoolName
+from paceline.api.words import (
+    Arguments,
+    ArmName,
+    Commit,
+    DecideAfterRounds,
+    HostPath,
+    Labels,
+    ObjectName,
+    PoolName,
+    Revision,
+)
 from paceline.core import BASELINE, WAVES, Purpose, Trigger
 
 
 class RunTarget(TargetSpec):
     """The served model."""
 
+    revision: Revision = "main"
+    """What its commit was called; for a run nothing is resolved."""
     commit: Commit | None = None
     """The commit that the cache holds: the directory below snapshots/. Not needed for what is at a path of its own."""
 
@@ -57,15 +68,12 @@ class RunCache(Model):
             message="exactly one of existingClaim and hostPath must be set",
             broken=_which_cache,
         ),
-        NO_CODE_OF_OTHERS,
     )
 
     existing_claim: ObjectName | None = None
     """A PersistentVolumeClaim."""
     host_path: HostPath | None = None
     """A directory of the node."""
-    env: Env = ()
-    """Environment of the prefetch alone."""
 
 
 def _baseline_with_draft(arm: "ArmSpec") -> Iterator[Finding]:
@@ -388,7 +396,7 @@ class BenchmarkRunSpec(Model):
     """What the result is used for. Gate: a verdict, after which a pool may be served with the winner. Sweep: a table
     over concurrencies that says up to where speculation pays; all rounds are measured. Later: Search."""
     attempt: Annotated[int, Field(ge=1, le=100000)] = 1
-    """1 + the highest there was for this pool and question."""
+    """1 + the highest there was for this pool and fingerprint."""
     trigger: TriggerSpec = Field(default_factory=TriggerSpec)
     """What started it."""
     rounds_of: ObjectName | None = None

@@ -285,7 +285,7 @@ class RunVerdict(Model):
     outcome: Name | None = None
     """Promote, Reject, Inconclusive or Error; none for a Sweep that was measured: it decides nothing."""
     winner: Name | None = None
-    """The candidate to be served."""
+    """The candidate that was shown to be faster; empty without one."""
     speedup: Number | None = None
     """The winner's ratio over all workloads, as in `results`."""
     rounds: Count | None = None

@@ -105,12 +105,12 @@ class PoolProgress(Model):
 
 
 class PoolVerdict(Model):
-    """What the pool's last run came to."""
+    """What the run came to that answers the question of now."""
 
     outcome: Name | None = None
     """Promote, Reject, Inconclusive or Error."""
     winner: Name | None = None
-    """The arm to be served."""
+    """The arm that was shown to be faster; empty without one."""
     speedup: Number | None = None
     """Its throughput over the baseline's: geometric mean over workloads."""
     lower: Number | None = None
@@ -183,7 +183,7 @@ class PoolStatus(Model):
     progress: PoolProgress | None = None
     """What is being done."""
     verdict: PoolVerdict | None = None
-    """What its last run came to."""
+    """What the run came to that answers the question of now; absent while there is none."""
     hold: Hold | None = None
     """What keeps a verdict from being served."""
     handled: Handled | None = None
@@ -191,7 +191,7 @@ class PoolStatus(Model):
     retried: Retried | None = None
     """The run that a person asked for anew."""
     attempts: Count | None = None
-    """Runs that were started for the present question."""
+    """The latest run's attempt at what is to be measured now."""
     ready_replicas: Count | None = None
     """Servers that are ready."""
     endpoint: Name | None = None

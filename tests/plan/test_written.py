@@ -1,0 +1,147 @@
+"""What a status declares, somebody writes: a field of the reference that stays empty promises what is not there."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.plan.answers import not_compared, otherwise
+from tests.plan.test_outputs import compared
+from tests.plan.test_own_args import OWN
+from tests.plan.test_prompts import with_prompts
+from tests.plan.test_requests import RETRY, held, in_error
+from tests.plan.test_sweep import CROSSING
+from tests.plan.world import OURS, World, example
+
+from paceline import api
+
+STATUS = {
+    crd["spec"]["names"]["kind"]: crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]
+    for crd in api.crds()
+}
+OF_A_ROUND = "BenchmarkRun.rounds."
+"""Written by `evidence/keep.py`, from its own tables, and by what an engine and a driver tell."""
+
+
+@dataclass
+class Seen(World):
+    """A world that remembers every field that a status ever had."""
+
+    fields: set[str] = field(default_factory=set)
+
+    def settle(self, *args: Any, **kwargs: Any) -> None:
+        super().settle(*args, **kwargs)
+        for (kind, _), found in self.cluster.objects.items():
+            if kind in OURS:
+                self.fields |= set(present(STATUS[kind], found.get("status") or {}, kind))
+
+
+def present(schema: Mapping[str, Any], value: Any, path: str) -> Iterator[str]:
+    """Fields that the schema names and the value has; what is a map of the user's own words has none."""
+    if isinstance(value, list | tuple):
+        for one in value:
+            yield from present(schema["items"], one, path)
+    elif isinstance(value, Mapping):
+        for name in value.keys() & schema.get("properties", {}).keys():
+            yield f"{path}.{name}"
+            yield from present(schema["properties"][name], value[name], f"{path}.{name}")
+
+
+def declared(schema: Mapping[str, Any], path: str) -> Iterator[str]:
+    for name, inner in schema.get("items", schema).get("properties", {}).items():
+        yield f"{path}.{name}"
+        yield from declared(inner, f"{path}.{name}")
+
+
+def test_every_field_of_a_status_is_written_by_somebody() -> None:
+    written = set().union(*(story().fields for story in STORIES))
+    unwritten = {path for kind, schema in STATUS.items() for path in declared(schema, kind)} - written
+    assert {path for path in unwritten if not path.startswith(OF_A_ROUND)} == set()
+
+
+def serving(manifest: dict[str, Any]) -> Seen:
+    world = Seen()
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    return world
+
+
+def promoted_by_hand() -> Seen:
+    manifest = example("latency")
+    manifest["spec"]["promotion"] = {"mode": "Manual"}
+    world = serving(manifest)
+    for _ in range(3):
+        world.round_ends()
+    world.annotate(*world.requests("promote")[0])
+    world.servers_ready()
+    world.annotate("rollback.paceline.dev/latency", "now")
+    return world
+
+
+def of_prompts() -> Seen:
+    return serving(with_prompts("latency"))
+
+
+def of_two_loads() -> Seen:
+    manifest = example("latency")
+    manifest["spec"]["pools"][0]["concurrency"] = [1, 32]
+    world = serving(manifest)
+    for _ in range(3):
+        world.round_ends(truth=CROSSING)
+    return world
+
+
+def of_own_arguments() -> Seen:
+    """And with outputs that are compared: in the first round they could not be, later they part."""
+    manifest = compared("latency")
+    manifest["spec"]["pools"][0]["candidates"][0]["args"] = [OWN]
+    world = serving(manifest)
+    world.round_ends(wide=not_compared)
+    for _ in range(2):
+        world.round_ends(wide=otherwise)
+    return world
+
+
+def of_two_servers() -> Seen:
+    """Rolled out one after another; and the image is found to be of another version."""
+    manifest = example("latency")
+    manifest["spec"]["pools"][0]["replicas"] = 2
+    world = Seen(nodes={"gpu-0": 8, "gpu-1": 8}, image="registry.example.com/sglang@sha256:" + "0" * 64)
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    for _ in range(3):
+        world.round_ends()
+    world.server_ready("latency", 0)
+    world.servers_ready()
+    world.runs("latency")[0]["status"]["engineVersion"] = "0.9.9"
+    world.wait(1)
+    return world
+
+
+def too_late() -> Seen:
+    world = Seen()
+    held(world)
+    world.annotate(RETRY, "once more")
+    world.wait(31)
+    return world
+
+
+def refused() -> Seen:
+    world = Seen()
+    world.cluster.refuses["round"] = "exceeded quota"
+    world.apply(example("latency"))
+    world.prefetch_ends()
+    world.servers_ready()
+    world.wait(1)
+    return world
+
+
+def again() -> Seen:
+    world = Seen()
+    in_error(world)
+    world.annotate(RETRY, "once more")
+    return world
+
+
+STORIES = (promoted_by_hand, of_prompts, of_two_loads, of_own_arguments, of_two_servers, too_late, refused, again)
