@@ -1,10 +1,11 @@
 """What the controller knows of the cluster: the API, a store of each child kind, and the queue of what to look at."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from paceline.controller.kinds import BENCHMARK_RUN, LEADER_WORKER_SET, SPECULATIVE_DEPLOYMENT
 from paceline.core.names import DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL, SUSPENDED
+from paceline.evidence import ENVIRONMENT
 from paceline.kube import UNREAD, Api, Manifest, Reflector, Resource, Store, WorkQueue, selector
 from paceline.kube.reading import without_managed_fields
 from paceline.kube.resources import (
@@ -66,7 +67,7 @@ class Cluster:
                 resource,
                 namespace=namespace,
                 selector="" if resource is BENCHMARK_RUN else OURS,
-                prune=lean_pod if resource is POD else without_managed_fields,
+                prune=LEAN.get(resource, without_managed_fields),
                 on_change=self._changed,
                 optional=resource in OPTIONAL,
                 on_presence=self._wake_deployments,
@@ -140,6 +141,24 @@ def lean_pod(pod: Manifest) -> Manifest:
     lean = without_managed_fields(pod)
     spec = {name: lean["spec"][name] for name in ("nodeName", "restartPolicy") if name in lean.get("spec", {})}
     return lean | {"spec": spec}
+
+
+def lean_job(job: Manifest) -> Manifest:
+    """Of a Job's spec, whether somebody holds it back and what its round was asked: the wrapper's script alone has
+    nine kilobytes, and Jobs are kept as long as their runs."""
+    lean = without_managed_fields(job)
+    spec = lean.get("spec") or {}
+    pod = (spec.get("template") or {}).get("spec") or {}
+    containers = [
+        {"name": one["name"], "env": [said for said in one.get("env") or () if said["name"] == ENVIRONMENT]}
+        for one in pod.get("containers") or ()
+    ]
+    held = {"suspend": spec["suspend"]} if "suspend" in spec else {}
+    return lean | {"spec": held | {"template": {"spec": {"containers": containers}}}}
+
+
+LEAN: Mapping[Resource, Callable[[Manifest], Manifest]] = {POD: lean_pod, JOB: lean_job}
+"""Kind → what the store keeps of it, where that is not nearly all."""
 
 
 def suspended(run: Manifest) -> bool:

@@ -1,10 +1,12 @@
 """What is read for a run, from an API server in memory that one suite holds to the real one (tests/conformance)."""
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from tests.fault import memory
+from tests.unit.render import example as rendered
 from tests.wrong.edits import example_run
 
 from paceline.controller.cluster import Cluster, Key
@@ -13,7 +15,10 @@ from paceline.controller.kinds import KINDS
 from paceline.controller.reconcile import reconcile
 from paceline.core.names import DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL
 from paceline.kube import UNREAD, Manifest, Ref
-from paceline.render import Settings
+from paceline.plan.run.look import Round
+from paceline.render import Settings, round_job
+from paceline.render.benchmark import round_plan
+from paceline.render.where import ANYWHERE
 
 KEY = Key("benchmarkruns", "models", "mine")
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
@@ -119,6 +124,21 @@ def test_of_a_pod_the_store_keeps_what_is_read() -> None:
     assert kept["spec"] == {"nodeName": "gpu-0", "restartPolicy": "Never"}
     assert kept["status"] == {"phase": "Running"}
     assert "managedFields" not in kept["metadata"]
+
+
+def test_of_a_rounds_job_the_store_keeps_what_it_was_asked() -> None:
+    """And not what its pod is made of, which is the more by far."""
+    owner, run = rendered.RUN, rendered.run()
+    asked = round_plan(owner, run, run.arms, number=1, attempt=2)
+    made = round_job(owner, run, asked, ANYWHERE, rendered.SETTINGS)
+    made["metadata"] |= {"uid": "u", "resourceVersion": "7", "managedFields": [{}]}
+    made["spec"]["suspend"] = True
+    cluster = Cluster(memory.MemoryApi(memory.Cluster(kinds=KINDS)))
+    cluster.saw(made)
+    (kept,) = cluster.select("Job", owner.namespace, {RUN_LABEL: owner.name})
+    found = Round(job=kept, pod=None)
+    assert (found.plan, found.suspended) == (asked, True)
+    assert len(json.dumps(kept)) < len(json.dumps(made)) / 3
 
 
 async def test_a_run_that_has_ended_is_looked_at_no_more() -> None:
