@@ -84,6 +84,7 @@ class ParitySpec(Model):
     arm of every round, one after another at temperature 0. A candidate that differs further than rounding explains is
     rejected; where that cannot be told, none is promoted."""
 
+    # No default: an empty `parity` would leave the fingerprint as it was. The bound is what the message has room for.
     samples: Annotated[int, Field(ge=1, le=32)]
     """How many prompts."""
     max_tokens: Annotated[int, Field(ge=1, le=4096)] | None = None

@@ -137,7 +137,8 @@ class Cluster:
 
 
 def lean_pod(pod: Manifest) -> Manifest:
-    """Of a pod's spec, where it is and how it restarts: the rest stands in what made it, in kilobytes a pod."""
+    """The pod with only the node and restart policy of its spec; the rest is kilobytes per pod that no planner reads. A
+    planner that reads more of a pod's spec must have it added here."""
     lean = without_managed_fields(pod)
     spec = {name: lean["spec"][name] for name in ("nodeName", "restartPolicy") if name in lean.get("spec", {})}
     return lean | {"spec": spec}

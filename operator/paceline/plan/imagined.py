@@ -2,6 +2,8 @@
 
 Accelerators are a number, not nodes: whoever needs some takes them while there are enough. Servers go first, as they do
 by their priority, and a round gives its own back before the next one is looked at.
+
+A child that a planner waits for must be made here, too, or the forecast waits for it forever.
 """
 
 import hashlib
