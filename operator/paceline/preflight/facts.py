@@ -15,8 +15,8 @@ from paceline.core.names import snapshot_path
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
 VERSION = 2
-"""Of the message, which is the marker on the volume too. A fact that rules need raises it: an older fetch says nothing of
-that fact, and silence would pass for "nothing wrong"."""
+"""Version of the message, which is the marker on the volume too. A new fact that rules need raises it: an older fetch
+lacks that fact, and a missing fact would pass for "nothing wrong"."""
 LONGEST = 4096
 """Bytes of a termination message that the kubelet keeps."""
 LARGEST_JSON = 1 << 18
