@@ -235,7 +235,7 @@ def test_a_finished_run_never_changes(apiserver: Running, bench: str) -> None:
         {"rounds": []},
         {"conditions": []},
         {"results": None},
-        {"summary": "better"},
+        {"noise": "0.9"},
     ):
         flags = ("--subresource=status", "--type=merge", "-p", json.dumps({"status": change}))
         refused = apiserver.kubectl("patch", "bench", bench, *flags, check=False)

@@ -60,11 +60,4 @@ SCHEMA: tuple[Told, ...] = (
 OF_A_RUNS_SCHEMA: tuple[Told, ...] = (
     one("one workload twice", "spec.workloads.1.name", "code", "spec.workloads", ""),
     one("a trigger that is none", "spec.trigger.reason", "Cron", "spec.trigger.reason", "Person"),
-    one(
-        "an environment of a prefetch, which a run has not",
-        "spec.cache.env",
-        [{"name": "HF_ENDPOINT", "value": "http://hub.example.com"}],
-        "spec.cache.env",
-        "",
-    ),
 )

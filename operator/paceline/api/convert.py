@@ -74,7 +74,7 @@ def run(manifest: Mapping[str, Any]) -> core.RunSpec:
         target=_pinned(spec.target.source, spec.target.revision, spec.target.commit),
         served_name=spec.target.served_name,
         accelerator=_accelerator(spec.accelerator),
-        cache=core.Cache(claim=spec.cache.existing_claim, host_path=spec.cache.host_path),
+        cache=core.Cache(claim=spec.cache.existing_claim, host_path=spec.cache.host_path, env=_env(spec.cache.env)),
         largest_concurrency=largest,
         node_selector=spec.node_selector,
     )
@@ -135,7 +135,7 @@ def run_manifest_spec(spec: core.RunSpec) -> dict[str, Any]:
                 "topologyLabel": _unless(core.TOPOLOGY_LABEL, accelerator.topology_label),
                 "memory": accelerator.memory,
             },
-            "cache": {"existingClaim": cache.claim, "hostPath": cache.host_path},
+            "cache": {"existingClaim": cache.claim, "hostPath": cache.host_path, "env": cache.env},
             "nodeSelector": dict(server.node_selector),
             "largestConcurrency": server.largest_concurrency,
             "arms": tuple(_arm_manifest(arm) for arm in spec.arms),

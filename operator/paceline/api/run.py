@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from paceline.api.arms import COUNT_OF_SHAPES, ONE_SHAPE, Placed, fits, shapes_of
+from paceline.api.cache import NO_CODE_OF_OTHERS
 from paceline.api.deployment import TargetSpec
 from paceline.api.engine import AcceleratorSpec, EngineSpec
 from paceline.api.gate import (
@@ -20,7 +21,7 @@ from paceline.api.gate import (
 )
 from paceline.api.later import not_yet
 from paceline.api.model import Finding, Model, Rule, Unique
-from paceline.api.parts import OF_SCHEDULE, AdaptiveSpec, CustomSpec, DraftSpec, NgramSpec, Schedule, TreeSpec
+from paceline.api.parts import OF_SCHEDULE, AdaptiveSpec, CustomSpec, DraftSpec, Env, NgramSpec, Schedule, TreeSpec
 from paceline.api.prompts import PromptsSpec, of_the_hub_alone
 from paceline.api.shared import ENGINE_AND_NODE, NO_LABELS_OF_OURS, OFF_THE_CLAIM, off_the_claim
 from paceline.api.timeouts import TimeoutsSpec
@@ -68,12 +69,15 @@ class RunCache(Model):
             message="exactly one of existingClaim and hostPath must be set",
             broken=_which_cache,
         ),
+        NO_CODE_OF_OTHERS,
     )
 
     existing_claim: ObjectName | None = None
     """A PersistentVolumeClaim."""
     host_path: HostPath | None = None
     """A directory of the node."""
+    env: Env = ()
+    """Of no use: nothing is fetched for a run. Releases before this one wrote their prefetch's environment here."""
 
 
 def _baseline_with_draft(arm: "ArmSpec") -> Iterator[Finding]:

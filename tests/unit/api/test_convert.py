@@ -331,7 +331,7 @@ def servers(draw: st.DrawFn) -> core.Server:
             **({"topology_label": "tpu/shape"} if draw(st.booleans()) else {}),
             **(TPU if engine == "SGLangJAX" else {}),
         ),
-        cache=core.Cache(claim=claim, host_path=None if claim else f"/{draw(words)}"),
+        cache=core.Cache(claim=claim, host_path=None if claim else f"/{draw(words)}", env=draw(env)),
         largest_concurrency=draw(st.integers(64, 128)),
         node_selector=draw(labels),
     )
