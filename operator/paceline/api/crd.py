@@ -10,6 +10,7 @@ import yaml
 
 from paceline.api.deployment import SpeculativeDeploymentSpec
 from paceline.api.model import GROUP, LONGEST_NAME, NAME, VALIDATIONS, VERSION, Model
+from paceline.api.record import adapter, is_record
 from paceline.api.run import BenchmarkRunSpec
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.api.status import SpeculativeDeploymentStatus
@@ -24,7 +25,7 @@ class Kind:
     short: str
     description: str
     spec: type[Model]
-    status: type[Model]
+    status: type
     columns: tuple[Mapping[str, Any], ...]
     rules: tuple[tuple[str, str], ...] = ()
     """Of the whole object, status included: CEL, and what must be."""
@@ -157,22 +158,27 @@ def _definition(kind: Kind) -> dict[str, Any]:
 
 
 @cache
-def schema(model: type[Model]) -> dict[str, Any]:
-    """The model as a structural schema."""
+def schema(model: type[Any]) -> dict[str, Any]:
+    """The model, or a status's record, as a structural schema."""
+    if is_record(model):
+        json = adapter(model).json_schema(by_alias=True)
+        return _structural(json, json.get("$defs", {}), KEPT - {"default"})  # those of records are the reader's
     json = model.model_json_schema(by_alias=True)
-    return _structural(json, json.get("$defs", {}))
+    return _structural(json, json.get("$defs", {}), KEPT)
 
 
-def _structural(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
-    """References inlined (what stands beside one wins), null dropped, nothing kept that Kubernetes forbids."""
+def _structural(node: Mapping[str, Any], definitions: Mapping[str, Any], keys: frozenset[str]) -> dict[str, Any]:
+    """References inlined (what stands beside one wins), null dropped, only `keys` kept: Kubernetes forbids others."""
     node = dict(node)
+    if "default" in node and "default" not in keys:
+        node["description"] = node.pop("description")  # of what may be left out it stands last
     while "$ref" in node or "anyOf" in node:
         if "$ref" in node:
             inner = definitions[node.pop("$ref").rpartition("/")[2]]
         else:
             (inner,) = (option for option in node.pop("anyOf") if option != {"type": "null"})
         node = {**inner, **node}
-    out = {key: value for key, value in node.items() if key in KEPT or key.startswith("x-kubernetes-")}
+    out = {key: value for key, value in node.items() if key in keys or key.startswith("x-kubernetes-")}
     if "const" in node:
         out["enum"] = [node["const"]]
     if out.get("default", ()) in ((), None, [], {}, ""):
@@ -183,11 +189,15 @@ def _structural(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict
         case "integer":
             out["format"] = "int32" if out.get("maximum", 2**63) < 2**31 else "int64"
         case "array":
-            out["items"] = _structural(node["items"], definitions)
+            out["items"] = _structural(node["items"], definitions, keys)
         case "object" if "properties" in node:
-            out["properties"] = {name: _structural(child, definitions) for name, child in node["properties"].items()}
+            optional = {name: {"default": None} for name in node["properties"].keys() - node.get("required", ())}
+            out["properties"] = {
+                name: _structural(optional.get(name, {}) | child, definitions, keys)
+                for name, child in node["properties"].items()
+            }
         case "object" if isinstance(values := node.get("additionalProperties"), Mapping):
-            out["additionalProperties"] = _structural(values, definitions)
+            out["additionalProperties"] = _structural(values, definitions, keys)
         case "object":
             out["x-kubernetes-preserve-unknown-fields"] = True
     return out

@@ -8,6 +8,7 @@ from typing import Any, get_args
 from paceline.api.crd import KINDS, Kind, schema
 from paceline.api.later import NOT_YET
 from paceline.api.model import API_VERSION, VALIDATIONS, Model
+from paceline.api.record import is_record, slots
 
 HEAD = f"""\
 # Field reference of {API_VERSION}
@@ -24,14 +25,14 @@ Made from the models by `make generate`; what is not here is no field. Examples:
 
 def reference() -> str:
     """Markdown."""
-    seen: set[type[Model]] = set()
+    seen: set[type[Any]] = set()
     lines = [HEAD]
     for kind in KINDS.values():
         lines += _kind(kind, seen)
     return "\n".join([*lines, *_later()])
 
 
-def _kind(kind: Kind, seen: set[type[Model]]) -> Iterator[str]:
+def _kind(kind: Kind, seen: set[type[Any]]) -> Iterator[str]:
     """A block that both kinds have stands where it is met first."""
     yield f"## {kind.name}\n"
     yield f"{kind.description} Short name `{kind.short}`."
@@ -43,44 +44,51 @@ def _kind(kind: Kind, seen: set[type[Model]]) -> Iterator[str]:
                 yield from _block(model)
 
 
-def blocks(model: type[Model]) -> Iterator[type[Model]]:
+def blocks(model: Any) -> Iterator[Any]:
     """The model, then those in it in the order of its fields."""
     yield model
-    for field in model.model_fields.values():
-        for inner in _models(field.annotation):
+    for _, annotation in _fields(model):
+        for inner in _models(annotation):
             yield from blocks(inner)
 
 
-def _models(annotation: Any) -> Iterator[type[Model]]:
-    if inspect.isclass(annotation) and issubclass(annotation, Model):
+def _fields(model: type[Any]) -> list[tuple[str, Any]]:
+    """Name on the wire and type, of a model of the spec or a record of a status."""
+    if is_record(model):
+        return [(slot.wire, slot.type) for slot in slots(model)]
+    return [(str(field.alias), field.annotation) for field in model.model_fields.values()]
+
+
+def _models(annotation: Any) -> Iterator[Any]:
+    if is_record(annotation) or (inspect.isclass(annotation) and issubclass(annotation, Model)):
         yield annotation
     for inner in get_args(annotation):
         if inner is not NoneType:
             yield from _models(inner)
 
 
-def _block(model: type[Model]) -> Iterator[str]:
+def _block(model: Any) -> Iterator[str]:
     yield f"### {model.__name__}\n"
     yield f"{_sentence(model.__doc__)}\n"
     yield "| field | type | default | description | rules |"
     yield "|---|---|---|---|---|"
     said = schema(model)
-    for field in model.model_fields.values():
-        name = str(field.alias)
+    for name, annotation in _fields(model):
         node = said["properties"][name]
         default = "**required**" if name in said.get("required", ()) else _default(node)
-        inner = next(_models(field.annotation), None)
+        inner = next(_models(annotation), None)
         yield f"| `{name}` | {_type(node, inner)} | {default} | {_cell(node['description'])} | {_rules(node, inner)} |"
     yield ""
-    for rule in model.rules:
+    rules = () if is_record(model) else model.rules
+    for rule in rules:
         at = rule.field.removeprefix(".")
         where = "" if rule.message.startswith(at) else f"`{at}`: "
         yield f"* {where}{_cell(rule.message)}{'' if rule.cel else ' (*desk*)'}"
-    if model.rules:
+    if rules:
         yield ""
 
 
-def _type(node: Mapping[str, Any], inner: type[Model] | None) -> str:
+def _type(node: Mapping[str, Any], inner: type[Any] | None) -> str:
     match node["type"]:
         case "array":
             return f"list of {_type(node['items'], inner)}"
@@ -96,7 +104,7 @@ def _type(node: Mapping[str, Any], inner: type[Model] | None) -> str:
             return str(found)
 
 
-def _rules(node: Mapping[str, Any], inner: type[Model] | None) -> str:
+def _rules(node: Mapping[str, Any], inner: type[Any] | None) -> str:
     """Bounds and patterns; those of a list's items after its own."""
     least, most = node.get("minimum"), node.get("maximum")
     found = [f"{least} to {most}"] if most is not None else [f"at least {least}"] if least is not None else []
@@ -134,7 +142,7 @@ def _later() -> Iterator[str]:
     yield ""
 
 
-def _link(model: type[Model]) -> str:
+def _link(model: type[Any]) -> str:
     return f"[{model.__name__}](#{model.__name__.lower()})"
 
 

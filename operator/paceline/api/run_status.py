@@ -1,22 +1,24 @@
 """The status of a BenchmarkRun: what each round measured, and what came of them."""
 
+from dataclasses import field
 from typing import Annotated
 
 from pydantic import Field
 
-from paceline.api.model import Model
-from paceline.api.status import Conditions, Count, Counts, Name, Names, Number, Strings, Text, Time
+from paceline.api.record import ALWAYS, Number, Number2, Number3, Number4, Number5, record
+from paceline.api.status import Conditions, Count, Counts, Name, Names, Strings, Text, Time
 from paceline.api.words import Arguments
 
 
-class ReplicateParity(Model):
+@record
+class ReplicateParity:
     """What one server answered, greedily, to the prompts that are compared."""
 
-    unknown: Text | None = None
+    unknown: Text = ""
     """Why nothing was compared."""
     samples: Count | None = None
     """Prompts asked."""
-    outputs: Annotated[str, Field(max_length=128)] | None = None
+    outputs: Annotated[str, Field(max_length=128)] = ""
     """Of the baseline: four hex digits of the SHA-256 of each answer. Other ones in another round: it does not agree
     with itself."""
     identical: Count | None = None
@@ -25,21 +27,22 @@ class ReplicateParity(Model):
     """Answers that leave the baseline's where the baseline itself was within `nearTie` of going on so."""
     diverged: Count | None = None
     """Answers that leave it further off."""
-    diverged_at: Annotated[tuple[int, ...], Field(max_length=32)] | None = None
+    diverged_at: Annotated[tuple[int, ...], Field(max_length=32)] = ()
     """Which prompts those are of, counted from 0."""
     first_divergence: Count | None = None
     """The earliest token, counted from 0, at which an answer was left, near ties included."""
-    largest_gap: Number | None = None
+    largest_gap: Number2 | None = None
     """By how many nats at most the baseline's token was likelier there; at least so many where the candidate's was not
     among its likeliest."""
 
 
-class ReplicateThrottled(Model):
+@record
+class ReplicateThrottled:
     """What held the GPUs' clocks down during one load."""
 
-    workload: Name | None = None
+    workload: Annotated[Name, ALWAYS] = ""
     """DATASET@CONCURRENCY."""
-    reasons: Annotated[tuple[Name, ...], Field(max_length=8)] | None = None
+    reasons: Annotated[tuple[Name, ...], Field(max_length=8), ALWAYS] = ()
     """As NVML calls them: SwPowerCap, HwSlowdown, SyncBoost, SwThermalSlowdown, HwThermalSlowdown or
     HwPowerBrakeSlowdown."""
     percent: Count | None = None
@@ -47,40 +50,42 @@ class ReplicateThrottled(Model):
     are only those of the moments before and after."""
 
 
-class ReplicateClocks(Model):
+@record
+class ReplicateClocks:
     """What the driver said of the GPUs right before and right after each load."""
 
-    sm_mhz: Count | None = Field(default=None, alias="smMHz")
+    sm_mhz: Count | None = None
     """Slowest clock of the SMs that was seen on a GPU that was not idle."""
-    most_sm_mhz: Count | None = Field(default=None, alias="mostSMMHz")
+    most_sm_mhz: Count | None = None
     """The fastest that there is on these GPUs."""
     power_limit_watts: Count | None = None
     """Lowest power limit of a GPU."""
     celsius: Count | None = None
     """Highest temperature of a GPU."""
-    throttled: Annotated[tuple[ReplicateThrottled, ...], Field(max_length=24)] | None = None
+    throttled: Annotated[tuple[ReplicateThrottled, ...], Field(max_length=24)] = ()
     """Loads during which something held the clocks down."""
 
 
-class Replicate(Model):
+@record
+class Replicate:
     """One server process of one arm."""
 
-    arm: Name | None = None
+    arm: Annotated[Name, ALWAYS] = ""
     """Which arm."""
     start_seconds: Number | None = None
     """From start to ready."""
     exit_code: int | None = None
     """Set if the server ended by itself."""
-    reason: Name | None = None
+    reason: Name = ""
     """What went wrong with it: one of those of a round, Retracted where it took requests back, RequestsFailed where
     some of them were not answered, or NotMeasured where it lived and was not as asked."""
-    error: Text | None = None
+    error: Text = ""
     """The last useful line of its log."""
-    resolved: Strings | None = None
+    resolved: Annotated[Strings, ALWAYS] = field(default_factory=dict)
     """Some of the server's own arguments: those that every server must say."""
-    rest_sha256: Name | None = Field(default=None, alias="restSHA256")
+    rest_sha256: Annotated[Name, ALWAYS] = ""
     """Hash of all of them but those that speculation moves: equal on all arms of a round."""
-    differs: Annotated[tuple[Text, ...], Field(max_length=8)] | None = None
+    differs: Annotated[tuple[Text, ...], Field(max_length=8)] = ()
     """The first of these that are not the baseline's, with both values; absent if none is."""
     kv_tokens: Count | None = None
     """Tokens that its KV cache holds."""
@@ -90,16 +95,17 @@ class Replicate(Model):
     """What it answered, where spec.parity asks for that."""
 
 
-class Point(Model):
+@record
+class Point:
     """One arm on one workload in one round. Times in seconds, throughputs in output tokens per second."""
 
-    arm: Name | None = None
+    arm: Annotated[Name, ALWAYS] = ""
     """Which arm."""
-    workload: Name | None = None
+    workload: Annotated[Name, ALWAYS] = ""
     """DATASET@CONCURRENCY."""
-    valid: bool | None = None
+    valid: Annotated[bool, ALWAYS] = False
     """Whether the gate may use it."""
-    why: Text | None = None
+    why: Annotated[Text, ALWAYS] = ""
     """Why not."""
     asked: Count | None = None
     """Requests sent."""
@@ -120,44 +126,44 @@ class Point(Model):
     """Of a workload at a rate: requests a second that came."""
     kept_rate: Number | None = None
     """Requests a second that were answered in the second half of them."""
-    saturated: bool | None = None
+    saturated: bool = False
     """Set where that is less than 95 % of those that came: how much faster another arm is depends then on how long one
     measures."""
     request_speed: Number | None = None
     """Of a workload at a rate: output tokens per second of a request under way. It is judged in throughput's place."""
-    mean_ttft: Number | None = Field(default=None, alias="meanTTFT")
+    mean_ttft: Number | None = None
     """Mean time to the first token."""
-    p95_ttft: Number | None = Field(default=None, alias="p95TTFT")
+    p95_ttft: Number | None = None
     """Its 95th percentile."""
-    p50_ttft: Number | None = Field(default=None, alias="p50TTFT")
+    p50_ttft: Number | None = None
     """Its median; this and 99th percentiles only where there was room for them."""
-    p99_ttft: Number | None = Field(default=None, alias="p99TTFT")
+    p99_ttft: Number | None = None
     """Its 99th percentile."""
-    mean_tpot: Number | None = Field(default=None, alias="meanTPOT")
+    mean_tpot: Number | None = None
     """Mean time per further token."""
-    p95_tpot: Number | None = Field(default=None, alias="p95TPOT")
+    p95_tpot: Number | None = None
     """Its 95th percentile."""
-    p50_tpot: Number | None = Field(default=None, alias="p50TPOT")
+    p50_tpot: Number | None = None
     """Its median."""
-    p99_tpot: Number | None = Field(default=None, alias="p99TPOT")
+    p99_tpot: Number | None = None
     """Its 99th percentile."""
-    p99_itl: Number | None = Field(default=None, alias="p99ITL")
+    p99_itl: Number | None = None
     """99th percentile of the time between two pieces of an answer as they come, of as many tokens as a step has."""
-    mean_e2e: Number | None = Field(default=None, alias="meanE2E")
+    mean_e2e: Number | None = None
     """Mean time of a whole request."""
-    p95_e2e: Number | None = Field(default=None, alias="p95E2E")
+    p95_e2e: Number | None = None
     """95th percentile of the time of a whole request."""
     accept_length: Number | None = None
     """Tokens per verify step; 1 means that nothing was accepted."""
     accept_rate: Number | None = None
     """Accepted draft tokens as a fraction of those proposed."""
-    accepted_at: Annotated[tuple[Number, ...], Field(max_length=64)] | None = None
+    accepted_at: Annotated[tuple[Number, ...], Field(max_length=64)] = ()
     """Of verify steps, the fraction that accepted the draft token of a position, the first one first; they add up to
     `acceptLength` - 1. Only where the engine counts it and the round's message had room."""
     draft_tokens: Number | None = None
     """Mean number of draft tokens that were proposed in a verify step, where the engine counts them or chooses how
     many. VLLM's adaptive verification leaves some of them out afterwards, which it does not tell."""
-    at_rest: bool | None = None
+    at_rest: bool = False
     """True where nothing was accepted because the engine chose so under this load: under another it did speculate."""
     verify_calls: Count | None = None
     """Verify steps."""
@@ -165,61 +171,63 @@ class Point(Model):
     """Requests that the server took back for want of memory."""
 
 
-class Raw(Model):
+@record
+class Raw:
     """All that was seen of a round, on the cache volume: gzip of one JSON object a line."""
 
-    path: Text | None = None
+    path: Annotated[Text, ALWAYS] = ""
     """As the pods of a round see it: the volume is mounted at /models."""
-    sha256: Name | None = None
+    sha256: Annotated[Name, ALWAYS] = ""
     """Of the file; its first 16 digits where the round's message had no room for more."""
-    bytes: Count | None = None
+    bytes: Annotated[Count, ALWAYS] = 0
     """Its length."""
 
 
-class Round(Model):
+@record
+class Round:
     """One Job: one replicate of every arm in question, on the same accelerators."""
 
-    round: Count | None = None
+    round: Annotated[Count, ALWAYS] = 0
     """Counted from 0."""
-    try_: Count | None = Field(default=None, alias="try")
+    try_: Annotated[Count, ALWAYS] = 0
     """Counted from 0; a round is tried again if it gave no result."""
-    run: Name | None = None
+    run: Name = ""
     """The BenchmarkRun that measured it, where that is another one: its rounds are judged again."""
-    job: Name | None = None
+    job: Annotated[Name, ALWAYS] = ""
     """The Job."""
-    node: Name | None = None
+    node: Annotated[Name, ALWAYS] = ""
     """Where it ran."""
-    started_at: Time | None = None
+    started_at: Time = ""
     """When it started."""
-    finished_at: Time | None = None
+    finished_at: Time = ""
     """When it ended."""
     gpus: Names | None = None
     """Ids of the accelerators."""
-    gpu_model: Name | None = None
+    gpu_model: Name = ""
     """What their driver calls them."""
-    image: Text | None = None
+    image: Text = ""
     """The server's image that ran, by its digest."""
-    client_image: Text | None = None
+    client_image: Text = ""
     """Paceline's image that measured, by its digest."""
-    paceline: Name | None = None
+    paceline: Name = ""
     """Paceline's release that measured."""
-    datasets: Strings | None = None
+    datasets: Strings = field(default_factory=dict)
     """Dataset → first 12 hex digits of the SHA-256 of its prompts: of a file, as sha256sum shows it."""
-    prompts: Counts | None = None
+    prompts: Counts = field(default_factory=dict)
     """Dataset → how many usable prompts it has. Every round is sent others of them, for as long as there are any."""
-    neighbours: Names | None = None
+    neighbours: Names = ()
     """Other pods that had accelerators on the node meanwhile, and how many, as far as the operator may look."""
-    driver: Name | None = None
+    driver: Name = ""
     """Version of their driver."""
     engine_version: Name | None = None
     """As the server says."""
     emulated: bool | None = None
     """True if an emulator served."""
-    replicates: Annotated[tuple[Replicate, ...], Field(max_length=64)] | None = None
+    replicates: Annotated[tuple[Replicate, ...], Field(max_length=64), ALWAYS] = ()
     """In the order run."""
-    points: Annotated[tuple[Point, ...], Field(max_length=256)] | None = None
+    points: Annotated[tuple[Point, ...], Field(max_length=256), ALWAYS] = ()
     """What was measured."""
-    notes: Annotated[tuple[Text, ...], Field(max_length=32)] | None = None
+    notes: Annotated[tuple[Text, ...], Field(max_length=32)] = ()
     """What should be known of it: numbers that this engine does not tell, lines that could not be kept."""
     raw: Raw | None = None
     """Where the full lines are, if they could be written."""
@@ -228,81 +236,85 @@ class Round(Model):
     idle_seconds: Count | None = None
     """How much of that was neither a server's start nor a measured workload: images, warm-ups, our client's own work,
     ending servers, and whatever failed. Of a round without a result, all."""
-    reason: Name | None = None
+    reason: Name = ""
     """Set where there is no result: ServerArguments, ImagePull, OutOfMemory, StartTimeout, TimedOut, ServerCrashed,
     ClientFailed, ImageMoved, Unreadable, Preempted, Evicted, NodeLost, NodeRefused, NotStarted or VolumeInUse."""
-    error: Text | None = None
+    error: Annotated[Text, ALWAYS] = ""
     """Why there is no result: the last useful line."""
 
 
-class Result(Model):
+@record
+class Result:
     """One candidate on one workload, over all rounds."""
 
-    arm: Name | None = None
+    arm: Annotated[Name, ALWAYS] = ""
     """Which candidate."""
-    workload: Name | None = None
+    workload: Annotated[Name, ALWAYS] = ""
     """DATASET@CONCURRENCY or DATASET@RATE/s; `mean` for the weighted mean, over closed loops where there are any,
     and then `mean@rate` for the mean over what arrives at a rate."""
-    ratio: Number | None = None
+    ratio: Number4 | None = None
     """Its throughput over the baseline's: geometric mean over rounds."""
-    lower: Number | None = None
+    lower: Number4 | None = None
     """Lower confidence bound of that."""
-    upper: Number | None = None
+    upper: Number4 | None = None
     """Upper confidence bound of that."""
-    accept_length: Number | None = None
+    accept_length: Number3 | None = None
     """Mean acceptance length."""
-    tokens: Number | None = None
+    tokens: Number4 | None = None
     """Its output tokens over the baseline's: geometric mean over rounds."""
-    tokens_lower: Number | None = None
+    tokens_lower: Number4 | None = None
     """Lower confidence bound of that."""
-    tokens_upper: Number | None = None
+    tokens_upper: Number4 | None = None
     """Upper confidence bound of that."""
 
 
-class CrossoverSpot(Model):
+@record
+class CrossoverSpot:
     """What was measured at one concurrency, over its datasets by weight."""
 
-    concurrency: Count | None = None
+    concurrency: Annotated[Count, ALWAYS] = 0
     """Requests at a time."""
-    fastest: Name | None = None
+    fastest: Name = ""
     """The arm shown to be faster: the best candidate, or `baseline` if all of them are slower; absent if neither is
     shown."""
-    arm: Name | None = None
+    arm: Name = ""
     """The best candidate, which the numbers are of; absent if none could be measured here."""
-    ratio: Number | None = None
+    ratio: Number4 | None = None
     """Its throughput over the baseline's: geometric mean over rounds."""
-    lower: Number | None = None
+    lower: Number4 | None = None
     """Lower confidence bound of that; the confidence is of the whole table."""
-    upper: Number | None = None
+    upper: Number4 | None = None
     """Upper confidence bound of that."""
     rounds: Count | None = None
     """Rounds that it is from."""
 
 
-class RunVerdict(Model):
+@record
+class RunVerdict:
     """What the run came to."""
 
-    outcome: Name | None = None
+    outcome: Name = ""
     """Promote, Reject, Inconclusive or Error; none for a Sweep that was measured: it decides nothing."""
     winner: Name | None = None
     """The candidate that was shown to be faster; empty without one."""
-    speedup: Number | None = None
+    speedup: Number3 | None = None
     """The winner's ratio over all workloads, as in `results`."""
     rounds: Count | None = None
     """Rounds used at the look that decided."""
-    reason: Text | None = None
+    reason: Annotated[Text, ALWAYS] = ""
     """Why, in one word."""
-    message: Text | None = None
+    message: Annotated[Text, ALWAYS] = ""
     """Why, for a person."""
-    crossing: Text | None = None
+    crossing: Text = ""
     """Set where the pool's concurrencies are not for one server: at some a candidate is faster, at others the
     baseline."""
 
 
-class ArmParity(Model):
+@record
+class ArmParity:
     """A candidate's answers against the baseline's, over the rounds in which they were compared."""
 
-    unknown: Text | None = None
+    unknown: Text = ""
     """Why they were compared in none."""
     rounds: Count | None = None
     """In how many."""
@@ -319,29 +331,31 @@ class ArmParity(Model):
     """Answers that leave it further off."""
     first_divergence: Count | None = None
     """The earliest token, counted from 0, at which an answer was left, near ties included."""
-    largest_gap: Number | None = None
+    largest_gap: Number2 | None = None
     """The widest gap in nats at such a place."""
 
 
-class ArmVerdict(Model):
+@record
+class ArmVerdict:
     """What the run came to for one candidate."""
 
-    arm: Name | None = None
+    arm: Annotated[Name, ALWAYS] = ""
     """Which candidate."""
-    outcome: Name | None = None
+    outcome: Annotated[Name, ALWAYS] = ""
     """promotable, rejected, undecided or error."""
-    reason: Text | None = None
+    reason: Annotated[Text, ALWAYS] = ""
     """Why."""
-    margin: Number | None = None
+    margin: Number5 | None = None
     """Half of the interval of its mean over workloads (in `results`), as a fraction: a difference of that size these
     rounds could just not have told from none."""
-    args: Arguments | None = None
+    args: Arguments = ()
     """Arguments of its own, which the baseline had not."""
     parity: ArmParity | None = None
     """What it answers, where spec.parity asks for that."""
 
 
-class Cost(Model):
+@record
+class Cost:
     """What the run took."""
 
     gpu_seconds: Count | None = None
@@ -352,49 +366,51 @@ class Cost(Model):
     """Server processes started."""
 
 
-class RunProgress(Model):
+@record
+class RunProgress:
     """Where the run is."""
 
-    step: Name | None = None
+    step: Name = ""
     """The step under way."""
     round: Count | None = None
     """The round under way, counted from 0."""
-    job: Name | None = None
+    job: Name = ""
     """Its Job."""
     seconds_per_round: Count | None = None
     """Mean of the rounds so far."""
-    unplaced_since: Time | None = None
+    unplaced_since: Time = ""
     """Since when it waits for a node, or for its pod to be made."""
-    seen: bool | None = None
+    seen: bool = False
     """True once the Job was there: if it is gone without an end, somebody has deleted it, and that counts as a try."""
-    message: Text | None = None
+    message: Text = ""
     """For a person."""
 
 
-class BenchmarkRunStatus(Model):
+@record
+class BenchmarkRunStatus:
     """What was measured and what it means."""
 
     observed_generation: Count | None = None
     """The generation this status is about."""
-    conditions: Conditions | None = None
+    conditions: Conditions = ()
     """Complete and Failed."""
-    fingerprint: Name | None = None
+    fingerprint: Name = ""
     """Of what is measured: server, arms and workloads, not by which gate it is judged."""
-    node: Name | None = None
+    node: Name = ""
     """Where the round under way runs, or the latest ran. The next one goes there too if there is room."""
-    started_at: Time | None = None
+    started_at: Time = ""
     """When the first round started."""
-    finished_at: Time | None = None
+    finished_at: Time = ""
     """When the run ended."""
     engine_version: Name | None = None
     """As the server says."""
-    paceline: Text | None = None
+    paceline: Text = ""
     """Paceline's release that measured; of several, all, the first one first."""
-    image_digests: Strings | None = None
+    image_digests: Strings = field(default_factory=dict)
     """Container → the image that ran in the latest round, by its digest: `server` and our `client`."""
-    gpu_model: Name | None = None
+    gpu_model: Name = ""
     """What the accelerators' driver calls them, where it can be asked."""
-    driver: Name | None = None
+    driver: Name = ""
     """Version of the accelerators' driver, likewise."""
     gpus: Names | None = None
     """Ids of the accelerators."""
@@ -402,7 +418,7 @@ class BenchmarkRunStatus(Model):
     """Every round, every measured point, valid or not."""
     results: Annotated[tuple[Result, ...], Field(max_length=1024)] | None = None
     """Every candidate against the baseline."""
-    crossover: Annotated[tuple[CrossoverSpot, ...], Field(max_length=24)] | None = None
+    crossover: Annotated[tuple[CrossoverSpot, ...], Field(max_length=24)] = ()
     """Of a run over several concurrencies: which arm is faster at each, rising."""
     verdict: RunVerdict | None = None
     """What the run came to."""
@@ -412,7 +428,7 @@ class BenchmarkRunStatus(Model):
     """What it took."""
     emulated: bool | None = None
     """True if an emulator served in any round."""
-    noise: Number | None = None
+    noise: Number5 | None = None
     """Coefficient of variation of a point between rounds, as a fraction."""
     progress: RunProgress | None = None
     """Where it is."""

@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from paceline.api.model import Model, Unique
+from paceline.api.model import Unique
+from paceline.api.record import Number4, record
 
 Name = Annotated[str, Field(max_length=500)]
 Text = Annotated[str, Field(max_length=32768)]
-Number = Annotated[str, Field(max_length=32)]
 Count = Annotated[int, Field(ge=0)]
 Time = Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"})]
 Names = Annotated[tuple[Name, ...], Field(max_length=64)]
@@ -20,7 +20,8 @@ Counts = Annotated[dict[str, Count], Field(max_length=64)]
 Strings = Annotated[dict[str, Text], Field(max_length=1024)]
 
 
-class Condition(Model):
+@record
+class Condition:
     """A metav1.Condition."""
 
     type: Annotated[str, Field(max_length=316)]
@@ -40,138 +41,148 @@ class Condition(Model):
 Conditions = Annotated[tuple[Condition, ...], Field(max_length=32), Unique(("type",))]
 
 
-class DatasetStatus(Model):
+@record
+class DatasetStatus:
     """A file of prompts as the prefetch found it."""
 
     source: Name
     """As in spec."""
     revision: Name
     """As in spec."""
-    commit: Name | None = None
+    commit: Name = ""
     """The commit it was at."""
     bytes: Count | None = None
     """Its size."""
-    path: Name | None = None
+    path: Name = ""
     """Where it is on the cache volume, as pods see it."""
 
 
+@record
 class ModelStatus(DatasetStatus):
     """A repository as the prefetch found it."""
 
-    facts: Text | None = None
+    facts: Text = ""
     """What preflight knows of it, as JSON: from config.json and the heads of its files."""
 
 
-class Serving(Model):
+@record
+class Serving:
     """What a pool serves."""
 
-    revision: Name | None = None
+    revision: Name = ""
     """Hash of the inputs that shape the server process."""
-    arm: Name | None = None
+    arm: Name = ""
     """`baseline` or a candidate."""
-    evidence: Name | None = None
+    evidence: Name = ""
     """The BenchmarkRun that showed it to be faster."""
-    speedup: Number | None = None
+    speedup: Number4 | None = None
     """Its throughput over the baseline's, as its evidence has shown it."""
-    since: Time | None = None
+    since: Time = ""
     """Since when."""
 
 
+@record
 class Target(Serving):
     """What a pool is to serve; written before anything is done about it."""
 
-    fingerprint: Name | None = None
+    fingerprint: Name = ""
     """Of what its evidence measured."""
-    why: Text | None = None
+    why: Text = ""
     """What chose it."""
-    stands_since: Time | None = None
+    stands_since: Time = ""
     """Since when it has come no further: promotion.progressDeadline counts from then. Absent while nothing is amiss,
     and while there is no room for it."""
     ready: Count | None = None
     """The most of its servers that were ready at once while it is rolled out."""
 
 
-class PoolProgress(Model):
+@record
+class PoolProgress:
     """What is being done for a pool."""
 
-    step: Name | None = None
+    step: Name = ""
     """The step under way."""
-    benchmark_run: Name | None = None
+    benchmark_run: Name = ""
     """The run under way."""
     round: Count | None = None
     """Its round, counted from 0."""
-    message: Text | None = None
+    message: Text = ""
     """For a person."""
 
 
-class PoolVerdict(Model):
+@record
+class PoolVerdict:
     """What the run came to that answers the question of now."""
 
-    outcome: Name | None = None
+    outcome: Name = ""
     """Promote, Reject, Inconclusive or Error."""
     winner: Name | None = None
     """The arm that was shown to be faster; empty without one."""
-    speedup: Number | None = None
+    speedup: Number4 | None = None
     """Its throughput over the baseline's: geometric mean over workloads."""
-    lower: Number | None = None
+    lower: Number4 | None = None
     """Lower confidence bound of that."""
-    upper: Number | None = None
+    upper: Number4 | None = None
     """Upper confidence bound of that."""
-    reason: Text | None = None
+    reason: Text = ""
     """Why, in one word."""
-    message: Text | None = None
+    message: Text = ""
     """Why, for a person."""
-    crossing: Text | None = None
+    crossing: Text = ""
     """As in the run's verdict: the pool is to be split by concurrency."""
-    benchmark_run: Name | None = None
+    benchmark_run: Name = ""
     """The run."""
-    fingerprint: Name | None = None
+    fingerprint: Name = ""
     """Of what it measured."""
 
 
-class Hold(Model):
+@record
+class Hold:
     """A revision that was taken off because it did not run; another revision, and `retry`, release it."""
 
     reason: Literal["NotReady", "Crashed"] | None = None
     """What set it. NotReady: it did not come up; Crashed: it served before."""
-    message: Text | None = None
+    message: Text = ""
     """Why, for a person."""
-    since: Time | None = None
+    since: Time = ""
     """When."""
-    revision: Name | None = None
+    revision: Name = ""
     """The revision that is held back."""
-    arm: Name | None = None
+    arm: Name = ""
     """`baseline` or a candidate."""
-    evidence: Name | None = None
+    evidence: Name = ""
     """The BenchmarkRun on which it was served: a run that has ended since releases it."""
-    fingerprint: Name | None = None
+    fingerprint: Name = ""
     """Of the question at that time."""
     deadline_seconds: Count | None = None
     """The progressDeadline that it missed: a longer one releases it."""
 
 
-class Handled(Model):
+@record
+class Handled:
     """Requests by annotation (`retry.paceline.dev/POOL: TOKEN`) that were carried out: the last value of each, which is
     not acted upon again."""
 
-    promote: Name | None = None
+    promote: Name = ""
     """Last `promote`."""
-    retry: Name | None = None
+    retry: Name = ""
     """Last `retry`."""
 
 
-class Retried(Model):
+@record
+class Retried:
     """The last run that a person's `retry` asked for anew."""
 
-    question: Name | None = None
+    question: Name = ""
     """What it was asked: other than a fingerprint it counts the gate in."""
     attempt: Count | None = None
     """Its number: neither it nor an earlier one answers the question any more."""
-    token: Name | None = None
+    token: Name = ""
     """The value of `retry`."""
 
 
-class PoolStatus(Model):
+@record
+class PoolStatus:
     """One pool."""
 
     name: Annotated[str, Field(max_length=20)]
@@ -194,31 +205,32 @@ class PoolStatus(Model):
     """The latest run's attempt at what is to be measured now."""
     ready_replicas: Count | None = None
     """Servers that are ready."""
-    endpoint: Name | None = None
+    endpoint: Name = ""
     """Where the pool is reached in the cluster."""
 
 
-class SpeculativeDeploymentStatus(Model):
+@record
+class SpeculativeDeploymentStatus:
     """What is served, why, and by how much it is faster."""
 
     observed_generation: Count | None = None
     """The generation this status is about."""
-    summary: Text | None = None
+    summary: Text = ""
     """One line: what each pool serves and how much faster that is than the baseline."""
-    state: Name | None = None
+    state: Name = ""
     """In a word, as kubectl shows it: Stalled and its reason, or what Ready says; AwaitingPromote where it is ready and
     a person is asked."""
-    conditions: Conditions | None = None
+    conditions: Conditions = ()
     """Ready, Reconciling, Stalled, CacheReady, Measuring, Decided, Promoted."""
-    notes: Annotated[tuple[Text, ...], Field(max_length=64)] | None = None
+    notes: Annotated[tuple[Text, ...], Field(max_length=64)] = ()
     """Worth knowing, and no reason to stop: what preflight found, what a shared claim has otherwise."""
-    models: Annotated[tuple[ModelStatus, ...], Field(max_length=64), Unique(("source", "revision"))] | None = None
+    models: Annotated[tuple[ModelStatus, ...], Field(max_length=64), Unique(("source", "revision"))] = ()
     """What the prefetch brought."""
-    datasets: Annotated[tuple[DatasetStatus, ...], Field(max_length=64), Unique(("source", "revision"))] | None = None
+    datasets: Annotated[tuple[DatasetStatus, ...], Field(max_length=64), Unique(("source", "revision"))] = ()
     """What it brought of spec.benchmark.datasets."""
-    models_hash: Name | None = None
+    models_hash: Name = ""
     """Names the inputs that `models` was resolved from."""
-    pools: Annotated[tuple[PoolStatus, ...], Field(max_length=16), Unique(("name",))] | None = None
+    pools: Annotated[tuple[PoolStatus, ...], Field(max_length=16), Unique(("name",))] = ()
     """Each pool."""
-    refused: Annotated[tuple[Text, ...], Field(max_length=64)] | None = None
+    refused: Annotated[tuple[Text, ...], Field(max_length=64)] = ()
     """Requests by annotation that cannot be carried out, each with the way out."""

@@ -3,6 +3,7 @@
 import pytest
 
 from paceline.api import run_status
+from paceline.api.crd import schema
 from paceline.evidence.failures import Failure, of_server
 
 
@@ -27,7 +28,7 @@ def test_how_a_server_failed(exit_code: int | None, error: str, failure: Failure
 
 def test_status_explains_every_reason() -> None:
     """Of a round without a result, of a server, or of both."""
-    told = (run_status.Round.model_fields["reason"].description or "") + (
-        run_status.Replicate.model_fields["reason"].description or ""
+    told = "".join(
+        schema(record)["properties"]["reason"]["description"] for record in (run_status.Round, run_status.Replicate)
     )
     assert [failure.name for failure in Failure if failure.name not in told] == []

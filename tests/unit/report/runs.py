@@ -158,7 +158,7 @@ def _round(
 
 
 def _results(name: str, arm: core.ArmVerdict, concurrency: int) -> list[dict[str, str]]:
-    length = {"wide": "2.81", "narrow": "2.34"}[name]
+    length = {"wide": "2.810", "narrow": "2.340"}[name]
     mean = [{"arm": name, "workload": "mean", **_bounds(arm.mean)}] if arm.mean else []
     return mean + [
         {"arm": name, "workload": f"{w}@{concurrency}", **_bounds(found), "acceptLength": length}

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from tests.unit.report.runs import latency, lost_round, throughput
 
+from paceline.api.record import from_status, to_status
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.report import FORMATS, report
 from paceline.report.model import Run, Shown, Value
@@ -35,7 +36,7 @@ def value(run: Run, metric: str, arm: str, workload: str) -> Value:
 
 def test_the_examples_have_the_status_that_the_operator_writes() -> None:
     for run in (latency(), throughput(), *demo()):
-        BenchmarkRunStatus.model_validate_json(json.dumps(run["status"]))
+        assert to_status(from_status(BenchmarkRunStatus, run["status"])) == run["status"]
 
 
 # The sentence.

@@ -1,0 +1,244 @@
+"""The codec of status: a frozen record for each of its objects, read from and written to the JSON of the API server.
+
+A field is written once, in the record: its name on the wire follows from its own (`p95_ttft` is `p95TTFT`), the CRD's
+schema from its type and its docstring. Kubernetes has no floats in a schema, so a fraction is a decimal string there
+and a float here.
+
+Reading is lenient, as any release may have written a status: an unknown field is skipped, a missing one is the record's
+default, and a number that is none is NaN, so that "not a number" is told apart from "not there".
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields
+from decimal import Decimal
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from pydantic import ConfigDict, GetJsonSchemaHandler, TypeAdapter
+from pydantic_core import CoreSchema
+
+Class = TypeVar("Class")
+LONGEST_NUMBER = 32
+"""Characters of a decimal string."""
+UPPER = {"e2e": "E2E", "itl": "ITL", "mhz": "MHz", "sha256": "SHA256", "sm": "SM", "tpot": "TPOT", "ttft": "TTFT"}
+"""Words that are written so on the wire, unless a name begins with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Always:
+    """Marks a field that is written whatever it is; others are left out where they are as by default."""
+
+
+ALWAYS = Always()
+
+
+@dataclass(frozen=True, slots=True)
+class Decimals:
+    """Marks a float that stands in status as a decimal string: with `places` after the point, or of six significant
+    digits."""
+
+    places: int | None = None
+
+    def to_text(self, value: float) -> str:
+        return decimal(value) if self.places is None else f"{value:.{self.places}f}"
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"type": "string", "maxLength": LONGEST_NUMBER}
+
+
+Number = Annotated[float, Decimals()]
+Number2 = Annotated[float, Decimals(2)]
+Number3 = Annotated[float, Decimals(3)]
+Number4 = Annotated[float, Decimals(4)]
+Number5 = Annotated[float, Decimals(5)]
+"""With so many digits after the point."""
+
+
+def decimal(value: float) -> str:
+    """Plain decimal digits, six of them significant; `nan` of what is no number."""
+    return f"{Decimal(f'{value:.6g}').normalize():f}" if math.isfinite(value) else "nan"
+
+
+def finite(value: float | None) -> float | None:
+    """The number, if it is one."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def to_camel(name: str) -> str:
+    """The name on the wire: `rest_sha256` is `restSHA256`, `try_` is `try`."""
+    first, *others = name.rstrip("_").split("_")
+    return first + "".join(UPPER.get(word, word.capitalize()) for word in others)
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def record(cls: type[Class]) -> type[Class]:
+    """A frozen dataclass of which a status is made."""
+    made = dataclass(frozen=True, slots=True, kw_only=True)(cls)
+    made.__pydantic_config__ = ConfigDict(alias_generator=to_camel, use_attribute_docstrings=True)  # type: ignore[attr-defined]
+    made.__get_pydantic_json_schema__ = classmethod(_json_schema)  # type: ignore[attr-defined]
+    return made
+
+
+def _json_schema(cls: type, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+    """With the docstrings of inherited fields, which pydantic reads of a class's own only."""
+    json = handler.resolve_ref_schema(handler(schema))
+    for base in filter(is_record, cls.__bases__):
+        for name, inherited in adapter(base).json_schema()["properties"].items():
+            json["properties"][name].setdefault("description", inherited["description"])
+    return json
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One field: its name here and on the wire, and how it is read and written. A missing one is `default()`."""
+
+    name: str
+    wire: str
+    type: Any
+    """With what is said of it."""
+    default: Callable[[], Any]
+    always: bool
+    read: Callable[[Any], Any]
+    write: Callable[[Any], Any]
+
+
+def from_status(kind: type[Class], value: object) -> Class:
+    """The record, from what the API server holds; never an exception."""
+    there: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
+    read = {
+        slot.name: slot.default() if (found := there.get(slot.wire)) is None else slot.read(found)
+        for slot in slots(kind)
+    }
+    return kind(**read)
+
+
+def to_status(of: object) -> dict[str, Any]:
+    """JSON: without what is None, and without what is as by default, unless it is marked ALWAYS."""
+    entry: dict[str, Any] = {}
+    for slot in slots(type(of)):
+        value = getattr(of, slot.name)
+        if value is not None and (slot.always or value != slot.default()):
+            entry[slot.wire] = slot.write(value)
+    return entry
+
+
+KNOWN: dict[type, tuple[Slot, ...]] = {}
+
+
+def slots(kind: type) -> tuple[Slot, ...]:
+    """The fields of a record, in order."""
+    if kind not in KNOWN:
+        KNOWN[kind] = tuple(_slots(kind))
+    return KNOWN[kind]
+
+
+def _slots(kind: type) -> Iterator[Slot]:
+    hints = get_type_hints(kind, include_extras=True)
+    for field in fields(kind):
+        marks = tuple(_marks(hints[field.name]))
+        read, write, empty = _codec(hints[field.name])
+        made = None if field.default_factory is MISSING else field.default_factory
+        required = made is None and field.default is MISSING
+        default = made or (empty if required else _constant(field.default))
+        yield Slot(
+            name=field.name,
+            wire=to_camel(field.name),
+            type=hints[field.name],
+            default=default,
+            always=required or ALWAYS in marks,
+            read=read,
+            write=write,
+        )
+
+
+def adapter(kind: type) -> TypeAdapter[Any]:
+    """For the CRD's schema."""
+    return TypeAdapter(kind)
+
+
+def inner(annotation: Any) -> Any:
+    """The type, without what is said of it and without None."""
+    while True:
+        if get_origin(annotation) is Annotated:
+            annotation = get_args(annotation)[0]
+        elif get_origin(annotation) in (Union, UnionType):
+            (annotation,) = (one for one in get_args(annotation) if one is not NoneType)
+        else:
+            return annotation
+
+
+def is_record(kind: object) -> bool:
+    return isinstance(kind, type) and hasattr(kind, "__pydantic_config__") and hasattr(kind, "__dataclass_fields__")
+
+
+def _constant(value: Any) -> Callable[[], Any]:
+    return lambda: value
+
+
+def _marks(annotation: Any) -> list[Any]:
+    """What is said of the type itself, not of what is in it."""
+    if get_origin(annotation) is Annotated:
+        of, *said = get_args(annotation)
+        return [*said, *_marks(of)]
+    if get_origin(annotation) in (Union, UnionType):
+        return [mark for one in get_args(annotation) for mark in _marks(one)]
+    return []
+
+
+Codec = tuple[Callable[[Any], Any], Callable[[Any], Any], Callable[[], Any]]
+"""How a value is read and written, and what stands for a missing one that is required."""
+
+
+def _codec(annotation: Any) -> Codec:
+    kind = inner(annotation)
+    if get_origin(kind) is tuple:
+        read, write, _ = _codec(get_args(kind)[0])
+        return (
+            lambda value: tuple(map(read, value)) if isinstance(value, list | tuple) else (),
+            lambda value: [write(one) for one in value],
+            tuple,
+        )
+    if get_origin(kind) is dict:
+        read, write, _ = _codec(get_args(kind)[1])
+        return (
+            lambda value: {str(key): read(one) for key, one in value.items()} if isinstance(value, Mapping) else {},
+            lambda value: {key: write(one) for key, one in value.items()},
+            dict,
+        )
+    if is_record(kind):
+        return lambda value: from_status(kind, value), to_status, lambda: from_status(kind, {})
+    if kind is float:
+        form = next(mark for mark in _marks(annotation) if isinstance(mark, Decimals))
+        return number, form.to_text, lambda: math.nan
+    if kind is int:
+        return _whole, int, int
+    if kind is bool:
+        return lambda value: value is True, bool, bool
+    if kind is str or get_origin(kind) is Literal:
+        return lambda value: value if isinstance(value, str) else str(value), str, str
+    raise TypeError(f"status has no {kind}")
+
+
+def number(value: object) -> float:
+    """From a number or its text; NaN for anything else."""
+    try:
+        read = math.nan if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return math.nan
+    return read if math.isfinite(read) else math.nan
+
+
+def _whole(value: object) -> int | None:
+    read = number(value)
+    return None if math.isnan(read) else round(read)

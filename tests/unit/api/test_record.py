@@ -1,0 +1,115 @@
+"""Status is read leniently and written as it was: the codec, and the records of both kinds."""
+
+import math
+from typing import Annotated, Any, Literal
+
+import pytest
+
+from paceline.api.crd import KINDS, schema
+from paceline.api.record import (
+    ALWAYS,
+    Number,
+    Number2,
+    from_status,
+    inner,
+    is_record,
+    record,
+    slots,
+    to_camel,
+    to_status,
+)
+from paceline.api.run_status import Point, Replicate, Round
+
+
+@record
+class Part:
+    name: str
+    """Required: it is there whatever it is."""
+
+
+@record
+class Whole:
+    """What a status may be made of."""
+
+    why: Annotated[str, ALWAYS] = ""
+    note: str = ""
+    count: int | None = None
+    seen: bool = False
+    speed: Number | None = None
+    gap: Number2 | None = None
+    shares: tuple[Number, ...] = ()
+    parts: tuple[Part, ...] = ()
+    part: Part | None = None
+    kind: Literal["a", "b"] | None = None
+
+
+@pytest.mark.parametrize(
+    ("name", "wire"),
+    [
+        ("p95_ttft", "p95TTFT"),
+        ("mean_e2e", "meanE2E"),
+        ("rest_sha256", "restSHA256"),
+        ("sha256", "sha256"),
+        ("sm_mhz", "smMHz"),
+        ("most_sm_mhz", "mostSMMHz"),
+        ("gpu_model", "gpuModel"),
+        ("try_", "try"),
+    ],
+)
+def test_a_name_on_the_wire_follows_from_the_fields(name: str, wire: str) -> None:
+    assert to_camel(name) == wire
+
+
+def test_what_is_as_by_default_is_left_out_unless_it_is_always_written() -> None:
+    assert to_status(Whole()) == {"why": ""}
+    assert to_status(Whole(parts=(Part(name=""),))) == {"why": "", "parts": [{"name": ""}]}
+
+
+def test_fractions_are_decimal_strings() -> None:
+    whole = Whole(why="x", count=0, speed=1234.5678, gap=0.5, shares=(0.75, 1 / 3))
+    said = {"why": "x", "count": 0, "speed": "1234.57", "gap": "0.50", "shares": ["0.75", "0.333333"]}
+    assert to_status(whole) == said
+    assert to_status(from_status(Whole, said)) == said
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        (None, Whole()),
+        ("nonsense", Whole()),
+        ({"of": "a later release"}, Whole()),
+        ({"why": None, "parts": None, "part": None}, Whole()),
+        ({"count": "7", "parts": "none", "seen": "true"}, Whole(count=7)),
+        ({"part": {}}, Whole(part=Part(name=""))),
+    ],
+)
+def test_whatever_a_release_has_written_is_read(said: Any, read: Whole) -> None:
+    assert from_status(Whole, said) == read
+
+
+@pytest.mark.parametrize("garbage", ["", "fast", "nan", "inf", True, [1]])
+def test_a_number_that_is_none_is_told_from_one_that_is_not_there(garbage: Any) -> None:
+    speed = from_status(Whole, {"speed": garbage}).speed
+    assert speed is not None
+    assert math.isnan(speed)
+    assert from_status(Whole, {}).speed is None
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
+def test_every_field_of_the_crd_is_one_of_the_records(kind: Any) -> None:
+    def check(record_: type, said: dict[str, Any]) -> None:
+        assert list(said["properties"]) == [slot.wire for slot in slots(record_)]
+        for slot in slots(record_):
+            of, below = inner(slot.type), said["properties"][slot.wire]
+            of, below = (inner(of.__args__[0]), below["items"]) if below["type"] == "array" else (of, below)
+            if is_record(of):
+                check(of, below)
+
+    check(kind.status, schema(kind.status))
+
+
+def test_a_round_of_a_release_that_knew_less() -> None:
+    said = {"round": 3, "try": 1, "job": "run-3-1", "points": [{"arm": "wide", "asked": 6}], "of": "another"}
+    read = from_status(Round, said)
+    assert read == Round(round=3, try_=1, job="run-3-1", points=(Point(arm="wide", asked=6),))
+    assert read.replicates == () == Replicate().differs
