@@ -1,7 +1,8 @@
 """The operator's own metrics."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from prometheus_client import Counter, Gauge, Histogram
@@ -27,6 +28,11 @@ SPEEDUP = Gauge(
 CONDITION = Gauge("paceline_condition", "1 where the condition is True", ["kind", "namespace", "name", "type"])
 SHOWN: dict[tuple[str, str], set[str]] = {}
 """Deployment → pools that SPEEDUP has a value of."""
+CLOSED = Gauge(
+    "paceline_namespace_closed",
+    "1 where a namespace that the operator is to work in is gone, or forbidden to it",
+    ["namespace"],
+)
 ROUNDS = Gauge("paceline_run_rounds", "Rounds of a run that are in its status", ["namespace", "name"])
 
 
@@ -34,6 +40,12 @@ ROUNDS = Gauge("paceline_run_rounds", "Rounds of a run that are in its status", 
 def reconciling(kind: str) -> Iterator[None]:
     with SECONDS.labels(kind).time(), FAILURES.labels(kind).count_exceptions():
         yield
+
+
+def of_namespaces(named: Iterable[str], closed: Callable[[str], bool]) -> None:
+    """Of those that the installation names; asked for when somebody looks."""
+    for namespace in named:
+        CLOSED.labels(namespace).set_function(partial(closed, namespace))
 
 
 def forget(kind: str, namespace: str, name: str) -> None:

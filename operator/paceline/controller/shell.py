@@ -17,6 +17,7 @@ from uuid import uuid4
 import kopf
 from prometheus_client import start_http_server
 
+from paceline.controller import metrics
 from paceline.controller.cluster import Cluster, Key
 from paceline.controller.health import Health, serving
 from paceline.controller.kinds import KINDS, SPECULATIVE_DEPLOYMENT
@@ -101,6 +102,7 @@ async def _work(cluster: Cluster, settings: OperatorSettings, events: Recorder) 
     async def one(key: Key) -> float | None:
         return await reconcile(cluster, key, settings.render, record)
 
+    metrics.of_namespaces(cluster.namespaces, cluster.closed)
     async with asyncio.TaskGroup() as group:
         for reflector in cluster.reflectors:
             group.create_task(reflector.run())
