@@ -1,5 +1,6 @@
 """What a failed fetch says: one sentence that names the repository and the way out."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -110,3 +111,24 @@ async def test_a_volume_that_cannot_be_used_is_named_and_worth_another_try(pod: 
     assert ended.code == 1
     assert ended.message.startswith(f"the cache volume {pod.volume} cannot be used: ")
     assert not (pod.volume / "hub").exists()
+
+
+@pytest.mark.parametrize(
+    ("closed", "says"),
+    [(".", "the cache volume {volume} cannot be used: "), ("hub", "hf://{head}: cannot write to the cache volume (")],
+    ids=["all of it", "where the models are"],
+)
+async def test_a_volume_of_somebody_elses_is_refused_with_who_we_are_and_the_field(
+    pod: Pod, closed: str, says: str
+) -> None:
+    """Trying again helps nobody: exit 2, and the one field that does."""
+    (pod.volume / closed).mkdir(exist_ok=True)
+    (pod.volume / closed).chmod(0o555)
+    pod.mere_user = True
+    ended = await pod.fetch(HEAD)
+    assert ended.code == 2, ended.log
+    assert ended.message.startswith(says.format(volume=pod.volume, head=HEAD))
+    assert "Permission denied" in ended.message
+    assert ended.message.endswith(f"; {client.whose()}")
+    assert f"uid {os.getuid()}" in ended.message
+    assert "spec.cache.securityContext" in ended.message
