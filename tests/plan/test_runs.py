@@ -17,10 +17,11 @@ COMMIT = "0123456789" * 4
 PROMPTS = {"name": "code", "source": "hf://datasets/paceline-test/prompts/code.jsonl", "concurrency": 32}
 
 
-def by_hand(edit: Mapping[str, Any] | None = None) -> World:
+def by_hand(edit: Mapping[str, Any] | None = None, **metadata: Any) -> World:
     """A world with the run of the throughput pool, made by hand; `edit` changes its spec."""
     manifest = example_run()
     manifest["metadata"] |= {"name": "mine", "namespace": "models", "labels": {"paceline.dev/pool": "throughput"}}
+    manifest["metadata"] |= metadata
     manifest["spec"]["target"]["commit"] = COMMIT
     for arm in manifest["spec"]["arms"][1:]:
         arm["draft"]["commit"] = COMMIT
@@ -241,3 +242,34 @@ def test_no_run_measures_for_ever() -> None:
         rounds += 1
     assert rounds == 8 + 2 * 3
     assert "14 rounds were measured" in verdict(world)["message"]
+
+
+def owner(kind: str, controls: bool = True) -> Mapping[str, Any]:
+    return {
+        "apiVersion": "paceline.dev/v1alpha1",
+        "kind": kind,
+        "name": "theirs",
+        "uid": "named",
+        "controller": controls,
+    }
+
+
+@pytest.mark.parametrize(
+    ("references", "of"),
+    [
+        ([], "own"),
+        ([owner("SpeculativeDeployment")], "named"),
+        ([owner("SpeculativeDeployment", controls=False)], "own"),
+        ([owner("Workflow")], "own"),
+    ],
+    ids=["nobody's", "a deployment's", "a deployment's that does not control it", "something else's"],
+)
+def test_whomever_a_run_names_as_its_owner_its_kernels_are_its_own_namespaces(
+    references: list[Mapping[str, Any]], of: str
+) -> None:
+    """Within it a run may name another's deployment: docs/security.md says what that is worth."""
+    world = by_hand(ownerReferences=references)
+    mounts = job_of(world)["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]
+    (path,) = (mount["subPath"] for mount in mounts if mount["mountPath"] == "/jit")
+    uid = run_of(world)["metadata"]["uid"] if of == "own" else of
+    assert path.startswith(f"jit/models/{uid}/")
