@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -140,6 +141,30 @@ def test_arms_run_one_after_another_and_done_is_the_end(wrap: Wrap, tmp_path: Pa
     assert wrapped.ended() == 0
     assert not alive(second)
     assert (tmp_path / "stdout").read_text() == "one of two\ntwo of two\n"
+
+
+NEEDED = ("cat", "head", "mkfifo", "mv", "od", "rm", "sed", "sleep", "sort", "tail", "tee", "timeout", "tr")
+
+
+@pytest.mark.parametrize("more", [(), ("setsid",)], ids=["as documented", "where there is setsid"])
+def test_an_image_needs_the_programs_that_its_document_names_and_no_others(
+    wrap: Wrap, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    (tmp_path / "bin").mkdir()
+    for name in ("dash", *NEEDED, *more):
+        (tmp_path / "bin" / name).symlink_to(shutil.which(name) or name)
+    (tmp_path / "bin" / "sh").symlink_to(shutil.which("dash") or "dash")
+    wrapped = wrap(PATH=str(tmp_path / "bin"))
+    wrapped.start(sys.executable, "-u", "-c", "import time; print('serves'); time.sleep(60)")
+    wrapped.until(lambda: wrapped.log() == "serves\n")
+    wrapped.stop()
+    assert wrapped.exit() == "143 stopped"
+    wrapped.tell("done")
+    assert wrapped.ended() == 0
+    assert (tmp_path / "stdout").read_text() == "serves\n", "and no complaint of what is not there"
+    document = (WRAPPER.parents[3] / "docs" / "pods.md").read_text()
+    (said,) = (line for line in document.splitlines() if line.startswith("`sh`"))
+    assert said.startswith(", ".join(f"`{name}`" for name in ("sh", *NEEDED)))
 
 
 def test_the_argv_arrives_byte_for_byte(wrap: Wrap) -> None:
