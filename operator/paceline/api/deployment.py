@@ -123,7 +123,7 @@ def _draftless(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:
 
 def _hidden_twins(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:
     for i, pool in enumerate(spec.pools):
-        for below, message in hidden_twins(pool, spec.draft):
+        for below, message in hidden_twins(pool, spec.draft, spec.engine.name):
             yield f".pools[{i}]{below}", message
 
 

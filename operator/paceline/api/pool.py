@@ -1,5 +1,6 @@
 """A pool and the candidates that are measured for it."""
 
+import json
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -133,9 +134,9 @@ class PoolSpec(Model):
     """Names of the datasets it is measured on; all if absent."""
 
 
-def hidden_twins(pool: PoolSpec, default: DraftSpec | None) -> Iterator[Finding]:
+def hidden_twins(pool: PoolSpec, default: DraftSpec | None, engine: str) -> Iterator[Finding]:
     """Candidates that are the same once the default draft is filled in and arguments are written in one way."""
-    found = [(one, canonical(one, default)) for one in pool.candidates or ()]
+    found = [(one, canonical(one, default, engine)) for one in pool.candidates or ()]
     said = {path for path, _ in _twins(pool)}
     for j, (one, what) in enumerate(found):
         other = next((other for other, same in found[:j] if same == what), None)
@@ -143,25 +144,43 @@ def hidden_twins(pool: PoolSpec, default: DraftSpec | None) -> Iterator[Finding]
             yield path, _same(one.name, other.name)
 
 
-def canonical(candidate: CandidateSpec, default: DraftSpec | None) -> tuple[Any, ...]:
+def canonical(candidate: CandidateSpec, default: DraftSpec | None, engine: str) -> tuple[Any, ...]:
     """MTP and NEXTN are one algorithm, whatever case the name of another is in, `--a b` and `--a=b` one argument,
-    whatever the order of different flags; of one that comes again, the order may matter. An algorithm's own flags and
-    the candidate's end up in one command."""
+    whatever the order of different flags; of one that comes again, the order may matter. So are `--a-b` and `--a_b`
+    where the engine takes both, and JSON however it is laid out. An algorithm's own flags and the candidate's end up in
+    one command."""
     draft = candidate.draft or default
     name = draft and (draft.name or "").upper()
     head = draft and (draft.algorithm.replace("MTP", "NEXTN"), name, draft.source, draft.revision)
     shape = [getattr(candidate, field) for field in FIELDS_OF_SHAPE if field != "custom"]
     own = candidate.custom.args if candidate.custom else None
-    return head, *shape, own is None, _by_flag((*(own or ()), *candidate.args))
+    return head, *shape, own is None, _by_flag((*(own or ()), *candidate.args), engine)
 
 
-def _by_flag(arguments: Arguments) -> list[tuple[str, ...]]:
+UNDERSCORED = ("VLLM",)
+"""Engines to which `--a_b` is `--a-b`: vLLM 0.33.0 (utils/argparse_utils.py:120-145). The parsers of SGLang and
+sglang-jax are argparse's own, to which it is another flag."""
+
+
+def _by_flag(arguments: Arguments, engine: str) -> list[tuple[str, ...]]:
     """Each flag with all of its values, up to the next word that begins with `--`, sorted by flag alone."""
     flags = list[tuple[str, ...]]()
     for argument in arguments:
         if argument.startswith("--"):
             flag, given, value = argument.partition("=")
-            flags.append((flag, value) if given else (flag,))
+            name, key, below = flag.partition(".")
+            flag = f"{name.replace('_', '-')}{key}{below}" if engine in UNDERSCORED else flag
+            flags.append((flag, _as_json(value)) if given else (flag,))
         else:
-            flags[-1:] = [(*(flags[-1] if flags else ("",)), argument)]
+            flags[-1:] = [(*(flags[-1] if flags else ("",)), _as_json(argument))]
     return sorted(flags, key=lambda flag: flag[0])
+
+
+def _as_json(value: str) -> str:
+    """A value that is an object or a list, in one layout; any other as it is."""
+    if not value.lstrip().startswith(("{", "[")):
+        return value
+    try:
+        return json.dumps(json.loads(value), sort_keys=True)
+    except (ValueError, RecursionError):
+        return value
