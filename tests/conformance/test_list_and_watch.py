@@ -70,7 +70,7 @@ async def test_a_field_selector(place: Place):
 
 
 async def test_events_of_one_object(place: Place):
-    """By the uid of what they are about: nothing else of a cluster's Events is ever read."""
+    """By the uid of what they are about, or by its name: nothing else of a cluster's Events is ever read."""
     for uid in ("one", "other"):
         about = {"kind": "Job", "namespace": place.namespace, "name": uid, "uid": uid}
         told = {"type": "Warning", "reason": "FailedCreate", "message": uid}
@@ -78,8 +78,12 @@ async def test_events_of_one_object(place: Place):
         await place.api.create(
             {"apiVersion": "v1", "kind": "Event", "metadata": metadata, "involvedObject": about, **told}
         )
-    listing = await place.api.list(EVENT, place.namespace, fields="involvedObject.uid=one")
-    assert [item["message"] for item in listing.items] == ["one"]
+    for fields in ("involvedObject.uid=one", "involvedObject.kind=Job,involvedObject.name=one"):
+        listing = await place.api.list(EVENT, place.namespace, fields=fields)
+        assert [item["message"] for item in listing.items] == ["one"]
+    assert not (
+        await place.api.list(EVENT, place.namespace, fields="involvedObject.kind=Pod,involvedObject.name=one")
+    ).items
 
 
 async def test_a_selector_that_is_none(place: Place):
