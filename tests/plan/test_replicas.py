@@ -105,6 +105,18 @@ def test_a_longer_deadline_reaches_servers_that_are_being_started() -> None:
     assert servers(world)["spec"]["template"]["metadata"]["labels"] == before
 
 
+def test_a_longer_deadline_reaches_the_second_server_though_the_first_is_ready() -> None:
+    """For the kubelet would go on ending it; the first one starts anew with it."""
+    world = World()
+    manifest = example("latency")
+    manifest["spec"]["pools"][0]["replicas"] = 2
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.server_ready("latency", 0)
+    world.edit("3h", lambda spec: spec.update(promotion={"progressDeadline": "3h"}))
+    assert tries(world) == timedelta(hours=3).total_seconds() / 2
+
+
 def test_a_longer_deadline_restarts_no_server_that_serves() -> None:
     """It reaches them when none is ready any more, and would be started anew anyway."""
     world = World()

@@ -298,6 +298,8 @@ class World:
         published = todo.status is not None and needs_status(found, dict(todo.status))
         if todo.status is not None:
             found["status"] = deepcopy(dict(todo.status))
+            conditions = {one["type"] for one in todo.status["conditions"]}
+            assert not {"Stalled", "Reconciling"} <= conditions, "kstatus, Argo and Flux would take it for broken"
         survived = self.crash(todo.actions)
         sent = [f"{_word(action)}: {action.why}" for action in survived if self._act(action)]
         self.wakes[key] = todo.wake
