@@ -1,4 +1,4 @@
-"""Where models are kept."""
+"""Where models are stored."""
 
 import re
 from collections.abc import Iterator
@@ -12,20 +12,20 @@ from paceline.api.words import HostPath, ObjectName, Quantity
 
 
 class ClaimSpec(Model):
-    """A claim to make for the models. It outlives the deployment."""
+    """A PersistentVolumeClaim to create for the models. It outlives the deployment."""
 
     name: ObjectName
     """Name of the PersistentVolumeClaim."""
     size: Quantity
-    """How much it asks for."""
+    """Storage to request."""
     storage_class_name: ObjectName | None = None
-    """The cluster's default class if absent."""
+    """Storage class; the cluster's default if absent."""
     access_modes: (
         Annotated[tuple[Literal["ReadWriteOnce", "ReadWriteMany"], ...], Field(min_length=1, max_length=2), Unique()]
         | None
     ) = None
-    """ReadWriteMany if absent. A ReadWriteOnce volume is on one node at a time, and only one that is bound to its node
-    keeps servers and rounds there: any other leaves those on another node waiting."""
+    """Access modes; ReadWriteMany if absent. A ReadWriteOnce volume attaches to one node at a time: servers and rounds
+    on other nodes wait, unless the volume is itself bound to one node."""
 
 
 RESERVED = r"^(HOME|PACELINE_.*|LD_.*|PYTHON.*)$"
@@ -59,21 +59,21 @@ Id = Annotated[int, Field(ge=1, le=2_147_483_647)]
 
 
 class CacheSecurity(Model):
-    """As whom the prefetch writes. Drivers of shared volumes often leave fsGroup alone (its CSIDriver does not say
-    fsGroupPolicy: File), and the volume belongs to somebody else then."""
+    """User and groups of the prefetch. Drivers of shared volumes often ignore fsGroup (their CSIDriver lacks
+    fsGroupPolicy: File), so that the volume keeps its own owner."""
 
     run_as_user: Id | None = None
-    """65532 if absent; never root."""
+    """User id; 65532 if absent, never root."""
     run_as_group: Id | None = None
-    """65532 if absent."""
+    """Group id of the volume; 65532 if absent."""
     fs_group: Id | None = None
-    """65532 if absent."""
+    """Group id of the volume; 65532 if absent."""
     supplemental_groups: Annotated[tuple[Id, ...], Field(min_length=1, max_length=16), Unique()] | None = None
-    """Further groups."""
+    """Supplemental group ids."""
 
 
 class CacheSpec(Model):
-    """Where models are kept."""
+    """Where models are stored."""
 
     rules = (
         Rule(
@@ -85,16 +85,16 @@ class CacheSpec(Model):
     )
 
     claim: ClaimSpec | None = None
-    """A PersistentVolumeClaim to make."""
+    """A PersistentVolumeClaim to create."""
     existing_claim: ObjectName | None = None
-    """A PersistentVolumeClaim that is there already."""
+    """An existing PersistentVolumeClaim."""
     host_path: HostPath | None = None
-    """A directory that is there, writable by uid 65532, and shared by all nodes that serve."""
+    """An existing directory, writable by uid 65532 and shared by all nodes that serve."""
     env: Env = ()
-    """Environment of the prefetch alone: HF_ENDPOINT, proxies, a CA."""
+    """Environment of the prefetch only: HF_ENDPOINT, proxies, a CA."""
     token_secret_ref: TokenKey | None = None
-    """The hub's token, for gated repositories; the operator never reads it."""
+    """Hub token for gated repositories; the operator never reads it."""
     security_context: CacheSecurity | None = None
-    """As whom the prefetch writes, where the volume is not uid 65532's to write."""
+    """User and groups of the prefetch, for volumes that uid 65532 cannot write."""
     keep_revisions: Annotated[int, Field(ge=1, le=50)] | None = None
-    """How many revisions of a model stay on the volume besides those in use; 2 if absent."""
+    """Number of unused revisions of a model to keep on the volume; 2 if absent."""

@@ -30,7 +30,7 @@ class TargetSpec(Model):
     rules = (ON_CLAIM,)
 
     source: Source
-    """Where it is: hf://OWNER/NAME or pvc://CLAIM/PATH."""
+    """Location: hf://OWNER/NAME or pvc://CLAIM/PATH."""
     revision: Revision = "main"
     """Branch, tag or commit; resolved to a commit once, then pinned in status."""
     served_name: ServedName
@@ -47,55 +47,55 @@ class BenchmarkSpec(Model):
     )
 
     datasets: Annotated[tuple[DatasetSpec, ...], Field(min_length=1, max_length=16), Unique(("name",))] | None = None
-    """What is sent; the four built-in sets if absent."""
+    """Prompt sets to send; the four built-in sets if absent."""
     decide_after_rounds: DecideAfterRounds | None = None
-    """After how many rounds the gate is asked; the last is the most. If absent, of two arms [4, 6, 8], of three
-    [3, 6, 9], of more [4, 8]: each arm comes first in a round equally often."""
+    """Round counts at which the gate decides; the last one is the maximum. If absent: [4, 6, 8] for two arms, [3, 6, 9]
+    for three, [4, 8] for more, so that each arm comes first in a round equally often."""
     capacity_policy: Literal["Wait", "Borrow"] | None = None
-    """Where accelerators for a run come from; Wait if absent: it starts when there is room. Later, Borrow: a replica of
-    the pool is given up while it is measured."""
+    """Source of the accelerators for a run; Wait if absent: a run starts when enough are free. Borrow (not
+    implemented): the pool gives up a replica while it is measured."""
     min_serving: Annotated[int, Field(ge=0, le=1000)] | None = None
-    """Later, with Borrow: replicas that must stay."""
+    """Not implemented. Replicas that must keep serving with Borrow."""
     budget: BudgetSpec | None = None
-    """What each run may take; asked before each of its rounds."""
+    """Limit for each run, checked before every round."""
     parity: ParitySpec | None = None
-    """Compare what the arms answer, too. Nothing is compared if absent, and nothing said about it."""
+    """Compares the outputs of the arms, too. If absent, outputs are not compared and nothing is claimed about them."""
     timeouts: TimeoutsSpec | None = None
-    """How long a round waits before it is given up."""
+    """Time limits of a round."""
     pod_labels: Labels = Field(default_factory=dict)
-    """Labels of the rounds' pods, for example of a queue."""
+    """Labels of the rounds' pods, for example the name of a queue."""
     max_evidence_age: Duration | None = None
-    """How old a run may be to answer a question that is asked anew; 720h if absent. Age alone never starts a run: what
-    was decided stays decided for as long as the question does."""
+    """Maximum age of a finished run that may answer a new question; 720h if absent. Age alone never starts a run: a
+    decision stands for as long as its question does."""
 
 
 class PromotionSpec(Model):
     """How a verdict goes live."""
 
     mode: PromotionMode = PromotionMode.AUTOMATIC
-    """Automatic, or Manual: wait for a person's `promote`."""
+    """Automatic, or Manual: wait for a person's `promote` request."""
     until_decided: UntilDecided = UntilDecided.BASELINE
-    """What is served before there is a verdict."""
+    """What is served until there is a verdict."""
     revision_history_limit: Annotated[int, Field(ge=1, le=50)] | None = None
-    """How many renderings, and how many finished runs, a pool keeps besides those in use; 3 if absent."""
+    """Renderings and finished runs that a pool keeps in addition to those in use; 3 if absent."""
     progress_deadline: Duration | None = None
-    """How long a revision may come no further before it is taken off: from its choice on, or from when one server more
-    of it was ready; and how long one that has served may be without a ready server. 30m if absent."""
+    """Time without progress after which a revision is taken off, counted from its selection or from the last additional
+    ready server; also the time that a revision may be without any ready server once it has served. 30m if absent."""
 
 
 class GuardSpec(Model):
-    """What is done when speculation stops paying in production."""
+    """Reaction when speculation stops paying in production."""
 
     rules = not_yet("GuardSpec")
 
     action: Literal["Fallback", "Notify", "Off"]
-    """Off, in quotes: YAML reads a bare Off as false. Later: Fallback to the baseline, or Notify alone."""
+    """Off, in quotes: YAML reads a bare Off as false. Not implemented: Fallback to the baseline, or Notify only."""
     acceptance_drop: Tolerance | None = None
-    """Later: by which fraction of the evidence's the acceptance length may fall."""
+    """Not implemented. Fraction by which the acceptance length may fall below that of the evidence."""
     window: Duration | None = None
-    """Later: over how long it is observed."""
+    """Not implemented. Length of the observation window."""
     source: Literal["Pods", "Prometheus"] | None = None
-    """Later: where the servers' counters are read."""
+    """Not implemented. Where the servers' counters are read."""
 
 
 def _datasets(spec: "SpeculativeDeploymentSpec") -> tuple[DatasetSpec, ...] | None:
@@ -194,7 +194,8 @@ _THERE = f"!%s.startsWith('pvc://') || %s.startsWith('pvc://' + {_CLAIM} + '/')"
 
 
 class SpeculativeDeploymentSpec(Model):
-    """A target, the ways to speculate for it, the pools that serve it and the rule by which one goes live."""
+    """A target model, ways to speculate for it, the pools that serve it and the rule by which a configuration goes
+    live."""
 
     rules = (
         Rule(
@@ -244,17 +245,17 @@ class SpeculativeDeploymentSpec(Model):
     )
 
     suspend: bool = False
-    """Freeze: no new run, no promotion. Serving goes on."""
+    """Starts no run and promotes nothing while true. Serving continues."""
     target: TargetSpec
     """The served model."""
     draft: DraftSpec | None = None
-    """The head of all candidates that name none of their own."""
+    """Default draft head of all candidates."""
     engine: EngineSpec
-    """What serves it."""
+    """The inference engine."""
     accelerator: AcceleratorSpec
-    """What it is served on."""
+    """The accelerators of a server."""
     cache: CacheSpec
-    """Where models are kept."""
+    """Where models are stored."""
     pools: Annotated[tuple[PoolSpec, ...], Field(min_length=1, max_length=8), Unique(("name",))]
     """Kinds of traffic, each with its own servers and its own verdict."""
     benchmark: BenchmarkSpec | None = None
@@ -264,4 +265,4 @@ class SpeculativeDeploymentSpec(Model):
     promotion: PromotionSpec | None = None
     """How a verdict goes live."""
     guard: GuardSpec | None = None
-    """What is done when speculation stops paying in production. Off if absent: nothing watches it in this release."""
+    """Reaction when speculation stops paying in production. Off if absent: this release does not monitor it."""

@@ -31,7 +31,7 @@ def _vast(engine: "EngineSpec") -> Iterator[Finding]:
 
 
 class EngineSpec(Model):
-    """The inference engine and what every arm is started with."""
+    """The inference engine and the arguments that every arm starts with."""
 
     rules = (
         Rule(
@@ -44,29 +44,29 @@ class EngineSpec(Model):
     )
 
     name: Literal["SGLang", "SGLangJAX", "VLLM"]
-    """Which engine the image holds."""
+    """Engine in the image."""
     version: Annotated[
         str, Field(max_length=40), Matches(r"^[0-9]+\.[0-9]+[A-Za-z0-9.+-]*$", "be a version such as '0.5.23'")
     ]
-    """The version the image speaks: it decides which flags are emitted and checked."""
+    """Version of the engine in the image; it selects the flags that are emitted and checked."""
     image: Annotated[str, Field(max_length=500), Matches(r"^[A-Za-z0-9][^\s]*$", "be an image reference")]
     """Any image of that engine, forks included; the digest that ran is recorded."""
     args: Arguments = ()
-    """Further arguments of the server, the same on every arm."""
+    """Additional server arguments, the same for every arm."""
     trust_remote_code: bool = False
-    """Lets the model's repository bring code of its own."""
+    """Lets the server run code from the model's repository."""
     eagle3_targets: Annotated[tuple[Architecture, ...], Field(max_length=16), Unique()] | None = None
-    """Target architectures for which this image, a fork, adds the EAGLE3 hook to what its version has."""
+    """Target architectures for which this image (a fork) adds the EAGLE3 hook to those of its version."""
     env: Env = ()
     """Environment of the servers."""
     api_key_secret_ref: SecretKey | None = None
-    """The key that clients must send; the operator never reads it."""
+    """Key that clients must send; the operator never reads it."""
     admin_key_secret_ref: SecretKey | None = None
-    """SGLang alone: the key of the server's administration, which the benchmark uses to flush caches; the operator
-    never reads it."""
+    """Administration key of the server, SGLang only; the benchmark uses it to flush caches. The operator never reads
+    it."""
     pod_template: dict[str, Any] | None = None
-    """Laid over the servers' pod template: maps merge, lists of named objects merge by name (the container is
-    `server`), the rest replaces. What Paceline sets itself is refused by `paceline validate`."""
+    """Overlay for the servers' pod template: maps merge, lists of named objects merge by name (the container is
+    `server`), everything else replaces. `paceline validate` refuses fields that Paceline sets itself."""
 
 
 def _too_parallel(accelerator: "AcceleratorSpec") -> Iterator[Finding]:
@@ -110,18 +110,18 @@ class AcceleratorSpec(Model):
     product: LabelValue
     """Value of the node's product label, for example NVIDIA-H200."""
     count: Annotated[int, Field(ge=1, le=64)]
-    """How many one server takes on each of its nodes."""
+    """Accelerators per server and node."""
     tensor_parallel_size: Annotated[int, Field(ge=1, le=64)] | None = None
-    """Over how many of them the model is split; all of them if absent."""
+    """Number of accelerators over which the model is split; all of the server's if absent."""
     resource_name: LabelKey = GPU
-    """The extended resource that is requested: google.com/tpu for SGLangJAX."""
+    """Extended resource to request; google.com/tpu for SGLangJAX."""
     product_label: LabelKey = GPU_LABEL
-    """The node label that `product` is a value of: cloud.google.com/gke-tpu-accelerator for TPUs on GKE."""
+    """Node label that `product` is a value of; cloud.google.com/gke-tpu-accelerator for TPUs on GKE."""
     nodes: Annotated[int, Field(ge=1, le=16)] | None = None
-    """Over how many nodes one server goes, 1 if absent; more than one needs the LeaderWorkerSet controller."""
+    """Nodes per server; 1 if absent. More than one needs the LeaderWorkerSet controller."""
     topology: LabelValue | None = None
-    """Of TPU slices, for example 2x2: the value of the node's topology label."""
+    """Value of the node's topology label, for TPU slices, for example 2x2."""
     topology_label: LabelKey | None = None
-    """The node label that `topology` is a value of; cloud.google.com/gke-tpu-topology if absent."""
+    """Node label that `topology` is a value of; cloud.google.com/gke-tpu-topology if absent."""
     memory: Quantity | None = None
-    """Of one accelerator, for example 80Gi; known for common products if absent."""
+    """Memory of one accelerator, for example 80Gi; known for common products if absent."""

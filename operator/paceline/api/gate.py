@@ -26,7 +26,7 @@ def _other_bound(limit: "LimitSpec") -> Iterator[Finding]:
 
 
 class LimitSpec(Model):
-    """A metric other than throughput that may not get much worse."""
+    """A bound on a metric other than throughput."""
 
     rules = (
         Rule(
@@ -45,53 +45,53 @@ class LimitSpec(Model):
     metric: Literal[
         "meanTTFT", "p95TTFT", "meanTPOT", "p95TPOT", "p99ITL", "meanE2E", "p95E2E", "kvTokens", "retractions"
     ]
-    """Which one: a latency, how many tokens the KV cache holds, or how many requests of a workload a server may take
-    back for want of memory."""
+    """Metric: a latency, kvTokens (capacity of the KV cache in tokens), or retractions (requests of a workload that a
+    server takes back when memory runs out)."""
     maximum_increase: Fraction | None = None
-    """By which fraction of the baseline's a latency may rise. Where requests arrive at a rate, and neither meanTTFT nor
-    p95TTFT is named here, meanTTFT may rise by "0.25" there."""
+    """Fraction by which a latency may exceed the baseline's. Where requests arrive at a rate and neither meanTTFT nor
+    p95TTFT is listed, meanTTFT may rise by "0.25"."""
     maximum_decrease: Tolerance | None = None
-    """By which fraction of the baseline's kvTokens may fall."""
+    """Fraction by which kvTokens may fall below the baseline's."""
     maximum: Annotated[int, Field(ge=0, le=100000)] | None = None
-    """How many retractions there may be, on any arm; none if retractions is not named here. A server with more is one
-    that did not get through its round: the second such round makes a candidate Unreliable."""
+    """Retractions allowed on any arm; 0 if retractions is not listed. A server with more fails its round; a second such
+    round makes a candidate Unreliable."""
 
 
 class GateSpec(Model):
-    """The rule from rounds to a verdict; what is absent is taken from the wider gate, then from the defaults."""
+    """The rule from rounds to a verdict. Absent fields come from the deployment's gate, then from the defaults."""
 
     minimum_improvement: Fraction | None = None
-    """A candidate must be shown to be faster by more than this, as a mean over workloads; "0.05" if absent."""
+    """A candidate must be shown to be faster by more than this fraction, as a mean over workloads; "0.05" if absent."""
     regression_tolerance: Tolerance | None = None
-    """On no workload may it be slower by this or more; "0.03" if absent."""
+    """A candidate must be shown not to be slower by this fraction or more on any workload; "0.03" if absent."""
     confidence: Confidence | None = None
-    """Of the whole decision, over all candidates and looks; "0.95" if absent."""
+    """Confidence of the whole decision, over all candidates and looks; "0.95" if absent."""
     variance_floor: Positive | None = None
-    """Smallest standard deviation of ln(ratio) that is believed; "0.002" if absent."""
+    """Lower bound on the standard deviation of ln(ratio); "0.002" if absent."""
     limits: Annotated[tuple[LimitSpec, ...], Field(max_length=9), Unique(("metric",))] | None = None
-    """Latencies and memory that are bounded as well."""
+    """Bounds on latencies and memory."""
 
 
 class BudgetSpec(Model):
-    """What a run may take; at its end the verdict is what has been shown so far."""
+    """Limit of what a run may use. A run that reaches it ends with the verdict that its rounds support."""
 
     gpu_hours: Amount
     """Accelerators times hours, as a decimal string."""
 
 
 class ParitySpec(Model):
-    """Whether candidates answer what the baseline answers: the first prompts of the first dataset are asked of every
-    arm of every round, one after another at temperature 0. A candidate that differs further than rounding explains is
-    rejected; where that cannot be told, none is promoted."""
+    """Comparison of the candidates' outputs with the baseline's. Every arm of every round answers the first prompts of
+    the first dataset, one at a time, at temperature 0. A candidate that differs by more than rounding explains is
+    rejected; if the comparison is not possible, no candidate is promoted."""
 
     # No default: an empty `parity` would leave the fingerprint as it was. The bound is what the message has room for.
     samples: Annotated[int, Field(ge=1, le=32)]
-    """How many prompts."""
+    """Number of prompts."""
     max_tokens: Annotated[int, Field(ge=1, le=4096)] | None = None
-    """Cap of an answer; 128 if absent."""
+    """Maximum tokens per answer; 128 if absent."""
     near_tie: NearTie | None = None
-    """By how many nats, in the baseline's own logprobs, its token may be likelier than the one that the candidate goes
-    on with, for the difference to be put down to rounding; "0.25" if absent, which is Paceline's choice."""
+    """Gap in nats, in the baseline's logprobs, between its own token and the candidate's, up to which a difference
+    counts as rounding; "0.25" if absent, Paceline's choice."""
 
 
 MOST_POINTS = 48

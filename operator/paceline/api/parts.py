@@ -25,7 +25,7 @@ class KeyRef(Model):
     key: SecretsKey
     """Key in it."""
     optional: bool | None = None
-    """Whether it may be missing."""
+    """Whether it may be absent."""
 
 
 class FieldRef(Model):
@@ -41,11 +41,11 @@ class ResourceFieldRef(Model):
     """A container's resources."""
 
     container_name: Annotated[str, Field(max_length=63)] | None = None
-    """Name of the container; its own if absent."""
+    """Name of the container; the variable's own container if absent."""
     resource: Annotated[str, Field(max_length=253)]
     """Such as limits.memory."""
     divisor: Annotated[str, Field(max_length=20)] | None = None
-    """In what unit, as a quantity in quotes; 1 if absent."""
+    """Unit of the value, as a quantity in quotes; 1 if absent."""
 
 
 class FileKeyRef(Model):
@@ -58,7 +58,7 @@ class FileKeyRef(Model):
     key: Annotated[str, Field(max_length=253)]
     """Key in it."""
     optional: bool | None = None
-    """Whether it may be missing."""
+    """Whether it may be absent."""
 
 
 ENV_SOURCES = ("secretKeyRef", "configMapKeyRef", "fieldRef", "resourceFieldRef", "fileKeyRef")
@@ -71,7 +71,7 @@ def _from_nowhere(source: "EnvVarSource") -> Iterator[Finding]:
 
 
 class EnvVarSource(Model):
-    """A core/v1 EnvVarSource. In full, so that it is nowhere deeper than this."""
+    """A core/v1 EnvVarSource."""
 
     rules = (
         Rule(
@@ -108,9 +108,9 @@ class EnvVar(Model):
     name: Annotated[str, Field(max_length=253), Matches(r"^[A-Za-z_.-][A-Za-z0-9_.-]*$", "be a variable's name")]
     """Name of the variable."""
     value: Annotated[str, Field(max_length=4096)] | None = None
-    """Its value; secrets go by reference, in valueFrom."""
+    """Its value; write secrets as a reference, in valueFrom."""
     value_from: EnvVarSource | None = None
-    """Where its value is, for example a secretKeyRef."""
+    """Source of its value, for example a secretKeyRef."""
 
 
 Env = Annotated[tuple[EnvVar, ...], Field(max_length=64), Unique(("name",))]
@@ -151,7 +151,7 @@ def _overfull(tree: "TreeSpec") -> Iterator[Finding]:
 
 
 class TreeSpec(Model):
-    """The shape of one draft proposal."""
+    """Shape of a draft proposal."""
 
     rules = (
         Rule(
@@ -173,11 +173,11 @@ class TreeSpec(Model):
     )
 
     num_steps: Annotated[int, Field(ge=1, le=64)]
-    """Depth: how many tokens the head proposes one after another."""
+    """Depth: tokens that the head proposes one after another."""
     top_k: Annotated[int, Field(ge=1, le=64)]
-    """Branching: how many continuations are kept at each step; 1 is a chain."""
+    """Branching: continuations kept at each step; 1 is a chain."""
     num_draft_tokens: Annotated[int, Field(ge=2, le=512)]
-    """Verify width, the root included: how many tokens the target checks in one step."""
+    """Verify width, the root included: tokens that the target checks in one step."""
 
 
 def _no_match(ngram: "NgramSpec") -> Iterator[Finding]:
@@ -186,7 +186,7 @@ def _no_match(ngram: "NgramSpec") -> Iterator[Finding]:
 
 
 class NgramSpec(Model):
-    """How drafts are found in the text itself; what is absent is the engine's own value."""
+    """How drafts are found in the text itself. Absent fields have the engine's own defaults."""
 
     rules = (
         Rule(
@@ -199,30 +199,30 @@ class NgramSpec(Model):
     )
 
     num_draft_tokens: Annotated[int, Field(ge=2, le=512)] | None = None
-    """Verify width: how many tokens the target checks in one step."""
+    """Verify width: tokens that the target checks in one step."""
     breadth: Annotated[int, Field(ge=1, le=64)] | None = None
-    """How many continuations are kept; 1 is a chain. SGLang alone."""
+    """Continuations to keep; 1 is a chain. SGLang only."""
     min_match: Annotated[int, Field(ge=1, le=64)] | None = None
-    """Fewest tokens of the text that must repeat. VLLM, and SGLang before 0.5.10."""
+    """Minimum length in tokens of a repeated passage. VLLM, and SGLang before 0.5.10."""
     max_match: Annotated[int, Field(ge=1, le=64)] | None = None
-    """Most tokens of the text that are looked for. VLLM, and SGLang before 0.5.10."""
+    """Maximum length in tokens of a passage to look for. VLLM, and SGLang before 0.5.10."""
 
 
 class AdaptiveSpec(Model):
-    """A chain whose depth the engine chooses while it serves, by what is accepted. SGLang and VLLM."""
+    """A chain whose depth the engine adapts to the acceptance that it observes. SGLang and VLLM."""
 
     num_steps: Annotated[int, Field(ge=1, le=64)] | None = None
-    """SGLang: the depth to begin with, its own if absent. VLLM: the most tokens that are proposed, 7 if absent; how
-    many of them are verified is decided in every step."""
+    """SGLang: initial depth; the engine's default if absent. VLLM: maximum number of proposed tokens, 7 if absent; the
+    engine decides in every step how many of them are verified."""
 
 
 class DepthSpec(Model):
-    """What is proposed from a batch size on."""
+    """Depth from a batch size on."""
 
     from_batch_size: Annotated[int, Field(ge=1, le=4096)]
-    """Requests in a step: from so many on, up to the next entry."""
+    """Smallest batch size (requests in a step) that this entry applies to, up to the next entry."""
     num_steps: Annotated[int, Field(ge=0, le=64)]
-    """Depth of the chain: how many tokens are proposed; 0 for no speculation."""
+    """Depth of the chain in tokens; 0 disables speculation."""
 
 
 Schedule = Annotated[tuple[DepthSpec, ...], Field(min_length=2, max_length=16), Unique(("from_batch_size",))]
@@ -260,11 +260,11 @@ OF_SCHEDULE = (
 
 
 class CustomSpec(Model):
-    """An algorithm that there is no word for here: what the engine is told of it. It is measured, and nothing about it
-    is assumed."""
+    """An algorithm that this API does not name, with the flags to give to the engine. It is measured; no rule makes
+    assumptions about it."""
 
     args: Arguments = ()
-    """Its own flags: on SGLang those that begin with --speculative- or, for UNO, --uno-; on VLLM keys of its
+    """Flags of the algorithm: on SGLang those that begin with --speculative- or, for UNO, --uno-; on VLLM keys of its
     speculative configuration, as --speculative-config.KEY=VALUE."""
 
 
@@ -315,7 +315,7 @@ KNOWN_BY_WORD = "name must be of an algorithm that there is no word for: what is
 
 
 class DraftSpec(Model):
-    """A draft head and the algorithm that drives it."""
+    """A draft head and its algorithm."""
 
     rules = (
         ON_CLAIM,
@@ -347,12 +347,12 @@ class DraftSpec(Model):
     )
 
     algorithm: Algorithm
-    """How drafts are made: EAGLE, EAGLE3, DFLASH and DSPARK with a trained head, NEXTN and MTP with layers of the
-    target itself, STANDALONE with a small model, NGRAM from the text. Custom: any other that the engine has, by its
-    `name`; it is measured, and no rule knows it."""
+    """Speculation algorithm. EAGLE, EAGLE3, DFLASH and DSPARK use a trained head, NEXTN and MTP layers of the target,
+    STANDALONE a small model, NGRAM the text. Custom: any other algorithm of the engine, by its `name`; it is measured,
+    and no rule checks it."""
     name: AlgorithmName | None = None
-    """Of Custom: what the engine calls it, for instance UNO (SGLang) or suffix (VLLM)."""
+    """Name of a Custom algorithm in the engine, for example UNO (SGLang) or suffix (VLLM)."""
     source: Source | None = None
-    """The head: hf://OWNER/NAME or pvc://CLAIM/PATH."""
+    """Location of the head: hf://OWNER/NAME or pvc://CLAIM/PATH."""
     revision: Revision = "main"
     """Branch, tag or commit of the head."""

@@ -45,24 +45,24 @@ class CandidateSpec(Model):
     )
 
     name: ArmName
-    """What it is called in results."""
+    """Name in results."""
     draft: DraftSpec | None = None
-    """Takes the place of spec.draft as a whole."""
+    """Replaces spec.draft as a whole."""
     tree: TreeSpec | None = None
-    """The shape of a proposal, for EAGLE, EAGLE3, NEXTN, MTP and STANDALONE."""
+    """Shape of a proposal, for EAGLE, EAGLE3, NEXTN, MTP and STANDALONE."""
     block_size: Annotated[int, Field(ge=1, le=64)] | None = None
-    """How many tokens are proposed at once, for DFLASH and DSPARK."""
+    """Tokens proposed at once, for DFLASH and DSPARK."""
     ngram: NgramSpec | None = None
-    """How drafts are found in the text, for NGRAM; may be {}."""
+    """How NGRAM finds drafts in the text; may be {}."""
     adaptive: AdaptiveSpec | None = None
-    """In place of a tree, a chain whose depth the engine chooses; may be {}. SGLang: for EAGLE, EAGLE3, NEXTN and
-    MTP; VLLM: for all but NGRAM."""
+    """Instead of a tree: a chain whose depth the engine chooses; may be {}. SGLang: for EAGLE, EAGLE3, NEXTN and MTP;
+    VLLM: for all but NGRAM."""
     schedule: Schedule | None = None
-    """In place of a tree: the depth of the chain by batch size, from 1 on. VLLM alone."""
+    """Instead of a tree: depth of the chain by batch size, from 1 on. VLLM only."""
     custom: CustomSpec | None = None
-    """In place of a tree, for Custom: the algorithm's own flags; may be {}."""
+    """Instead of a tree, for Custom: the algorithm's own flags; may be {}."""
     args: Arguments = ()
-    """Flags of speculation that have no field here, for this arm alone; all else goes into engine.args."""
+    """Speculation flags without a field here, for this arm only; all other flags belong in engine.args."""
 
 
 def _candidates_or_search(pool: "PoolSpec") -> Iterator[Finding]:
@@ -113,25 +113,25 @@ class PoolSpec(Model):
     )
 
     name: PoolName
-    """Part of the names of its objects: NAME-POOL."""
+    """Name of the pool. Its objects are named NAME-POOL."""
     replicas: Annotated[int, Field(ge=0, le=1000)] | None = None
-    """How many servers; absent, it is left to an autoscaler."""
+    """Number of servers; an autoscaler sets it if absent."""
     concurrency: Annotated[
         tuple[Annotated[int, Field(ge=1, le=4096)], ...],
         Field(min_length=1, max_length=8),
         Unique(),
     ]
-    """What this pool is for, in requests at a time: the gate measures these."""
+    """Concurrency levels, in simultaneous requests, to benchmark for this pool."""
     candidates: Annotated[tuple[CandidateSpec, ...], Field(min_length=1, max_length=15), Unique(("name",))] | None = (
         None
     )
-    """What is measured against the baseline."""
+    """Configurations to measure against the baseline."""
     search: SearchSpec | None = None
-    """Later: trees to look for instead of named ones."""
+    """Not implemented. Trees to search instead of named candidates."""
     gate: GateSpec | None = None
-    """Overrides spec.gate, key by key."""
+    """Overrides fields of spec.gate."""
     datasets: Annotated[tuple[DatasetName, ...], Field(min_length=1, max_length=16), Unique()] | None = None
-    """Names of the datasets it is measured on; all if absent."""
+    """Names of the datasets to measure on; all if absent."""
 
 
 def hidden_twins(pool: PoolSpec, default: DraftSpec | None, engine: str) -> Iterator[Finding]:

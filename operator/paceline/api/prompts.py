@@ -34,7 +34,7 @@ def _no_file_of_prompts(prompts: "PromptsSpec") -> Iterator[Finding]:
 
 
 class PromptsSpec(Model):
-    """Prompts and how many of them are sent."""
+    """A prompt set and how many of its prompts are sent."""
 
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(
@@ -47,25 +47,25 @@ class PromptsSpec(Model):
     )
 
     name: DatasetName
-    """What it is called in results."""
+    """Name in results."""
     source: DatasetSource
-    """Where the prompts come from: builtin://code, builtin://swe, builtin://terminal or builtin://chat, or a file of
+    """Source of the prompts: builtin://code, builtin://swe, builtin://terminal, builtin://chat, or a file of
     single-turn OpenAI messages or ShareGPT conversations: configMap://NAME/KEY, pvc://CLAIM/PATH or, on the hub,
     hf://datasets/OWNER/NAME/PATH."""
     requests: Annotated[int, Field(ge=1, le=MOST_REQUESTS)] | None = None
-    """How many are sent, 64 if absent; in a closed loop never fewer than five times its concurrency. Where requestRate
-    is set: at least as many as arrive in 20 seconds, and if absent as many as in 60."""
+    """Requests to send; 64 if absent. A closed loop sends at least five times its concurrency. With requestRate: at
+    least as many as arrive in 20 seconds; if absent, as many as arrive in 60."""
     max_tokens: Annotated[int, Field(ge=FEWEST_TOKENS, le=131072)] | None = None
-    """Cap of an answer; 512 if absent. The benchmark client takes none below 3."""
+    """Maximum tokens per answer; 512 if absent. The benchmark client accepts 3 or more."""
     request_rate: Amount | None = None
-    """Requests a second, arriving at random however many are under way, in place of always as many as the concurrency.
-    The speed of a request is compared then, not throughput."""
+    """Mean arrivals per second, at random times, independent of the requests under way; replaces the closed loop. The
+    gate then compares the speed of a request, not throughput."""
     temperature: Temperature | None = None
-    """Sampling temperature of every request, "0" if absent: greedy. model: requests name none, so they are sampled as
-    the server does by itself, on most engines as the model's generation_config.json says. All else of sampling is the
-    server's default either way."""
+    """Sampling temperature of every request; "0" (greedy) if absent. model: requests name no temperature and the server
+    uses its own default, on most engines that of the model's generation_config.json. All other sampling parameters are
+    the server's defaults."""
     weight: Annotated[int, Field(ge=1, le=1000)] = 1
-    """Share in the weighted mean over workloads."""
+    """Weight in the mean over workloads."""
 
 
 def of_the_hub_alone(field: str) -> Rule:
@@ -85,10 +85,10 @@ def of_the_hub_alone(field: str) -> Rule:
 
 
 class DatasetSpec(PromptsSpec):
-    """Prompts and how many of them are sent."""
+    """A prompt set and how many of its prompts are sent."""
 
     rules = (*PromptsSpec.rules, of_the_hub_alone("revision"))
 
     revision: Revision | None = None
-    """Branch, tag or commit of a dataset of the hub, main if absent; resolved to a commit once, then pinned in
+    """Branch, tag or commit of a dataset on the hub, main if absent; resolved to a commit once, then pinned in
     status."""

@@ -43,16 +43,16 @@ class RunTarget(TargetSpec):
     """The served model."""
 
     revision: Revision = "main"
-    """What its commit was called; for a run nothing is resolved."""
+    """Name that the commit was resolved from. A run resolves nothing."""
     commit: Commit | None = None
-    """The commit that the cache holds: the directory below snapshots/. Not needed for what is at a path of its own."""
+    """Commit in the cache: the directory below snapshots/. Not needed for a pvc:// path."""
 
 
 class RunDraft(DraftSpec):
-    """A draft head and the algorithm that drives it."""
+    """A draft head and its algorithm."""
 
     commit: Commit | None = None
-    """The commit that the cache holds: the directory below snapshots/. Not needed for what is at a path of its own."""
+    """Commit in the cache: the directory below snapshots/. Not needed for a pvc:// path."""
 
 
 def _which_cache(cache: "RunCache") -> Iterator[Finding]:
@@ -61,7 +61,7 @@ def _which_cache(cache: "RunCache") -> Iterator[Finding]:
 
 
 class RunCache(Model):
-    """Where models are kept."""
+    """Where models are stored."""
 
     rules = (
         Rule(
@@ -73,7 +73,7 @@ class RunCache(Model):
     )
 
     existing_claim: ObjectName | None = None
-    """A PersistentVolumeClaim."""
+    """An existing PersistentVolumeClaim."""
     host_path: HostPath | None = None
     """A directory of the node."""
     env: Env = ()
@@ -111,21 +111,21 @@ class ArmSpec(Model):
     name: ArmName
     """`baseline`, or a candidate's name."""
     draft: RunDraft | None = None
-    """What it speculates with; absent on the baseline."""
+    """Draft head of the arm; absent on the baseline."""
     tree: TreeSpec | None = None
-    """The shape of a proposal."""
+    """Shape of a proposal."""
     block_size: Annotated[int, Field(ge=1, le=64)] | None = None
-    """How many tokens are proposed at once, for DFLASH and DSPARK."""
+    """Tokens proposed at once, for DFLASH and DSPARK."""
     ngram: NgramSpec | None = None
-    """How drafts are found in the text, for NGRAM."""
+    """How NGRAM finds drafts in the text."""
     adaptive: AdaptiveSpec | None = None
-    """In place of a tree: a chain whose depth the engine chooses."""
+    """Instead of a tree: a chain whose depth the engine chooses."""
     schedule: Schedule | None = None
-    """In place of a tree: the depth of the chain by batch size, from 1 on. VLLM alone."""
+    """Instead of a tree: depth of the chain by batch size, from 1 on. VLLM only."""
     custom: CustomSpec | None = None
-    """In place of a tree, for Custom: the algorithm's own flags; may be {}."""
+    """Instead of a tree, for Custom: the algorithm's own flags; may be {}."""
     args: Arguments = ()
-    """Flags of speculation that have no field here, for this arm alone; all else goes into engine.args."""
+    """Speculation flags without a field here, for this arm only; all other flags belong in engine.args."""
 
 
 class WorkloadSpec(PromptsSpec):
@@ -134,9 +134,9 @@ class WorkloadSpec(PromptsSpec):
     rules = (*PromptsSpec.rules, of_the_hub_alone("commit"))
 
     concurrency: Annotated[int, Field(ge=1, le=4096)]
-    """Requests at a time; where requestRate is set, of the warm-up alone."""
+    """Simultaneous requests; with requestRate, those of the warm-up only."""
     commit: Commit | None = None
-    """Of a dataset of the hub, the commit that the cache holds: the directory below snapshots/."""
+    """Commit of a hub dataset in the cache: the directory below snapshots/."""
 
 
 class RunGate(GateSpec):
@@ -145,17 +145,18 @@ class RunGate(GateSpec):
     rules = (RISING,)
 
     decide_after_rounds: DecideAfterRounds | None = None
-    """After how many rounds the gate is asked; the last is the most. If absent, of two arms [4, 6, 8], of three
-    [3, 6, 9], of more [4, 8]: each arm comes first in a round equally often."""
+    """Round counts at which the gate decides; the last one is the maximum. If absent: [4, 6, 8] for two arms, [3, 6, 9]
+    for three, [4, 8] for more, so that each arm comes first in a round equally often."""
 
 
 class TriggerSpec(Model):
     """What started the run."""
 
     reason: Trigger = Trigger.SPEC
-    """Spec: a change; Retry: a person's `retry`; Stale: its answer is older than maxEvidenceAge; Person: by hand."""
+    """Spec: a change; Retry: a person's `retry` request; Stale: the previous answer is older than maxEvidenceAge;
+    Person: created by hand."""
     token: Annotated[str, Field(max_length=253)] = ""
-    """Of the request that asked for it."""
+    """Token of the request that asked for it."""
 
 
 TWICE = "name must be of one workload alone where requestRate is set: its concurrency makes no difference"
@@ -292,7 +293,7 @@ _NO_SWEEP = "!has(self.purpose) || self.purpose != 'Sweep'"
 
 
 class BenchmarkRunSpec(Model):
-    """What is compared with what, on what, and by which rule. It never changes."""
+    """The question of a run: what is compared, on which workloads and by which rule. Immutable."""
 
     rules = (
         NO_LABELS_OF_OURS,
@@ -395,40 +396,40 @@ class BenchmarkRunSpec(Model):
     )
 
     pool: PoolName
-    """The pool in question, or any such word for a run made by hand."""
+    """Pool that the run is for; any name for a run created by hand."""
     purpose: Purpose = Purpose.GATE
-    """What the result is used for. Gate: a verdict, after which a pool may be served with the winner. Sweep: a table
-    over concurrencies that says up to where speculation pays; all rounds are measured. Later: Search."""
+    """Use of the result. Gate: a verdict, after which a pool may serve the winner. Sweep: a table over concurrencies
+    that shows up to where speculation pays; all rounds are measured. Not implemented: Search."""
     attempt: Annotated[int, Field(ge=1, le=100000)] = 1
-    """1 + the highest there was for this pool and fingerprint."""
+    """1 + the highest attempt so far for this pool and fingerprint."""
     trigger: TriggerSpec = Field(default_factory=TriggerSpec)
     """What started it."""
     rounds_of: ObjectName | None = None
-    """A BenchmarkRun of this namespace that measured the same server on the same workloads: its rounds of the arms that
-    both have are judged by this run's gate, and only what that needs beyond them is measured."""
+    """A BenchmarkRun in this namespace that measured the same server on the same workloads. Its rounds of the arms that
+    both have are judged by this run's gate; only what the gate needs beyond them is measured."""
     target: RunTarget
     """The served model."""
     engine: EngineSpec
-    """What serves it."""
+    """The inference engine."""
     accelerator: AcceleratorSpec
-    """What it is served on."""
+    """The accelerators of a server."""
     cache: RunCache
-    """Where models are kept."""
+    """Where models are stored."""
     node_selector: Labels = Field(default_factory=dict)
-    """Labels that a node must have besides the accelerator's."""
+    """Node labels required in addition to the accelerator's."""
     largest_concurrency: Annotated[int, Field(ge=1, le=4096)] | None = None
-    """Of the pool: the servers' request limit is pinned from it. The workloads' largest if absent."""
+    """Largest concurrency of the pool; it determines the servers' request limit. The workloads' largest if absent."""
     arms: Annotated[tuple[ArmSpec, ...], Field(min_length=2, max_length=48), Unique(("name",))]
-    """What is compared: `baseline` first, then the candidates; ties go to the earlier one."""
+    """Arms to compare: `baseline` first, then the candidates. The earlier one wins a tie."""
     workloads: Annotated[tuple[WorkloadSpec, ...], Field(min_length=1, max_length=24), Unique(("name", "concurrency"))]
-    """What it is compared on."""
+    """Workloads to compare them on."""
     gate: RunGate = Field(default_factory=RunGate)
     """The rule from rounds to a verdict."""
     budget: BudgetSpec | None = None
-    """What the run may take; asked before each round."""
+    """Limit for the run, checked before every round."""
     parity: ParitySpec | None = None
-    """Compare what the arms answer, too. Nothing is compared if absent, and nothing said about it."""
+    """Compares the outputs of the arms, too. If absent, outputs are not compared and nothing is claimed about them."""
     timeouts: TimeoutsSpec | None = None
-    """How long a round waits before it is given up."""
+    """Time limits of a round."""
     pod_labels: Labels = Field(default_factory=dict)
     """Labels of the rounds' pods."""

@@ -14,7 +14,7 @@ def _upside_down(bounds: "Range") -> Iterator[Finding]:
 
 
 class Range(Model):
-    """From one number to another, both included."""
+    """A range of integers, both ends included."""
 
     rules = (
         Rule(
@@ -27,22 +27,22 @@ class Range(Model):
     )
 
     min: Annotated[int, Field(ge=1, le=64)]
-    """The smallest."""
+    """Smallest value."""
     max: Annotated[int, Field(ge=1, le=64)]
-    """The largest."""
+    """Largest value."""
 
 
 class Widths(Range):
-    """From one verify width to another, both included."""
+    """A range of verify widths, both ends included."""
 
     min: Annotated[int, Field(ge=2, le=512)]
-    """The smallest."""
+    """Smallest value."""
     max: Annotated[int, Field(ge=2, le=512)]
-    """The largest."""
+    """Largest value."""
 
 
 class SearchSpec(Model):
-    """The trees that a search may try."""
+    """Trees that a search may try."""
 
     num_steps: Range
     """Depths."""

@@ -12,14 +12,14 @@ MOST_DIGITS = 99_999
 
 
 class TimeoutsSpec(Model):
-    """How long a round waits for what is slow, before it is given up."""
+    """Time limits of a round."""
 
     start: Duration | None = None
-    """From a server's start to ready; 30m if absent. Where kernels are compiled (torch.compile, DeepGEMM, XLA) a
-    first start may take longer."""
+    """Time from a server's start until it is ready; 30m if absent. A first start that compiles kernels (torch.compile,
+    DeepGEMM, XLA) may take longer."""
     workload: Duration | None = None
-    """For each workload of each arm. If absent, as long as all answers take at 5 tokens a second each, and at least
-    30m."""
+    """Time for each workload of each arm. If absent, the time that all answers take at 5 tokens per second each, and at
+    least 30m."""
 
 
 def timeouts(said: TimeoutsSpec | None) -> core.Timeouts:
