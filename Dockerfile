@@ -1,4 +1,5 @@
-# Paceline: the operator, the client of a round and the prefetch are one image; `sglang-emulator` stands in for an engine.
+# Paceline: the operator, the client of a round and the prefetch are one image, `paceline`; `sglang-emulator` stands in for
+# an engine and has nothing of it but the packages that both are built on (one layer on a node).
 ARG BASE=python:3.11-slim-bookworm
 
 FROM ${BASE} AS build
@@ -27,8 +28,14 @@ ENV PATH=/opt/venv/bin:$PATH \
 USER 65532:65532
 ENTRYPOINT ["python", "-m", "paceline.cli"]
 
-FROM paceline AS sglang-emulator
+FROM ${BASE} AS sglang-emulator
+COPY --from=build /opt/venv /opt/venv
+COPY paceline_emulator /app/paceline_emulator
 COPY dev/emulator-image /opt/emulator
-ENV PYTHONPATH=/app:/opt/emulator \
-    PATH=/opt/emulator/bin:$PATH
-ENTRYPOINT []
+RUN /opt/venv/bin/python -m compileall -q /app
+ENV PATH=/opt/emulator/bin:/opt/venv/bin:$PATH \
+    PYTHONPATH=/app:/opt/emulator \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    HOME=/tmp
+USER 65532:65532

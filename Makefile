@@ -8,7 +8,7 @@ BIN := .venv/bin
 
 venv: .venv/.installed
 
-.venv/.installed: requirements-dev.lock requirements-bench.lock pyproject.toml
+.venv/.installed: requirements-dev.lock requirements-bench.lock pyproject.toml paceline_emulator/pyproject.toml
 	dev/make-venv
 	touch $@
 

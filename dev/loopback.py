@@ -33,8 +33,8 @@ from paceline.evidence import (
     point_noise,
     round_status,
 )
-from paceline.hub import tokenizer
 from paceline.plan.run.measure import came_first, rotated
+from paceline_emulator.hub import tokenizer
 
 WIDE = core.Arm(name="wide", tree=core.Tree(num_steps=3, top_k=4, num_draft_tokens=8))
 NARROW = core.Arm(name="narrow", tree=core.Tree(num_steps=5, top_k=1, num_draft_tokens=6))
@@ -162,7 +162,7 @@ def command(arm: core.Arm, directory: Path, port: int) -> ArmCommand:
             "speculative-eagle-topk": arm.tree.top_k,
             "speculative-num-draft-tokens": arm.tree.num_draft_tokens,
         }
-    argv = [sys.executable, "-m", "paceline.emulator", "--enable-metrics"]
+    argv = [sys.executable, "-m", "paceline_emulator", "--enable-metrics"]
     argv += [part for name, value in flags.items() for part in (f"--{name}", str(value))]
     expected = {"speculative_num_steps": arm.tree.num_steps} if arm.tree else {"speculative_algorithm": None}
     return ArmCommand(name=arm.name, argv=tuple(argv), candidate=arm.tree is not None, expected=expected)

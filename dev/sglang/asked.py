@@ -15,9 +15,9 @@ from paceline import api
 from paceline.core import DeploymentSpec, Model
 from paceline.core.names import snapshot_path
 from paceline.engines import ENGINES
-from paceline.hub.models import generated
-from paceline.hub.published import TARGETS
 from paceline.plan.deployment.look import models_of, pin, to_bring
+from paceline_emulator.hub.models import generated
+from paceline_emulator.hub.published import TARGETS
 
 REPOSITORY = Path(__file__).parents[2]
 FILES = (*sorted((REPOSITORY / "examples").glob("*.yaml")), REPOSITORY / "tests/unit/engines/sglang/shapes.yaml")

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from paceline.hub.models import generated
+from paceline_emulator.hub.models import generated
 
 TO = Path(__file__).parents[2] / "operator/paceline/engines/data/sglang-moves.json"
 VERSIONS = (

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 VERSION = "0.33.0"
-PACKAGE = Path(__file__).parents[2] / "operator/paceline"
+ROOT = Path(__file__).parents[2]
 SERVE = "vllm/entrypoints/common/cli_args.py"
 ENGINE = "vllm/engine/arg_utils.py"
 FRONTENDS = ("BaseFrontendArgs", "FrontendArgs")
@@ -165,9 +165,9 @@ def main(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as file:
         found = sorted(flags(Wheel(file)), key=lambda flag: str(flag["names"][0]))
     plain = [{key: value for key, value in flag.items() if key != "default"} for flag in found]
-    for path, rows in (("engines/data/vllm-", plain), ("emulator/vllm/data/flags_", found)):
+    for path, rows in (("operator/paceline/engines/data/vllm-", plain), ("paceline_emulator/vllm/data/flags_", found)):
         lines = ",\n".join(json.dumps(row, default=str) for row in rows)
-        to = PACKAGE / f"{path}{VERSION}.json"
+        to = ROOT / f"{path}{VERSION}.json"
         to.parent.mkdir(parents=True, exist_ok=True)
         to.write_text(f'{{"source": "{wheel.name} of PyPI", "flags": [\n{lines}\n]}}\n')
         print(to, len(rows))

@@ -10,7 +10,7 @@ The story, module by module:
 5. `evidence` judges those numbers; `gate` turns rounds into a verdict: Promote, Reject, Inconclusive or Error.
 6. `plan.deployment` sees the verdict, and what `choose` answers is rolled out: that is promotion, nothing more.
 
-`kube` is plumbing and knows nothing of the above; `emulator` is an SGLang without a GPU, for demos and tests.
+`kube` is plumbing and knows nothing of the above.
 """
 
 __version__ = "0.1.0"

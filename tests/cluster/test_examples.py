@@ -16,7 +16,7 @@ from tests.cluster.example import emulated
 from tests.cluster.kubernetes import Manifest, Namespace, condition
 from tests.cluster.volumes import NO_XET, filled
 
-from paceline.hub.prompts import files
+from paceline_emulator.hub.prompts import files
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 IMAGE = "localhost/paceline-sglang-emulator:dev"

@@ -40,7 +40,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
             listener.bind(("127.0.0.1", 0))
             port = listener.getsockname()[1]
         said = () if speculative is None else ("--speculative-config", json.dumps(speculative).replace("HEAD", head))
-        argv = [sys.executable, "-m", "paceline.emulator.vllm", "serve", target, "--served-model-name", "pair"]
+        argv = [sys.executable, "-m", "paceline_emulator.vllm", "serve", target, "--served-model-name", "pair"]
         argv += ["--host", "127.0.0.1", "--port", str(port), *said, *args]
         process = subprocess.Popen(argv, env={**os.environ, **QUICK, **env}, stderr=subprocess.PIPE, text=True)
         running.append(Vllm(process, f"http://127.0.0.1:{port}"))

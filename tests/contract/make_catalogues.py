@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 CAPTURES = Path(__file__).parent / "captures"
-TO = Path(__file__).parents[2] / "operator/paceline/emulator/data"
+TO = Path(__file__).parents[2] / "paceline_emulator/data"
 
 SAMPLE = re.compile(r"^(?P<name>[\w:]+)(?:\{(?P<labels>.*)\})? (?P<value>\S+)$")
 LABEL = re.compile(r'(\w+)="([^"]*)"')

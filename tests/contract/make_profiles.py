@@ -1,4 +1,4 @@
-"""Writes operator/paceline/emulator/data/profiles: `python -m tests.contract.make_profiles`.
+"""Writes paceline_emulator/data/profiles: `python -m tests.contract.make_profiles`.
 
 Published: throughputs (published.py). Assumed, because nothing is published about it: what a verify step costs at
 batch 1, and with it the acceptance. From there everything follows:
@@ -14,9 +14,9 @@ from typing import Any
 
 from tests.contract.published import NARROW, POINTS, PUBLISHED_AS, SOURCE, WIDE, Tree, throughput
 
-from paceline.emulator.profile import COMPUTE_BOUND, Shape, acceptance
+from paceline_emulator.profile import COMPUTE_BOUND, Shape, acceptance
 
-TO = Path(__file__).parents[2] / "operator/paceline/emulator/data/profiles"
+TO = Path(__file__).parents[2] / "paceline_emulator/data/profiles"
 
 COST_OF_WIDE = 1.85
 """Baseline steps that a step with the wide tree takes at batch 1. Gives lengths of 2.2 to 2.8 of at most 4."""

@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 
 from paceline import datasets
-from paceline.emulator.prompts import prompt_hash
+from paceline_emulator.prompts import prompt_hash
 
-TO = Path(__file__).parents[2] / "operator/paceline/emulator/data/prompts.json"
+TO = Path(__file__).parents[2] / "paceline_emulator/data/prompts.json"
 
 
 def text() -> str:

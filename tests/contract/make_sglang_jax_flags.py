@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-PACKAGE = Path(__file__).parents[2] / "operator/paceline"
+ROOT = Path(__file__).parents[2]
 SOURCES = {"srt/server_args.py": "ServerArgs", "srt/multimodal/common/ServerArgs.py": "MultimodalServerArgs"}
 
 SWITCHES = ("store_true", "store_false", "BooleanOptionalAction")
@@ -105,8 +105,8 @@ def files(directory: Path, version: str) -> dict[Path, str]:
         return f'{{"source": {json.dumps(source)}, "flags": [\n{lines}\n]}}\n'
 
     return {
-        PACKAGE / f"engines/data/sglang-jax-{version}.json": text([compact(flag) for flag in found]),
-        PACKAGE / f"emulator/data/flags_sglang_jax_{version}.json": text(found),
+        ROOT / f"operator/paceline/engines/data/sglang-jax-{version}.json": text([compact(flag) for flag in found]),
+        ROOT / f"paceline_emulator/data/flags_sglang_jax_{version}.json": text(found),
     }
 
 

@@ -1,4 +1,4 @@
-"""Writes operator/paceline/emulator/vllm/data/profiles: `python -m tests.contract.make_vllm_profiles`.
+"""Writes paceline_emulator/vllm/data/profiles: `python -m tests.contract.make_vllm_profiles`.
 
 Published (PUBLISHED): four throughputs of Qwen3-Coder-30B with an EAGLE3 head on one GB10, vLLM. Assumed: that the
 head's next token is accepted with ACCEPTED, between what that article calls marginal and good; that a step's cost is
@@ -11,7 +11,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-TO = Path(__file__).parents[2] / "operator/paceline/emulator/vllm/data/profiles"
+TO = Path(__file__).parents[2] / "paceline_emulator/vllm/data/profiles"
 DATASETS = ("code", "swe", "terminal", "chat")
 STEPS = 4
 ACCEPTED = 0.65

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import paceline.emulator
+import paceline_emulator
 
-PACKAGES = Path(paceline.emulator.__file__).parents[2]
+PACKAGES = Path(paceline_emulator.__file__).parents[1]
 IMAGE = Path(__file__).parents[2] / "dev" / "emulator-image"
 PATIENCE = 30.0
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tests.contract.running import emulated, tree
 
-from paceline.emulator import memory
 from paceline.engines.sglang import moves
+from paceline_emulator import memory
 
 READ = moves.of("0.5.6")
 GPUS = {"A100": (81920, 1), "H100": (81559, 1), "H200": (143771, 4)}

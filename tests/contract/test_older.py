@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from tests.contract.running import emulated, refused, tree
 
-from paceline.emulator import flags
-from paceline.emulator.older import SURFACES
 from paceline.engines import ENGINES, Look
 from paceline.engines.sglang.flags import listed
+from paceline_emulator import flags
+from paceline_emulator.older import SURFACES
 
 SGLANG = ENGINES["SGLang"]
 OLDER = ("0.4.5", "0.5.6")

@@ -259,7 +259,7 @@ class TestEnd:
         """The kernel does not let PID 1 kill itself, so the exit that follows counts: 0 is not success."""
         code = (
             "import os, sys\nsys.path[:0] = sys.argv[1:]\n"
-            "from paceline.emulator.server import die\nassert os.getpid() == 1\ndie()"
+            "from paceline_emulator.server import die\nassert os.getpid() == 1\ndie()"
         )
         done = subprocess.run(
             ["unshare", "--pid", "--fork", "--kill-child", sys.executable, "-c", code, str(PACKAGES)],

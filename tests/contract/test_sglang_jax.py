@@ -18,10 +18,10 @@ from tests.contract.running import CALM, IMAGE, PACKAGES, PATIENCE, QUICK, Runni
 from tests.unit.engines.test_sglang_jax import BASELINE, JAX, arm, server
 
 from paceline.core import Arm, Server
-from paceline.emulator.sglang_jax import flags
 from paceline.engines.last_words import last_words
 from paceline.engines.probe import Look
 from paceline.engines.sglang_jax.rules import LISTED
+from paceline_emulator.sglang_jax import flags
 
 TARGET = {
     "architectures": ["Qwen3ForCausalLM"],
@@ -187,7 +187,7 @@ def test_what_its_scheduler_finds_out_kills_it(target: str, head: str, log: Path
 
 def test_as_pid_1_it_leaves_with_0(target: str, tmp_path: Path) -> None:
     """The kernel does not let PID 1 kill itself: 0 is no success."""
-    argv = ("-m", "paceline.emulator.sglang_jax", "--model-path", target, "--kv-cache-dtype=fp8_e4m3")
+    argv = ("-m", "paceline_emulator.sglang_jax", "--model-path", target, "--kv-cache-dtype=fp8_e4m3")
     done = subprocess.run(
         ["unshare", "--pid", "--fork", "--kill-child", sys.executable, *argv],
         env={**os.environ, **QUICK},

@@ -16,7 +16,7 @@ from tests.contract.published import NARROW, POINTS, WIDE, Point, Tree
 from tests.contract.running import Running, emulated, tree
 
 from paceline import datasets
-from paceline.emulator import noise
+from paceline_emulator import noise
 
 REQUESTS = {1: 6, 32: 128}
 TOKENS = 96

@@ -14,9 +14,7 @@ from tests.contract import vllm_facts as facts
 from tests.contract.make_vllm_profiles import PUBLISHED, STEPS, gb10
 from tests.contract.vllm_running import EAGLE3, PATIENCE, Serve
 
-from paceline import emulator
-from paceline.emulator import profile
-from paceline.emulator.vllm.server import by_position
+import paceline_emulator
 from paceline.engines import ENGINES
 from paceline.engines import probe as pages
 from paceline.engines.vllm import rules
@@ -31,9 +29,11 @@ from paceline.engines.vllm.probe import (
     body,
     fields,
 )
+from paceline_emulator import profile
+from paceline_emulator.vllm.server import by_position
 
 PROBE = ENGINES["VLLM"].probe("0.33.0")
-DATA = Path(emulator.__file__).parent / "vllm" / "data"
+DATA = Path(paceline_emulator.__file__).parent / "vllm" / "data"
 
 # What is read of a server
 

@@ -11,14 +11,14 @@ import pytest
 from tests.contract import vllm_facts as facts
 from tests.contract.vllm_running import EAGLE3, PATIENCE, Serve, Vllm
 
-from paceline import emulator
-from paceline.emulator.vllm.flags import size
+import paceline_emulator
 from paceline.engines import probe as pages
 from paceline.engines.last_words import last_words
 from paceline.engines.vllm import rules
 from paceline.engines.vllm.flags import options
+from paceline_emulator.vllm.flags import size
 
-DATA = Path(emulator.__file__).parent / "vllm" / "data"
+DATA = Path(paceline_emulator.__file__).parent / "vllm" / "data"
 ENGINES = Path(pages.__file__).parent / "data"
 
 

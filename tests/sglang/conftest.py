@@ -22,7 +22,7 @@ def namespace() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def random_head(namespace: None) -> Iterator[Deployed]:
-    """The head's weights are noise, and what it can propose the target never says (paceline/hub/models.py)."""
+    """The head's weights are noise, and what it can propose the target never says (paceline_emulator/hub/models.py)."""
     yield from deployed("random-head", parity=PARITY)
 
 

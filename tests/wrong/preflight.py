@@ -6,9 +6,9 @@ from typing import Any
 from tests.speculator import speculator
 from tests.wrong.edits import Change, Row, Stage
 
-from paceline.hub.models import QWEN3_CODER_NEXT, QWEN3_CODER_NEXT_EAGLE3, QWEN3_CODER_NEXT_FP8
-from paceline.hub.published import HEADS, LLAMA_3_1_8B, TARGETS
 from paceline.preflight import ModelFacts, model_facts
+from paceline_emulator.hub.models import QWEN3_CODER_NEXT, QWEN3_CODER_NEXT_EAGLE3, QWEN3_CODER_NEXT_FP8
+from paceline_emulator.hub.published import HEADS, LLAMA_3_1_8B, TARGETS
 
 NEXT, HEAD = "hf://Qwen/Qwen3-Coder-Next", "hf://your-org/Qwen3-Coder-Next-Eagle3"
 CODER_30B = "Qwen/Qwen3-Coder-30B-A3B-Instruct"

@@ -2,7 +2,7 @@
 
 import sys
 
-from paceline.emulator.sglang_jax import main
+from paceline_emulator.sglang_jax import main
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

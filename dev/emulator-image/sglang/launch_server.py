@@ -2,7 +2,7 @@
 
 import sys
 
-from paceline.emulator import main
+from paceline_emulator import main
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -5,7 +5,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-COMMANDS = ("validate", "render", "plan", "crds", "gate", "datasets", "report", "emulate", "hub", "operator")
+COMMANDS = ("validate", "render", "plan", "crds", "gate", "datasets", "report", "operator")
 """Modules of this package, imported only when asked for: `paceline validate` must not wait for Kopf."""
 
 

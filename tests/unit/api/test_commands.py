@@ -14,7 +14,7 @@ import yaml
 
 from paceline.api import crds as definitions
 from paceline.cli import crds, validate
-from paceline.hub.models import generated
+from paceline_emulator.hub.models import generated
 
 GROUP = "apiVersion: paceline.dev/v1alpha1"
 EXAMPLE = Path(__file__).parents[3] / "examples" / "qwen3-coder-next.yaml"

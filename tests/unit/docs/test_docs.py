@@ -14,7 +14,7 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 CODE = re.compile(r"^```.*?^```|`[^`\n]+`", re.DOTALL | re.MULTILINE)
 TEST = re.compile(r"tests/[\w/]+\.py(?:::\w+)+")
-FILE = re.compile(r"(?<![\w/.-])(?:charts|crds|dev|docs|examples|operator|tests)/[\w./-]*\w")
+FILE = re.compile(r"(?<![\w/.-])(?:charts|crds|dev|docs|examples|operator|paceline_emulator|tests)/[\w./-]*\w")
 TARGET = re.compile(r"\bmake ([a-z][a-z-]*)")
 COMMAND = re.compile(r"\.venv/bin/paceline ([a-z]+)")
 CONTRACT = re.compile(r"importlinter:([a-z]+)")

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from tests.contract.running import HEAD, TARGET, model
 
-from paceline import cli
-from paceline.emulator import flags, resolve, settings
-from paceline.emulator.resolve import Launch
+import paceline_emulator
+from paceline_emulator import flags, resolve, settings
+from paceline_emulator.resolve import Launch
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +48,12 @@ class TestParsing:
         assert shown.startswith("usage: sglang serve")
         assert said in shown
 
-    def test_paceline_emulate_hands_everything_on(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_the_program_takes_its_own_words(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("sys.argv", ["paceline-emulator", "--model-path", "m", "--foo"])
         with pytest.raises(SystemExit) as left:
-            cli.main(["emulate", "--model-path", "m", "--foo"])
+            paceline_emulator.main()
         assert left.value.code == 2
         assert capsys.readouterr().err.endswith("sglang serve: error: unrecognized arguments: --foo\n")
 

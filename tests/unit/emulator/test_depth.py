@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from paceline.emulator import profile
-from paceline.emulator.depth import AT_REST, OWN_TABLE, Adaptive, Paces, by_cost, by_schedule, depths, slots, table
-from paceline.emulator.profile import Pace, Shape
+from paceline_emulator import profile
+from paceline_emulator.depth import AT_REST, OWN_TABLE, Adaptive, Paces, by_cost, by_schedule, depths, slots, table
+from paceline_emulator.profile import Pace, Shape
 
 GENERIC = profile.generic()
 

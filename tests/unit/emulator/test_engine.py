@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paceline.emulator.engine import HOLD, Engine, Request
-from paceline.emulator.profile import Pace
+from paceline_emulator.engine import HOLD, Engine, Request
+from paceline_emulator.profile import Pace
 
 SLOW = Pace(acceptance=1.0, small=160.0, large=2000.0, slope_beyond=0.7, width=1)
 WIDE = Pace(acceptance=2.6, small=230.0, large=2060.0, slope_beyond=0.7, width=8)

@@ -3,8 +3,8 @@ own table (tests/unit/engines/sglang/test_captured.py) say once more."""
 
 import pytest
 
-from paceline.emulator.layers import TRAINED_ON, WORTH, states, worth
-from paceline.emulator.models import Model
+from paceline_emulator.layers import TRAINED_ON, WORTH, states, worth
+from paceline_emulator.models import Model
 
 NEXT = Model(path="target", config={"architectures": ["Qwen3NextForCausalLM"], "num_hidden_layers": 48})
 LLAMA = Model(path="target", config={"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 32})

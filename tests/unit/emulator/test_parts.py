@@ -5,8 +5,8 @@ import math
 
 import pytest
 
-from paceline.emulator import auth, noise, prompts, settings
-from paceline.emulator.prompts import chat_prompt, prompt
+from paceline_emulator import auth, noise, prompts, settings
+from paceline_emulator.prompts import chat_prompt, prompt
 
 
 class TestNoise:

@@ -7,9 +7,9 @@ import pytest
 from tests.contract.published import NARROW, POINTS, PUBLISHED_AS, WIDE, Point, Tree
 from tests.contract.running import TARGET
 
-from paceline.emulator import profile
-from paceline.emulator.models import Model
-from paceline.emulator.profile import Shape
+from paceline_emulator import profile
+from paceline_emulator.models import Model
+from paceline_emulator.profile import Shape
 
 CODER = profile.for_target(Model(path="m", config=TARGET))
 DATASETS = tuple(PUBLISHED_AS)

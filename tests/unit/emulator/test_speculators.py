@@ -8,9 +8,9 @@ import pytest
 from tests.contract.running import TARGET, model
 from tests.speculator import speculator
 
-from paceline.emulator import flags, resolve, settings
-from paceline.emulator.vllm import flags as vllm_flags
-from paceline.emulator.vllm import launch
+from paceline_emulator import flags, resolve, settings
+from paceline_emulator.vllm import flags as vllm_flags
+from paceline_emulator.vllm import launch
 
 VERIFIER = "Qwen/Qwen3-8B"
 

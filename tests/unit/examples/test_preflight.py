@@ -6,11 +6,11 @@ import pytest
 from tests.unit.examples.rendered import FILES, example
 
 from paceline import api
-from paceline.hub.models import generated
-from paceline.hub.repository import Repository
 from paceline.plan.deployment.look import models_of
 from paceline.pods.fetch.reading import facts_of
 from paceline.preflight import findings
+from paceline_emulator.hub.models import generated
+from paceline_emulator.hub.repository import Repository
 
 ON_A_VOLUME = {
     "pvc://company-models/qwen/Qwen3-8B": "Qwen/Qwen3-8B",

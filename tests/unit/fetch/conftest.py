@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from paceline.hub import Repository, application, generated
+from paceline_emulator.hub import Repository, application, generated
 
 TARGET, HEAD = "Qwen/Qwen3-Coder-Next", "thoughtworks/Qwen3-Coder-Next-Eagle3"
 GENERATED = generated()

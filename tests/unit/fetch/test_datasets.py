@@ -6,10 +6,10 @@ import pytest
 from aiohttp import web
 
 from paceline.core.names import snapshot_path
-from paceline.hub import Repository, snapshot
 from paceline.pods.fetch.request import FetchError, read_request
 from paceline.pods.round.dataset import read
 from paceline.preflight import FetchedModel, read_message
+from paceline_emulator.hub import Repository, snapshot
 
 from .conftest import HEAD, TARGET, Ended, Handler, Hub, Pod
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from aiohttp import web
 
 from paceline.core.names import snapshot_path
-from paceline.hub import Repository, snapshot
-from paceline.hub.weights import noise, safetensors
 from paceline.preflight import read_message
+from paceline_emulator.hub import Repository, snapshot
+from paceline_emulator.hub.weights import noise, safetensors
 
 from .conftest import HEAD, TARGET, Handler, Hub, Pod
 

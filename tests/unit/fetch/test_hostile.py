@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from paceline.hub import Repository, snapshot
 from paceline.pods.fetch.reading import facts_of
 from paceline.pods.fetch.request import FetchError
 from paceline.preflight import read_message
+from paceline_emulator.hub import Repository, snapshot
 
 from .conftest import HEAD, Handler, Hub, Pod
 

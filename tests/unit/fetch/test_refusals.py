@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from paceline.hub import Repository, snapshot
-from paceline.hub.models import GATED_TOKEN
 from paceline.pods.fetch import hub as client
 from paceline.pods.fetch import volume
 from paceline.pods.fetch.request import FetchError, Wish, read_request
+from paceline_emulator.hub import Repository, snapshot
+from paceline_emulator.hub.models import GATED_TOKEN
 
 from .conftest import HEAD, TARGET, Hub, Pod
 

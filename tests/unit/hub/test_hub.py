@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from paceline.hub import application, generated, prompts
-from paceline.hub.models import GATED_TOKEN
-from paceline.hub.published import HEADS
 from paceline.pods.round.dataset import read
 from paceline.preflight.weights import lacking
+from paceline_emulator.hub import application, generated, prompts
+from paceline_emulator.hub.models import GATED_TOKEN
+from paceline_emulator.hub.published import HEADS
 
 GENERATED = generated()
 EXAMPLES = Path(__file__).parents[3] / "examples"

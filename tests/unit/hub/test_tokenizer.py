@@ -4,7 +4,7 @@ import json
 
 from jinja2 import Environment
 
-from paceline.hub.tokenizer import VOCABULARY, files, ids
+from paceline_emulator.hub.tokenizer import VOCABULARY, files, ids
 
 TOKENIZER = json.loads(files()["tokenizer.json"])
 CONFIG = json.loads(files()["tokenizer_config.json"])

@@ -10,9 +10,9 @@ import pytest
 from tests.speculator import speculator
 
 from paceline.core.names import snapshot_path
-from paceline.hub.models import QWEN3_CODER_NEXT, QWEN3_CODER_NEXT_EAGLE3, QWEN3_CODER_NEXT_FP8, naming
-from paceline.hub.published import GEMMA_4_31B, GLM_4_7_FLASH, MINIMAX_M2_5
 from paceline.preflight import Fetched, FetchedModel, ModelFacts, model_facts, read_message, write_message
+from paceline_emulator.hub.models import QWEN3_CODER_NEXT, QWEN3_CODER_NEXT_EAGLE3, QWEN3_CODER_NEXT_FP8, naming
+from paceline_emulator.hub.published import GEMMA_4_31B, GLM_4_7_FLASH, MINIMAX_M2_5
 
 
 def fetched(count: int) -> Fetched:

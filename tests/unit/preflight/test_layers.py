@@ -6,8 +6,8 @@ import pytest
 from tests.unit.preflight.builders import HEAD, HEAD_FACTS, found, noted, refused, server, silent
 
 from paceline.core import Server
-from paceline.hub.published import GEMMA_4_31B, GLM_4_7_FP8, HEADS, QWEN3_CODER_30B_A3B
 from paceline.preflight import model_facts
+from paceline_emulator.hub.published import GEMMA_4_31B, GLM_4_7_FP8, HEADS, QWEN3_CODER_30B_A3B
 
 THERE, ATTEND, OWN = "aux-layers-are-there", "aux-layers-attend", "aux-layers-are-the-heads"
 FORK = server(version="0.5.6", eagle3_targets=("Qwen3NextForCausalLM",))

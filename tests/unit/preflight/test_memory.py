@@ -6,11 +6,11 @@ import pytest
 from tests.unit.preflight.builders import HEAD, TARGET, TARGET_FACTS, candidate, server
 
 from paceline.core import Arm, Server, Tree
-from paceline.hub.published import GLM_4_7_FLASH, HEADS, LLAMA_3_1_8B, QWEN3_CODER_30B_A3B
 from paceline.preflight import Finding, ModelFacts, findings, model_facts
 from paceline.preflight.accelerators import GIB, memory_of
 from paceline.preflight.cases import Pool
 from paceline.preflight.memory import estimate
+from paceline_emulator.hub.published import GLM_4_7_FLASH, HEADS, LLAMA_3_1_8B, QWEN3_CODER_30B_A3B
 
 GB = 10**9
 CODER_30B = model_facts(QWEN3_CODER_30B_A3B, int(58.2 * GIB))

@@ -18,10 +18,10 @@ from tests.unit.preflight.builders import (
 )
 
 from paceline.core import Arm, Custom
-from paceline.hub.models import QWEN3_CODER_NEXT_FP8
-from paceline.hub.published import GLM_4_7_FLASH, GLM_4_7_FP8, MINIMAX_M2_5
 from paceline.preflight import ModelFacts, findings, model_facts
 from paceline.preflight.rules import POOL_RULES, SPECULATION_RULES
+from paceline_emulator.hub.models import QWEN3_CODER_NEXT_FP8
+from paceline_emulator.hub.published import GLM_4_7_FLASH, GLM_4_7_FP8, MINIMAX_M2_5
 
 
 def test_the_published_pair_is_not_refused() -> None:

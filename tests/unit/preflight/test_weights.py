@@ -2,8 +2,8 @@
 
 import pytest
 
-from paceline.hub.models import TINY_LLAMA_EAGLE3
 from paceline.preflight.weights import has_nextn, lacking
+from paceline_emulator.hub.models import TINY_LLAMA_EAGLE3
 
 CLASS = ("LlamaForCausalLMEagle3",)
 NAMES = frozenset(

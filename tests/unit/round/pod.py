@@ -17,9 +17,9 @@ from paceline import render
 from paceline.core import Dataset, Workload
 from paceline.engines import ENGINES
 from paceline.evidence import ENVIRONMENT, ArmCommand, Judged, RoundPlan, RoundResult, decode, judge
-from paceline.hub import tokenizer
 from paceline.pods.round.control import Control
 from paceline.pods.round.keys import NO_KEYS, Keys
+from paceline_emulator.hub import tokenizer
 
 WRAPPER = Path(render.__file__).with_name("wrapper.sh")
 PATIENCE = 90.0

@@ -14,10 +14,10 @@ from tests.unit.round.pod import CODE_1, Start
 
 from paceline import api
 from paceline.evidence import RoundPlan
-from paceline.hub.models import generated
 from paceline.plan.deployment import Snapshot
 from paceline.plan.deployment.look import models_of, pin, pools
 from paceline.render.benchmark import round_plan
+from paceline_emulator.hub.models import generated
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 ENTRY = ("python3", "-m", "sglang.launch_server")
@@ -45,7 +45,7 @@ def asked(manifest: dict[str, Any], home: Path, port: int) -> RoundPlan:
         return str(home / word.rpartition("/")[2]) if word.startswith("/models/hub/") else word
 
     arms = tuple(
-        dataclasses.replace(arm, argv=(sys.executable, "-m", "paceline.emulator", *map(here, arm.argv[len(ENTRY) :])))
+        dataclasses.replace(arm, argv=(sys.executable, "-m", "paceline_emulator", *map(here, arm.argv[len(ENTRY) :])))
         for arm in plan.arms
     )
     assert all(arm.argv[: len(ENTRY)] == ENTRY for arm in plan.arms)

@@ -14,8 +14,8 @@ from tests.unit.round.test_round import emulated, fake
 from paceline.core import Dataset, Workload
 from paceline.core.names import snapshot_path
 from paceline.evidence import RoundPlan
-from paceline.hub.prompts import files
 from paceline.pods.round import load
+from paceline_emulator.hub.prompts import files
 
 
 def own(requests: int, concurrency: int = 2, rate: float | None = None) -> Workload:

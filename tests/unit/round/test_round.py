@@ -24,7 +24,7 @@ FAKE = Path(__file__).with_name("fake_server.py")
 
 def emulated(models: Path, port: int, name: str, *speculative: str, **expected: Scalar) -> ArmCommand:
     argv = (
-        sys.executable, "-m", "paceline.emulator",
+        sys.executable, "-m", "paceline_emulator",
         "--model-path", str(models / "target"),
         "--served-model-name", "pair",
         "--port", str(port),

@@ -27,7 +27,7 @@ def as_sglang_jax(plan: RoundPlan) -> RoundPlan:
 def emulated(models: Path, port: int, name: str, **speculation: str | int) -> ArmCommand:
     words = (word for key, value in speculation.items() for word in (f"--{key.replace('_', '-')}", str(value)))
     argv = (
-        sys.executable, "-u", "-m", "paceline.emulator.sglang_jax",
+        sys.executable, "-u", "-m", "paceline_emulator.sglang_jax",
         "--model-path", str(models / "target"),
         "--served-model-name", "pair",
         "--port", str(port),

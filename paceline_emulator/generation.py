@@ -1,0 +1,109 @@
+"""POST /v1/chat/completions, /v1/completions and /generate."""
+
+import json
+import uuid
+
+from aiohttp import web
+
+from paceline_emulator import info, logprobs
+from paceline_emulator.dialects import DIALECTS, Asked, Dialect
+from paceline_emulator.log import say
+from paceline_emulator.server import Job, Server
+
+SERVER = web.AppKey("server", Server)
+
+QUEUE_FULL = "The request queue is full."
+BROKEN = "Internal server error: an emulated fault (PACELINE_EMULATE_FAIL_FRACTION)"
+
+
+def error(message: str, kind: str, code: int) -> web.Response:
+    """An error before the answer began."""
+    body = {"object": "error", "message": message, "type": kind, "param": None, "code": code}
+    return web.json_response(body, status=code, dumps=info.compact)
+
+
+async def generate(request: web.Request) -> web.StreamResponse:
+    server, dialect = request.app[SERVER], DIALECTS[request.path]
+    try:
+        body = await request.json()
+        if not isinstance(body, dict):
+            raise ValueError("the body is not a JSON object")
+        asked = dialect.read(body, server.known_prompts)
+        limit = _limit(server, asked)
+        if asked.logprobs is not None and not server.settings.logprobs:
+            raise ValueError(logprobs.REFUSED)
+    except json.JSONDecodeError as problem:
+        return error(f"Invalid JSON: {problem}", "BadRequestError", 400)
+    except ValueError as problem:
+        return error(str(problem), "BadRequestError", 400)
+    await server.unpaused.wait()
+    most = server.launch.args["max_queued_requests"]
+    if most is not None and len(server.engine.waiting) >= most:
+        return error(QUEUE_FULL, "SERVICE_UNAVAILABLE", 503)
+    if server.must_fail():
+        say(f"[http_server] Error: {BROKEN}")
+        return await _break(request, dialect) if asked.streaming else error(BROKEN, "InternalServerError", 500)
+    job = server.submit(
+        asked.prompt,
+        id=str(body.get("rid") or uuid.uuid4().hex),
+        limit=limit,
+        ignore_eos=asked.ignore_eos,
+        streaming=asked.streaming,
+    )
+    try:
+        return await (_stream if asked.streaming else _whole)(request, dialect, asked, job)
+    finally:
+        server.abort(job)
+
+
+def _limit(server: Server, asked: Asked) -> int:
+    """Output tokens at most; ValueError where prompt and answer exceed the context."""
+    context = info.context(server)
+    room = context - asked.prompt.tokens
+    if room <= 0:
+        raise ValueError(
+            f"The input ({asked.prompt.tokens} tokens) is longer than the model's context length ({context} tokens)."
+        )
+    if asked.limit is None:
+        return room
+    if asked.limit > room:
+        raise ValueError(
+            f"Requested token count exceeds the model's maximum context length of {context} tokens. You requested a "
+            f"total of {asked.prompt.tokens + asked.limit} tokens: {asked.prompt.tokens} tokens from the input "
+            f"messages and {asked.limit} tokens for the completion."
+        )
+    return asked.limit
+
+
+async def _events(request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
+    await response.prepare(request)
+    return response
+
+
+async def _stream(request: web.Request, dialect: Dialect, asked: Asked, job: Job) -> web.StreamResponse:
+    """Headers go out with the first token, as the real server's do."""
+    response: web.StreamResponse | None = None
+    finish = None
+    while finish is None:
+        start, stop, finish = await job.chunk()
+        response = response or await _events(request)
+        words = dialect.chunk(asked, job, start, stop) if stop > start else b""
+        await response.write(words + (dialect.closing(asked, job) if finish else b""))
+    assert response is not None
+    await response.write_eof()
+    return response
+
+
+async def _whole(request: web.Request, dialect: Dialect, asked: Asked, job: Job) -> web.StreamResponse:
+    while (await job.chunk())[2] is None:
+        pass
+    return web.json_response(dialect.whole(asked, job), dumps=info.compact)
+
+
+async def _break(request: web.Request, dialect: Dialect) -> web.StreamResponse:
+    """A failure that came after the status line: 200, and an error inside the stream."""
+    response = await _events(request)
+    await response.write(dialect.error(BROKEN, "InternalServerError", 500) + b"data: [DONE]\n\n")
+    await response.write_eof()
+    return response

@@ -1,0 +1,187 @@
+"""How fast a target decodes: throughput and acceptance per (tree, dataset, batch size).
+
+A profile (`data/profiles/*.json`) has per dataset
+  baseline      output tokens/s without speculation at batch 1 and 32 (published)
+  probability   that the head's next token is accepted (assumed: acceptance lengths are not published)
+  draft, verify cost of one draft step and of one more verified token, in baseline steps, at batch 1 and 32
+from which, for a tree of s steps, k branches and n draft tokens,
+  A = 1 + q + q² + … + q^s        q = 1 − (1 − p)^(w^¼), w = (n − 1)/s branches a level, at most k
+  C = 1 + s·draft + (n − 1)·verify
+  throughput = baseline · A / C
+`draft` and `verify` are solved from the published tables, so the published points come out exactly (the script that
+does it, and the tables: tests/contract/make_profiles.py). The quarter power says how little a second guess adds; it is
+the largest of the simple choices for which every cost comes out positive.
+
+Between batch 1 and 32 throughput is a straight line in log-log. Beyond 32 it goes on with the baseline's slope until a
+forward pass carries COMPUTE_BOUND tokens (batch × verified tokens), then stays: a wider tree saturates earlier, which
+is what makes speculation lose at high load.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from typing import Any
+
+from paceline_emulator.models import Model
+
+SMALL, LARGE = 1, 32
+COMPUTE_BOUND = 512
+NGRAM_ACCEPTANCE = 0.5
+"""Assumed: a lookup in what was already said is accepted half as often as a trained head."""
+
+GENERIC = "generic"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What is drafted a step. `costly` is False where drafting is a lookup; `worth` scales the acceptance."""
+
+    steps: int
+    branches: int
+    width: int
+    costly: bool = True
+    worth: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """Fractions of a baseline step, at one batch size."""
+
+    draft: float
+    verify: float
+
+    def of(self, shape: Shape) -> float:
+        """The time of a step with this shape, in baseline steps."""
+        return 1 + (shape.steps * self.draft if shape.costly else 0) + (shape.width - 1) * self.verify
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """Throughputs in output tokens/s; costs by batch size."""
+
+    baseline: Mapping[int, float]
+    probability: float
+    cost: Mapping[int, Cost]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    name: str
+    datasets: Mapping[str, Dataset]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """One dataset under one shape: the acceptance length, and throughput at batch 1 and 32 with the slope beyond."""
+
+    acceptance: float
+    small: float
+    large: float
+    slope_beyond: float
+    width: int
+
+    def throughput(self, batch: float) -> float:
+        """Output tokens/s of a closed loop of `batch` requests."""
+        if batch <= LARGE:
+            slope = math.log(self.large / self.small) / math.log(LARGE / SMALL)
+            return self.small * math.pow(max(batch, SMALL), slope)
+        full = max(LARGE, COMPUTE_BOUND / self.width)
+        return self.large * math.pow(min(batch, full) / LARGE, self.slope_beyond)
+
+
+def acceptance(probability: float, shape: Shape) -> float:
+    """Tokens a verify step yields, the one that is always right included."""
+    levels = min(shape.steps, shape.width - 1)
+    if levels < 1:
+        return 1.0
+    branches = min(shape.branches, (shape.width - 1) / levels)
+    guess = (1 - math.pow(1 - probability, math.pow(branches, 0.25))) * shape.worth
+    return sum(math.pow(guess, level) for level in range(levels + 1))
+
+
+def pace(dataset: Dataset, shape: Shape | None, forced: float | None = None) -> Pace:
+    """`shape` None: no speculation. `forced`: an acceptance length that is given instead of following from the head."""
+    small, large = dataset.baseline[SMALL], dataset.baseline[LARGE]
+    slope = math.log(large / small) / math.log(LARGE / SMALL)
+    if shape is None:
+        return Pace(acceptance=1.0, small=small, large=large, slope_beyond=slope, width=1)
+    length = acceptance(dataset.probability, shape) if forced is None else forced
+    return Pace(
+        acceptance=length,
+        small=small * length / dataset.cost[SMALL].of(shape),
+        large=large * length / dataset.cost[LARGE].of(shape),
+        slope_beyond=slope,
+        width=shape.width,
+    )
+
+
+def paces(profile: Profile, shape: Shape | None, forced: float | None = None) -> dict[str | None, Pace]:
+    """By dataset; under None, for text of no known dataset, the geometric mean of all."""
+    known: dict[str | None, Pace] = {name: pace(dataset, shape, forced) for name, dataset in profile.datasets.items()}
+    everything = list(known.values())
+    typical = replace(
+        everything[0],
+        acceptance=_geometric(p.acceptance for p in everything),
+        small=_geometric(p.small for p in everything),
+        large=_geometric(p.large for p in everything),
+        slope_beyond=sum(p.slope_beyond for p in everything) / len(everything),
+    )
+    return {**known, None: typical}
+
+
+def shape_of(args: Mapping[str, Any]) -> Shape | None:
+    """What a server with these resolved arguments drafts; None: nothing."""
+    algorithm = args["speculative_algorithm"]
+    if algorithm is None:
+        return None
+    steps, branches, width = (
+        args["speculative_num_steps"] or 0,
+        args["speculative_eagle_topk"] or 1,
+        args["speculative_num_draft_tokens"] or 1,
+    )
+    if algorithm == "NGRAM":
+        return Shape(steps=max(1, steps), branches=branches, width=width, costly=False, worth=NGRAM_ACCEPTANCE)
+    if algorithm in ("DFLASH", "DSPARK", "UNO"):
+        return Shape(steps=width - 1, branches=1, width=width, costly=False)
+    return Shape(steps=steps, branches=branches, width=width)
+
+
+def for_target(target: Model) -> Profile:
+    """The profile whose facts are all in the target's configuration, or the generic one."""
+    profiles = [json.loads(entry.read_text()) for entry in sorted(_data().iterdir(), key=lambda entry: entry.name)]
+    facts = {**target.text, "architectures": target.architectures}
+    for found in profiles:
+        if found["name"] != GENERIC and all(facts.get(key) == value for key, value in found["target"].items()):
+            return read(found)
+    return generic()
+
+
+def generic() -> Profile:
+    """For targets that nothing is published about."""
+    return read(json.loads((_data() / f"{GENERIC}.json").read_text()))
+
+
+def _data() -> Any:
+    return files(__package__) / "data" / "profiles"
+
+
+def read(found: dict[str, Any]) -> Profile:
+    """Of a file's content."""
+    return Profile(
+        name=found["name"], datasets={name: _dataset(dataset) for name, dataset in found["datasets"].items()}
+    )
+
+
+def _dataset(found: dict[str, Any]) -> Dataset:
+    return Dataset(
+        baseline={int(batch): value for batch, value in found["baseline"].items()},
+        probability=found["probability"],
+        cost={int(batch): Cost(**cost) for batch, cost in found["cost"].items()},
+    )
+
+
+def _geometric(values: Iterable[float]) -> float:
+    logs = [math.log(value) for value in values]
+    return math.exp(sum(logs) / len(logs))

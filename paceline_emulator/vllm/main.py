@@ -1,0 +1,63 @@
+"""The process: parse, resolve, load, listen, end. Exit codes are vLLM's: 2 for an option, 1 for what cannot be started.
+
+It listens only once the engine is up, so there is nothing between refused and ready (`launchers/launcher.py:373`).
+"""
+
+import asyncio
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from paceline_emulator import settings
+from paceline_emulator.settings import Settings
+from paceline_emulator.vllm import app, flags, launch
+from paceline_emulator.vllm.launch import Launch
+from paceline_emulator.vllm.log import log, write
+from paceline_emulator.vllm.server import VERSION, Server, kv_tokens
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one server until it is told to stop. `argv` is vLLM's, without the program: sys.argv's if None."""
+    argv = sys.argv[1:] if argv is None else argv
+    parsed = flags.parse(argv)
+    try:
+        told = settings.read(os.environ)
+        found = launch.resolve(parsed, told)
+    except Exception:  # whatever it is ends the real server too: a traceback and 1
+        traceback.print_exc()
+        return 1
+    return asyncio.run(_serve(found, told, argv))
+
+
+async def _serve(found: Launch, told: Settings, argv: Sequence[str]) -> int:
+    log("APIServer", "INFO", "startup.py:96", f"non-default args: {found.asked}")
+    begins = f"Initializing a V1 LLM engine (v{VERSION}) with config: {found.configuration}"
+    log("EngineCore", "INFO", "core.py:139", begins)
+    await asyncio.sleep(told.startup)
+    tokens, times = kv_tokens(found), kv_tokens(found) / found.context
+    holds = f"GPU KV cache size: {tokens:,} tokens, Maximum concurrency for {found.context:,} tokens per request"
+    log("EngineCore", "INFO", "kv_cache_utils.py:1147", f"{holds}: {times:.2f}x")
+    server = Server(found, told, argv)
+    runner = web.AppRunner(app.make(server), access_log=None, handler_cancellation=True, shutdown_timeout=0)
+    await runner.setup()
+    host, port = found.args["host"] or "0.0.0.0", found.args["port"]
+    try:
+        await web.TCPSite(runner, host, port, backlog=1024).start()
+    except OSError as problem:
+        write(f"OSError: [Errno {problem.errno}] {problem.strerror}: {(host, port)!r}")
+        return 1
+    write("INFO:     Application startup complete.")
+    await _until_told()
+    await runner.cleanup()  # --shutdown-timeout is 0: what runs is aborted
+    return 0
+
+
+async def _until_told() -> None:
+    told = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, told.set)
+    await told.wait()

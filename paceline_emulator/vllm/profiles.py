@@ -1,0 +1,18 @@
+"""How fast a target decodes on vLLM: `data/profiles`, or the generic profile of the emulated SGLang for the rest."""
+
+import json
+from importlib.resources import files
+
+from paceline_emulator import profile
+from paceline_emulator.models import Model
+from paceline_emulator.profile import Profile
+
+
+def for_target(target: Model) -> Profile:
+    """The profile whose facts are all in the target's configuration."""
+    facts = {**target.text, "architectures": target.architectures}
+    for entry in sorted((files(__package__) / "data" / "profiles").iterdir(), key=lambda entry: entry.name):
+        found = json.loads(entry.read_text())
+        if all(facts.get(key) == value for key, value in found["target"].items()):
+            return profile.read(found)
+    return profile.generic()

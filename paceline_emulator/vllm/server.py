@@ -1,0 +1,279 @@
+"""The state of one emulated vLLM: the engine on the real clock, and what it counts.
+
+Metric names and labels: `v1/metrics/loggers.py:499-1031` and `v1/spec_decode/metrics.py:207-264` of 0.33.0; those of
+speculation are there only where there is one, and begin at 0.
+"""
+
+import asyncio
+import itertools
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from paceline_emulator import info, models, noise, profile, prompts
+from paceline_emulator.depth import Drafting, Paces, by_cost, by_schedule
+from paceline_emulator.engine import Engine, Request
+from paceline_emulator.profile import Profile
+from paceline_emulator.prompts import Prompt
+from paceline_emulator.server import Job
+from paceline_emulator.settings import Settings
+from paceline_emulator.vllm.launch import Launch, Speculation
+from paceline_emulator.vllm.log import log, write
+from paceline_emulator.vllm.profiles import for_target
+
+VERSION = "0.33.0+emulated"
+BLOCK_SIZE = "16"
+MEMORY = "0.92"
+FINISHED = ("stop", "length", "abort", "error", "repetition")
+SPECULATION = ("num_drafts", "num_draft_tokens", "num_accepted_tokens")
+CACHE_CONFIG = "vllm:cache_config_info"
+COUNTERS = ("prompt_tokens", "generation_tokens", "num_preemptions", "prefix_cache_queries", "prefix_cache_hits")
+
+
+@dataclass(slots=True)
+class Drafted:
+    """Verify calls, and what they accepted."""
+
+    calls: int = 0
+    accepted: int = 0
+    proposed: int = 0
+
+
+class Server:
+    """Everything the HTTP handlers share. Lives in one event loop."""
+
+    def __init__(self, launch: Launch, settings: Settings, argv: Sequence[str]) -> None:
+        self.launch, self.settings, self.argv = launch, settings, tuple(argv)
+        self.key = os.environ.get("VLLM_API_KEY")
+        self.started = int(time.time())
+        self.known_prompts = prompts.index()
+        self.counted = dict.fromkeys(COUNTERS, 0)
+        self.speculated = dict.fromkeys(SPECULATION, 0)
+        self.accepted_at = [0] * (launch.speculation.tokens if launch.speculation else 0)
+        self.finished = dict.fromkeys(FINISHED, 0)
+        self._drafted = Drafted()
+        """Since the counters by position were last read."""
+        self._verified: dict[str, Drafted] = {}
+        """Of the requests that run, by id, as far as it was counted."""
+        self.salt: str | None = None
+        self.salts = 0
+        self._failures = 0.0
+        self._seen: set[tuple[str | None, bytes]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        spec = launch.speculation
+        shape, target = spec.shape(spec.tokens) if spec else None, for_target(launch.target)
+        forced = 1.0 if spec and spec.head and models.accepts_nothing(spec.head, launch.target) else None
+        self.engine = Engine(
+            paces=profile.paces(target, shape, forced),
+            limit=launch.seats,
+            speculative=spec is not None,
+            width=shape.width if shape else 1,
+            log_interval=10,
+            factor=self._noise(),
+            drafting=moving(spec, target, forced) if spec else None,
+        )
+
+    def submit(self, prompt: Prompt, *, id: str, limit: int, ignore_eos: bool, salt: str | None) -> Job:
+        """Puts a request into the engine. A salt not seen before begins a new point, with noise of its own."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        self.engine.advance(now)
+        if salt != self.salt and self.engine.idle:
+            self.salt, self.salts = salt, self.salts + 1
+            self.engine.factor = self._noise()
+        length = limit if ignore_eos else min(limit, prompt.natural_length)
+        request = Request(
+            id=id,
+            dataset=prompt.dataset,
+            prompt_tokens=prompt.tokens,
+            cached_tokens=self._cached(prompt, salt),
+            length=length,
+            finish="length" if length == limit else "stop",
+            deliver=lambda tokens, finish: self._deliver(job, tokens, finish),
+        )
+        job = Job(request=request, prompt=prompt, streaming=True, arrived=now, began_at=time.time())
+        self.engine.submit(request, now)
+        self._schedule()
+        return job
+
+    def abort(self, job: Job) -> None:
+        """The client has left: what the request has cost is counted, and it is in no `request_success_total`."""
+        if job.finish is None:
+            self.engine.advance(asyncio.get_running_loop().time())
+        if job.finish is None:
+            self.engine.abort(job.request)
+            self._verified.pop(job.request.id, None)
+            job.finish = "abort"
+            job.chunk_ready.set()
+            self._schedule()
+
+    def must_fail(self) -> bool:
+        """Whether the next request is one of the fraction that fails."""
+        self._failures += self.settings.fail.of(self.launch.speculation is not None) or 0.0
+        fails = self._failures >= 1.0
+        self._failures -= fails
+        return fails
+
+    def metrics(self) -> str:
+        """The page of /metrics."""
+        self._spread()
+        lines = []
+        for kind, name, samples in self._families():
+            lines.append(f"# TYPE {name} {kind}")
+            common = self._labels(name)
+            lines += [f"{name}{{{_inside(common | labels)}}} {float(value)}" for labels, value in samples]
+        return "\n".join(lines) + "\n"
+
+    def _families(self) -> Iterator[tuple[str, str, list[tuple[dict[str, str], float]]]]:
+        engine = self.engine
+        capacity = kv_tokens(self.launch)
+        used = sum(request.prompt_tokens + request.produced for request in engine.running)
+        waiting: list[tuple[dict[str, str], float]] = [
+            ({"reason": "capacity"}, len(engine.waiting)), ({"reason": "deferred"}, 0)
+        ]  # fmt: skip
+        yield "gauge", "vllm:num_requests_running", [({}, len(engine.running))]
+        yield "gauge", "vllm:num_requests_waiting", [({}, len(engine.waiting))]
+        yield "gauge", "vllm:num_requests_waiting_by_reason", waiting
+        yield "gauge", "vllm:kv_cache_usage_perc", [({}, min(1.0, used / capacity))]
+        cache = {
+            "block_size": str(self.launch.args["block_size"] or BLOCK_SIZE),
+            "gpu_memory_utilization": str(self.launch.args["gpu_memory_utilization"] or MEMORY),
+            "cache_dtype": str(self.launch.args["kv_cache_dtype"]),
+            "kv_cache_size_tokens": str(capacity),
+            "kv_cache_max_concurrency": str(capacity / self.launch.context),
+        }
+        yield "gauge", CACHE_CONFIG, [(cache, 1)]
+        for name, value in self.counted.items():
+            yield "counter", f"vllm:{name}_total", [({}, value)]
+        finished = [({"finished_reason": reason}, float(count)) for reason, count in self.finished.items()]
+        yield "counter", "vllm:request_success_total", finished
+        if self.launch.speculation is None:
+            return
+        for name, value in self.speculated.items():
+            yield "counter", f"vllm:spec_decode_{name}_total", [({}, value)]
+        at = [({"position": str(position)}, float(count)) for position, count in enumerate(self.accepted_at)]
+        yield "counter", "vllm:spec_decode_num_accepted_tokens_per_pos_total", at
+
+    def _labels(self, name: str) -> dict[str, str]:
+        return {"engine": "0"} | ({} if name == CACHE_CONFIG else {"model_name": self.launch.names[0]})
+
+    def _noise(self) -> float:
+        return noise.factor(self.settings.noise, self.settings.uid, self.argv, self.salts)
+
+    def _cached(self, prompt: Prompt, salt: str | None) -> int:
+        """Whole blocks of a prompt that came before under the same salt."""
+        if self.launch.args["enable_prefix_caching"] is False:
+            return 0
+        hit = (salt, prompt.digest) in self._seen
+        self._seen.add((salt, prompt.digest))
+        return prompt.tokens // int(BLOCK_SIZE) * int(BLOCK_SIZE) if hit else 0
+
+    def _schedule(self) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = self.engine.advance(loop.time())
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None if deadline is None else loop.call_at(deadline, self._schedule)
+
+    def _deliver(self, job: Job, tokens: int, finish: str | None) -> None:
+        now = asyncio.get_running_loop().time()
+        if job.first_token is None:
+            job.first_token = now
+            self._count(
+                prompt_tokens=job.request.prompt_tokens,
+                prefix_cache_queries=job.request.prompt_tokens,
+                prefix_cache_hits=job.request.cached_tokens,
+            )
+        self._count(generation_tokens=tokens)
+        self._speculate(job.request, finish)
+        job.last_token = now
+        job.pending += tokens
+        if finish is not None:
+            job.finish, job.finished = finish, now
+            self.finished[finish] += 1
+            last = self.settings.die.of(self.launch.speculation is not None)
+            if last is not None and sum(self.finished.values()) >= last:
+                asyncio.get_running_loop().call_soon(die)
+        job.chunk_ready.set()
+
+    def _count(self, **more: int) -> None:
+        for name, amount in more.items():
+            self.counted[name] += amount
+
+    def _speculate(self, request: Request, finish: str | None) -> None:
+        """What was verified of a request since its last tokens, into the counters."""
+        if self.launch.speculation is None:
+            return
+        before = self._verified.pop(request.id, Drafted())
+        calls, accepted = request.verify_calls - before.calls, request.accepted - before.accepted
+        if finish is None:
+            self._verified[request.id] = Drafted(request.verify_calls, request.accepted, request.proposed)
+        self.speculated["num_drafts"] += calls
+        self.speculated["num_draft_tokens"] += request.proposed - before.proposed
+        self.speculated["num_accepted_tokens"] += accepted - calls
+        self._drafted.calls += calls
+        self._drafted.accepted += accepted - calls
+
+    def _spread(self) -> None:
+        """What was accepted since the last look, over the positions."""
+        if not self.accepted_at:
+            return
+        fresh, self._drafted = self._drafted, Drafted()
+        shares = by_position(fresh.accepted, fresh.calls, len(self.accepted_at))
+        self.accepted_at = [count + share for count, share in zip(self.accepted_at, shares, strict=True)]
+
+
+def moving(spec: Speculation, target: Profile, forced: float | None) -> Callable[[int], Drafting] | None:
+    """How many tokens are proposed by batch size; None: always as many."""
+
+    def fixed(tokens: int) -> Paces:
+        return profile.paces(target, spec.shape(tokens), forced if tokens else 1.0)
+
+    def cut(verified: int) -> Paces:
+        return profile.paces(target, spec.shape(spec.tokens, verified), forced if verified else 1.0)
+
+    if spec.schedule:
+        return by_schedule([(first, last, min(tokens, spec.tokens)) for first, last, tokens in spec.schedule], fixed)
+    return by_cost(spec.tokens, cut) if spec.adaptive else None
+
+
+def kv_tokens(launch: Launch) -> int:
+    """Tokens that the KV cache holds: a head takes its share."""
+    head = launch.speculation is not None and launch.speculation.head is not None
+    return int(info.KV_TOKENS * (1 - info.HEAD_SHARE if head else 1))
+
+
+def by_position(accepted: int, verify_calls: int, positions: int) -> list[int]:
+    """How many of the verify calls accepted each draft token, falling; `accepted` in all.
+
+    A call accepts a beginning of what was proposed. Each token is taken with the same probability q, as in the profile,
+    so position i has q^i of the calls; q follows from the sum.
+    """
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        q = (low + high) / 2
+        few = verify_calls * sum(q**i for i in range(1, positions + 1)) < accepted
+        low, high = (q, high) if few else (low, q)
+    sums = list(itertools.accumulate(verify_calls * high**i for i in range(1, positions + 1)))
+    edges = [0, *(min(round(total), accepted) for total in sums[:-1]), accepted]
+    return sorted((after - before for before, after in itertools.pairwise(edges)), reverse=True)
+
+
+def die() -> None:
+    """The engine's process ends; the API server stops without an error (`launchers/launcher.py:314`), with the lines
+    that are captured in tests/contract/captures/vllm/engine_killed.log."""
+    log("EngineCore", "ERROR", "core.py:1139", "EngineCore encountered a fatal error.")
+    log("EngineCore", "ERROR", "core.py:1139", "torch.OutOfMemoryError: CUDA out of memory.")
+    lost = "[shutdown] MPClient: engine core exited unexpectedly; starting cleanup"
+    log("APIServer", "WARNING", "core_client.py:839", lost)
+    issue = "EngineCore encountered an issue. See stack trace (above) for the root cause."
+    log("APIServer", "ERROR", "async_llm.py:943", f"vllm.v1.engine.exceptions.EngineDeadError: {issue}")
+    for line in ("Shutting down", "Waiting for application shutdown.", "Application shutdown complete."):
+        write(f"INFO:     {line}")
+    write(f"INFO:     Finished server process [{os.getpid()}]")
+    os._exit(0)
+
+
+def _inside(labels: dict[str, str]) -> str:
+    return ",".join(f'{key}="{value}"' for key, value in sorted(labels.items()))
