@@ -1,7 +1,8 @@
 """One reconcile: gather, plan, publish the status, then act."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -11,7 +12,8 @@ from paceline.controller.cluster import Cluster, Key, ended
 from paceline.controller.execute import execute, publish
 from paceline.controller.gather import gather_deployment, gather_run
 from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
-from paceline.kube import Manifest
+from paceline.core.text import printable
+from paceline.kube import ApiError, Conflict, Manifest, NotFound, TooManyRequests, Unavailable
 from paceline.plan import deployment, run
 from paceline.plan.terms import Happening, Todo
 from paceline.render import Settings
@@ -50,6 +52,30 @@ def now() -> datetime:
     return datetime.now(UTC).replace(microsecond=0)
 
 
+@asynccontextmanager
+async def telling(record: Recorder, regarding: Manifest) -> AsyncIterator[None]:
+    """What keeps an object from having a status at all is told by an Event: there is no other place. It is tried again,
+    later and later."""
+    try:
+        yield
+    except ApiError as error:
+        if not isinstance(error, PASSING) or TOO_LARGE in error.message:
+            note = f"its status cannot be written, so nothing is done: {error}"
+            await record(regarding, Happening(reason="StatusRefused", note=printable(note), type="Warning"))
+        raise
+    except Exception as error:
+        what = f"the operator cannot decide what to do: {type(error).__name__}: {error}"
+        note = f"{what}; what serves goes on as it is; where it failed is in the operator's log"
+        await record(regarding, Happening(reason="OperatorFailed", note=printable(note), type="Warning"))
+        raise
+
+
+PASSING = (Conflict, NotFound, TooManyRequests, Unavailable)
+"""Answers to a status that the next pass may not get."""
+TOO_LARGE = "too large"
+"""In etcd's words, which come with status 500 as an outage does; the API server's own are a 413."""
+
+
 async def reconcile(
     cluster: Cluster, key: Key, settings: Settings, record: Recorder, clock: Callable[[], datetime] = now
 ) -> float | None:
@@ -63,9 +89,11 @@ async def reconcile(
             metrics.forget(key.plural, key.namespace, key.name)
             return None
         at = clock()
-        todo = kind.plan(snapshot, at)
+        async with telling(record, snapshot.manifest):
+            todo = kind.plan(snapshot, at)
+            if todo.status is not None:
+                await publish(cluster, snapshot.manifest, dict(todo.status))
         if todo.status is not None:
-            await publish(cluster, snapshot.manifest, dict(todo.status))
             metrics.show(key.plural, snapshot.manifest, todo.status)
         for happening in todo.happenings:
             await record(snapshot.manifest, happening)

@@ -118,6 +118,13 @@ FORMS = (
 )
 """Characters of an error, numbers of a point, whether positions and whether clocks go along: the first form that fits
 is sent."""
+LONGEST_WORD = 500
+"""Characters of a version, a product or an id: of status, which takes no longer one, and no status at all with it."""
+MOST_GPUS, MOST_POSITIONS = 64, 64
+LARGEST, SMALLEST = 1e15, 1e-9
+"""Of a number of a server's, beside 0: what is beyond was never measured. A status has 32 characters for it."""
+LAST_SECOND = 253402300799
+"""Of the year 9999."""
 MOST_ARMS = 16
 """Of a pool: for their KV capacities, which a limit may name, there is always room."""
 SHORT_SHA = 16
@@ -285,6 +292,8 @@ def _result(raw: dict[str, Any]) -> RoundResult:
     )
     number, attempt, started, finished, overhead, lines_sha256, lines_bytes = raw["round"]
     version, emulated, gpu_model, driver = raw["engine"]
+    if not 0 <= min(started, finished) <= max(started, finished) <= LAST_SECOND:
+        raise ValueError(f"it began at {started} and ended at {finished}")
     arms = list(zip(*raw["arms"], strict=True))
     outputs = from_columns(raw.get("outputs", ()), len(arms))  # a client of an older release asks for none
     clocks = raw.get("clocks", ())  # and of an older one asks no driver; None: there was no room
@@ -296,11 +305,11 @@ def _result(raw: dict[str, Any]) -> RoundResult:
         replicates=tuple(
             Replicate(
                 arm=arm,
-                start_seconds=start,
-                exit_code=exit_code,
+                start_seconds=_measured(start),
+                exit_code=None if exit_code is None else max(-(2**31), min(2**31 - 1, exit_code)),
                 error=error,
-                rest_sha256=rest,
-                kv_tokens=raw["kv"][row],
+                rest_sha256=_word(rest),
+                kv_tokens=_measured(raw["kv"][row]),
                 resolved={key: of[row][0] for key, of in zip(raw["keys"], raw["resolved"], strict=True) if of[row]},
                 clocks=seen[row],
                 points=tuple(itertools.islice(points, count)),
@@ -309,19 +318,19 @@ def _result(raw: dict[str, Any]) -> RoundResult:
             )
             for row, (arm, start, exit_code, error, rest, count) in enumerate(arms)
         ),
-        gpus=tuple(raw["gpus"]),
-        gpu_model=gpu_model,
-        driver=driver,
+        gpus=tuple(map(_word, raw["gpus"][:MOST_GPUS])),
+        gpu_model=gpu_model and _word(gpu_model),
+        driver=driver and _word(driver),
         datasets=dict(raw["datasets"]),
         prompts=_sizes(raw["datasets"], raw.get("prompts", ())),
-        engine_version=str(version),
-        paceline=str(raw.get("paceline", "")),
+        engine_version=_word(version),
+        paceline=_word(raw.get("paceline", "")),
         emulated=bool(emulated),
         started=started,
         finished=finished,
-        overhead_seconds=overhead,
-        lines_sha256=str(lines_sha256),
-        lines_bytes=int(lines_bytes),
+        overhead_seconds=_measured(overhead) or 0.0,
+        lines_sha256=_word(lines_sha256),
+        lines_bytes=_measured(lines_bytes) or 0,
         notes=(
             *(() if raw["whole"] else (NO_ROOM,)),
             *((NO_ROOM_AT,) if at is None else ()),
@@ -332,14 +341,16 @@ def _result(raw: dict[str, Any]) -> RoundResult:
 
 
 def _sizes(datasets: Iterable[str], sizes: Sequence[Any]) -> dict[str, int]:
-    return {name: int(size) for name, size in zip(datasets, sizes, strict=False) if size is not None}
+    return {name: int(size) for name, size in zip(datasets, sizes, strict=False) if _measured(size) is not None}
 
 
 def _point(workload: str, columns: Mapping[str, list[Any]], row: int, at: Sequence[Any]) -> Point:
     numbers = {name: _unpacked(name, column[row]) for name, column in columns.items()}
     if not all(isinstance(numbers[name], int) for name in ("asked", "completed", "errors")):
         raise TypeError("a point without counts")
-    return Point(workload=workload, accepted_at=tuple(map(float, at)), **numbers)
+    positions = tuple(map(float, at[:MOST_POSITIONS]))
+    told = positions if all(_measured(fraction) is not None for fraction in positions) else ()
+    return Point(workload=workload, accepted_at=told, **numbers)
 
 
 def _packed(name: str, value: float | None) -> float | None:
@@ -352,7 +363,17 @@ def _unpacked(name: str, value: Any) -> Any:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{value!r} is no number")
-    return value / MICROSECONDS if name in TIMES else value
+    return _measured(value / MICROSECONDS if name in TIMES else value)
+
+
+def _measured(value: Any) -> Any:
+    """None for what nobody measures: a counter that went backwards, a cache of more tokens than there are atoms. That
+    costs the arm its point; a status with such a number in it would be refused, and the run never come to an end."""
+    return value if value is None or value == 0 or SMALLEST <= value <= LARGEST else None
+
+
+def _word(text: Any) -> str:
+    return str(text)[:LONGEST_WORD]
 
 
 def _short(value: float | None, digits: int = OTHER_DIGITS) -> float | None:

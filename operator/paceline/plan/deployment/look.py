@@ -330,9 +330,19 @@ def children(snapshot: Snapshot, kind: str, pool: str) -> list[Found]:
 
 
 def revisions(snapshot: Snapshot, pool: str) -> Mapping[str, Found]:
-    """Revision → the ControllerRevision that keeps its rendering."""
+    """Revision → the ControllerRevision that keeps its rendering. One without its label, or without a rendering, keeps
+    none: somebody else has had it in hand."""
     found = children(snapshot, "ControllerRevision", pool)
-    return {child["metadata"]["labels"][REVISION_LABEL]: child for child in found}
+    named = {child["metadata"]["labels"].get(REVISION_LABEL): child for child in found if _keeps(child.get("data"))}
+    return {revision: child for revision, child in named.items() if revision}
+
+
+def _keeps(data: Any) -> bool:
+    """A rendering: what the servers' pods are made from, at least."""
+    try:
+        return bool([container["name"] for container in data["template"]["spec"]["containers"]])
+    except (KeyError, TypeError):
+        return False
 
 
 def _run_spec(spec: DeploymentSpec, pool: PoolSpec, server: Server) -> RunSpec:

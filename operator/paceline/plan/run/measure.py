@@ -180,4 +180,5 @@ def _progress(evidence: Evidence, message: str, job: str = "") -> dict[str, Any]
 
 
 def _seconds(record: Mapping[str, Any]) -> float:
-    return (parse_time(record["finishedAt"]) - parse_time(record["startedAt"])).total_seconds()
+    """By the node's clock, which somebody may have put back meanwhile."""
+    return max(0.0, (parse_time(record["finishedAt"]) - parse_time(record["startedAt"])).total_seconds())
