@@ -19,6 +19,7 @@ from typing import Any
 
 import yaml
 from tests.gate.campaigns import LATENCY, THROUGHPUT
+from tests.plan import admitted
 from tests.plan.answers import HEAD_FACTS, TARGET_FACTS, Spoiled, Truth, answer, fetched
 from tests.plan.cluster import ALIVE, Cluster, Key, Object, ended
 
@@ -297,6 +298,7 @@ class World:
         was = found.get("status") or {}
         published = todo.status is not None and needs_status(found, dict(todo.status))
         if todo.status is not None:
+            admitted.check(key[0], todo.status)
             found["status"] = deepcopy(dict(todo.status))
             conditions = {one["type"] for one in todo.status["conditions"]}
             assert not {"Stalled", "Reconciling"} <= conditions, "kstatus, Argo and Flux would take it for broken"

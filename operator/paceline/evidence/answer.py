@@ -120,6 +120,8 @@ FORMS = (
 is sent."""
 LONGEST_WORD = 500
 """Characters of a version, a product or an id: of status, which takes no longer one, and no status at all with it."""
+LONGEST_VALUE = 2048
+"""Characters of a resolved argument: of those that anybody may set none is longer (`api.words.Argument`)."""
 MOST_GPUS, MOST_POSITIONS = 64, 64
 LARGEST, SMALLEST = 1e15, 1e-9
 """Of a number of a server's, beside 0: what is beyond was never measured. A status has 32 characters for it."""
@@ -310,7 +312,11 @@ def _result(raw: dict[str, Any]) -> RoundResult:
                 error=error,
                 rest_sha256=_word(rest),
                 kv_tokens=_measured(raw["kv"][row]),
-                resolved={key: of[row][0] for key, of in zip(raw["keys"], raw["resolved"], strict=True) if of[row]},
+                resolved={
+                    key: of[row][0][:LONGEST_VALUE] if isinstance(of[row][0], str) else of[row][0]
+                    for key, of in zip(raw["keys"], raw["resolved"], strict=True)
+                    if of[row]
+                },
                 clocks=seen[row],
                 points=tuple(itertools.islice(points, count)),
                 outputs=outputs[row],

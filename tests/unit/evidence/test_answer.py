@@ -320,6 +320,20 @@ def test_what_is_not_finite_becomes_absent() -> None:
     assert (read.output_throughput, read.mean_ttft) == (None, None)
 
 
+@pytest.mark.parametrize("name", ["engine_version", "gpu_model", "driver", "paceline", "lines_sha256"])
+def test_a_word_is_cut_where_status_takes_no_longer_one(name: str) -> None:
+    """A server may call its version what it likes."""
+    sent = dataclasses.replace(result_of(2, 2), **{name: "9" * 5000})
+    assert getattr(decode(encode(sent)), name) == "9" * 500
+
+
+@pytest.mark.parametrize("times", [(1e300, 1e300), (-1.0, 100.0), (0.0, 1e15)])
+def test_a_round_of_no_time_that_there_is_has_no_result(times: tuple[float, float]) -> None:
+    sent = dataclasses.replace(result_of(2, 2), started=times[0], finished=times[1])
+    with pytest.raises(AnswerError, match="it began at"):
+        decode(encode(sent))
+
+
 def test_a_result_that_cannot_fit_is_refused() -> None:
     with pytest.raises(AnswerError, match="400 points takes"):
         encode(result_of(20, 20))
