@@ -1,36 +1,52 @@
-"""Whether the API server would take a status: a planner whose status is refused is silent for ever."""
+"""Whether the API server would take a status, by the CRD: a planner whose status is refused is silent for ever."""
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from paceline.api.model import Model
-from paceline.api.run_status import BenchmarkRunStatus
-from paceline.api.status import SpeculativeDeploymentStatus
+from paceline import api
 
-KINDS: Mapping[str, type[Model]] = {
-    "BenchmarkRun": BenchmarkRunStatus,
-    "SpeculativeDeployment": SpeculativeDeploymentStatus,
+STATUS = {
+    crd["spec"]["names"]["kind"]: crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]
+    for crd in api.crds()
 }
+TYPES: Mapping[str, type | tuple[type, ...]] = {
+    "string": str,
+    "integer": int,
+    "boolean": bool,
+    "array": (list, tuple),
+    "object": Mapping,
+}
+BOUNDS = ("maxLength", "maxItems", "maxProperties")
 LARGEST = 2**63 - 1
-"""Of an integer; what is beyond arrives as a number with a fraction, of which a status has none."""
+"""Of an integer; what is beyond arrives as a number with a fraction."""
 
 
 def check(kind: str, status: Mapping[str, Any]) -> None:
-    """Raises if the schema has it otherwise."""
-    KINDS[kind].model_validate_json(json.dumps(status))
-    odd = [number for number in _numbers(status) if isinstance(number, float) or abs(number) > LARGEST]
-    assert not odd, f"no integers of 64 bits: {odd}"
+    found = list(_refusals(STATUS[kind], status, "status"))
+    assert not found, found
 
 
-def _numbers(value: Any) -> list[Any]:
-    match value:
-        case Mapping():
-            return [number for one in value.values() for number in _numbers(one)]
-        case list() | tuple():
-            return [number for one in value for number in _numbers(one)]
-        case bool():
-            return []
-        case int() | float():
-            return [value]
-    return []
+def _refusals(schema: Mapping[str, Any], value: Any, path: str) -> Iterator[str]:
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    if not isinstance(value, TYPES[schema["type"]]) or is_number is not (schema["type"] == "integer"):
+        yield f"{path}: {value!r:.80} is no {schema['type']}"
+        return
+    if is_number and abs(value) > LARGEST:
+        yield f"{path}: {value} has more than 64 bits"
+    if "minimum" in schema and value < schema["minimum"]:
+        yield f"{path}: {value} is below {schema['minimum']}"
+    if "enum" in schema and value not in schema["enum"]:
+        yield f"{path}: {value} is none of {schema['enum']}"
+    yield from (f"{path}: more than {schema[key]}" for key in BOUNDS if key in schema and len(value) > schema[key])
+    if isinstance(value, Mapping):
+        yield from (f"{path}: no {name}" for name in schema.get("required", ()) if name not in value)
+        for name, inner in value.items():
+            below = schema.get("properties", {}).get(name) or schema.get("additionalProperties")
+            yield from _refusals(below, inner, f"{path}.{name}") if below else [f"{path}.{name} is not declared"]
+    elif isinstance(value, list | tuple):
+        for number, inner in enumerate(value):
+            yield from _refusals(schema["items"], inner, f"{path}[{number}]")
+        keys = schema.get("x-kubernetes-list-map-keys", ())
+        names = [tuple(one.get(key) for key in keys) for one in value] if keys else []
+        if len(set(names)) < len(names):
+            yield f"{path}: two of the same {keys}"
