@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from dev.record import RECORDED, keep
-from tests.contract.running import HEAD, TARGET
+from tests.support.running import HEAD, TARGET
 
 from paceline import core, gate, render
 from paceline.evidence import (

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from tests.api.apiserver import BINARIES, BUILD, Running
+from tests.support.apiserver import BINARIES, BUILD, Running
 
 CHART = Path(__file__).parents[2] / "charts" / "paceline"
 HOME = "paceline-system"

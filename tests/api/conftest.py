@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.api.apiserver import Running, start
+from tests.support.apiserver import Running, start
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,7 +6,7 @@ from copy import deepcopy
 from typing import Any
 
 from hypothesis import strategies as st
-from tests.wrong.edits import GONE, RUN, example, example_run
+from tests.support.edits import GONE, RUN, example, example_run
 
 from paceline.api import crds
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.api.apiserver import _free_ports
+from tests.support.apiserver import _free_ports
 
 
 @contextmanager

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.api.apiserver import Running
 from tests.api.chart import HOME, of_kind, rendered
-from tests.wrong.edits import example, example_run
+from tests.support.apiserver import Running
+from tests.support.edits import example, example_run
 
 TENANT, FREE, STRICT = "tenant-b", "tenant-free", "tenant-strict"
 OPERATOR = f"system:serviceaccount:{HOME}:paceline"

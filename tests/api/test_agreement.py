@@ -4,9 +4,9 @@ from collections import Counter
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
-from tests.api.apiserver import Running
 from tests.api.objects import objects
 from tests.api.test_refusals import dry_run
+from tests.support.apiserver import Running
 
 from paceline.api import problems
 

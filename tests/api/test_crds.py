@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from tests.api.apiserver import Running
-from tests.wrong.edits import EXAMPLE, example, example_run
+from tests.support.apiserver import Running
+from tests.support.edits import EXAMPLE, example, example_run
 
 from paceline.api import Mark, Reason, to_status
 from paceline.api.crd import crds

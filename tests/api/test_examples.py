@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.api.apiserver import Running
+from tests.support.apiserver import Running
 
 from paceline.api import crds
 

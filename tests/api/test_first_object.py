@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from tests.api.apiserver import Running
 from tests.api.operating import an_operator
 from tests.api.test_namespaces import within
-from tests.wrong.edits import example
+from tests.support.apiserver import Running
+from tests.support.edits import example
 
 EMPTY = "nothing-yet"
 SECONDS = 90

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.api.apiserver import Running
 from tests.api.chart import of_kind, rendered
-from tests.unit.render.example import DEPLOYED, RUN, pool
+from tests.support.apiserver import Running
+from tests.support.example import DEPLOYED, RUN, pool
 
 from paceline import api, core
 from paceline.controller.cluster import CHILDREN

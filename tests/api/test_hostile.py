@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.api.apiserver import Running, start
 from tests.api.operating import an_operator
-from tests.wrong.edits import example, example_run
+from tests.support.apiserver import Running, start
+from tests.support.edits import example, example_run
 
 ROOT = Path(__file__).parents[2]
 NAMESPACE, GOOD, SECONDS = "crowded", 50, 300

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.api.apiserver import Running
-from tests.unit.render.example import DEPLOYED, RUN, SETTINGS, arm, pool, run
+from tests.support.apiserver import Running
+from tests.support.example import DEPLOYED, RUN, SETTINGS, arm, pool, run
 from tests.unit.render.test_group import over
 from tests.unit.render.test_overlay import OVERLAY, with_overlay
 

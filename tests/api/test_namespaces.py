@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.api.apiserver import Running
 from tests.api.operating import an_operator
-from tests.wrong.edits import example
+from tests.support.apiserver import Running
+from tests.support.edits import example
 
 OPEN, SHUT = "open", "shut"
 SECONDS = 120

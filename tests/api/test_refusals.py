@@ -4,8 +4,8 @@ at the next. Every message names field and fix."""
 from typing import Any
 
 import pytest
-from tests.api.apiserver import Running
-from tests.wrong.edits import Row, Stage, example, example_run
+from tests.support.apiserver import Running
+from tests.support.edits import Row, Stage, example, example_run
 from tests.wrong.rows import ROWS, of
 
 from paceline.api import problems

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.api.apiserver import BINARIES, Running
+from tests.support.apiserver import BINARIES, Running
 from tests.unit.report.test_build import demo
 
 from paceline import cli

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.api.apiserver import Running
 from tests.api.chart import installed, of_kind, rendered
+from tests.support.apiserver import Running
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.browser.chromium import Page, browser
-from tests.unit.report.runs import lost_round
+from tests.support.runs import lost_round
 from tests.unit.report.test_build import GB10, demo, over
 from tests.unit.report.test_formats import evil
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.api import apiserver
-from tests.fault.memory import Cluster, MemoryApi
+from tests.support import apiserver
+from tests.support.memory import Cluster, MemoryApi
 
 from paceline.kube import Api, Manifest, Ref, Resource, connect, kinds
 

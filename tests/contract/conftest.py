@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.contract.running import HEAD, QUICK, TARGET, model
 from tests.contract.vllm_running import PATIENCE, Serve, Vllm
+from tests.support.running import HEAD, QUICK, TARGET, model
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.contract.published import NARROW, POINTS, PUBLISHED_AS, SOURCE, WIDE, Tree, throughput
+from tests.support.published import NARROW, POINTS, PUBLISHED_AS, SOURCE, WIDE, Tree, throughput
 
 from paceline_emulator.profile import COMPUTE_BOUND, Shape, acceptance
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.contract.running import emulated, tree
+from tests.support.running import emulated, tree
 
 from paceline.engines import ENGINES, Look
 from paceline.engines.sglang import moves
@@ -115,7 +115,7 @@ PINS = (
     "--max-running-requests", "64", "--random-seed", "0", "--decode-log-interval", "10", "--tp-size", "4",
     "--mem-fraction-static", "0.85", "--served-model-name", "pair",
 )  # fmt: skip
-"""As Paceline starts every arm; tests/contract/running.py pins the attention backend."""
+"""As Paceline starts every arm; tests/support/running.py pins the attention backend."""
 NGRAM = ("--speculative-algorithm", "NGRAM", "--speculative-num-draft-tokens", "8")
 ADAPTIVE = ("--speculative-adaptive", "--speculative-eagle-topk", "1")
 

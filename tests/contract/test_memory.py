@@ -7,7 +7,7 @@ The table is read out of the wheel of 0.5.6 by dev/sglang/extract_moves.py, whic
 from pathlib import Path
 
 import pytest
-from tests.contract.running import emulated, tree
+from tests.support.running import emulated, tree
 
 from paceline.engines.sglang import moves
 from paceline_emulator import memory

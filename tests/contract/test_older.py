@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.contract.running import emulated, refused, tree
+from tests.support.running import emulated, refused, tree
 
 from paceline.engines import ENGINES, Look
 from paceline.engines.sglang.flags import listed

@@ -10,7 +10,7 @@ from http.client import HTTPException
 from pathlib import Path
 
 import pytest
-from tests.contract.running import (
+from tests.support.running import (
     HEAD,
     IMAGE,
     PACKAGES,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.contract.running import Running, emulated, events, tree
+from tests.support.running import Running, emulated, events, tree
 
 from paceline.pods.round.parity import read
 

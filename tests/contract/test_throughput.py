@@ -12,8 +12,8 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from tests.contract.published import NARROW, POINTS, WIDE, Point, Tree
-from tests.contract.running import Running, emulated, tree
+from tests.support.published import NARROW, POINTS, WIDE, Point, Tree
+from tests.support.running import Running, emulated, tree
 
 from paceline import datasets
 from paceline_emulator import noise

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, NoReturn
 
-from tests.fault.memory import MemoryApi, Write
 from tests.fault.oracle import differences, ending
 from tests.fault.stories import Story, should, tell
 from tests.fault.world import World
+from tests.support.memory import MemoryApi, Write
 
 from paceline.kube.resources import EVENT
 

@@ -6,9 +6,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import yaml
-from tests.fault.memory import Controllers, Exit
-from tests.gate.campaigns import LATENCY, THROUGHPUT
-from tests.plan.answers import HEAD_FACTS, Truth, answer, fetched
+from tests.support.answers import HEAD_FACTS, Truth, answer, fetched
+from tests.support.campaigns import LATENCY, THROUGHPUT
+from tests.support.memory import Controllers, Exit
 
 from paceline.core.names import COMPONENT_LABEL, POOL_LABEL
 from paceline.evidence import ENVIRONMENT, RoundPlan

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tests.fault.memory import Cluster
-from tests.fault.memory.cluster import Change
+from tests.support.memory import Cluster
+from tests.support.memory.cluster import Change
 
 from paceline.core import BASELINE
 from paceline.core.names import POOL_LABEL, RUN_LABEL, child_name

@@ -7,7 +7,7 @@ import marshal
 from types import SimpleNamespace
 from typing import Any
 
-from tests.fault.memory import api, cluster, fields
+from tests.support.memory import api, cluster, fields
 
 
 def _copied(value: Any) -> Any:

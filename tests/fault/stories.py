@@ -9,7 +9,7 @@ from tests.fault.nature import what
 from tests.fault.oracle import Ending, broken_promises, differences, ending
 from tests.fault.virtual import run
 from tests.fault.world import Life, World
-from tests.plan import world as plan
+from tests.support import world as plan
 
 from paceline.controller.kinds import BENCHMARK_RUN
 from paceline.core import BASELINE

@@ -5,7 +5,6 @@ from itertools import repeat
 
 import pytest
 from tests.fault.forks import Mishap, Roads
-from tests.fault.memory import Crash, MemoryApi, conflict, crash_from, lost
 from tests.fault.oracle import broken_promises, ending
 from tests.fault.stories import (
     BACK,
@@ -21,6 +20,7 @@ from tests.fault.stories import (
     the_published_image,
 )
 from tests.fault.world import World
+from tests.support.memory import Crash, MemoryApi, conflict, crash_from, lost
 
 STORIES = {
     "promoted": PROMOTED,

@@ -3,11 +3,11 @@
 import asyncio
 from dataclasses import replace
 
-from tests.fault.memory import MemoryApi
-from tests.fault.memory.api import Write
 from tests.fault.stories import example
 from tests.fault.virtual import run
 from tests.fault.world import NAME, NAMESPACE, World
+from tests.support.memory import MemoryApi
+from tests.support.memory.api import Write
 
 from paceline.controller.cluster import GUARDS
 from paceline.controller.kinds import BENCHMARK_RUN

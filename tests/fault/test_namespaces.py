@@ -5,10 +5,10 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
 from prometheus_client import REGISTRY
-from tests.fault.memory import MemoryApi
 from tests.fault.stories import example
 from tests.fault.virtual import run
 from tests.fault.world import NAMESPACE, World
+from tests.support.memory import MemoryApi
 
 from paceline.controller import shell
 from paceline.controller.cluster import Cluster as View

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.fault.memory import Crash, Exit, MemoryApi, Write, conflict, lost
 from tests.fault.nature import what
 from tests.fault.oracle import broken_promises, ending
 from tests.fault.stories import CHANGED, PROMOTED, another_image, example, should, the_published_image
 from tests.fault.virtual import run
 from tests.fault.world import NAME, World
+from tests.support.memory import Crash, Exit, MemoryApi, Write, conflict, lost
 
 from paceline.evidence.failures import FEW
 from paceline.kube import Manifest, WatchEvent, ref_of

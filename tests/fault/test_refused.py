@@ -2,10 +2,10 @@
 
 import asyncio
 
-from tests.fault.memory import MemoryApi, Write
 from tests.fault.stories import example
 from tests.fault.virtual import run
 from tests.fault.world import NAME, World
+from tests.support.memory import MemoryApi, Write
 
 from paceline.kube import Forbidden
 from paceline.kube.resources import DEPLOYMENT, SERVICE

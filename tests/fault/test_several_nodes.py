@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from tests.fault.memory import Cluster
 from tests.fault.stories import example
 from tests.fault.virtual import run
 from tests.fault.world import World
+from tests.support.memory import Cluster
 
 from paceline.controller.kinds import LEADER_WORKER_SET
 from paceline.kube import Manifest

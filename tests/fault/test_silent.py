@@ -3,10 +3,10 @@
 import asyncio
 
 import pytest
-from tests.fault.memory import MemoryApi, Write
 from tests.fault.stories import example
 from tests.fault.virtual import run
 from tests.fault.world import NAME, NAMESPACE, World
+from tests.support.memory import MemoryApi, Write
 
 from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
 from paceline.kube import ApiError, Forbidden, Invalid, Unavailable

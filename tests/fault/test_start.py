@@ -2,8 +2,8 @@
 
 import asyncio
 
-from tests.fault.memory import Cluster, MemoryApi
 from tests.fault.virtual import run
+from tests.support.memory import Cluster, MemoryApi
 
 from paceline.controller import shell
 from paceline.controller.cluster import Cluster as View

@@ -7,10 +7,10 @@ from contextlib import aclosing
 
 import pytest
 from tests.fault.forks import Mishap, Roads
-from tests.fault.memory import MemoryApi
 from tests.fault.oracle import ending
 from tests.fault.stories import CHANGED, HELD, PROMOTED, Story, same_end, should, tell
 from tests.fault.world import NAME, NAMESPACE, Life, Process, World
+from tests.support.memory import MemoryApi
 
 from paceline.controller.cluster import CHILDREN, Key
 from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT

@@ -21,8 +21,8 @@ from types import TracebackType
 from typing import Self
 
 import tests.fault.quick  # noqa: F401 (for its effect)
-from tests.fault.memory import Cluster, Crash, MemoryApi
 from tests.fault.nature import Nature
+from tests.support.memory import Cluster, Crash, MemoryApi
 
 from paceline import api
 from paceline.controller.cluster import Cluster as View

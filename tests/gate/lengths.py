@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from tests.gate.campaigns import WORKLOADS
+from tests.support.campaigns import WORKLOADS
 
 from paceline import core, gate
 from paceline.evidence.judge import largest_difference

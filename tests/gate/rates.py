@@ -15,8 +15,8 @@ from pathlib import Path
 from statistics import mean
 
 from tests.gate import lengths
-from tests.gate.campaigns import Truth
 from tests.gate.rows import CAMPAIGNS, Row, even, rows
+from tests.support.campaigns import Truth
 
 from paceline import core, gate
 from paceline.core import ArmOutcome, Outcome

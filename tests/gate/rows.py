@@ -16,7 +16,7 @@ from itertools import product
 
 import numpy as np
 from scipy.stats import binom
-from tests.gate.campaigns import LATENCY, THROUGHPUT, THROUGHPUT_GATE, WORKLOADS, Truth, against, measure
+from tests.support.campaigns import LATENCY, THROUGHPUT, THROUGHPUT_GATE, WORKLOADS, Truth, against, measure
 
 from paceline import core
 from paceline.plan.run.measure import rotated

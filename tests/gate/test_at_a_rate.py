@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import pytest
-from tests.gate.campaigns import against, measure
+from tests.support.campaigns import against, measure
 
 from paceline import core, gate
 from paceline.core import ArmOutcome, Limit, Outcome

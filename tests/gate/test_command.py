@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from tests.gate.campaigns import LATENCY, THROUGHPUT, WORKLOADS, Truth, against, measure
+from tests.support.campaigns import LATENCY, THROUGHPUT, WORKLOADS, Truth, against, measure
 
 from paceline.api.gate import BOUNDS, LimitSpec
 from paceline.cli import gate as command

@@ -18,7 +18,7 @@ from typing import Any
 
 from dev.record import RECORDED
 from scipy.stats import binom
-from tests.contract.published import throughput
+from tests.support.published import throughput
 
 from paceline import core
 from paceline.cli.gate import judged

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from tests.gate.campaigns import BASELINE_1, BASELINE_32, NARROW_32, WIDE_1, WIDE_32, Truth, measure
+from tests.support.campaigns import BASELINE_1, BASELINE_32, NARROW_32, WIDE_1, WIDE_32, Truth, measure
 
 from paceline import core
 from paceline.gate import Crossing, Crossover, Load, Pace, crossover, decide

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 
-from tests.gate.campaigns import against, measure
+from tests.support.campaigns import against, measure
 
 from paceline.core import Gate, Measurement, Outcome, Verdict
 from paceline.gate import decide

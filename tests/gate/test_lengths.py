@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from tests.gate.campaigns import LATENCY, WORKLOADS, measure
+from tests.support.campaigns import LATENCY, WORKLOADS, measure
 
 from paceline import core, gate
 from paceline.core import Outcome

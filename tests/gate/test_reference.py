@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
-from tests.gate.campaigns import WORKLOADS, Truth, measure
+from tests.support.campaigns import WORKLOADS, Truth, measure
 
 from paceline import core, gate
 from paceline.gate.interval import interval, student_quantile

@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from tests.gate.campaigns import LATENCY, THROUGHPUT, THROUGHPUT_GATE, WORKLOADS, Truth, against, measure
+from tests.support.campaigns import LATENCY, THROUGHPUT, THROUGHPUT_GATE, WORKLOADS, Truth, against, measure
 
 from paceline import core, gate
 from paceline.core import ArmOutcome, Outcome

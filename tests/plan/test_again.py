@@ -5,10 +5,10 @@ As test_stories."""
 from typing import Any
 
 import pytest
-from tests.plan.telling import measuring, promoted, told
 from tests.plan.test_earned import AS_THE_BASELINE, BETTER, THREE, added, in_production, loosened, removed
 from tests.plan.test_properties import deployment_pools
-from tests.plan.world import World, example
+from tests.support.telling import measuring, promoted, told
+from tests.support.world import World, example
 
 from paceline.evidence import fingerprint, question
 from paceline.plan.deployment.again import source

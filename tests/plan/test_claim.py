@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.plan.world import World, example
+from tests.support.world import World, example
 
 from paceline.plan.deployment.claim import amount
 

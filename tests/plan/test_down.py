@@ -5,9 +5,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.plan.telling import measuring, promoted, told
 from tests.plan.test_earned import loosened
-from tests.plan.world import START, World, example
+from tests.support.telling import measuring, promoted, told
+from tests.support.world import START, World, example
 
 NAME = "qwen3-coder-next"
 RETRY = "retry.paceline.dev/latency"

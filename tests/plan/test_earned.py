@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.gate.campaigns import BASELINE_1, LATENCY
-from tests.plan.answers import noisy
-from tests.plan.telling import measuring, promoted, told
 from tests.plan.test_stories import CODE_ALONE
-from tests.plan.world import World, example
+from tests.support.answers import noisy
+from tests.support.campaigns import BASELINE_1, LATENCY
+from tests.support.telling import measuring, promoted, told
+from tests.support.world import World, example
 
 from paceline.render.serving import ARM_LABEL, REVISION_LABEL
 

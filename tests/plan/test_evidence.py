@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.gate.campaigns import LATENCY
-from tests.plan.answers import half_failed, noisy
-from tests.plan.telling import measuring, promoted, told
-from tests.plan.world import World, example
-from tests.unit.round.verdicts import question
+from tests.support.answers import half_failed, noisy
+from tests.support.campaigns import LATENCY
+from tests.support.telling import measuring, promoted, told
+from tests.support.verdicts import question
+from tests.support.world import World, example
 
 from paceline.evidence import fingerprint
 from paceline.evidence import question as asks

@@ -1,10 +1,10 @@
 """User stories of rounds that fail: each kind has its reason, its patience, and the line a person needs (as
 test_stories). None of it is held against a candidate."""
 
-from tests.gate.campaigns import THROUGHPUT
-from tests.plan.answers import died, half_failed, noisy, out_of_memory, refused, too_slow
-from tests.plan.telling import measuring, told
-from tests.plan.world import World
+from tests.support.answers import died, half_failed, noisy, out_of_memory, refused, too_slow
+from tests.support.campaigns import THROUGHPUT
+from tests.support.telling import measuring, told
+from tests.support.world import World
 
 MOST_LOOKED_AT = 8
 """Rounds, of the gate that the example has."""

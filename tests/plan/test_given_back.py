@@ -3,8 +3,8 @@ else."""
 
 from typing import Any
 
-from tests.plan.telling import measuring, told
-from tests.plan.world import World, example
+from tests.support.telling import measuring, told
+from tests.support.world import World, example
 
 from paceline.plan.deployment.room import without_room
 

@@ -1,7 +1,7 @@
 """A cluster is restored: statuses are gone and every object has another uid, and what was earned is still there."""
 
-from tests.plan.telling import promoted, told
-from tests.plan.world import World, example
+from tests.support.telling import promoted, told
+from tests.support.world import World, example
 
 LATER = "e" * 40
 """Where every branch is by then."""

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tests.plan.telling import measuring, told
-from tests.plan.world import World, example
+from tests.support.telling import measuring, told
+from tests.support.world import World, example
 
 NAME = "qwen3-coder-next"
 QUOTA = "exceeded quota: nogpu, requested: requests.nvidia.com/gpu=4, used: requests.nvidia.com/gpu=0, limited: 0"

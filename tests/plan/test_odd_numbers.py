@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.plan.answers import Spoiled
-from tests.plan.telling import measuring
-from tests.plan.world import World
+from tests.support.answers import Spoiled
+from tests.support.telling import measuring
+from tests.support.world import World
 
 from paceline.evidence import Replicate
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from tests.plan.answers import anew, nearly_alike, not_compared, otherwise
-from tests.plan.cluster import Object
-from tests.plan.telling import told
-from tests.plan.world import World, example
+from tests.support.answers import anew, nearly_alike, not_compared, otherwise
+from tests.support.cluster import Object
+from tests.support.telling import told
+from tests.support.world import World, example
 
 from paceline.core import Parity
 from paceline.plan.run.look import Round

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from tests.plan.world import World, example
+from tests.support.world import World, example
 
 from paceline.evidence import Replicate
 from paceline.evidence.arguments import Difference

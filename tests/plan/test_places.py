@@ -4,9 +4,9 @@ against a run."""
 from datetime import timedelta
 from typing import Any
 
-from tests.plan.cluster import Object
-from tests.plan.telling import measuring, told
-from tests.plan.world import World, example
+from tests.support.cluster import Object
+from tests.support.telling import measuring, told
+from tests.support.world import World, example
 
 from paceline.evidence.failures import FEW, MANY
 from paceline.plan.run.again import FIRST_DISTANCE, LONGEST_DISTANCE, not_before, where

@@ -3,10 +3,10 @@
 import json
 from dataclasses import replace
 
-from tests.gate.campaigns import BASELINE_1
-from tests.plan.answers import HEAD_FACTS, TARGET_FACTS
-from tests.plan.telling import promoted, told
-from tests.plan.world import World, example
+from tests.support.answers import HEAD_FACTS, TARGET_FACTS
+from tests.support.campaigns import BASELINE_1
+from tests.support.telling import promoted, told
+from tests.support.world import World, example
 
 NAME = "qwen3-coder-next"
 HEAD = "hf://thoughtworks/Qwen3-Coder-Next-Eagle3"

@@ -1,11 +1,11 @@
 """In Manual mode a person promotes: what they have read about, once, and by a revision that waits for it."""
 
 import pytest
-from tests.gate.campaigns import LATENCY
-from tests.plan.telling import by_hand, measuring
 from tests.plan.test_earned import in_production, loosened
 from tests.plan.test_stories import CODE_ALONE
-from tests.plan.world import World
+from tests.support.campaigns import LATENCY
+from tests.support.telling import by_hand, measuring
+from tests.support.world import World
 
 KEY = "promote.paceline.dev/latency"
 BETTER_STILL = {"baseline": LATENCY["baseline"], "wide": LATENCY["wide"]}

@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from tests.plan.telling import told
-from tests.plan.world import World, example
+from tests.support.telling import told
+from tests.support.world import World, example
 
 SOURCE = "hf://datasets/paceline-test/prompts/code.jsonl"
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
-from tests.plan.answers import died, half_failed, nothing_accepted
-from tests.plan.cluster import Key, Object, ended
-from tests.plan.world import OURS, World, example
+from tests.support.answers import died, half_failed, nothing_accepted
+from tests.support.cluster import Key, Object, ended
+from tests.support.world import OURS, World, example
 
 from paceline.core import BASELINE
 from paceline.evidence import question

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from tests.plan.test_runs import run_of
-from tests.plan.world import World, example
+from tests.support.world import World, example
 
 from paceline.plan.run.collect import moved
 from paceline.plan.run.neighbours import neighbours

@@ -1,8 +1,8 @@
 """A candidate whose own server ends, in one pool's run (as test_stories)."""
 
-from tests.plan.answers import died, half_failed, out_of_memory
-from tests.plan.telling import measuring, told
-from tests.plan.world import World
+from tests.support.answers import died, half_failed, out_of_memory
+from tests.support.telling import measuring, told
+from tests.support.world import World
 
 
 def verdict(world: World) -> tuple[str, str]:

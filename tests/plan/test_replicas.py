@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
-from tests.plan.answers import Spoiled, half_failed
-from tests.plan.cluster import Object
-from tests.plan.telling import promoted, told
-from tests.plan.world import World, example
+from tests.support.answers import Spoiled, half_failed
+from tests.support.cluster import Object
+from tests.support.telling import promoted, told
+from tests.support.world import World, example
 
 from paceline.plan.terms import Action, Apply
 

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from tests.plan.answers import half_failed
-from tests.plan.telling import measuring, promoted, told
-from tests.plan.world import World, example
+from tests.support.answers import half_failed
+from tests.support.telling import measuring, promoted, told
+from tests.support.world import World, example
 
 RETRY = "retry.paceline.dev/latency"
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.plan.answers import half_failed, noisy, shared
-from tests.plan.cluster import Object
-from tests.plan.world import World, example
-from tests.wrong.edits import example_run
+from tests.support.answers import half_failed, noisy, shared
+from tests.support.cluster import Object
+from tests.support.edits import example_run
+from tests.support.world import World, example
 
 from paceline import api
 from paceline.evidence import ENVIRONMENT

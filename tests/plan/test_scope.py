@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.plan.test_sweep import COMMIT
-from tests.wrong.edits import example_run
+from tests.support.edits import example_run
 
 from paceline import api
 from paceline.core import RunSpec

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.plan.answers import answer
-from tests.plan.cluster import Object
 from tests.plan.test_sweep import COMMIT
-from tests.unit.round.verdicts import between_rounds
-from tests.wrong.edits import example_run
+from tests.support.answers import answer
+from tests.support.cluster import Object
+from tests.support.edits import example_run
+from tests.support.verdicts import between_rounds
 
 from paceline import api
 from paceline.api.gate import MOST_COMPARED

@@ -3,10 +3,10 @@
 `PACELINE_GOLDEN=write pytest tests/plan` writes the files anew; the diff is what a review reads.
 """
 
-from tests.gate.campaigns import BASELINE_1
-from tests.plan.answers import noisy, nothing_accepted
-from tests.plan.telling import measuring, promoted, told
-from tests.plan.world import TRUTHS, World, example
+from tests.support.answers import noisy, nothing_accepted
+from tests.support.campaigns import BASELINE_1
+from tests.support.telling import measuring, promoted, told
+from tests.support.world import TRUTHS, World, example
 
 NAME = "qwen3-coder-next"
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.plan.answers import died
-from tests.plan.cluster import Object
-from tests.plan.telling import measuring, told
-from tests.plan.world import World
-from tests.wrong.edits import example_run
+from tests.support.answers import died
+from tests.support.cluster import Object
+from tests.support.edits import example_run
+from tests.support.telling import measuring, told
+from tests.support.world import World
 
 from paceline.evidence import Replicate
 from paceline.plan.run.look import Round

@@ -2,10 +2,10 @@
 and is Stalled in the end. What is only late, or somebody's wish, is called what it is."""
 
 import pytest
-from tests.plan.answers import half_failed
-from tests.plan.cluster import Object
-from tests.plan.telling import by_hand, measuring, promoted, told
-from tests.plan.world import World, example
+from tests.support.answers import half_failed
+from tests.support.cluster import Object
+from tests.support.telling import by_hand, measuring, promoted, told
+from tests.support.world import World, example
 
 from paceline.plan.terms import timestamp
 

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from tests.plan.answers import HEAD_FACTS, died, half_failed
-from tests.plan.telling import measuring, promoted, told
-from tests.plan.world import World, example
+from tests.support.answers import HEAD_FACTS, died, half_failed
+from tests.support.telling import measuring, promoted, told
+from tests.support.world import World, example
 
 NAME = "qwen3-coder-next"
 

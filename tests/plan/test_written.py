@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.plan.answers import not_compared, otherwise
 from tests.plan.test_outputs import compared
 from tests.plan.test_own_args import OWN
 from tests.plan.test_prompts import with_prompts
 from tests.plan.test_requests import RETRY, held, in_error
 from tests.plan.test_sweep import CROSSING
-from tests.plan.world import OURS, World, example
+from tests.support.answers import not_compared, otherwise
+from tests.support.world import OURS, World, example
 
 from paceline import api
 

@@ -1,7 +1,7 @@
 """Rows of stage CEL: what fields must be together, on every engine and in both kinds. Run in
 tests/api/test_refusals.py."""
 
-from tests.wrong.edits import GONE, Change
+from tests.support.edits import GONE, Change
 from tests.wrong.told import FIRST, FIRST_OF_VLLM, NGRAM, SECOND, WIDE, Told, falling, one, tree
 
 CODE = {"name": "code", "source": "builtin://code"}

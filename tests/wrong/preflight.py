@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from tests.speculator import speculator
-from tests.wrong.edits import Change, Row, Stage
+from tests.support.edits import Change, Row, Stage
+from tests.support.speculator import speculator
 
 from paceline.preflight import ModelFacts, model_facts
 from paceline_emulator.hub.models import QWEN3_CODER_NEXT, QWEN3_CODER_NEXT_EAGLE3, QWEN3_CODER_NEXT_FP8

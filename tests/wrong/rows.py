@@ -4,8 +4,8 @@ Rows of stage preflight are run where the models' files are (tests/unit/prefligh
 tests/api/test_refusals.py.
 """
 
+from tests.support.edits import RUN, Row, Stage
 from tests.wrong.cel import CEL, OF_A_RUN, OF_A_TPU, OF_VLLM
-from tests.wrong.edits import RUN, Row, Stage
 from tests.wrong.preflight import PREFLIGHT
 from tests.wrong.schema import OF_A_RUNS_SCHEMA, SCHEMA
 from tests.wrong.told import Told

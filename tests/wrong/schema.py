@@ -1,6 +1,6 @@
 """Rows of stage schema: types, bounds and names of fields. Run in tests/api/test_refusals.py."""
 
-from tests.wrong.edits import GONE
+from tests.support.edits import GONE
 from tests.wrong.told import SECOND, Told, one, tree
 
 SCHEMA: tuple[Told, ...] = (

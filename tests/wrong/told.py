@@ -3,7 +3,7 @@ message."""
 
 from typing import Any
 
-from tests.wrong.edits import Change
+from tests.support.edits import Change
 
 FIRST, SECOND = "spec.pools.0.candidates.0", "spec.pools.1.candidates.1"
 """wide of the pool latency, narrow of the pool throughput."""

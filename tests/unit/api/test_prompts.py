@@ -1,7 +1,7 @@
 """Where prompts come from, and what to do about a source that is none."""
 
 import pytest
-from tests.wrong.edits import example
+from tests.support.edits import example
 
 from paceline import api
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.fault import memory
+from tests.support import memory
 
 from paceline.controller.cluster import Cluster
 from paceline.controller.execute import HANDOVER_MANAGER, execute, publish

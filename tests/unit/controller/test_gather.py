@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.fault import memory
-from tests.unit.render import example as rendered
-from tests.wrong.edits import example_run
+from tests.support import example as rendered
+from tests.support import memory
+from tests.support.edits import example_run
 
 from paceline.controller.cluster import Cluster, Key
 from paceline.controller.gather import gather_run

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.fault import memory
+from tests.support import memory
 
 from paceline.controller.cluster import Cluster
 from paceline.controller.kinds import KINDS

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from tests.plan.answers import died, half_failed
-from tests.plan.world import OURS, World
-from tests.plan.world import example as with_pools
+from tests.support.answers import died, half_failed
+from tests.support.world import OURS, World
+from tests.support.world import example as with_pools
 
 from paceline import api
 from paceline.controller.execute import MANAGER, STATUS_MANAGER

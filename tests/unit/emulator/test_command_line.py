@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.contract.running import HEAD, TARGET, model
+from tests.support.running import HEAD, TARGET, model
 
 import paceline_emulator
 from paceline_emulator import flags, resolve, settings

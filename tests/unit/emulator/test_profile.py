@@ -4,8 +4,8 @@ import math
 from itertools import pairwise
 
 import pytest
-from tests.contract.published import NARROW, POINTS, PUBLISHED_AS, WIDE, Point, Tree
-from tests.contract.running import TARGET
+from tests.support.published import NARROW, POINTS, PUBLISHED_AS, WIDE, Point, Tree
+from tests.support.running import TARGET
 
 from paceline_emulator import profile
 from paceline_emulator.models import Model

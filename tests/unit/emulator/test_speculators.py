@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.contract.running import TARGET, model
-from tests.speculator import speculator
+from tests.support.running import TARGET, model
+from tests.support.speculator import speculator
 
 from paceline_emulator import flags, resolve, settings
 from paceline_emulator.vllm import flags as vllm_flags

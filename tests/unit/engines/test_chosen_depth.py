@@ -5,8 +5,8 @@ import json
 from typing import Any
 
 import pytest
+from tests.support.vllm_server import server as vllm_server
 from tests.unit.engines.sglang.servers import server as sglang_server
-from tests.unit.engines.vllm_server import server as vllm_server
 
 from paceline.core import CUSTOM, Adaptive, Arm, Custom, Depth, Draft, Model
 from paceline.engines import ENGINES

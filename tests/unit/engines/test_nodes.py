@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.unit.render.example import FILE, run, server
+from tests.support.example import FILE, run, server
 
 from paceline import api
 from paceline.core import Server

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.wrong.edits import changed, example
+from tests.support.edits import changed, example
 
 from paceline import cli
 from paceline.engines import ENGINES

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.unit.render.example import FILE, run
+from tests.support.example import FILE, run
 
 from paceline import api
 from paceline.engines.places import refused

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.render.example import server
+from tests.support.example import server
 
 from paceline.engines import ENGINES
 from paceline.engines.pod_template import refusals

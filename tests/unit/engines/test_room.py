@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from tests.unit.engines import test_sglang_jax, vllm_server
+from tests.support import vllm_server
+from tests.unit.engines import test_sglang_jax
 from tests.unit.engines.sglang import servers
 
 from paceline import datasets

@@ -1,18 +1,20 @@
 """What makes acceptance up is refused in every environment of a server, on every engine."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from tests.sglang.real import ROOT
-from tests.unit.engines import test_sglang_jax, vllm_server
+from tests.support import vllm_server
+from tests.unit.engines import test_sglang_jax
 from tests.unit.engines.sglang import servers
 
 from paceline import api
 from paceline.core import Server
 from paceline.engines import places, simulated
 
+ROOT = Path(__file__).parents[3]
 SERVERS = {"SGLang": servers.server(), "SGLangJAX": test_sglang_jax.server(), "VLLM": vllm_server.server()}
 
 

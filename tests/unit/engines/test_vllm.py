@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.engines.vllm_server import BASE, HEAD, SERVER, chain, server
+from tests.support.vllm_server import BASE, HEAD, SERVER, chain, server
 
 from paceline.api.arms import SERVES
 from paceline.core import CUSTOM, Arm, Draft, Ngram, SecretKey

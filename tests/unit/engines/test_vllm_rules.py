@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tests.unit.engines.vllm_server import BASE, HEAD, SERVER, chain, server
+from tests.support.vllm_server import BASE, HEAD, SERVER, chain, server
 
 from paceline.core import CUSTOM, Adaptive, Arm, Custom, Depth, Draft, Server
 from paceline.engines import ENGINES

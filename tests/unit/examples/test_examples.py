@@ -5,9 +5,9 @@ from pathlib import Path
 from textwrap import indent
 
 import pytest
-from tests.example_files import RUNS
-from tests.plan import golden
-from tests.unit.examples.rendered import FILES, argv, arms, readable
+from tests.support import golden
+from tests.support.example_files import RUNS
+from tests.support.rendered import FILES, argv, arms, readable
 
 from paceline.cli import main
 from paceline.render.benchmark import as_it_is

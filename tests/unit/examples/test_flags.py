@@ -5,7 +5,7 @@ import json
 from importlib import resources
 
 import pytest
-from tests.unit.examples.rendered import FILES, argv, arms, example
+from tests.support.rendered import FILES, argv, arms, example
 
 LISTS = {"SGLang": "sglang", "SGLangJAX": "sglang-jax", "VLLM": "vllm"}
 TYPES = {"int": int, "float": float, "json": json.loads}

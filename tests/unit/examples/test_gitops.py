@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 import yaml
 from lupa import lua51
-from tests.plan.answers import half_failed
-from tests.plan.telling import measuring, promoted
-from tests.plan.world import World, example
-from tests.unit.examples.rendered import EXAMPLES
+from tests.support.answers import half_failed
+from tests.support.rendered import EXAMPLES
+from tests.support.telling import measuring, promoted
+from tests.support.world import World, example
 
 GITOPS = EXAMPLES / "gitops"
 SCRIPTS = yaml.safe_load((GITOPS / "argocd-health.yaml").read_text())["data"]

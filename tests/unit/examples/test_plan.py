@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.plan.world import World
-from tests.plan.world import example as in_world
-from tests.unit.examples.rendered import EXAMPLES, example
+from tests.support.rendered import EXAMPLES, example
+from tests.support.world import World
+from tests.support.world import example as in_world
 
 from paceline.cli import main
 from paceline.plan.forecast import CLEAR, NOISY, Course, Tale, forecast

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.unit.examples.rendered import FILES, example
+from tests.support.rendered import FILES, example
 
 from paceline import api
 from paceline.plan.deployment.look import models_of

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pytest
-from tests.unit.examples.rendered import argv, flags
+from tests.support.rendered import argv, flags
 
 ALIASES = {
     "--model": "--model-path",

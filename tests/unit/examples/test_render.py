@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.unit.examples.rendered import EXAMPLES, example
+from tests.support.rendered import EXAMPLES, example
 
 from paceline.cli import main
 

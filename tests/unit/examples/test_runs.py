@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.example_files import RUNS
-from tests.unit.render.example import RUN
+from tests.support.example import RUN
+from tests.support.example_files import RUNS
 
 from paceline import api
 from paceline.cli import main

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
-from tests.fault.memory import Cluster, MemoryApi, Write, lost
+from tests.support.memory import Cluster, MemoryApi, Write, lost
 
 from paceline.kube import Api, Lease, Ref, leading
 from paceline.kube.resources import LEASE

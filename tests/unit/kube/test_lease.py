@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 
 import pytest
-from tests.fault.memory import Cluster, MemoryApi, Write, fail_at, lost
+from tests.support.memory import Cluster, MemoryApi, Write, fail_at, lost
 
 from paceline.kube import Lease, Ref
 from paceline.kube.resources import LEASE

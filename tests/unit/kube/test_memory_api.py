@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.fault.memory import Cluster, Controllers, Crash, Exit, MemoryApi, conflict, crash_from, fail_at, lost
+from tests.support.memory import Cluster, Controllers, Crash, Exit, MemoryApi, conflict, crash_from, fail_at, lost
 
 from paceline.kube import Conflict, Manifest, Ref, Unavailable
 from paceline.kube.resources import DEPLOYMENT, JOB, POD

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 import pytest
-from tests.fault.memory import Cluster, MemoryApi
+from tests.support.memory import Cluster, MemoryApi
 
 from paceline.kube import ApiError, Listing, Manifest, Ref, Reflector, Resource, WatchEvent
 from paceline.kube.errors import error_of

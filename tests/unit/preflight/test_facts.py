@@ -7,7 +7,7 @@ import zlib
 from dataclasses import replace
 
 import pytest
-from tests.speculator import speculator
+from tests.support.speculator import speculator
 
 from paceline.core.names import snapshot_path
 from paceline.preflight import Fetched, FetchedModel, ModelFacts, model_facts, read_message, write_message

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
+from tests.support.rendered import EXAMPLES
 from tests.unit.engines import test_sglang_jax
-from tests.unit.examples.rendered import EXAMPLES
 from tests.unit.preflight.builders import TARGET, TARGET_FACTS, candidate, noted, refused, server, silent
 
 from paceline.cli import main

@@ -1,8 +1,8 @@
 """The table of wrong resources, its rows of stage preflight; and the examples, of which none is wrong."""
 
 import pytest
-from tests.example_files import DEPLOYMENTS
-from tests.wrong.edits import Row, example
+from tests.support.edits import Row, example
+from tests.support.example_files import DEPLOYMENTS
 from tests.wrong.preflight import FACTS, PREFLIGHT
 
 from paceline import api

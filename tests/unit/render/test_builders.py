@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.render.example import DEPLOYED, RUN, SETTINGS, arm, pool, run, server, spec
+from tests.support.example import DEPLOYED, RUN, SETTINGS, arm, pool, run, server, spec
 
 from paceline.core import Cache, Dataset, RunSpec, Server, Tree
 from paceline.core.names import LONGEST, child_name, snapshot_path

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.render.example import DEPLOYED, RUN, SETTINGS, arm, run, server
+from tests.support.example import DEPLOYED, RUN, SETTINGS, arm, run, server
 
 from paceline.core import Model
 from paceline.render import fetch_job, revision_of, round_job

@@ -11,8 +11,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from tests.plan import golden
-from tests.unit.render.example import DEPLOYED, RUN, SETTINGS, arm, pool, run, server, spec
+from tests.support import golden
+from tests.support.example import DEPLOYED, RUN, SETTINGS, arm, pool, run, server, spec
 
 from paceline.evidence import ENVIRONMENT, RoundPlan
 from paceline.plan.deployment.look import models_of

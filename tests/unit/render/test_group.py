@@ -5,8 +5,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from tests.plan import golden
-from tests.unit.render.example import DEPLOYED, SETTINGS, arm, server
+from tests.support import golden
+from tests.support.example import DEPLOYED, SETTINGS, arm, server
 
 from paceline.core import Server
 from paceline.render import Owner, group_name, rendering, revision_of, servers, service

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from tests.unit.render.example import DEPLOYED, RUN, arm, run, server
+from tests.support.example import DEPLOYED, RUN, arm, run, server
 from tests.unit.render.test_group import over
 
 from paceline.render import revision_of, round_job

@@ -8,8 +8,8 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.plan import golden
-from tests.unit.render.example import DEPLOYED, RUN, SETTINGS, arm, pool, run, server, spec
+from tests.support import golden
+from tests.support.example import DEPLOYED, RUN, SETTINGS, arm, pool, run, server, spec
 
 from paceline.core import Server
 from paceline.engines import ENGINES

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from tests.unit.render.example import RUN, SETTINGS, pool, run
+from tests.support.example import RUN, SETTINGS, pool, run
 
 from paceline.core import Dataset, RunSpec, Workload
 from paceline.evidence import RoundPlan

@@ -4,10 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.plan.world import World
-from tests.plan.world import example as in_world
-from tests.unit.examples.rendered import example
-from tests.unit.render.example import RUN, SETTINGS, pool, run
+from tests.support.example import RUN, SETTINGS, pool, run
+from tests.support.rendered import example
+from tests.support.world import World
+from tests.support.world import example as in_world
 
 from paceline import api
 from paceline.core import Dataset, RunSpec, Timeouts, Workload

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.unit.report.runs import latency, lost_round, throughput
+from tests.support.runs import latency, lost_round, throughput
 
 from paceline.api.record import from_status, to_status
 from paceline.api.run_status import BenchmarkRunStatus

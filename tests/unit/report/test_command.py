@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.fault.memory import Cluster, MemoryApi
-from tests.unit.report.runs import latency, throughput
+from tests.support.memory import Cluster, MemoryApi
+from tests.support.runs import latency, throughput
 from tests.unit.report.test_build import demo
 
 from paceline import cli

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from tests.unit.report.runs import latency, lost_round, throughput
+from tests.support.runs import latency, lost_round, throughput
 from tests.unit.report.test_build import GB10, demo, over
 
 from paceline.report import FORMATS, report

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.contract.running import HEAD, TARGET
+from tests.support.running import HEAD, TARGET
 
 from paceline import render
 from paceline.core import Dataset, Workload

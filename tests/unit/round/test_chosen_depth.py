@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.unit.engines.vllm_server import BASE, HEAD
+from tests.support.vllm_server import BASE, HEAD
 from tests.unit.round.pod import CHAT_8, CODE_1, Arms, Outcome, Start, workload
 from tests.unit.round.test_round import emulated
 from tests.unit.round.test_vllm_round import PATH, command, of_vllm

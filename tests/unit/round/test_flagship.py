@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.unit.render.example import RUN, SETTINGS
+from tests.support.example import RUN, SETTINGS
 from tests.unit.round.pod import CODE_1, Start
 
 from paceline import api

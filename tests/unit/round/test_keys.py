@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.unit.render.example import RUN, SETTINGS, run
+from tests.support.example import RUN, SETTINGS, run
 from tests.unit.round.pod import CODE_1, Arms, Start, told
 from tests.unit.round.test_round import emulated
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 
 import pytest
+from tests.support.verdicts import concluded, question, recorded
 from tests.unit.round.pod import Outcome, begin, free_port, workload, write_models
 from tests.unit.round.test_round import published_pair
-from tests.unit.round.verdicts import concluded, question, recorded
 
 CODE = workload("code", 16, 48, 800)
 """Answers of 150 to 700 tokens, which end by themselves."""

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from tests.unit.render.example import RUN
+from tests.support.example import RUN
+from tests.support.verdicts import Record, concluded, outcome, question, recorded
 from tests.unit.round.pod import workload
-from tests.unit.round.verdicts import Record, concluded, outcome, question, recorded
 
 from paceline.core import BASELINE, Parity
 from paceline.evidence import ArmCommand, Outputs, Point, Replicate, RoundPlan, RoundResult, decode, encode, judge

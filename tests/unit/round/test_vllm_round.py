@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.unit.engines.vllm_server import BASE, SERVER, chain
+from tests.support.vllm_server import BASE, SERVER, chain
 from tests.unit.round.pod import CHAT_8, CODE_1, Arms, Start, workload
 
 from paceline.core import Arm, Parity, SecretKey, Server

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
+from tests.support.example import arm, server
 from tests.unit.engines.sglang import servers
-from tests.unit.render.example import arm, server
 
 from paceline.core import Arm, Server
 from paceline.engines import ENGINES

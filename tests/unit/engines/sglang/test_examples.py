@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests import example_files
+from tests.support import example_files
 
 from paceline import api
 from paceline.core import DeploymentSpec

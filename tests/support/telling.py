@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.plan import golden
-from tests.plan.world import World, example, story
+from tests.support import golden
+from tests.support.world import World, example, story
 
-STORIES = Path(__file__).with_name("stories")
+STORIES = Path(__file__).parents[1] / "plan" / "stories"
 
 
 def told(tell: Callable[[World], None]) -> Callable[[], None]:

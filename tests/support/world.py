@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from tests.gate.campaigns import LATENCY, THROUGHPUT
-from tests.plan import admitted
-from tests.plan.answers import HEAD_FACTS, TARGET_FACTS, Spoiled, Truth, answer, fetched
-from tests.plan.cluster import ALIVE, Cluster, Key, Object, ended
+from tests.support import admitted
+from tests.support.answers import HEAD_FACTS, TARGET_FACTS, Spoiled, Truth, answer, fetched
+from tests.support.campaigns import LATENCY, THROUGHPUT
+from tests.support.cluster import ALIVE, Cluster, Key, Object, ended
 
 from paceline import api
 from paceline.core.names import SUSPENDED

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import yaml
-from tests import example_files
+from tests.support import example_files
 
 from paceline.cli.render import rendered
 from paceline.core import BASELINE

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from tests.fault.memory.fields import (
+from tests.support.memory.fields import (
     LIST_KEYS,
     Fields,
     ListKeys,
@@ -21,7 +21,7 @@ from tests.fault.memory.fields import (
     managed_fields,
     updated,
 )
-from tests.fault.memory.selector import selects
+from tests.support.memory.selector import selects
 
 from paceline.kube import KINDS, Conflict, Gone, Invalid, Kinds, Listing, Manifest, NotFound, Ref, Resource, ref_of
 

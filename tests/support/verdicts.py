@@ -14,7 +14,7 @@ from paceline.plan.run.conclude import Conclusion, conclude
 from paceline.plan.run.look import Evidence, Snapshot
 from paceline.render import Settings
 
-FILE = Path(__file__).parents[3] / "examples" / "benchmark-only.yaml"
+FILE = Path(__file__).parents[2] / "examples" / "benchmark-only.yaml"
 Record = Mapping[str, Any]
 
 

@@ -4,7 +4,7 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from tests.gate.campaigns import LATENCY, THROUGHPUT, THROUGHPUT_GATE, Truth, measure
+from tests.support.campaigns import LATENCY, THROUGHPUT, THROUGHPUT_GATE, Truth, measure
 
 from paceline import core, gate
 from paceline.api import run_manifest_spec

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import yaml
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def _of(kind: str) -> tuple[Path, ...]:

@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from tests.fault.memory.cluster import Change, Cluster
-from tests.fault.memory.selector import selects
+from tests.support.memory.cluster import Change, Cluster
+from tests.support.memory.selector import selects
 
 from paceline.kube import ApiError, Conflict, Listing, Manifest, Ref, Resource, Unavailable, WatchEvent, ref_of
 

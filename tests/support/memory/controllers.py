@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from tests.fault.memory.cluster import Cluster
+from tests.support.memory.cluster import Cluster
 
 from paceline.kube import Manifest, Ref, ref_of
 from paceline.kube.resources import CLAIM, DEPLOYMENT, JOB, NODE, POD

@@ -13,7 +13,7 @@ from paceline.plan.deployment import Pool, Snapshot
 from paceline.plan.deployment.look import models_of, pin, pools
 from paceline.render import Owner, Settings
 
-FILE = Path(__file__).parents[3] / "examples" / "qwen3-coder-next.yaml"
+FILE = Path(__file__).parents[2] / "examples" / "qwen3-coder-next.yaml"
 SETTINGS = Settings(
     image="ghcr.io/paceline/paceline:0.1.0",
     server_priority_class="paceline-server",

@@ -5,8 +5,8 @@ conflicts and broken watches; `Controllers` is the rest of Kubernetes, one step 
 first two to a real kube-apiserver.
 """
 
-from tests.fault.memory.api import Crash, MemoryApi, Write, conflict, crash_from, fail_at, lost
-from tests.fault.memory.cluster import Cluster
-from tests.fault.memory.controllers import Controllers, Exit
+from tests.support.memory.api import Crash, MemoryApi, Write, conflict, crash_from, fail_at, lost
+from tests.support.memory.cluster import Cluster
+from tests.support.memory.controllers import Controllers, Exit
 
 __all__ = ["Cluster", "Controllers", "Crash", "Exit", "MemoryApi", "Write", "conflict", "crash_from", "fail_at", "lost"]
