@@ -13,7 +13,8 @@ NAME = "coder"
 CLOSED = 9
 """A port that no container declares and on which nobody listens."""
 KNOCK = """
-import socket, sys
+import os, socket, sys
+os.environ["RES_OPTIONS"] = "timeout:1 attempts:1"
 try:
     socket.create_connection((sys.argv[1], int(sys.argv[2])), 3).close()
 except TimeoutError:
