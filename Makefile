@@ -42,13 +42,13 @@ test: lint browser operator-up
 	$(BIN)/pytest -n 2
 
 demo: venv operator-up
-	$(BIN)/python -m dev.demo
+	$(BIN)/python -m tests.demo.demo
 
 demos: venv operator-up
-	$(BIN)/python -m dev.demos
+	$(BIN)/python -m tests.demo.demos
 
 demo-killed: venv operator-up
-	$(BIN)/python -m dev.demo_killed
+	$(BIN)/python -m tests.demo.killed
 
 bench: venv
 	$(BIN)/python -m tests.gate.closed_loops

@@ -7,8 +7,8 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from tests.cluster.kubernetes import OPERATOR, Namespace, kubectl, run
-from tests.cluster.processes import Operator
+from tests.support.kubernetes import OPERATOR, Namespace, kubectl, run
+from tests.support.processes import Operator
 
 HUB = Path(__file__).parents[2] / "dev" / "hub.yaml"
 

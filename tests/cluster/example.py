@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import yaml
-from dev.demo import EXAMPLE, OVERLAY, merged
-from tests.cluster.kubernetes import Manifest
+from tests.support.kubernetes import Manifest
+from tests.support.looks import POOL
+from tests.support.overlay import EXAMPLE, OVERLAY, merged
 
 UPSTREAM = EXAMPLE.with_stem("qwen3-coder-next-upstream")
-POOL = "latency"
 WIDE = {"numSteps": 3, "topK": 4, "numDraftTokens": 8}
 
 

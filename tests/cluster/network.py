@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event
 
-from tests.cluster.kubernetes import STATE, Manifest, Namespace, ended, labels_of, listed
+from tests.support.kubernetes import STATE, Manifest, Namespace, ended, labels_of, listed
 
 EVERY_SECONDS = 0.5
 

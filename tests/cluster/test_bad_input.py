@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 from tests.cluster.conftest import namespace_for
 from tests.cluster.example import emulated, pool, small
-from tests.cluster.kubernetes import Manifest, Namespace, condition, labels_of, says
-from tests.cluster.looks import finished, pool_of, run_of, served, stalled
+from tests.support.kubernetes import Manifest, Namespace, condition, labels_of, says
+from tests.support.looks import finished, pool_of, run_of, served, stalled
 
 TRITON = "--attention-backend=triton"
 

@@ -3,8 +3,8 @@
 import json
 
 from tests.cluster.example import small
-from tests.cluster.kubernetes import Namespace, ended, says
-from tests.cluster.looks import RUN, finished, measuring, pool_of, run_of, served
+from tests.support.kubernetes import Namespace, ended, says
+from tests.support.looks import RUN, finished, measuring, pool_of, run_of, served
 
 NAME = "coder"
 

@@ -4,24 +4,17 @@ import time
 
 import pytest
 from tests.cluster.example import small
-from tests.cluster.kubernetes import Manifest, Namespace, ended
-from tests.cluster.looks import RUN, finished, measuring, run_of, served
-from tests.cluster.processes import Operator, kill, process
+from tests.support.kubernetes import Namespace, ended
+from tests.support.looks import QUOTA, complete, finished, jobs_of, measuring, name_of, pods_of, run_of, served, uid_of
+from tests.support.processes import Operator, kill, process
 
 NAME = "crash"
-
-QUOTA: Manifest = {
-    "apiVersion": "v1",
-    "kind": "ResourceQuota",
-    "metadata": {"name": "one-job"},
-    "spec": {"hard": {"count/jobs.batch": "1"}},
-}
 
 
 @pytest.mark.timeout(420)
 def test_an_operator_killed_anywhere_repeats_no_round(here: Namespace, hub: str, operator: Operator) -> None:
     """After a run exists and before its Job; inside a point; after a Job is complete and before its result is read."""
-    here.apply(QUOTA)  # room for the prefetch and for no round: the run can be made, its Job cannot
+    here.apply(QUOTA)
     here.wait("the quota to be counted", lambda: here.get("resourcequota", "one-job").get("status", {}).get("hard"), 20)
     here.apply(small(NAME, hub))
     run = here.wait("a run", run_of(here, NAME), 90)
@@ -66,24 +59,3 @@ def test_a_killed_client_gives_the_gpus_back_and_the_round_is_tried_again(here: 
     assert [(round["round"], round["try"]) for round in status["rounds"]] == [(0, 0), (0, 1), (1, 0)]
     assert [bool(round["error"]) for round in status["rounds"]] == [True, False, False]
     assert "the client" in status["rounds"][0]["error"]
-
-
-def name_of(manifest: Manifest) -> str:
-    return str(manifest["metadata"]["name"])
-
-
-def uid_of(manifest: Manifest) -> str:
-    return str(manifest["metadata"]["uid"])
-
-
-def jobs_of(here: Namespace, run: Manifest) -> list[Manifest]:
-    """By name, which is in the order of rounds and tries."""
-    return here.list("jobs", f"{RUN}={name_of(run)}")
-
-
-def pods_of(here: Namespace, run: Manifest) -> list[Manifest]:
-    return here.list("pods", f"{RUN}={name_of(run)}")
-
-
-def complete(job: Manifest) -> bool:
-    return any(c["type"] == "Complete" and c["status"] == "True" for c in job["status"].get("conditions", ()))

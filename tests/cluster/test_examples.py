@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from dev.demo import merged
 from tests.cluster.example import emulated
-from tests.cluster.kubernetes import Manifest, Namespace, condition
 from tests.cluster.volumes import NO_XET, filled
+from tests.support.kubernetes import Manifest, Namespace, condition
+from tests.support.overlay import merged
 
 from paceline_emulator.hub.prompts import files
 

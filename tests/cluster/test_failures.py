@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from dev.demo import merged
 from tests.cluster.example import small
-from tests.cluster.kubernetes import STATE, Manifest, Namespace, condition, ended, kubectl, listed, says
-from tests.cluster.looks import finished, measuring, run_of, served
 from tests.cluster.test_examples import EXAMPLES, H200
 from tests.cluster.volumes import claim
+from tests.support.kubernetes import STATE, Manifest, Namespace, condition, ended, kubectl, listed, says
+from tests.support.looks import finished, measuring, run_of, served
+from tests.support.overlay import merged
 
 UP = Path(__file__).parents[2] / "dev" / "cluster" / "up"
 NEVER_PULLED: Manifest = {"spec": {"containers": [{"name": "server", "imagePullPolicy": "Never"}]}}

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 import yaml
-from dev.demo import merged
 from tests.cluster.example import emulated
-from tests.cluster.kubernetes import Manifest, Namespace, condition
 from tests.cluster.test_examples import EXAMPLES, H200, IMAGE, cache
+from tests.support.kubernetes import Manifest, Namespace, condition
+from tests.support.overlay import merged
 
 BOTH_SECONDS = 240
 """From apply to the second verdict, on two cores: the one GPU is measured on by one run after the other."""

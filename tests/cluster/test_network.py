@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 from tests.cluster.example import POOL, small
-from tests.cluster.kubernetes import Manifest, Namespace
-from tests.cluster.looks import finished, measuring, run_of
 from tests.cluster.network import enforced
+from tests.support.kubernetes import Manifest, Namespace
+from tests.support.looks import finished, measuring, run_of
 
 NAME = "coder"
 CLOSED = 9

@@ -2,8 +2,8 @@
 
 import pytest
 from tests.cluster.example import small
-from tests.cluster.kubernetes import GPU, Manifest, Namespace, condition, says
-from tests.cluster.looks import served, stalled
+from tests.support.kubernetes import GPU, Manifest, Namespace, condition, says
+from tests.support.looks import served, stalled
 
 SOON = {"progressDeadline": "1m"}
 """So that Stalled comes within two minutes."""

@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 
 import yaml
-from dev.demo import merged
 from tests.cluster.example import emulated
-from tests.cluster.kubernetes import Manifest, Namespace, condition, says
 from tests.cluster.test_examples import EXAMPLES, H200, IMAGE, words
 from tests.cluster.volumes import NO_XET, filled
+from tests.support.kubernetes import Manifest, Namespace, condition, says
+from tests.support.overlay import merged
 
 from paceline.core import WAVES
 

@@ -1,6 +1,6 @@
 """A claim of a story's own, and models that somebody put on it."""
 
-from tests.cluster.kubernetes import Manifest, Namespace
+from tests.support.kubernetes import Manifest, Namespace
 
 NO_XET = {"HF_HUB_DISABLE_XET": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
 

@@ -1,11 +1,11 @@
 """Intervals shown on recorded measurements, and the ratios that were published: how often one holds the other.
 
-The measurements are those of emulated servers, all that were made and none picked: demos.jsonl of the demo on the local
-cluster (dev/record.py), loopback.jsonl of the same two questions without a cluster (dev/loopback.py). So the truth is
-the emulator's profile, and that is the published table itself: its costs are solved from it, and a closed loop of 1 or
-32 requests decodes at exactly the published tokens per second (tests/unit/emulator/test_profile.py). The 3 % that
-tests/contract/test_throughput.py allows are for the clock of a busy machine. The ratios are quotients of the published
-throughputs, not the rounded 1.39x.
+The measurements are those of emulated servers, all that were made and none picked: demos.jsonl of the demo on the
+local cluster (tests/demo/record.py), loopback.jsonl of the same two questions without a cluster
+(tests/demo/loopback.py). So the truth is the emulator's profile, and that is the published table itself: its costs are
+solved from it, and a closed loop of 1 or 32 requests decodes at exactly the published tokens per second
+(tests/unit/emulator/test_profile.py). The 3 % that tests/contract/test_throughput.py allows are for the clock of a
+busy machine. The ratios are quotients of the published throughputs, not the rounded 1.39x.
 """
 
 import json
@@ -14,9 +14,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-from dev.record import RECORDED
 from scipy.stats import binom
 from tests.support.published import throughput
 
@@ -24,6 +24,7 @@ from paceline import core
 from paceline.cli.gate import judged
 
 RARELY = 0.01
+RECORDED = Path(__file__).with_name("recorded")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

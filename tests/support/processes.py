@@ -5,7 +5,7 @@ import signal
 import time
 from pathlib import Path
 
-from tests.cluster.kubernetes import OPERATOR, Manifest, Namespace
+from tests.support.kubernetes import OPERATOR, Manifest, Namespace
 
 home = Namespace(OPERATOR)
 

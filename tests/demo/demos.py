@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from dev.demo import ROOT, Cluster, clock, demo
-from dev.record import RECORDED, keep
+from tests.demo.demo import ROOT, Cluster, clock, demo
+from tests.demo.record import RECORDED, keep
 
 REPORT = ROOT / "docs" / "reports" / "demos.md"
 MOST_NOISE = 0.007

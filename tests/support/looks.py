@@ -2,10 +2,19 @@
 
 from collections.abc import Callable
 
-from tests.cluster.example import POOL
-from tests.cluster.kubernetes import Manifest, Namespace, condition, labels_of, says
+from tests.support.kubernetes import Manifest, Namespace, condition, labels_of, says
 
 RUN = "paceline.dev/run"
+POOL = "latency"
+"""The only pool of a story."""
+
+QUOTA: Manifest = {
+    "apiVersion": "v1",
+    "kind": "ResourceQuota",
+    "metadata": {"name": "one-job"},
+    "spec": {"hard": {"count/jobs.batch": "1"}},
+}
+"""Room for the prefetch and for no round: a run can be made, its Job cannot."""
 
 
 def pool_of(deployment: Manifest) -> Manifest:
@@ -62,3 +71,24 @@ def measuring(here: Namespace, run: Manifest, number: int) -> Callable[[], Manif
         return None
 
     return look
+
+
+def name_of(manifest: Manifest) -> str:
+    return str(manifest["metadata"]["name"])
+
+
+def uid_of(manifest: Manifest) -> str:
+    return str(manifest["metadata"]["uid"])
+
+
+def jobs_of(here: Namespace, run: Manifest) -> list[Manifest]:
+    """By name, which is in the order of rounds and tries."""
+    return here.list("jobs", f"{RUN}={name_of(run)}")
+
+
+def pods_of(here: Namespace, run: Manifest) -> list[Manifest]:
+    return here.list("pods", f"{RUN}={name_of(run)}")
+
+
+def complete(job: Manifest) -> bool:
+    return any(c["type"] == "Complete" and c["status"] == "True" for c in job["status"].get("conditions", ()))

@@ -1,4 +1,4 @@
-"""The demo's two questions asked again and again without a cluster: `python -m dev.loopback --times 10`.
+"""The demo's two questions asked again and again without a cluster: `python -m tests.demo.loopback --times 10`.
 
 Each round is what its pod would run: the wrapper, the client and the emulated server of each arm, as processes on
 loopback, in the operator's order of arms and until the operator's gate is content. All campaigns are added to
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dev.record import RECORDED, keep
+from tests.demo.record import RECORDED, keep
 from tests.support.running import HEAD, TARGET
 
 from paceline import core, gate, render
@@ -45,7 +45,7 @@ PATIENCE = 600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A pool of examples/qwen3-coder-next.yaml, as short as dev/demo-overlay.yaml makes it."""
+    """A pool of examples/qwen3-coder-next.yaml, as short as tests/demo/overlay.yaml makes it."""
 
     pool: str
     arms: tuple[core.Arm, ...]
@@ -72,7 +72,7 @@ QUESTIONS = (
 
 
 def campaign(question: Question) -> dict[str, Any]:
-    """A finished run, as far as dev/record.py reads it."""
+    """A finished run, as far as tests/demo/record.py reads it."""
     entries: list[dict[str, Any]] = []
     weights = {workload.name: 1.0 for workload in question.workloads}
     names = [arm.name for arm in question.arms]

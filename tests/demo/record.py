@@ -1,6 +1,6 @@
 """Keeps finished runs as cases for `paceline gate`: what tests/gate/test_coverage.py counts over.
 
-    kubectl -n paceline-demo get bench -o json | .venv/bin/python -m dev.record demos.jsonl
+    kubectl -n paceline-demo get bench -o json | .venv/bin/python -m tests.demo.record demos.jsonl
 
 adds them to tests/gate/recorded/demos.jsonl. Keep all that a series gave, or none: picking would spoil the count.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 from paceline.evidence import measurements
 
-RECORDED = Path(__file__).resolve().parent.parent / "tests" / "gate" / "recorded"
+RECORDED = Path(__file__).resolve().parents[1] / "gate" / "recorded"
 
 
 def case(run: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """`make demo`: examples/qwen3-coder-next.yaml from nothing to two promoted pools, on the local cluster, emulated.
 
-Applies the example through dev/demo-overlay.yaml, tells what happens, prints the table, writes report.html, and leaves
+Applies the example through tests/demo/overlay.yaml, tells what happens, prints the table, writes report.html and leaves
 everything running. Exit code 0 once every pool has a verdict and serves what it says, 1 if that does not come about.
 """
 
@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from tests.support.overlay import EXAMPLE, OVERLAY, merged
 
 from paceline.cli.render import Plain
 
-ROOT = Path(__file__).resolve().parent.parent
-EXAMPLE = ROOT / "examples" / "qwen3-coder-next.yaml"
-OVERLAY = ROOT / "dev" / "demo-overlay.yaml"
+ROOT = Path(__file__).resolve().parents[2]
 STATE = Path(os.environ.get("PACELINE_STATE", "/var/tmp/paceline-cluster"))
 KUBECTL = Path(os.environ.get("PACELINE_CACHE", Path.home() / ".cache" / "paceline")) / "bin" / "kubectl"
 
@@ -47,13 +46,6 @@ class Cluster:
     def get(self, kind: str) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = json.loads(self.run("get", kind, "-o", "json"))["items"]
         return items
-
-
-def merged(under: Any, over: Any) -> Any:
-    """JSON merge patch (RFC 7396) without deletion."""
-    if not isinstance(under, dict) or not isinstance(over, dict):
-        return over
-    return under | {key: merged(under.get(key), value) for key, value in over.items()}
 
 
 def demo(namespace: str, report: Path, limit: float) -> int:

@@ -11,12 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from dev.demo import Cluster, demo
-from dev.demos import clear, faults
-from tests.cluster.kubernetes import Manifest, Namespace
-from tests.cluster.looks import RUN, measuring
-from tests.cluster.processes import Operator
-from tests.cluster.test_crashes import QUOTA, complete, jobs_of, name_of
+from tests.demo.demo import Cluster, demo
+from tests.demo.demos import clear, faults
+from tests.support.kubernetes import Manifest, Namespace
+from tests.support.looks import QUOTA, RUN, complete, jobs_of, measuring, name_of
+from tests.support.processes import Operator
 
 NAMESPACE = "demo-killed"
 T = TypeVar("T")
