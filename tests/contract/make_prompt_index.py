@@ -6,7 +6,7 @@ Here and not in the emulator, which imports nothing else of Paceline.
 import json
 from pathlib import Path
 
-from paceline import datasets
+from paceline.pods import datasets
 from paceline_emulator.prompts import prompt_hash
 
 TO = Path(__file__).parents[2] / "paceline_emulator/data/prompts.json"

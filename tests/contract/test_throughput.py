@@ -15,7 +15,7 @@ import pytest
 from tests.support.published import NARROW, POINTS, WIDE, Point, Tree
 from tests.support.running import Running, emulated, tree
 
-from paceline import datasets
+from paceline.pods import datasets
 from paceline_emulator import noise
 
 REQUESTS = {1: 6, 32: 128}

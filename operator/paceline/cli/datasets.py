@@ -5,7 +5,7 @@ import sys
 from argparse import ArgumentParser, Namespace, _SubParsersAction
 from pathlib import Path
 
-from paceline import datasets
+from paceline.pods import datasets
 
 
 def add(subparsers: "_SubParsersAction[ArgumentParser]") -> None:

@@ -13,12 +13,13 @@ from itertools import groupby
 
 import yaml
 
-from paceline import api, datasets
+from paceline import api
 from paceline.cli.manifests import RUN, Manifest, RefusedError, documents, ours
 from paceline.cli.patience import too_slow
 from paceline.core import BUILTIN, DeploymentSpec, Parity, PoolSpec, PromotionMode, Workload
 from paceline.plan.forecast import CLEAR, NOISY, Cost, Course, forecast
 from paceline.plan.imagined import Assumptions
+from paceline.pods import datasets
 from paceline.preflight.promotion import losses
 
 GUESSED_START = (60.0, 600.0)

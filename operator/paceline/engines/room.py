@@ -8,7 +8,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from paceline import datasets
 from paceline.core import Dataset, Server, Workload
 from paceline.engines.adapter import Adapter, Bound, Refusal
 
@@ -18,6 +17,8 @@ MOST_CHARACTERS = 6
 Tekken (131k tokens) and its older vocabulary of 32k: 5.4 at most, 2.2 at least."""
 FEWEST_CHARACTERS = 2
 """To a token, for a length that is certain to do."""
+LONGEST = {"code": 752, "swe": 1280, "terminal": 1308, "chat": 486}
+"""Characters of the longest prompt of each built-in set, counted in its file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,8 +118,7 @@ def _tokens(dataset: Dataset, characters: int) -> int:
 
 def _longest(dataset: Dataset) -> int:
     """Characters of the longest prompt; 0 of a user's own."""
-    name = dataset.source.removeprefix(BUILTIN)
-    return max(map(len, datasets.load(name))) if name in datasets.NAMES else 0
+    return LONGEST.get(dataset.source.removeprefix(BUILTIN), 0)
 
 
 def _of(dataset: Dataset) -> str:

@@ -1,1 +1,1 @@
-"""What runs in pods that Paceline starts: `round` measures, `fetch` brings models."""
+"""What runs in pods that we start: `round` measures, `fetch` brings models; `datasets` are the built-in prompts."""

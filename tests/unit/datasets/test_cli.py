@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from paceline import datasets
 from paceline.cli import datasets as command
+from paceline.pods import datasets
 
 
 def paceline(*argv: str) -> int:

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import pytest
 
-from paceline import datasets
+from paceline.pods import datasets
 
 PROMPTS = 512
 WORDS = {"code": (20, 150), "chat": (20, 150), "swe": (40, 250), "terminal": (40, 250)}

@@ -7,13 +7,13 @@ from tests.support import vllm_server
 from tests.unit.engines import test_sglang_jax
 from tests.unit.engines.sglang import servers
 
-from paceline import datasets
 from paceline.core import Dataset, Server, Workload
 from paceline.engines import ENGINES, room
 from paceline.engines.bounds import number
+from paceline.pods import datasets
 
 MINE = "configMap://prompts/mine.jsonl"
-LONGEST = max(map(len, datasets.load("swe")))
+LONGEST = room.LONGEST["swe"]
 LEAST, ENOUGH = -(-LONGEST // room.MOST_CHARACTERS), -(-LONGEST // room.FEWEST_CHARACTERS)
 """Tokens that the longest prompt of swe has at least, and at most."""
 
@@ -64,6 +64,10 @@ ROWS: list[tuple[str, Server, Workload, str]] = [
      "concurrency, or leave it out"),
     ("tokens-fit", jax("--max-total-tokens=2048"), load(16, MINE), "write at least 8208 and the longest prompt"),
 ]  # fmt: skip
+
+
+def test_the_longest_prompts_are_those_of_the_built_in_sets() -> None:
+    assert {name: max(map(len, datasets.load(name))) for name in datasets.NAMES} == room.LONGEST
 
 
 @pytest.mark.parametrize(("rule", "server", "asked", "message"), ROWS)

@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 from tests.unit.evidence.test_judge import PLAN
 
-from paceline import datasets
 from paceline.core import Dataset, Parity, Workload
+from paceline.pods import datasets
 from paceline.pods.round import choose, load
 
 TEN = tuple(f"prompt {number}" for number in range(10))

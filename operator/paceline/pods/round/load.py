@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from paceline import datasets
 from paceline.core import BUILTIN, Workload
 from paceline.engines import ENGINES
 from paceline.evidence import ArmCommand, RoundPlan
+from paceline.pods import datasets
 from paceline.pods.round import choose
 from paceline.pods.round.dataset import DatasetError, Prompts, read
 from paceline.pods.round.parity import asked
