@@ -8,11 +8,17 @@ import pytest
 from tests.support.apiserver import Running
 from tests.support.edits import EXAMPLE, example, example_run
 
-from paceline.api import Mark, Reason, to_status
+from paceline.api import Mark, Reason
 from paceline.api.crd import crds
+from paceline.api.reasons import to_status as conditions_of
+from paceline.api.record import to_status
 
 NOW = "2026-11-21T12:00:00Z"
 AT = datetime.fromisoformat(NOW)
+
+
+def conditions(*marks: Mark) -> list[dict[str, Any]]:
+    return [to_status(one) for one in conditions_of(marks, (), 1, AT)]
 
 
 @pytest.fixture
@@ -59,7 +65,7 @@ def test_one_line_says_what_is_served_and_why(apiserver: Running, specdep: str) 
         "observedGeneration": 1,
         "summary": "latency=wide 1.36x throughput=narrow 1.03x",
         "state": "Serving",
-        "conditions": to_status(marks, [], 1, AT),
+        "conditions": conditions(*marks),
     }
     publish(apiserver, "speculativedeployments", specdep, status)
     header, line = apiserver.kubectl("get", "specdep").stdout.splitlines()
@@ -225,9 +231,9 @@ def test_a_run_never_changes(apiserver: Running, bench: str) -> None:
 
 def test_a_finished_run_never_changes(apiserver: Running, bench: str) -> None:
     """Neither a field, nor the whole, nor that it has ended. A write that says nothing new is let through."""
-    measuring = {"conditions": to_status([Mark(Reason.RunMeasuring)], [], 1, AT), "rounds": [ROUND]}
+    measuring = {"conditions": conditions(Mark(Reason.RunMeasuring)), "rounds": [ROUND]}
     publish(apiserver, "benchmarkruns", bench, measuring)
-    ended = RUN_STATUS | {"conditions": to_status([Mark(Reason.Promote)], [], 1, AT)}
+    ended = RUN_STATUS | {"conditions": conditions(Mark(Reason.Promote))}
     assert publish(apiserver, "benchmarkruns", bench, ended)["status"] == ended
     assert publish(apiserver, "benchmarkruns", bench, ended)["status"] == ended
     for change in (

@@ -20,19 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.demo.record import RECORDED, keep
+from tests.support.in_status import measurements, point_noise, records, round_status
 from tests.support.running import HEAD, TARGET
 
 from paceline import core, gate, render
-from paceline.evidence import (
-    ENVIRONMENT,
-    ArmCommand,
-    RoundPlan,
-    decode,
-    judge,
-    measurements,
-    point_noise,
-    round_status,
-)
+from paceline.evidence import ENVIRONMENT, ArmCommand, RoundPlan, decode, judge
 from paceline.plan.run.measure import came_first, rotated
 from paceline_emulator.hub import tokenizer
 
@@ -78,7 +70,7 @@ def campaign(question: Question) -> dict[str, Any]:
     names = [arm.name for arm in question.arms]
     verdict, left = None, None
     while verdict is None or not verdict.final:
-        arms = rotated(question.arms, left, came_first(entries))
+        arms = rotated(question.arms, left, came_first(records(entries)))
         with tempfile.TemporaryDirectory() as directory:
             entries.append(measured(question, arms, len(entries), Path(directory)))
         verdict = gate.decide(question.rule, names, weights, measurements(entries))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from paceline.evidence import measurements
+from tests.support.in_status import measurements
 
 RECORDED = Path(__file__).resolve().parents[1] / "gate" / "recorded"
 

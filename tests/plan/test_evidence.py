@@ -12,6 +12,7 @@ from tests.support.telling import measuring, promoted, told
 from tests.support.verdicts import question
 from tests.support.world import World, example
 
+from paceline.api.run_status import Round
 from paceline.evidence import fingerprint
 from paceline.evidence import question as asks
 from paceline.plan.run.budget import exhausted
@@ -193,7 +194,7 @@ def test_rounds_that_fit_the_budget_exactly_are_measured(gpus: int, seconds: int
     asked = question("wide", ())
     server = replace(asked.server, accelerator=replace(asked.server.accelerator, count=gpus))
     tight = float(f"{gpus * seconds * rounds / 3600:.6f}")
-    records = tuple({"heldSeconds": seconds} for _ in range(rounds - 1))
+    records = (Round(held_seconds=seconds),) * (rounds - 1)
     for hours, fits in ((tight, True), (tight - 0.0001, False)):
         spec = replace(asked, server=server, gpu_hours=hours)
         assert (exhausted(Evidence(spec=spec, records=records)) is None) is fits

@@ -11,12 +11,13 @@ from tests.plan.test_sweep import COMMIT
 from tests.support.answers import answer
 from tests.support.cluster import Object
 from tests.support.edits import example_run
+from tests.support.in_status import failed_round, round_status
 from tests.support.verdicts import between_rounds
 
 from paceline import api
 from paceline.api.gate import MOST_COMPARED
 from paceline.core import RunSpec
-from paceline.evidence import Failure, Point, Replicate, decode, encode, failed_round, judge, round_status
+from paceline.evidence import Failure, Point, Replicate, decode, encode, judge
 from paceline.evidence.clocks import Clocks, Throttled
 from paceline.evidence.failures import MANY
 from paceline.plan import run

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from tests.support.in_status import records as in_status
 
 from paceline import core
 from paceline.plan.run.measure import came_first, rotated
@@ -70,4 +71,4 @@ def test_a_round_counts_for_whoever_began_it_if_it_was_compared() -> None:
         record("wide", "baseline"),
         record("baseline", "narrow", "wide"),
     ]
-    assert came_first(records) == ["baseline", "wide"]
+    assert came_first(in_status(records)) == ["baseline", "wide"]

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.support.campaigns import LATENCY, THROUGHPUT, THROUGHPUT_GATE, Truth, measure
+from tests.support.in_status import failed_round, point_noise
 
 from paceline import core, gate
 from paceline.api import run_manifest_spec
-from paceline.evidence import Failure, failed_round, point_noise
+from paceline.evidence import Failure
 
 HEAD = core.Draft(
     algorithm="EAGLE3",

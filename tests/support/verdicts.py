@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from tests.support.in_status import records as in_status
+from tests.support.in_status import round_status
 
 from paceline import api
 from paceline.core import RunSpec, Workload
-from paceline.evidence import RoundPlan, RoundResult, judge, round_status
+from paceline.evidence import RoundPlan, RoundResult, judge
 from paceline.plan.run.conclude import Conclusion, conclude
 from paceline.plan.run.look import Evidence, Snapshot
 from paceline.render import Settings
@@ -37,7 +39,7 @@ def recorded(plan: RoundPlan, result: RoundResult) -> Record:
 def concluded(spec: RunSpec, records: Iterable[Record]) -> Conclusion | None:
     """None while the run wants another round."""
     manifest = {"metadata": {"name": "run", "namespace": "models", "uid": "1", "generation": 1}, "spec": {}}
-    return conclude(between_rounds(manifest, spec), Evidence(spec=spec, records=tuple(records)))
+    return conclude(between_rounds(manifest, spec), Evidence(spec=spec, records=in_status(records)))
 
 
 def between_rounds(manifest: Mapping[str, Any], spec: RunSpec) -> Snapshot:
@@ -54,4 +56,4 @@ def between_rounds(manifest: Mapping[str, Any], spec: RunSpec) -> Snapshot:
 
 
 def outcome(conclusion: Conclusion) -> str:
-    return str(conclusion.record["verdict"]["outcome"])
+    return str(conclusion.record["verdict"].outcome)

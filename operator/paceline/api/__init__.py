@@ -3,7 +3,7 @@
 from paceline.api.convert import deployment, run, run_manifest_spec
 from paceline.api.crd import crds
 from paceline.api.problems import InvalidManifestError, Problem, problems
-from paceline.api.reasons import Mark, Reason, conditions, to_status
+from paceline.api.reasons import Mark, Reason, conditions
 
 __all__ = [
     "InvalidManifestError",
@@ -16,5 +16,4 @@ __all__ = [
     "problems",
     "run",
     "run_manifest_spec",
-    "to_status",
 ]

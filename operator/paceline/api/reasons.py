@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum, unique
-from typing import Any
+
+from paceline.api.status import Condition
 
 LONGEST_MESSAGE = 32768
 """Of a metav1.Condition."""
@@ -138,25 +139,25 @@ def conditions(marks: Iterable[Mark]) -> dict[str, Mark]:
 
 
 def to_status(
-    marks: Iterable[Mark], previous: Iterable[Mapping[str, Any]], generation: int, now: datetime
-) -> list[dict[str, Any]]:
+    marks: Iterable[Mark], previous: Iterable[Condition], generation: int, now: datetime
+) -> tuple[Condition, ...]:
     """`status.conditions`: what is absent from `marks` is absent here, the time of a transition stays until `status`
     flips, and the message names every pool that shares the winning reason."""
     marks = list(marks)
-    since = {(was["type"], was["status"]): was["lastTransitionTime"] for was in previous}
+    since: dict[tuple[str, str], str] = {(was.type, was.status): was.last_transition_time for was in previous}
     worst = conditions(marks)
-    return [
-        {
-            "type": kind,
-            "status": (status := str(worst[kind].reason.value.status)),
-            "reason": worst[kind].reason.text,
-            "message": _message(worst[kind].reason, marks),
-            "observedGeneration": generation,
-            "lastTransitionTime": since.get((kind, status)) or now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        }
+    return tuple(
+        Condition(
+            type=kind,
+            status=(status := "True" if worst[kind].reason.value.status else "False"),
+            reason=worst[kind].reason.text,
+            message=_message(worst[kind].reason, marks),
+            observed_generation=generation,
+            last_transition_time=since.get((kind, status)) or now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        )
         for kind in ORDER
         if kind in worst
-    ]
+    )
 
 
 def _message(reason: Reason, marks: Sequence[Mark]) -> str:

@@ -184,25 +184,6 @@ def _clocks(
     )
 
 
-def clocks_status(found: Clocks) -> dict[str, Any]:
-    """`clocks` of a replicate in status."""
-    told = {
-        "smMHz": found.sm_mhz,
-        "mostSMMHz": found.most_sm_mhz,
-        "powerLimitWatts": found.limit_watts,
-        "celsius": found.celsius,
-    }
-    throttled = [_throttled_status(one) for one in found.throttled]
-    return {key: value for key, value in told.items() if value is not None} | (
-        {"throttled": throttled} if throttled else {}
-    )
-
-
-def _throttled_status(one: Throttled) -> dict[str, Any]:
-    percent = {} if one.percent is None else {"percent": one.percent}
-    return {"workload": one.workload, "reasons": names(one.reasons), **percent}
-
-
 MOST_TOLD = 6
 """Loads that a note names; status has all."""
 

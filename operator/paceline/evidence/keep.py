@@ -1,66 +1,35 @@
 """What a run's status keeps of its rounds, and what is made of it again: measurements for the gate, the noise.
 
-Kubernetes has no floats in a schema, so numbers with a fraction are decimal strings of at most six digits.
+The records are those of `api/run_status.py`. A number is kept as status has it, with at most six digits, so that the
+gate reads the same in the pass that collects a round and in all later ones.
 """
 
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from paceline.core import BASELINE, Measurement, Workload
+from paceline.api import run_status
+from paceline.api.record import finite, from_status, inner, slots, to_status
+from paceline.api.run_status import ReplicateParity, Round
+from paceline.core import BASELINE, Answers, Measurement, Workload
 from paceline.evidence import clocks
-from paceline.evidence.answer import Replicate, RoundResult
+from paceline.evidence.answer import Point, Replicate, RoundResult
 from paceline.evidence.failures import BLAMES_THE_SERVER, Failure, of_server
 from paceline.evidence.judge import Judged, nothing_accepted
-from paceline.evidence.loads import decimal, load_notes, of_load
-from paceline.evidence.outputs import outputs_status
+from paceline.evidence.loads import load_notes, saturated, under_way
+from paceline.evidence.outputs import Outputs, cut
 from paceline.evidence.prompts import repeated_note
 from paceline.evidence.question import RoundPlan, Scalar
 
-FIELDS = {
-    "asked": "asked",
-    "completed": "completed",
-    "outputTokens": "output_tokens",
-    "outputThroughput": "output_throughput",
-    "steadyThroughput": "steady_throughput",
-    "keptRate": "kept_rate",
-    "meanTTFT": "mean_ttft",
-    "p50TTFT": "p50_ttft",
-    "p95TTFT": "p95_ttft",
-    "p99TTFT": "p99_ttft",
-    "meanTPOT": "mean_tpot",
-    "p50TPOT": "p50_tpot",
-    "p95TPOT": "p95_tpot",
-    "p99TPOT": "p99_tpot",
-    "p99ITL": "p99_itl",
-    "meanE2E": "mean_e2e",
-    "p95E2E": "p95_e2e",
-    "errors": "errors",
-    "acceptLength": "accept_length",
-    "verifyCalls": "verify_calls",
-    "retractions": "retractions",
-    "draftTokens": "draft_tokens",
-}
-"""Of a point in status: its field → the `Point`'s."""
-COUNTS = frozenset({"asked", "completed", "errors", "outputTokens", "verifyCalls", "retractions"})
-METRICS = (
-    "steadyThroughput",
-    "meanTTFT",
-    "p95TTFT",
-    "meanTPOT",
-    "p95TPOT",
-    "p99ITL",
-    "meanE2E",
-    "p95E2E",
-    "acceptLength",
-    "outputTokens",
-    "retractions",
-)
-"""What a measurement carries of a point beside the throughput; `Gate.limits` name them, and `kvTokens`, which is the
-replicate's."""
+SHARED = tuple({one.name for one in fields(run_status.Point)} & {one.name for one in fields(Point)} - {"workload"})
+"""Numbers that status keeps of a point as the round's message has them."""
+METRICS = {slot.wire: slot.name for slot in slots(run_status.Point) if inner(slot.type) in (int, float)}
+"""What a measurement carries of a point: name in status, which `Gate.limits` have too, → the record's field. And
+`kvTokens`, which is the replicate's."""
 UNSEEN = {
     "accept_length": "acceptance is unavailable: whether anything was accepted was not checked",
     "verify_calls": "verify calls are unavailable: whether speculation ran and accepted anything was not checked",
@@ -71,7 +40,7 @@ UNSEEN = {
 """What is said of a number that the engine cannot show (`RoundPlan.unseen`)."""
 
 
-def round_status(
+def round_record(
     plan: RoundPlan,
     result: RoundResult,
     judged: Sequence[Judged],
@@ -80,9 +49,9 @@ def round_status(
     image: str = "",
     held_seconds: float | None = None,
     client_image: str = "",
-) -> dict[str, Any]:
-    """The entry of `status.rounds` of a round that gave a result (docs/architecture.md). Images are those that ran, by
-    digest; `held_seconds` how long the round's pod held accelerators, by the client's own clock if nobody says."""
+) -> Round:
+    """Of a round that gave a result (docs/architecture.md). Images are those that ran, by digest; `held_seconds` how
+    long the round's pod held accelerators, by the client's own clock if nobody says."""
     lasted = result.finished - result.started
     held = lasted if held_seconds is None else max(held_seconds, lasted)
     asked = {workload.name: workload for workload in plan.workloads}
@@ -90,49 +59,40 @@ def round_status(
     retracted = {one.arm for one in judged if one.point and (one.point.retractions or 0) > plan.retractions}
     failed = {one.arm for one in judged if one.point and (one.point.errors or one.point.completed < one.point.asked)}
     suffered = {**dict.fromkeys(failed, Failure.RequestsFailed), **dict.fromkeys(retracted, Failure.Retracted)}
-    entry: dict[str, Any] = {
-        "round": plan.round,
-        "try": plan.attempt,
-        "job": job,
-        "node": node,
-        "startedAt": _rfc3339(result.started),
-        "finishedAt": _rfc3339(result.finished),
-        "heldSeconds": round(held),
-        "idleSeconds": round(max(0.0, held - lasted + result.overhead_seconds)),
-        "gpus": list(result.gpus),
-    }
-    told = {
-        "gpuModel": result.gpu_model,
-        "driver": result.driver,
-        "image": image,
-        "clientImage": client_image,
-        "paceline": result.paceline,
-    }
-    entry |= {name: said for name, said in told.items() if said}
-    if result.datasets:
-        entry["datasets"] = dict(result.datasets)
-    if result.prompts:
-        entry["prompts"] = dict(result.prompts)
-    if result.lines_sha256:
-        entry["raw"] = {"path": plan.lines_path, "sha256": result.lines_sha256, "bytes": result.lines_bytes}
-    notes = [
-        *(UNSEEN[name] for name in plan.unseen if name in UNSEEN),
-        *_all_cut(plan, judged),
-        *_rests(judged),
-        *load_notes(plan, judged),
-        *repeated_note(plan.workloads, plan.round, result.prompts),
-        *clocks.note((one.arm, one.clocks) for one in result.replicates),
-        *result.notes,
-    ]
-    if notes:
-        entry["notes"] = notes
-    return entry | {
-        "engineVersion": result.engine_version,
-        "emulated": result.emulated,
-        "replicates": [_replicate(replicate, suffered.get(replicate.arm)) for replicate in result.replicates],
-        "points": [_point(one, asked[one.workload], drafts[one.arm]) for one in judged],
-        "error": "",
-    }
+    lines = run_status.Raw(path=plan.lines_path, sha256=result.lines_sha256, bytes=result.lines_bytes)
+    entry = Round(
+        round=plan.round,
+        try_=plan.attempt,
+        job=job,
+        node=node,
+        started_at=_rfc3339(result.started),
+        finished_at=_rfc3339(result.finished),
+        held_seconds=round(held),
+        idle_seconds=round(max(0.0, held - lasted + result.overhead_seconds)),
+        gpus=result.gpus,
+        gpu_model=result.gpu_model or "",
+        driver=result.driver or "",
+        image=image,
+        client_image=client_image,
+        paceline=result.paceline,
+        datasets=dict(result.datasets),
+        prompts=dict(result.prompts),
+        raw=lines if result.lines_sha256 else None,
+        notes=(
+            *(UNSEEN[name] for name in plan.unseen if name in UNSEEN),
+            *_all_cut(plan, judged),
+            *_rests(judged),
+            *load_notes(plan, judged),
+            *repeated_note(plan.workloads, plan.round, result.prompts),
+            *clocks.note((one.arm, one.clocks) for one in result.replicates),
+            *result.notes,
+        ),
+        engine_version=result.engine_version,
+        emulated=result.emulated,
+        replicates=tuple(_replicate(replicate, suffered.get(replicate.arm)) for replicate in result.replicates),
+        points=tuple(_point(one, asked[one.workload], drafts[one.arm]) for one in judged),
+    )
+    return from_status(Round, to_status(entry))
 
 
 def _rests(judged: Sequence[Judged]) -> list[str]:
@@ -169,43 +129,59 @@ def failed_round(
     reason: Failure,
     held_seconds: int | None = None,
     ended: datetime | None = None,
-) -> dict[str, Any]:
-    """The entry of a round that gave no result: it counts as a try and measures nothing; all of its time was idle.
+) -> Round:
+    """A round that gave no result: it counts as a try and measures nothing; all of its time was idle.
     `ended` is when that was known: the next try keeps a distance from it."""
-    held = {"heldSeconds": held_seconds, "idleSeconds": held_seconds} if held_seconds is not None else {}
-    over = {"finishedAt": _rfc3339(ended.timestamp())} if ended else {}
-    return {
-        "round": round,
-        "try": attempt,
-        "job": job,
-        "node": node,
-        **over,
-        **held,
-        "replicates": [],
-        "points": [],
-        "reason": reason.name,
-        "error": error,
-    }
+    return Round(
+        round=round,
+        try_=attempt,
+        job=job,
+        node=node,
+        finished_at=_rfc3339(ended.timestamp()) if ended else "",
+        held_seconds=held_seconds,
+        idle_seconds=held_seconds,
+        reason=reason.name,
+        error=error,
+    )
 
 
-def measurements(rounds: Iterable[Mapping[str, Any]]) -> list[Measurement]:
+def last_tries(rounds: Iterable[Round]) -> tuple[Round, ...]:
+    """Of every round that gave a result the last try that did, in order."""
+    return tuple({one.round: one for one in sorted(rounds, key=_order) if not one.error}.values())
+
+
+def measurements(rounds: Iterable[Round]) -> list[Measurement]:
     """What the gate reads: every point of the last try of each round that gave a result, in order.
 
     Its speed is `judged_speed`: of a closed loop in its steady window, at a rate that of a request."""
-    kept = {entry["round"]: entry for entry in sorted(rounds, key=_order) if not entry.get("error")}
     return [
-        _measurement(number, point, _of_arm(entry, point["arm"]))
-        for number, entry in kept.items()
-        for point in entry.get("points", ())
+        _measurement(one.round, point, _of_arm(one, point.arm)) for one in last_tries(rounds) for point in one.points
     ]
 
 
-def _of_arm(entry: Mapping[str, Any], arm: str) -> Mapping[str, Any]:
+def _of_arm(entry: Round, arm: str) -> run_status.Replicate:
     """Its replicate in that round."""
-    return next((one for one in entry.get("replicates", ()) if one["arm"] == arm), {})
+    return next((one for one in entry.replicates if one.arm == arm), run_status.Replicate())
 
 
-def point_noise(rounds: Iterable[Mapping[str, Any]]) -> float | None:
+def answers(rounds: Iterable[Round]) -> list[Answers]:
+    """What the gate reads: of every round that gave a result and whose baseline answered, in order."""
+    return [found for one in rounds if not one.error and (found := _answers(one))]
+
+
+def _answers(entry: Round) -> Answers | None:
+    said = {one.arm: one.parity or ReplicateParity() for one in entry.replicates}
+    baseline = next((parity.outputs for parity in said.values() if parity.outputs), "")
+    if not baseline:
+        return None
+    return Answers(
+        round=entry.round,
+        baseline=tuple(cut(baseline)),
+        diverged={arm: frozenset(parity.diverged_at) for arm, parity in said.items() if parity.diverged is not None},
+    )
+
+
+def point_noise(rounds: Iterable[Round]) -> float | None:
     """The noise of a point: pooled standard deviation of ln throughput over rounds, per arm and workload.
 
     Near the coefficient of variation for small values (0.003 is 0.3 %). None before anything was measured twice.
@@ -223,91 +199,113 @@ def point_noise(rounds: Iterable[Mapping[str, Any]]) -> float | None:
     return math.sqrt(squares / freedom)
 
 
-def _replicate(replicate: Replicate, suffered: Failure | None) -> dict[str, Any]:
+def _replicate(replicate: Replicate, suffered: Failure | None) -> run_status.Replicate:
     """`suffered` is what its requests came to; its own end, or what it was not, is the better reason."""
-    entry: dict[str, Any] = {"arm": replicate.arm}
-    if replicate.start_seconds is not None:
-        entry["startSeconds"] = decimal(replicate.start_seconds)
-    if replicate.exit_code is not None:
-        entry["exitCode"] = replicate.exit_code
-    if replicate.error:
-        entry["error"] = replicate.error
-    if failure := of_server(replicate.exit_code, replicate.error) or suffered:
-        entry["reason"] = failure.name
-    resolved = {key: _text(value) for key, value in replicate.resolved.items()}
-    kv = {"kvTokens": replicate.kv_tokens} if replicate.kv_tokens else {}
-    gpus = {"clocks": clocks.clocks_status(replicate.clocks)} if replicate.clocks else {}
-    parity = {"parity": outputs_status(replicate.outputs)} if replicate.outputs else {}
-    differs = {"differs": [str(one) for one in replicate.differs]} if replicate.differs else {}
-    return entry | kv | gpus | {"resolved": resolved, "restSHA256": replicate.rest_sha256} | differs | parity
-
-
-def _point(judged: Judged, workload: Workload, drafts: int | None) -> dict[str, Any]:
-    entry: dict[str, Any] = {
-        "arm": judged.arm,
-        "workload": judged.workload,
-        "valid": judged.valid,
-        "why": judged.why,
-    }
-    for name, attribute in FIELDS.items():
-        value = getattr(judged.point, attribute) if judged.point else None
-        if value is not None and math.isfinite(value):
-            entry[name] = int(value) if name in COUNTS else decimal(value)
-    if judged.at_rest:
-        entry["atRest"] = True
-    proposed = drafts or (judged.point.draft_tokens if judged.point else None)
-    if judged.point and judged.point.accept_length and proposed:
-        entry["acceptRate"] = decimal((judged.point.accept_length - 1) / proposed)
-    if judged.point and judged.point.accepted_at:
-        entry["acceptedAt"] = [decimal(fraction) for fraction in judged.point.accepted_at]
-    return entry | (of_load(judged.point, workload) if judged.point else {})
-
-
-def judged_speed(point: Mapping[str, Any]) -> float | None:
-    """Of a point in status, what the gate compares, in output tokens per second: of a request under way where requests
-    arrived at a rate (0014), else of all together in the steady window (0025). None, and nothing else in its place,
-    where that is not there."""
-    return _parsed(point.get("requestSpeed", point.get("steadyThroughput")))
-
-
-def _measurement(number: int, point: Mapping[str, Any], replicate: Mapping[str, Any]) -> Measurement:
-    throughput = judged_speed(point)
-    metrics = {name: _parsed(point[name]) for name in METRICS if name in point}
-    if "kvTokens" in replicate:
-        metrics["kvTokens"] = _parsed(replicate["kvTokens"])
-    garbage = throughput is None or throughput <= 0 or None in metrics.values()
-    read = {name: value for name, value in metrics.items() if value is not None}
-    valid = point.get("valid") is True and not garbage
-    length, calls = read.get("acceptLength"), _parsed(point.get("verifyCalls"))
-    accepted_nothing = nothing_accepted(length, calls) and not point.get("atRest")
-    return Measurement(
-        round=number,
-        arm=point["arm"],
-        workload=point["workload"],
-        output_throughput=throughput,
-        valid=valid,
-        nothing_accepted=valid and point["arm"] != BASELINE and accepted_nothing,
-        ended=_ended(replicate),
-        saturated=point.get("saturated") is True,
-        metrics=read,
+    failure = of_server(replicate.exit_code, replicate.error) or suffered
+    return run_status.Replicate(
+        arm=replicate.arm,
+        start_seconds=replicate.start_seconds,
+        exit_code=replicate.exit_code,
+        error=replicate.error,
+        reason=failure.name if failure else "",
+        resolved={key: _text(value) for key, value in replicate.resolved.items()},
+        rest_sha256=replicate.rest_sha256,
+        differs=tuple(map(str, replicate.differs or ())),
+        kv_tokens=replicate.kv_tokens or None,
+        clocks=clocks_record(replicate.clocks) if replicate.clocks else None,
+        parity=_parity(replicate.outputs) if replicate.outputs else None,
     )
 
 
-def _ended(replicate: Mapping[str, Any]) -> str:
+def clocks_record(found: clocks.Clocks) -> run_status.ReplicateClocks:
+    """`clocks` of a replicate."""
+    return run_status.ReplicateClocks(
+        sm_mhz=found.sm_mhz,
+        most_sm_mhz=found.most_sm_mhz,
+        power_limit_watts=found.limit_watts,
+        celsius=found.celsius,
+        throttled=tuple(
+            run_status.ReplicateThrottled(
+                workload=one.workload, reasons=tuple(clocks.names(one.reasons)), percent=one.percent
+            )
+            for one in found.throttled
+        ),
+    )
+
+
+def _parity(found: Outputs) -> ReplicateParity:
+    if found.unknown:
+        return ReplicateParity(unknown=found.unknown)
+    if found.digests:
+        return ReplicateParity(samples=len(found.digests), outputs="".join(found.digests))
+    return ReplicateParity(
+        samples=found.samples,
+        identical=found.identical,
+        near_ties=found.near_ties,
+        diverged=len(found.diverged),
+        diverged_at=found.diverged,
+        first_divergence=found.first,
+        largest_gap=found.gap,
+    )
+
+
+def _point(judged: Judged, workload: Workload, drafts: int | None) -> run_status.Point:
+    known = run_status.Point(arm=judged.arm, workload=judged.workload, valid=judged.valid, why=judged.why)
+    if judged.point is None:
+        return known
+    numbers: dict[str, Any] = {name: _kept(getattr(judged.point, name)) for name in SHARED}
+    proposed, length = drafts or judged.point.draft_tokens, judged.point.accept_length
+    return replace(
+        known,
+        **numbers,
+        at_rest=judged.at_rest,
+        accept_rate=(length - 1) / proposed if length and proposed else None,
+        mean_concurrency=None if workload.rate else under_way(judged.point, workload) or None,
+        offered_rate=workload.rate or None,
+        request_speed=judged.point.request_speed or None if workload.rate else None,
+        saturated=saturated(judged.point, workload),
+    )
+
+
+def _kept(value: Any) -> Any:
+    """A number that is finite, or a row of them."""
+    return value if isinstance(value, tuple) else finite(value)
+
+
+def judged_speed(point: run_status.Point) -> float | None:
+    """What the gate compares, in output tokens per second: of a request under way where requests arrived at a rate
+    (0014), else of all together in the steady window (0025). None, and nothing else in its place, where that is not
+    there."""
+    return finite(point.steady_throughput if point.request_speed is None else point.request_speed)
+
+
+def _measurement(number: int, point: run_status.Point, replicate: run_status.Replicate) -> Measurement:
+    throughput = judged_speed(point)
+    said = {wire: value for wire, name in METRICS.items() if (value := getattr(point, name)) is not None}
+    if replicate.kv_tokens is not None:
+        said["kvTokens"] = replicate.kv_tokens
+    metrics = {name: float(value) for name, value in said.items() if finite(value) is not None}
+    garbage = throughput is None or throughput <= 0 or len(metrics) < len(said)
+    valid = point.valid and not garbage
+    accepted_nothing = nothing_accepted(finite(point.accept_length), point.verify_calls) and not point.at_rest
+    return Measurement(
+        round=number,
+        arm=point.arm,
+        workload=point.workload,
+        output_throughput=throughput,
+        valid=valid,
+        nothing_accepted=valid and point.arm != BASELINE and accepted_nothing,
+        ended=_ended(replicate),
+        saturated=point.saturated,
+        metrics=metrics,
+    )
+
+
+def _ended(replicate: run_status.Replicate) -> str:
     """Why its server did not get through the round: of the baseline whatever happened to it, of a candidate what
     blames its own server and not the one who asked."""
-    reason = str(replicate.get("reason", ""))
-    blamed = replicate.get("arm") == BASELINE or reason in {failure.name for failure in BLAMES_THE_SERVER}
-    return reason if blamed else ""
-
-
-def _parsed(value: Any) -> float | None:
-    """A finite number, from a number or its text; None for anything else."""
-    try:
-        number = float(value) if not isinstance(value, bool) else math.nan
-    except (TypeError, ValueError):
-        return None
-    return number if math.isfinite(number) else None
+    blamed = replicate.arm == BASELINE or replicate.reason in {failure.name for failure in BLAMES_THE_SERVER}
+    return replicate.reason if blamed else ""
 
 
 def _text(value: Scalar) -> str:
@@ -318,5 +316,5 @@ def _rfc3339(epoch: float) -> str:
     return datetime.fromtimestamp(int(epoch), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _order(entry: Mapping[str, Any]) -> tuple[int, int]:
-    return entry["round"], entry["try"]
+def _order(one: Round) -> tuple[int, int]:
+    return one.round, one.try_

@@ -1,8 +1,6 @@
 """What status says of the load itself: how full the places of a closed loop were, and whether a rate was kept."""
 
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
-from typing import Any
 
 from paceline.core import Workload
 from paceline.evidence.answer import Point
@@ -13,17 +11,6 @@ FULL = 0.9
 """Of the concurrency: with fewer requests under way, on average, a point is not what its name says."""
 KEPT = 0.95
 """Of the rate: a server that answers fewer does not keep up with it."""
-
-
-def of_load(point: Point, workload: Workload) -> dict[str, Any]:
-    """The fields of a point in status that depend on how its requests came."""
-    said: dict[str, float | None] = (
-        {"offeredRate": workload.rate, "requestSpeed": point.request_speed}
-        if workload.rate
-        else {"meanConcurrency": under_way(point, workload)}
-    )
-    entry: dict[str, Any] = {name: decimal(value) for name, value in said.items() if value}
-    return entry | ({"saturated": True} if saturated(point, workload) else {})
 
 
 def under_way(point: Point, workload: Workload) -> float | None:
@@ -67,8 +54,3 @@ def load_notes(plan: RoundPlan, judged: Sequence[Judged]) -> Iterator[str]:
 
 def _others(points: int) -> str:
     return f" (and {points - 1} more points)" if points > 2 else " (and one more point)" if points == 2 else ""
-
-
-def decimal(value: float) -> str:
-    """A number as status keeps it: plain decimal digits, six of them significant."""
-    return f"{Decimal(f'{value:.6g}').normalize():f}"

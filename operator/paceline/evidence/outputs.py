@@ -1,10 +1,8 @@
-"""What a round says of its arms' answers, and how it stands in the round's message and in status."""
+"""What a round says of its arms' answers, and how it stands in the round's message."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-from paceline.core import Answers
 
 DIGEST = 4
 """Hex digits of an answer's SHA-256: two answers that differ look alike once in 65,536 times."""
@@ -66,7 +64,7 @@ def _outputs(
     mask = int(diverged, 16)
     return Outputs(
         unknown=unknown,
-        digests=tuple(_cut(digests)),
+        digests=tuple(cut(digests)),
         samples=samples,
         near_ties=near_ties,
         diverged=tuple(prompt for prompt in range(mask.bit_length()) if mask >> prompt & 1),
@@ -75,43 +73,6 @@ def _outputs(
     )
 
 
-def _cut(digests: str) -> Iterable[str]:
+def cut(digests: str) -> Iterable[str]:
+    """One digest an answer."""
     return (digests[at : at + DIGEST] for at in range(0, len(digests), DIGEST))
-
-
-def outputs_status(found: Outputs) -> dict[str, Any]:
-    """`parity` of a replicate in status."""
-    if found.unknown:
-        return {"unknown": found.unknown}
-    if found.digests:
-        return {"samples": len(found.digests), "outputs": "".join(found.digests)}
-    entry: dict[str, Any] = {
-        "samples": found.samples,
-        "identical": found.identical,
-        "nearTies": found.near_ties,
-        "diverged": len(found.diverged),
-    }
-    if found.diverged:
-        entry["divergedAt"] = list(found.diverged)
-    if found.first is not None:
-        entry["firstDivergence"] = found.first
-    if found.gap is not None:
-        entry["largestGap"] = f"{found.gap:.2f}"
-    return entry
-
-
-def answers(rounds: Iterable[Mapping[str, Any]]) -> list[Answers]:
-    """What the gate reads: of every round that gave a result and whose baseline answered, in order."""
-    return [found for entry in rounds if not entry.get("error") and (found := _answers(entry))]
-
-
-def _answers(entry: Mapping[str, Any]) -> Answers | None:
-    said = {one["arm"]: one.get("parity") or {} for one in entry.get("replicates", ())}
-    baseline = next((parity["outputs"] for parity in said.values() if parity.get("outputs")), "")
-    if not baseline:
-        return None
-    return Answers(
-        round=entry["round"],
-        baseline=tuple(_cut(baseline)),
-        diverged={arm: frozenset(parity.get("divergedAt", ())) for arm, parity in said.items() if "diverged" in parity},
-    )

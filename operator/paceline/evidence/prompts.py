@@ -6,7 +6,6 @@ in the mean and in no interval.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from paceline.core import Workload
 
@@ -24,13 +23,14 @@ def repeated_note(workloads: Iterable[Workload], round: int, sizes: Mapping[str,
     )
 
 
-def of_these_prompts(workloads: Sequence[Workload], rounds: Iterable[Mapping[str, Any]]) -> str:
-    """For a verdict on these rounds of status; "" if no prompt was sent twice, or nobody says how many there were."""
+def of_these_prompts(workloads: Sequence[Workload], rounds: Iterable[tuple[int, Mapping[str, int]]]) -> str:
+    """For a verdict on these rounds, by number, each with its datasets' prompts; "" if no prompt was sent twice, or
+    nobody says how many there were."""
     told = list(rounds)
     short: dict[str, int] = {}
     for workload in workloads:
-        for entry in told:
-            short |= _short((workload,), entry["round"], entry.get("prompts", {}))
+        for round, sizes in told:
+            short |= _short((workload,), round, sizes)
     return f"intervals are of these prompts only: {_named(short)}" if short else ""
 
 

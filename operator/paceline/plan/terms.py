@@ -51,7 +51,7 @@ class Happening:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """What one step has to say. `record` is merged into the status entry that the step speaks of."""
+    """What one step has to say. `record` are fields of the record of status that the step speaks of."""
 
     marks: tuple[Mark, ...] = ()
     actions: tuple[Action, ...] = ()

@@ -3,6 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from paceline import __version__, core
+from paceline.api.record import finite, from_status
+from paceline.api.run_status import ArmVerdict, BenchmarkRunStatus, Result, RunVerdict
+from paceline.api.status import Condition
 from paceline.core.text import in_all_texts, printable_lines
 from paceline.report import facts, measured, read
 from paceline.report.crossover import crossover
@@ -28,15 +31,15 @@ def _read(manifest: Manifest) -> Run:
 
 
 def run(manifest: Manifest) -> Run:
-    spec, status = manifest["spec"], manifest.get("status") or {}
-    rule, rounds, results = read.gate(spec), status.get("rounds") or (), status.get("results") or ()
+    spec, status = manifest["spec"], from_status(BenchmarkRunStatus, manifest.get("status"))
+    rule, rounds = read.gate(spec), status.rounds or ()
     arms = tuple(arm["name"] for arm in spec["arms"])
     workloads = tuple(read.workload(w) for w in spec["workloads"])
     sweeps = spec.get("purpose") == core.Purpose.SWEEP
-    candidates = tuple(_candidate(name, status, results, None if sweeps else rule) for name in arms[1:])
+    candidates = tuple(_candidate(name, status, None if sweeps else rule) for name in arms[1:])
     crossing = crossover(spec, rule, rounds)
-    emulated = bool(status.get("emulated")) or any(entry.get("emulated") for entry in rounds)
-    verdict = status.get("verdict") or {}
+    emulated = bool(status.emulated) or any(entry.emulated for entry in rounds)
+    verdict = status.verdict or RunVerdict()
     replicates = tuple(measured.replicates(workloads, rounds))
     swept = crossing if sweeps else None
     said = " ".join([swept.sentence if swept else _sentence(status, candidates, rule), *facts.own_args(spec)])
@@ -45,11 +48,11 @@ def run(manifest: Manifest) -> Run:
         namespace=manifest["metadata"].get("namespace", ""),
         pool=spec["pool"],
         served_name=spec["target"].get("servedName", ""),
-        outcome=verdict.get("outcome") or ("Ended" if any(_ended(status)) else "Measuring"),
-        winner=verdict.get("winner") or "",
+        outcome=verdict.outcome or ("Ended" if any(_ended(status)) else "Measuring"),
+        winner=verdict.winner or "",
         sentence=f"Emulated: {said}" if emulated else said,
-        advice=capital(verdict.get("crossing") or ""),
-        speed_up=_speed_up(verdict.get("winner") or "", candidates),
+        advice=capital(verdict.crossing),
+        speed_up=_speed_up(verdict.winner or "", candidates),
         emulated=emulated,
         asked=NOTHING_ASKED if sweeps else _asked(rule),
         arms=arms,
@@ -66,10 +69,10 @@ def run(manifest: Manifest) -> Run:
         replicates=replicates,
         unused=tuple(measured.unused(replicates, workloads)),
         notes=tuple(facts.notes(rounds)),
-        noise=read.number(status.get("noise")),
+        noise=finite(status.noise),
         configuration=facts.configuration(manifest, rounds),
-        cost=facts.cost(status, rounds),
-        provenance=tuple(facts.provenance(manifest, rule, rounds)),
+        cost=facts.cost(status),
+        provenance=tuple(facts.provenance(manifest, status, rule)),
     )
 
 
@@ -88,30 +91,29 @@ def _asked(rule: core.Gate) -> str:
 # Candidates.
 
 
-def _candidate(name: str, status: Manifest, results: Sequence[Manifest], rule: core.Gate | None) -> Candidate:
-    said = (entry for entry in status.get("armVerdicts") or () if entry.get("arm") == name)
-    verdict: Manifest = next(said, {})
-    effects = sorted(_effects(name, results, rule), key=lambda effect: effect.workload not in MEANS)
+def _candidate(name: str, status: BenchmarkRunStatus, rule: core.Gate | None) -> Candidate:
+    verdict = next((one for one in status.arm_verdicts or () if one.arm == name), ArmVerdict())
+    effects = sorted(_effects(name, status.results or (), rule), key=lambda effect: effect.workload not in MEANS)
     return Candidate(
         name=name,
-        outcome=verdict.get("outcome", ""),
-        reason=verdict.get("reason", ""),
+        outcome=verdict.outcome,
+        reason=verdict.reason,
         effects=tuple(effects),
-        margin=read.number(verdict.get("margin")),
+        margin=finite(verdict.margin),
     )
 
 
-def _effects(arm: str, results: Sequence[Manifest], rule: core.Gate | None) -> Iterator[Effect]:
+def _effects(arm: str, results: Sequence[Result], rule: core.Gate | None) -> Iterator[Effect]:
     for result in results:
-        bounds = read.bounds(result)
-        if result.get("arm") == arm and bounds:
-            threshold = _threshold(result["workload"], rule) if rule else None
+        bounds = read.bounds(result.ratio, result.lower, result.upper)
+        if result.arm == arm and bounds:
+            threshold = _threshold(result.workload, rule) if rule else None
             yield Effect(
-                workload=result["workload"],
+                workload=result.workload,
                 bounds=bounds,
                 threshold=threshold,
                 shown=_above(bounds, 1 if threshold is None else threshold),
-                tokens=read.bounds(result, "tokens", "tokensLower", "tokensUpper"),
+                tokens=read.bounds(result.tokens, result.tokens_lower, result.tokens_upper),
             )
 
 
@@ -134,16 +136,16 @@ def _speed_up(winner: str, candidates: Sequence[Candidate]) -> core.Bounds | Non
 # The sentence.
 
 
-def _sentence(status: Manifest, candidates: Sequence[Candidate], rule: core.Gate) -> str:
-    verdict = status.get("verdict") or {}
-    used, message = count(verdict.get("rounds") or 0, "round"), verdict.get("message", "")
-    bounds = _speed_up(verdict.get("winner") or "", candidates)
+def _sentence(status: BenchmarkRunStatus, candidates: Sequence[Candidate], rule: core.Gate) -> str:
+    verdict = status.verdict or RunVerdict()
+    used, message = count(verdict.rounds or 0, "round"), verdict.message
+    bounds = _speed_up(verdict.winner or "", candidates)
     by = f"{ratio(bounds.ratio)} ({interval(bounds)})" if bounds else ""
     only = candidates[0].name if len(candidates) == 1 else ""
-    match verdict.get("outcome"):
+    match verdict.outcome:
         case "Promote":
             fast = f"{by} as fast as the baseline" if by else "faster than the baseline"
-            return f"{verdict.get('winner')} is {fast}, shown in {used}."
+            return f"{verdict.winner} is {fast}, shown in {used}."
         case "Reject":
             none = f"none of {', '.join(one.name for one in candidates)} does what is asked"
             why = f"{only} is {by} as fast, not {_all_of(rule)}" if by else f"{only}: {candidates[0].reason}"
@@ -154,12 +156,12 @@ def _sentence(status: Manifest, candidates: Sequence[Candidate], rule: core.Gate
         case "Error":
             return f"Nothing is said about the candidates, because the measurement failed: {message}"
     ended = next(_ended(status), None)
-    if ended and ended["type"] == "Failed":
-        return f"Ended without a verdict: {ended.get('message') or ended.get('reason')}"
+    if ended and ended.type == "Failed":
+        return f"Ended without a verdict: {ended.message or ended.reason}"
     if ended:
-        return f"Measured: {ended.get('message') or ended.get('reason')}"
+        return f"Measured: {ended.message or ended.reason}"
     so_far = [f"{one.name} {ratio(one.mean.bounds.ratio)} {one.outcome}" for one in candidates if one.mean]
-    rounds = len({entry["round"] for entry in status.get("rounds") or () if not entry.get("error")})
+    rounds = len({entry.round for entry in status.rounds or () if not entry.error})
     return f"Not decided yet after {count(rounds, 'round')}{': ' if so_far else ''}{', '.join(so_far)}."
 
 
@@ -169,7 +171,7 @@ def _all_of(rule: core.Gate) -> str:
     )
 
 
-def _ended(status: Manifest) -> Iterator[Manifest]:
+def _ended(status: BenchmarkRunStatus) -> Iterator[Condition]:
     """What ended the run, if anything did."""
     for kind in ("Failed", "Complete"):
-        yield from read.conditions(status, kind)
+        yield from (one for one in status.conditions if one.type == kind and one.status == "True")

@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 
-from paceline import core, evidence, gate
+from paceline import core, gate
+from paceline.api.run_status import Round
+from paceline.evidence.keep import measurements
 from paceline.report.model import MEAN, Crossover, Curve, Manifest, Spot
 from paceline.report.read import workload
 from paceline.report.words import capital
 
 
-def crossover(spec: Manifest, rule: core.Gate, rounds: Sequence[Manifest]) -> Crossover | None:
+def crossover(spec: Manifest, rule: core.Gate, rounds: Sequence[Round]) -> Crossover | None:
     """None where only one concurrency was measured, or none of them in two rounds."""
     arms = [arm["name"] for arm in spec["arms"]]
     placed = {workload(one): one for one in spec["workloads"] if not one.get("requestRate")}
@@ -16,7 +18,7 @@ def crossover(spec: Manifest, rule: core.Gate, rounds: Sequence[Manifest]) -> Cr
         name: gate.Load(concurrency=one["concurrency"], weight=float(one.get("weight", 1)))
         for name, one in placed.items()
     }
-    found = gate.crossover(rule, arms, loads, evidence.measurements(rounds))
+    found = gate.crossover(rule, arms, loads, measurements(rounds))
     if sum(bool(spot.effects) for spot in found.spots) < 2:
         return None
     datasets = list(dict.fromkeys(one["name"] for one in placed.values()))

@@ -1,17 +1,21 @@
 """What differs between the arms, what a run took, and where it comes from."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from operator import attrgetter
 
 from paceline import api, core
+from paceline.api import run_status
+from paceline.api.record import finite
+from paceline.api.run_status import BenchmarkRunStatus, Round
 from paceline.engines import ENGINES
 from paceline.report.model import Configuration, Cost, Difference, Manifest
-from paceline.report.read import model, number, workload
+from paceline.report.read import model, workload
 
 ABSENT = ""
 
 
-def configuration(manifest: Manifest, rounds: Sequence[Manifest]) -> Configuration:
+def configuration(manifest: Manifest, rounds: Sequence[Round]) -> Configuration:
     spec = manifest["spec"]
     arms = [arm["name"] for arm in spec["arms"]]
     asked, said = [_asked(arm) for arm in spec["arms"]], _resolved(arms, rounds)
@@ -35,10 +39,10 @@ def own_args(spec: Manifest) -> Iterator[str]:
             yield f"{arm['name']} ran with {' '.join(args)}, the baseline without."
 
 
-def _unlike(rounds: Sequence[Manifest]) -> list[str]:
+def _unlike(rounds: Sequence[Round]) -> list[str]:
     """What servers said they run with otherwise than the baseline."""
-    replicates = [one for entry in rounds for one in entry.get("replicates") or ()]
-    return _unique([f"{one['arm']}: {said}" for one in replicates for said in one.get("differs") or ()])
+    replicates = [one for entry in rounds for one in entry.replicates]
+    return _unique([f"{one.arm}: {said}" for one in replicates for said in one.differs])
 
 
 def _differences(keys: Sequence[str] | dict[str, None], columns: Sequence[dict[str, str]]) -> Iterator[Difference]:
@@ -69,14 +73,14 @@ def _asked(arm: Manifest) -> dict[str, str]:
     return {key: value for key, value in told.items() if value}
 
 
-def _resolved(arms: Sequence[str], rounds: Sequence[Manifest]) -> list[dict[str, str]]:
+def _resolved(arms: Sequence[str], rounds: Sequence[Round]) -> list[dict[str, str]]:
     """The arguments that each arm's servers said they run with; several values if rounds disagree."""
     seen: dict[str, dict[str, list[str]]] = {arm: {} for arm in arms}
     for entry in rounds:
-        for replicate in entry.get("replicates") or ():
-            kept = {"KV cache, tokens": replicate["kvTokens"]} if replicate.get("kvTokens") else {}
-            for key, value in {**(replicate.get("resolved") or {}), **kept}.items():
-                values = seen.get(replicate.get("arm"), {}).setdefault(key, [])
+        for replicate in entry.replicates:
+            kept = {"KV cache, tokens": replicate.kv_tokens} if replicate.kv_tokens else {}
+            for key, value in {**replicate.resolved, **kept}.items():
+                values = seen.get(replicate.arm, {}).setdefault(key, [])
                 if str(value) not in values:
                     values.append(str(value))
     return [{key: " or ".join(values) for key, values in seen[arm].items()} for arm in arms]
@@ -91,47 +95,47 @@ def _commands(manifest: Manifest) -> tuple[tuple[str, tuple[str, ...]], ...]:
         return ()
 
 
-def cost(status: Manifest, rounds: Sequence[Manifest]) -> Cost:
+def cost(status: BenchmarkRunStatus) -> Cost:
     """Of its own rounds: those that are judged again have cost another run."""
-    rounds = [entry for entry in rounds if not entry.get("run")]
-    found = status.get("cost") or {}
-    replicates = [replicate for entry in rounds for replicate in entry.get("replicates") or ()]
-    points = [point for entry in rounds for point in entry.get("points") or ()]
-    loads = [(number(p.get("outputTokens")) or 0, _rate(p)) for p in points]
-    times = [(_time(entry.get("startedAt")), _time(entry.get("finishedAt"))) for entry in rounds]
+    rounds = [entry for entry in status.rounds or () if not entry.run]
+    took = status.cost or run_status.Cost()
+    replicates = [replicate for entry in rounds for replicate in entry.replicates]
+    points = [point for entry in rounds for point in entry.points]
+    loads = [(point.output_tokens or 0, _rate(point)) for point in points]
+    times = [(_time(entry.started_at), _time(entry.finished_at)) for entry in rounds]
     return Cost(
-        gpu_seconds=found.get("gpuSeconds"),
-        idle_gpu_seconds=found.get("idleGpuSeconds"),
-        server_starts=found.get("serverStarts"),
-        rounds=len({entry["round"] for entry in rounds if not entry.get("error")}),
-        starting=sum(number(replicate.get("startSeconds")) or 0 for replicate in replicates),
+        gpu_seconds=took.gpu_seconds,
+        idle_gpu_seconds=took.idle_gpu_seconds,
+        server_starts=took.server_starts,
+        rounds=len({entry.round for entry in rounds if not entry.error}),
+        starting=sum(finite(replicate.start_seconds) or 0 for replicate in replicates),
         measuring=sum(tokens / rate for tokens, rate in loads if rate > 0),
         held=sum((end - start).total_seconds() for start, end in times if start and end),
     )
 
 
-def _rate(point: Manifest) -> float:
+def _rate(point: run_status.Point) -> float:
     """Over the whole time; where the message had no room for it, the steady window's is near enough for a sum."""
-    return number(point.get("outputThroughput", point.get("steadyThroughput"))) or 0.0
+    return finite(point.steady_throughput if point.output_throughput is None else point.output_throughput) or 0.0
 
 
-def notes(rounds: Sequence[Manifest]) -> list[str]:
+def notes(rounds: Sequence[Round]) -> list[str]:
     """What should be known of the rounds, each once."""
     neighbours = [
-        f"Round {entry['round'] + 1}: on the node ran {', '.join(entry['neighbours'])}"
+        f"Round {entry.round + 1}: on the node ran {', '.join(entry.neighbours)}"
         for entry in rounds
-        if entry.get("neighbours")
+        if entry.neighbours
     ]
-    return _unique([note for entry in rounds for note in entry.get("notes") or ()] + neighbours)
+    return _unique([note for entry in rounds for note in entry.notes] + neighbours)
 
 
-def provenance(manifest: Manifest, rule: core.Gate, rounds: Sequence[Manifest]) -> Iterator[tuple[str, str]]:
+def provenance(manifest: Manifest, status: BenchmarkRunStatus, rule: core.Gate) -> Iterator[tuple[str, str]]:
     """Name and value, in the order a reader asks; what is not known is left out."""
-    return ((name, value) for name, value in _provenance(manifest, rule, rounds) if value)
+    return ((name, value) for name, value in _provenance(manifest, status, rule) if value)
 
 
-def _provenance(manifest: Manifest, rule: core.Gate, rounds: Sequence[Manifest]) -> Iterator[tuple[str, str]]:
-    spec, status = manifest["spec"], manifest.get("status") or {}
+def _provenance(manifest: Manifest, status: BenchmarkRunStatus, rule: core.Gate) -> Iterator[tuple[str, str]]:
+    spec, rounds = manifest["spec"], status.rounds or ()
     metadata, engine, accelerator = manifest["metadata"], spec["engine"], spec["accelerator"]
     trigger, nodes = spec.get("trigger") or {}, accelerator.get("nodes") or 1
     yield "Run", "/".join(filter(None, [metadata.get("namespace", ""), metadata["name"]]))
@@ -141,38 +145,44 @@ def _provenance(manifest: Manifest, rule: core.Gate, rounds: Sequence[Manifest])
     )
     yield "Judged again", _judged_again(rounds)
     yield "Measured by", _measured_by(status, rounds)
-    yield "Fingerprint", status.get("fingerprint", "")
+    yield "Fingerprint", status.fingerprint
     yield "Target", model(spec["target"])
     yield "Drafts", ", ".join(_unique(model(a["draft"]) for a in spec["arms"] if (a.get("draft") or {}).get("source")))
-    yield "Engine", f"{engine.get('name', '')} {status.get('engineVersion') or engine.get('version', '')}".strip()
+    yield "Engine", f"{engine.get('name', '')} {status.engine_version or engine.get('version', '')}".strip()
     yield "Image", engine.get("image", "")
-    yield "Image that ran", ", ".join(_unique(_said(rounds, "image")))
-    yield "Image that measured", ", ".join(_unique(_said(rounds, "clientImage")))
+    yield "Image that ran", ", ".join(_unique(entry.image for entry in rounds))
+    yield "Image that measured", ", ".join(_unique(entry.client_image for entry in rounds))
     yield "Arguments of all arms", " ".join(engine.get("args") or ())
     yield (
         "Accelerators",
         f"{accelerator.get('count')} × {accelerator.get('product')}"
         + (f" on each of {nodes} nodes" if nodes > 1 else ""),
     )
-    yield "Node", ", ".join(_unique([status.get("node", ""), *(entry.get("node", "") for entry in rounds)]))
-    yield "GPUs", ", ".join(_unique([*_said(rounds, "gpuModel"), *(status.get("gpus") or ())]))
-    yield "Driver", status.get("driver") or ", ".join(_unique(_said(rounds, "driver")))
+    yield "Node", ", ".join(_unique([status.node, *(entry.node for entry in rounds)]))
+    yield "GPUs", ", ".join(_unique([*(entry.gpu_model for entry in rounds), *(status.gpus or ())]))
+    yield "Driver", status.driver or ", ".join(_unique(entry.driver for entry in rounds))
     yield "Around its loads", _clocks(rounds)
-    yield "Started", _minute(status.get("startedAt") or min(_said(rounds, "startedAt"), default=""))
-    yield "Finished", _minute(status.get("finishedAt") or max(_said(rounds, "finishedAt"), default=""))
-    digests = {name: digest for entry in rounds for name, digest in (entry.get("datasets") or {}).items()}
-    sizes = {name: size for entry in rounds for name, size in (entry.get("prompts") or {}).items()}
+    yield "Started", _minute(status.started_at or min(filter(None, (entry.started_at for entry in rounds)), default=""))
+    yield "Finished", _minute(status.finished_at or max((entry.finished_at for entry in rounds), default=""))
+    digests = {name: digest for entry in rounds for name, digest in entry.datasets.items()}
+    sizes = {name: size for entry in rounds for name, size in entry.prompts.items()}
     for one in spec["workloads"]:
         yield f"Data of {workload(one)}", _data(one, digests.get(one["name"], ""), sizes.get(one["name"]))
     yield "Seed of the servers", " or ".join(_seeds(rounds))
     yield "Gate", _gate(rule)
 
 
-def _clocks(rounds: Sequence[Manifest]) -> str:
+def _clocks(rounds: Sequence[Round]) -> str:
     """Of all rounds and arms together, as far as a driver told."""
-    seen = [one["clocks"] for entry in rounds for one in entry.get("replicates") or () if one.get("clocks")]
+    seen = [one.clocks for entry in rounds for one in entry.replicates if one.clocks]
     slowest, most, limits, hottest = (
-        [one[key] for one in seen if key in one] for key in ("smMHz", "mostSMMHz", "powerLimitWatts", "celsius")
+        [value for clocks in seen if (value := of(clocks)) is not None]
+        for of in (
+            attrgetter("sm_mhz"),
+            attrgetter("most_sm_mhz"),
+            attrgetter("power_limit_watts"),
+            attrgetter("celsius"),
+        )
     )
     return ", ".join(
         [
@@ -183,14 +193,14 @@ def _clocks(rounds: Sequence[Manifest]) -> str:
     )
 
 
-def _judged_again(rounds: Sequence[Manifest]) -> str:
-    runs = _said(rounds, "run")
+def _judged_again(rounds: Sequence[Round]) -> str:
+    runs = [entry.run for entry in rounds if entry.run]
     return f"{len(runs)} of {len(rounds)} rounds, measured by {', '.join(_unique(runs))}" if runs else ""
 
 
-def _measured_by(status: Manifest, rounds: Sequence[Manifest]) -> str:
+def _measured_by(status: BenchmarkRunStatus, rounds: Sequence[Round]) -> str:
     """The release is in the evidence since 0.1.0; a run that says none is older, or was never measured."""
-    releases = _unique([status.get("paceline", "")]) or _unique(_said(rounds, "paceline"))
+    releases = _unique([status.paceline]) or _unique(entry.paceline for entry in rounds)
     return f"Paceline {', '.join(releases)}" if releases else ""
 
 
@@ -232,17 +242,13 @@ def _bound(limit: core.Limit) -> str:
     return f"−{limit.maximum_decrease:.1%}" if limit.maximum_decrease is not None else f"+{limit.maximum_increase:.1%}"
 
 
-def _seeds(rounds: Sequence[Manifest]) -> list[str]:
+def _seeds(rounds: Sequence[Round]) -> list[str]:
     """SGLang's `random_seed`, vLLM's `seed`."""
-    resolved = [r.get("resolved") or {} for entry in rounds for r in entry.get("replicates") or ()]
+    resolved = [replicate.resolved for entry in rounds for replicate in entry.replicates]
     return _unique(str(one[key]) for one in resolved for key in ("random_seed", "seed") if key in one)
 
 
-def _said(rounds: Sequence[Manifest], key: str) -> list[str]:
-    return [entry[key] for entry in rounds if entry.get(key)]
-
-
-def _unique(values: Iterator[str] | Sequence[str]) -> list[str]:
+def _unique(values: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(value for value in values if value))
 
 

@@ -4,47 +4,33 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
-from paceline import core, evidence, gate
+from paceline import core, gate
+from paceline.api import run_status
+from paceline.api.record import finite, inner, slots
+from paceline.api.run_status import Point, Round
+from paceline.evidence import keep
 from paceline.report import read
 from paceline.report.model import Counts, Dot, LimitEffect, Manifest, Positions, Replicate, Series, Shown, Value
-from paceline.report.read import number
-from paceline.report.words import LATENCIES
 
-METRICS = (
-    "outputThroughput",
-    "steadyThroughput",
-    "meanConcurrency",
-    "requestSpeed",
-    "keptRate",
-    "p99ITL",
-    "acceptLength",
-    "acceptRate",
-    "draftTokens",
-    *(metric for family in LATENCIES for metric in family.metrics.values()),
-)
-"""What is shown of a point: its fields in status."""
+METRICS = tuple(slot.wire for slot in slots(Point) if inner(slot.type) is float and slot.name != "offered_rate")
+"""What is shown of a point: what was measured, by its name in status."""
 
 
-def judged(point: Manifest) -> float | None:
+def judged(point: Point) -> float | None:
     """Output tokens per second, as the gate compares them."""
-    found = evidence.judged_speed(point)
+    found = keep.judged_speed(point)
     return found if found and found > 0 else None
 
 
-def kept(rounds: Iterable[Manifest]) -> list[Manifest]:
-    """The last try of every round that gave a result, as the gate reads them."""
-    return list({entry["round"]: entry for entry in sorted(rounds, key=_order) if not entry.get("error")}.values())
-
-
-def values(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Manifest]) -> Iterator[Value]:
+def values(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[Value]:
     """Every metric that was measured, of every arm on every workload, from the points that are valid."""
     seen: dict[tuple[str, str, str], dict[int, float]] = {}
-    for entry in kept(rounds):
-        for point in entry.get("points") or ():
+    for entry in keep.last_tries(rounds):
+        for point in entry.points:
             for metric in METRICS if not why(point) else ():
-                found = number(point.get(metric))
+                found = finite(getattr(point, keep.METRICS[metric]))
                 if found is not None and found > 0:
-                    seen.setdefault((metric, point["workload"], point["arm"]), {})[entry["round"]] = found
+                    seen.setdefault((metric, point.workload, point.arm), {})[entry.round] = found
     for metric in METRICS:
         for workload in workloads:
             base = seen.get((metric, workload, arms[0]), {})
@@ -63,42 +49,42 @@ def values(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Manif
                     )
 
 
-def counts(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Manifest]) -> Iterator[Counts]:
+def counts(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[Counts]:
     """Of every arm on every workload that was measured at all."""
     for workload, arm, points in _points(arms, workloads, rounds):
-        if sent := [point for point in points if number(point.get("asked")) is not None]:
+        if sent := [point for point in points if point.asked is not None]:
             yield Counts(
                 arm=arm,
                 workload=workload,
                 rounds=len(sent),
-                asked=_total(sent, "asked"),
-                completed=_total(sent, "completed"),
-                errors=_total(sent, "errors"),
-                retractions=_total(sent, "retractions"),
-                output_tokens=_total(sent, "outputTokens"),
-                verify_calls=_total(sent, "verifyCalls"),
+                asked=_total(point.asked for point in sent),
+                completed=_total(point.completed for point in sent),
+                errors=_total(point.errors for point in sent),
+                retractions=_total(point.retractions for point in sent),
+                output_tokens=_total(point.output_tokens for point in sent),
+                verify_calls=_total(point.verify_calls for point in sent),
             )
 
 
 def _points(
-    arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Manifest]
-) -> Iterator[tuple[str, str, list[Manifest]]]:
+    arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]
+) -> Iterator[tuple[str, str, list[Point]]]:
     """Workload, arm and its points, one a round, workload by workload."""
-    found: dict[tuple[str, str], list[Manifest]] = {}
-    for entry in kept(rounds):
-        for point in entry.get("points") or ():
-            found.setdefault((point["workload"], point["arm"]), []).append(point)
+    found: dict[tuple[str, str], list[Point]] = {}
+    for entry in keep.last_tries(rounds):
+        for point in entry.points:
+            found.setdefault((point.workload, point.arm), []).append(point)
     for workload in workloads:
         for arm in arms:
             yield workload, arm, found.get((workload, arm), [])
 
 
-def _total(points: Sequence[Manifest], field: str) -> int | None:
-    told = [one for point in points if (one := number(point.get(field))) is not None]
-    return round(math.fsum(told)) if told else None
+def _total(counts: Iterable[int | None]) -> int | None:
+    told = [count for count in counts if count is not None]
+    return sum(told) if told else None
 
 
-def positions(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Manifest]) -> Iterator[Positions]:
+def positions(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[Positions]:
     """Of every arm on every workload that has any. A round that knows fewer positions says nothing of the others."""
     for workload, arm, points in _points(arms, workloads, rounds):
         if mine := [told for point in points if not why(point) and (told := _accepted(point))]:
@@ -107,14 +93,12 @@ def positions(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Ma
             yield Positions(arm=arm, workload=workload, accepted=accepted)
 
 
-def _accepted(point: Manifest) -> list[float]:
+def _accepted(point: Point) -> list[float]:
     """By position; nothing where one of them is no number."""
-    found = [number(said) for said in point.get("acceptedAt") or ()]
-    told = [fraction for fraction in found if fraction is not None]
-    return told if len(told) == len(found) else []
+    return list(point.accepted_at) if all(map(math.isfinite, point.accepted_at)) else []
 
 
-def limits(spec: Manifest, rule: core.Gate, workloads: Sequence[str], rounds: Sequence[Manifest]) -> list[LimitEffect]:
+def limits(spec: Manifest, rule: core.Gate, workloads: Sequence[str], rounds: Sequence[Round]) -> list[LimitEffect]:
     """What the gate finds on its limits, from the rounds in status: `status.results` has throughput alone."""
     arms = [arm["name"] for arm in spec["arms"]]
     weights = {name: float(w.get("weight", 1)) for name, w in zip(workloads, spec["workloads"], strict=True)}
@@ -122,8 +106,8 @@ def limits(spec: Manifest, rule: core.Gate, workloads: Sequence[str], rounds: Se
     asked = [limit for limit in gate.limits(rule, rated) if limit.maximum is None]
     if not asked:
         return []
-    measurements = evidence.measurements(rounds)
-    found = gate.decide(rule, arms, weights, measurements, evidence.answers(rounds), rated).arms
+    measurements = keep.measurements(rounds)
+    found = gate.decide(rule, arms, weights, measurements, keep.answers(rounds), rated).arms
     return [
         LimitEffect(
             metric=limit.metric,
@@ -149,45 +133,46 @@ def _shown(bounds: core.Bounds | None, limit: core.Limit) -> Shown:
     return Shown.KEPT if kept else Shown.BROKEN if broken else Shown.OPEN
 
 
-def series(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Manifest]) -> Iterator[Series]:
+def series(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[Series]:
     """Every arm on every workload, round by round."""
     for workload in workloads:
         for arm in arms:
-            dots = [dot for entry in kept(rounds) for dot in _dots(entry, arm, (workload,)) if dot.why != ABSENT]
+            dots = [
+                dot for entry in keep.last_tries(rounds) for dot in _dots(entry, arm, (workload,)) if dot.why != ABSENT
+            ]
             valid = [dot.speed for dot in dots if not dot.why and dot.speed]
             if dots:
                 typical = _geometric(valid) if valid else None
                 yield Series(arm=arm, workload=workload, typical=typical, dots=tuple(dots))
 
 
-def replicates(workloads: Sequence[str], rounds: Sequence[Manifest]) -> Iterator[Replicate]:
+def replicates(workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[Replicate]:
     """Every server process, in the order run; a round that gave no result is one line."""
     for entry in sorted(rounds, key=_order):
-        number_of_try = entry.get("try") or 0
-        if entry.get("error"):
+        if entry.error:
             yield Replicate(
-                round=entry["round"],
-                attempt=number_of_try,
+                round=entry.round,
+                attempt=entry.try_,
                 arm="",
                 start_seconds=None,
                 dots=(),
                 error=_why_ended(entry),
             )
             continue
-        for replicate in entry.get("replicates") or ():
+        for replicate in entry.replicates:
             yield Replicate(
-                round=entry["round"],
-                attempt=number_of_try,
-                arm=replicate["arm"],
-                start_seconds=number(replicate.get("startSeconds")),
-                dots=tuple(_dots(entry, replicate["arm"], workloads)),
+                round=entry.round,
+                attempt=entry.try_,
+                arm=replicate.arm,
+                start_seconds=finite(replicate.start_seconds),
+                dots=tuple(_dots(entry, replicate.arm, workloads)),
                 error=_why_ended(replicate),
             )
 
 
-def _why_ended(entry: Manifest) -> str:
+def _why_ended(entry: Round | run_status.Replicate) -> str:
     """Of a round or a replicate: what kind of failure, and the last useful line."""
-    return ": ".join(filter(None, (entry.get("reason"), entry.get("error"))))
+    return ": ".join(filter(None, (entry.reason, entry.error)))
 
 
 def unused(found: Iterable[Replicate], workloads: Sequence[str]) -> Iterator[str]:
@@ -209,22 +194,22 @@ def unused(found: Iterable[Replicate], workloads: Sequence[str]) -> Iterator[str
 ABSENT = "not measured"
 
 
-def why(point: Manifest) -> str:
+def why(point: Point) -> str:
     """Why the gate does not use it; empty if it does."""
-    if point.get("valid") is not True:
-        return point.get("why") or ABSENT
+    if not point.valid:
+        return point.why or ABSENT
     return "" if judged(point) else "no throughput"
 
 
-def _dots(entry: Manifest, arm: str, workloads: Sequence[str]) -> Iterator[Dot]:
-    points = {(point.get("arm"), point.get("workload")): point for point in entry.get("points") or ()}
+def _dots(entry: Round, arm: str, workloads: Sequence[str]) -> Iterator[Dot]:
+    points = {(point.arm, point.workload): point for point in entry.points}
     for workload in workloads:
-        point = points.get((arm, workload), {})
-        yield Dot(round=entry["round"], speed=judged(point), why=why(point))
+        point = points.get((arm, workload), Point())
+        yield Dot(round=entry.round, speed=judged(point), why=why(point))
 
 
-def _order(entry: Manifest) -> tuple[int, int]:
-    return entry["round"], entry.get("try") or 0
+def _order(entry: Round) -> tuple[int, int]:
+    return entry.round, entry.try_
 
 
 def _geometric(positive: Iterable[float]) -> float:

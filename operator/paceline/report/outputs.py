@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 
 from paceline import core
+from paceline.api.record import finite
+from paceline.api.run_status import BenchmarkRunStatus
 from paceline.report.model import ArmOutputs, Manifest, Outputs
 from paceline.report.read import number
 from paceline.report.words import count
@@ -10,7 +12,7 @@ from paceline.report.words import count
 NOT_COMPARED = "Outputs were not compared: nothing is said about whether the arms answer alike."
 
 
-def outputs(spec: Manifest, status: Manifest) -> Outputs:
+def outputs(spec: Manifest, status: BenchmarkRunStatus) -> Outputs:
     asked = spec.get("parity")
     if not asked:
         return Outputs(sentence=NOT_COMPARED, arms=())
@@ -25,18 +27,18 @@ def outputs(spec: Manifest, status: Manifest) -> Outputs:
     return Outputs(sentence=sentence if arms else f"{sentence} Nothing was compared so far.", arms=arms)
 
 
-def _arms(status: Manifest) -> Iterator[ArmOutputs]:
-    for verdict in status.get("armVerdicts") or ():
-        if said := verdict.get("parity"):
+def _arms(status: BenchmarkRunStatus) -> Iterator[ArmOutputs]:
+    for verdict in status.arm_verdicts or ():
+        if said := verdict.parity:
             yield ArmOutputs(
-                arm=verdict["arm"],
-                unknown=said.get("unknown", ""),
-                rounds=said.get("rounds", 0),
-                samples=said.get("samples", 0),
-                settled=said.get("settled", 0),
-                identical=said.get("identical", 0),
-                near_ties=said.get("nearTies", 0),
-                diverged=said.get("diverged", 0),
-                first=said.get("firstDivergence"),
-                gap=number(said.get("largestGap")),
+                arm=verdict.arm,
+                unknown=said.unknown,
+                rounds=said.rounds or 0,
+                samples=said.samples or 0,
+                settled=said.settled or 0,
+                identical=said.identical or 0,
+                near_ties=said.near_ties or 0,
+                diverged=said.diverged or 0,
+                first=said.first_divergence,
+                gap=finite(said.largest_gap),
             )

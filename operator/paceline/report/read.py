@@ -1,9 +1,9 @@
 """Reading a manifest that any release may have written: what is absent or no number is None, never an exception."""
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
+from paceline.api.record import finite
 from paceline.core import BASELINE, Bounds, Gate, Limit, default_looks
 from paceline.core.workload import workload_name
 from paceline.report.model import Manifest
@@ -22,10 +22,12 @@ def refuse(manifest: Manifest) -> None:
             raise ValueError(f"{name}: spec.{field} is missing: this is no BenchmarkRun as the API server stores it")
     if spec["arms"][0].get("name") != BASELINE:
         raise ValueError(f"{name}: spec.arms[0].name must be {BASELINE}: the others are compared with it")
+    if not all(isinstance(entry, dict) for entry in (manifest.get("status") or {}).get("rounds") or ()):
+        raise ValueError(f"{name}: status.rounds is not as the API server stores a BenchmarkRun: a round is an object")
 
 
 def number(value: Any) -> float | None:
-    """Status has numbers as decimal strings."""
+    """Specs have fractions as decimal strings."""
     try:
         read = float(value) if not isinstance(value, bool) else math.nan
     except (TypeError, ValueError):
@@ -33,9 +35,9 @@ def number(value: Any) -> float | None:
     return read if math.isfinite(read) else None
 
 
-def bounds(entry: Manifest, *names: str) -> Bounds | None:
-    """Positive and in order, or nothing. `names` are those of ratio and bounds, if they are others."""
-    ratio, lower, upper = (number(entry.get(key)) for key in names or ("ratio", "lower", "upper"))
+def bounds(ratio: float | None, lower: float | None, upper: float | None) -> Bounds | None:
+    """Positive and in order, or nothing."""
+    ratio, lower, upper = map(finite, (ratio, lower, upper))
     if ratio is None or lower is None or upper is None or not 0 < lower <= ratio <= upper:
         return None
     return Bounds(ratio=ratio, lower=lower, upper=upper)
@@ -76,8 +78,3 @@ def model(entry: Manifest) -> str:
     """hf://OWNER/NAME@COMMIT; the revision stands for a commit that is not known. Of prompts, too."""
     at = (entry.get("commit") or "")[:12] or entry.get("revision", "")
     return "@".join(filter(None, [entry.get("source", ""), at]))
-
-
-def conditions(status: Manifest, kind: str) -> Iterator[Manifest]:
-    """The condition of that type if it is true."""
-    return (c for c in status.get("conditions") or () if c.get("type") == kind and c.get("status") == "True")

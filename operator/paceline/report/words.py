@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from paceline.core import Bounds
+from paceline.evidence.keep import METRICS
 from paceline.report.model import MEANS, Run
 
 EMULATED = "Emulated: no model ran, and these numbers are no measurements"
@@ -25,8 +26,9 @@ class Family:
 
 
 def _family(name: str, short: str, says: str) -> Family:
-    metrics = {stat: f"{stat}{short}" for stat in ("mean", "p50", "p95", "p99")}
-    return Family(name=name, short=short, says=says, metrics=metrics)
+    stats = [metric.removesuffix(short) for metric in METRICS if metric.endswith(short)]
+    in_order = sorted(stats, key=lambda stat: (stat != "mean", stat))
+    return Family(name=name, short=short, says=says, metrics={stat: f"{stat}{short}" for stat in in_order})
 
 
 LATENCIES = (

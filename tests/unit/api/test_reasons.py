@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from paceline.api.reasons import ORDER, Mark, Reason, conditions, to_status
+from paceline.api.record import to_status as as_json
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
@@ -22,7 +23,7 @@ def test_the_message_names_every_pool_of_the_winning_reason() -> None:
         Mark(Reason.NoCapacity, "throughput"),
     ]
     (ready,) = to_status(marks, [], 3, NOW)
-    assert ready == {
+    assert as_json(ready) == {
         "type": "Ready",
         "status": "False",
         "reason": "NoCapacity",
@@ -37,7 +38,7 @@ def test_a_transition_is_a_change_of_status_not_of_reason() -> None:
     first = to_status([Mark(Reason.ServersStarting)], [], 1, NOW)
     second = to_status([Mark(Reason.Crashing)], first, 2, later)
     third = to_status([Mark(Reason.Serving)], second, 2, later)
-    assert [(c["reason"], c["lastTransitionTime"]) for (c,) in (first, second, third)] == [
+    assert [(c.reason, c.last_transition_time) for (c,) in (first, second, third)] == [
         ("ServersStarting", "2026-11-21T12:00:00Z"),
         ("Crashing", "2026-11-21T12:00:00Z"),
         ("Serving", "2026-11-21T12:05:00Z"),
@@ -46,8 +47,8 @@ def test_a_transition_is_a_change_of_status_not_of_reason() -> None:
 
 def test_what_nobody_says_is_absent() -> None:
     before = to_status([Mark(Reason.RollingOut), Mark(Reason.Serving)], [], 1, NOW)
-    assert [condition["type"] for condition in before] == ["Ready", "Reconciling"]
-    assert [condition["type"] for condition in to_status([Mark(Reason.Serving)], before, 1, NOW)] == ["Ready"]
+    assert [condition.type for condition in before] == ["Ready", "Reconciling"]
+    assert [condition.type for condition in to_status([Mark(Reason.Serving)], before, 1, NOW)] == ["Ready"]
 
 
 def test_reconciling_and_stalled_are_never_false() -> None:

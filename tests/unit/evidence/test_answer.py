@@ -17,7 +17,7 @@ from paceline.evidence import AnswerError, Outputs, Point, Replicate, RoundResul
 from paceline.evidence.answer import LONGEST, NO_ROOM, NO_ROOM_AT, NO_ROOM_CLOCKS, NUMBERS, PREFIX
 from paceline.evidence.arguments import Difference
 from paceline.evidence.clocks import Clocks, Throttled
-from paceline.evidence.keep import FIELDS, METRICS
+from paceline.evidence.keep import METRICS
 
 RESOLVED = dict.fromkeys(ENGINES["SGLang"].compared, "triton") | {
     "served_model_name": "qwen3-coder-next",
@@ -167,7 +167,7 @@ def test_a_point_has_at_most_17_numbers_of_which_16_at_a_time() -> None:
 def test_what_a_limit_may_name_is_always_there() -> None:
     """The KV capacity with its replicate, whatever there is room for."""
     metrics = {*get_args(LimitSpec.model_fields["metric"].annotation)} - {"kvTokens"}
-    assert {FIELDS[metric] for metric in metrics} <= set(NUMBERS)
+    assert {METRICS[metric] for metric in metrics} <= set(NUMBERS)
     assert metrics <= set(METRICS)
     full = result_of(16, 3)
     assert [one.kv_tokens for one in decode(encode(full)).replicates] == [one.kv_tokens for one in full.replicates]

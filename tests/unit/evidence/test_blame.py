@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
+from tests.support.in_status import measurements
 
 from paceline.core import Gate, default_looks
 from paceline.evidence.failures import of_server
-from paceline.evidence.keep import measurements
 from paceline.gate import decide
 
 LOAD = "code@32"

@@ -4,10 +4,11 @@ import dataclasses
 import json
 
 import pytest
+from tests.support.in_status import measurements, round_status
 from tests.unit.evidence.test_judge import BASELINE, PLAN, SPECULATED, WIDE
 
 from paceline.core import ArmOutcome, Gate
-from paceline.evidence import Judged, Point, RoundPlan, RoundResult, judge, measurements, round_status
+from paceline.evidence import Judged, Point, RoundPlan, RoundResult, judge
 from paceline.gate import decide
 
 CHOOSES = dataclasses.replace(PLAN, arms=(PLAN.arms[0], dataclasses.replace(PLAN.arms[1], engine_chooses_depth=True)))

@@ -2,18 +2,19 @@
 
 import pytest
 
+from paceline.api.record import to_status
 from paceline.evidence.clocks import (
     MOST_TOLD,
     Clocks,
     Reading,
     Throttled,
-    clocks_status,
     from_columns,
     note,
     read,
     seen,
     to_columns,
 )
+from paceline.evidence.keep import clocks_record
 
 FIELDS = "uuid,clocks.sm,clocks.max.sm,power.draw,power.limit,temperature.gpu,clocks_event_reasons.active"
 COUNTED = ",".join(
@@ -131,7 +132,7 @@ HOT = Clocks(
 
 
 def test_status_has_it_by_load() -> None:
-    assert clocks_status(HOT) == {
+    assert to_status(clocks_record(HOT)) == {
         "smMHz": 1755,
         "mostSMMHz": 1980,
         "powerLimitWatts": 700,
@@ -141,7 +142,7 @@ def test_status_has_it_by_load() -> None:
             {"workload": LOAD, "reasons": ["SwPowerCap", "HwThermalSlowdown"], "percent": 43},
         ],
     }
-    assert clocks_status(Clocks(celsius=61)) == {"celsius": 61}
+    assert to_status(clocks_record(Clocks(celsius=61))) == {"celsius": 61}
 
 
 def test_a_throttled_round_says_so_the_worst_first() -> None:

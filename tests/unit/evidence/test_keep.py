@@ -7,21 +7,15 @@ import math
 from typing import Any
 
 import pytest
+from tests.support.in_status import failed_round, measurements, point_noise
+from tests.support.in_status import round_status as keep
 
+from paceline.api.record import decimal
 from paceline.core import Workload
 from paceline.engines import Speculation
-from paceline.evidence import (
-    Failure,
-    RoundPlan,
-    RoundResult,
-    failed_round,
-    judge,
-    measurements,
-    point_noise,
-)
-from paceline.evidence import round_status as keep
+from paceline.evidence import Failure, RoundPlan, RoundResult, judge
 from paceline.evidence.clocks import Clocks, Throttled
-from paceline.evidence.keep import UNSEEN, decimal
+from paceline.evidence.keep import UNSEEN
 
 from .test_judge import BASELINE, CHAT, CODE, PLAN, WIDE
 

@@ -2,8 +2,10 @@
 
 import dataclasses
 
+from tests.support.in_status import answers, round_status
+
 from paceline.core import Answers, Parity
-from paceline.evidence import Outputs, RoundPlan, answers, fingerprint, judge, round_status
+from paceline.evidence import Outputs, RoundPlan, fingerprint, judge
 
 from .test_judge import PLAN
 from .test_keep import RESULT

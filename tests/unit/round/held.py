@@ -4,9 +4,10 @@ import math
 import time
 from dataclasses import dataclass
 
+from tests.support.in_status import round_status
 from tests.unit.round.pod import PATIENCE, Outcome, Pod
 
-from paceline.evidence import judge, round_status
+from paceline.evidence import judge
 
 FIVE_MINUTES = 300.0
 MOST_IDLE = 0.1

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.support.in_status import measurements, round_status
 from tests.support.vllm_server import BASE, HEAD
 from tests.unit.round.pod import CHAT_8, CODE_1, Arms, Outcome, Start, workload
 from tests.unit.round.test_round import emulated
@@ -13,7 +14,7 @@ from tests.unit.round.test_vllm_round import PATH, command, of_vllm
 
 from paceline.core import CUSTOM, Adaptive, Arm, ArmOutcome, ArmVerdict, Custom, Depth, Draft, Gate, Workload
 from paceline.engines import ENGINES
-from paceline.evidence import ArmCommand, Point, measurements, round_status
+from paceline.evidence import ArmCommand, Point
 from paceline.gate import decide
 
 CODE_16, CODE_8 = workload("code", 16, 96, 48), workload("code", 8, 32, 64)

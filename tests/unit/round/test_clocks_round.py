@@ -5,10 +5,11 @@ import json
 import os
 from pathlib import Path
 
+from tests.support.in_status import round_status
 from tests.unit.round.pod import CHAT_8, CODE_1, Start
 from tests.unit.round.test_round import published_pair
 
-from paceline.evidence import judge, round_status
+from paceline.evidence import judge
 
 NVIDIA_SMI = """#!/bin/sh
 case $1 in

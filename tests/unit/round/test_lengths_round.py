@@ -70,5 +70,5 @@ def test_a_candidate_that_writes_less_is_rejected_over_the_run_and_not_by_the_ro
     conclusion = concluded(spec, [recorded(plan, shorter.result) for plan in plans])
     assert conclusion is not None
     verdict = conclusion.record["verdict"]
-    assert (verdict["outcome"], verdict["reason"]) == ("Reject", "LengthsDiffer")
-    assert "% fewer tokens than the baseline" in verdict["message"]
+    assert (verdict.outcome, verdict.reason) == ("Reject", "LengthsDiffer")
+    assert "% fewer tokens than the baseline" in verdict.message

@@ -24,7 +24,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from paceline.api import Mark, Reason, to_status
+from paceline.api import Mark, Reason
+from paceline.api.reasons import to_status as conditions_of
+from paceline.api.record import from_status, to_status
+from paceline.api.status import SpeculativeDeploymentStatus
 from paceline.core import BASELINE
 from paceline.plan.deployment.cache import commits, fetch
 from paceline.plan.deployment.check import let_go, preflight, readable
@@ -87,7 +90,8 @@ def plan(snapshot: Snapshot, now: datetime) -> Todo:
     marks = without_pretence(mark for say in everything for mark in say.marks)
     if not any(mark.reason.value.condition == "Ready" for mark in marks):
         marks.append(Mark(Reason.NotStarted))
-    conditions = to_status(marks, snapshot.status.get("conditions", ()), snapshot.generation, now)
+    before = from_status(SpeculativeDeploymentStatus, snapshot.status)
+    conditions = [to_status(one) for one in conditions_of(marks, before.conditions, snapshot.generation, now)]
     kept = () if any("models" in say.record for say in said) else PINS
     status = {
         **{key: snapshot.status[key] for key in kept if key in snapshot.status},

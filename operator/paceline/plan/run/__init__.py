@@ -10,12 +10,16 @@ A run is its rounds: status.rounds is all that is remembered, and the next round
 anywhere repeats an action (the same Job under the same name), never a round.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
-from paceline.api import Mark, to_status
-from paceline.evidence import point_noise
+from paceline.api import Mark
+from paceline.api.reasons import to_status as conditions_of
+from paceline.api.record import to_status
+from paceline.api.run_status import BenchmarkRunStatus, RunProgress
+from paceline.api.status import Condition
+from paceline.evidence.keep import point_noise
 from paceline.plan.run.again import latest_node
 from paceline.plan.run.check import fault
 from paceline.plan.run.collect import collect
@@ -37,55 +41,52 @@ def plan(snapshot: Snapshot, now: datetime) -> Todo:
         return _told(snapshot, snapshot.status, error(wrong), now)
     records = collect(snapshot, now)
     evidence = Evidence(spec=snapshot.spec, records=records)
-    status = {
-        **_remembered(snapshot, records),
-        "rounds": list(records),
+    status = BenchmarkRunStatus(
+        started_at=snapshot.status.started_at,
+        node=latest_node(records) or snapshot.status.node,
+        rounds=records,
+        cost=cost(evidence),
+        noise=point_noise(records),
         **results(evidence, snapshot),
-        **cost(evidence),
-    }
-    noise = point_noise(records)
-    if noise is not None:
-        status["noise"] = f"{noise:.5f}"
+    )
     if conclusion := conclude(snapshot, evidence):
         return _told(snapshot, status, conclusion, now)
     said = measure(snapshot, evidence, now)
-    status |= said.record
-    status["conditions"] = to_status(said.marks, snapshot.status.get("conditions", ()), snapshot.generation, now)
-    status["observedGeneration"] = snapshot.generation
+    status = replace(
+        status,
+        conditions=_conditions(snapshot, said.marks, now),
+        observed_generation=snapshot.generation,
+        **said.record,
+    )
     return Todo(
-        status=status,
+        status=to_status(status),
         actions=said.actions,
         happenings=happenings(snapshot.status, status),
         wake=said.wake,
     )
 
 
-def _remembered(snapshot: Snapshot, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The node is that of the latest round that had one."""
-    found = {
-        "startedAt": snapshot.status.get("startedAt"),
-        "node": latest_node(records) or snapshot.status.get("node"),
-    }
-    return {key: value for key, value in found.items() if value}
+def _conditions(snapshot: Snapshot, marks: Iterable[Mark], now: datetime) -> tuple[Condition, ...]:
+    return conditions_of(marks, snapshot.status.conditions, snapshot.generation, now)
 
 
-def _told(snapshot: Snapshot, status: Mapping[str, Any], conclusion: Conclusion, now: datetime) -> Todo:
+def _told(snapshot: Snapshot, status: BenchmarkRunStatus, conclusion: Conclusion, now: datetime) -> Todo:
     """The run ends; a round that is still going on is stopped and not kept."""
     mark = Mark(conclusion.reason, None, conclusion.message)
-    final = {
-        **status,
+    final = replace(
+        status,
+        observed_generation=snapshot.generation,
+        finished_at=timestamp(now),
+        progress=RunProgress(
+            step="Finished",
+            round=sum(1 for record in status.rounds or () if not record.error),
+            message=conclusion.message,
+        ),
+        conditions=_conditions(snapshot, (mark,), now),
         **conclusion.record,
-        "observedGeneration": snapshot.generation,
-        "finishedAt": timestamp(now),
-        "progress": {
-            "step": "Finished",
-            "round": sum(1 for record in status.get("rounds", ()) if not record.get("error")),
-            "message": conclusion.message,
-        },
-        "conditions": to_status((mark,), snapshot.status.get("conditions", ()), snapshot.generation, now),
-    }
+    )
     return Todo(
-        status=final,
+        status=to_status(final),
         actions=_stop(snapshot, conclusion.message),
         happenings=happenings(snapshot.status, final),
     )

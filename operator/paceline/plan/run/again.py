@@ -1,10 +1,10 @@
 """The next round or try: which number it has, where it had best run, and not before when."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
+from paceline.api.run_status import Round
 from paceline.plan.terms import parse_time
 from paceline.render.where import Where
 
@@ -13,33 +13,33 @@ FIRST_DISTANCE, LONGEST_DISTANCE = timedelta(seconds=15), timedelta(minutes=10)
 that is let go of or a registry that comes back takes seconds to minutes."""
 
 
-def next_try(records: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
+def next_try(records: Sequence[Round]) -> tuple[int, int]:
     """The number of the round that comes after these, and of the try."""
-    number = sum(1 for record in records if not record.get("error"))
-    return number, sum(1 for record in records if record["round"] == number)
+    number = sum(1 for record in records if not record.error)
+    return number, sum(1 for record in records if record.round == number)
 
 
-def latest_node(records: Sequence[Mapping[str, Any]]) -> str:
+def latest_node(records: Sequence[Round]) -> str:
     """Where a round was last, with a result or without."""
-    return next((record["node"] for record in reversed(records) if record.get("node")), "")
+    return next((record.node for record in reversed(records) if record.node), "")
 
 
-def where(records: Sequence[Mapping[str, Any]], namespaces: tuple[str, ...]) -> Where:
+def where(records: Sequence[Round], namespaces: tuple[str, ...]) -> Where:
     """On the node of the latest result, where images and models are; not on one that has failed the run since."""
-    failed = tuple(sorted({record["node"] for record in _since_result(records) if record.get("node")}))
-    node = next((record["node"] for record in reversed(records) if not record.get("error")), "")
+    failed = tuple(sorted({record.node for record in _since_result(records) if record.node}))
+    node = next((record.node for record in reversed(records) if not record.error), "")
     return Where(node="" if node in failed else node, avoid=failed, namespaces=namespaces)
 
 
-def not_before(records: Sequence[Mapping[str, Any]]) -> datetime | None:
+def not_before(records: Sequence[Round]) -> datetime | None:
     """None if the next one may start at once: it always may after a result. Records of an older release say no time."""
     failed = _since_result(records)
-    if not failed or "finishedAt" not in failed[0]:
+    if not failed or not failed[0].finished_at:
         return None
     doubled: timedelta = FIRST_DISTANCE * 2 ** min(len(failed) - 1, 10)
-    return parse_time(str(failed[0]["finishedAt"])) + min(LONGEST_DISTANCE, doubled)
+    return parse_time(failed[0].finished_at) + min(LONGEST_DISTANCE, doubled)
 
 
-def _since_result(records: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
+def _since_result(records: Sequence[Round]) -> tuple[Round, ...]:
     """The tries in a row without a result, the latest first."""
-    return tuple(itertools.takewhile(lambda record: bool(record.get("error")), reversed(records)))
+    return tuple(itertools.takewhile(lambda record: bool(record.error), reversed(records)))

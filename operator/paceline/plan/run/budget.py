@@ -16,8 +16,8 @@ def exhausted(evidence: Evidence) -> tuple[str, str] | None:
     if hours is None:
         return None
     budget = Fraction(str(hours)) * SECONDS  # as it was written: a round that fits exactly is not lost to binary
-    spent = sum(record.get("heldSeconds", 0) for record in own(evidence.records)) * gpus
-    lengths = [record["heldSeconds"] * gpus for record in evidence.results]
+    spent = sum(record.held_seconds or 0 for record in own(evidence.records)) * gpus
+    lengths = [(record.held_seconds or 0) * gpus for record in evidence.results]
     another = Fraction(sum(lengths)) / len(lengths) if lengths else Fraction(0)
     if spent + another <= budget and spent < budget:
         return None

@@ -1,10 +1,12 @@
 """What the ended Jobs measured goes into status, once."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
+from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
-from paceline.evidence import AnswerError, Failure, decode, failed_round, judge, round_status
+from paceline.api import run_status
+from paceline.evidence import AnswerError, Failure, decode, judge
+from paceline.evidence.keep import failed_round, round_record
 from paceline.plan.pods import terminated
 from paceline.plan.run.again import next_try
 from paceline.plan.run.ends import end_of, held_seconds, hopeless
@@ -15,10 +17,10 @@ LONGEST = 600
 """Of an error in status, in characters."""
 
 
-def collect(snapshot: Snapshot, now: datetime) -> tuple[Mapping[str, Any], ...]:
+def collect(snapshot: Snapshot, now: datetime) -> tuple[run_status.Round, ...]:
     """The rounds recorded so far and those that have ended since, or never will, in order."""
     records = list(rounds_so_far(snapshot))
-    known = {record["job"] for record in records}
+    known = {record.job for record in records}
     for round in snapshot.rounds:
         if round.name in known:
             continue
@@ -27,25 +29,25 @@ def collect(snapshot: Snapshot, now: datetime) -> tuple[Mapping[str, Any], ...]:
             records.append(_record(round, never, records, now))
     if gone := _deleted(snapshot, known):
         records.append(_vanished(gone, records, now))
-    return tuple(sorted(records, key=lambda r: (r["round"], r["try"])))
+    return tuple(sorted(records, key=lambda one: (one.round, one.try_)))
 
 
 def _deleted(snapshot: Snapshot, known: Container[str]) -> str:
     """The Job that was there when we last looked, and that nobody has recorded: it was deleted, not by us. "" if there
     is none. One that was only about to be made is made (again)."""
-    progress = snapshot.status.get("progress", {})
-    name = str(progress.get("job", ""))
+    progress = snapshot.status.progress or run_status.RunProgress()
+    name = progress.job
     there = {round.name for round in snapshot.rounds}
-    return name if progress.get("seen") and name not in known and name not in there else ""
+    return name if progress.seen and name not in known and name not in there else ""
 
 
-def moved(image: str, before: Sequence[Mapping[str, Any]]) -> str:
+def moved(image: str, before: Sequence[run_status.Round]) -> str:
     """That this is not the image that the run's first round ran from, and the way out; "" if it is, or nobody can tell.
 
     A node that pulled it says REPOSITORY@DIGEST, one on which it was put by hand an id of its own: of these two kinds
     one cannot be compared with the other.
     """
-    first = next((record["image"] for record in before if record.get("image")), "")
+    first = next((record.image for record in before if record.image), "")
     (pulled, digest), (as_first, asked) = (("@" in name, name.rpartition("@")[2]) for name in (image, first))
     if not (digest and asked) or pulled is not as_first or digest == asked:
         return ""
@@ -55,7 +57,7 @@ def moved(image: str, before: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def _record(round: Round, never: End | None, before: Sequence[Mapping[str, Any]], now: datetime) -> dict[str, Any]:
+def _record(round: Round, never: End | None, before: Sequence[run_status.Round], now: datetime) -> run_status.Round:
     """Of a round that has ended, or will `never` say more than it has: a client that was done has given its answer,
     whatever became of its node."""
     if round.unreadable:
@@ -69,7 +71,7 @@ def _record(round: Round, never: End | None, before: Sequence[Mapping[str, Any]]
     image = round.image("server")
     if other := moved(image, before):
         return _lost(round, End(failure=Failure.ImageMoved, line=other), before, now)
-    entry = round_status(
+    entry = round_record(
         asked,
         result,
         judge(asked, result),
@@ -79,10 +81,10 @@ def _record(round: Round, never: End | None, before: Sequence[Mapping[str, Any]]
         held_seconds(round, now),
         round.image("client"),
     )
-    return entry | ({"neighbours": list(round.neighbours)} if round.neighbours else {})
+    return replace(entry, neighbours=round.neighbours)
 
 
-def _lost(round: Round, end: End, before: Sequence[Mapping[str, Any]], now: datetime) -> dict[str, Any]:
+def _lost(round: Round, end: End, before: Sequence[run_status.Round], now: datetime) -> run_status.Round:
     number, attempt = next_try(before) if round.unreadable else (round.plan.round, round.plan.attempt)
     return failed_round(
         round=number,
@@ -96,7 +98,7 @@ def _lost(round: Round, end: End, before: Sequence[Mapping[str, Any]], now: date
     )
 
 
-def _vanished(job: str, before: Sequence[Mapping[str, Any]], now: datetime) -> dict[str, Any]:
+def _vanished(job: str, before: Sequence[run_status.Round], now: datetime) -> run_status.Round:
     """It counts as a try: who deletes Jobs (a janitor, a TTL) will do it again."""
     number, attempt = next_try(before)
     return failed_round(

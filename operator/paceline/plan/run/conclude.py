@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from paceline.api import Reason
+from paceline.api.run_status import RunVerdict
 from paceline.core import BASELINE, ArmOutcome, ArmVerdict, Outcome, Verdict
 from paceline.evidence.failures import FEW, MANY, ONCE, VOIDS_THE_RUN, Failure
 from paceline.gate import explain, undecided
@@ -60,20 +61,20 @@ def conclude(snapshot: Snapshot, evidence: Evidence) -> Conclusion | None:
 def voided(evidence: Evidence) -> tuple[str, str] | None:
     """Why there can be no verdict, whatever was shown so far: a sentence and a reason. None if nothing is wrong."""
     for record in evidence.records:
-        if record.get("error") and (kind := failure(str(record.get("reason", "")))) in VOIDS_THE_RUN:
-            return record["error"], kind.name
+        if record.error and (kind := failure(record.reason)) in VOIDS_THE_RUN:
+            return record.error, kind.name
     return None
 
 
 def given_up(evidence: Evidence) -> tuple[str, str] | None:
     """Why no more can be hoped for of further rounds, whatever the gate would say of them: a sentence and a reason.
     None while it can."""
-    lost = [(failure(str(record.get("reason", ""))), record) for record in evidence.since_result]
+    lost = [(failure(record.reason), record) for record in evidence.since_result]
     for tries, sentence in PATIENCE.items():
         alike = [(kind, record) for kind, record in lost if kind.tries == tries]
         if len(alike) >= tries:
             kind, record = alike[0]
-            return f"{sentence}{record['error']}", kind.name
+            return f"{sentence}{record.error}", kind.name
     failures = evidence.failures(BASELINE)
     if _hopeless(failures):
         return f"the baseline could not be measured: {failures[0].why}", failures[0].reason.name
@@ -107,7 +108,7 @@ def _swept(evidence: Evidence) -> Conclusion | None:
         return error(*(why or _no_candidate(evidence)))
     holds = (own_args.told(evidence), scope(evidence.spec, evidence.results))
     message = "; ".join(filter(None, (table.message, *holds, why[0] if why else "")))
-    said = {"rounds": len(evidence.results), "reason": table.crossing.value, "message": message}
+    said = RunVerdict(rounds=len(evidence.results), reason=table.crossing.value, message=message)
     return Conclusion(reason=Reason.Swept, message=message, record={"verdict": said})
 
 
@@ -131,23 +132,23 @@ def _concluded(evidence: Evidence, verdict: Verdict, why: str = "", spent: str =
         reason=REASONS[outcome],
         message=message,
         record={
-            "verdict": {
-                "outcome": outcome.value,
-                "winner": verdict.winner or "",
-                "rounds": verdict.rounds,
-                "reason": spent if spent and outcome is Outcome.INCONCLUSIVE else _reason(verdict, failing),
-                "message": message,
-                **({"crossing": crossing} if crossing else {}),
-                **_speedup(verdict),
-            }
+            "verdict": RunVerdict(
+                outcome=outcome.value,
+                winner=verdict.winner or "",
+                rounds=verdict.rounds,
+                reason=spent if spent and outcome is Outcome.INCONCLUSIVE else _reason(verdict, failing),
+                message=message,
+                crossing=crossing,
+                speedup=_speedup(verdict),
+            )
         },
     )
 
 
-def _speedup(verdict: Verdict) -> dict[str, str]:
+def _speedup(verdict: Verdict) -> float | None:
     """The winner's mean over workloads, for `kubectl get`."""
     mean = verdict.arms[verdict.winner].mean if verdict.winner else None
-    return {"speedup": f"{mean.ratio:.3f}"} if mean else {}
+    return mean.ratio if mean else None
 
 
 def _reason(verdict: Verdict, failing: Mapping[str, Failed]) -> str:
@@ -187,7 +188,7 @@ def _beside(arm: ArmVerdict) -> tuple[str, ...]:
 
 def _without_result(evidence: Evidence) -> str:
     """What was tried in vain, and why: of nobody's server."""
-    reasons = [str(record.get("reason", "")) for record in evidence.records if record.get("error")]
+    reasons = [record.reason for record in evidence.records if record.error]
     if not reasons:
         return ""
     tries = "1 try of a round" if len(reasons) == 1 else f"{len(reasons)} tries of rounds"
@@ -196,5 +197,5 @@ def _without_result(evidence: Evidence) -> str:
 
 def error(message: str, reason: str = "InvalidSpec") -> Conclusion:
     """The verdict Error: without it the deployment would take the run for superseded and ask again, for ever."""
-    verdict = {"outcome": Outcome.ERROR.value, "winner": "", "rounds": 0, "reason": reason, "message": message}
+    verdict = RunVerdict(outcome=Outcome.ERROR.value, winner="", rounds=0, reason=reason, message=message)
     return Conclusion(reason=Reason.RunError, message=message, record={"verdict": verdict})

@@ -1,14 +1,17 @@
 """From what was gathered to what the steps of a run read."""
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
+from paceline.api import run_status
+from paceline.api.record import from_status
+from paceline.api.run_status import BenchmarkRunStatus
 from paceline.core import BASELINE, Purpose, RunSpec, Verdict
 from paceline.core.names import RUN_LABEL, SUPERSEDED
-from paceline.evidence import ENVIRONMENT, Failure, RoundPlan, answers, measurements
+from paceline.evidence import ENVIRONMENT, Failure, RoundPlan
+from paceline.evidence.keep import answers, measurements
 from paceline.gate import decide
 from paceline.plan.pods import container, not_started
 from paceline.plan.terms import Found, condition
@@ -105,9 +108,9 @@ class Snapshot:
     def generation(self) -> int:
         return int(self.manifest["metadata"].get("generation", 1))
 
-    @property
-    def status(self) -> Mapping[str, Any]:
-        return self.manifest.get("status") or {}
+    @cached_property
+    def status(self) -> BenchmarkRunStatus:
+        return from_status(BenchmarkRunStatus, self.manifest.get("status"))
 
     @property
     def finished(self) -> bool:
@@ -160,21 +163,21 @@ class Evidence:
     """A run's rounds as recorded so far, this pass included, and what they come to."""
 
     spec: RunSpec
-    records: tuple[Mapping[str, Any], ...]
+    records: tuple[run_status.Round, ...]
 
     @property
     def sweep(self) -> bool:
         return self.spec.purpose is Purpose.SWEEP
 
     @property
-    def results(self) -> tuple[Mapping[str, Any], ...]:
+    def results(self) -> tuple[run_status.Round, ...]:
         """Rounds that gave a result."""
-        return tuple(record for record in self.records if not record.get("error"))
+        return tuple(record for record in self.records if not record.error)
 
     @property
-    def since_result(self) -> tuple[Mapping[str, Any], ...]:
+    def since_result(self) -> tuple[run_status.Round, ...]:
         """The tries in a row, up to now, that gave none, the latest first."""
-        return tuple(itertools.takewhile(lambda record: bool(record.get("error")), reversed(self.records)))
+        return tuple(itertools.takewhile(lambda record: bool(record.error), reversed(self.records)))
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -192,24 +195,20 @@ class Evidence:
         of those with a result and with this arm in them, in which a point of it was invalid. In a sweep, whose
         concurrencies each stand alone, in which all were. A candidate's points cannot be valid next to a baseline that
         failed, so such a round says nothing of it."""
-        there = [record for record in reversed(self.results) if _of(record["points"], arm)]
+        there = [record for record in reversed(self.results) if any(one.arm == arm for one in record.points)]
         if arm != BASELINE:
             there = [record for record in there if not _failed(record, BASELINE, every=self.sweep)]
         mine = (_failed(record, arm, every=self.sweep) for record in there)
         return tuple(failed for failed in itertools.takewhile(bool, mine) if failed)
 
 
-def _failed(record: Mapping[str, Any], arm: str, *, every: bool) -> Failed | None:
-    points = _of(record["points"], arm)
-    whys = [str(point.get("why", "")) for point in points if not point["valid"]]
+def _failed(record: run_status.Round, arm: str, *, every: bool) -> Failed | None:
+    points = [point for point in record.points if point.arm == arm]
+    whys = [point.why for point in points if not point.valid]
     if every and len(whys) < len(points):
         return None
-    reasons = [one["reason"] for one in _of(record["replicates"], arm) if one.get("reason")]
+    reasons = [one.reason for one in record.replicates if one.arm == arm and one.reason]
     return Failed(reason=failure(reasons[0] if reasons else ""), why=whys[0]) if whys else None
-
-
-def _of(entries: Iterable[Mapping[str, Any]], arm: str) -> list[Mapping[str, Any]]:
-    return [entry for entry in entries if entry["arm"] == arm]
 
 
 def failure(reason: str) -> Failure:

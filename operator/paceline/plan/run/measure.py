@@ -1,10 +1,11 @@
 """The next round: one Job, best on the node where the run measured last."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
-from paceline.api import Mark, Reason
+from paceline.api import Mark, Reason, run_status
+from paceline.api.run_status import RunProgress
 from paceline.core import BASELINE, Arm
 from paceline.plan.pods import of_job, unplaced
 from paceline.plan.run.again import next_try, not_before, where
@@ -24,8 +25,10 @@ def measure(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Said:
     active = snapshot.active
     if snapshot.suspended:
         stop = (Delete(active.job, "spec.suspend is set; a stopped round is not kept"),) if active else ()
-        return Said(marks=(Mark(Reason.RunSuspended),), actions=stop, record={"progress": {"step": "Suspended"}})
-    if active is not None and any(record["job"] == active.name for record in evidence.records):
+        return Said(
+            marks=(Mark(Reason.RunSuspended),), actions=stop, record={"progress": RunProgress(step="Suspended")}
+        )
+    if active is not None and any(record.job == active.name for record in evidence.records):
         return _clear(evidence, active)
     if active is not None:
         return _watch(snapshot, evidence, active, now)
@@ -34,7 +37,7 @@ def measure(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Said:
 
 def _clear(evidence: Evidence, active: Round) -> Said:
     """Of a round that is recorded before its Job has ended: the next one, or its next try, starts once that is gone."""
-    error = next(record["error"] for record in evidence.records if record["job"] == active.name)
+    error = next(record.error for record in evidence.records if record.job == active.name)
     measured = len(evidence.results)
     message = (
         f"round {measured + 1}{_looks(evidence)} is tried again; {error}"
@@ -60,10 +63,10 @@ def _watch(snapshot: Snapshot, evidence: Evidence, active: Round, now: datetime)
     held_up = timestamp(found.since) if found and found.since and (refused or waits) else ""
     message = f"round {asked.round + 1}{_looks(evidence)}: {arms}" + (f"; {found.what}" if found else "")
     reason = Reason.RunRefused if refused else Reason.RunWaiting if waits else Reason.RunMeasuring
-    progress = _progress(evidence, message, active.name) | {"seen": True}
+    progress = replace(_progress(evidence, message, active.name), seen=True, unplaced_since=held_up)
     return Said(
         marks=(Mark(reason, None, message),),
-        record={**placed, "progress": progress | ({"unplacedSince": held_up} if held_up else {})},
+        record={**placed, "progress": progress},
         wake=earliest((*wakes(active), look_again(pods or [active.job], now))),
     )
 
@@ -96,7 +99,7 @@ def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Said:
         marks=(Mark(Reason.RunRefused if refused else Reason.RunMeasuring, None, message),),
         actions=actions,
         record={
-            "startedAt": snapshot.status.get("startedAt") or timestamp(now),
+            "started_at": snapshot.status.started_at or timestamp(now),
             "progress": _progress(evidence, message, job["metadata"]["name"]),
         },
     )
@@ -122,7 +125,7 @@ def _apart(snapshot: Snapshot) -> tuple[Apply, ...]:
 def _rest(evidence: Evidence, due: datetime) -> Said:
     """Between two tries: what went wrong may pass."""
     last = evidence.records[-1]
-    message = f"round {last['round'] + 1}{_looks(evidence)} is tried again at {timestamp(due)}; {last['error']}"
+    message = f"round {last.round + 1}{_looks(evidence)} is tried again at {timestamp(due)}; {last.error}"
     return Said(
         marks=(Mark(Reason.RunMeasuring, None, message),),
         record={"progress": _progress(evidence, message)},
@@ -145,20 +148,19 @@ def rotated(arms: tuple[Arm, ...], candidates: tuple[str, ...] | None, first: Se
     return tuple(kept[shift:] + kept[:shift])
 
 
-def came_first(records: Iterable[Mapping[str, Any]]) -> list[str]:
+def came_first(records: Iterable[run_status.Round]) -> list[str]:
     """With which arm each round began that is evidence of it: with the baseline, of a candidate next to it."""
-    return [first for record in records if (first := record["replicates"][0]["arm"]) in _compared(record)]
+    return [first for record in records if (first := record.replicates[0].arm) in _compared(record)]
 
 
-def _there(record: Mapping[str, Any]) -> set[str]:
+def _there(record: run_status.Round) -> set[str]:
     """The arms of a round. One of another run may lack a candidate: who was first in it is no affair of that one's."""
-    return {replicate["arm"] for replicate in record["replicates"]}
+    return {replicate.arm for replicate in record.replicates}
 
 
-def _compared(record: Mapping[str, Any]) -> set[str]:
+def _compared(record: run_status.Round) -> set[str]:
     """The arms of a round that were compared: nothing, where the baseline or all candidates were not measured."""
-    points = record["points"]
-    valid = {point["arm"] for point in points} - {point["arm"] for point in points if not point["valid"]}
+    valid = {point.arm for point in record.points} - {point.arm for point in record.points if not point.valid}
     return valid if BASELINE in valid and len(valid) > 1 else set()
 
 
@@ -169,16 +171,20 @@ def _looks(evidence: Evidence) -> str:
     return f" of {said}" if own(evidence.records) == evidence.records else f" (of each candidate {said})"
 
 
-def _progress(evidence: Evidence, message: str, job: str = "") -> dict[str, Any]:
+def _progress(evidence: Evidence, message: str, job: str = "") -> RunProgress:
     """`round` counts the rounds measured; `secondsPerRound` is their mean: a reader knows when the next look comes. Of
     no `job` between two tries."""
     done = len(evidence.results)
-    progress: dict[str, Any] = {"step": "Measuring", "round": done, "message": message}
-    progress |= {"job": job} if job else {}
     lengths = [_seconds(record) for record in evidence.results]
-    return progress | ({"secondsPerRound": round(sum(lengths) / len(lengths))} if lengths else {})
+    return RunProgress(
+        step="Measuring",
+        round=done,
+        job=job,
+        message=message,
+        seconds_per_round=round(sum(lengths) / len(lengths)) if lengths else None,
+    )
 
 
-def _seconds(record: Mapping[str, Any]) -> float:
+def _seconds(record: run_status.Round) -> float:
     """By the node's clock, which somebody may have put back meanwhile."""
-    return max(0.0, (parse_time(record["finishedAt"]) - parse_time(record["startedAt"])).total_seconds())
+    return max(0.0, (parse_time(record.finished_at) - parse_time(record.started_at)).total_seconds())

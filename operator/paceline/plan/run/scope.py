@@ -1,16 +1,17 @@
 """What a verdict holds for: how its requests were sampled, and whether it is of the prompts of a set alone."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
+from paceline.api.run_status import Round
 from paceline.core import RunSpec, Workload
 from paceline.engines import ENGINES
 from paceline.evidence import of_these_prompts
 
 
-def scope(spec: RunSpec, rounds: Iterable[Mapping[str, Any]]) -> str:
+def scope(spec: RunSpec, rounds: Iterable[Round]) -> str:
     """For the end of a verdict's message; `rounds` of status, those that gave a result."""
-    return "; ".join(filter(None, (sampled(spec), of_these_prompts(spec.workloads, rounds))))
+    sent = ((one.round, one.prompts) for one in rounds)
+    return "; ".join(filter(None, (sampled(spec), of_these_prompts(spec.workloads, sent))))
 
 
 def sampled(spec: RunSpec) -> str:

@@ -2,10 +2,10 @@
 run it tells whether one pool is asked to be two."""
 
 from collections.abc import Iterator
-from typing import Any
 
+from paceline.api.run_status import CrossoverSpot
 from paceline.core import BASELINE, Bounds
-from paceline.evidence import measurements
+from paceline.evidence.keep import measurements
 from paceline.gate import Crossing, Crossover, Load, Pace, crossover
 from paceline.gate.crossover import Spot
 from paceline.plan.run.look import Evidence
@@ -32,12 +32,10 @@ def nothing(table: Crossover) -> bool:
     return all(spot.best is None for spot in table.spots)
 
 
-def spots(evidence: Evidence) -> dict[str, Any]:
+def spots(evidence: Evidence) -> tuple[CrossoverSpot, ...]:
     """`status.crossover`."""
     table = found(evidence)
-    if table is None or nothing(table):
-        return {}
-    return {"crossover": [_spot(spot) for spot in table.spots]}
+    return () if table is None or nothing(table) else tuple(_spot(spot) for spot in table.spots)
 
 
 def effects(table: Crossover) -> Iterator[tuple[str, str, Bounds]]:
@@ -64,18 +62,17 @@ def _slower(table: Crossover) -> Iterator[str]:
                     yield f"{workload} {bounds.ratio:.3f}x"
 
 
-def _spot(spot: Spot) -> dict[str, Any]:
-    entry: dict[str, Any] = {"concurrency": spot.concurrency}
+def _spot(spot: Spot) -> CrossoverSpot:
     if spot.best is None:
-        return entry
+        return CrossoverSpot(concurrency=spot.concurrency)
     effect = spot.effects[spot.best]
     fastest = {Pace.FASTER: spot.best, Pace.SLOWER: BASELINE, Pace.OPEN: ""}[spot.pace]
-    return (
-        entry
-        | ({"fastest": fastest} if fastest else {})
-        | {"arm": spot.best, **as_status(effect.mean), "rounds": effect.rounds}
+    return CrossoverSpot(
+        concurrency=spot.concurrency,
+        fastest=fastest,
+        arm=spot.best,
+        ratio=effect.mean.ratio,
+        lower=effect.mean.lower,
+        upper=effect.mean.upper,
+        rounds=effect.rounds,
     )
-
-
-def as_status(bounds: Bounds) -> dict[str, str]:
-    return {"ratio": f"{bounds.ratio:.4f}", "lower": f"{bounds.lower:.4f}", "upper": f"{bounds.upper:.4f}"}
