@@ -29,7 +29,8 @@ ALONE = (
 )  # fmt: skip
 """What a container is to its processes: the first of them is PID 1, and no other sees any of the machine's."""
 ENVIRON = {
-    "PACELINE_HEARTBEAT_SECONDS": "4",
+    # As of itself: a client that a busy machine lets wait is not dead.
+    "PACELINE_HEARTBEAT_SECONDS": "30",
     "PACELINE_GRACE_SECONDS": "1",
     "PACELINE_EMULATE_STARTUP_SECONDS": "0.2",
     "PACELINE_EMULATE_WARMUP_SECONDS": "0.1",

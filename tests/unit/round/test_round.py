@@ -154,7 +154,8 @@ def test_an_unknown_flag_ends_in_the_servers_own_last_line(start: Start, pair: A
 
 
 def test_a_client_that_is_killed_gives_the_gpus_back(start: Start, port: int) -> None:
-    pod = start((fake(port, "baseline", "--ignore-term"),), workload("code", 1, 90, 4000))
+    silent = {"PACELINE_HEARTBEAT_SECONDS": "4"}
+    pod = start((fake(port, "baseline", "--ignore-term"),), workload("code", 1, 90, 4000), **silent)
     server = pod.server_pid()
     pod.client.send_signal(signal.SIGKILL)
     killed = time.monotonic()
