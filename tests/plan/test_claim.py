@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from tests.support.telling import promoted
 from tests.support.world import World, example
 
 from paceline.plan.deployment.claim import amount
@@ -79,3 +80,20 @@ def test_a_prefetch_that_had_no_room_is_made_again_once_there_is_more() -> None:
 )
 def test_sizes_are_compared_in_bytes(less: str, more: str) -> None:
     assert amount(less) < amount(more)
+
+
+def test_a_claim_that_was_deleted_is_filled_again_and_takes_no_arm_off() -> None:
+    """Its servers end for want of a model, and are restarted until there is one: no revision is to blame."""
+    world = World()
+    promoted(world)
+    before = world.pool("latency")["target"]["revision"]
+    world.delete("PersistentVolumeClaim", "models")
+    assert world.condition("CacheReady") == "False Prefetching"
+    assert world.under_way("fetch")
+    world.server_loops("latency", 1, "OSError: /models/hub/… is not a local folder")
+    world.prefetch_ends()
+    assert world.condition("CacheReady") == "True Cached"
+    assert world.pool("latency").get("hold") is None
+    world.servers_ready()
+    assert (world.condition("Ready"), world.serving("latency")) == ("True Serving", "wide")
+    assert world.pool("latency")["serving"]["revision"] == before

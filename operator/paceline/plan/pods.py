@@ -212,5 +212,6 @@ def _crashed(pod: Found) -> Trouble | None:
         again = status.get("restartCount", 0) >= MANY_RESTARTS and _lived(ended) < LONG_LIFE
         fatal = hopeless or again
         says = Reason.Crashing if fatal else Reason.ServersStarting
-        return Trouble(what=exit_text(status["name"], ended), fatal=fatal, says=says)
+        since = parse_time(ended["finishedAt"]) if ended.get("finishedAt") else None
+        return Trouble(what=exit_text(status["name"], ended), fatal=fatal, says=says, since=since)
     return None

@@ -30,6 +30,10 @@ def fetch(snapshot: Snapshot, now: datetime) -> Said:
     """One Job for target, heads and datasets; what it found is pinned in status and never asked again."""
     if snapshot.spec is None:
         return Said()
+    if lost := lost_volume(snapshot):
+        marks = (Mark(Reason.Fetching, None, lost), Mark(Reason.Prefetching, None, lost))
+        gone = tuple(Delete(job, lost) for job in _jobs(snapshot))
+        return Said(marks=marks, actions=gone, record={"models": []}, holds=True)
     if fetched := _fetched(snapshot):
         return Said(marks=(Mark(Reason.Cached),), record=_record(snapshot, fetched))
     if commits(snapshot) is not None:
@@ -46,6 +50,23 @@ def fetch(snapshot: Snapshot, now: datetime) -> Said:
     note = waiting.what if waiting else ", ".join(one.source for one in to_bring(snapshot.spec))
     marks = (Mark(Reason.Fetching, None, note), Mark(Reason.Prefetching, None, note))
     return Said(marks=marks, actions=actions, holds=True)
+
+
+def lost_volume(snapshot: Snapshot) -> str:
+    """What to say of a claim that was made after the models were brought: somebody has deleted the one that had them,
+    and this one is empty. Nothing is pinned then; the commits are read back from what was served."""
+    name = snapshot.spec.server.cache.claim if snapshot.spec else None
+    found = snapshot.child("PersistentVolumeClaim", name) if name else None
+    since = brought(snapshot)
+    if found is None or since is None or parse_time(found["metadata"]["creationTimestamp"]) <= since:
+        return ""
+    return f"claim {name} is another one since {found['metadata']['creationTimestamp']}, and nothing is on it"
+
+
+def brought(snapshot: Snapshot) -> datetime | None:
+    """Since when the models have been there; None while they are not."""
+    ready = condition(snapshot.manifest, "CacheReady")
+    return parse_time(ready["lastTransitionTime"]) if ready else None
 
 
 def _trouble(snapshot: Snapshot, spec: DeploymentSpec, job: Found | None, now: datetime) -> Trouble | None:

@@ -15,10 +15,12 @@ from typing import Any, Literal
 
 from paceline.api import Reason
 from paceline.core import BASELINE
+from paceline.plan.deployment.cache import brought
 from paceline.plan.deployment.choose import Choice, as_chosen, choose, has_served, last_served
 from paceline.plan.deployment.hold import baseline_held
 from paceline.plan.deployment.look import Pool, Servers
 from paceline.plan.deployment.strangers import foreign
+from paceline.plan.pods import Trouble
 from paceline.plan.terms import parse_time, timestamp
 
 
@@ -56,7 +58,7 @@ def failed(pool: Pool, choice: Choice, now: datetime) -> Failure | None:
     if target.get("revision") != choice.revision or as_chosen(pool, choice) or foreign(pool):
         return None
     reason: Literal["NotReady", "Crashed"] = "Crashed" if has_served(pool, choice.revision) else "NotReady"
-    if there and there.hopeless and there.trouble:
+    if there and there.hopeless and there.trouble and not _before_its_models(pool, there.trouble):
         return Failure(reason=reason, message=there.trouble.what.rstrip("."))
     assert pool.snapshot.spec is not None
     missed = pool.snapshot.spec.promotion.progress_deadline
@@ -71,6 +73,12 @@ def failed(pool: Pool, choice: Choice, now: datetime) -> Failure | None:
     what = "no server was ready for" if reason == "Crashed" else "no further server was ready within"
     why = f": {there.trouble.what.rstrip('.')}" if there and there.trouble else ""
     return Failure(reason=reason, message=f"{what} {minutes}{why}", deadline=missed)
+
+
+def _before_its_models(pool: Pool, found: Trouble) -> bool:
+    """It ended while the volume was empty, which may have been filled at this very moment: its next start counts."""
+    since = brought(pool.snapshot)
+    return found.says is Reason.Crashing and found.since is not None and (since is None or found.since <= since)
 
 
 def standing(pool: Pool, choice: Choice, now: datetime) -> Mapping[str, Any]:

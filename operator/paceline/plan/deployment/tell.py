@@ -79,9 +79,11 @@ def _pools(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Happ
 
 
 def _run(was: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[Happening]:
+    """Of a run that goes on. Where an old answer holds again nothing is compared: its verdict alone is told."""
     progress = entry.get("progress") or {}
     run, why = progress.get("benchmarkRun"), progress.get("message", "")
-    if run and entry.get("attempts") and run != (was.get("progress") or {}).get("benchmarkRun"):
+    known = run == (was.get("progress") or {}).get("benchmarkRun")
+    if run and entry.get("attempts") and not known and progress.get("step") != "Decided":
         because = f": {why}" if why not in ("", BEING_MADE) and not why.startswith(run) else ""
         note = f"{entry['name']}: {run} compares the candidates with the baseline{because}"
         yield Happening(reason="Measuring", note=note)
