@@ -32,7 +32,7 @@ class Reason(Enum):
     PreflightFailed = Row("Stalled", True, "the models do not fit what is asked of them")
     NoLeaderWorkerSet = Row("Stalled", True, "a server of several nodes needs LeaderWorkerSet, which is not installed")
     ServerFailed = Row("Stalled", True, "the server does not start")
-    NotReady = Row("Stalled", True, "the baseline does not run; what served last serves again")
+    NotReady = Row("Stalled", True, "the baseline does not run; what served last is put in its place")
     WriteRefused = Row("Stalled", True, "the API server refuses an object of ours", "Refused")
     PromptsMissing = Row("Stalled", True, "prompts are not there, so nothing can be measured")
     RefusedForLong = Row("Stalled", True, "the cluster refuses pods", "PodRefused")
