@@ -62,3 +62,16 @@ def test_what_a_terminal_would_obey_is_in_no_condition() -> None:
     state = {"exitCode": 1, "message": "RuntimeError: \x1b]0;owned\x07\x1b[2Jgone\u202e\n"}
     assert exit_text("server", state) == "the server exited with 1: RuntimeError: ]0;owned[2Jgone"
     assert last_line("one\n\x1b[31mtwo\x07\n\x1b\n") == "[31mtwo"
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("connection refused", "connection refused"),
+        ("Back-off pulling image: connection refused", "…connection refused"),
+        ("Back-off pulling: connection refused", "…connection refused"),
+        ("x" * 40, "…" + "x" * 23),
+    ],
+)
+def test_a_line_that_is_too_long_begins_at_a_word(line: str, shown: str) -> None:
+    assert last_line(line, limit=24) == shown

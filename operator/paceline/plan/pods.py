@@ -153,9 +153,14 @@ def not_started(pod: Found) -> bool:
 
 
 def last_line(message: str, limit: int = LONGEST) -> str:
-    """The last line that says something: of the kubelet and of our own programs, which end with their reason."""
+    """The last line that says something: of the kubelet and of our own programs, which end with their reason. Of one
+    that is too long the end, from a word on."""
     lines = [line for line in (printable(line).strip() for line in message.splitlines()) if line]
-    return lines[-1][-limit:] if lines else ""
+    line = lines[-1] if lines else ""
+    if len(line) <= limit:
+        return line
+    end = line[-(limit - 1) :]
+    return "…" + (end if line[-limit] == " " else end.partition(" ")[2] or end)
 
 
 def exit_text(who: str, ended: Mapping[str, Any]) -> str:
