@@ -253,6 +253,14 @@ def test_without_the_policies_the_right_to_make_our_kinds_is_the_right_to_make_p
     assert of_kind(off, "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding") == []
 
 
+@pytest.mark.parametrize(
+    "forbidden", [{"trustRemoteCode": False}, {"hostPath": False}, {"images": ["registry.example.com/"]}]
+)
+def test_what_is_forbidden_is_not_switched_off_in_silence(forbidden: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="nothing would hold it; take them away, or leave"):
+        rendered(admission={"enabled": False, **forbidden})
+
+
 def _collection(namespace: str) -> str:
     return f"/apis/paceline.dev/v1alpha1/namespaces/{namespace}/speculativedeployments"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from paceline.cli.validate import Loader, check
+from paceline.cli.validate import Loader, of_text, read
 
 Manifest = dict[str, Any]
 DEPLOYMENT = "SpeculativeDeployment"
@@ -18,19 +18,23 @@ class RefusedError(ValueError):
 
 
 def ours(file: str) -> tuple[Manifest, ...]:
-    """At least one, and all are good. Raises RefusedError."""
+    """At least one, and all are good; `-` is stdin. Raises RefusedError."""
     if Path(file).is_dir():
         raise RefusedError(f"{file}: must be a file, not a directory")
-    if problems := [f"{name}: {problem}" for name, problem in check(file)]:
+    try:
+        text = read(file)
+    except (OSError, ValueError) as error:
+        raise RefusedError(f"{file}: {' '.join(str(error).split())}") from error
+    if problems := [f"{file}: {problem}" for problem in of_text(text)]:
         raise RefusedError("\n".join(problems))
-    found = tuple(one for one in documents(file) if one.get("kind") in (DEPLOYMENT, RUN))
+    found = tuple(one for one in documents(text) if one.get("kind") in (DEPLOYMENT, RUN))
     if not found:
         raise RefusedError(f"{file}: there is neither a SpeculativeDeployment nor a BenchmarkRun in it")
     return found
 
 
-def documents(file: str) -> Iterator[Manifest]:
-    """All objects of a file, those of a List too. Raises OSError, yaml.YAMLError."""
-    for document in yaml.load_all(Path(file).read_text(), Loader):
+def documents(text: str) -> Iterator[Manifest]:
+    """All objects, those of a List too. Raises yaml.YAMLError."""
+    for document in yaml.load_all(text, Loader):
         if isinstance(document, dict):
             yield from document["items"] if document.get("kind") == "List" else (document,)

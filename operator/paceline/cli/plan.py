@@ -16,6 +16,7 @@ import yaml
 from paceline import api
 from paceline.cli.manifests import RUN, Manifest, RefusedError, documents, ours
 from paceline.cli.patience import too_slow
+from paceline.cli.validate import read
 from paceline.core import BUILTIN, DeploymentSpec, Parity, PoolSpec, PromotionMode, Workload
 from paceline.plan.forecast import CLEAR, NOISY, Cost, Course, forecast
 from paceline.plan.imagined import Assumptions
@@ -47,7 +48,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         epilog="What a cluster already has, it reuses: kubectl get specdep,bench,deploy,svc,controllerrevisions,pvc "
         "-o yaml > there.yaml; paceline plan FILE --cluster there.yaml. Exit: 0; 1 for a FILE that is refused.",
     )
-    parser.add_argument("file", metavar="FILE", help="YAML or JSON, any number of documents")
+    parser.add_argument("file", metavar="FILE", help="YAML or JSON, any number of documents; - for stdin")
     parser.add_argument("--gpus-free", type=_count, metavar="N", help="say what waits if no more than these are free")
     parser.add_argument("--cluster", metavar="FILE", help="objects that are there, as kubectl get -o yaml prints them")
     parser.add_argument("--start-seconds", type=_count, metavar="S", help="how long a server takes until it is ready")
@@ -58,11 +59,11 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 def run(args: argparse.Namespace) -> int:
     try:
         asked = ours(args.file)
-        there = list(documents(args.cluster)) if args.cluster else []
+        there = list(documents(read(args.cluster))) if args.cluster else []
     except RefusedError as refused:
         print(refused, file=sys.stderr)
         return 1
-    except (OSError, yaml.YAMLError) as error:
+    except (OSError, ValueError, yaml.YAMLError) as error:
         print(f"{args.cluster}: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
     bounds, now, failed = _bounds(args.start_seconds, args.tokens_per_second, there), datetime.now(UTC), False

@@ -61,7 +61,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         epilog="Exit: 0; 1 for a FILE that `paceline validate` refuses, for a run without the commits of its models, "
         "and for a pool or an arm that is not in it.",
     )
-    parser.add_argument("file", metavar="FILE", help="YAML or JSON, any number of documents")
+    parser.add_argument("file", metavar="FILE", help="YAML or JSON, any number of documents; - for stdin")
     parser.add_argument("--pool", help="this pool alone, without claim and prefetch")
     parser.add_argument(
         "--arm",

@@ -96,14 +96,28 @@ def check(name: str, recursive: bool = False, models: Path | None = None) -> Ite
 def _of_file(file: str, models: Path | None) -> Iterator[Problem]:
     """What cannot be read is a problem, too."""
     try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text()
+        text = read(file)
+    except (OSError, ValueError) as error:
+        yield Problem(path="", message=" ".join(str(error).split()))
+    else:
+        yield from of_text(text, models)
+
+
+def read(file: str) -> str:
+    """Of stdin for `-`. Raises OSError, and ValueError for what is no text."""
+    return sys.stdin.read() if file == "-" else Path(file).read_text()
+
+
+def of_text(text: str, models: Path | None = None) -> Iterator[Problem]:
+    """The problems of all our documents; what is no YAML is one."""
+    try:
         _refuse_depth(text)
         documents = [document for document in yaml.load_all(text, Loader) for document in _items(document)]
         ours = [document for document in documents if is_ours(document)]
         for i, document in enumerate(ours):
             where = f" (document {i + 1} of {len(ours)})" if len(ours) > 1 else ""
             yield from (replace(problem, message=problem.message + where) for problem in wrong(document, models))
-    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+    except (ValueError, yaml.YAMLError, RecursionError) as error:
         yield Problem(path="", message=" ".join(str(error).split()))
 
 

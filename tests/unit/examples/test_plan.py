@@ -4,6 +4,7 @@ With 120 s a start and 100 tokens a second, one arm of the latency pool takes 12
 of the throughput pool 120 + 4 x 160 / 32 x 512 / 100 = 222.4 s; each holds four GPUs.
 """
 
+import io
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -193,6 +194,25 @@ def test_what_validate_refuses_is_refused(tmp_path: Path, capsys: pytest.Capture
     for command in ("plan", "render"):
         assert main([command, str(wrong)]) == 1
         assert "spec.pools[0].candidates[0].tree.numDraftTokens: numDraftTokens must be" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["render", "plan"])
+def test_standard_input(command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    text = Path(NEXT).read_text()
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    assert main([command, "-"]) == 0
+    assert "PersistentVolumeClaim" in capsys.readouterr().out
+    monkeypatch.setattr(
+        "sys.stdin", io.StringIO(text.replace("topK: 1, numDraftTokens: 6", "topK: 1, numDraftTokens: 8"))
+    )
+    assert main([command, "-"]) == 1
+    assert capsys.readouterr().err.startswith("-: spec.pools[1].candidates[1].tree.numDraftTokens: ")
+
+
+@pytest.mark.parametrize("command", ["render", "plan"])
+def test_a_file_that_is_not_there_is_named(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "nowhere.yaml"]) == 1
+    assert capsys.readouterr().err.startswith("nowhere.yaml: ")
 
 
 @pytest.mark.parametrize("text", ["x", "0", "-1"])
