@@ -169,7 +169,9 @@ def positions_reach(case: Speculation) -> Iterator[Said]:
     ours, theirs = case.head.max_position_embeddings, case.target.max_position_embeddings
     if case.server.engine.name == "SGLang" and ours and theirs and ours < theirs:
         found = f"{case.name} has {ours} positions, the target {theirs}"
-        yield of_head(case, "source", found, "leave it so, or name a shorter --context-length in engine.args", blocks=False)
+        yield of_head(
+            case, "source", found, "leave it so, or name a shorter --context-length in engine.args", blocks=False
+        )
 
 
 def dtypes_agree(case: Speculation) -> Iterator[Said]:
