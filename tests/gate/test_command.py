@@ -155,11 +155,11 @@ def test_a_throughput_that_is_none_makes_its_round_incomplete(run: Run, nothing:
         "workloads": {},
         "verdict": "error",
         "reason": "TooFewRounds: complete rounds: 2, the first look needs 3; "
-        "1 of 3 rounds was lost: in 1 a point of it was no evidence",
+        "1 of 3 rounds was lost: in 1 one of its points was invalid",
         "margin": None,
         "rated": None,
         "tokens": {},
-        "lost": "1 of 3 rounds was lost: in 1 a point of it was no evidence",
+        "lost": "1 of 3 rounds was lost: in 1 one of its points was invalid",
     }
 
 

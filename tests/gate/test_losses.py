@@ -92,7 +92,7 @@ def test_losses_that_are_nobodys_are_told_from_the_others() -> None:
     ]
     verdict = gate.decide(core.Gate(), list(LATENCY), EVEN, ended(measurements, {(3, "wide"): "OutOfMemory"}))
     assert verdict.arms["wide"].lost == (
-        "3 of 7 rounds were lost: in 1 a point of it was no evidence, in 1 a point of the baseline was no evidence, "
+        "3 of 7 rounds were lost: in 1 one of its points was invalid, in 1 a point of the baseline was invalid, "
         "in 1 its own server ended (OutOfMemory)"
     )
 

@@ -50,7 +50,7 @@ def test_it_is_never_made_smaller_and_says_so() -> None:
     asks(world, size="1Gi")
     assert size(world) == before
     assert world.status()["notes"] == [
-        f"spec.cache.claim.size: 1Gi is asked for, and claim models has {before}, which stays so"
+        f"spec.cache.claim.size is 1Gi, but claim models has {before}, which cannot be changed"
     ]
 
 

@@ -60,7 +60,7 @@ def test_one_candidate_has_had_its_last_look_and_the_other_one_fails(world: Worl
     said = world.runs("throughput")[-1]["status"]
     assert len(said["rounds"]) == MOST_LOOKED_AT
     assert verdict(world, "throughput")[0] == "Inconclusive"
-    assert "too many of them were no evidence" not in said["verdict"]["message"]
+    assert "too many of them were invalid" not in said["verdict"]["message"]
 
 
 @told

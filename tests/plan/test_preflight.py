@@ -91,7 +91,7 @@ def test_a_head_that_reads_other_layers_is_measured_and_its_verdict_says_why_it_
     while not world.outcome("latency"):
         world.round_ends(truth=slower)
     assert world.condition("Promoted") == "False BaselineFaster"
-    assert f"foretold: {known}" in world.message("Promoted")
+    assert f"expected: {known}" in world.message("Promoted")
 
 
 @told

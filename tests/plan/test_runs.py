@@ -230,7 +230,7 @@ def test_failures_that_blame_nobodys_server_count_in_a_row() -> None:
         assert verdict(world) == {}
         world.round_ends(**spoiled)
     assert (verdict(world)["outcome"], verdict(world)["winner"]) == ("Promote", "narrow")
-    assert "2 of 5 rounds were lost: in 2 a point of it was no evidence" in verdict(world)["message"]
+    assert "2 of 5 rounds were lost: in 2 one of its points was invalid" in verdict(world)["message"]
 
 
 def test_no_run_measures_for_ever() -> None:

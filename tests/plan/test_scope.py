@@ -56,4 +56,6 @@ def test_prompts_that_came_again_are_told_with_it(spec: RunSpec) -> None:
     )
     rounds = [{"round": number, "prompts": {first.dataset.name: 512}} for number in range(4)]
     assert scope(many, rounds[:3]) == "at temperature 0"
-    assert scope(many, rounds) == (f"at temperature 0; intervals are of these prompts only: the 512 of {first.name}")
+    assert scope(many, rounds) == (
+        f"at temperature 0; the intervals hold for these prompts only: the 512 of {first.name}"
+    )

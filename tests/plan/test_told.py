@@ -325,7 +325,7 @@ def test_what_somebody_adds_to_the_servers_is_told(world: World) -> None:
     world.wait(1)
     world.servers_ready()
     assert (world.condition("Ready"), world.status()["state"]) == ("True Drifted", "Drifted")
-    assert f"env FOO of container server: take it out of Deployment {NAME}-latency" in world.message("Ready")
+    assert f"env FOO of container server: remove it from Deployment {NAME}-latency" in world.message("Ready")
 
 
 @told
@@ -362,7 +362,7 @@ def test_an_image_of_another_version_is_noted() -> None:
     run["status"]["engineVersion"] = "0.9.9"
     world.wait(1)
     asked = world.spec()["engine"]["version"]
-    assert world.status()["notes"] == [f"spec.engine.version: {asked}, and the image answers 0.9.9: set it to that"]
+    assert world.status()["notes"] == [f"spec.engine.version: {asked}, but the image reports 0.9.9: set it to that"]
 
 
 def test_why_a_run_failed_is_told_where_a_person_looks() -> None:

@@ -249,7 +249,7 @@ def test_a_server_is_lost_while_a_new_head_is_brought(world: World) -> None:
 
 @told
 def test_suspended_while_another_head_is_brought(world: World) -> None:
-    """A run rests although nobody knows yet whether it is still asked for; it is not ended, as the target may be
+    """A run rests although it is not known yet whether it is still asked for; it is not ended, as the target may be
     taken back."""
     measuring(world, "latency")
     world.edit("suspend", lambda spec: spec.update(suspend=True))

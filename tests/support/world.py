@@ -174,7 +174,7 @@ class World:
         self.settle(f"the server of {pool} is not started: {reason}", 0)
 
     def server_lost(self, pool: str, number: int = 0) -> None:
-        """It does not answer any more; nobody says why."""
+        """It does not answer any more; no reason was reported."""
         pod = self._servers(pool=pool)[number]
         pod["status"] = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]}
         self.settle(f"server {number} of {pool} is not ready", 0)

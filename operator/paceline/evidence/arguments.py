@@ -36,7 +36,7 @@ class Difference:
 
     def __str__(self) -> str:
         if not self.value:
-            return f"{self.name} is not as on the baseline"
+            return f"{self.name} differs from the baseline's"
         return f"{self.name} is {self.value}, and {self.baseline} on the baseline"
 
 

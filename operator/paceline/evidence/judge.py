@@ -107,7 +107,7 @@ def arguments_equal(case: Case) -> str:
         return ""
     for key in case.compared:
         if key not in case.replicate.resolved:
-            return f"the server does not say its {key}"
+            return f"the server does not report its {key}"
         mine, base = case.replicate.resolved[key], case.baseline.resolved.get(key, "unsaid")
         if mine != base:
             return f"{key} is {mine}, and {base} on the baseline"
@@ -115,7 +115,7 @@ def arguments_equal(case: Case) -> str:
         more = f" (the first of {len(differs)} that differ)" if len(differs) > 1 else ""
         return f"{differs[0]}{more}"
     if differs is not None and case.replicate.rest_sha256 != case.baseline.rest_sha256:
-        return "an argument is not as on the baseline; which one is in the round's full lines on the cache volume"
+        return "an argument differs from the baseline's; which one is in the round's full lines on the cache volume"
     return ""
 
 
@@ -215,9 +215,9 @@ def length_is_possible(case: Case, point: Point) -> str:
     if not case.arm.candidate or not _positive(length):
         return ""
     if length < 1 - ROUNDED:
-        return f"the acceptance length is {length:g}, and 1 is the least there can be"
+        return f"the acceptance length is {length:g}, and the minimum is 1"
     if drafts is not None and length > drafts + 1 + ROUNDED:
-        return f"the acceptance length is {length:g}, and {drafts + 1} is the most there can be"
+        return f"the acceptance length is {length:g}, and {drafts + 1} is the maximum"
     return ""
 
 

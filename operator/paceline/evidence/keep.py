@@ -35,7 +35,7 @@ UNSEEN = {
     "verify_calls": "verify calls are unavailable: whether speculation ran and accepted anything was not checked",
     "retractions": "retractions are unavailable: whether requests lost their place was not checked",
     "draft_tokens": "proposed tokens are unavailable: how deep the engine drafted was not seen",
-    "accepted_at": "acceptance by position is unavailable: this engine does not tell it",
+    "accepted_at": "acceptance by position is unavailable: this engine does not report it",
 }
 """What is said of a number that the engine cannot show (`RoundPlan.unseen`)."""
 
@@ -102,7 +102,7 @@ def _rests(judged: Sequence[Judged]) -> list[str]:
         if one.at_rest:
             where[one.arm].append(one.workload)
     return [
-        f"{arm} rested on {', '.join(workloads)}: its engine chose that nothing is drafted under these loads"
+        f"{arm} rested on {', '.join(workloads)}: its engine chose not to draft at these loads"
         for arm, workloads in where.items()
     ]
 
@@ -116,7 +116,7 @@ def _all_cut(plan: RoundPlan, judged: Sequence[Judged]) -> list[str]:
     cut = [name for name in cut if any(one.workload == name for one in points)]
     if not cut:
         return []
-    return [f"every answer was cut at its most tokens on {', '.join(cut)}: that arms wrote as many shows nothing there"]
+    return [f"every answer reached maxTokens on {', '.join(cut)}: equal token counts prove nothing there"]
 
 
 def failed_round(

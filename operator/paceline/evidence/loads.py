@@ -36,8 +36,8 @@ def load_notes(plan: RoundPlan, judged: Sequence[Judged]) -> Iterator[str]:
     if empty:
         _, said, load = min(empty, key=lambda pair: pair[0])
         yield (
-            f"{said}, not {load.concurrency}{_others(len(empty))}: the benchmark client did not keep its places full; "
-            "give its container more CPU"
+            f"{said}, not {load.concurrency}{_others(len(empty))}: the benchmark client did not keep up "
+            "the concurrency; give its container more CPU"
         )
     late = [
         (

@@ -18,9 +18,7 @@ def repeated(workload: Workload, round: int, size: int) -> bool:
 def repeated_note(workloads: Iterable[Workload], round: int, sizes: Mapping[str, int]) -> list[str]:
     """For a round's notes: at most one. `sizes`: dataset → prompts."""
     short = _short(workloads, round, sizes)
-    return [f"prompts come again on {_named(short)}: intervals over such rounds are of these prompts only"] * bool(
-        short
-    )
+    return [f"prompts repeat on {_named(short)}: the intervals hold for these prompts only"] * bool(short)
 
 
 def of_these_prompts(workloads: Sequence[Workload], rounds: Iterable[tuple[int, Mapping[str, int]]]) -> str:
@@ -31,7 +29,7 @@ def of_these_prompts(workloads: Sequence[Workload], rounds: Iterable[tuple[int, 
     for workload in workloads:
         for round, sizes in told:
             short |= _short((workload,), round, sizes)
-    return f"intervals are of these prompts only: {_named(short)}" if short else ""
+    return f"the intervals hold for these prompts only: {_named(short)}" if short else ""
 
 
 def _short(workloads: Iterable[Workload], round: int, sizes: Mapping[str, int]) -> dict[str, int]:

@@ -34,7 +34,7 @@ class ArmCommand:
         """What a server with these resolved arguments is not that it should be; "" if it is this arm."""
         for key, value in self.expected.items():
             if key not in resolved:
-                return f"the server does not say its {key}"
+                return f"the server does not report its {key}"
             if resolved[key] != value:
                 return f"the server runs with {key}={resolved[key]}, not {value}"
         return ""

@@ -102,7 +102,7 @@ def _why(rounds: Rounds, candidate: str, number: int) -> str:
     if mine:
         return f"{WORDS.get(mine, ENDED)} ({mine})"
     valid = _valid(rounds, rounds.baseline, number, list(rounds.workloads))
-    return "a point of it was no evidence" if valid else "a point of the baseline was no evidence"
+    return "one of its points was invalid" if valid else "a point of the baseline was invalid"
 
 
 def _of_baseline(reason: str) -> str:

@@ -73,7 +73,7 @@ def of_job(job: Found, pods: Iterable[Found], warnings: Mapping[str, str], now: 
         return trouble(pods, warnings)
     made = job["metadata"]["creationTimestamp"]
     if job["spec"].get("suspend"):
-        return Trouble(what=f"somebody else has suspended Job {job['metadata']['name']}", says=Reason.NoCapacity)
+        return Trouble(what=f"Job {job['metadata']['name']} is suspended, not by Paceline", says=Reason.NoCapacity)
     said = _refusal(warnings.get(job["metadata"].get("uid", ""), ""))
     what = said or f"no pod was made since {made}: kubectl describe job {job['metadata']['name']}"
     return Trouble(what=what, says=Reason.PodRefused, since=parse_time(made))

@@ -27,7 +27,7 @@ def test_the_message_names_every_pool_of_the_winning_reason() -> None:
         "type": "Ready",
         "status": "False",
         "reason": "NoCapacity",
-        "message": "a server finds no room: latency: 0/2 nodes are available; throughput",
+        "message": "no node has room for a server: latency: 0/2 nodes are available; throughput",
         "observedGeneration": 3,
         "lastTransitionTime": "2026-11-21T12:00:00Z",
     }

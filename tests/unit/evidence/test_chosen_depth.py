@@ -88,9 +88,7 @@ def test_an_arm_that_nothing_is_accepted_of_anywhere_is_rejected_after_a_round()
 def test_what_the_engine_chose_is_kept() -> None:
     _, _, code, chat = status(DRAFTED, TRIVIAL)["points"]  # type: ignore[misc]
     assert (code["draftTokens"], code["acceptRate"], code.get("atRest")) == ("5", "0.362", None)
-    assert status(DRAFTED, TRIVIAL)["notes"] == [
-        "wide rested on chat@1: its engine chose that nothing is drafted under these loads"
-    ]
+    assert status(DRAFTED, TRIVIAL)["notes"] == ["wide rested on chat@1: its engine chose not to draft at these loads"]
     assert (chat["draftTokens"], chat.get("acceptRate"), chat["atRest"]) == ("0", None, True)
 
 

@@ -157,14 +157,14 @@ def test_arguments_other_than_asked() -> None:
     shallow = dataclasses.replace(WIDE, resolved={"attention_backend": "triton", "speculative_num_steps": 1})
     assert why(shallow) == "the server runs with speculative_num_steps=1, not 3"
     silent = dataclasses.replace(WIDE, resolved={"attention_backend": "triton"})
-    assert why(silent) == "the server does not say its speculative_num_steps"
+    assert why(silent) == "the server does not report its speculative_num_steps"
 
 
 def test_arguments_that_differ_between_arms() -> None:
     other = dataclasses.replace(WIDE, resolved={"attention_backend": "flashinfer", "speculative_num_steps": 3})
     assert why(other) == "attention_backend is flashinfer, and triton on the baseline"
     silent = dataclasses.replace(WIDE, resolved={"speculative_num_steps": 3})
-    assert why(silent) == "the server does not say its attention_backend"
+    assert why(silent) == "the server does not report its attention_backend"
 
 
 def test_any_other_argument_that_is_not_as_on_the_baseline() -> None:
@@ -179,7 +179,7 @@ def test_any_other_argument_that_is_not_as_on_the_baseline() -> None:
 def test_a_digest_of_its_arguments_that_is_not_the_baselines() -> None:
     """Whatever the client says differs; one of an older release took the digest of other arguments and says None."""
     base, other = (dataclasses.replace(one, rest_sha256=sha) for one, sha in ((BASELINE, "aa"), (WIDE, "bb")))
-    for differs, said in (((), "an argument is not as on the baseline"), (None, "")):
+    for differs, said in (((), "an argument differs from the baseline's"), (None, "")):
         judged = verdict(baseline=base, wide=dataclasses.replace(other, differs=differs))["wide", "code@1"]
         assert judged.why.startswith(said)
         assert judged.valid is (not said)
@@ -257,11 +257,11 @@ def test_a_candidate_that_does_not_speculate() -> None:
     [
         (7, 8.0, ""),
         (7, 1.0, ""),
-        (7, 0.3, "the acceptance length is 0.3, and 1 is the least there can be"),
-        (7, 0.99, "the acceptance length is 0.99, and 1 is the least there can be"),
-        (7, 97.0, "the acceptance length is 97, and 8 is the most there can be"),
+        (7, 0.3, "the acceptance length is 0.3, and the minimum is 1"),
+        (7, 0.99, "the acceptance length is 0.99, and the minimum is 1"),
+        (7, 97.0, "the acceptance length is 97, and 8 is the maximum"),
         (None, 97.0, ""),
-        (None, 1e-9, "the acceptance length is 1e-09, and 1 is the least there can be"),
+        (None, 1e-9, "the acceptance length is 1e-09, and the minimum is 1"),
     ],
 )
 def test_an_acceptance_length_that_cannot_be(drafts: int | None, length: float, reason: str) -> None:

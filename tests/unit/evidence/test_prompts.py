@@ -18,7 +18,7 @@ def test_a_set_is_enough_for_as_many_rounds_as_it_holds() -> None:
     """512 are three rounds of 160 and eight of 64."""
     assert repeated_note((CODE, ONE), 2, SIZES) == []
     assert repeated_note((CODE, ONE), 7, SIZES) == [
-        "prompts come again on the 512 of code@32: intervals over such rounds are of these prompts only"
+        "prompts repeat on the 512 of code@32: the intervals hold for these prompts only"
     ]
     assert repeated_note((ONE,), 8, SIZES) != []
 
@@ -32,7 +32,7 @@ def test_a_verdict_names_every_set_that_was_too_small_and_how_many_prompts_it_ha
     rounds = [(number, SIZES) for number in range(4)]
     assert of_these_prompts((CODE, SWE, MINE, ONE), rounds[:2]) == ""
     assert of_these_prompts((CODE, SWE, MINE, ONE), rounds) == (
-        "intervals are of these prompts only: the 512 of code@32 and swe@32, the 400 of mine@32"
+        "the intervals hold for these prompts only: the 512 of code@32 and swe@32, the 400 of mine@32"
     )
 
 

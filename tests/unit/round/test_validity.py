@@ -167,4 +167,4 @@ def test_answers_that_were_all_cut_are_said_to_show_nothing_by_their_number(seen
     assert found.judged.point is not None
     assert found.judged.point.output_tokens == REQUESTS * TOKENS
     notes = recorded(found.plan, found.round.result)["notes"]
-    assert notes == ["every answer was cut at its most tokens on code@1: that arms wrote as many shows nothing there"]
+    assert notes == ["every answer reached maxTokens on code@1: equal token counts prove nothing there"]

@@ -98,11 +98,11 @@ def _fetch(snapshot: Snapshot, spec: DeploymentSpec, job: Found | None, now: dat
             room=spec.cache_claim.size if spec.cache_claim else "",
         )
         return (
-            *(Delete(old, "something else is asked for now") for old in _jobs(snapshot)),
-            Apply(wanted, f"bring {', '.join(one.source for one in to_bring(spec))}"),
+            *(Delete(old, "the spec has changed") for old in _jobs(snapshot)),
+            Apply(wanted, f"download {', '.join(one.source for one in to_bring(spec))}"),
         )
     if condition(job, "Complete") and not any(pod["status"].get("phase") in SPEAKING for pod in _pods(snapshot, job)):
-        return (Delete(job, "what it found is lost; the models are there, so it will be quick"),)
+        return (Delete(job, "its result is lost; the models are on the volume, so this is quick"),)
     return ()
 
 
@@ -227,13 +227,13 @@ def _failed(snapshot: Snapshot, job: Found, failed: Mapping[str, Any], now: date
     again = None if final else parse_time(failed["lastTransitionTime"]) + RETRY_AFTER
     if again is None:
         note = _with_field(snapshot, note)
-        note += f" (done without a change of the spec? delete Job {job['metadata']['name']})"
+        note += f" (fixed without a change of the spec? delete Job {job['metadata']['name']})"
     else:
         note += f" (tried again at {timestamp(again)})"
     due = again is not None and again <= now
     return Said(
         marks=(Mark(Reason.FetchFailed, None, note), Mark(Reason.PrefetchFailed, None, note)),
-        actions=(Delete(job, "it failed a while ago: once more"),) if due else (),
+        actions=(Delete(job, "it failed some time ago and is tried again"),) if due else (),
         holds=True,
         wake=None if due else again,
     )

@@ -64,7 +64,7 @@ def found_in(
 def foretold(pool: Pool) -> str:
     """Why a candidate that was rejected was likely to be: what preflight knew of its head and let pass."""
     told = findings(pool.server, pool.spec.arms, facts(pool.snapshot))
-    return "; ".join(f"foretold: {one.found}; {one.why}" for one in told if one.rule == FOREIGN)
+    return "; ".join(f"expected: {one.found}; {one.why}" for one in told if one.rule == FOREIGN)
 
 
 def let_go(snapshot: Snapshot, _: datetime) -> Said:

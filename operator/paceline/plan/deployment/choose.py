@@ -41,7 +41,9 @@ def back(pool: Pool) -> Choice | None:
     if not baseline_held(pool) or last is None:
         return None
     by = f", by {last['evidence']}" if last.get("evidence") else ""
-    return _remembered({**last, "why": f"back to what served last{by}; held: {hold(pool)['reason']}"}, last["arm"])
+    return _remembered(
+        {**last, "why": f"back to the last revision that served{by}; held: {hold(pool)['reason']}"}, last["arm"]
+    )
 
 
 def proven(pool: Pool) -> Choice | None:

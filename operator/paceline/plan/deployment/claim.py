@@ -24,12 +24,14 @@ def keep_claim(snapshot: Snapshot, _: datetime) -> Said:
     asked = spec.cache_claim
     found = snapshot.child("PersistentVolumeClaim", asked.name)
     if found is None:
-        return Said(actions=(Apply(claim(snapshot.namespace, asked), "models need a place"),))
+        return Said(actions=(Apply(claim(snapshot.namespace, asked), "the models need a volume"),))
     if found["metadata"].get("labels", {}).get(CACHE_LABEL) != "true":
         note = f"claim {asked.name} is not a Paceline cache; name it in cache.existingClaim to use it"
         return Said(marks=(Mark(Reason.NameConflict, None, note),), holds=True)
     if amount(asked.size) > amount(size(found)):
-        return Said(actions=(Apply(_grown(snapshot, asked, found), f"{asked.size} are asked for, not {size(found)}"),))
+        return Said(
+            actions=(Apply(_grown(snapshot, asked, found), f"the spec asks for {asked.size}, not {size(found)}"),)
+        )
     return Said(notes=tuple(_otherwise(asked, found)))
 
 
@@ -67,4 +69,4 @@ def _otherwise(asked: ClaimTemplate, found: Found) -> Iterator[str]:
     }
     for field, (wanted, has, same) in told.items():
         if not same:
-            yield f"spec.cache.claim.{field}: {wanted} is asked for, and claim {asked.name} has {has}, which stays so"
+            yield f"spec.cache.claim.{field}is {wanted}, but claim {asked.name} has {has}, which cannot be changed"

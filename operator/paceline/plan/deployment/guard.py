@@ -20,11 +20,11 @@ def guard(pool: Pool) -> Iterator[Action]:
             continue
         there = snapshot.child(made["kind"], made["metadata"]["name"])
         if there is None or owned_by(there, snapshot.owner.uid):
-            yield Apply(made, "who reaches the pool's servers, and how many go at a time")
+            yield Apply(made, "limit who reaches the pool's servers and how many stop at once")
     for kind in GUARDS:
         for child in children(snapshot, kind, pool.name):
             if kind not in kept:
-                yield Delete(child, "the installation wants none")
+                yield Delete(child, "the installation has switched it off")
 
 
 def unguarded(snapshot: Snapshot, _: datetime) -> Said:

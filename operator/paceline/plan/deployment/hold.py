@@ -27,7 +27,7 @@ def baseline_held(pool: Pool) -> bool:
 def way_out(pool: Pool) -> str:
     """For a person, where something is held."""
     what = "change the spec" if baseline_held(pool) else "newer evidence releases it"
-    return f"{what}, or annotate retry.paceline.dev/{pool.name}=TOKEN (TOKEN: any word) to have it tried again"
+    return f"{what}, or annotate retry.paceline.dev/{pool.name}=TOKEN (TOKEN: any word) to try it again"
 
 
 def suspended(pool: Pool) -> bool:

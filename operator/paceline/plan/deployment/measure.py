@@ -53,7 +53,7 @@ def measure(pool: Pool, now: datetime) -> Said:
     if run := pool.decided:
         return Said(marks=_verdict_marks(pool, run), record=_verdict(pool, run), notes=_other_version(pool))
     if why := unmeasurable(pool.server):
-        return _never(pool, f"{why}; set it to 1 to have the candidates compared")
+        return _never(pool, f"{why}; set it to 1 to compare the candidates")
     marks = (Mark(Reason.Undecided, pool.name, asked_anew(pool)), _beside(pool))
     running = next((run for run in pool.asked if not run.finished), None)
     if suspended(pool):
@@ -102,7 +102,7 @@ def _ask(pool: Pool, marks: tuple[Mark, ...]) -> Said:
         f"the rounds of {taken.name} are judged again" if taken else "",
     )
     why = "; ".join(filter(None, whys))
-    first = f"nobody knows yet whether {candidates} beats the baseline"
+    first = f"it is not known yet whether {candidates} beats the baseline"
     return Said(
         marks=(*marks, Mark(Reason.Measuring, pool.name, name)),
         actions=(Apply(benchmark_run(pool.snapshot.owner, pool.name, name, run_manifest_spec(wanted)), why or first),),
@@ -176,7 +176,7 @@ def _other_version(pool: Pool) -> tuple[str, ...]:
     asked = pool.server.engine.version
     answers = next((str(run.status["engineVersion"]) for run in pool.asked if "engineVersion" in run.status), asked)
     same = answers.removeprefix(asked)[:1] in ("", "+", ".", "-", "r", "a", "b") and answers.startswith(asked)
-    return () if same else (f"spec.engine.version: {asked}, and the image answers {answers}: set it to that",)
+    return () if same else (f"spec.engine.version: {asked}, but the image reports {answers}: set it to that",)
 
 
 def _beside(pool: Pool, otherwise: Reason = Reason.NotDecided, said: str = "") -> Mark:

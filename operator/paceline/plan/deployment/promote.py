@@ -15,9 +15,9 @@ def promote(pool: Pool, value: str, now: datetime) -> Mapping[str, Any] | str:
     """The pool's next target; or why there is none, and what could be asked."""
     asked = value.partition("@")[0]
     if not manual(pool):
-        return "promotion.mode is Automatic: what a verdict shows is served unasked; take it away, or write Manual"
+        return "promotion.mode is Automatic, which serves every winner; remove the annotation, or set Manual"
     if suspended(pool):
-        return "spec.suspend is set: it is done when that is taken away"
+        return "spec.suspend is set: the request is carried out once it is removed"
     if asked == held_revision(pool) or baseline_held(pool):
         held, release = hold(pool), f"retry.paceline.dev/{pool.name}=TOKEN"
         return f"{held['revision']} is held: {held['reason']}; release it by {release} first"
@@ -36,4 +36,4 @@ def promotable(pool: Pool) -> Iterator[Choice]:
     if found and found.revision not in (target.get("revision"), held_revision(pool)):
         yield found
     if target:
-        yield baseline(pool, "a person has asked for it")
+        yield baseline(pool, "a person has requested it")

@@ -22,7 +22,7 @@ is not handled: it is asked again until it can be, or is taken away."""
 
 
 def retry(pool: Pool, value: str, _: datetime) -> Answer:
-    """What was undone may be served again, and an answer that said nothing of the candidates is asked for anew. Where
+    """A hold is released, and an answer that said nothing of the candidates is asked for anew. Where
     there is neither, nothing is left for later."""
     last = pool.decided
     if last is None or last.outcome not in UNANSWERED:
@@ -81,9 +81,9 @@ def unknown(snapshot: Snapshot) -> tuple[str, ...]:
         return ()
     pools = [pool.name for pool in snapshot.spec.pools]
     return tuple(
-        f"{request}: there is no pool {request.pool}, but {', '.join(pools)}; take it away"
+        f"{request}: pool {request.pool} does not exist (there are: {', '.join(pools)}); remove it"
         if request.verb in VERBS
-        else f"{request}: {request.verb} is none of {', '.join(sorted(VERBS))}; take it away"
+        else f"{request}: {request.verb} is not a request (there are: {', '.join(sorted(VERBS))}); remove it"
         for request in requests(snapshot)
         if request.verb not in VERBS or request.pool not in pools
     )

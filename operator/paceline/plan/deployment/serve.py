@@ -147,7 +147,7 @@ def _added(pool: Pool, choice: Choice) -> str:
         return ""
     found = pool.servers.found
     added = drift(pod_template(found), kept["data"]["template"])
-    way = f"take it out of {found['kind']} {found['metadata']['name']}, or say it in spec.engine"
+    way = f"remove it from {found['kind']} {found['metadata']['name']}, or set it in spec.engine"
     return f"{', '.join(added)}: {way}" if added else ""
 
 

@@ -15,5 +15,5 @@ def foreign(pool: Pool) -> str | None:
     for kind, wanted in (made, ("Service", name)):
         found: Found | None = pool.snapshot.child(kind, wanted)
         if found is not None and not owned_by(found, pool.snapshot.owner.uid):
-            return f"{kind} {wanted} belongs to somebody else; rename the pool or remove the object"
+            return f"{kind} {wanted} is not managed by Paceline; rename the pool or remove the object"
     return None

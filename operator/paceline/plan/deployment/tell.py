@@ -95,10 +95,10 @@ def _retried(was: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[Happe
         return
     held, anew = was.get("hold"), entry.get("retried")
     done = [
-        *([f"what was held ({held['reason']}) may be served again"] if held and not entry.get("hold") else []),
+        *([f"what was held ({held['reason']}) is released"] if held and not entry.get("hold") else []),
         *([f"attempt {anew['attempt']} is followed by another"] if anew and anew != was.get("retried") else []),
     ]
-    nothing = "nothing was held, and the last run has not ended in Error or Inconclusive: nothing is done"
+    nothing = "nothing to do: there is no hold, and the last run did not end in Error or Inconclusive"
     yield Happening(reason="Retried", note=f"{entry['name']}: retry={token}: {' and '.join(done) or nothing}")
 
 

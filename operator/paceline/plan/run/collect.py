@@ -107,6 +107,6 @@ def _vanished(job: str, before: Sequence[run_status.Round], now: datetime) -> ru
         job=job,
         node="",
         reason=Failure.Evicted,
-        error="somebody deleted its Job before its result was read",
+        error="its Job was deleted before its result was read",
         ended=now,
     )

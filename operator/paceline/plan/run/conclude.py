@@ -80,7 +80,7 @@ def given_up(evidence: Evidence) -> tuple[str, str] | None:
         return f"the baseline could not be measured: {failures[0].why}", failures[0].reason.name
     most = evidence.spec.gate.decide_after_rounds[-1] + MOST_FAILURES * len(evidence.spec.arms)
     if len(own(evidence.results)) >= most and not evidence.verdict.final:
-        return f"{most} rounds were measured and too many of them were no evidence", Failure.NotMeasured.name
+        return f"{most} rounds were measured and too many of them were invalid", Failure.NotMeasured.name
     return None
 
 

@@ -52,7 +52,7 @@ def end_of(round: Round, unread: str) -> End:
     if client.get("exitCode"):
         return End(failure=Failure.ClientFailed, line=exit_text("client", client))
     if server.get("exitCode") == HEARTBEAT_LOST:
-        return End(failure=Failure.ClientFailed, line="the client fell silent and the wrapper ended the server")
+        return End(failure=Failure.ClientFailed, line="the client stopped responding and the wrapper ended the server")
     return End(failure=Failure.Unreadable, line=said or unread)
 
 

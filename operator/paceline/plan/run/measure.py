@@ -24,7 +24,7 @@ def measure(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Said:
     """Watch the round that is going on, or start the next."""
     active = snapshot.active
     if snapshot.suspended:
-        stop = (Delete(active.job, "spec.suspend is set; a stopped round is not kept"),) if active else ()
+        stop = (Delete(active.job, "spec.suspend is set; a stopped round does not count"),) if active else ()
         return Said(
             marks=(Mark(Reason.RunSuspended),), actions=stop, record={"progress": RunProgress(step="Suspended")}
         )
@@ -44,7 +44,7 @@ def _clear(evidence: Evidence, active: Round) -> Said:
         if error
         else f"round {measured}{_looks(evidence)} is measured, and its Job is removed"
     )
-    why = f"it can give no result: {error}" if error else "its answer is known, and nobody will hear of its pod's end"
+    why = f"it can give no result: {error}" if error else "its result is known, and its pod will never report its end"
     return Said(
         marks=(Mark(Reason.RunMeasuring, None, message),),
         actions=(Delete(active.job, why),),
@@ -119,7 +119,7 @@ def _apart(snapshot: Snapshot) -> tuple[Apply, ...]:
         return ()
     assert snapshot.spec is not None
     made = rounds_network(snapshot.owner, snapshot.spec.pool)
-    return (Apply(made, "nothing reaches a round, and it reaches nothing but names"),)
+    return (Apply(made, "isolate rounds: no ingress, and egress to DNS only"),)
 
 
 def _rest(evidence: Evidence, due: datetime) -> Said:

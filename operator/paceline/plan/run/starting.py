@@ -51,7 +51,7 @@ def hopeless_start(round: Round, said: str, now: datetime) -> End | None:
 
 def _line(what: str, round: Round, said: str) -> str:
     node = f" on {round.node}" if round.node else ""
-    return f"{what}{node}: {said or 'nobody says why'}"
+    return f"{what}{node}: {said or 'no reason was reported'}"
 
 
 def _without_sandbox(pod: Found) -> bool:
