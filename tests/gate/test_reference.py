@@ -83,8 +83,8 @@ def said(verdict: core.Verdict) -> Said:
 def by_tests(
     rule: core.Gate, names: Sequence[str], weights: Mapping[str, float], measurements: Sequence[core.Measurement]
 ) -> Said:
-    """DESIGN's rule told in p-values: one-sided t-tests of the mean log ratio against each threshold, at 1/(K·L) of
-    what may go wrong. Where an interval is compared with another candidate's, the interval is scipy's."""
+    """The rule (docs/design.md#the-gate) in p-values: one-sided t-tests of the mean log ratio against each threshold,
+    at 1/(K·L) of what may go wrong. Where an interval is compared with another candidate's, the interval is scipy's."""
     candidates = names[1:]
     table = np.full((len(names), len(WORKLOADS), 1 + max(m.round for m in measurements)), np.nan)
     for m in measurements:

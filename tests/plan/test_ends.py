@@ -60,7 +60,7 @@ LATE = job("DeadlineExceeded", "Job was active longer than specified deadline")
     ("job", "pod", "failure", "line"),
     [
         (GAVE_UP, pod(client=ended(1, "b\nWrapperError")), "ClientFailed", "the client exited with 1: WrapperError"),
-        (GAVE_UP, pod(server=ended(70), client=ended(0)), "ClientFailed", "the client stopped responding and the wrapper"),
+        (GAVE_UP, pod(server=ended(70), client=ended(0)), "ClientFailed", "the client stopped responding"),
         (GAVE_UP, pod(server=ended(137, reason="OOMKilled"), client=ended(1)), "OutOfMemory", "exited with 137: OOM"),
         (GAVE_UP, pod(server=ended(128, reason="StartError")), "ServerCrashed", "exited with 128: StartError"),
         (GAVE_UP, pod(server=ended(2, "sh: 1: syntax")), "ServerArguments", "exited with 2: sh: 1: syntax"),

@@ -232,7 +232,7 @@ def test_a_queue_suspends_a_rounds_job(world: World) -> None:
     world.settle("a queue suspends its Job", 1)
     world.wait(120)
     assert world.condition("Measuring") == "False WaitingForCapacity"
-    assert f"has suspended Job {job['metadata']['name']}" in world.message("Measuring")
+    assert f"Job {job['metadata']['name']} is suspended, not by Paceline" in world.message("Measuring")
 
     job["spec"]["suspend"] = False
     for _ in range(3):

@@ -75,7 +75,7 @@ def test_a_value_is_handled_where_there_is_nothing_to_do() -> None:
     promoted(world, "latency")
     world.annotate(RETRY, "why not")
     assert world.pool("latency")["handled"] == {"retry": "why not"}
-    assert "nothing is done" in events(world)
+    assert "nothing to do" in events(world)
     world.server_exits("latency", 2, "error")
     assert len(world.runs("latency")) == 1
 
@@ -110,9 +110,9 @@ def test_an_attempt_that_was_asked_for_is_not_made_anew_because_the_spec_was_ano
 @pytest.mark.parametrize(
     ("key", "said"),
     [
-        ("retry.paceline.dev/latnecy", "there is no pool latnecy, but latency"),
-        ("promote.paceline.dev/thruput", "there is no pool thruput, but latency"),
-        ("rollback.paceline.dev/latency", "rollback is none of promote, retry"),
+        ("retry.paceline.dev/latnecy", "pool latnecy does not exist (there are: latency"),
+        ("promote.paceline.dev/thruput", "pool thruput does not exist (there are: latency"),
+        ("rollback.paceline.dev/latency", "rollback is not a request (there are: promote, retry)"),
     ],
 )
 def test_a_request_that_nobody_would_hear_is_answered(key: str, said: str) -> None:

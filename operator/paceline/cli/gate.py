@@ -1,4 +1,4 @@
-"""`paceline gate FILE`: the operator's rule on measurements of your own (DESIGN §9)."""
+"""`paceline gate FILE`: the operator's rule on measurements of your own (docs/design.md#the-command-line)."""
 
 import argparse
 import gc
@@ -261,9 +261,9 @@ def _rates(case: Case) -> Iterator[str]:
 
 
 def result(verdict: core.Verdict) -> dict[str, Any]:
-    """As DESIGN §9, and of each candidate: its margin, the mean at a rate beside that of closed loops (`rated`), how
-    long its answers are (`tokens`, by workload) and what was lost. Without a look `mean`, `rated` and the margin are
-    null, `workloads` is empty.
+    """As docs/design.md#the-command-line, and for each candidate its margin, the mean at a rate beside that of closed
+    loops (`rated`), the length of its answers (`tokens`, by workload) and its lost rounds. Without a look
+    `mean`, `rated` and the margin are null, `workloads` is empty.
     """
     return {
         "outcome": verdict.outcome,

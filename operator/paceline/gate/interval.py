@@ -43,7 +43,8 @@ def interval(logs: Sequence[float], *, error: float, floor: float) -> Interval:
 def student_quantile(error: float, degrees: int) -> float:
     """The t that is exceeded with probability `error`.
 
-    From scipy.special, imported when first needed: scipy.stats would cost 60 MiB and most of a second (DESIGN §5).
+    From scipy.special, imported when first needed: scipy.stats would cost 60 MiB and most of a second
+    (docs/design.md#the-gate).
     """
     from scipy.special import stdtrit
 

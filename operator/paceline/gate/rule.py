@@ -1,5 +1,5 @@
-"""The rule from rounds to a verdict (DESIGN §8), what the arms' answers have to say in it (0018), and what servers have
-that ended."""
+"""The rule from rounds to a verdict (docs/design.md#the-gate), with the parts that compared outputs (0018) and ended
+servers have in it."""
 
 import dataclasses
 import math

@@ -76,6 +76,39 @@ def test_a_decision_says_why_and_what_else_was_possible(path: Path) -> None:
     assert f"]({path.name})" in DECISIONS.read_text()
 
 
+SOURCES = [path for part in ("operator", "tests", "dev", "charts", "examples") for path in (ROOT / part).rglob("*.py")]
+SECTION = re.compile(r"(docs/[\w/-]+\.md)#([\w-]+)")
+"""What code says of a document: the file and its heading, as GitHub makes an anchor of it."""
+
+
+def anchors(path: Path) -> set[str]:
+    headings = re.findall(r"(?m)^#+ (.*)$", path.read_text())
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_sections_that_code_names_are_there() -> None:
+    named = {(*section, path) for path in SOURCES for section in SECTION.findall(path.read_text())}
+    assert ("docs/design.md", "the-gate", ROOT / "operator/paceline/gate/rule.py") in named
+    assert [found for found in sorted(named) if found[1] not in anchors(ROOT / found[0])] == []
+
+
+def test_code_names_no_section_by_a_number() -> None:
+    assert [path for path in SOURCES if re.search(r"DESIGN[\w']* §|DESIGN's", path.read_text())] == [Path(__file__)]
+
+
+MOST_COLUMNS = 100
+PAGES = [ROOT / "README.md", *sorted(set((ROOT / "docs").glob("*.md")) - {ROOT / "docs" / "api.md"})]
+"""docs/api.md is generated."""
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_its_lines_are_wrapped(path: Path) -> None:
+    """Tables and code aside, and what has no space to wrap at: a link, the name of a test."""
+    text = re.sub(r"(?ms)^```.*?^```|^    .*?$|^\|.*?$|^<!--.*?-->$", "", path.read_text())
+    words = {line: len(re.sub(r"`[^`]*`", "code", line).split()) for line in text.splitlines()}
+    assert [line for line, many in words.items() if len(line) > MOST_COLUMNS and many > 2] == []
+
+
 def test_the_map_is_short_enough_to_read() -> None:
     assert len((ROOT / "AGENTS.md").read_bytes()) < 10_000
 

@@ -101,7 +101,7 @@ def test_how_full_the_places_were_is_kept_and_told_where_they_were_not() -> None
     assert [point["valid"] for point in entry["points"]] == [True] * 4
     assert entry["notes"] == [
         "baseline on code@8 had 6.8 requests under way on average, not 8 (and 3 more points): the benchmark client did "
-        "not keep its places full; give its container more CPU"
+        "not keep up the concurrency; give its container more CPU"
     ]
 
 
