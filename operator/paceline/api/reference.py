@@ -13,13 +13,13 @@ from paceline.api.record import is_record, slots
 HEAD = f"""\
 # Field reference of {API_VERSION}
 
-Made from the models by `make generate`; what is not here is no field. Examples: [examples/](../examples).
+Generated from the models by `make generate`; lists every field. Examples: [examples/](../examples).
 
-* A field without a default and without **required** may be left out; what then holds, its description says. What is in
-  the default column is written into the stored object by the API server, the rest is filled in when it is read.
+* A field without a default and without **required** is optional; its description says what absence means. The API
+  server writes values of the default column into the stored object; the operator fills in the others on reading.
 * Fractions are decimal strings (`"0.05"`), durations are in h, m and s (`1h30m`), quantities as in core/v1 (`400Gi`).
-* The API server checks all rules but those marked *desk*, which `paceline validate` and the operator check: what CEL
-  cannot see. Both also check what the engine, its version and the pod template have to say.
+* The API server checks all rules except those marked *desk*, which only `paceline validate` and the operator check.
+  Both also check the rules of the engine, its version and the pod template.
 """
 
 
@@ -133,7 +133,7 @@ def _default(node: Mapping[str, Any]) -> str:
 
 def _later() -> Iterator[str]:
     yield "## Not in this release\n"
-    yield "These have words and no deeds yet; they are refused rather than passed over.\n"
+    yield "Fields and values that are not implemented; they are refused, not ignored.\n"
     yield "| block | field | instead |"
     yield "|---|---|---|"
     for model, entries in NOT_YET.items():

@@ -12,58 +12,57 @@ from paceline.api.words import Arguments
 
 @record
 class ReplicateParity:
-    """What one server answered, greedily, to the prompts that are compared."""
+    """Greedy answers of one server to the prompts that are compared."""
 
     unknown: Text = ""
     """Why nothing was compared."""
     samples: Count | None = None
     """Prompts asked."""
     outputs: Annotated[str, Field(max_length=128)] = ""
-    """Of the baseline: four hex digits of the SHA-256 of each answer. Other ones in another round: it does not agree
-    with itself."""
+    """Baseline only: four hex digits of the SHA-256 of each answer. Digests that change between rounds show a baseline
+    that does not agree with itself."""
     identical: Count | None = None
-    """Of a candidate: answers that are the baseline's, as far as both were let go on."""
+    """Candidate only: answers equal to the baseline's, over the length that both have."""
     near_ties: Count | None = None
-    """Answers that leave the baseline's where the baseline itself was within `nearTie` of going on so."""
+    """Answers that leave the baseline's at a token where the baseline's own gap was within `nearTie`."""
     diverged: Count | None = None
-    """Answers that leave it further off."""
+    """Answers that leave the baseline's at a larger gap."""
     diverged_at: Annotated[tuple[int, ...], Field(max_length=32)] = ()
-    """Which prompts those are of, counted from 0."""
+    """Prompts of the diverged answers, counted from 0."""
     first_divergence: Count | None = None
-    """The earliest token, counted from 0, at which an answer was left, near ties included."""
+    """Earliest token, counted from 0, at which an answer leaves the baseline's, near ties included."""
     largest_gap: Number2 | None = None
-    """By how many nats at most the baseline's token was likelier there; at least so many where the candidate's was not
-    among its likeliest."""
+    """Largest gap in nats by which the baseline preferred its own token there; a lower bound if the candidate's token
+    was not among the baseline's likeliest."""
 
 
 @record
 class ReplicateThrottled:
-    """What held the GPUs' clocks down during one load."""
+    """Causes that held down the GPUs' clocks during one load."""
 
     workload: Annotated[Name, ALWAYS] = ""
     """DATASET@CONCURRENCY."""
     reasons: Annotated[tuple[Name, ...], Field(max_length=8), ALWAYS] = ()
-    """As NVML calls them: SwPowerCap, HwSlowdown, SyncBoost, SwThermalSlowdown, HwThermalSlowdown or
-    HwPowerBrakeSlowdown."""
+    """NVML's names: SwPowerCap, HwSlowdown, SyncBoost, SwThermalSlowdown, HwThermalSlowdown or HwPowerBrakeSlowdown."""
     percent: Count | None = None
-    """Of the load's time, of the GPU and the reason with the most; absent where the driver does not count: then reasons
-    are only those of the moments before and after."""
+    """Share of the load's time, for the GPU and reason with the largest share. Absent if the driver has no counters;
+    the reasons are then those seen just before and after the load."""
 
 
 @record
 class ReplicateClocks:
-    """What the driver said of the GPUs right before and right after each load."""
+    """State of the GPUs according to the driver, right before and right after each load."""
 
     sm_mhz: Count | None = None
-    """Slowest clock of the SMs that was seen on a GPU that was not idle."""
+    """Slowest SM clock of a GPU that was not idle."""
     most_sm_mhz: Count | None = None
-    """The fastest that there is on these GPUs."""
+    """Maximum SM clock of these GPUs."""
     power_limit_watts: Count | None = None
     """Lowest power limit of a GPU."""
     celsius: Count | None = None
     """Highest temperature of a GPU."""
     throttled: Annotated[tuple[ReplicateThrottled, ...], Field(max_length=24)] = ()
-    """Loads during which something held the clocks down."""
+    """Loads with clocks held down."""
 
 
 @record
@@ -73,26 +72,26 @@ class Replicate:
     arm: Annotated[Name, ALWAYS] = ""
     """Which arm."""
     start_seconds: Number | None = None
-    """From start to ready."""
+    """Seconds from start to ready."""
     exit_code: int | None = None
-    """Set if the server ended by itself."""
+    """Exit code, if the server ended by itself."""
     reason: Name = ""
-    """What went wrong with it: one of those of a round, Retracted where it took requests back, RequestsFailed where
-    some of them were not answered, or NotMeasured where it lived and was not as asked."""
+    """Why this server gave no evidence: a reason of a round, Retracted (it took requests back), RequestsFailed (some
+    requests got no answer) or NotMeasured (it ran, but not as requested)."""
     error: Text = ""
     """The last useful line of its log."""
     resolved: Annotated[Strings, ALWAYS] = field(default_factory=dict)
-    """Some of the server's own arguments: those that every server must say."""
+    """Selected resolved arguments of the server: those that every server must report."""
     rest_sha256: Annotated[Name, ALWAYS] = ""
-    """Hash of all of them but those that speculation moves: equal on all arms of a round."""
+    """SHA-256 of all resolved arguments except those that speculation changes; equal on all arms of a round."""
     differs: Annotated[tuple[Text, ...], Field(max_length=8)] = ()
-    """The first of these that are not the baseline's, with both values; absent if none is."""
+    """First of these arguments that differs from the baseline's, with both values; absent if all are equal."""
     kv_tokens: Count | None = None
-    """Tokens that its KV cache holds."""
+    """Capacity of its KV cache in tokens."""
     clocks: ReplicateClocks | None = None
-    """Of the GPUs, where a driver can be asked and the round's message had room."""
+    """State of the GPUs, if a driver is available and the round's message had room."""
     parity: ReplicateParity | None = None
-    """What it answered, where spec.parity asks for that."""
+    """Its answers, if spec.parity asks for them."""
 
 
 @record
@@ -106,7 +105,7 @@ class Point:
     valid: Annotated[bool, ALWAYS] = False
     """Whether the gate may use it."""
     why: Annotated[Text, ALWAYS] = ""
-    """Why not."""
+    """Why the gate may not use it."""
     asked: Count | None = None
     """Requests sent."""
     completed: Count | None = None
@@ -116,27 +115,27 @@ class Point:
     output_tokens: Count | None = None
     """Tokens in the answers."""
     output_throughput: Number | None = None
-    """All output tokens over the client's duration, ramp and tail included; only where there was room for it."""
+    """All output tokens over the client's duration, ramp and tail included; present if the message had room."""
     steady_throughput: Number | None = None
-    """As fast as in the longest time with at least 90 % of the concurrency under way, in tokens of all answers: what is
-    judged. Absent at a rate."""
+    """Output tokens per second of all answers, over the longest interval with at least 90 % of the concurrency under
+    way. The gate compares this value. Absent at a rate."""
     mean_concurrency: Number | None = None
-    """Requests under way in that time, sent and not yet answered, as an average over it; absent at a rate."""
+    """Mean number of requests under way in that interval; absent at a rate."""
     offered_rate: Number | None = None
-    """Of a workload at a rate: requests a second that came."""
+    """At a rate: requests that arrived, per second."""
     kept_rate: Number | None = None
-    """Requests a second that were answered in the second half of them."""
+    """At a rate: requests answered per second, over the second half of them."""
     saturated: bool = False
-    """Set where that is less than 95 % of those that came: how much faster another arm is depends then on how long one
-    measures."""
+    """Set if keptRate is less than 95 % of offeredRate: a speed-up then depends on the length of the measurement."""
     request_speed: Number | None = None
-    """Of a workload at a rate: output tokens per second of a request under way. It is judged in throughput's place."""
+    """At a rate: output tokens per second of a request under way. The gate compares this value instead of
+    throughput."""
     mean_ttft: Number | None = None
     """Mean time to the first token."""
     p95_ttft: Number | None = None
     """Its 95th percentile."""
     p50_ttft: Number | None = None
-    """Its median; this and 99th percentiles only where there was room for them."""
+    """Its median; present, like the 99th percentiles, if the message had room."""
     p99_ttft: Number | None = None
     """Its 99th percentile."""
     mean_tpot: Number | None = None
@@ -148,55 +147,56 @@ class Point:
     p99_tpot: Number | None = None
     """Its 99th percentile."""
     p99_itl: Number | None = None
-    """99th percentile of the time between two pieces of an answer as they come, of as many tokens as a step has."""
+    """99th percentile of the time between two chunks of an answer; a chunk holds the tokens of one step."""
     mean_e2e: Number | None = None
     """Mean time of a whole request."""
     p95_e2e: Number | None = None
     """95th percentile of the time of a whole request."""
     accept_length: Number | None = None
-    """Tokens per verify step; 1 means that nothing was accepted."""
+    """Tokens per verify step; 1 means that no draft token was accepted."""
     accept_rate: Number | None = None
     """Accepted draft tokens as a fraction of those proposed."""
     accepted_at: Annotated[tuple[Number, ...], Field(max_length=64)] = ()
-    """Of verify steps, the fraction that accepted the draft token of a position, the first one first; they add up to
-    `acceptLength` - 1. Only where the engine counts it and the round's message had room."""
+    """Fraction of verify steps that accepted the draft token of each position, in order; the sum is `acceptLength` - 1.
+    Present if the engine counts it and the message had room."""
     draft_tokens: Number | None = None
-    """Mean number of draft tokens that were proposed in a verify step, where the engine counts them or chooses how
-    many. VLLM's adaptive verification leaves some of them out afterwards, which it does not tell."""
+    """Mean number of draft tokens proposed per verify step, if the engine counts them or chooses their number. VLLM's
+    adaptive verification later drops some of them and does not report how many."""
     at_rest: bool = False
-    """True where nothing was accepted because the engine chose so under this load: under another it did speculate."""
+    """True if no draft token was accepted because the engine did not speculate under this load, although it did under
+    another."""
     verify_calls: Count | None = None
     """Verify steps."""
     retractions: Count | None = None
-    """Requests that the server took back for want of memory."""
+    """Requests that the server took back when memory ran out."""
 
 
 @record
 class Raw:
-    """All that was seen of a round, on the cache volume: gzip of one JSON object a line."""
+    """Full data of a round on the cache volume: gzip of one JSON object per line."""
 
     path: Annotated[Text, ALWAYS] = ""
-    """As the pods of a round see it: the volume is mounted at /models."""
+    """Path in the pods of a round, where the volume is mounted at /models."""
     sha256: Annotated[Name, ALWAYS] = ""
-    """Of the file; its first 16 digits where the round's message had no room for more."""
+    """SHA-256 of the file; its first 16 digits if the round's message had no room for more."""
     bytes: Annotated[Count, ALWAYS] = 0
-    """Its length."""
+    """Size of the file."""
 
 
 @record
 class Round:
-    """One Job: one replicate of every arm in question, on the same accelerators."""
+    """One Job: one replicate of every undecided arm, on the same accelerators."""
 
     round: Annotated[Count, ALWAYS] = 0
     """Counted from 0."""
     try_: Annotated[Count, ALWAYS] = 0
-    """Counted from 0; a round is tried again if it gave no result."""
+    """Counted from 0; a round without a result is tried again."""
     run: Name = ""
-    """The BenchmarkRun that measured it, where that is another one: its rounds are judged again."""
+    """The BenchmarkRun that measured it, if that is another one; this run judges its rounds again."""
     job: Annotated[Name, ALWAYS] = ""
     """The Job."""
     node: Annotated[Name, ALWAYS] = ""
-    """Where it ran."""
+    """Node that it ran on."""
     started_at: Time = ""
     """When it started."""
     finished_at: Time = ""
@@ -204,43 +204,45 @@ class Round:
     gpus: Names | None = None
     """Ids of the accelerators."""
     gpu_model: Name = ""
-    """What their driver calls them."""
+    """Name of the accelerators according to their driver."""
     image: Text = ""
-    """The server's image that ran, by its digest."""
+    """Image of the server that ran, by digest."""
     client_image: Text = ""
-    """Paceline's image that measured, by its digest."""
+    """Image of Paceline that measured, by digest."""
     paceline: Name = ""
-    """Paceline's release that measured."""
+    """Release of Paceline that measured."""
     datasets: Strings = field(default_factory=dict)
-    """Dataset → first 12 hex digits of the SHA-256 of its prompts: of a file, as sha256sum shows it."""
+    """Dataset → first 12 hex digits of the SHA-256 of its prompts; for a file, the digest that sha256sum prints."""
     prompts: Counts = field(default_factory=dict)
-    """Dataset → how many usable prompts it has. Every round is sent others of them, for as long as there are any."""
+    """Dataset → number of usable prompts. Each round sends different ones until all have been used."""
     neighbours: Names = ()
-    """Other pods that had accelerators on the node meanwhile, and how many, as far as the operator may look."""
+    """Other pods with accelerators on the node during the round, with their number of accelerators, as far as the
+    operator may read pods."""
     driver: Name = ""
-    """Version of their driver."""
+    """Version of the accelerators' driver."""
     engine_version: Name | None = None
-    """As the server says."""
+    """Version that the server reports."""
     emulated: bool | None = None
     """True if an emulator served."""
     replicates: Annotated[tuple[Replicate, ...], Field(max_length=64), ALWAYS] = ()
-    """In the order run."""
+    """Replicates in the order in which they ran."""
     points: Annotated[tuple[Point, ...], Field(max_length=256), ALWAYS] = ()
-    """What was measured."""
+    """Measured points."""
     notes: Annotated[tuple[Text, ...], Field(max_length=32)] = ()
-    """What should be known of it: numbers that this engine does not tell, lines that could not be kept."""
+    """Remarks: numbers that this engine does not report, lines that could not be saved."""
     raw: Raw | None = None
-    """Where the full lines are, if they could be written."""
+    """Location of the full lines, if they could be written."""
     held_seconds: Count | None = None
-    """How long its pod held accelerators: from getting its node to the end of its last container."""
+    """Seconds that its pod held accelerators, from the assignment of a node to the end of the last container."""
     idle_seconds: Count | None = None
-    """How much of that was neither a server's start nor a measured workload: images, warm-ups, our client's own work,
-    ending servers, and whatever failed. Of a round without a result, all."""
+    """Part of heldSeconds that was neither a server's start nor a measured workload: image pulls, warm-ups, the
+    client's own work, stopping servers, and everything that failed. Equal to heldSeconds for a round without a
+    result."""
     reason: Name = ""
-    """Set where there is no result: ServerArguments, ImagePull, OutOfMemory, StartTimeout, TimedOut, ServerCrashed,
+    """Why there is no result: ServerArguments, ImagePull, OutOfMemory, StartTimeout, TimedOut, ServerCrashed,
     ClientFailed, ImageMoved, Unreadable, Preempted, Evicted, NodeLost, NodeRefused, NotStarted or VolumeInUse."""
     error: Annotated[Text, ALWAYS] = ""
-    """Why there is no result: the last useful line."""
+    """Why there is no result: the last useful line of the log."""
 
 
 @record
@@ -248,187 +250,188 @@ class Result:
     """One candidate on one workload, over all rounds."""
 
     arm: Annotated[Name, ALWAYS] = ""
-    """Which candidate."""
+    """Name of the candidate."""
     workload: Annotated[Name, ALWAYS] = ""
-    """DATASET@CONCURRENCY or DATASET@RATE/s; `mean` for the weighted mean, over closed loops where there are any,
-    and then `mean@rate` for the mean over what arrives at a rate."""
+    """DATASET@CONCURRENCY or DATASET@RATE/s; `mean` for the weighted mean over closed loops, `mean@rate` for the
+    weighted mean over workloads at a rate, if a run has both kinds."""
     ratio: Number4 | None = None
-    """Its throughput over the baseline's: geometric mean over rounds."""
+    """Its throughput divided by the baseline's: geometric mean over rounds."""
     lower: Number4 | None = None
     """Lower confidence bound of that."""
     upper: Number4 | None = None
-    """Upper confidence bound of that."""
+    """Upper confidence bound of that, at the confidence of the whole table."""
     accept_length: Number3 | None = None
     """Mean acceptance length."""
     tokens: Number4 | None = None
-    """Its output tokens over the baseline's: geometric mean over rounds."""
+    """Candidate's output tokens divided by the baseline's: geometric mean over rounds."""
     tokens_lower: Number4 | None = None
     """Lower confidence bound of that."""
     tokens_upper: Number4 | None = None
-    """Upper confidence bound of that."""
+    """Upper confidence bound of that, at the confidence of the whole table."""
 
 
 @record
 class CrossoverSpot:
-    """What was measured at one concurrency, over its datasets by weight."""
+    """Results at one concurrency: the weighted mean over its datasets."""
 
     concurrency: Annotated[Count, ALWAYS] = 0
-    """Requests at a time."""
+    """Simultaneous requests."""
     fastest: Name = ""
-    """The arm shown to be faster: the best candidate, or `baseline` if all of them are slower; absent if neither is
+    """Arm shown to be fastest: the best candidate, or `baseline` if all candidates are slower; absent if neither is
     shown."""
     arm: Name = ""
-    """The best candidate, which the numbers are of; absent if none could be measured here."""
+    """Best candidate, which the numbers belong to; absent if no candidate could be measured."""
     ratio: Number4 | None = None
-    """Its throughput over the baseline's: geometric mean over rounds."""
+    """Its throughput divided by the baseline's: geometric mean over rounds."""
     lower: Number4 | None = None
-    """Lower confidence bound of that; the confidence is of the whole table."""
+    """Lower confidence bound of that, at the confidence of the whole table."""
     upper: Number4 | None = None
-    """Upper confidence bound of that."""
+    """Upper confidence bound of that, at the confidence of the whole table."""
     rounds: Count | None = None
-    """Rounds that it is from."""
+    """Rounds used."""
 
 
 @record
 class RunVerdict:
-    """What the run came to."""
+    """Result of the run."""
 
     outcome: Name = ""
-    """Promote, Reject, Inconclusive or Error; none for a Sweep that was measured: it decides nothing."""
+    """Promote, Reject, Inconclusive or Error; absent for a measured Sweep, which decides nothing."""
     winner: Name | None = None
-    """The candidate that was shown to be faster; empty without one."""
+    """Candidate shown to be faster; empty if there is none."""
     speedup: Number3 | None = None
     """The winner's ratio over all workloads, as in `results`."""
     rounds: Count | None = None
-    """Rounds used at the look that decided."""
+    """Rounds used at the deciding look."""
     reason: Annotated[Text, ALWAYS] = ""
-    """Why, in one word."""
+    """Reason, in one word."""
     message: Annotated[Text, ALWAYS] = ""
-    """Why, for a person."""
+    """Reason, in a sentence."""
     crossing: Text = ""
-    """Set where the pool's concurrencies are not for one server: at some a candidate is faster, at others the
+    """Set if no single server suits all concurrencies of the pool: at some a candidate is faster, at others the
     baseline."""
 
 
 @record
 class ArmParity:
-    """A candidate's answers against the baseline's, over the rounds in which they were compared."""
+    """A candidate's answers compared with the baseline's, over the rounds in which they were compared."""
 
     unknown: Text = ""
-    """Why they were compared in none."""
+    """Why no round compared them."""
     rounds: Count | None = None
-    """In how many."""
+    """Rounds that compared them."""
     samples: Count | None = None
-    """Prompts in each."""
+    """Prompts per round."""
     settled: Count | None = None
-    """Prompts that the baseline answered alike on all of its fresh servers, two at least: a divergence counts there
-    alone."""
+    """Prompts that the baseline answered identically on all of its servers, at least two; only these count for
+    divergence."""
     identical: Count | None = None
-    """Answers, of all rounds together, that are the baseline's."""
+    """Answers equal to the baseline's, over all rounds."""
     near_ties: Count | None = None
-    """Answers that leave it within `nearTie`."""
+    """Answers that leave the baseline's within `nearTie`."""
     diverged: Count | None = None
-    """Answers that leave it further off."""
+    """Answers that leave the baseline's at a larger gap."""
     first_divergence: Count | None = None
-    """The earliest token, counted from 0, at which an answer was left, near ties included."""
+    """Earliest token, counted from 0, at which an answer leaves the baseline's, near ties included."""
     largest_gap: Number2 | None = None
-    """The widest gap in nats at such a place."""
+    """Largest gap in nats at such a token."""
 
 
 @record
 class ArmVerdict:
-    """What the run came to for one candidate."""
+    """Result of the run for one candidate."""
 
     arm: Annotated[Name, ALWAYS] = ""
-    """Which candidate."""
+    """Name of the candidate."""
     outcome: Annotated[Name, ALWAYS] = ""
     """promotable, rejected, undecided or error."""
     reason: Annotated[Text, ALWAYS] = ""
-    """Why."""
+    """Reason."""
     margin: Number5 | None = None
-    """Half of the interval of its mean over workloads (in `results`), as a fraction: a difference of that size these
-    rounds could just not have told from none."""
+    """Half-width of the confidence interval of its mean, as a fraction: the smallest difference from 1x that these
+    rounds could have detected at their observed noise."""
     args: Arguments = ()
-    """Arguments of its own, which the baseline had not."""
+    """Arguments that it has in addition to the baseline's."""
     parity: ArmParity | None = None
-    """What it answers, where spec.parity asks for that."""
+    """Comparison of its answers, if spec.parity asks for it."""
 
 
 @record
 class Cost:
-    """What the run took."""
+    """What the run used."""
 
     gpu_seconds: Count | None = None
     """Accelerators times seconds."""
     idle_gpu_seconds: Count | None = None
-    """Of these, idle as the rounds say: neither a server's start nor a measured workload."""
+    """Idle part of gpuSeconds: neither a server's start nor a measured workload."""
     server_starts: Count | None = None
     """Server processes started."""
 
 
 @record
 class RunProgress:
-    """Where the run is."""
+    """State of the run."""
 
     step: Name = ""
-    """The step under way."""
+    """Current step."""
     round: Count | None = None
-    """The round under way, counted from 0."""
+    """Current round, counted from 0."""
     job: Name = ""
-    """Its Job."""
+    """Job of the round."""
     seconds_per_round: Count | None = None
-    """Mean of the rounds so far."""
+    """Mean seconds per round so far."""
     unplaced_since: Time = ""
-    """Since when it waits for a node, or for its pod to be made."""
+    """Time since which it waits for a node, or for its pod to be created."""
     seen: bool = False
-    """True once the Job was there: if it is gone without an end, somebody has deleted it, and that counts as a try."""
+    """True once the Job has existed. If the Job then disappears without an end, someone has deleted it, which counts as
+    a try."""
     message: Text = ""
-    """For a person."""
+    """Explanation."""
 
 
 @record
 class BenchmarkRunStatus:
-    """What was measured and what it means."""
+    """What was measured, and the verdict."""
 
     observed_generation: Count | None = None
-    """The generation this status is about."""
+    """Generation that this status describes."""
     conditions: Conditions = ()
     """Complete and Failed."""
     fingerprint: Name = ""
-    """Of what is measured: server, arms and workloads, not by which gate it is judged."""
+    """Hash of what is measured: server, arms and workloads, without the gate."""
     node: Name = ""
-    """Where the round under way runs, or the latest ran. The next one goes there too if there is room."""
+    """Node of the current or latest round. The next round prefers it."""
     started_at: Time = ""
     """When the first round started."""
     finished_at: Time = ""
     """When the run ended."""
     engine_version: Name | None = None
-    """As the server says."""
+    """Version that the server reports."""
     paceline: Text = ""
-    """Paceline's release that measured; of several, all, the first one first."""
+    """Release of Paceline that measured; all of them, oldest first, if there were several."""
     image_digests: Strings = field(default_factory=dict)
-    """Container → the image that ran in the latest round, by its digest: `server` and our `client`."""
+    """Container → digest of its image in the latest round: `server` and `client`."""
     gpu_model: Name = ""
-    """What the accelerators' driver calls them, where it can be asked."""
+    """Name of the accelerators according to their driver, if it can be read."""
     driver: Name = ""
-    """Version of the accelerators' driver, likewise."""
+    """Version of the accelerators' driver, if it can be read."""
     gpus: Names | None = None
     """Ids of the accelerators."""
     rounds: Annotated[tuple[Round, ...], Field(max_length=512)] | None = None
-    """Every round, every measured point, valid or not."""
+    """Every round with every measured point, valid or not."""
     results: Annotated[tuple[Result, ...], Field(max_length=1024)] | None = None
-    """Every candidate against the baseline."""
+    """Every candidate compared with the baseline."""
     crossover: Annotated[tuple[CrossoverSpot, ...], Field(max_length=24)] = ()
-    """Of a run over several concurrencies: which arm is faster at each, rising."""
+    """Fastest arm at each concurrency, ascending, for a run over several concurrencies."""
     verdict: RunVerdict | None = None
-    """What the run came to."""
+    """Result of the run."""
     arm_verdicts: Annotated[tuple[ArmVerdict, ...], Field(max_length=64)] | None = None
-    """What it came to for each candidate."""
+    """Result of the run for each candidate."""
     cost: Cost | None = None
-    """What it took."""
+    """What the run used."""
     emulated: bool | None = None
     """True if an emulator served in any round."""
     noise: Number5 | None = None
     """Coefficient of variation of a point between rounds, as a fraction."""
     progress: RunProgress | None = None
-    """Where it is."""
+    """State of the run."""

@@ -25,17 +25,17 @@ class Condition:
     """A metav1.Condition."""
 
     type: Annotated[str, Field(max_length=316)]
-    """What it says something about."""
+    """Aspect that it describes."""
     status: Literal["True", "False", "Unknown"]
     """Whether it holds."""
     observed_generation: Count | None = None
-    """The generation it was said of."""
+    """Generation that it describes."""
     last_transition_time: Time
-    """When `status` changed last."""
+    """Last change of `status`."""
     reason: Annotated[str, Field(max_length=1024)]
-    """Why, in one word of a closed list."""
+    """Reason, one word of a closed list."""
     message: Text
-    """Why, for a person."""
+    """Reason, in a sentence."""
 
 
 Conditions = Annotated[tuple[Condition, ...], Field(max_length=32), Unique(("type",))]
@@ -50,11 +50,11 @@ class DatasetStatus:
     revision: Name
     """As in spec."""
     commit: Name = ""
-    """The commit it was at."""
+    """Commit that it was resolved to."""
     bytes: Count | None = None
     """Its size."""
     path: Name = ""
-    """Where it is on the cache volume, as pods see it."""
+    """Path on the cache volume, as pods see it."""
 
 
 @record
@@ -62,7 +62,7 @@ class ModelStatus(DatasetStatus):
     """A repository as the prefetch found it."""
 
     facts: Text = ""
-    """What preflight knows of it, as JSON: from config.json and the heads of its files."""
+    """Facts for preflight, as JSON: from config.json and the headers of the weight files."""
 
 
 @record
@@ -74,94 +74,94 @@ class Serving:
     arm: Name = ""
     """`baseline` or a candidate."""
     evidence: Name = ""
-    """The BenchmarkRun that showed it to be faster."""
+    """BenchmarkRun that showed it to be faster."""
     speedup: Number4 | None = None
-    """Its throughput over the baseline's, as its evidence has shown it."""
+    """Its throughput divided by the baseline's, according to its evidence."""
     since: Time = ""
-    """Since when."""
+    """Start of serving."""
 
 
 @record
 class Target(Serving):
-    """What a pool is to serve; written before anything is done about it."""
+    """Configuration to serve; written before any action."""
 
     fingerprint: Name = ""
-    """Of what its evidence measured."""
+    """Fingerprint of its evidence."""
     why: Text = ""
-    """What chose it."""
+    """Reason for the choice."""
     stands_since: Time = ""
-    """Since when it has come no further: promotion.progressDeadline counts from then. Absent while nothing is amiss,
-    and while there is no room for it."""
+    """Time of its last progress, from which promotion.progressDeadline counts. Absent while all is well, and while
+    accelerators are lacking."""
     ready: Count | None = None
-    """The most of its servers that were ready at once while it is rolled out."""
+    """Largest number of its servers that were ready at the same time during the roll-out."""
 
 
 @record
 class PoolProgress:
-    """What is being done for a pool."""
+    """Current work on a pool."""
 
     step: Name = ""
-    """The step under way."""
+    """Current step."""
     benchmark_run: Name = ""
-    """The run under way."""
+    """Current run."""
     round: Count | None = None
-    """Its round, counted from 0."""
+    """Current round of the run, counted from 0."""
     message: Text = ""
-    """For a person."""
+    """Explanation."""
 
 
 @record
 class PoolVerdict:
-    """What the run came to that answers the question of now."""
+    """Result of the run that answers the current question."""
 
     outcome: Name = ""
     """Promote, Reject, Inconclusive or Error."""
     winner: Name | None = None
-    """The arm that was shown to be faster; empty without one."""
+    """Arm shown to be faster; empty if there is none."""
     speedup: Number4 | None = None
-    """Its throughput over the baseline's: geometric mean over workloads."""
+    """Its throughput divided by the baseline's: geometric mean over workloads."""
     lower: Number4 | None = None
     """Lower confidence bound of that."""
     upper: Number4 | None = None
-    """Upper confidence bound of that."""
+    """Upper confidence bound of that, at the confidence of the whole table."""
     reason: Text = ""
-    """Why, in one word."""
+    """Reason, in one word."""
     message: Text = ""
-    """Why, for a person."""
+    """Reason, in a sentence."""
     crossing: Text = ""
-    """As in the run's verdict: the pool is to be split by concurrency."""
+    """As in the run's verdict: advice to split the pool by concurrency."""
     benchmark_run: Name = ""
     """The run."""
     fingerprint: Name = ""
-    """Of what it measured."""
+    """Fingerprint of the run."""
 
 
 @record
 class Hold:
-    """A revision that was taken off because it did not run; another revision, and `retry`, release it."""
+    """A revision that was taken off because it did not run. Another revision, or `retry`, releases it."""
 
     reason: Literal["NotReady", "Crashed"] | None = None
-    """What set it. NotReady: it did not come up; Crashed: it served before."""
+    """NotReady: it never became ready; Crashed: it had served before."""
     message: Text = ""
-    """Why, for a person."""
+    """Reason, in a sentence."""
     since: Time = ""
-    """When."""
+    """Time of the hold."""
     revision: Name = ""
-    """The revision that is held back."""
+    """Revision that is held back."""
     arm: Name = ""
     """`baseline` or a candidate."""
     evidence: Name = ""
-    """The BenchmarkRun on which it was served: a run that has ended since releases it."""
+    """BenchmarkRun on which it was served; a run that ends later releases it."""
     fingerprint: Name = ""
-    """Of the question at that time."""
+    """Fingerprint of the question at that time."""
     deadline_seconds: Count | None = None
-    """The progressDeadline that it missed: a longer one releases it."""
+    """The progressDeadline that it missed; a longer one releases it."""
 
 
 @record
 class Handled:
-    """Requests by annotation (`retry.paceline.dev/POOL: TOKEN`) that were carried out: the last value of each, which is
-    not acted upon again."""
+    """Requests by annotation (`retry.paceline.dev/POOL: TOKEN`) that were carried out: the last value of each, which
+    does not act again."""
 
     promote: Name = ""
     """Last `promote`."""
@@ -171,12 +171,12 @@ class Handled:
 
 @record
 class Retried:
-    """The last run that a person's `retry` asked for anew."""
+    """The last run that a person's `retry` repeated."""
 
     question: Name = ""
-    """What it was asked: other than a fingerprint it counts the gate in."""
+    """Hash of its question: the fingerprint with the gate."""
     attempt: Count | None = None
-    """Its number: neither it nor an earlier one answers the question any more."""
+    """Its attempt; runs up to this one no longer answer the question."""
     token: Name = ""
     """The value of `retry`."""
 
@@ -192,45 +192,44 @@ class PoolStatus:
     target: Target | None = None
     """What it is to serve."""
     progress: PoolProgress | None = None
-    """What is being done."""
+    """Current work."""
     verdict: PoolVerdict | None = None
-    """What the run came to that answers the question of now; absent while there is none."""
+    """Result of the run that answers the current question; absent if there is none."""
     hold: Hold | None = None
-    """What keeps a verdict from being served."""
+    """Revision that may not be served."""
     handled: Handled | None = None
     """Requests that were carried out."""
     retried: Retried | None = None
-    """The run that a person asked for anew."""
+    """The last run that a person's `retry` repeated."""
     attempts: Count | None = None
-    """The latest run's attempt at what is to be measured now."""
+    """Attempt of the latest run for the current fingerprint."""
     ready_replicas: Count | None = None
     """Servers that are ready."""
     endpoint: Name = ""
-    """Where the pool is reached in the cluster."""
+    """Address of the pool in the cluster."""
 
 
 @record
 class SpeculativeDeploymentStatus:
-    """What is served, why, and by how much it is faster."""
+    """What is served, why, and how much faster it is."""
 
     observed_generation: Count | None = None
-    """The generation this status is about."""
+    """Generation that this status describes."""
     summary: Text = ""
-    """One line: what each pool serves and how much faster that is than the baseline."""
+    """One line: what each pool serves and its speed-up over the baseline."""
     state: Name = ""
-    """In a word, as kubectl shows it: Stalled and its reason, or what Ready says; AwaitingPromote where it is ready and
-    a person is asked."""
+    """One word for kubectl: Stalled's reason, or Ready's; AwaitingPromote if it is ready and a person must promote."""
     conditions: Conditions = ()
     """Ready, Reconciling, Stalled, CacheReady, Measuring, Decided, Promoted."""
     notes: Annotated[tuple[Text, ...], Field(max_length=64)] = ()
-    """Worth knowing, and no reason to stop: what preflight found, what a shared claim has otherwise."""
+    """Remarks that do not stop anything: findings of preflight, differences of a shared claim."""
     models: Annotated[tuple[ModelStatus, ...], Field(max_length=64), Unique(("source", "revision"))] = ()
-    """What the prefetch brought."""
+    """Models that the prefetch downloaded."""
     datasets: Annotated[tuple[DatasetStatus, ...], Field(max_length=64), Unique(("source", "revision"))] = ()
-    """What it brought of spec.benchmark.datasets."""
+    """Datasets of spec.benchmark.datasets that the prefetch downloaded."""
     models_hash: Name = ""
-    """Names the inputs that `models` was resolved from."""
+    """Hash of the inputs that `models` was resolved from."""
     pools: Annotated[tuple[PoolStatus, ...], Field(max_length=16), Unique(("name",))] = ()
-    """Each pool."""
+    """Status of each pool."""
     refused: Annotated[tuple[Text, ...], Field(max_length=64)] = ()
-    """Requests by annotation that cannot be carried out, each with the way out."""
+    """Requests by annotation that cannot be carried out, each with what to write instead."""

@@ -16,9 +16,9 @@ config: Any = kubernetes.aio.config
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """kubectl's own."""
-    parser.add_argument("-n", "--namespace", help="of what is looked for in the cluster")
+    parser.add_argument("-n", "--namespace", help="namespace to look in")
     parser.add_argument("--kubeconfig", metavar="FILE", help="[$KUBECONFIG, ~/.kube/config]")
-    parser.add_argument("--context", help="of the kubeconfig")
+    parser.add_argument("--context", help="context of the kubeconfig")
 
 
 @asynccontextmanager

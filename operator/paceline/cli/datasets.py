@@ -9,9 +9,9 @@ from paceline.pods import datasets
 
 
 def add(subparsers: "_SubParsersAction[ArgumentParser]") -> None:
-    parser = subparsers.add_parser("datasets", help="the built-in prompt sets")
+    parser = subparsers.add_parser("datasets", help="list or export the built-in prompt sets")
     actions = parser.add_subparsers(dest="action", required=True)
-    actions.add_parser("list", help="names and sizes")
+    actions.add_parser("list", help="list names and sizes")
     export = actions.add_parser("export", help="write one as ShareGPT JSON")
     export.add_argument("name", choices=datasets.NAMES)
     export.add_argument("-o", "--output", metavar="F", default="-", help="file to write (default: standard output)")

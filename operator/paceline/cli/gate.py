@@ -37,12 +37,12 @@ NOTES = """\
 FILE is {"gate": {...as spec.gate}, "decideAfterRounds": [4, 6, 8], "arms": ["baseline", ...],
 "workloads": [{"name": ..., "weight": 1, "rate": null}], "measurements": [{"round": 0, "arm": ..., "workload": ...,
 "outputThroughput": ..., "valid": true, "metrics": {...}, "nothingAccepted": false, "ended": "", "saturated": false}]}.
-Without decideAfterRounds: [4, 6, 8] for two arms, [3, 6, 9] for three, [4, 8] for more. metrics: what limits name, and
-outputTokens, by which answers are compared; numbers above 0. A workload with a rate is at a rate: outputThroughput is
-the speed of a request there, and it has a mean of its own. ended: why the arm's own server did not get through the
-round (ServerCrashed). saturated: it did not keep the rate.
-Exit: 0 Promote, 10 Reject, 11 Inconclusive, 12 Error, 1 for a file that cannot be judged.
-A FILE named *.jsonl holds one case a line and gives one result a line; its exit is 0.
+Defaults of decideAfterRounds: [4, 6, 8] for two arms, [3, 6, 9] for three, [4, 8] for more. metrics: values above 0 of
+the metrics that limits name, and outputTokens to compare the length of answers. For a workload with a rate,
+outputThroughput is the speed of a request, and such workloads have their own mean. ended: why the arm's server failed
+in the round (ServerCrashed). saturated: the arm did not keep the rate.
+Exit: 0 Promote, 10 Reject, 11 Inconclusive, 12 Error, 1 if FILE cannot be judged.
+A FILE named *.jsonl holds one case per line and gives one result per line; its exit code is 0.
 """
 
 
@@ -171,7 +171,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
     parser = subparsers.add_parser(
         "gate",
         help="judge measurements by the operator's own rule",
-        description="Judge measurements by the rule the operator promotes by.",
+        description="Judge measurements by the rule that the operator uses for promotion.",
         epilog=NOTES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -43,16 +43,16 @@ class Bounds:
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "plan",
-        help="what an apply of a SpeculativeDeployment or a BenchmarkRun would measure, roll out and cost, without a "
+        help="forecast what applying a SpeculativeDeployment or a BenchmarkRun measures, rolls out and costs; needs no "
         "cluster",
-        epilog="What a cluster already has, it reuses: kubectl get specdep,bench,deploy,svc,controllerrevisions,pvc "
-        "-o yaml > there.yaml; paceline plan FILE --cluster there.yaml. Exit: 0; 1 for a FILE that is refused.",
+        epilog="To reuse what a cluster already has: kubectl get specdep,bench,deploy,svc,controllerrevisions,pvc "
+        "-o yaml > there.yaml; paceline plan FILE --cluster there.yaml. Exit: 0; 1 if FILE is refused.",
     )
     parser.add_argument("file", metavar="FILE", help="YAML or JSON, any number of documents; - for stdin")
-    parser.add_argument("--gpus-free", type=_count, metavar="N", help="say what waits if no more than these are free")
-    parser.add_argument("--cluster", metavar="FILE", help="objects that are there, as kubectl get -o yaml prints them")
-    parser.add_argument("--start-seconds", type=_count, metavar="S", help="how long a server takes until it is ready")
-    parser.add_argument("--tokens-per-second", type=_count, metavar="T", help="that one request gets, among the others")
+    parser.add_argument("--gpus-free", type=_count, metavar="N", help="show what waits if only N accelerators are free")
+    parser.add_argument("--cluster", metavar="FILE", help="existing objects, as kubectl get -o yaml prints them")
+    parser.add_argument("--start-seconds", type=_count, metavar="S", help="time until a server is ready")
+    parser.add_argument("--tokens-per-second", type=_count, metavar="T", help="speed of one request under load")
     parser.set_defaults(run=run)
 
 

@@ -56,17 +56,15 @@ Plain.add_representer(str, _text)
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "render",
-        help="print the objects that would serve a SpeculativeDeployment, or the first round of a BenchmarkRun, as "
-        "YAML",
-        epilog="Exit: 0; 1 for a FILE that `paceline validate` refuses, for a run without the commits of its models, "
-        "and for a pool or an arm that is not in it.",
+        help="print the objects that serve a SpeculativeDeployment, or a BenchmarkRun's first round, as YAML",
+        epilog="Exit: 0; 1 if `paceline validate` refuses FILE, if a run lacks the commits of its models, or if FILE "
+        "has no such pool or arm.",
     )
     parser.add_argument("file", metavar="FILE", help="YAML or JSON, any number of documents; - for stdin")
-    parser.add_argument("--pool", help="this pool alone, without claim and prefetch")
+    parser.add_argument("--pool", help="only this pool, without claim and prefetch")
     parser.add_argument(
         "--arm",
-        help="as if this arm were served (default: the baseline); of a run, the baseline and this arm alone (default: "
-        "all arms)",
+        help="arm to serve (default: the baseline); for a run, the only arm beside the baseline (default: all arms)",
     )
     parser.set_defaults(run=run)
 

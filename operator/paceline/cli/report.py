@@ -22,12 +22,14 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         "runs",
         nargs="+",
         metavar="RUN",
-        help="a file of YAML or JSON, lists too; - for stdin; else in the cluster the name of a BenchmarkRun, or of a "
-        "SpeculativeDeployment for the latest run of each of its pools (bench/NAME, specdep/NAME where both are there)",
+        help="file of YAML or JSON (lists too), or - for stdin; otherwise the name of a BenchmarkRun in the cluster, "
+        "or of a SpeculativeDeployment for the latest run of each pool (bench/NAME or specdep/NAME if both exist)",
     )
-    parser.add_argument("-o", "--output", default="report.html", metavar="FILE", help="- for stdout [report.html]")
-    parser.add_argument("--format", choices=tuple(FORMATS), help="by FILE's ending, else html")
-    parser.add_argument("--title", default="", help="of the page")
+    parser.add_argument(
+        "-o", "--output", default="report.html", metavar="FILE", help="file to write, - for stdout [report.html]"
+    )
+    parser.add_argument("--format", choices=tuple(FORMATS), help="output format (default: by FILE's ending, else html)")
+    parser.add_argument("--title", default="", help="title of the page")
     cluster.add_options(parser)
     parser.set_defaults(run=run)
 

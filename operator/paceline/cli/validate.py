@@ -43,8 +43,8 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
     parser = subparsers.add_parser(
         "validate",
         help="check manifests without a cluster",
-        epilog="Each problem on a line: FILE: spec.path: message. Documents of other kinds are passed over. "
-        "Exit: 0 if nothing is wrong, 1 otherwise.",
+        epilog="Prints one problem per line, as FILE: spec.path: message. Ignores documents of other kinds. "
+        "Exit: 0 if there are no problems, 1 otherwise.",
     )
     parser.add_argument(
         "files",
@@ -52,15 +52,15 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         metavar="FILE",
         help="YAML or JSON, any number of documents; a directory: its .yaml, .yml and .json files; - for stdin",
     )
-    parser.add_argument("-R", "--recursive", action="store_true", help="directories below directories, too")
+    parser.add_argument("-R", "--recursive", action="store_true", help="search directories recursively")
     parser.add_argument(
         "--models",
         type=Path,
         metavar="DIR",
-        help="preflight, too: a hub client's cache, or a directory of OWNER/NAME; config.json and the headers of "
-        "safetensors files are read",
+        help="run preflight, too, on a hub client's cache or a directory of OWNER/NAME; reads config.json and the "
+        "headers of safetensors files",
     )
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="how problems are printed")
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="output format")
     parser.set_defaults(run=run)
 
 

@@ -69,4 +69,4 @@ def _otherwise(asked: ClaimTemplate, found: Found) -> Iterator[str]:
     }
     for field, (wanted, has, same) in told.items():
         if not same:
-            yield f"spec.cache.claim.{field}is {wanted}, but claim {asked.name} has {has}, which cannot be changed"
+            yield f"spec.cache.claim.{field} is {wanted}, but claim {asked.name} has {has}, which cannot be changed"
