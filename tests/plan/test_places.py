@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from tests.support.cluster import Object
+from tests.support.in_status import records as in_status
 from tests.support.telling import measuring, told
 from tests.support.world import World, example
 
@@ -171,17 +172,17 @@ def test_where_the_next_one_had_best_run() -> None:
         ([measured("a"), failed("a")], "", ("a",)),
         ([failed("a"), measured("b")], "b", ()),
     ):
-        found = where(so_far, ("models",))
+        found = where(in_status(so_far), ("models",))
         assert (found.node, found.avoid, found.namespaces) == (node, avoid, ("models",)), so_far
 
 
 def test_tries_in_a_row_keep_a_growing_distance() -> None:
     began = parse_time("2026-11-21T10:00:00Z")
-    distances = [not_before([failed("a")] * tries) or began for tries in range(1, MANY)]
+    distances = [not_before(in_status([failed("a")] * tries)) or began for tries in range(1, MANY)]
     assert [found - began for found in distances[:3]] == [FIRST_DISTANCE * 2**n for n in range(3)]
     assert distances[-1] - began == LONGEST_DISTANCE
-    assert not_before([failed("a"), measured("a")]) is None
-    assert not_before([{"node": "a", "error": "of an older release"}]) is None
+    assert not_before(in_status([failed("a"), measured("a")])) is None
+    assert not_before(in_status([{"node": "a", "error": "of an older release"}])) is None
 
 
 # Whoever else is there.

@@ -8,6 +8,7 @@ from tests.plan.test_sweep import COMMIT
 from tests.support.edits import example_run
 
 from paceline import api
+from paceline.api.run_status import Round
 from paceline.core import RunSpec
 from paceline.plan.run.scope import sampled, scope
 
@@ -54,7 +55,7 @@ def test_prompts_that_came_again_are_told_with_it(spec: RunSpec) -> None:
     many = dataclasses.replace(
         spec, workloads=(dataclasses.replace(first, dataset=dataclasses.replace(first.dataset, requests=160)),)
     )
-    rounds = [{"round": number, "prompts": {first.dataset.name: 512}} for number in range(4)]
+    rounds = [Round(round=number, prompts={first.dataset.name: 512}) for number in range(4)]
     assert scope(many, rounds[:3]) == "at temperature 0"
     assert scope(many, rounds) == (
         f"at temperature 0; the intervals hold for these prompts only: the 512 of {first.name}"

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tests.support.example import RUN
+from tests.support.in_status import records as in_status
 from tests.support.verdicts import Record, concluded, outcome, question, recorded
 from tests.unit.round.pod import workload
 
@@ -160,7 +161,7 @@ def run(speeds: Callable[[int, str], float], dice: random.Random, ill: Callable[
     """The outcome of a run in which this arm is so fast in this round, and ill as said; or that it is Unreliable."""
     records: list[Record] = []
     while True:
-        number, attempt = next_try(records)
+        number, attempt = next_try(in_status(records))
         plan = dataclasses.replace(PLAN, round=number, attempt=attempt)
         measured = {arm.name: replicate(arm, plan, speeds(number, arm.name), dice) for arm in plan.arms}
         for arm, illness in ill(number).items():

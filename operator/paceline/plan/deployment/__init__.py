@@ -20,14 +20,13 @@ outdated() ends runs whose answer can never be used. There is no step that promo
 choose() answers, and serve() does the rest.
 """
 
-from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 from paceline.api import Mark, Reason
 from paceline.api.reasons import to_status as conditions_of
-from paceline.api.record import from_status, to_status
-from paceline.api.status import SpeculativeDeploymentStatus
+from paceline.api.record import to_status
+from paceline.api.status import PoolStatus, SpeculativeDeploymentStatus
 from paceline.core import BASELINE
 from paceline.plan.deployment.cache import commits, fetch
 from paceline.plan.deployment.check import let_go, preflight, readable
@@ -52,14 +51,11 @@ from paceline.plan.terms import Said, Step, Todo, earliest, walk
 STEPS: tuple[Step[Snapshot], ...] = (readable, let_go, refused, keep_claim, fetch, preflight, installed, unguarded)
 POOL_STEPS: tuple[Step[Pool], ...] = (stop, stuck, serve, measure, retain)
 
-REMEMBERED = ("serving", "target", "hold", "handled", "retried", "attempts", "verdict", "progress", "endpoint")
-"""What a pool's entry keeps when no step speaks of it."""
-
 MOST_NOTES = 64
 MOST_REFUSED = 64
 """Requests that status can hold."""
 
-PINS = ("modelsHash", "models", "datasets")
+PINS = ("models_hash", "models", "datasets")
 """Stay while no prefetch says others: another one may find other commits, and all would be measured again."""
 
 
@@ -68,7 +64,7 @@ def plan(snapshot: Snapshot, now: datetime) -> Todo:
     if adopted := orphans(snapshot):
         return Todo(status=None, actions=adopted)  # the garbage collector is on its way: everything else comes after
     said = walk(STEPS, snapshot, now)
-    entries: list[Mapping[str, Any]] = []
+    entries: list[PoolStatus] = []
     pool_said: list[Said] = []
     held = any(step.holds for step in said)
     not_carried_out = list(unknown(snapshot))
@@ -90,47 +86,41 @@ def plan(snapshot: Snapshot, now: datetime) -> Todo:
     marks = without_pretence(mark for say in everything for mark in say.marks)
     if not any(mark.reason.value.condition == "Ready" for mark in marks):
         marks.append(Mark(Reason.NotStarted))
-    before = from_status(SpeculativeDeploymentStatus, snapshot.status)
-    conditions = [to_status(one) for one in conditions_of(marks, before.conditions, snapshot.generation, now)]
-    kept = () if any("models" in say.record for say in said) else PINS
-    status = {
-        **{key: snapshot.status[key] for key in kept if key in snapshot.status},
-        **{key: value for say in said for key, value in say.record.items()},
-        "observedGeneration": snapshot.generation,
-        "summary": " ".join(_in_a_word(entry) for entry in entries),
-        **({"notes": notes[:MOST_NOTES]} if notes else {}),
-        "state": state(conditions),
-        "conditions": conditions,
-        "pools": entries,
-        **({"refused": not_carried_out[:MOST_REFUSED]} if not_carried_out else {}),
-    }
+    conditions = conditions_of(marks, snapshot.status.conditions, snapshot.generation, now)
+    pins = {name: getattr(snapshot.status, name) for name in PINS}
+    status = SpeculativeDeploymentStatus(
+        observed_generation=snapshot.generation,
+        summary=" ".join(_in_a_word(entry) for entry in entries),
+        notes=tuple(notes[:MOST_NOTES]),
+        state=state(conditions),
+        conditions=conditions,
+        pools=tuple(entries),
+        refused=tuple(not_carried_out[:MOST_REFUSED]),
+        **(pins | {name: value for say in said for name, value in say.record.items()}),
+    )
     return Todo(
-        status=status,
+        status=to_status(status),
         actions=tuple(action for say in everything for action in say.actions),
         happenings=happenings(snapshot.status, status),
         wake=earliest((*(say.wake for say in everything), look_again(waiting(snapshot.children), now))),
     )
 
 
-def _entry(pool: Pool, steps: list[Said]) -> dict[str, Any]:
-    entry: dict[str, Any] = {"name": pool.name}
-    entry |= {key: pool.remembered[key] for key in REMEMBERED if key in pool.remembered}
-    entry["hold"] = hold(pool) or None
+def _entry(pool: Pool, steps: list[Said]) -> PoolStatus:
+    """What no step speaks of is as it was, but for the servers: how many are ready is asked anew in each pass."""
+    entry = replace(pool.remembered, hold=hold(pool), ready_replicas=None)
     for say in steps:
-        entry |= say.record
-    if pool.decided is None:
-        entry.pop("verdict", None)  # it answered another question
-    return {key: value for key, value in entry.items() if value is not None}
+        entry = replace(entry, **say.record)
+    return entry if pool.decided else replace(entry, verdict=None)  # it answered another question
 
 
-def _in_a_word(entry: Mapping[str, Any]) -> str:
+def _in_a_word(entry: PoolStatus) -> str:
     """`latency=wide 1.36x`."""
-    serving, verdict = entry.get("serving") or {}, entry.get("verdict") or {}
-    arm = serving.get("arm", "-")
-    of_verdict = verdict.get("speedup") if verdict.get("winner") == arm else None
-    speedup = serving.get("speedup") or of_verdict  # an older release kept it with the verdict alone
-    shown = f" {float(speedup):.2f}x" if speedup and arm not in (BASELINE, "-") else ""
-    return f"{entry['name']}={arm}{shown}"
+    arm = entry.serving.arm if entry.serving else "-"
+    of_verdict = entry.verdict.speedup if entry.verdict and entry.verdict.winner == arm else None
+    speedup = (entry.serving.speedup if entry.serving else None) or of_verdict  # older releases: with the verdict alone
+    shown = f" {speedup:.2f}x" if speedup and arm not in (BASELINE, "-") else ""
+    return f"{entry.name}={arm}{shown}"
 
 
 __all__ = ["POOL_STEPS", "STEPS", "Pool", "Snapshot", "plan"]

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paceline.api.gate import MOST_MEASURED
+from paceline.api.run_status import Round
 from paceline.evidence import same_arms, surroundings
 from paceline.plan.deployment.look import Pool, Run
 
@@ -26,12 +27,12 @@ def _rounds(pool: Pool, run: Run) -> int:
     return count if count and _points(run) + _points_to_come(pool.wanted) <= MOST_MEASURED else 0
 
 
-def _there(record: Mapping[str, Any], arm: str) -> bool:
-    return any(point["arm"] == arm and point.get("valid") for point in record.get("points", ()))
+def _there(record: Round, arm: str) -> bool:
+    return any(point.arm == arm and point.valid for point in record.points)
 
 
 def _points(run: Run) -> int:
-    return sum(len(record.get("points", ())) for record in run.results)
+    return sum(len(record.points) for record in run.results)
 
 
 def _points_to_come(wanted: Mapping[str, Any]) -> int:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from paceline.api import Mark, Reason
+from paceline.api.status import DatasetStatus, ModelStatus
 from paceline.core import Dataset, DeploymentSpec, Model
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL
 from paceline.plan.deployment.look import Snapshot, datasets_of, models_of, to_bring, told
@@ -119,12 +120,11 @@ def commits(snapshot: Snapshot) -> Mapping[tuple[str, str], str] | None:
 def _recorded(snapshot: Snapshot) -> Mapping[tuple[str, str], str]:
     """Of what status has pinned, what holds still: all models while they and their place are the same, and every
     dataset by itself. So models do not move because prompts are changed, nor prompts because another head is."""
-    models = snapshot.status["models"] if snapshot.status.get("modelsHash") == _inputs(snapshot) else ()
-    pinned = (*models, *snapshot.status.get("datasets", ()))
-    return {(one["source"], one["revision"]): one["commit"] for one in pinned}
+    models = snapshot.status.models if snapshot.status.models_hash == _inputs(snapshot) else ()
+    return {_key(one): one.commit for one in (*models, *snapshot.status.datasets)}
 
 
-def _key(one: Model | Dataset | FetchedModel) -> tuple[str, str]:
+def _key(one: Model | Dataset | FetchedModel | DatasetStatus) -> tuple[str, str]:
     return one.source, one.revision
 
 
@@ -138,10 +138,10 @@ def facts(snapshot: Snapshot) -> Mapping[str, ModelFacts]:
     for found in seen:
         if found and wanted == {(m.source, m.revision) for m in found.models}:
             return found.facts
-    recorded = snapshot.status.get("models", ())
-    if wanted != {(model["source"], model["revision"]) for model in recorded}:
+    recorded = snapshot.status.models
+    if wanted != {_key(model) for model in recorded}:
         return {}
-    known = {model["source"]: _of_status(model["facts"]) for model in recorded if "facts" in model}
+    known = {model.source: _of_status(model.facts) for model in recorded if model.facts}
     return {source: found for source, found in known.items() if found}
 
 
@@ -157,7 +157,7 @@ def _in_use(snapshot: Snapshot) -> tuple[str, ...]:
     kinds = ("ControllerRevision", "Deployment", "LeaderWorkerSet")
     runs = (run for run in snapshot.of("BenchmarkRun") if not (condition(run, "Complete") or condition(run, "Failed")))
     named = [child["spec"] if "spec" in child else child["data"] for kind in kinds for child in snapshot.of(kind)]
-    pinned = (*snapshot.status.get("models", ()), *snapshot.status.get("datasets", ()))
+    pinned = [one.commit for one in (*snapshot.status.models, *snapshot.status.datasets)]
     text = json.dumps([*named, *(run["spec"] for run in runs), pinned])
     return tuple(sorted(set(COMMIT.findall(text))))
 
@@ -260,9 +260,9 @@ def _with_field(snapshot: Snapshot, line: str) -> str:
 
 def _record(snapshot: Snapshot, fetched: Fetched) -> dict[str, Any]:
     return {
-        "modelsHash": _inputs(snapshot),
-        "models": [{**_as_found(model), **_facts(fetched, model.source)} for model in fetched.models],
-        **({"datasets": [_as_found(dataset) for dataset in fetched.datasets]} if fetched.datasets else {}),
+        "models_hash": _inputs(snapshot),
+        "models": tuple(ModelStatus(**_as_found(one), facts=_facts(fetched, one.source)) for one in fetched.models),
+        "datasets": tuple(DatasetStatus(**_as_found(one)) for one in fetched.datasets),
     }
 
 
@@ -276,15 +276,17 @@ def _as_found(one: FetchedModel) -> dict[str, Any]:
     }
 
 
-def _facts(fetched: Fetched, source: str) -> dict[str, str]:
+def _facts(fetched: Fetched, source: str) -> str:
     """As text: a status must not need a field of its schema for everything that preflight learns to read."""
     found = fetched.facts.get(source)
-    return {"facts": json.dumps(write_facts(found), separators=(",", ":"))} if found else {}
+    return json.dumps(write_facts(found), separators=(",", ":")) if found else ""
 
 
 def _as_recorded(snapshot: Snapshot, spec: DeploymentSpec) -> dict[str, Any]:
     """Without datasets that are asked for no more: nothing keeps them on the volume."""
     wanted = {_key(dataset) for dataset in datasets_of(spec)}
-    kept = [one for one in snapshot.status.get("datasets", ()) if (one["source"], one["revision"]) in wanted]
-    said = {key: snapshot.status[key] for key in ("modelsHash", "models")}
-    return {**said, "datasets": kept} if kept else said
+    return {
+        "models_hash": snapshot.status.models_hash,
+        "models": snapshot.status.models,
+        "datasets": tuple(one for one in snapshot.status.datasets if _key(one) in wanted),
+    }

@@ -36,8 +36,8 @@ def asked_anew(pool: Pool) -> str:
 def answered_last(pool: Pool) -> Run | None:
     """What production goes by, if that answers another question than that of now; else the latest that does."""
     others = [run for run in pool.runs if run.outcome and run is not pool.decided and run.question != pool.question]
-    evidence = (pool.remembered.get("target") or {}).get("evidence")
-    latest = sorted(others, key=lambda run: (run.name == evidence, str(run.status.get("finishedAt", ""))))
+    evidence = pool.remembered.target.evidence if pool.remembered.target else None
+    latest = sorted(others, key=lambda run: (run.name == evidence, run.finished_at))
     return latest[-1] if latest else None
 
 

@@ -1,9 +1,9 @@
 """What a pool should serve, and why. Promotion, fallback and upgrade are one roll-out with another `why`."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from paceline.api.run_status import Result
+from paceline.api.status import Serving, Target
 from paceline.core import BASELINE
 from paceline.plan.deployment.changed import asked_anew
 from paceline.plan.deployment.earned import manual, may_stay, promoted_before
@@ -22,27 +22,30 @@ class Choice:
     why: str
     fingerprint: str
     evidence: str = ""
-    speedup: str = ""
+    speedup: float | None = None
 
 
 def frozen(pool: Pool) -> Choice | None:
     """Suspended: go on with what was chosen last, whatever the spec says by now; but never with what does not start."""
-    target = pool.remembered.get("target")
-    if not suspended(pool) or not target or target["revision"] not in pool.kept:
+    target = pool.remembered.target
+    if not suspended(pool) or not target or target.revision not in pool.kept:
         return None
-    if target["revision"] == held_revision(pool):
-        return None
-    return _remembered(target, target["arm"])
+    return None if target.revision == held_revision(pool) else _remembered(target, target.arm)
 
 
 def back(pool: Pool) -> Choice | None:
     """The baseline that the spec renders does not start: what served last, whatever it was."""
-    last = last_served(pool)
-    if not baseline_held(pool) or last is None:
+    last, held = last_served(pool), hold(pool)
+    if not baseline_held(pool) or held is None or last is None:
         return None
-    by = f", by {last['evidence']}" if last.get("evidence") else ""
-    return _remembered(
-        {**last, "why": f"back to the last revision that served{by}; held: {hold(pool)['reason']}"}, last["arm"]
+    by = f", by {last.evidence}" if last.evidence else ""
+    return Choice(
+        arm=last.arm,
+        revision=last.revision,
+        fingerprint="",
+        evidence=last.evidence,
+        speedup=last.speedup,
+        why=f"back to the last revision that served{by}; held: {held.reason}",
     )
 
 
@@ -58,8 +61,8 @@ def as_before(pool: Pool) -> Choice | None:
     """What was earned stays, also when the run that earned it is gone."""
     target, arm = promoted_before(pool), may_stay(pool)
     # Of a revision that the spec no longer renders the hold is forgotten as soon as another one is the target.
-    held = (pool.remembered.get("hold") or {}).get("revision")
-    return _remembered(target, arm.name) if target and arm and target["revision"] != held else None
+    held = pool.remembered.hold.revision if pool.remembered.hold else None
+    return _remembered(target, arm.name) if target and arm and target.revision != held else None
 
 
 def unproven(pool: Pool) -> Choice:
@@ -84,46 +87,45 @@ def winner(pool: Pool) -> Choice | None:
         revision=pool.revision(arm),
         fingerprint=run.fingerprint,
         evidence=run.name,
-        speedup=speed.get("ratio", ""),
+        speedup=speed.ratio if speed else None,
         why=f"{run.name}: {arm.name} is {bounds(speed)} against the baseline",
     )
 
 
-def intent(choice: Choice, since: str) -> Mapping[str, Any]:
+def intent(choice: Choice, since: str) -> Target:
     """As `target` of status has it: written before anything is done about it."""
-    said = {
-        "revision": choice.revision,
-        "arm": choice.arm,
-        "why": choice.why,
-        "since": since,
-        "fingerprint": choice.fingerprint,
-        "evidence": choice.evidence,
-        "speedup": choice.speedup,
-    }
-    return {key: value for key, value in said.items() if value}
+    return Target(
+        revision=choice.revision,
+        arm=choice.arm,
+        why=choice.why,
+        since=since,
+        fingerprint=choice.fingerprint,
+        evidence=choice.evidence,
+        speedup=choice.speedup,
+    )
 
 
 def _chosen_before(pool: Pool) -> str | None:
     """The revision that was the target; where status is lost, that of the servers."""
-    target = pool.remembered.get("target")
-    return target.get("revision") if target else (pool.servers.revision if pool.servers else None)
+    target = pool.remembered.target
+    return target.revision if target else (pool.servers.revision if pool.servers else None)
 
 
-def _remembered(target: Mapping[str, Any], arm: str) -> Choice:
+def _remembered(target: Target, arm: str) -> Choice:
     return Choice(
         arm=arm,
-        revision=target["revision"],
-        fingerprint=target.get("fingerprint", ""),
-        evidence=target.get("evidence", ""),
-        speedup=target.get("speedup", ""),
-        why=target["why"],
+        revision=target.revision,
+        fingerprint=target.fingerprint,
+        evidence=target.evidence,
+        speedup=target.speedup,
+        why=target.why,
     )
 
 
 def _why_not(pool: Pool) -> str:
     """Why the baseline: by a verdict, by a change, or as nothing was ever shown."""
     if held := hold(pool):
-        return f"held: {held['reason']}: {held.get('message', held['revision'])}"
+        return f"held: {held.reason}: {held.message or held.revision}"
     if found := winner(pool):
         return f"{found.evidence} has shown {found.arm}, and promotion.mode is Manual"
     shown = any(run.outcome == "Promote" for run in pool.runs)
@@ -152,24 +154,24 @@ def as_chosen(pool: Pool, choice: Choice) -> bool:
     return pool.servers is not None and pool.servers.revision == choice.revision and pool.servers.settled
 
 
-def last_served(pool: Pool) -> Mapping[str, Any] | None:
+def last_served(pool: Pool) -> Serving | None:
     """What all servers were last, if it is another revision than the one that is held and its rendering is kept."""
-    last: Mapping[str, Any] = pool.remembered.get("serving") or {}
-    there = last.get("revision") in pool.kept and last["revision"] != held_revision(pool)
+    last = pool.remembered.serving
+    there = last is not None and last.revision in pool.kept and last.revision != held_revision(pool)
     return last if there else None
 
 
 def has_served(pool: Pool, revision: str) -> bool:
     """All servers were of this revision and ready since it was chosen last; what served before it was last given up
     does not count."""
-    serving, target = pool.remembered.get("serving") or {}, pool.remembered.get("target") or {}
-    if not serving.get("revision") == target.get("revision") == revision:
+    serving, target = pool.remembered.serving, pool.remembered.target
+    if serving is None or target is None or not serving.revision == target.revision == revision:
         return False
-    return parse_time(serving["since"]) >= parse_time(target["since"])
+    return parse_time(serving.since) >= parse_time(target.since)
 
 
-def bounds(speed: Mapping[str, str]) -> str:
+def bounds(speed: Result | None) -> str:
     """`1.36x (1.34–1.39)`."""
-    if not speed:
+    if speed is None or speed.ratio is None or speed.lower is None or speed.upper is None:
         return "faster"
-    return f"{float(speed['ratio']):.2f}x ({float(speed['lower']):.2f}–{float(speed['upper']):.2f})"
+    return f"{speed.ratio:.2f}x ({speed.lower:.2f}–{speed.upper:.2f})"

@@ -8,12 +8,12 @@ stands still meanwhile, and nothing is held.
 Like a request it becomes memory before any step looks: hold and new target are written together, then acted upon.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Literal
 
 from paceline.api import Reason
+from paceline.api.status import Hold, Target
 from paceline.core import BASELINE
 from paceline.plan.deployment.cache import brought
 from paceline.plan.deployment.choose import Choice, as_chosen, choose, has_served, last_served
@@ -39,23 +39,23 @@ def undone(pool: Pool, now: datetime) -> Pool:
     failure = failed(pool, choice, now)
     if failure is None or not _instead(pool, choice):
         return pool
-    held = {
-        "reason": failure.reason,
-        "message": failure.message,
-        "since": timestamp(now),
-        "revision": choice.revision,
-        "arm": choice.arm,
-        "fingerprint": pool.fingerprint,
-        **({"evidence": choice.evidence} if choice.evidence else {}),
-        **({"deadlineSeconds": int(failure.deadline.total_seconds())} if failure.deadline else {}),
-    }
-    return replace(pool, remembered={**pool.remembered, "hold": held})
+    held = Hold(
+        reason=failure.reason,
+        message=failure.message,
+        since=timestamp(now),
+        revision=choice.revision,
+        arm=choice.arm,
+        fingerprint=pool.fingerprint,
+        evidence=choice.evidence,
+        deadline_seconds=int(failure.deadline.total_seconds()) if failure.deadline else None,
+    )
+    return replace(pool, remembered=replace(pool.remembered, hold=held))
 
 
 def failed(pool: Pool, choice: Choice, now: datetime) -> Failure | None:
     """Of what was chosen before and is not chosen now for the first time."""
-    there, target = of(pool, choice), pool.remembered.get("target") or {}
-    if target.get("revision") != choice.revision or as_chosen(pool, choice) or foreign(pool):
+    there, target = of(pool, choice), pool.remembered.target
+    if target is None or target.revision != choice.revision or as_chosen(pool, choice) or foreign(pool):
         return None
     reason: Literal["NotReady", "Crashed"] = "Crashed" if has_served(pool, choice.revision) else "NotReady"
     if there and there.hopeless and there.trouble and not _before_its_models(pool, there.trouble):
@@ -66,7 +66,7 @@ def failed(pool: Pool, choice: Choice, now: datetime) -> Failure | None:
         found = there.trouble
         lasted = found.since is not None and now >= found.since + missed
         return Failure(reason=reason, message=found.what) if lasted else None
-    at = deadline(pool, standing(pool, choice, now))
+    at = deadline(pool, standing(pool, choice, now).stands_since)
     if at is None or now < at:
         return None
     minutes = f"{missed.total_seconds() / 60:g} min (promotion.progressDeadline)"
@@ -81,24 +81,30 @@ def _before_its_models(pool: Pool, found: Trouble) -> bool:
     return found.says is Reason.Crashing and found.since is not None and (since is None or found.since <= since)
 
 
-def standing(pool: Pool, choice: Choice, now: datetime) -> Mapping[str, Any]:
-    """What the target remembers of its coming along: `standsSince`, absent while nothing is amiss or there is no room,
-    and `ready`, the most of its servers that were ready at once while it is rolled out."""
-    before, there = pool.remembered.get("target") or {}, of(pool, choice)
-    same = before.get("revision") == choice.revision
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What the target remembers of its coming along: since when it has come no further, "" while nothing is amiss or
+    there is no room, and the most of its servers that were ready at once while it is rolled out."""
+
+    stands_since: str = ""
+    ready: int | None = None
+
+
+def standing(pool: Pool, choice: Choice, now: datetime) -> Standing:
+    before, there = pool.remembered.target or Target(), of(pool, choice)
+    same = before.revision == choice.revision
     if as_chosen(pool, choice):
-        return {}
+        return Standing()
     waits = there is not None and bool(there.amiss & (NOBODYS_FAULT | OF_THE_PLACE))
     if same and has_served(pool, choice.revision):
         lost = not (waits or (there and there.ready))
-        return {"standsSince": before.get("standsSince", timestamp(now))} if lost else {}
-    most = int(before.get("ready", 0)) if same else 0
+        return Standing(stands_since=before.stands_since or timestamp(now) if lost else "")
+    most = before.ready or 0 if same else 0
     ready = max(most, there.own_ready if there else 0)
-    came = {"ready": ready} if ready else {}
     if waits:
-        return came
-    stood = before.get("standsSince") if same and ready == most else None
-    return {"standsSince": stood or timestamp(now), **came}
+        return Standing(ready=ready or None)
+    stood = before.stands_since if same and ready == most else ""
+    return Standing(stands_since=stood or timestamp(now), ready=ready or None)
 
 
 NOBODYS_FAULT = frozenset({Reason.NoCapacity, Reason.NodeNotReady})
@@ -106,9 +112,9 @@ OF_THE_PLACE = frozenset({Reason.Unplaceable, Reason.PodRefused})
 """Of where a server is to run, which a candidate shares with its baseline: a changed spec alone may be to blame."""
 
 
-def deadline(pool: Pool, target: Mapping[str, Any]) -> datetime | None:
-    """When a target that comes no further is given up; None while its clock stands still."""
-    spec, since = pool.snapshot.spec, target.get("standsSince")
+def deadline(pool: Pool, since: str) -> datetime | None:
+    """When a target that has come no further `since` then is given up; None while its clock stands still."""
+    spec = pool.snapshot.spec
     return parse_time(since) + spec.promotion.progress_deadline if spec and since else None
 
 
@@ -124,4 +130,4 @@ def _instead(pool: Pool, choice: Choice) -> bool:
         return True
     new = not baseline_held(pool) and not has_served(pool, choice.revision)
     last = last_served(pool)
-    return new and last is not None and last["revision"] != choice.revision
+    return new and last is not None and last.revision != choice.revision

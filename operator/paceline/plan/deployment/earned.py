@@ -1,34 +1,34 @@
 """What was earned stays (0032): a promoted arm serves until a verdict on the question of now speaks against it, in
 Manual mode until a person does, or until the spec asks for another server."""
 
-from collections.abc import Mapping
-from typing import Any
-
+from paceline.api.status import Target
 from paceline.core import BASELINE, Arm, PromotionMode
 from paceline.evidence import same_server
 from paceline.plan.deployment.look import Pool, Run
 
 
-def promoted_before(pool: Pool) -> Mapping[str, Any]:
-    """The pool's target if it is a candidate that evidence had promoted, else empty."""
-    target: Mapping[str, Any] = pool.remembered.get("target") or {}
-    return target if target.get("evidence") and target.get("arm") != BASELINE else {}
+def promoted_before(pool: Pool) -> Target | None:
+    """The pool's target if it is a candidate that evidence had promoted."""
+    target = pool.remembered.target
+    return target if target and target.evidence and target.arm != BASELINE else None
 
 
 def still_rendered(pool: Pool) -> Arm | None:
     """The candidate of the spec that is what was promoted, under whatever name."""
-    revision = promoted_before(pool).get("revision")
-    return next((arm for arm in pool.spec.arms[1:] if pool.revision(arm) == revision), None)
+    target = promoted_before(pool)
+    return next((arm for arm in pool.spec.arms[1:] if target and pool.revision(arm) == target.revision), None)
 
 
 def reshaped(pool: Pool) -> Arm | None:
     """The candidate of the spec in whose place the promoted one stood: of its name, with its head, on the same server,
     and only its shape is another. What was promoted serves until that is decided."""
     target = promoted_before(pool)
-    run = next((run for run in pool.runs if run.name == target.get("evidence")), None)
-    now = next((arm for arm in pool.wanted["arms"][1:] if arm["name"] == target.get("arm")), None)
-    then = next((arm for arm in run.spec["arms"] if arm["name"] == target["arm"]), None) if run else None
-    if run is None or now is None or then is None or target["revision"] not in pool.kept:
+    if target is None:
+        return None
+    run = next((run for run in pool.runs if run.name == target.evidence), None)
+    now = next((arm for arm in pool.wanted["arms"][1:] if arm["name"] == target.arm), None)
+    then = next((arm for arm in run.spec["arms"] if arm["name"] == target.arm), None) if run else None
+    if run is None or now is None or then is None or target.revision not in pool.kept:
         return None
     same = same_server(run.spec, pool.wanted) and now.get("draft") == then.get("draft")
     return pool.arms[now["name"]] if same else None
@@ -47,7 +47,7 @@ def refuted(run: Run | None, arm: str) -> bool:
     ended in Error or Inconclusive, takes nothing away."""
     if run is None:
         return False
-    verdicts = {one["arm"]: one.get("outcome") for one in run.status.get("armVerdicts", ())}
+    verdicts = {one.arm: one.outcome for one in run.status.arm_verdicts or ()}
     return run.outcome == "Reject" or (run.outcome != "Error" and verdicts.get(arm) == "rejected")
 
 

@@ -1,27 +1,28 @@
 """What is held back: a revision that was taken off, on which evidence it had come, and what lets it serve again."""
 
-from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
 
+from paceline.api.status import Hold
 from paceline.core import BASELINE
 from paceline.plan.deployment.look import Pool
 from paceline.plan.terms import parse_time
 
 
-def hold(pool: Pool) -> Mapping[str, Any]:
-    """Empty where nothing is held. While suspended the question is the one that was, whatever the spec says by now."""
-    held: Mapping[str, Any] = pool.remembered.get("hold") or {}
-    return {} if held and not suspended(pool) and _released(pool, held) else held
+def hold(pool: Pool) -> Hold | None:
+    """None where nothing is held. While suspended the question is the one that was, whatever the spec says by now."""
+    held = pool.remembered.hold
+    return None if held and not suspended(pool) and _released(pool, held) else held
 
 
 def held_revision(pool: Pool) -> str | None:
-    return hold(pool).get("revision")
+    held = hold(pool)
+    return held.revision if held else None
 
 
 def baseline_held(pool: Pool) -> bool:
     """Nothing of what the spec renders can be served: its candidates are measured against its baseline."""
-    return hold(pool).get("arm") == BASELINE
+    held = hold(pool)
+    return held is not None and held.arm == BASELINE
 
 
 def way_out(pool: Pool) -> str:
@@ -35,25 +36,25 @@ def suspended(pool: Pool) -> bool:
     return spec is not None and spec.suspend
 
 
-def _released(pool: Pool, held: Mapping[str, Any]) -> bool:
+def _released(pool: Pool, held: Hold) -> bool:
     """By another revision, by more time to start than it had, and for a candidate by another question or a run that
     has ended since."""
     assert pool.snapshot.spec is not None
-    if held.get("revision") not in {pool.revision(arm) for arm in pool.spec.arms}:
+    if held.revision not in {pool.revision(arm) for arm in pool.spec.arms}:
         return True
-    missed = held.get("deadlineSeconds")
+    missed = held.deadline_seconds
     if missed and pool.snapshot.spec.promotion.progress_deadline > timedelta(seconds=missed):
         return True
-    if held.get("arm") == BASELINE:
+    if held.arm == BASELINE:
         return False
-    target = pool.remembered.get("target") or {}
+    target = pool.remembered.target
     # An older release has written the question to the target alone, and it had the gate in it.
-    asked_then = held.get("fingerprint", target.get("fingerprint"))
+    asked_then = held.fingerprint or (target.fingerprint if target else "")
     return asked_then not in (pool.fingerprint, pool.question) or _newer_evidence(pool, held)
 
 
-def _newer_evidence(pool: Pool, held: Mapping[str, Any]) -> bool:
+def _newer_evidence(pool: Pool, held: Hold) -> bool:
     """By its time and not by its name: a run that was deleted is made again under the same one. By that of its rounds:
     those that are judged again are no newer for that."""
-    ends = [record["finishedAt"] for record in pool.decided.results] if pool.decided else []
-    return bool(ends) and max(map(parse_time, ends)) > parse_time(held["since"])
+    ends = [record.finished_at for record in pool.decided.results] if pool.decided else []
+    return bool(ends) and max(map(parse_time, ends)) > parse_time(held.since)

@@ -6,7 +6,10 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from paceline.api import Reason, run_manifest_spec
+from paceline.api import Reason, run_manifest_spec, run_status
+from paceline.api.record import from_status
+from paceline.api.run_status import BenchmarkRunStatus, Result, RunProgress, RunVerdict
+from paceline.api.status import PoolStatus, SpeculativeDeploymentStatus
 from paceline.core import BASELINE, Arm, Dataset, DeploymentSpec, Model, PoolSpec, RunSpec, Server, Workload
 from paceline.core.names import POOL_LABEL, child_name
 from paceline.core.names import SUPERSEDED as SUPERSEDED  # for whoever still takes them from here
@@ -22,7 +25,7 @@ from paceline.render.group import KIND as GROUPS
 from paceline.render.serving import ARM_LABEL, REVISION_LABEL
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Snapshot:
     """A SpeculativeDeployment and its children at one moment. `spec` is None where it cannot be read, `invalid` why.
 
@@ -60,9 +63,9 @@ class Snapshot:
     def annotations(self) -> Mapping[str, str]:
         return self.manifest["metadata"].get("annotations") or {}
 
-    @property
-    def status(self) -> Mapping[str, Any]:
-        return self.manifest.get("status") or {}
+    @cached_property
+    def status(self) -> SpeculativeDeploymentStatus:
+        return from_status(SpeculativeDeploymentStatus, self.manifest.get("status"))
 
     @property
     def owner(self) -> Owner:
@@ -95,9 +98,14 @@ class Run:
     def name(self) -> str:
         return str(self.found["metadata"]["name"])
 
+    @cached_property
+    def status(self) -> BenchmarkRunStatus:
+        return from_status(BenchmarkRunStatus, self.found.get("status"))
+
     @property
-    def status(self) -> Mapping[str, Any]:
-        return self.found.get("status") or {}
+    def verdict(self) -> RunVerdict:
+        """Without any field while there is none."""
+        return self.status.verdict or RunVerdict()
 
     @property
     def pool(self) -> str:
@@ -127,16 +135,16 @@ class Run:
     @property
     def waits(self) -> bool:
         """For a node with room for its round."""
-        return any(said["reason"] == Reason.RunWaiting.text for said in self.status.get("conditions", ()))
+        return any(said.reason == Reason.RunWaiting.text for said in self.status.conditions)
 
     @property
     def refused(self) -> Trouble | None:
         """Nobody may make the pod of its round, and since when."""
-        progress = self.status.get("progress") or {}
-        if not any(said["reason"] == Reason.RunRefused.text for said in self.status.get("conditions", ())):
+        progress = self.status.progress or RunProgress()
+        if not any(said.reason == Reason.RunRefused.text for said in self.status.conditions):
             return None
-        since = progress.get("unplacedSince")
-        what = f"{self.name} {progress.get('message', '')}"
+        since = progress.unplaced_since
+        what = f"{self.name} {progress.message}"
         return Trouble(what=what, says=Reason.PodRefused, since=parse_time(since) if since else None)
 
     @property
@@ -150,20 +158,20 @@ class Run:
     @property
     def outcome(self) -> str | None:
         """Of the verdict; None while there is none, and for a run that was superseded."""
-        return self.status.get("verdict", {}).get("outcome") if self.finished else None
+        return self.verdict.outcome or None if self.finished else None
 
     @property
     def winner(self) -> str | None:
-        return self.status.get("verdict", {}).get("winner") or None
+        return self.verdict.winner or None
 
     @property
     def finished_at(self) -> str:
-        return str(self.status.get("finishedAt", ""))
+        return self.status.finished_at
 
     @property
-    def results(self) -> tuple[Mapping[str, Any], ...]:
+    def results(self) -> tuple[run_status.Round, ...]:
         """Rounds that gave a result."""
-        return tuple(record for record in self.status.get("rounds", ()) if not record.get("error"))
+        return tuple(record for record in self.status.rounds or () if not record.error)
 
     def answers(self, wanted: Mapping[str, Any]) -> bool:
         """Asked about more candidates by the same rule, it has found what holds for these alone: its winner is one of
@@ -172,12 +180,9 @@ class Run:
         found = self.winner in names if self.outcome == "Promote" else self.outcome == "Reject"
         return found and question(narrowed(self.spec, names)) == question(wanted)
 
-    def ratio(self, arm: str | None) -> Mapping[str, str]:
-        """ratio, lower and upper of an arm's mean over workloads, as decimal strings."""
-        return next(
-            (r for r in self.status.get("results", ()) if r["arm"] == arm and r["workload"] == "mean"),
-            {},
-        )
+    def ratio(self, arm: str | None) -> Result | None:
+        """An arm's mean over workloads."""
+        return next((one for one in self.status.results or () if one.arm == arm and one.workload == "mean"), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +217,8 @@ class Pool:
     snapshot: Snapshot
     spec: PoolSpec
     server: Server
-    remembered: Mapping[str, Any]
+    remembered: PoolStatus
+    """Its entry of status."""
     runs: tuple[Run, ...]
     servers: Servers | None
     kept: Mapping[str, Found]
@@ -261,8 +267,8 @@ class Pool:
     @property
     def retried(self) -> int:
         """The last attempt at the question of now that a person has asked for anew."""
-        anew = self.remembered.get("retried") or {}
-        return int(anew["attempt"]) if anew.get("question") == self.question else 0
+        anew = self.remembered.retried
+        return anew.attempt or 0 if anew and anew.question == self.question else 0
 
     def revision(self, arm: Arm) -> str:
         return revision_of(self.server, arm)
@@ -359,22 +365,20 @@ def _run_spec(spec: DeploymentSpec, pool: PoolSpec, server: Server) -> RunSpec:
     )
 
 
-def _run(found: Found, remembered: Mapping[str, Any], oldest: datetime, served: frozenset[str]) -> Run:
+def _run(found: Found, remembered: PoolStatus, oldest: datetime, served: frozenset[str]) -> Run:
     """What the pool has gone by so far it goes on with: age alone starts no run. Where its status is lost, what is
     `served` tells: the arms of which its servers are. Rounds that were judged again are as old as they are."""
     run = Run(found=found)
-    entries = [remembered.get(key) or {} for key in ("verdict", "progress", "target")]
-    known = {entry.get(key) for entry in entries for key in ("benchmarkRun", "evidence")}
-    ends = [one["finishedAt"] for one in (run.status, *run.results) if one.get("finishedAt")]
+    known = referred(replace(remembered, serving=None))
+    ends = [end for end in (run.finished_at, *(one.finished_at for one in run.results)) if end]
     aged = bool(ends) and min(map(parse_time, ends)) < oldest
-    lost = not remembered.get("target") and (run.winner or BASELINE) in served
+    lost = not remembered.target and (run.winner or BASELINE) in served
     stale = aged and run.outcome is not None and run.name not in known and not lost
     return replace(run, stale=stale, aged=aged)
 
 
 def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datetime) -> Pool:
-    entries: Mapping[str, Mapping[str, Any]] = {entry["name"]: entry for entry in snapshot.status.get("pools", ())}
-    remembered = entries.get(spec.name, {})
+    remembered = entry_of(snapshot, spec.name)
     server = replace(
         pinned.server,
         largest_concurrency=max(workload.concurrency for workload in spec.workloads),
@@ -400,6 +404,18 @@ def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datet
         wanted=wanted,
         question=question(wanted),
     )
+
+
+def entry_of(snapshot: Snapshot, pool: str) -> PoolStatus:
+    """What status remembers of a pool."""
+    return next((one for one in snapshot.status.pools if one.name == pool), PoolStatus(name=pool))
+
+
+def referred(remembered: PoolStatus) -> set[str]:
+    """Runs that a pool's entry names."""
+    by_name = (one.benchmark_run for one in (remembered.verdict, remembered.progress) if one)
+    as_evidence = (one.evidence for one in (remembered.target, remembered.serving) if one)
+    return {name for name in (*by_name, *as_evidence) if name}
 
 
 def serving(snapshot: Snapshot, pool: str) -> list[Found]:

@@ -28,7 +28,7 @@ UNKNOWN = "0" * 40
 
 def read_back(snapshot: Snapshot, spec: DeploymentSpec, now: datetime) -> Pinned:
     """Of a status without models; of what runs do not name, what a kept revision proves by its own hash."""
-    if "models" in snapshot.status:
+    if snapshot.status.models:
         return {}
     of_runs: dict[tuple[str, str], str] = {}
     runs = (run for run in snapshot.of("BenchmarkRun") if owned_by(run, snapshot.owner.uid))

@@ -1,10 +1,10 @@
 """While the spec, its models or its heads cannot be used: what serves goes on as it is, and is told as it is."""
 
-from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 from paceline.api import Mark, Reason
+from paceline.api.status import PoolStatus, Target
 from paceline.core import BASELINE, DeploymentSpec, PoolSpec, UntilDecided
 from paceline.core.names import SUPERSEDED, SUSPENDED
 from paceline.plan.deployment import look
@@ -18,8 +18,8 @@ from paceline.render import servers
 
 def meanwhile(snapshot: Snapshot, now: datetime) -> Said:
     """`record` has the pools' entries."""
-    spec, entries = snapshot.spec, snapshot.status.get("pools", ())
-    names = [pool.name for pool in spec.pools] if spec else [str(entry["name"]) for entry in entries]
+    spec, entries = snapshot.spec, snapshot.status.pools
+    names = [pool.name for pool in spec.pools] if spec else [entry.name for entry in entries]
     there = {name: found for name in names if (found := look.servers(snapshot, name, now))}
     return Said(
         marks=tuple(_mark(name, there.get(name)) for name in names) if there else (Mark(Reason.NotStarted),),
@@ -27,7 +27,7 @@ def meanwhile(snapshot: Snapshot, now: datetime) -> Said:
         actions=tuple(
             action for pool in (spec.pools if spec else ()) for action in _keep(snapshot, pool, there.get(pool.name))
         ),
-        record={"pools": [_entry(entry, there.get(entry["name"])) for entry in entries]},
+        record={"pools": tuple(_entry(entry, there.get(entry.name)) for entry in entries)},
     )
 
 
@@ -44,8 +44,7 @@ def _mark(name: str, found: Servers | None) -> Mark:
 
 def _keep(snapshot: Snapshot, pool: PoolSpec, found: Servers | None) -> list[Action]:
     """Of a pool: the rendering that was served, put back where it was changed or deleted; and a suspended run rests."""
-    entry: Mapping[str, Any] = next((one for one in snapshot.status.get("pools", ()) if one["name"] == pool.name), {})
-    spec = snapshot.spec
+    spec, entry = snapshot.spec, look.entry_of(snapshot, pool.name)
     assert spec is not None
     runs = [Run(found=found) for found in children(snapshot, "BenchmarkRun", pool.name)] if spec.suspend else []
     return [
@@ -59,30 +58,29 @@ def _keep(snapshot: Snapshot, pool: PoolSpec, found: Servers | None) -> list[Act
 
 
 def _serve(
-    snapshot: Snapshot, spec: DeploymentSpec, pool: PoolSpec, entry: Mapping[str, Any], found: Servers | None
+    snapshot: Snapshot, spec: DeploymentSpec, pool: PoolSpec, entry: PoolStatus, found: Servers | None
 ) -> list[Action]:
-    held = (entry.get("hold") or {}).get("revision")
-    choices = (entry.get("target") or {}, entry.get("serving") or {})
-    goal = next((one for one in choices if one and one["revision"] != held), None)
-    kept = revisions(snapshot, pool.name).get(goal["revision"]) if goal else None
+    held = entry.hold.revision if entry.hold else None
+    goal = next((one for one in (entry.target, entry.serving) if one and one.revision != held), None)
+    kept = revisions(snapshot, pool.name).get(goal.revision) if goal else None
     if goal is None or kept is None:
         return []
     nothing = spec.promotion.until_decided is UntilDecided.NOTHING
-    waits = nothing and goal["arm"] == BASELINE and not entry.get("verdict")
-    served = (entry.get("serving") or {}).get("revision") == goal["revision"]
+    waits = nothing and goal.arm == BASELINE and not entry.verdict
+    served = entry.serving is not None and entry.serving.revision == goal.revision
     wanted = servers(
         snapshot.owner,
         pool.name,
-        patient(kept["data"], goal["revision"], found, served, spec),
+        patient(kept["data"], goal.revision, found, served, spec),
         replicas(pool.replicas, waits, entry, found),
         spec.promotion.progress_deadline,
-        {"paceline.dev/why": goal["why"]} if "why" in goal else {},
+        {"paceline.dev/why": goal.why} if isinstance(goal, Target) and goal.why else {},
     )
     there = snapshot.child(wanted["kind"], wanted["metadata"]["name"])
     if (there and not owned_by(there, snapshot.owner.uid)) or wanted["kind"] in snapshot.absent:
         return []
-    return [Apply(wanted, f"serve {goal['arm']} as before")]
+    return [Apply(wanted, f"serve {goal.arm} as before")]
 
 
-def _entry(entry: Mapping[str, Any], found: Servers | None) -> Mapping[str, Any]:
-    return {**entry, "readyReplicas": found.ready if found else 0}
+def _entry(entry: PoolStatus, found: Servers | None) -> PoolStatus:
+    return replace(entry, ready_replicas=found.ready if found else 0)

@@ -5,6 +5,8 @@ from datetime import datetime
 from typing import Any
 
 from paceline.api import Mark, Reason, run_manifest_spec
+from paceline.api.run_status import RunProgress
+from paceline.api.status import PoolProgress, PoolVerdict
 from paceline.core import BASELINE, Trigger
 from paceline.core.names import SUPERSEDED, SUSPENDED, child_name
 from paceline.engines.nodes import unmeasurable
@@ -13,7 +15,7 @@ from paceline.plan.deployment.changed import asked_anew
 from paceline.plan.deployment.check import foretold
 from paceline.plan.deployment.choose import as_chosen, bounds, choose, has_served
 from paceline.plan.deployment.earned import manual
-from paceline.plan.deployment.hold import baseline_held, held_revision, hold, suspended, way_out
+from paceline.plan.deployment.hold import baseline_held, hold, suspended, way_out
 from paceline.plan.deployment.look import Pool, Run
 from paceline.plan.deployment.prompts import missing
 from paceline.plan.deployment.requests import annotation
@@ -57,13 +59,13 @@ def measure(pool: Pool, now: datetime) -> Said:
     marks = (Mark(Reason.Undecided, pool.name, asked_anew(pool)), _beside(pool))
     running = next((run for run in pool.asked if not run.finished), None)
     if suspended(pool):
-        waits = {"step": "Suspended", **({"benchmarkRun": running.name} if running else {})}
+        waits = PoolProgress(step="Suspended", benchmark_run=running.name if running else "")
         return Said(marks=(*marks, Mark(Reason.Suspended, pool.name)), record={"progress": waits})
-    if baseline_held(pool):
-        note = f"revision {held_revision(pool)}: {way_out(pool)}"
+    if baseline_held(pool) and (held := hold(pool)):
+        note = f"revision {held.revision}: {way_out(pool)}"
         return Said(
             marks=(*marks, Mark(Reason.BaselineHeld, pool.name, note)),
-            record={"progress": {"step": "Held", "message": hold(pool)["message"]}},
+            record={"progress": PoolProgress(step="Held", message=held.message)},
         )
     # serve holds then: what would be said of a run that is to begin or to go on would not be done.
     blocked = foreign(pool)
@@ -73,11 +75,11 @@ def measure(pool: Pool, now: datetime) -> Said:
         note = blocked or "the pool's own servers come first"
         return Said(
             marks=(*marks, Mark(Reason.WaitingForCapacity, pool.name, note)),
-            record={"progress": {"step": "Serving", "message": note}},
+            record={"progress": PoolProgress(step="Serving", message=note)},
         )
     if absent := "; ".join(missing(pool)):
         said = (Mark(Reason.WaitingForPrompts, pool.name, absent), Mark(Reason.PromptsMissing, pool.name, absent))
-        progress = {"step": "WaitingForPrompts", "message": absent}
+        progress = PoolProgress(step="WaitingForPrompts", message=absent)
         return Said(marks=(*marks, *said), record={"progress": progress}, wake=now + ASK_AGAIN)
     return _ask(pool, marks)
 
@@ -88,7 +90,7 @@ def _ask(pool: Pool, marks: tuple[Mark, ...]) -> Said:
     name = child_name(pool.snapshot.name, pool.name, pool.fingerprint, attempt)
     stale = next((run for run in pool.asked if run.stale), None)
     anew = pool.retried and not any(run.attempt > pool.retried for run in pool.asked)
-    token = pool.remembered["retried"]["token"] if anew else ""
+    token = pool.remembered.retried.token if anew and pool.remembered.retried else ""
     trigger = Trigger.RETRY if token else Trigger.STALE if stale else Trigger.SPEC
     taken = None if token else source(pool)
     wanted = replace(
@@ -108,7 +110,7 @@ def _ask(pool: Pool, marks: tuple[Mark, ...]) -> Said:
         actions=(Apply(benchmark_run(pool.snapshot.owner, pool.name, name, run_manifest_spec(wanted)), why or first),),
         record={
             "attempts": attempt,
-            "progress": {"step": "Measuring", "benchmarkRun": name, "message": why or BEING_MADE},
+            "progress": PoolProgress(step="Measuring", benchmark_run=name, message=why or BEING_MADE),
         },
     )
 
@@ -120,7 +122,7 @@ def _never(pool: Pool, why: str) -> Said:
             Mark(Reason.NotDecided, pool.name, why),
             Mark(Reason.NothingToMeasure, pool.name),
         ),
-        record={"progress": {"step": "NotMeasurable", "message": why}},
+        record={"progress": PoolProgress(step="NotMeasurable", message=why)},
     )
 
 
@@ -131,7 +133,7 @@ def _follow(pool: Pool, run: Run, marks: tuple[Mark, ...], now: datetime) -> Sai
     for_long = lasting(pool.snapshot, run.refused, pool.name, now)
     resume = Apply(annotated(pool.snapshot.owner, run), "spec.suspend is no longer set")
     return Said(
-        marks=(*marks, Mark(reason, pool.name, progress["message"]), *for_long.marks),
+        marks=(*marks, Mark(reason, pool.name, progress.message), *for_long.marks),
         actions=(resume,) if run.suspended else (),
         record={"progress": progress},
         wake=for_long.wake,
@@ -145,36 +147,27 @@ def annotated(owner: Owner, run: Run, *annotations: str) -> dict[str, Any]:
     return manifest
 
 
-def _progress(run: Run) -> dict[str, Any]:
-    said = run.status.get("progress") or {}
-    message = " ".join(part for part in (run.name, said.get("message", "")) if part)
-    return {
-        "step": "Measuring",
-        "benchmarkRun": run.name,
-        "message": message,
-        **{key: said[key] for key in ("round",) if key in said},
-    }
+def _progress(run: Run) -> PoolProgress:
+    said = run.status.progress or RunProgress()
+    message = " ".join(part for part in (run.name, said.message) if part)
+    return PoolProgress(step="Measuring", benchmark_run=run.name, message=message, round=said.round)
 
 
 def _verdict_marks(pool: Pool, run: Run) -> tuple[Mark, ...]:
     decided, promoted = OUTCOMES[run.outcome or "Error"]
-    verdict = run.status.get("verdict", {})
-    promoted = REJECTED_FOR.get(verdict.get("reason", ""), promoted)
+    promoted = REJECTED_FOR.get(run.verdict.reason, promoted)
+    why = f": {run.verdict.message}" if run.outcome == "Error" else ""
     return (
-        Mark(decided, pool.name, f"{run.outcome}, {run.name}" + (f": {_said(run)}" if run.outcome == "Error" else "")),
+        Mark(decided, pool.name, f"{run.outcome}, {run.name}{why}"),
         _how_far(pool, run) if promoted is Reason.AllPromoted else _beside(pool, promoted, _message(pool, run)),
         Mark(Reason.NothingToMeasure, pool.name),
     )
 
 
-def _said(run: Run) -> str:
-    return str(run.status.get("verdict", {}).get("message", ""))
-
-
 def _other_version(pool: Pool) -> tuple[str, ...]:
     """What the image answers where the spec says something else: rules and options were those of the spec's."""
     asked = pool.server.engine.version
-    answers = next((str(run.status["engineVersion"]) for run in pool.asked if "engineVersion" in run.status), asked)
+    answers = next((run.status.engine_version for run in pool.asked if run.status.engine_version is not None), asked)
     same = answers.removeprefix(asked)[:1] in ("", "+", ".", "-", "r", "a", "b") and answers.startswith(asked)
     return () if same else (f"spec.engine.version: {asked}, but the image reports {answers}: set it to that",)
 
@@ -196,15 +189,14 @@ def _beside(pool: Pool, otherwise: Reason = Reason.NotDecided, said: str = "") -
 
 def _how_far(pool: Pool, run: Run) -> Mark:
     """A winner is shown, but is it served?"""
-    said = run.status.get("verdict", {}).get("message", "")
+    said = run.verdict.message
     choice = choose(pool)
     if choice.evidence == run.name:
         served = as_chosen(pool, choice) or has_served(pool, choice.revision)
         return Mark(Reason.AllPromoted if served else Reason.Promoting, pool.name, said)
     revision = pool.revision(pool.arms[run.winner or ""])
-    if revision == held_revision(pool) or baseline_held(pool):
-        held = hold(pool)
-        what = f"{held['reason']} since {held['since']}: {held.get('message', held['revision'])}"
+    if (held := hold(pool)) and (revision == held.revision or baseline_held(pool)):
+        what = f"{held.reason} since {held.since}: {held.message or held.revision}"
         return Mark(Reason.Held, pool.name, f"{said}; {what}; {way_out(pool)}")
     if suspended(pool):
         return Mark(Reason.Held, pool.name, f"{said}; spec.suspend is set")
@@ -215,26 +207,28 @@ def _how_far(pool: Pool, run: Run) -> Mark:
 def _message(pool: Pool, run: Run) -> str:
     """The run's, and of one that found no winner what preflight had said of the head."""
     known = foretold(pool) if run.outcome in ("Reject", "Inconclusive") else ""
-    return "; ".join(part for part in (run.status.get("verdict", {}).get("message", ""), known) if part)
+    return "; ".join(part for part in (run.verdict.message, known) if part)
 
 
 def _verdict(pool: Pool, run: Run) -> dict[str, Any]:
-    verdict = run.status.get("verdict", {})
+    """Fields of the pool's entry."""
     speed = run.ratio(run.winner)
     return {
-        "verdict": {
-            "outcome": run.outcome,
-            "winner": run.winner or "",
-            "reason": verdict.get("reason", ""),
-            "message": _message(pool, run),
-            "benchmarkRun": run.name,
-            "fingerprint": run.fingerprint,
-            **({"crossing": verdict["crossing"]} if "crossing" in verdict else {}),
-            **({"speedup": speed["ratio"], "lower": speed["lower"], "upper": speed["upper"]} if speed else {}),
-        },
-        "progress": {
-            "step": "Decided",
-            "benchmarkRun": run.name,
-            "message": f"{run.outcome}: {run.winner} {bounds(speed)}" if run.winner else str(run.outcome),
-        },
+        "verdict": PoolVerdict(
+            outcome=run.outcome or "",
+            winner=run.winner or "",
+            reason=run.verdict.reason,
+            message=_message(pool, run),
+            benchmark_run=run.name,
+            fingerprint=run.fingerprint,
+            crossing=run.verdict.crossing,
+            speedup=speed.ratio if speed else None,
+            lower=speed.lower if speed else None,
+            upper=speed.upper if speed else None,
+        ),
+        "progress": PoolProgress(
+            step="Decided",
+            benchmark_run=run.name,
+            message=f"{run.outcome}: {run.winner} {bounds(speed)}" if run.winner else str(run.outcome),
+        ),
     }

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any
 
+from paceline.api.status import Target
 from paceline.plan.deployment.choose import Choice, baseline, intent, winner
 from paceline.plan.deployment.earned import manual, promoted_before
 from paceline.plan.deployment.hold import baseline_held, held_revision, hold, suspended
@@ -11,17 +11,16 @@ from paceline.plan.deployment.look import Pool
 from paceline.plan.terms import timestamp
 
 
-def promote(pool: Pool, value: str, now: datetime) -> Mapping[str, Any] | str:
+def promote(pool: Pool, value: str, now: datetime) -> Mapping[str, Target] | str:
     """The pool's next target; or why there is none, and what could be asked."""
     asked = value.partition("@")[0]
     if not manual(pool):
         return "promotion.mode is Automatic, which serves every winner; remove the annotation, or set Manual"
     if suspended(pool):
         return "spec.suspend is set: the request is carried out once it is removed"
-    if asked == held_revision(pool) or baseline_held(pool):
-        held, release = hold(pool), f"retry.paceline.dev/{pool.name}=TOKEN"
-        return f"{held['revision']} is held: {held['reason']}; release it by {release} first"
-    if asked == (pool.remembered.get("target") or {}).get("revision"):
+    if (held := hold(pool)) and (asked == held.revision or baseline_held(pool)):
+        return f"{held.revision} is held: {held.reason}; release it by retry.paceline.dev/{pool.name}=TOKEN first"
+    if pool.remembered.target and asked == pool.remembered.target.revision:
         return {}
     choices = {choice.revision: choice for choice in promotable(pool)}
     if asked in choices:
@@ -33,7 +32,7 @@ def promote(pool: Pool, value: str, now: datetime) -> Mapping[str, Any] | str:
 def promotable(pool: Pool) -> Iterator[Choice]:
     """What a person may ask for now: the winner, and the baseline in place of what was promoted."""
     found, target = winner(pool), promoted_before(pool)
-    if found and found.revision not in (target.get("revision"), held_revision(pool)):
+    if found and found.revision not in (target.revision if target else None, held_revision(pool)):
         yield found
     if target:
         yield baseline(pool, "a person has requested it")

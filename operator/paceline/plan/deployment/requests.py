@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from paceline.api.status import Handled, Retried
 from paceline.plan.deployment.look import Pool, Snapshot
 from paceline.plan.deployment.promote import promote
 
@@ -17,8 +18,8 @@ LONGEST = 253
 """Characters of a value that count: what a run's `trigger.token` can hold."""
 
 Answer = Mapping[str, Any] | str
-"""What the pool remembers from now on (None: no more); or why it cannot be done, with the way out. What cannot be done
-is not handled: it is asked again until it can be, or is taken away."""
+"""Fields of what the pool remembers from now on (None: no more); or why it cannot be done, with the way out. What
+cannot be done is not handled: it is asked again until it can be, or is taken away."""
 
 
 def retry(pool: Pool, value: str, _: datetime) -> Answer:
@@ -27,8 +28,7 @@ def retry(pool: Pool, value: str, _: datetime) -> Answer:
     last = pool.decided
     if last is None or last.outcome not in UNANSWERED:
         return {"hold": None}
-    anew = {"question": last.question, "attempt": last.attempt, "token": value}
-    return {"hold": None, "retried": anew}
+    return {"hold": None, "retried": Retried(question=last.question, attempt=last.attempt, token=value)}
 
 
 UNANSWERED = ("Error", "Inconclusive")
@@ -63,15 +63,17 @@ def carried_out(pool: Pool, now: datetime) -> tuple[Pool, tuple[str, ...]]:
     """The pool with what was asked of it in its memory; and what cannot be done."""
     refused = []
     for request in requests(pool.snapshot):
-        handled = pool.remembered.get("handled") or {}
-        if request.pool != pool.name or request.verb not in VERBS or handled.get(request.verb) == request.value:
+        if request.pool != pool.name or request.verb not in VERBS:
+            continue
+        handled = pool.remembered.handled or Handled()
+        if getattr(handled, request.verb) == request.value:
             continue
         answer = VERBS[request.verb](pool, request.value, now)
         if isinstance(answer, str):
             refused.append(f"{request}: {answer}")
             continue
-        known = {**pool.remembered, **answer, "handled": {**handled, request.verb: request.value}}
-        pool = replace(pool, remembered={key: value for key, value in known.items() if value is not None})
+        handled = replace(handled, **{request.verb: request.value})
+        pool = replace(pool, remembered=replace(pool.remembered, handled=handled, **answer))
     return pool, tuple(refused)
 
 

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from paceline.plan.deployment.look import Pool, Run
+from paceline.plan.deployment.look import Pool, Run, referred
 from paceline.plan.terms import Delete, Said
 
 
@@ -10,7 +10,7 @@ def retain(pool: Pool, _: datetime) -> Said:
     """The latest `promotion.revisionHistoryLimit` stay beside what is in use: to be looked at, and as evidence should
     their question come back. Those that were superseded answer none, and go before any that does."""
     assert pool.snapshot.spec is not None
-    used = {run.name for run in (pool.decided, *pool.asked[:1]) if run} | referred(pool)
+    used = {run.name for run in (pool.decided, *pool.asked[:1]) if run} | referred(pool.remembered)
     used |= {run.spec["roundsOf"] for run in pool.runs if not run.finished and "roundsOf" in run.spec}
     spare = sorted((run for run in pool.runs if run.finished and run.name not in used), key=_worth)
     surplus = len(spare) - pool.snapshot.spec.promotion.revision_history_limit
@@ -18,13 +18,6 @@ def retain(pool: Pool, _: datetime) -> Said:
     return Said(actions=tuple(Delete(run.found, why) for run in spare[: max(0, surplus)]))
 
 
-def referred(pool: Pool) -> set[str]:
-    """Runs that the pool's status names."""
-    entries = [pool.remembered.get(key) or {} for key in ("verdict", "progress", "target", "serving")]
-    named = (entry.get(key) for entry in entries for key in ("benchmarkRun", "evidence"))
-    return {name for name in named if name}
-
-
 def _worth(run: Run) -> tuple[bool, str, str]:
     """What is worth least comes first."""
-    return run.outcome is not None, str(run.status.get("finishedAt", "")), run.name
+    return run.outcome is not None, run.finished_at, run.name

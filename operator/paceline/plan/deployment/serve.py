@@ -1,10 +1,11 @@
 """Make the servers what choose() says."""
 
-from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from paceline.api import Mark, Reason
+from paceline.api.status import Serving, Target
 from paceline.core import BASELINE
 from paceline.core.names import child_name
 from paceline.plan.deployment.choose import Choice, as_chosen, choose, has_served, intent
@@ -28,8 +29,8 @@ def serve(pool: Pool, now: datetime) -> Said:
     if taken := foreign(pool):
         ready = Mark(Reason.Serving if as_chosen(pool, choice) else Reason.ServersStarting, pool.name, choice.arm)
         # Nothing can be rolled out meanwhile, so no time runs.
-        before = pool.remembered.get("target") or {}
-        paused = {"target": {key: value for key, value in before.items() if key != "standsSince"}} if before else {}
+        before = pool.remembered.target
+        paused = {"target": replace(before, stands_since="")} if before else {}
         return Said(marks=(Mark(Reason.NameConflict, pool.name, taken), ready), record=paused, holds=True)
     waits = waits_for_a_verdict(pool, choice.arm)
     wanted = replicas(pool.spec.replicas, waits, pool.remembered, pool.servers)
@@ -37,7 +38,7 @@ def serve(pool: Pool, now: datetime) -> Said:
     target = _target(pool, choice, now)
     record: dict[str, Any] = {
         "target": target,
-        "readyReplicas": pool.servers.ready if pool.servers else 0,
+        "ready_replicas": pool.servers.ready if pool.servers else 0,
         "endpoint": f"http://{child_name(pool.snapshot.name, pool.name)}.{pool.snapshot.namespace}.svc",
     }
     if settled:
@@ -46,7 +47,7 @@ def serve(pool: Pool, now: datetime) -> Said:
     assert spec is not None
     final = pool.servers.trouble.final if pool.servers and pool.servers.trouble else None
     # Once they have passed only an event changes anything; a wake in the past would come again and again.
-    looks = [at for at in (deadline(pool, target), final) if at and at > now]
+    looks = [at for at in (deadline(pool, target.stands_since), final) if at and at > now]
     marks = (Mark(Reason.NothingServes, pool.name),) if settled and waits else tuple(_marks(pool, choice, settled, now))
     return Said(
         marks=(*marks, *_held(pool)),
@@ -59,10 +60,10 @@ def serve(pool: Pool, now: datetime) -> Said:
 
 def _held(pool: Pool) -> tuple[Mark, ...]:
     """For as long as it is so: what the spec asks for is not what is served."""
-    if not baseline_held(pool):
-        return ()
     held = hold(pool)
-    return (Mark(Reason.NotReady, pool.name, f"revision {held['revision']}: {held['message']}; {way_out(pool)}"),)
+    if held is None or not baseline_held(pool):
+        return ()
+    return (Mark(Reason.NotReady, pool.name, f"revision {held.revision}: {held.message}; {way_out(pool)}"),)
 
 
 def _actions(pool: Pool, choice: Choice, wanted: int | None) -> tuple[Action, ...]:
@@ -105,7 +106,7 @@ def _actions(pool: Pool, choice: Choice, wanted: int | None) -> tuple[Action, ..
 def _forget(pool: Pool, choice: Choice) -> list[Delete]:
     """Old renderings beyond the history limit; never one that may be chosen now."""
     assert pool.snapshot.spec is not None
-    last = (pool.remembered.get("serving") or {}).get("revision")
+    last = pool.remembered.serving.revision if pool.remembered.serving else None
     needed = {choice.revision, last, *(pool.revision(arm) for arm in pool.spec.arms)}
     if pool.servers:
         needed.add(pool.servers.revision)
@@ -125,7 +126,7 @@ def _marks(pool: Pool, choice: Choice, settled: bool, now: datetime) -> list[Mar
         added, missing = _added(pool, choice), pool.servers.short if pool.servers else ""
         said = "; ".join(filter(None, (note, added, missing)))
         return [Mark(Reason.Drifted if added else Reason.Serving, pool.name, said)]
-    first = not pool.remembered.get("serving")
+    first = not pool.remembered.serving
     found = pool.servers.trouble if pool.servers and pool.servers.revision == choice.revision else None
     going_on = Mark(Reason.Starting if first else Reason.RollingOut, pool.name, f"{choice.arm}: {choice.why}")
     marks = [restoring(pool, choice.arm) if has_served(pool, choice.revision) else going_on]
@@ -151,19 +152,19 @@ def _added(pool: Pool, choice: Choice) -> str:
     return f"{', '.join(added)}: {way}" if added else ""
 
 
-def _target(pool: Pool, choice: Choice, now: datetime) -> Mapping[str, Any]:
+def _target(pool: Pool, choice: Choice, now: datetime) -> Target:
     """The intent, written before the Deployment is touched."""
-    before = pool.remembered.get("target") or {}
-    same = before.get("revision") == choice.revision
-    since = before["since"] if same else timestamp(now)
-    return {**intent(choice, since), **standing(pool, choice, now)}
+    before, stands = pool.remembered.target, standing(pool, choice, now)
+    since = before.since if before and before.revision == choice.revision else timestamp(now)
+    return replace(intent(choice, since), stands_since=stands.stands_since, ready=stands.ready)
 
 
-def _serving(pool: Pool, target: Mapping[str, Any], now: datetime) -> Mapping[str, Any]:
-    same = has_served(pool, target["revision"])
-    return {
-        "revision": target["revision"],
-        "arm": target["arm"],
-        "since": pool.remembered["serving"]["since"] if same else timestamp(now),
-        **{key: target[key] for key in ("evidence", "speedup") if key in target},
-    }
+def _serving(pool: Pool, target: Target, now: datetime) -> Serving:
+    before = pool.remembered.serving
+    return Serving(
+        revision=target.revision,
+        arm=target.arm,
+        since=before.since if before and has_served(pool, target.revision) else timestamp(now),
+        evidence=target.evidence,
+        speedup=target.speedup,
+    )

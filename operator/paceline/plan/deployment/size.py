@@ -1,8 +1,6 @@
 """How many servers a pool is to have."""
 
-from collections.abc import Mapping
-from typing import Any
-
+from paceline.api.status import PoolStatus
 from paceline.core import BASELINE, UntilDecided
 from paceline.plan.deployment.look import Pool, Servers
 
@@ -15,12 +13,12 @@ def waits_for_a_verdict(pool: Pool, arm: str) -> bool:
     return nothing and arm == BASELINE and pool.decided is None
 
 
-def replicas(asked: int | None, waits: bool, remembered: Mapping[str, Any], there: Servers | None) -> int | None:
+def replicas(asked: int | None, waits: bool, remembered: PoolStatus, there: Servers | None) -> int | None:
     """None: an autoscaler's. It acts on nothing that is at zero, so the first server after waiting for a verdict is
     ours; a pool that has served and is at zero now was scaled there."""
     if waits:
         return 0
-    ours = asked is None and there is not None and not there.asked and not remembered.get("serving")
+    ours = asked is None and there is not None and not there.asked and not remembered.serving
     return 1 if ours else asked
 
 

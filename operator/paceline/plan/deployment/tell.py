@@ -1,9 +1,10 @@
 """How it stands in a word; and Events: what changed between two statuses, told once, in the past tense."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from paceline.api import Mark, Reason
+from paceline.api.status import Condition, Hold, PoolProgress, PoolStatus, Target
+from paceline.api.status import SpeculativeDeploymentStatus as Status
 from paceline.core import BASELINE
 from paceline.plan.deployment.measure import BEING_MADE
 from paceline.plan.terms import Happening
@@ -17,59 +18,60 @@ def without_pretence(marks: Iterable[Mark]) -> list[Mark]:
     return [mark for mark in marks if not (stalled and mark.reason.value.condition == "Reconciling")]
 
 
-def state(conditions: Iterable[Mapping[str, Any]]) -> str:
+def state(conditions: Iterable[Condition]) -> str:
     """The column STATUS: what a person has to do something about comes first, then what Ready says."""
-    said = {condition["type"]: condition for condition in conditions}
+    said = {condition.type: condition for condition in conditions}
     if "Stalled" in said:
-        return f"Stalled:{said['Stalled']['reason']}"
-    waits = said.get("Promoted", {}).get("reason") == Reason.AwaitingPromote.text
-    return Reason.AwaitingPromote.text if waits and said["Ready"]["status"] == "True" else str(said["Ready"]["reason"])
+        return f"Stalled:{said['Stalled'].reason}"
+    ready, promoted = said["Ready"], said.get("Promoted")
+    waits = promoted is not None and promoted.reason == Reason.AwaitingPromote.text
+    return Reason.AwaitingPromote.text if waits and ready.status == "True" else ready.reason
 
 
-def happenings(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Happening, ...]:
+def happenings(before: Status, after: Status) -> tuple[Happening, ...]:
     whole = (_models, _notes, _stalled, _refused, _pools, _awaited)
     return tuple(happening for part in whole for happening in part(before, after))
 
 
-def _models(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Happening]:
-    new = after.get("models", ()) if before.get("modelsHash") != after.get("modelsHash") else ()
-    brought = [*new, *(one for one in after.get("datasets", ()) if one not in before.get("datasets", ()))]
+def _models(before: Status, after: Status) -> Iterator[Happening]:
+    new = after.models if before.models_hash != after.models_hash else ()
+    brought = [*new, *(one for one in after.datasets if one not in before.datasets)]
     if brought:
-        told = ", ".join(f"{one['source']} at {one['commit'][:12]}" for one in brought)
+        told = ", ".join(f"{one.source} at {one.commit[:12]}" for one in brought)
         yield Happening(reason="Cached", note=told)
 
 
-def _notes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Happening]:
+def _notes(before: Status, after: Status) -> Iterator[Happening]:
     """What is worth knowing, each once for as long as it is so."""
-    new = [note for note in after.get("notes", ()) if note not in before.get("notes", ())]
+    new = [note for note in after.notes if note not in before.notes]
     if new:
         yield Happening(reason="Preflight", note="; ".join(new))
 
 
-def _stalled(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Happening]:
+def _stalled(before: Status, after: Status) -> Iterator[Happening]:
     was, now = _condition(before, "Stalled"), _condition(after, "Stalled")
-    if now and (not was or was["message"] != now["message"]):
-        yield Happening(reason=now["reason"], note=now["message"], type="Warning")
+    if now and (not was or was.message != now.message):
+        yield Happening(reason=now.reason, note=now.message, type="Warning")
 
 
-def _awaited(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Happening]:
+def _awaited(before: Status, after: Status) -> Iterator[Happening]:
     """A person is asked; the condition says by which annotation to answer."""
     was, now = _condition(before, "Promoted"), _condition(after, "Promoted")
     waits = Reason.AwaitingPromote.text
-    if now and now["reason"] == waits and (not was or was["reason"] != waits):
-        yield Happening(reason=waits, note=now["message"])
+    if now and now.reason == waits and (not was or was.reason != waits):
+        yield Happening(reason=waits, note=now.message)
 
 
-def _refused(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Happening]:
-    for note in after.get("refused", ()):
-        if note not in before.get("refused", ()):
+def _refused(before: Status, after: Status) -> Iterator[Happening]:
+    for note in after.refused:
+        if note not in before.refused:
             yield Happening(reason="RequestRefused", note=note, type="Warning")
 
 
-def _pools(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Happening]:
-    remembered = {entry["name"]: entry for entry in before.get("pools", ())}
-    for entry in after.get("pools", ()):
-        was = remembered.get(entry["name"], {})
+def _pools(before: Status, after: Status) -> Iterator[Happening]:
+    remembered = {entry.name: entry for entry in before.pools}
+    for entry in after.pools:
+        was = remembered.get(entry.name, PoolStatus(name=entry.name))
         yield from _retried(was, entry)
         yield from _verdict(was, entry)
         yield from _hold(was, entry)
@@ -78,75 +80,74 @@ def _pools(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Happ
         yield from _run(was, entry)
 
 
-def _run(was: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[Happening]:
+def _run(was: PoolStatus, entry: PoolStatus) -> Iterator[Happening]:
     """Of a run that goes on. Where an old answer holds again nothing is compared: its verdict alone is told."""
-    progress = entry.get("progress") or {}
-    run, why = progress.get("benchmarkRun"), progress.get("message", "")
-    known = run == (was.get("progress") or {}).get("benchmarkRun")
-    if run and entry.get("attempts") and not known and progress.get("step") != "Decided":
+    progress, before = entry.progress or PoolProgress(), was.progress or PoolProgress()
+    run, why = progress.benchmark_run, progress.message
+    if run and entry.attempts and run != before.benchmark_run and progress.step != "Decided":
         because = f": {why}" if why not in ("", BEING_MADE) and not why.startswith(run) else ""
-        note = f"{entry['name']}: {run} compares the candidates with the baseline{because}"
+        note = f"{entry.name}: {run} compares the candidates with the baseline{because}"
         yield Happening(reason="Measuring", note=note)
 
 
-def _retried(was: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[Happening]:
-    token = (entry.get("handled") or {}).get("retry")
-    if token is None or token == (was.get("handled") or {}).get("retry"):
+def _retried(was: PoolStatus, entry: PoolStatus) -> Iterator[Happening]:
+    token = entry.handled.retry if entry.handled else ""
+    if not token or (was.handled and token == was.handled.retry):
         return
-    held, anew = was.get("hold"), entry.get("retried")
+    held, anew = was.hold, entry.retried
     done = [
-        *([f"what was held ({held['reason']}) is released"] if held and not entry.get("hold") else []),
-        *([f"attempt {anew['attempt']} is followed by another"] if anew and anew != was.get("retried") else []),
+        *([f"what was held ({held.reason}) is released"] if held and not entry.hold else []),
+        *([f"attempt {anew.attempt} is followed by another"] if anew and anew != was.retried else []),
     ]
     nothing = "nothing to do: there is no hold, and the last run did not end in Error or Inconclusive"
-    yield Happening(reason="Retried", note=f"{entry['name']}: retry={token}: {' and '.join(done) or nothing}")
+    yield Happening(reason="Retried", note=f"{entry.name}: retry={token}: {' and '.join(done) or nothing}")
 
 
-def _verdict(was: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[Happening]:
-    verdict = entry.get("verdict")
-    if verdict and verdict.get("benchmarkRun") != (was.get("verdict") or {}).get("benchmarkRun"):
-        note = f"{entry['name']}: {verdict['outcome']} ({verdict['benchmarkRun']}): {verdict.get('message', '')}"
-        bad = verdict["outcome"] == "Error"
-        yield Happening(reason=f"Verdict{verdict['outcome']}", note=note, type="Warning" if bad else "Normal")
-        if crossing := verdict.get("crossing"):
-            yield Happening(reason="ConcurrencyCrosses", note=f"{entry['name']}: {crossing}", type="Warning")
+def _verdict(was: PoolStatus, entry: PoolStatus) -> Iterator[Happening]:
+    verdict = entry.verdict
+    if verdict and not (was.verdict and verdict.benchmark_run == was.verdict.benchmark_run):
+        note = f"{entry.name}: {verdict.outcome} ({verdict.benchmark_run}): {verdict.message}"
+        bad = verdict.outcome == "Error"
+        yield Happening(reason=f"Verdict{verdict.outcome}", note=note, type="Warning" if bad else "Normal")
+        if crossing := verdict.crossing:
+            yield Happening(reason="ConcurrencyCrosses", note=f"{entry.name}: {crossing}", type="Warning")
 
 
-def _hold(was: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[Happening]:
-    held, before = entry.get("hold"), was.get("hold") or {}
-    if not held or held.get("arm") == BASELINE:  # of a baseline Stalled tells, and for as long as it is so
+def _hold(was: PoolStatus, entry: PoolStatus) -> Iterator[Happening]:
+    held, before = entry.hold, was.hold
+    if not held or held.arm == BASELINE:  # of a baseline Stalled tells, and for as long as it is so
         return
-    if (held["since"], held["revision"]) != (before.get("since"), before.get("revision")):
-        what = f"{held.get('arm', 'revision')} at {held['revision']} is taken off: {held.get('message', '')}"
-        yield Happening(reason=held["reason"], note=f"{entry['name']}: {what}", type="Warning")
+    if not before or (held.since, held.revision) != (before.since, before.revision):
+        what = f"{held.arm or 'revision'} at {held.revision} is taken off: {held.message}"
+        yield Happening(reason=held.reason or "NotReady", note=f"{entry.name}: {what}", type="Warning")
 
 
-def _target(was: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[Happening]:
-    target, before = entry.get("target"), was.get("target")
-    if target and (not before or before["revision"] != target["revision"]):
+def _target(was: PoolStatus, entry: PoolStatus) -> Iterator[Happening]:
+    target, before = entry.target, was.target
+    if target and (not before or before.revision != target.revision):
         yield Happening(
-            reason=_roll_out(before, target, entry.get("hold") or {}),
-            note=f"{entry['name']}: {target['arm']}, because {target['why']}",
+            reason=_roll_out(before, target, entry.hold),
+            note=f"{entry.name}: {target.arm}, because {target.why}",
         )
 
 
-def _roll_out(before: Mapping[str, Any] | None, target: Mapping[str, Any], held: Mapping[str, Any]) -> str:
+def _roll_out(before: Target | None, target: Target, held: Hold | None) -> str:
     if not before:
         return "Starting"
-    if before["revision"] == held.get("revision"):
+    if held and before.revision == held.revision:
         return "RollingBack"
-    if target["arm"] != BASELINE:
+    if target.arm != BASELINE:
         return "Promoting"
-    return "RollingBack" if before["arm"] != BASELINE else "RollingOut"
+    return "RollingBack" if before.arm != BASELINE else "RollingOut"
 
 
-def _serving(was: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[Happening]:
-    serving, before = entry.get("serving"), was.get("serving")
-    if serving and (not before or before["revision"] != serving["revision"]):
-        promoted = serving["arm"] != BASELINE
-        note = f"{entry['name']}: {serving['arm']} is served at revision {serving['revision']}"
+def _serving(was: PoolStatus, entry: PoolStatus) -> Iterator[Happening]:
+    serving, before = entry.serving, was.serving
+    if serving and (not before or before.revision != serving.revision):
+        promoted = serving.arm != BASELINE
+        note = f"{entry.name}: {serving.arm} is served at revision {serving.revision}"
         yield Happening(reason="Promoted" if promoted else "Serving", note=note)
 
 
-def _condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:
-    return next((c for c in status.get("conditions", ()) if c["type"] == kind), None)
+def _condition(status: Status, kind: str) -> Condition | None:
+    return next((one for one in status.conditions if one.type == kind), None)
