@@ -138,6 +138,8 @@ class Point:
     """Its median; present, like the 99th percentiles, if the message had room."""
     p99_ttft: Number | None = None
     """Its 99th percentile."""
+    p90_ttft: Number | None = None
+    """Its 90th percentile, where there was room for it."""
     mean_tpot: Number | None = None
     """Mean time per further token."""
     p95_tpot: Number | None = None

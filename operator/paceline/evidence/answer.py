@@ -78,6 +78,8 @@ class Point:
     retractions: int | None = None
     draft_tokens: float | None = None
     """The mean number of draft tokens that were proposed for a verify call."""
+    p90_ttft: float | None = None
+    """What clients before it do not send stands last: a message is read by the order of these fields."""
     accepted_at: tuple[float, ...] = ()
     """Fraction of verify calls that accepted the draft token of a position, the first one first; empty: not told."""
 
@@ -94,7 +96,7 @@ class Point:
         return self.output_tokens / (self.completed * self.mean_e2e)
 
 
-SPARE = frozenset({"output_throughput", "p50_ttft", "p99_ttft", "p50_tpot", "p99_tpot", "draft_tokens"})
+SPARE = frozenset({"output_throughput", "p50_ttft", "p90_ttft", "p99_ttft", "p50_tpot", "p99_tpot", "draft_tokens"})
 """Numbers that decide nothing: they are left out where all do not fit."""
 NO_ROOM = (
     "the round's message had no room for throughput over the whole time, medians and 99th percentiles: they are in its "
@@ -287,7 +289,7 @@ def decode(text: str) -> RoundResult:
 
 
 def _result(raw: dict[str, Any]) -> RoundResult:
-    columns = dict(zip(EVERY if raw["whole"] else NUMBERS, raw["points"], strict=True))
+    columns = dict(zip(EVERY if raw["whole"] else NUMBERS, raw["points"], strict=False))
     at = raw.get("at", [])  # an older release says nothing of it; None: there was no room
     points = iter(
         [_point(raw["workloads"][of], columns, row, at[row] if at else []) for row, of in enumerate(raw["of"])]

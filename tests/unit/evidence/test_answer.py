@@ -48,6 +48,7 @@ def realistic_point(workload: str, rng: random.Random) -> Point:
         mean_e2e=rng.uniform(1, 10),
         p95_e2e=rng.uniform(1, 20),
         p50_ttft=rng.uniform(0.02, 0.2),
+        p90_ttft=rng.uniform(0.02, 0.2),
         p99_ttft=rng.uniform(0.05, 0.5),
         p50_tpot=rng.uniform(0.003, 0.03),
         p99_tpot=rng.uniform(0.003, 0.03),
@@ -178,6 +179,7 @@ def test_medians_and_99th_percentiles_go_along_where_there_is_room() -> None:
     result = result_of(2, 16)
     (point, *_), (before, *_) = decode(encode(result)).replicates[1].points, result.replicates[1].points
     assert (point.p50_ttft, point.p99_tpot) == pytest.approx((before.p50_ttft, before.p99_tpot), rel=5e-3)
+    assert point.p90_ttft == pytest.approx(before.p90_ttft, rel=5e-3)
     assert point.output_throughput == pytest.approx(before.output_throughput, rel=1e-4)
     assert decode(encode(result)).notes == ()
 
@@ -360,3 +362,14 @@ def test_a_well_packed_message_that_is_no_result_is_told(payload: str) -> None:
     message = PREFIX + base64.b85encode(zlib.compress(payload.encode())).decode()
     with pytest.raises(AnswerError, match="no result of this version"):
         decode(message)
+
+
+def test_a_client_from_before_the_latest_metric_is_read() -> None:
+    """Its columns are the first ones: what came later stands last."""
+    packed = encode(result_of(2, 4)).removeprefix(PREFIX)
+    raw = json.loads(zlib.decompress(base64.b85decode(packed)))
+    raw["points"].pop()
+    older = decode(PREFIX + base64.b85encode(zlib.compress(json.dumps(raw).encode())).decode())
+    (point, *_), (now, *_) = older.replicates[1].points, decode(encode(result_of(2, 4))).replicates[1].points
+    assert point == dataclasses.replace(now, p90_ttft=None)
+    assert now.p90_ttft is not None

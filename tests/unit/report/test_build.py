@@ -14,7 +14,7 @@ from paceline.api.record import from_status, to_status
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.report import FORMATS, report
 from paceline.report.model import Run, Shown, Value
-from paceline.report.tables import costs, limits, speed_ups
+from paceline.report.tables import costs, latencies, limits, speed_ups
 from paceline.report.words import EMULATED, change, key_figures, number, span
 
 DEMO = Path(__file__).with_name("demo.yaml")
@@ -141,6 +141,16 @@ def test_latency_is_a_mean_over_rounds_and_its_change_that_of_pairs() -> None:
     assert (found.typical, found.least, found.most) == pytest.approx((0.01 * 2**1.5, 0.01, 0.08))
     assert found.change == pytest.approx(-0.5)
     assert value(said(run), "p95TTFT", "baseline", "code@1").change is None
+
+
+def test_a_percentile_that_only_the_record_names_is_shown() -> None:
+    """p90TTFT: no list of the report's has it."""
+    run = latency()
+    for entry in run["status"]["rounds"]:
+        for point in entry["points"]:
+            point["p90TTFT"] = "0.04"
+    assert value(said(run), "p90TTFT", "wide", "code@1").typical == pytest.approx(0.04)
+    assert "TTFT p90, ms" in latencies(said(run)).head
 
 
 def test_a_point_that_was_not_valid_is_in_no_mean_but_is_told() -> None:

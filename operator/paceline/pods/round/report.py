@@ -22,6 +22,7 @@ FEWEST = 8
 LATENCIES = {
     "mean_ttft": "mean_ttft",
     "p50_ttft": "median_ttft",
+    "p90_ttft": "p90_ttft",
     "p95_ttft": "p95_ttft",
     "p99_ttft": "p99_ttft",
     "mean_tpot": "mean_tpot",
