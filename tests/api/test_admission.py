@@ -138,6 +138,17 @@ def test_nor_may_they_change_what_another_has_made(guarded: Running) -> None:
         guarded.request("DELETE", f"{_collection(TENANT)}/{manifest['metadata']['name']}")
 
 
+@pytest.mark.parametrize("verb", ["get", "list", "watch", "create", "patch", "update", "delete"])
+def test_who_may_edit_may_read_what_they_edit(guarded: Running, verb: str) -> None:
+    """By paceline-edit alone: `kubectl apply` reads before it writes."""
+    for plural in PLURALS.values():
+        asked = {"namespace": TENANT, "verb": verb, "group": "paceline.dev", "resource": plural}
+        review = {"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1"}
+        spec = {"user": "mallory", "resourceAttributes": asked}
+        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        assert guarded.request("POST", path, {**review, "spec": spec})["status"]["allowed"]
+
+
 def test_promoting_is_a_right_of_its_own(guarded: Running) -> None:
     manifest = example()
     manifest["spec"]["promotion"] = {"mode": "Manual"}

@@ -7,6 +7,8 @@ from tests.support.looks import served, stalled
 
 SOON = {"progressDeadline": "1m"}
 """So that Stalled comes within two minutes."""
+LIFTED = 75
+"""Seconds in which what was refused serves: its pod is asked for once a minute."""
 
 
 def quota(gpus: int) -> Manifest:
@@ -26,8 +28,7 @@ def test_a_quota_refuses_the_servers_and_then_the_rounds(here: Namespace, hub: s
     assert "Stalled:PodRefused" in here.kubectl("get", "specdep", "poor")
 
     here.apply(quota(1))  # enough to be served, and not to be measured beside it
-    here.kubectl("delete", "replicasets", "--all")  # their controller waits for long before it tries again
-    here.wait("the baseline to be served", served(here, "poor", "baseline"), 120)
+    here.wait("the baseline to be served", served(here, "poor", "baseline"), LIFTED)
     here.wait(
         "the round's refusal to be told",
         lambda: says(here.get("specdep", "poor"), "Measuring", "False", "PodRefused"),

@@ -1,6 +1,9 @@
 """What the cluster will not do is told in its own words within a minute, with the field of the spec that it is about,
 and is Stalled in the end. What is only late, or somebody's wish, is called what it is."""
 
+import json
+from datetime import timedelta
+
 import pytest
 from tests.support.answers import half_failed
 from tests.support.cluster import Object
@@ -25,7 +28,7 @@ def test_a_quota_refuses_the_servers(world: World) -> None:
     assert QUOTA in world.message("Ready")
     assert (world.condition("Stalled"), world.status()["state"]) == ("", "PodRefused")
 
-    world.until_wake()
+    world.wait(30)
     assert world.condition("Stalled") == "True PodRefused"
     assert QUOTA in world.message("Stalled")
     assert (world.status()["state"], world.condition("Reconciling")) == ("Stalled:PodRefused", "")
@@ -34,6 +37,75 @@ def test_a_quota_refuses_the_servers(world: World) -> None:
     world.servers_ready()
     world.servers_ready()
     assert (world.condition("Ready"), world.condition("Stalled")) == ("True Serving", "")
+
+
+def test_what_is_refused_is_asked_for_again_once_a_minute() -> None:
+    """Its ReplicaSet alone would wait as long as it was refused. A change of the Deployment's annotations wakes it; the
+    pods stay what they are, and when all is allowed nothing is written any more."""
+    world = refused_servers()
+    before = servers(world)
+    for _ in range(30):  # as long as Events come, every few seconds
+        passes = len(world.told)
+        for _ in range(4):
+            world.cluster.now += timedelta(seconds=15)
+            world.settle("something happens", 0)
+        assert asked_again(world, passes) == 1
+    assert servers(world) == before
+    assert world.condition("Stalled") == "True PodRefused"
+
+    world.cluster.refuses.clear()
+    world.servers_ready()
+    passes = len(world.told)
+    world.servers_ready()
+    world.wait(60)
+    assert (asked_again(world, passes), world.condition("Ready")) == (0, "True Serving")
+
+
+def test_it_wakes_for_that_by_itself() -> None:
+    world = refused_servers()
+    passes, began = len(world.told), world.cluster.now
+    for _ in range(3):
+        world.until_wake()
+    assert (asked_again(world, passes), world.cluster.now - began) == (3, timedelta(minutes=3))
+
+
+def test_a_retry_asks_for_it_at_once_and_only_once() -> None:
+    world = refused_servers()
+    world.until_wake()
+    passes = len(world.told)
+    world.cluster.now += timedelta(seconds=5)
+    (deployed,) = world.cluster.of("SpeculativeDeployment")
+    deployed["metadata"]["annotations"] = {"retry.paceline.dev/latency": "1"}
+    for _ in range(3):
+        world.settle("a person asks for another try", 0)
+    assert asked_again(world, passes) == 1
+
+
+def test_beside_an_invalid_spec_it_is_asked_for_again_too() -> None:
+    world = refused_servers()
+    world.edit("a typo", lambda spec: spec["engine"]["args"].append("--atention-backend=triton"))
+    passes, began = len(world.told), world.cluster.now
+    world.until_wake()
+    assert (asked_again(world, passes), world.cluster.now - began <= timedelta(minutes=1)) == (1, True)
+
+
+def refused_servers() -> World:
+    world = World()
+    world.apply(example("latency"))
+    world.cluster.refuses["server"] = QUOTA
+    world.prefetch_ends()
+    return world
+
+
+def servers(world: World) -> tuple[int, str]:
+    (found,) = world.cluster.of("Deployment")
+    return found["metadata"]["generation"], json.dumps(found["spec"])
+
+
+def asked_again(world: World, since: int) -> int:
+    """How many passes after the first so many have written the Deployment."""
+    written = [action for one in world.told[since:] for action in one.actions]
+    return sum(action.startswith("Apply Deployment") for action in written)
 
 
 @told

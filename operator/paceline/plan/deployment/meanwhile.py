@@ -12,7 +12,8 @@ from paceline.plan.deployment.look import Run, Servers, Snapshot, children, revi
 from paceline.plan.deployment.measure import annotated
 from paceline.plan.deployment.patience import patient
 from paceline.plan.deployment.size import replicas
-from paceline.plan.terms import Action, Apply, Said, owned_by
+from paceline.plan.deployment.tries import tries
+from paceline.plan.terms import Action, Apply, Said, earliest, owned_by
 from paceline.render import servers
 
 
@@ -25,9 +26,12 @@ def meanwhile(snapshot: Snapshot, now: datetime) -> Said:
         marks=tuple(_mark(name, there.get(name)) for name in names) if there else (Mark(Reason.NotStarted),),
         # A spec that cannot be read says neither how many servers there are to be nor whether runs are to rest.
         actions=tuple(
-            action for pool in (spec.pools if spec else ()) for action in _keep(snapshot, pool, there.get(pool.name))
+            action
+            for pool in (spec.pools if spec else ())
+            for action in _keep(snapshot, pool, there.get(pool.name), now)
         ),
         record={"pools": tuple(_entry(entry, there.get(entry.name)) for entry in entries)},
+        wake=earliest(tries(there.get(entry.name), entry, now)[1] for entry in entries) if spec else None,
     )
 
 
@@ -42,13 +46,13 @@ def _mark(name: str, found: Servers | None) -> Mark:
     return Mark(found.trouble.says, name, found.trouble.what)
 
 
-def _keep(snapshot: Snapshot, pool: PoolSpec, found: Servers | None) -> list[Action]:
+def _keep(snapshot: Snapshot, pool: PoolSpec, found: Servers | None, now: datetime) -> list[Action]:
     """Of a pool: the rendering that was served, put back where it was changed or deleted; and a suspended run rests."""
     spec, entry = snapshot.spec, look.entry_of(snapshot, pool.name)
     assert spec is not None
     runs = [Run(found=found) for found in children(snapshot, "BenchmarkRun", pool.name)] if spec.suspend else []
     return [
-        *_serve(snapshot, spec, pool, entry, found),
+        *_serve(snapshot, spec, pool, entry, found, now),
         *(
             Apply(annotated(snapshot.owner, run, SUSPENDED), "spec.suspend is set")
             for run in runs
@@ -58,7 +62,12 @@ def _keep(snapshot: Snapshot, pool: PoolSpec, found: Servers | None) -> list[Act
 
 
 def _serve(
-    snapshot: Snapshot, spec: DeploymentSpec, pool: PoolSpec, entry: PoolStatus, found: Servers | None
+    snapshot: Snapshot,
+    spec: DeploymentSpec,
+    pool: PoolSpec,
+    entry: PoolStatus,
+    found: Servers | None,
+    now: datetime,
 ) -> list[Action]:
     held = entry.hold.revision if entry.hold else None
     goal = next((one for one in (entry.target, entry.serving) if one and one.revision != held), None)
@@ -68,13 +77,14 @@ def _serve(
     nothing = spec.promotion.until_decided is UntilDecided.NOTHING
     waits = nothing and goal.arm == BASELINE and not entry.verdict
     served = entry.serving is not None and entry.serving.revision == goal.revision
+    why = {"paceline.dev/why": goal.why} if isinstance(goal, Target) and goal.why else {}
     wanted = servers(
         snapshot.owner,
         pool.name,
         patient(kept["data"], goal.revision, found, served, spec),
         replicas(pool.replicas, waits, entry, found),
         spec.promotion.progress_deadline,
-        {"paceline.dev/why": goal.why} if isinstance(goal, Target) and goal.why else {},
+        {**why, **tries(found, entry, now)[0]},
     )
     there = snapshot.child(wanted["kind"], wanted["metadata"]["name"])
     if (there and not owned_by(there, snapshot.owner.uid)) or wanted["kind"] in snapshot.absent:

@@ -1,5 +1,6 @@
 """Make the servers what choose() says."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -19,6 +20,7 @@ from paceline.plan.deployment.patience import patient
 from paceline.plan.deployment.size import leaves_zero, replicas, waits_for_a_verdict
 from paceline.plan.deployment.strangers import foreign
 from paceline.plan.deployment.stuck import IN_THE_END
+from paceline.plan.deployment.tries import tries
 from paceline.plan.terms import Action, Apply, Delete, Manifest, Said, earliest, timestamp
 from paceline.render import controller_revision, rendering, servers, service
 
@@ -48,13 +50,14 @@ def serve(pool: Pool, now: datetime) -> Said:
     final = pool.servers.trouble.final if pool.servers and pool.servers.trouble else None
     # Once they have passed only an event changes anything; a wake in the past would come again and again.
     looks = [at for at in (deadline(pool, target.stands_since), final) if at and at > now]
+    again, next_try = tries(pool.servers, pool.remembered, now)
     marks = (Mark(Reason.NothingServes, pool.name),) if settled and waits else tuple(_marks(pool, choice, settled, now))
     return Said(
         marks=(*marks, *_held(pool)),
-        actions=_actions(pool, choice, wanted),
+        actions=_actions(pool, choice, wanted, again),
         record=record,
         holds=not settled,
-        wake=None if settled else earliest(looks),
+        wake=earliest((next_try, *(() if settled else looks))),
     )
 
 
@@ -66,7 +69,8 @@ def _held(pool: Pool) -> tuple[Mark, ...]:
     return (Mark(Reason.NotReady, pool.name, f"revision {held.revision}: {held.message}; {way_out(pool)}"),)
 
 
-def _actions(pool: Pool, choice: Choice, wanted: int | None) -> tuple[Action, ...]:
+def _actions(pool: Pool, choice: Choice, wanted: int | None, again: Mapping[str, str]) -> tuple[Action, ...]:
+    """`again`: the annotation of what was refused and is tried again."""
     owner, spec = pool.snapshot.owner, pool.snapshot.spec
     assert spec is not None
     kept = pool.kept.get(choice.revision)
@@ -85,7 +89,7 @@ def _actions(pool: Pool, choice: Choice, wanted: int | None) -> tuple[Action, ..
     )
     why = f"serve {choice.arm}: {choice.why}"
     keep = () if kept else (Apply(controller_revision(owner, pool.name, choice.revision, pinned), why),)
-    annotations = {"paceline.dev/why": choice.why}
+    annotations = {"paceline.dev/why": choice.why, **again}
     pinned = patient(pinned, choice.revision, pool.servers, has_served(pool, choice.revision), spec)
     made = servers(owner, pool.name, pinned, wanted, spec.promotion.progress_deadline, annotations)
     return (
