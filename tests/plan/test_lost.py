@@ -3,6 +3,8 @@
 from tests.support.telling import promoted, told
 from tests.support.world import World, example
 
+from paceline.core.names import MANAGED_BY
+
 LATER = "e" * 40
 """Where every branch is by then."""
 
@@ -69,14 +71,45 @@ def test_an_owner_that_was_restored_adopts_what_names_it(world: World) -> None:
     assert len(world.runs("latency")) == 1
 
 
+def test_what_was_restored_without_any_owner_is_adopted_too() -> None:
+    """Velero restores labels and annotations, and of an object's metadata no more than that."""
+    world = World()
+    promoted(world, "latency")
+    deployed = world._deployed()
+    (pod,) = world.cluster.of("Pod", component="server")
+    deployed["metadata"]["uid"] = "another-uid"
+    deployed.pop("status")
+    for (kind, _), found in world.cluster.objects.items():
+        if kind in ("Deployment", "Service", "ControllerRevision", "BenchmarkRun"):
+            del found["metadata"]["ownerReferences"]
+    world.settle("a backup is restored", 1)
+    if world.under_way("fetch"):
+        world.prefetch_ends(today=LATER)
+    world.servers_ready()
+    assert (world.condition("Stalled"), world.serving("latency")) == ("", "wide")
+    assert (len(world.runs("latency")), world.cluster.of("Pod", component="server")) == (1, [pod])
+
+
 def test_a_strangers_object_is_not_adopted() -> None:
     """Its name is that of ours, its owner is not."""
     world = World()
     world.apply(example("latency"))
     spec = {"replicas": 0, "template": {"metadata": {"labels": {}}}}
     stranger = {"kind": "Workflow", "name": "qwen3-coder-next", "uid": "a-strangers"}
-    labels = {"paceline.dev/deployment": "qwen3-coder-next"}
+    labels = {"paceline.dev/deployment": "qwen3-coder-next", **MANAGED_BY}
     metadata = {"name": "qwen3-coder-next-latency", "labels": labels, "ownerReferences": [stranger]}
     world.cluster.apply({"kind": "Deployment", "metadata": metadata, "spec": spec})
+    world.prefetch_ends()
+    assert world.condition("Stalled") == "True NameConflict"
+
+
+def test_an_object_without_owner_that_does_not_say_that_we_made_it_is_not_adopted() -> None:
+    world = World()
+    world.apply(example("latency"))
+    spec = {"replicas": 0, "template": {"metadata": {"labels": {}}}}
+    labels = {"paceline.dev/deployment": "qwen3-coder-next"}
+    world.cluster.apply(
+        {"kind": "Deployment", "metadata": {"name": "qwen3-coder-next-latency", "labels": labels}, "spec": spec}
+    )
     world.prefetch_ends()
     assert world.condition("Stalled") == "True NameConflict"

@@ -373,7 +373,7 @@ class World:
             assert action.manifest["kind"] not in self.absent, "the API server would answer 404"
             return self.cluster.apply(action.manifest)
         if isinstance(action, Adopt):
-            owners = action.found["metadata"]["ownerReferences"]
+            owners = action.found["metadata"].get("ownerReferences", [])
             self.cluster.objects[action.found["kind"], action.found["metadata"]["name"]]["metadata"] |= {
                 "ownerReferences": [*owners, action.reference]
             }

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from paceline.core import DeploymentSpec
-from paceline.core.names import DEPLOYMENT_LABEL, snapshot_path
+from paceline.core.names import DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL, snapshot_path
 from paceline.plan.deployment.look import Snapshot, models_of, pin, pools, to_bring
 from paceline.plan.terms import Adopt, Found, owned_by
 from paceline.render.serving import REVISION_LABEL
@@ -69,7 +69,9 @@ def _of_revisions(snapshot: Snapshot, spec: DeploymentSpec, now: datetime) -> Pi
 
 
 def orphans(snapshot: Snapshot) -> tuple[Adopt, ...]:
-    """Ours by label, and by the name of an owner that is no more: ours."""
+    """Ours by label, and by the name of an owner that is no more, or without any owner: ours. Velero restores no
+    references to owners at all (pkg/restore/restore.go, resetMetadata), and `kubectl delete --cascade=orphan` takes them
+    off."""
     owner = snapshot.owner
     return tuple(
         Adopt(child, owner.reference, f"its owner {owner.name} was restored under another uid")
@@ -77,10 +79,16 @@ def orphans(snapshot: Snapshot) -> tuple[Adopt, ...]:
         for child in snapshot.of(kind)
         if (child["metadata"].get("labels") or {}).get(DEPLOYMENT_LABEL) == owner.name
         and not owned_by(child, owner.uid)
-        and (owner.kind, owner.name) in _owners(child)
+        and ((owner.kind, owner.name) in _owners(child) or _left_alone(child))
         and "deletionTimestamp" not in child["metadata"]
         and (kind, child["metadata"]["name"]) not in snapshot.refusals
     )
+
+
+def _left_alone(child: Found) -> bool:
+    """It says that it is made by us, of no run, and has no owner."""
+    labels = child["metadata"]["labels"].items()
+    return labels >= MANAGED_BY.items() and RUN_LABEL not in dict(labels) and not _owners(child)
 
 
 def _owners(child: Found) -> set[tuple[str, str]]:
