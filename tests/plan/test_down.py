@@ -59,6 +59,13 @@ def rolling_out(replicas: int, nodes: int = 2) -> World:
     return world
 
 
+def won(world: World, pool: str) -> None:
+    """A candidate is to serve and has not come up yet."""
+    measuring(world, pool)
+    for _ in range(3):
+        world.round_ends()
+
+
 # A candidate.
 
 
@@ -87,6 +94,27 @@ def test_a_promoted_candidate_without_a_ready_server_has_as_long_as_one_that_sta
     world.until_wake()
     assert (arm(world), hold(world)) == ("baseline", "Crashed")
     assert "no server was ready for 30 min" in world.pool("latency")["hold"]["message"]
+
+
+@pytest.mark.parametrize("start", [promoted, won])
+@pytest.mark.parametrize("reason", ["ErrImagePull", "CreateContainerConfigError"])
+def test_a_registry_that_is_down_takes_no_candidate_off(start: Callable[[World, str], None], reason: str) -> None:
+    """Nor a Secret that was deleted: its baseline is started from the same. It is told, and waited for."""
+    world = World()
+    start(world, "latency")
+    for pod in world.cluster.of("Pod", component="server"):
+        world.delete("Pod", pod["metadata"]["name"])
+    world.server_is_refused("latency", reason, "dial tcp: connection refused")
+    world.wait(2)
+    assert (arm(world), hold(world), world.condition("Stalled")) == ("wide", None, "True ServerFailed")
+    assert "connection refused" in world.message("Stalled")
+    world.wait(24 * 60)
+    assert (arm(world), hold(world)) == ("wide", None)
+
+    world.servers_ready()
+    assert (world.serving("latency"), world.condition("Ready"), world.condition("Stalled")) == (
+        "wide", "True Serving", "",
+    )  # fmt: skip
 
 
 def test_that_it_is_down_is_counted_from_when_it_went_down_each_time() -> None:

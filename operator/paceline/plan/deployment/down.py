@@ -58,7 +58,8 @@ def failed(pool: Pool, choice: Choice, now: datetime) -> Failure | None:
     if target is None or target.revision != choice.revision or as_chosen(pool, choice) or foreign(pool):
         return None
     reason: Literal["NotReady", "Crashed"] = "Crashed" if has_served(pool, choice.revision) else "NotReady"
-    if there and there.hopeless and there.trouble and not _before_its_models(pool, there.trouble):
+    own_fault = there is not None and not there.amiss <= not_its_fault(choice)
+    if there and own_fault and there.hopeless and there.trouble and not _before_its_models(pool, there.trouble):
         return Failure(reason=reason, message=there.trouble.what.rstrip("."))
     assert pool.snapshot.spec is not None
     missed = pool.snapshot.spec.promotion.progress_deadline
@@ -95,7 +96,7 @@ def standing(pool: Pool, choice: Choice, now: datetime) -> Standing:
     same = before.revision == choice.revision
     if as_chosen(pool, choice):
         return Standing()
-    waits = there is not None and bool(there.amiss & (NOBODYS_FAULT | OF_THE_PLACE))
+    waits = there is not None and bool(there.amiss & not_its_fault(choice))
     if same and has_served(pool, choice.revision):
         lost = not (waits or (there and there.ready))
         return Standing(stands_since=before.stands_since or timestamp(now) if lost else "")
@@ -110,6 +111,14 @@ def standing(pool: Pool, choice: Choice, now: datetime) -> Standing:
 NOBODYS_FAULT = frozenset({Reason.NoCapacity, Reason.NodeNotReady})
 OF_THE_PLACE = frozenset({Reason.Unplaceable, Reason.PodRefused})
 """Of where a server is to run, which a candidate shares with its baseline: a changed spec alone may be to blame."""
+SHARED = OF_THE_PLACE | {Reason.CannotStart}
+"""And what it is started from: image, Secrets and volumes are its baseline's. A registry that is down while a node is
+drained would take every promoted candidate off, and give no pool a server."""
+
+
+def not_its_fault(choice: Choice) -> frozenset[Reason]:
+    """What is amiss, whatever arm of this spec was to run there."""
+    return NOBODYS_FAULT | (OF_THE_PLACE if choice.arm == BASELINE else SHARED)
 
 
 def deadline(pool: Pool, since: str) -> datetime | None:
