@@ -197,6 +197,27 @@ def test_there_is_no_room_for_a_promoted_candidate(world: World) -> None:
     assert world.serving("latency") == "wide"
 
 
+@told
+def test_somebody_has_paused_the_servers_of_a_candidate_that_has_won(world: World) -> None:
+    """`kubectl rollout pause`: it is told with the way out, and the candidate is not to blame."""
+    measuring(world, "latency")
+    for _ in range(2):
+        world.round_ends()
+    world.told.clear()
+    (servers,) = world.cluster.of("Deployment")
+    servers["spec"]["paused"] = True
+    world.round_ends()
+    world.wait(24 * 60)
+    assert (arm(world), hold(world), world.condition("Ready")) == ("wide", None, "False Paused")
+    assert f"kubectl rollout resume deployment/{NAME}-latency" in world.message("Ready")
+
+    (servers,) = world.cluster.of("Deployment")
+    del servers["spec"]["paused"]
+    world.wait(0)
+    world.servers_ready()
+    assert (world.serving("latency"), world.condition("Ready")) == ("wide", "True Serving")
+
+
 def test_once_there_was_room_the_deadline_counts() -> None:
     world = World()
     measuring(world, "latency")

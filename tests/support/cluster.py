@@ -63,6 +63,7 @@ class Cluster:
             return False
         if wanted["kind"] in ("Deployment", "LeaderWorkerSet"):  # the shell hands the number over
             wanted["spec"].setdefault("replicas", there["spec"]["replicas"])
+            wanted["spec"] |= {"paused": True} if there["spec"].get("paused") else {}  # a person's field
         kept = {name: there["metadata"][name] for name in ("uid", "generation", "creationTimestamp")}
         if json.dumps(there.get("spec"), sort_keys=True) != json.dumps(wanted.get("spec"), sort_keys=True):
             kept["generation"] += 1
@@ -121,7 +122,9 @@ class Cluster:
         return {"conditions": [{**said, "message": message, "lastTransitionTime": before["lastTransitionTime"]}]}
 
     def _replace(self, servers: Object) -> None:
-        """No surge: a pod of another template goes before its successor comes."""
+        """No surge: a pod of another template goes before its successor comes; none does while it is paused."""
+        if servers["spec"].get("paused"):
+            return
         wanted = dict(_pods_of(servers))
         for pod in self.owned("Pod", servers):
             name = pod["metadata"]["name"]

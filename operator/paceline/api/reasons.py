@@ -52,6 +52,7 @@ class Reason(Enum):
     Unplaceable = Row("Ready", False, "no node or volume matches a server's request")
     CannotStart = Row("Ready", False, "a server is scheduled but cannot start")
     NodeNotReady = Row("Ready", False, "a server's node does not answer")
+    Paused = Row("Ready", False, "a pool's Deployment is paused")
     NoCapacity = Row("Ready", False, "no node has room for a server")
     Evicted = Row("Ready", False, "a server was evicted from its node")
     ServersStarting = Row("Ready", False, "fewer servers are ready than requested")

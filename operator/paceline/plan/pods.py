@@ -59,6 +59,14 @@ def refused(found: Found, warnings: Mapping[str, str]) -> Trouble | None:
     return Trouble(what=_refusal(said), says=Reason.PodRefused, since=waits_since(found)) if said else None
 
 
+def paused(found: Found) -> Trouble | None:
+    """Of a Deployment that `kubectl rollout pause` keeps from changing its pods. We never pause one."""
+    if not found["spec"].get("paused"):
+        return None
+    way = f"kubectl rollout resume deployment/{found['metadata']['name']}"
+    return Trouble(what=f"nothing is rolled out until {way}", says=Reason.Paused)
+
+
 def _refusal(said: str) -> str:
     """Without the pod's name, which is another one at each try."""
     told = re.sub(r"^(Error creating|create Pod \S+ in StatefulSet \S+ failed error): ", "", said)

@@ -108,7 +108,7 @@ def standing(pool: Pool, choice: Choice, now: datetime) -> Standing:
     return Standing(stands_since=stood or timestamp(now), ready=ready or None)
 
 
-NOBODYS_FAULT = frozenset({Reason.NoCapacity, Reason.NodeNotReady})
+NOBODYS_FAULT = frozenset({Reason.NoCapacity, Reason.NodeNotReady, Reason.Paused})
 OF_THE_PLACE = frozenset({Reason.Unplaceable, Reason.PodRefused})
 """Of where a server is to run, which a candidate shares with its baseline: a changed spec alone may be to blame."""
 SHARED = OF_THE_PLACE | {Reason.CannotStart}

@@ -18,7 +18,7 @@ from paceline.engines import ENGINES
 from paceline.evidence import fingerprint, narrowed, question
 from paceline.plan.deployment.fields import with_field
 from paceline.plan.deployment.room import all_there, short
-from paceline.plan.pods import Trouble, refused, trouble
+from paceline.plan.pods import Trouble, paused, refused, trouble
 from paceline.plan.terms import Found, condition, owned_by, parse_time
 from paceline.render import Owner, Settings, group_name, revision_of
 from paceline.render.group import KIND as GROUPS
@@ -450,7 +450,8 @@ def servers(snapshot: Snapshot, pool: str, now: datetime) -> Servers | None:
     ]
     staying = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
     troubles = [trouble([pod], snapshot.warnings, now) for pod in staying]
-    found_wrong = refused(found, snapshot.warnings) or trouble(pods, snapshot.warnings, now)
+    of_all = refused(found, snapshot.warnings) or paused(found)
+    found_wrong = of_all or trouble(pods, snapshot.warnings, now)
     ready = status.get("readyReplicas", 0)
     return Servers(
         found=found,
@@ -460,7 +461,7 @@ def servers(snapshot: Snapshot, pool: str, now: datetime) -> Servers | None:
         trouble=told(snapshot, found_wrong),
         asked=wanted,
         own_ready=sum(condition(pod, "Ready") is not None for pod in staying),
-        amiss=frozenset(one.says for one in (refused(found, snapshot.warnings), *troubles) if one),
+        amiss=frozenset(one.says for one in (of_all, *troubles) if one),
         hopeless=bool(troubles) and all(one is not None and one.fatal for one in troubles),
     )
 

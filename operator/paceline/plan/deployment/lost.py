@@ -69,9 +69,8 @@ def _of_revisions(snapshot: Snapshot, spec: DeploymentSpec, now: datetime) -> Pi
 
 
 def orphans(snapshot: Snapshot) -> tuple[Adopt, ...]:
-    """Ours by label, and by the name of an owner that is no more, or without any owner: ours. Velero restores no
-    references to owners at all (pkg/restore/restore.go, resetMetadata), and `kubectl delete --cascade=orphan` takes them
-    off."""
+    """Ours by label, and by the name of an owner that is no more, or without any owner. Velero restores no reference
+    to an owner (pkg/restore/restore.go, resetMetadata); `kubectl delete --cascade=orphan` removes them."""
     owner = snapshot.owner
     return tuple(
         Adopt(child, owner.reference, f"its owner {owner.name} was restored under another uid")
