@@ -304,6 +304,51 @@ def test_what_releases_a_candidate(
     assert held.condition("Promoted") == ("True AllPromoted" if released else "False Held")
 
 
+def settings_from_a_config_map(spec: dict[str, Any]) -> None:
+    source = {"configMapKeyRef": {"name": "settings", "key": "level"}}
+    spec["engine"]["env"] = [{"name": "LEVEL", "valueFrom": source}]
+
+
+@pytest.mark.parametrize("has_served", [True, False])
+def test_a_config_map_that_the_baseline_needs_too_blames_no_candidate(has_served: bool) -> None:
+    """It is deleted, and a server starts anew: the same arm serves on when it is back, without anybody's doing."""
+    world, manifest = World(), example("latency")
+    settings_from_a_config_map(manifest["spec"])
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    for _ in range(3):
+        world.round_ends()
+    if has_served:
+        world.servers_ready()
+    world.delete("Pod", world.cluster.of("Pod", component="server")[0]["metadata"]["name"])
+    world.server_is_refused("latency", "CreateContainerConfigError", 'configmap "settings" not found')
+    world.wait(24 * 60)
+    assert (arm(world), hold(world)) == ("wide", None)
+    assert world.condition("Ready") == "False CannotStart"
+    assert world.condition("Stalled") == "True ServerFailed"
+    field = "spec.engine.env[0].valueFrom.configMapKeyRef.name"
+    assert f'configmap "settings" not found ({field})' in world.message("Stalled")
+
+    world.server_lost("latency")
+    world.wait(29)
+    assert (arm(world), hold(world)) == ("wide", None)
+    world.servers_ready()
+    assert (world.serving("latency"), world.condition("Stalled")) == ("wide", "")
+
+
+def test_a_config_map_that_a_changed_spec_alone_names_is_held_against_it() -> None:
+    """Its baseline misses it, and what served before does not name it: that serves again."""
+    world = World()
+    promoted(world, "latency")
+    world.edit("a ConfigMap", settings_from_a_config_map)
+    world.server_is_refused("latency", "CreateContainerConfigError", 'configmap "settings" not found')
+    world.wait(2)
+    assert hold(world) == "NotReady"
+    world.servers_ready()
+    assert (world.serving("latency"), world.condition("Stalled")) == ("wide", "True NotReady")
+
+
 # A baseline.
 
 

@@ -53,6 +53,16 @@ def renamed(spec: dict[str, Any]) -> None:
     spec["pools"][0]["candidates"][0]["name"] = "broad"
 
 
+def busier(spec: dict[str, Any]) -> None:
+    """SGLang has room for 48 requests on every arm, whether 1 or 2 of them are measured at a time."""
+    spec["pools"][0]["concurrency"] = [1, 2]
+
+
+def far_busier(spec: dict[str, Any]) -> None:
+    """And for 128 where 64 are."""
+    spec["pools"][0]["concurrency"] = [1, 64]
+
+
 def served(world: World) -> set[str]:
     """The revisions that are ready somewhere."""
     pods = world.cluster.of("Pod", component="server")
@@ -108,6 +118,32 @@ def test_an_edit_takes_nothing_out_of_production(
     words = " ".join(word for one in world.told for word in (*one.events, *one.actions, *one.conditions.values()))
     assert "no candidate has been shown" not in words
     assert said in words
+
+
+def test_another_load_of_the_same_arguments_takes_nothing_out_of_production() -> None:
+    """A new question, of the servers that there are: neither it nor a shape that is edited after it restarts any."""
+    world = World()
+    promoted(world, "latency")
+    (before,), (first,) = served(world), world.runs("latency")
+    pods = {pod["metadata"]["uid"] for pod in world.cluster.of("Pod", component="server")}
+    for edit in (busier, reshaped):
+        world.edit(edit.__name__, edit)
+        assert (served(world), world.pool("latency")["target"]["revision"]) == ({before}, before)
+        assert {pod["metadata"]["uid"] for pod in world.cluster.of("Pod", component="server")} == pods
+        assert (world.serving("latency"), world.condition("Promoted")) == ("wide", "True StillPromoted")
+    latest = world.runs("latency")[-1]
+    assert (latest["spec"]["largestConcurrency"], first["spec"]["largestConcurrency"]) == (2, 1)
+    assert world.under_way("round")
+
+
+def test_a_load_for_which_the_engine_makes_room_is_another_server() -> None:
+    world = World()
+    promoted(world, "latency")
+    before = world.pool("latency")["target"]["revision"]
+    world.edit("64 at a time", far_busier)
+    target = world.pool("latency")["target"]
+    assert (target["arm"], target["revision"] != before) == ("baseline", True)
+    assert "the largest concurrency changed: 1 to 64" in target["why"]
 
 
 @told

@@ -4,6 +4,7 @@ Manual mode until a person does, or until the spec asks for another server."""
 from paceline.api.status import Target
 from paceline.core import BASELINE, Arm, PromotionMode
 from paceline.evidence import same_server
+from paceline.plan.deployment.alike import same_argv
 from paceline.plan.deployment.look import Pool, Run
 
 
@@ -30,8 +31,12 @@ def reshaped(pool: Pool) -> Arm | None:
     then = next((arm for arm in run.spec["arms"] if arm["name"] == target.arm), None) if run else None
     if run is None or now is None or then is None or target.revision not in pool.kept:
         return None
-    same = same_server(run.spec, pool.wanted) and now.get("draft") == then.get("draft")
-    return pool.arms[now["name"]] if same else None
+    arm, load = pool.arms[now["name"]], "largestConcurrency"
+    before = run.spec
+    if load in before and same_argv(pool.server, arm, before[load]):
+        before = {**before, load: pool.wanted[load]}
+    same = same_server(before, pool.wanted) and now.get("draft") == then.get("draft")
+    return arm if same else None
 
 
 def may_stay(pool: Pool) -> Arm | None:

@@ -16,11 +16,12 @@ from paceline.core.names import SUPERSEDED as SUPERSEDED  # for whoever still ta
 from paceline.core.names import SUSPENDED as SUSPENDED
 from paceline.engines import ENGINES
 from paceline.evidence import fingerprint, narrowed, question
+from paceline.plan.deployment.alike import revision_among
 from paceline.plan.deployment.fields import with_field
 from paceline.plan.deployment.room import all_there, short
 from paceline.plan.pods import Trouble, paused, refused, trouble
 from paceline.plan.terms import Found, condition, owned_by, parse_time
-from paceline.render import Owner, Settings, group_name, revision_of
+from paceline.render import Owner, Settings, group_name
 from paceline.render.group import KIND as GROUPS
 from paceline.render.serving import ARM_LABEL, REVISION_LABEL
 
@@ -271,7 +272,12 @@ class Pool:
         return anew.attempt or 0 if anew and anew.question == self.question else 0
 
     def revision(self, arm: Arm) -> str:
-        return revision_of(self.server, arm)
+        return self._revisions[arm.name]
+
+    @cached_property
+    def _revisions(self) -> Mapping[str, str]:
+        first = _known(self.remembered, self.servers)
+        return {arm.name: revision_among(self.server, arm, first, self.kept) for arm in self.spec.arms}
 
 
 def models_of(spec: DeploymentSpec) -> tuple[Model, ...]:
@@ -377,6 +383,12 @@ def _run(found: Found, remembered: PoolStatus, oldest: datetime, served: frozens
     return replace(run, stale=stale, aged=aged)
 
 
+def _known(remembered: PoolStatus, there: Servers | None) -> tuple[str, ...]:
+    """Revisions that the pool goes by: what is to serve first, what is held, what serves."""
+    entries = (remembered.target, remembered.hold, remembered.serving, there)
+    return tuple(entry.revision for entry in entries if entry and entry.revision)
+
+
 def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datetime) -> Pool:
     remembered = entry_of(snapshot, spec.name)
     server = replace(
@@ -388,7 +400,10 @@ def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datet
     spec = replace(spec, arms=ENGINES[server.engine.name].fewest_drafts_first(spec.arms))
     there = servers(snapshot, spec.name, now)
     wanted = run_manifest_spec(_run_spec(pinned, spec, server))
-    served = frozenset(arm.name for arm in spec.arms if there and there.revision == revision_of(server, arm))
+    kept, first = revisions(snapshot, spec.name), _known(remembered, there)
+    served = frozenset(
+        arm.name for arm in spec.arms if there and there.revision == revision_among(server, arm, first, kept)
+    )
     runs = tuple(
         _run(found, remembered, now - pinned.max_evidence_age, served)
         for found in children(snapshot, "BenchmarkRun", spec.name)
@@ -400,7 +415,7 @@ def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datet
         remembered=remembered,
         runs=runs,
         servers=there,
-        kept=revisions(snapshot, spec.name),
+        kept=kept,
         wanted=wanted,
         question=question(wanted),
     )
