@@ -7,6 +7,7 @@ from tests.support.telling import promoted
 from tests.support.world import World, example
 
 from paceline.plan.deployment.claim import amount
+from paceline.plan.terms import timestamp
 
 NAME = "qwen3-coder-next"
 
@@ -96,4 +97,29 @@ def test_a_claim_that_was_deleted_is_filled_again_and_takes_no_arm_off() -> None
     assert world.pool("latency").get("hold") is None
     world.servers_ready()
     assert (world.condition("Ready"), world.serving("latency")) == ("True Serving", "wide")
+    assert world.pool("latency")["serving"]["revision"] == before
+
+
+def test_a_claim_that_is_being_deleted_is_told_with_the_way_out_and_kept_by_no_prefetch() -> None:
+    """Kubernetes keeps it while pods name it, those that have ended too; meanwhile none of them starts anew. Once it
+    has gone another one is made and filled, whatever status said of the first."""
+    world = World()
+    promoted(world)
+    before = world.pool("latency")["target"]["revision"]
+    (claim,) = world.cluster.of("PersistentVolumeClaim")
+    claim["metadata"]["deletionTimestamp"] = timestamp(world.cluster.now)
+    world.wait(1)
+    assert world.condition("CacheReady") == "False PrefetchWaiting"
+    for command in (f"delete pods -l paceline.dev/deployment={NAME}", "delete jobs -l paceline.dev/component=round"):
+        assert f"kubectl {command}" in world.message("CacheReady")
+    assert not world.cluster.of("Job", component="fetch")
+    assert (world.condition("Ready"), world.serving("latency")) == ("True Serving", "wide")
+    world.wait(30)
+    assert world.condition("Stalled") == "True Unplaceable"
+    assert not world.cluster.of("Job", component="fetch"), "none that would wait for it"
+
+    world.delete("PersistentVolumeClaim", "models")
+    assert (world.condition("CacheReady"), world.condition("Stalled")) == ("False Prefetching", "")
+    world.prefetch_ends()
+    assert (world.condition("CacheReady"), world.condition("Ready")) == ("True Cached", "True Serving")
     assert world.pool("latency")["serving"]["revision"] == before

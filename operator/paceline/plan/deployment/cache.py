@@ -31,6 +31,8 @@ def fetch(snapshot: Snapshot, now: datetime) -> Said:
     """One Job for target, heads and datasets; what it found is pinned in status and never asked again."""
     if snapshot.spec is None:
         return Said()
+    if going := _going(snapshot, snapshot.spec, now):
+        return going
     if lost := lost_volume(snapshot):
         marks = (Mark(Reason.Fetching, None, lost), Mark(Reason.Prefetching, None, lost))
         gone = tuple(Delete(job, lost) for job in _jobs(snapshot))
@@ -51,6 +53,36 @@ def fetch(snapshot: Snapshot, now: datetime) -> Said:
     note = waiting.what if waiting else ", ".join(one.source for one in to_bring(snapshot.spec))
     marks = (Mark(Reason.Fetching, None, note), Mark(Reason.Prefetching, None, note))
     return Said(marks=marks, actions=actions, holds=True)
+
+
+def _going(snapshot: Snapshot, spec: DeploymentSpec, now: datetime) -> Said | None:
+    """Of a claim that is being deleted, which nothing takes back. Kubernetes keeps it for every pod with a node that
+    names it, one that has ended too (pkg/controller/volume/pvcprotection, podUsesPVC). Ours of the prefetch go at once;
+    a server's and a round's a person must end, for the one serves and the other has logs."""
+    name = spec.server.cache.claim
+    found = snapshot.child("PersistentVolumeClaim", name) if name else None
+    since = found["metadata"].get("deletionTimestamp") if found else None
+    if since is None:
+        return None
+    then = "it is then made again and filled" if spec.cache_claim else "make it again then, and it is filled"
+    what = (
+        f"claim {name} is being deleted since {since}, so no server or round starts; Kubernetes keeps it while pods "
+        "name it, those that have ended too: "
+        f"kubectl delete pods -l {DEPLOYMENT_LABEL}={snapshot.name} ends its servers, "
+        f"kubectl delete jobs -l {COMPONENT_LABEL}=round the namespace's rounds (results that are read stay); {then}"
+    )
+    said = lasting(snapshot, Trouble(what=what, says=Reason.Unplaceable, since=parse_time(since)), None, now)
+    return replace(
+        said,
+        marks=(*said.marks, Mark(Reason.FetchWaits, None, what), Mark(Reason.PrefetchWaiting, None, what)),
+        actions=tuple(Delete(job, f"it keeps claim {name}") for job in _jobs(snapshot) if _staying(job)),
+        record={"models": []},
+        holds=True,
+    )
+
+
+def _staying(job: Found) -> bool:
+    return "deletionTimestamp" not in job["metadata"]
 
 
 def lost_volume(snapshot: Snapshot) -> str:
