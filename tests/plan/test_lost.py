@@ -29,6 +29,19 @@ def test_a_status_that_is_lost_moves_no_model(world: World) -> None:
     assert len(world.runs("latency")) == 1
 
 
+def test_under_a_new_question_what_the_servers_run_stays_theirs() -> None:
+    """Whoever restores may have edited the gate, too: a run on the same server has promoted what the servers run."""
+    world = World()
+    promoted(world, "latency")
+    world.edit(
+        "another dataset",
+        lambda spec: spec.update(benchmark={"datasets": [{"name": "chat", "source": "builtin://chat"}]}),
+    )
+    world._deployed().pop("status")
+    world.settle("the status is lost", 1)
+    assert (world.pool("latency")["target"]["arm"], world.serving("latency")) == ("wide", "wide")
+
+
 def test_without_a_run_what_is_kept_of_the_servers_tells() -> None:
     """Believed because the spec at these commits is the very revision that was kept."""
     world = World()

@@ -253,7 +253,8 @@ def names(world: World, kind: str) -> list[str]:
 def proven(servers: Object) -> bool:
     """What makes servers says by whose evidence they serve a candidate."""
     arm = pod_template(servers)["metadata"]["labels"][ARM_LABEL]
-    return arm == BASELINE or "against the baseline" in servers["metadata"]["annotations"]["paceline.dev/why"]
+    why = servers["metadata"]["annotations"]["paceline.dev/why"]
+    return arm == BASELINE or "against the baseline" in why or "back to the last revision that served, by" in why
 
 
 def promoted(world: World, pool: str, still: bool) -> bool:

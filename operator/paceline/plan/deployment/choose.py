@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 
-from paceline.api.run_status import Result
 from paceline.api.status import Serving, Target
 from paceline.core import BASELINE
 from paceline.plan.deployment.changed import asked_anew
-from paceline.plan.deployment.earned import manual, may_stay, promoted_before
+from paceline.plan.deployment.earned import manual, may_stay, promoted_before, shown
 from paceline.plan.deployment.hold import baseline_held, held_revision, hold, suspended
 from paceline.plan.deployment.look import Pool
 from paceline.plan.terms import parse_time
@@ -88,7 +87,7 @@ def winner(pool: Pool) -> Choice | None:
         fingerprint=run.fingerprint,
         evidence=run.name,
         speedup=speed.ratio if speed else None,
-        why=f"{run.name}: {arm.name} is {bounds(speed)} against the baseline",
+        why=shown(run),
     )
 
 
@@ -168,10 +167,3 @@ def has_served(pool: Pool, revision: str) -> bool:
     if serving is None or target is None or not serving.revision == target.revision == revision:
         return False
     return parse_time(serving.since) >= parse_time(target.since)
-
-
-def bounds(speed: Result | None) -> str:
-    """`1.36x (1.34–1.39)`."""
-    if speed is None or speed.ratio is None or speed.lower is None or speed.upper is None:
-        return "faster"
-    return f"{speed.ratio:.2f}x ({speed.lower:.2f}–{speed.upper:.2f})"

@@ -1,6 +1,7 @@
 """What was earned stays (0032): a promoted arm serves until a verdict on the question of now speaks against it, in
 Manual mode until a person does, or until the spec asks for another server."""
 
+from paceline.api.run_status import Result
 from paceline.api.status import Target
 from paceline.core import BASELINE, Arm, PromotionMode
 from paceline.evidence import same_server
@@ -9,9 +10,42 @@ from paceline.plan.deployment.look import Pool, Run
 
 
 def promoted_before(pool: Pool) -> Target | None:
-    """The pool's target if it is a candidate that evidence had promoted."""
-    target = pool.remembered.target
+    """The pool's target if it is a candidate that evidence had promoted; where status is lost, what the servers run."""
+    target = pool.remembered.target or _promoted_servers(pool)
     return target if target and target.evidence and target.arm != BASELINE else None
+
+
+def _promoted_servers(pool: Pool) -> Target | None:
+    """The candidate of the spec that the servers run, if a run on the same server had promoted it."""
+    revision = pool.servers.revision if pool.servers else ""
+    arm = next((arm for arm in pool.spec.arms[1:] if pool.revision(arm) == revision), None)
+    wanted = {entry["name"]: entry for entry in pool.wanted["arms"]}
+    for run in reversed(pool.runs):
+        then = {entry["name"]: entry for entry in run.spec["arms"]}.get(run.winner or "")
+        if not arm or not then or run.outcome != "Promote" or not same_server(run.spec, pool.wanted):
+            continue
+        if {**then, "name": ""} == {**wanted[arm.name], "name": ""}:
+            return Target(
+                revision=revision,
+                arm=arm.name,
+                evidence=run.name,
+                fingerprint=run.fingerprint,
+                speedup=speed.ratio if (speed := run.ratio(run.winner)) else None,
+                why=shown(run),
+            )
+    return None
+
+
+def shown(run: Run) -> str:
+    """What a run that promotes says of its winner."""
+    return f"{run.name}: {run.winner} is {bounds(run.ratio(run.winner))} against the baseline"
+
+
+def bounds(speed: Result | None) -> str:
+    """`1.36x (1.34–1.39)`."""
+    if speed is None or speed.ratio is None or speed.lower is None or speed.upper is None:
+        return "faster"
+    return f"{speed.ratio:.2f}x ({speed.lower:.2f}–{speed.upper:.2f})"
 
 
 def still_rendered(pool: Pool) -> Arm | None:

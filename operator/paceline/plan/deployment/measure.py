@@ -13,8 +13,8 @@ from paceline.engines.nodes import unmeasurable
 from paceline.plan.deployment.again import source
 from paceline.plan.deployment.changed import asked_anew
 from paceline.plan.deployment.check import foretold
-from paceline.plan.deployment.choose import as_chosen, bounds, choose, has_served
-from paceline.plan.deployment.earned import manual
+from paceline.plan.deployment.choose import as_chosen, choose, has_served
+from paceline.plan.deployment.earned import bounds, manual
 from paceline.plan.deployment.hold import baseline_held, hold, suspended, way_out
 from paceline.plan.deployment.look import Pool, Run
 from paceline.plan.deployment.prompts import missing
