@@ -5,7 +5,7 @@ from paceline.api.run_status import Result
 from paceline.api.status import Target
 from paceline.core import BASELINE, Arm, PromotionMode
 from paceline.evidence import same_server
-from paceline.plan.deployment.alike import same_argv
+from paceline.plan.deployment.alike import LOAD, same_argv
 from paceline.plan.deployment.look import Pool, Run
 
 
@@ -65,10 +65,9 @@ def reshaped(pool: Pool) -> Arm | None:
     then = next((arm for arm in run.spec["arms"] if arm["name"] == target.arm), None) if run else None
     if run is None or now is None or then is None or target.revision not in pool.kept:
         return None
-    arm, load = pool.arms[now["name"]], "largestConcurrency"
-    before = run.spec
-    if load in before and same_argv(pool.server, arm, before[load]):
-        before = {**before, load: pool.wanted[load]}
+    arm, before = pool.arms[now["name"]], run.spec
+    if LOAD in before and LOAD in pool.wanted and same_argv(pool.server, arm, before[LOAD]):
+        before = {**before, LOAD: pool.wanted[LOAD]}
     same = same_server(before, pool.wanted) and now.get("draft") == then.get("draft")
     return arm if same else None
 

@@ -16,7 +16,7 @@ from paceline.core.names import SUPERSEDED as SUPERSEDED  # for whoever still ta
 from paceline.core.names import SUSPENDED as SUSPENDED
 from paceline.engines import ENGINES
 from paceline.evidence import fingerprint, narrowed, question
-from paceline.plan.deployment.alike import revision_among
+from paceline.plan.deployment.alike import loads_of, revision_among
 from paceline.plan.deployment.fields import with_field
 from paceline.plan.deployment.room import all_there, short
 from paceline.plan.pods import Trouble, paused, refused, trouble
@@ -228,6 +228,8 @@ class Pool:
     """The spec of a run that would ask what is to be decided now."""
     question: str
     """Names what is to be decided now: what is measured, and by which rule."""
+    loads: frozenset[int]
+    """Largest concurrencies that its runs were made for."""
 
     @property
     def name(self) -> str:
@@ -277,7 +279,7 @@ class Pool:
     @cached_property
     def _revisions(self) -> Mapping[str, str]:
         first = _known(self.remembered, self.servers)
-        return {arm.name: revision_among(self.server, arm, first, self.kept) for arm in self.spec.arms}
+        return {arm.name: revision_among(self.server, arm, first, self.kept, self.loads) for arm in self.spec.arms}
 
 
 def models_of(spec: DeploymentSpec) -> tuple[Model, ...]:
@@ -401,13 +403,12 @@ def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datet
     there = servers(snapshot, spec.name, now)
     wanted = run_manifest_spec(_run_spec(pinned, spec, server))
     kept, first = revisions(snapshot, spec.name), _known(remembered, there)
+    measured = children(snapshot, "BenchmarkRun", spec.name)
+    loads = loads_of(measured)
     served = frozenset(
-        arm.name for arm in spec.arms if there and there.revision == revision_among(server, arm, first, kept)
+        arm.name for arm in spec.arms if there and there.revision == revision_among(server, arm, first, kept, loads)
     )
-    runs = tuple(
-        _run(found, remembered, now - pinned.max_evidence_age, served)
-        for found in children(snapshot, "BenchmarkRun", spec.name)
-    )
+    runs = tuple(_run(found, remembered, now - pinned.max_evidence_age, served) for found in measured)
     return Pool(
         snapshot=snapshot,
         spec=spec,
@@ -418,6 +419,7 @@ def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datet
         kept=kept,
         wanted=wanted,
         question=question(wanted),
+        loads=loads,
     )
 
 
