@@ -417,7 +417,7 @@ def test_a_quota_that_a_changed_spec_exceeds() -> None:
     world.edit("another image", another_image)
     world.wait(20)
     assert (arm(world), hold(world)) == ("baseline", None)
-    world.until_wake()
+    world.wait(10)
     world.cluster.refuses.clear()
     world.servers_ready()
     assert (world.serving("latency"), world.condition("Stalled")) == ("wide", "True NotReady")
