@@ -7,8 +7,8 @@ from tests.support.looks import served, stalled
 
 SOON = {"progressDeadline": "1m"}
 """So that Stalled comes within two minutes."""
-LIFTED = 75
-"""Seconds in which what was refused serves: its pod is asked for once a minute."""
+LIFTED = 100
+"""Seconds in which what was refused serves: its pod is asked for once a minute, and starts."""
 
 
 def quota(gpus: int) -> Manifest:
