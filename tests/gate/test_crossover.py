@@ -30,7 +30,7 @@ def swept(truth: Truth, *, cv: float = STEADY, rounds: int = 5, gate: core.Gate 
 
 
 GB10 = {"baseline": {"code@1": 25.0, "code@8": 316.0}, "eagle3": {"code@1": 35.0, "code@8": 270.0}}
-"""Reported for Qwen3-Coder-30B with EAGLE3 on one GB10, output tokens per second (seeds/004)."""
+"""Reported in an article on Qwen3-Coder-30B with EAGLE3 on one GB10, output tokens per second."""
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -142,7 +142,7 @@ def test_a_gates_own_rounds_make_a_table_too_and_it_claims_no_more_than_the_gate
 
 
 def test_published_wide_and_narrow_trees() -> None:
-    """Four H200, seeds/002: the wide tree alone, the narrow one and the baseline at 32 (mean 1.03x)."""
+    """Four H200, as published for Qwen3-Coder-Next: wide alone, narrow and baseline at 32 (1.03x)."""
     truth = {
         arm: {f"{w}@1": alone[w] for w in alone} | {f"{w}@32": many[w] for w in many}
         for arm, alone, many in (("baseline", BASELINE_1, BASELINE_32), ("wide", WIDE_1, WIDE_32))

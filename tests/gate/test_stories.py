@@ -1,4 +1,4 @@
-"""What the gate says in the situations it was made for, told with published numbers (seeds/002)."""
+"""What the gate says in the situations it was made for, told with published numbers (Qwen3-Coder-Next with EAGLE3)."""
 
 import math
 from dataclasses import replace

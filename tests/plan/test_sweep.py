@@ -16,7 +16,7 @@ from paceline.plan.run.look import Round
 
 COMMIT = "0123456789" * 4
 GB10 = {"baseline": {"code@1": 25.0, "code@8": 316.0}, "narrow": {"code@1": 35.0, "code@8": 270.0}}
-"""Reported for one GB10 (seeds/004), output tokens per second."""
+"""Reported in an article on one GB10, output tokens per second."""
 ROUNDS = 3
 
 

@@ -8,7 +8,7 @@ from paceline import core
 
 WORKLOADS = ("code", "swe", "terminal", "chat")
 
-# Output tokens per second, published for Qwen3-Coder-Next with its EAGLE3 head on four H200 (seeds/002).
+# Output tokens per second, published for Qwen3-Coder-Next with its EAGLE3 head on four H200.
 BASELINE_1 = {"code": 171.1, "swe": 163.9, "terminal": 166.0, "chat": 166.5}
 WIDE_1 = {"code": 237.9, "swe": 249.7, "terminal": 231.0, "chat": 196.0}
 BASELINE_32 = {"code": 1740.2, "swe": 2010.4, "terminal": 2310.5, "chat": 1529.1}

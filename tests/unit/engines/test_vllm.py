@@ -38,7 +38,7 @@ def test_the_whole_argv_of_the_baseline() -> None:
 
 
 def test_the_serving_card_of_the_published_numbers() -> None:
-    """seeds/004: method eagle3, this head, num_speculative_tokens 4."""
+    """As published for a GB10: method eagle3, this head, num_speculative_tokens 4."""
     assert speculation(chain(4)) == {"method": "eagle3", "model": HEADS, "num_speculative_tokens": 4}
 
 

@@ -260,7 +260,7 @@ def over(*loads: tuple[int, float, float]) -> dict[str, Any]:
 
 
 GB10 = ((1, 25.0, 35.0), (8, 316.0, 270.0))
-"""Published for a GB10 (seeds/004)."""
+"""Published for a GB10."""
 
 
 def test_the_baseline_takes_over_between_two_concurrencies() -> None:

@@ -11,9 +11,7 @@ from paceline.api.record import from_status
 from paceline.api.run_status import BenchmarkRunStatus, Result, RunProgress, RunVerdict
 from paceline.api.status import PoolStatus, SpeculativeDeploymentStatus
 from paceline.core import BASELINE, Arm, Dataset, DeploymentSpec, Model, PoolSpec, RunSpec, Server, Workload
-from paceline.core.names import POOL_LABEL, child_name
-from paceline.core.names import SUPERSEDED as SUPERSEDED  # for whoever still takes them from here
-from paceline.core.names import SUSPENDED as SUSPENDED
+from paceline.core.names import POOL_LABEL, SUPERSEDED, SUSPENDED, child_name
 from paceline.engines import ENGINES
 from paceline.evidence import fingerprint, narrowed, question
 from paceline.plan.deployment.alike import loads_of, revision_among

@@ -29,7 +29,7 @@ def with_args(*args: str) -> Server:
 
 
 def test_the_flags_that_were_published_are_all_there() -> None:
-    """The server of seeds/002: tp 4, the triton backend, remote code trusted, the tree 3/4/8."""
+    """The server published for Qwen3-Coder-Next: tp 4, the triton backend, remote code trusted, the tree 3/4/8."""
     argv = SGLANG.argv(server(), arm("wide"))
     published = {
         "--model-path": TARGET,
