@@ -78,7 +78,11 @@ class Reason(Enum):
     NothingToMeasure = Row("Measuring", False, "no question is open")
 
     # Every pool has a verdict for this generation.
-    BenchmarkError = Row("Decided", False, "a run failed; its candidates were not judged")
+    BenchmarkError = Row(
+        "Decided",
+        False,
+        "a run failed and its candidates were not judged; annotate retry.paceline.dev/POOL to run it again",
+    )
     Inconclusive = Row("Decided", False, "rounds or budget are used up and candidates are still undecided")
     NotMeasurable = Row("Decided", False, "no run can compare the candidates, so the baseline is served")
     Undecided = Row("Decided", False, "no verdict yet")
