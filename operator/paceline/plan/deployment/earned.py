@@ -1,6 +1,9 @@
 """What was earned stays (0032): a promoted arm serves until a verdict on the question of now speaks against it, in
 Manual mode until a person does, or until the spec asks for another server."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from paceline.api.run_status import Result
 from paceline.api.status import Target
 from paceline.core import BASELINE, Arm, PromotionMode
@@ -17,23 +20,32 @@ def promoted_before(pool: Pool) -> Target | None:
 
 def _promoted_servers(pool: Pool) -> Target | None:
     """The candidate of the spec that the servers run, if a run on the same server had promoted it."""
-    revision = pool.servers.revision if pool.servers else ""
-    arm = next((arm for arm in pool.spec.arms[1:] if pool.revision(arm) == revision), None)
-    wanted = {entry["name"]: entry for entry in pool.wanted["arms"]}
-    for run in reversed(pool.runs):
-        then = {entry["name"]: entry for entry in run.spec["arms"]}.get(run.winner or "")
-        if not arm or not then or run.outcome != "Promote" or not same_server(run.spec, pool.wanted):
-            continue
-        if {**then, "name": ""} == {**wanted[arm.name], "name": ""}:
-            return Target(
-                revision=revision,
-                arm=arm.name,
-                evidence=run.name,
-                fingerprint=run.fingerprint,
-                speedup=speed.ratio if (speed := run.ratio(run.winner)) else None,
-                why=shown(run),
-            )
-    return None
+    arm = _candidate_at(pool, pool.servers.revision) if pool.servers else None
+    run = next((run for run in reversed(pool.runs) if arm and _had_promoted(run, arm, pool.wanted)), None)
+    if pool.servers is None or arm is None or run is None:
+        return None
+    speed = run.ratio(run.winner)
+    return Target(
+        revision=pool.servers.revision,
+        arm=arm.name,
+        evidence=run.name,
+        fingerprint=run.fingerprint,
+        speedup=speed.ratio if speed else None,
+        why=shown(run),
+    )
+
+
+def _candidate_at(pool: Pool, revision: str) -> Arm | None:
+    """The candidate of the spec that has this revision."""
+    return next((arm for arm in pool.spec.arms[1:] if pool.revision(arm) == revision), None)
+
+
+def _had_promoted(run: Run, arm: Arm, wanted: Mapping[str, Any]) -> bool:
+    """Its winner is this arm, under whatever name, on the server that is wanted now."""
+    then = next((entry for entry in run.spec["arms"] if entry["name"] == run.winner), None)
+    now = next(entry for entry in wanted["arms"] if entry["name"] == arm.name)
+    same = then is not None and {**then, "name": ""} == {**now, "name": ""}
+    return same and run.outcome == "Promote" and same_server(run.spec, wanted)
 
 
 def shown(run: Run) -> str:
@@ -51,7 +63,7 @@ def bounds(speed: Result | None) -> str:
 def still_rendered(pool: Pool) -> Arm | None:
     """The candidate of the spec that is what was promoted, under whatever name."""
     target = promoted_before(pool)
-    return next((arm for arm in pool.spec.arms[1:] if target and pool.revision(arm) == target.revision), None)
+    return _candidate_at(pool, target.revision) if target else None
 
 
 def reshaped(pool: Pool) -> Arm | None:
