@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from paceline.plan.deployment.look import Pool, Run
+from paceline.plan.deployment.look import Pool
+from paceline.plan.deployment.runs import Run
 
 Spec = Mapping[str, Any]
 """Of a BenchmarkRun."""

@@ -8,9 +8,10 @@ from paceline.api.status import PoolStatus, Target
 from paceline.core import BASELINE, DeploymentSpec, PoolSpec, UntilDecided
 from paceline.core.names import SUPERSEDED, SUSPENDED
 from paceline.plan.deployment import look
-from paceline.plan.deployment.look import Run, Servers, Snapshot, children, revisions
+from paceline.plan.deployment.look import Servers, Snapshot, children, revisions
 from paceline.plan.deployment.measure import annotated
 from paceline.plan.deployment.patience import patient
+from paceline.plan.deployment.runs import Run
 from paceline.plan.deployment.size import replicas
 from paceline.plan.deployment.tries import tries
 from paceline.plan.terms import Action, Apply, Said, earliest, owned_by

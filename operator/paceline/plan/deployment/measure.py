@@ -16,9 +16,10 @@ from paceline.plan.deployment.check import foretold
 from paceline.plan.deployment.choose import as_chosen, choose, has_served
 from paceline.plan.deployment.earned import bounds, manual
 from paceline.plan.deployment.hold import baseline_held, hold, suspended, way_out
-from paceline.plan.deployment.look import Pool, Run
+from paceline.plan.deployment.look import Pool
 from paceline.plan.deployment.prompts import missing
 from paceline.plan.deployment.requests import annotation
+from paceline.plan.deployment.runs import Run
 from paceline.plan.deployment.strangers import foreign
 from paceline.plan.deployment.stuck import lasting
 from paceline.plan.silence import ASK_AGAIN

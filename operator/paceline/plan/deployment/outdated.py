@@ -7,8 +7,9 @@ from datetime import datetime
 from paceline import api
 from paceline.core import DeploymentSpec
 from paceline.core.names import SUPERSEDED
-from paceline.plan.deployment.look import Run, Snapshot, children, datasets_of, models_of, pin, pools, to_bring
+from paceline.plan.deployment.look import Snapshot, children, datasets_of, models_of, pin, pools, to_bring
 from paceline.plan.deployment.measure import annotated
+from paceline.plan.deployment.runs import Run
 from paceline.plan.terms import Apply, Said
 
 

@@ -2,7 +2,8 @@
 
 from datetime import datetime
 
-from paceline.plan.deployment.look import Pool, Run, referred
+from paceline.plan.deployment.look import Pool, referred
+from paceline.plan.deployment.runs import Run
 from paceline.plan.terms import Delete, Said
 
 
