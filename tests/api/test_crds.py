@@ -8,7 +8,7 @@ import pytest
 from tests.support.apiserver import Running
 from tests.support.edits import EXAMPLE, example, example_run
 
-from paceline.api import Mark, Reason
+from paceline.api import Cause, Reason
 from paceline.api.crd import crds
 from paceline.api.reasons import to_status as conditions_of
 from paceline.api.record import to_status
@@ -17,7 +17,7 @@ NOW = "2026-11-21T12:00:00Z"
 AT = datetime.fromisoformat(NOW)
 
 
-def conditions(*marks: Mark) -> list[dict[str, Any]]:
+def conditions(*marks: Cause) -> list[dict[str, Any]]:
     return [to_status(one) for one in conditions_of(marks, (), 1, AT)]
 
 
@@ -60,7 +60,7 @@ def test_the_crd_is_established_and_structural(apiserver: Running, name: str) ->
 
 
 def test_one_line_says_what_is_served_and_why(apiserver: Running, specdep: str) -> None:
-    marks = [Mark(Reason.Serving), Mark(Reason.NothingToMeasure), Mark(Reason.AllPromoted)]
+    marks = [Cause(Reason.Serving), Cause(Reason.NothingToMeasure), Cause(Reason.AllPromoted)]
     status = {
         "observedGeneration": 1,
         "summary": "latency=wide 1.36x throughput=narrow 1.03x",
@@ -231,9 +231,9 @@ def test_a_run_never_changes(apiserver: Running, bench: str) -> None:
 
 def test_a_finished_run_never_changes(apiserver: Running, bench: str) -> None:
     """Neither a field, nor the whole, nor that it has ended. A write that says nothing new is let through."""
-    measuring = {"conditions": conditions(Mark(Reason.RunMeasuring)), "rounds": [ROUND]}
+    measuring = {"conditions": conditions(Cause(Reason.RunMeasuring)), "rounds": [ROUND]}
     publish(apiserver, "benchmarkruns", bench, measuring)
-    ended = RUN_STATUS | {"conditions": conditions(Mark(Reason.Promote))}
+    ended = RUN_STATUS | {"conditions": conditions(Cause(Reason.Promote))}
     assert publish(apiserver, "benchmarkruns", bench, ended)["status"] == ended
     assert publish(apiserver, "benchmarkruns", bench, ended)["status"] == ended
     for change in (

@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 from tests.support.kubernetes import Manifest
-from tests.support.looks import POOL
 from tests.support.overlay import EXAMPLE, OVERLAY, merged
+from tests.support.queries import POOL
 
 UPSTREAM = EXAMPLE.with_stem("qwen3-coder-next-upstream")
 WIDE = {"numSteps": 3, "topK": 4, "numDraftTokens": 8}

@@ -6,7 +6,7 @@ import pytest
 from tests.cluster.conftest import namespace_for
 from tests.cluster.example import emulated, pool, small
 from tests.support.kubernetes import Manifest, Namespace, condition, labels_of, says
-from tests.support.looks import finished, pool_of, run_of, served, stalled
+from tests.support.queries import finished, pool_of, run_of, served, stalled
 
 TRITON = "--attention-backend=triton"
 

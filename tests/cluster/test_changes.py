@@ -4,7 +4,7 @@ import json
 
 from tests.cluster.example import small
 from tests.support.kubernetes import Namespace, ended, says
-from tests.support.looks import RUN, finished, measuring, pool_of, run_of, served
+from tests.support.queries import RUN, finished, measuring, pool_of, run_of, served
 
 NAME = "coder"
 

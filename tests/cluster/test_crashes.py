@@ -5,8 +5,19 @@ import time
 import pytest
 from tests.cluster.example import small
 from tests.support.kubernetes import Namespace, ended
-from tests.support.looks import QUOTA, complete, finished, jobs_of, measuring, name_of, pods_of, run_of, served, uid_of
 from tests.support.processes import Operator, kill, process
+from tests.support.queries import (
+    QUOTA,
+    complete,
+    finished,
+    jobs_of,
+    measuring,
+    name_of,
+    pods_of,
+    run_of,
+    served,
+    uid_of,
+)
 
 NAME = "crash"
 

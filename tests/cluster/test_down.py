@@ -7,7 +7,7 @@ import pytest
 from tests.cluster.conftest import namespace_for
 from tests.cluster.example import POOL, small
 from tests.support.kubernetes import Manifest, Namespace, condition, says
-from tests.support.looks import pool_of, served
+from tests.support.queries import pool_of, served
 
 SOON = 120
 ABSENT = "localhost/paceline-absent:0"

@@ -8,7 +8,7 @@ import pytest
 from tests.cluster.conftest import namespace_for
 from tests.cluster.example import pool, small
 from tests.support.kubernetes import Manifest, Namespace, condition, labels_of, says
-from tests.support.looks import RUN, pool_of, served
+from tests.support.queries import RUN, pool_of, served
 
 NAME = "coder"
 ROUNDS = "paceline.dev/component=round"

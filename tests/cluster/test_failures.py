@@ -13,8 +13,8 @@ from tests.cluster.example import small
 from tests.cluster.test_examples import EXAMPLES, H200
 from tests.cluster.volumes import claim
 from tests.support.kubernetes import STATE, Manifest, Namespace, condition, ended, kubectl, listed, says
-from tests.support.looks import finished, measuring, run_of, served
 from tests.support.overlay import merged
+from tests.support.queries import finished, measuring, run_of, served
 
 UP = Path(__file__).parents[2] / "dev" / "cluster" / "up"
 NEVER_PULLED: Manifest = {"spec": {"containers": [{"name": "server", "imagePullPolicy": "Never"}]}}

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from tests.cluster.example import POOL, small
 from tests.cluster.network import enforced
 from tests.support.kubernetes import Manifest, Namespace
-from tests.support.looks import finished, measuring, run_of
+from tests.support.queries import finished, measuring, run_of
 
 NAME = "coder"
 CLOSED = 9

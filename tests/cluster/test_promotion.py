@@ -11,7 +11,7 @@ import pytest
 from tests.cluster.conftest import namespace_for
 from tests.cluster.example import small
 from tests.support.kubernetes import Manifest, Namespace, condition, kubectl, says
-from tests.support.looks import RUN, finished, pool_of, run_of, served
+from tests.support.queries import RUN, finished, pool_of, run_of, served
 
 NAME = "coder"
 PUBLISHED = """

@@ -3,7 +3,7 @@
 import pytest
 from tests.cluster.example import small
 from tests.support.kubernetes import GPU, Manifest, Namespace, condition, says
-from tests.support.looks import served, stalled
+from tests.support.queries import served, stalled
 
 SOON = {"progressDeadline": "1m"}
 """So that Stalled comes within two minutes."""

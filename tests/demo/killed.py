@@ -14,8 +14,8 @@ from typing import TypeVar
 from tests.demo.demo import Cluster, demo
 from tests.demo.demos import clear, faults
 from tests.support.kubernetes import Manifest, Namespace
-from tests.support.looks import QUOTA, RUN, complete, jobs_of, measuring, name_of
 from tests.support.processes import Operator
+from tests.support.queries import QUOTA, RUN, complete, jobs_of, measuring, name_of
 
 NAMESPACE = "demo-killed"
 T = TypeVar("T")

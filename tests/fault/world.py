@@ -31,7 +31,7 @@ from paceline.controller.kinds import KINDS, SPECULATIVE_DEPLOYMENT
 from paceline.controller.reconcile import reconcile
 from paceline.controller.shell import WORKERS
 from paceline.kube import ApiError, Manifest, Recorder, Ref, Reflector, WorkQueue
-from paceline.plan.terms import Happening
+from paceline.plan.step import Event
 from paceline.render import Settings
 
 START = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
@@ -80,8 +80,8 @@ class Process:
                 self.world.note(f"  {key.plural[:-1]}: {', '.join(filter(None, (*writes, end)))}")
         return again
 
-    async def _record(self, regarding: Manifest, happening: Happening) -> None:
-        await self.events.record(regarding, happening.type, happening.reason, happening.note)
+    async def _record(self, regarding: Manifest, event: Event) -> None:
+        await self.events.record(regarding, event.type, event.reason, event.note)
 
     def _hint(self, _: str, found: Manifest, __: Manifest | None) -> None:
         self.view.hear(Key(SPECULATIVE_DEPLOYMENT.plural, found["metadata"]["namespace"], found["metadata"]["name"]))

@@ -198,7 +198,7 @@ class TestRetractions:
         [("RequestsFailed", "Retracted"), ("ServerCrashed", "ServerCrashed"), ("", "Retracted")],
     )
     def test_they_are_worse_than_requests_that_failed_and_no_death(self, ended: str, counts_as: str) -> None:
-        """As the record of a round has it (`evidence/keep.py`), which a file's own `ended` need not."""
+        """As the record of a round has it (`evidence/round_status.py`), which a file's own `ended` need not."""
         bounds = (core.Limit(metric="retractions", maximum=0),)
         failed = [replace(m, ended=ended) for m in self.with_retractions({0: 3}) if (m.round, m.arm) == (0, "wide")]
         assert {m.ended for m in counted(failed, bounds)} == {counts_as}

@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from tests.support.telling import promoted
+from tests.support.stories import promoted
 from tests.support.world import World, example
 
 from paceline.plan.deployment.claim import amount
-from paceline.plan.terms import timestamp
+from paceline.plan.step import timestamp
 
 NAME = "qwen3-coder-next"
 

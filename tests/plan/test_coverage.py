@@ -4,7 +4,7 @@ from importlib import import_module
 from pathlib import Path
 
 import yaml
-from tests.support.telling import STORIES
+from tests.support.stories import STORIES
 
 from paceline.api import Reason
 

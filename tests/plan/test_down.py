@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.plan.test_earned import loosened
-from tests.support.telling import measuring, promoted, told
+from tests.support.stories import measuring, promoted, told
 from tests.support.world import START, World, example
 
 NAME = "qwen3-coder-next"

@@ -9,7 +9,7 @@ import pytest
 from tests.plan.test_stories import CODE_ALONE
 from tests.support.answers import noisy
 from tests.support.campaigns import BASELINE_1, LATENCY
-from tests.support.telling import measuring, promoted, told
+from tests.support.stories import measuring, promoted, told
 from tests.support.world import World, example
 
 from paceline.render.serving import ARM_LABEL, REVISION_LABEL

@@ -9,7 +9,7 @@ import pytest
 from paceline.evidence import ENVIRONMENT, Failure, RoundPlan
 from paceline.evidence.failures import MANY
 from paceline.plan.run.ends import PULL_PATIENCE, end_of, held_seconds, hopeless, wakes
-from paceline.plan.run.look import End, Round
+from paceline.plan.run.snapshot import End, Round
 from paceline.plan.run.starting import IMAGES_PATIENCE
 
 BEGAN = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)

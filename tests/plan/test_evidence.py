@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.support.answers import half_failed, noisy
 from tests.support.campaigns import LATENCY
-from tests.support.telling import measuring, promoted, told
+from tests.support.stories import measuring, promoted, told
 from tests.support.verdicts import question
 from tests.support.world import World, example
 
@@ -16,7 +16,7 @@ from paceline.api.run_status import Round
 from paceline.evidence import fingerprint
 from paceline.evidence import question as asks
 from paceline.plan.run.budget import exhausted
-from paceline.plan.run.look import Evidence
+from paceline.plan.run.snapshot import Evidence
 
 MONTH = 30 * 24 * 60
 """Minutes: the default of maxEvidenceAge."""

@@ -3,7 +3,7 @@ test_stories). None of it is held against a candidate."""
 
 from tests.support.answers import died, half_failed, noisy, out_of_memory, refused, too_slow
 from tests.support.campaigns import THROUGHPUT
-from tests.support.telling import measuring, told
+from tests.support.stories import measuring, told
 from tests.support.world import World
 
 MOST_LOOKED_AT = 8

@@ -3,10 +3,10 @@ else."""
 
 from typing import Any
 
-from tests.support.telling import measuring, told
+from tests.support.stories import measuring, told
 from tests.support.world import World, example
 
-from paceline.plan.deployment.room import without_room
+from paceline.plan.deployment.capacity import without_room
 
 NAME = "qwen3-coder-next"
 

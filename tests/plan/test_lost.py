@@ -1,6 +1,6 @@
 """A cluster is restored: statuses are gone and every object has another uid, and what was earned is still there."""
 
-from tests.support.telling import promoted, told
+from tests.support.stories import promoted, told
 from tests.support.world import World, example
 
 from paceline.core.names import MANAGED_BY

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.support.telling import measuring, told
+from tests.support.stories import measuring, told
 from tests.support.world import World, example
 
 NAME = "qwen3-coder-next"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.support.answers import Spoiled
-from tests.support.telling import measuring
+from tests.support.stories import measuring
 from tests.support.world import World
 
 from paceline.evidence import Replicate

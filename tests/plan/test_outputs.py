@@ -4,11 +4,11 @@ from typing import Any
 
 from tests.support.answers import anew, nearly_alike, not_compared, otherwise
 from tests.support.cluster import Object
-from tests.support.telling import told
+from tests.support.stories import told
 from tests.support.world import World, example
 
 from paceline.core import Parity
-from paceline.plan.run.look import Round
+from paceline.plan.run.snapshot import Round
 
 PARITY = {"samples": 4, "maxTokens": 64}
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from tests.support.cluster import Object
 from tests.support.in_status import records as in_status
-from tests.support.telling import measuring, told
+from tests.support.stories import measuring, told
 from tests.support.world import World, example
 
 from paceline.evidence.failures import FEW, MANY
 from paceline.plan.run.again import FIRST_DISTANCE, LONGEST_DISTANCE, not_before, where
-from paceline.plan.terms import parse_time, timestamp
+from paceline.plan.step import parse_time, timestamp
 
 NAME = "qwen3-coder-next"
 CREATING = {"waiting": {"reason": "ContainerCreating"}}

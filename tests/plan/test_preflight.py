@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tests.support.answers import HEAD_FACTS, TARGET_FACTS
 from tests.support.campaigns import BASELINE_1
-from tests.support.telling import promoted, told
+from tests.support.stories import promoted, told
 from tests.support.world import World, example
 
 NAME = "qwen3-coder-next"

@@ -4,7 +4,7 @@ import pytest
 from tests.plan.test_earned import in_production, loosened
 from tests.plan.test_stories import CODE_ALONE
 from tests.support.campaigns import LATENCY
-from tests.support.telling import by_hand, measuring
+from tests.support.stories import by_hand, measuring
 from tests.support.world import World
 
 KEY = "promote.paceline.dev/latency"

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.support.telling import told
+from tests.support.stories import told
 from tests.support.world import World, example
 
 SOURCE = "hf://datasets/paceline-test/prompts/code.jsonl"

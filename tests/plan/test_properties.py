@@ -15,8 +15,8 @@ from paceline.core import BASELINE
 from paceline.evidence import question
 from paceline.plan import deployment, run
 from paceline.plan.deployment.cache import commits
-from paceline.plan.deployment.look import pin, pod_template, pools
-from paceline.plan.terms import Action
+from paceline.plan.deployment.snapshot import pin, pod_template, pools
+from paceline.plan.step import Action
 from paceline.render.serving import ARM_LABEL
 
 ROOM = {"gpu-0": 8, "gpu-1": 8, "gpu-2": 8, "gpu-3": 8}

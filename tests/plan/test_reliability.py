@@ -1,7 +1,7 @@
 """A candidate whose own server ends, in one pool's run (as test_stories)."""
 
 from tests.support.answers import died, half_failed, out_of_memory
-from tests.support.telling import measuring, told
+from tests.support.stories import measuring, told
 from tests.support.world import World
 
 

@@ -6,10 +6,10 @@ from datetime import timedelta
 import pytest
 from tests.support.answers import Spoiled, half_failed
 from tests.support.cluster import Object
-from tests.support.telling import promoted, told
+from tests.support.stories import promoted, told
 from tests.support.world import World, example
 
-from paceline.plan.terms import Action, Apply
+from paceline.plan.step import Action, Apply
 
 DEPLOYMENT = ("Deployment", "qwen3-coder-next-latency")
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from tests.support.answers import half_failed
-from tests.support.telling import measuring, promoted, told
+from tests.support.stories import measuring, promoted, told
 from tests.support.world import World, example
 
 RETRY = "retry.paceline.dev/latency"

@@ -5,7 +5,7 @@
 
 from tests.support.answers import noisy, nothing_accepted
 from tests.support.campaigns import BASELINE_1
-from tests.support.telling import measuring, promoted, told
+from tests.support.stories import measuring, promoted, told
 from tests.support.world import TRUTHS, World, example
 
 NAME = "qwen3-coder-next"

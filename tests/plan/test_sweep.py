@@ -8,11 +8,11 @@ import pytest
 from tests.support.answers import died
 from tests.support.cluster import Object
 from tests.support.edits import example_run
-from tests.support.telling import measuring, told
+from tests.support.stories import measuring, told
 from tests.support.world import World
 
 from paceline.evidence import Replicate
-from paceline.plan.run.look import Round
+from paceline.plan.run.snapshot import Round
 
 COMMIT = "0123456789" * 4
 GB10 = {"baseline": {"code@1": 25.0, "code@8": 316.0}, "narrow": {"code@1": 35.0, "code@8": 270.0}}

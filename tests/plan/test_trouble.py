@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tests.support.answers import HEAD_FACTS, died, half_failed
-from tests.support.telling import measuring, promoted, told
+from tests.support.stories import measuring, promoted, told
 from tests.support.world import World, example
 
 NAME = "qwen3-coder-next"

@@ -19,7 +19,7 @@ STATUS = {
     for crd in api.crds()
 }
 OF_A_ROUND = "BenchmarkRun.rounds."
-"""Written by `evidence/keep.py`, from its own tables, and by what an engine and a driver tell."""
+"""Written by `evidence/round_status.py`, from its own tables, and by what an engine and a driver tell."""
 
 
 @dataclass

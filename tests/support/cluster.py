@@ -9,7 +9,7 @@ from typing import Any
 
 from paceline.core.names import COMPONENT_LABEL
 from paceline.kube.difference import needs_apply, stamped
-from paceline.plan.terms import condition, timestamp
+from paceline.plan.step import condition, timestamp
 from paceline.render.serving import REVISION_LABEL
 
 Object = dict[str, Any]

@@ -1,4 +1,4 @@
-"""Records as the API server holds them: what `evidence.keep` makes of rounds, read from JSON and written to it."""
+"""Round records as JSON, as the API server stores them, for tests of `evidence.round_status`."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -6,17 +6,17 @@ from typing import Any
 from paceline.api.record import from_status, to_status
 from paceline.api.run_status import Round
 from paceline.core import Answers, Measurement
-from paceline.evidence import keep
+from paceline.evidence import round_status as codec
 
 Json = Mapping[str, Any]
 
 
 def round_status(*args: Any, **kwargs: Any) -> dict[str, Any]:
-    return to_status(keep.round_record(*args, **kwargs))
+    return to_status(codec.round_record(*args, **kwargs))
 
 
 def failed_round(**kwargs: Any) -> dict[str, Any]:
-    return to_status(keep.failed_round(**kwargs))
+    return to_status(codec.failed_round(**kwargs))
 
 
 def records(rounds: Iterable[Json]) -> tuple[Round, ...]:
@@ -24,12 +24,12 @@ def records(rounds: Iterable[Json]) -> tuple[Round, ...]:
 
 
 def measurements(rounds: Iterable[Json]) -> list[Measurement]:
-    return keep.measurements(records(rounds))
+    return codec.measurements(records(rounds))
 
 
 def answers(rounds: Iterable[Json]) -> list[Answers]:
-    return keep.answers(records(rounds))
+    return codec.answers(records(rounds))
 
 
 def point_noise(rounds: Iterable[Json]) -> float | None:
-    return keep.point_noise(records(rounds))
+    return codec.point_noise(records(rounds))

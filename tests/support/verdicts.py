@@ -13,7 +13,7 @@ from paceline import api
 from paceline.core import RunSpec, Workload
 from paceline.evidence import RoundPlan, RoundResult, judge
 from paceline.plan.run.conclude import Conclusion, conclude
-from paceline.plan.run.look import Evidence, Snapshot
+from paceline.plan.run.snapshot import Evidence, Snapshot
 from paceline.render import Settings
 
 FILE = Path(__file__).parents[2] / "examples" / "benchmark-only.yaml"

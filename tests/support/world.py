@@ -27,9 +27,9 @@ from paceline import api
 from paceline.core.names import SUSPENDED
 from paceline.kube.difference import needs_status
 from paceline.plan import deployment, run
-from paceline.plan.run.look import Round
+from paceline.plan.run.snapshot import Round
 from paceline.plan.silence import silent, waiting
-from paceline.plan.terms import Action, Adopt, Apply, Happening, Todo, timestamp
+from paceline.plan.step import Action, Adopt, Apply, Event, Plan, timestamp
 from paceline.preflight import ModelFacts
 from paceline.render import Settings
 
@@ -294,27 +294,27 @@ class World:
         """Status first, then actions. False if nothing changed."""
         if key not in self.cluster.objects:
             return False
-        found, todo = self.cluster.objects[key], self.plan(key)
+        found, plan = self.cluster.objects[key], self.plan(key)
         was = found.get("status") or {}
-        published = todo.status is not None and needs_status(found, dict(todo.status))
-        if todo.status is not None:
-            admitted.check(key[0], todo.status)
-            found["status"] = deepcopy(dict(todo.status))
-            conditions = {one["type"] for one in todo.status["conditions"]}
+        published = plan.status is not None and needs_status(found, dict(plan.status))
+        if plan.status is not None:
+            admitted.check(key[0], plan.status)
+            found["status"] = deepcopy(dict(plan.status))
+            conditions = {one["type"] for one in plan.status["conditions"]}
             assert not {"Stalled", "Reconciling"} <= conditions, "kstatus, Argo and Flux would take it for broken"
-        survived = self.crash(todo.actions)
+        survived = self.crash(plan.actions)
         sent = [f"{_word(action)}: {action.why}" for action in survived if self._act(action)]
-        self.wakes[key] = todo.wake
-        if not (published or sent or len(survived) < len(todo.actions)):
-            assert todo.wake is None or todo.wake > self.cluster.now, f"{key} would be looked at again and again"
+        self.wakes[key] = plan.requeue_at
+        if not (published or sent or len(survived) < len(plan.actions)):
+            assert plan.requeue_at is None or plan.requeue_at > self.cluster.now, f"{key} would be looked at again and again"
             return False
-        self._tell(key, was, todo, sent)
+        self._tell(key, was, plan, sent)
         return True
 
     def ours(self) -> list[Key]:
         return [key for key in self.cluster.objects if key[0] in OURS]
 
-    def plan(self, key: Key) -> Todo:
+    def plan(self, key: Key) -> Plan:
         if key[0] == "BenchmarkRun":
             return run.plan(self.run_snapshot(key[1]), self.cluster.now)
         return deployment.plan(self.deployment_snapshot(), self.cluster.now)
@@ -381,9 +381,9 @@ class World:
         self.cluster.delete(action.found["kind"], action.found["metadata"]["name"])
         return True
 
-    def _tell(self, key: Key, was: Mapping[str, Any], todo: Todo, sent: Sequence[str]) -> None:
+    def _tell(self, key: Key, was: Mapping[str, Any], plan: Plan, sent: Sequence[str]) -> None:
         """A pass of which nobody would see anything is not told."""
-        now = todo.status or was
+        now = plan.status or was
         told = Pass(
             at=self.cluster.now,
             after=self._after,
@@ -391,7 +391,7 @@ class World:
             actions=sent,
             conditions=_changed(was, now),
             summary=now.get("summary", "") if now.get("summary") != was.get("summary") else "",
-            events=[_shown(happening) for happening in todo.happenings],
+            events=[_shown(event) for event in plan.events],
         )
         if told.actions or told.conditions or told.summary or told.events:
             self.told.append(told)
@@ -485,8 +485,8 @@ def _word(action: Action) -> str:
     return f"{type(action).__name__} {found['kind']} {found['metadata']['name']}"
 
 
-def _shown(happening: Happening) -> str:
-    return f"{happening.type} {happening.reason}: {happening.note}"
+def _shown(event: Event) -> str:
+    return f"{event.type} {event.reason}: {event.note}"
 
 
 def _spoiled(spoiled: Mapping[str, Spoiled]) -> str:

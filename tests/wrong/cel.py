@@ -2,7 +2,7 @@
 tests/api/test_refusals.py."""
 
 from tests.support.edits import GONE, Change
-from tests.wrong.told import FIRST, FIRST_OF_VLLM, NGRAM, SECOND, WIDE, Told, falling, one, tree
+from tests.wrong.rows_in_short import FIRST, FIRST_OF_VLLM, NGRAM, SECOND, WIDE, Told, falling, one, tree
 
 CODE = {"name": "code", "source": "builtin://code"}
 HUB = "hf://datasets/paceline-test/prompts"

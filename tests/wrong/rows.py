@@ -7,8 +7,8 @@ tests/api/test_refusals.py.
 from tests.support.edits import RUN, Row, Stage
 from tests.wrong.cel import CEL, OF_A_RUN, OF_A_TPU, OF_VLLM
 from tests.wrong.preflight import PREFLIGHT
+from tests.wrong.rows_in_short import Told
 from tests.wrong.schema import OF_A_RUNS_SCHEMA, SCHEMA
-from tests.wrong.told import Told
 from tests.wrong.validate import VALIDATE, VALIDATE_ON_TPU, VALIDATE_ON_VLLM
 
 TPU, VLLM = "qwen3-8b-tpu", "qwen3-coder-30b-vllm"

@@ -1,7 +1,7 @@
 """Rows of stage schema: types, bounds and names of fields. Run in tests/api/test_refusals.py."""
 
 from tests.support.edits import GONE
-from tests.wrong.told import SECOND, Told, one, tree
+from tests.wrong.rows_in_short import SECOND, Told, one, tree
 
 SCHEMA: tuple[Told, ...] = (
     one("a typo in a field's name", "spec.target.servedname", "x", "spec.target.servedname", ""),

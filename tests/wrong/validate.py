@@ -4,7 +4,7 @@ tests/api/test_refusals.py."""
 from typing import Any
 
 from tests.support.edits import GONE, Change
-from tests.wrong.told import FIRST, FIRST_OF_VLLM, NGRAM, SECOND, WIDE, Told, falling, one, tree
+from tests.wrong.rows_in_short import FIRST, FIRST_OF_VLLM, NGRAM, SECOND, WIDE, Told, falling, one, tree
 
 TRITON = "--attention-backend=triton"
 OLD: tuple[Change, ...] = (

@@ -3,11 +3,11 @@
 from paceline.api.convert import deployment, run, run_manifest_spec
 from paceline.api.crd import crds
 from paceline.api.problems import InvalidManifestError, Problem, problems
-from paceline.api.reasons import Mark, Reason, conditions
+from paceline.api.reasons import Cause, Reason, conditions
 
 __all__ = [
+    "Cause",
     "InvalidManifestError",
-    "Mark",
     "Problem",
     "Reason",
     "conditions",

@@ -128,8 +128,8 @@ ORDER: Sequence[str] = ("Ready", "Reconciling", "Stalled", "CacheReady", "Measur
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """A reason, said of a pool or of the whole; `note` is what is known beyond the table, a sentence without a dot."""
+class Cause:
+    """Why a condition is as it is: a reason, for one pool or the whole resource, with a note (no final full stop)."""
 
     reason: Reason
     pool: str | None = None
@@ -139,28 +139,28 @@ class Mark:
         return ": ".join(part for part in (self.pool, self.note) if part)
 
 
-def conditions(marks: Iterable[Mark]) -> dict[str, Mark]:
+def conditions(causes: Iterable[Cause]) -> dict[str, Cause]:
     """Type → its worst mark; what nobody said is absent."""
-    found: dict[str, Mark] = {}
-    for mark in sorted(marks, key=lambda mark: RANK[mark.reason]):
-        found.setdefault(mark.reason.value.condition, mark)
+    found: dict[str, Cause] = {}
+    for cause in sorted(causes, key=lambda cause: RANK[cause.reason]):
+        found.setdefault(cause.reason.value.condition, cause)
     return found
 
 
 def to_status(
-    marks: Iterable[Mark], previous: Iterable[Condition], generation: int, now: datetime
+    causes: Iterable[Cause], previous: Iterable[Condition], generation: int, now: datetime
 ) -> tuple[Condition, ...]:
     """`status.conditions`: what is absent from `marks` is absent here, the time of a transition stays until `status`
     flips, and the message names every pool that shares the winning reason."""
-    marks = list(marks)
+    causes = list(causes)
     since: dict[tuple[str, str], str] = {(was.type, was.status): was.last_transition_time for was in previous}
-    worst = conditions(marks)
+    worst = conditions(causes)
     return tuple(
         Condition(
             type=kind,
             status=(status := "True" if worst[kind].reason.value.status else "False"),
             reason=worst[kind].reason.text,
-            message=_message(worst[kind].reason, marks),
+            message=_message(worst[kind].reason, causes),
             observed_generation=generation,
             last_transition_time=since.get((kind, status)) or now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         )
@@ -169,6 +169,6 @@ def to_status(
     )
 
 
-def _message(reason: Reason, marks: Sequence[Mark]) -> str:
-    said = dict.fromkeys(str(mark) for mark in marks if mark.reason is reason and str(mark))
+def _message(reason: Reason, causes: Sequence[Cause]) -> str:
+    said = dict.fromkeys(str(cause) for cause in causes if cause.reason is reason and str(cause))
     return ": ".join(part for part in (reason.value.message, "; ".join(said)) if part)[:LONGEST_MESSAGE]

@@ -28,7 +28,7 @@ from pydantic_core import PydanticCustomError
 
 from paceline import core, gate
 from paceline.evidence.failures import BLAMES_THE_SERVER, Failure
-from paceline.evidence.keep import METRICS
+from paceline.evidence.round_status import METRICS
 from paceline.gate.limits import BOUNDED_BY
 
 EXIT = {core.Outcome.PROMOTE: 0, core.Outcome.REJECT: 10, core.Outcome.INCONCLUSIVE: 11, core.Outcome.ERROR: 12}

@@ -12,7 +12,7 @@ from typing import Any
 from paceline.api import Problem
 from paceline.core import DeploymentSpec, Model
 from paceline.plan.deployment.check import found_in
-from paceline.plan.deployment.look import models_of
+from paceline.plan.deployment.snapshot import models_of
 from paceline.pods.fetch.reading import facts_of
 from paceline.pods.fetch.request import FetchError
 

@@ -19,7 +19,7 @@ from paceline.cli.patience import too_slow
 from paceline.cli.validate import read
 from paceline.core import BUILTIN, DeploymentSpec, Parity, PoolSpec, PromotionMode, Workload
 from paceline.plan.forecast import CLEAR, NOISY, Cost, Course, forecast
-from paceline.plan.imagined import Assumptions
+from paceline.plan.simulate import Assumptions
 from paceline.pods import datasets
 from paceline.preflight.promotion import losses
 

@@ -17,9 +17,9 @@ import yaml
 from paceline import api
 from paceline.cli.manifests import DEPLOYMENT, RUN, RefusedError, ours
 from paceline.core import BASELINE, Arm, DeploymentSpec, RunSpec
-from paceline.plan.deployment.look import Pool, Snapshot, datasets_of, models_of, pin, pools, to_bring
+from paceline.plan.deployment.snapshot import Pool, Snapshot, datasets_of, models_of, pin, pools, to_bring
 from paceline.plan.run.check import unpinned
-from paceline.plan.run.look import Round
+from paceline.plan.run.snapshot import Round
 from paceline.render import (
     Manifest,
     Owner,

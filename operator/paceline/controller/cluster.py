@@ -18,7 +18,7 @@ from paceline.kube.resources import (
     REVISION,
     SERVICE,
 )
-from paceline.plan.terms import condition
+from paceline.plan.step import condition
 
 GUARDS = (NETWORK_POLICY, DISRUPTION_BUDGET)
 CHILDREN: tuple[Resource, ...] = (

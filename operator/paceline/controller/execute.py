@@ -9,7 +9,7 @@ from paceline.controller.kinds import KINDS
 from paceline.core.names import POOL_LABEL
 from paceline.kube import ApiError, Forbidden, Invalid, Manifest, ref_of
 from paceline.kube.difference import difference, needs_status, stamped
-from paceline.plan.terms import Action, Adopt, Apply, Delete, Found
+from paceline.plan.step import Action, Adopt, Apply, Delete, Object
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ async def _do(cluster: Cluster, action: Action) -> None:
             assert_never(action)
 
 
-async def _adopt(cluster: Cluster, found: Found, reference: Manifest, why: str) -> None:
+async def _adopt(cluster: Cluster, found: Object, reference: Manifest, why: str) -> None:
     """By a manager of its own, for we do not say here what else is to be in the object. No object has two controllers,
     so until our next apply of it this owner is none."""
     log.info("adopt %s %s: %s", found["kind"], found["metadata"]["name"], why)

@@ -36,10 +36,10 @@ from paceline.kube.resources import (
 )
 from paceline.plan import deployment, run
 from paceline.plan.deployment.prompts import config_maps
-from paceline.plan.run.look import Round
 from paceline.plan.run.neighbours import neighbours
+from paceline.plan.run.snapshot import Round
 from paceline.plan.silence import waiting
-from paceline.plan.terms import owned_by
+from paceline.plan.step import owned_by
 from paceline.render import Settings, group_name
 
 Spec = TypeVar("Spec", bound=DeploymentSpec | RunSpec)

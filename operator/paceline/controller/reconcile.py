@@ -15,7 +15,7 @@ from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
 from paceline.core.text import printable
 from paceline.kube import ApiError, Conflict, Manifest, NotFound, TooManyRequests, Unavailable
 from paceline.plan import deployment, run
-from paceline.plan.terms import Happening, Todo
+from paceline.plan.step import Event, Plan
 from paceline.render import Settings
 
 log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ CLOSED_SECONDS = 30.0
 class Recorder(Protocol):
     """Tells people: an Event regarding an object."""
 
-    async def __call__(self, regarding: Manifest, happening: Happening) -> None: ...
+    async def __call__(self, regarding: Manifest, event: Event) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Kind:
     """How one of our kinds is reconciled."""
 
     gather: Callable[[Cluster, Key, Settings, datetime], Awaitable[Any]]
-    plan: Callable[[Any, datetime], Todo]
+    plan: Callable[[Any, datetime], Plan]
 
 
 PLANNERS: Mapping[str, Kind] = {
@@ -61,12 +61,12 @@ async def telling(record: Recorder, regarding: Manifest) -> AsyncIterator[None]:
     except ApiError as error:
         if not isinstance(error, PASSING) or TOO_LARGE in error.message:
             note = f"its status cannot be written, so nothing is done: {error}"
-            await record(regarding, Happening(reason="StatusRefused", note=printable(note), type="Warning"))
+            await record(regarding, Event(reason="StatusRefused", note=printable(note), type="Warning"))
         raise
     except Exception as error:
         what = f"the operator cannot decide what to do: {type(error).__name__}: {error}"
         note = f"{what}; what serves goes on as it is; where it failed is in the operator's log"
-        await record(regarding, Happening(reason="OperatorFailed", note=printable(note), type="Warning"))
+        await record(regarding, Event(reason="OperatorFailed", note=printable(note), type="Warning"))
         raise
 
 
@@ -90,23 +90,23 @@ async def reconcile(
             return None
         at = clock()
         async with telling(record, snapshot.manifest):
-            todo = kind.plan(snapshot, at)
-            if todo.status is not None:
-                await publish(cluster, snapshot.manifest, dict(todo.status))
-        if todo.status is not None:
-            metrics.show(key.plural, snapshot.manifest, todo.status)
-        for happening in todo.happenings:
-            await record(snapshot.manifest, happening)
+            plan = kind.plan(snapshot, at)
+            if plan.status is not None:
+                await publish(cluster, snapshot.manifest, dict(plan.status))
+        if plan.status is not None:
+            metrics.show(key.plural, snapshot.manifest, plan.status)
+        for event in plan.events:
+            await record(snapshot.manifest, event)
         told_before = cluster.refusals.pop(key, {})
-        refused = await execute(cluster, todo.actions)
+        refused = await execute(cluster, plan.actions)
         for error in refused.values():  # trying again will not help: somebody must hear of it
-            await record(snapshot.manifest, Happening(reason="Refused", note=str(error), type="Warning"))
+            await record(snapshot.manifest, Event(reason="Refused", note=str(error), type="Warning"))
         if refused:
             cluster.refusals[key] = {name: str(error) for name, error in refused.items()}
             raise next(iter(refused.values()))
     if told_before:
         return 0.0  # status says so until the next pass
-    if todo.wake is None and not todo.actions and ended(snapshot.manifest):
+    if plan.requeue_at is None and not plan.actions and ended(snapshot.manifest):
         return None
-    wait = RESYNC_SECONDS if todo.wake is None else (todo.wake - at).total_seconds()
+    wait = RESYNC_SECONDS if plan.requeue_at is None else (plan.requeue_at - at).total_seconds()
     return min(max(wait, 0.0), RESYNC_SECONDS)

@@ -24,7 +24,7 @@ from paceline.controller.kinds import KINDS, SPECULATIVE_DEPLOYMENT
 from paceline.controller.reconcile import reconcile
 from paceline.controller.settings import OperatorSettings
 from paceline.kube import Lease, Manifest, Recorder, Transport, connect, leading, names_only
-from paceline.plan.terms import Happening
+from paceline.plan.step import Event
 
 log = logging.getLogger(__name__)
 
@@ -96,8 +96,8 @@ async def _operate(
 
 
 async def _work(cluster: Cluster, settings: OperatorSettings, events: Recorder) -> None:
-    async def record(regarding: Manifest, happening: Happening) -> None:
-        await events.record(regarding, happening.type, happening.reason, happening.note)
+    async def record(regarding: Manifest, event: Event) -> None:
+        await events.record(regarding, event.type, event.reason, event.note)
 
     async def one(key: Key) -> float | None:
         return await reconcile(cluster, key, settings.render, record)

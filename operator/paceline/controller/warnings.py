@@ -7,13 +7,13 @@ from paceline.controller.cluster import Cluster
 from paceline.kube import Forbidden
 from paceline.kube.resources import EVENT
 from paceline.plan.silence import of, silent, words
-from paceline.plan.terms import Found
+from paceline.plan.step import Object
 
 MOST = 6
 """Objects asked about in one pass: the first will tell what is wrong with the others."""
 
 
-async def warnings(cluster: Cluster, waiting: Iterable[Found], now: datetime) -> Mapping[str, str]:
+async def warnings(cluster: Cluster, waiting: Iterable[Object], now: datetime) -> Mapping[str, str]:
     """By uid. Empty where nothing waits for long, and where we may not ask (rights of an older release)."""
     told = {}
     for found in silent(waiting, now)[:MOST]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.evidence.question import Scalar
+from paceline.evidence.round_plan import Scalar
 
 SECRET = re.compile(r"key|secret|password|token(?!iz)", re.IGNORECASE)
 """Names of what may be one: all of them if its value is text. Numbers are told (`max_prefill_tokens`)."""

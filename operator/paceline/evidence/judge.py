@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from paceline.evidence.answer import Point, Replicate, RoundResult
 from paceline.evidence.failures import Failure, of_server
-from paceline.evidence.question import ArmCommand, RoundPlan
+from paceline.evidence.result import Point, Replicate, RoundResult
+from paceline.evidence.round_plan import ArmCommand, RoundPlan
 
 ABSURD_LENGTHS = 0.25
 """By which fraction one of two arms may write more tokens than the other in one round. Greedy answers part by rounding
@@ -319,7 +319,7 @@ def _end(replicate: Replicate) -> str:
 
 
 def _ended_under_load(replicate: Replicate) -> bool:
-    """Of whatever else goes wrong nobody knows since when it did (`pods/round/trust.py`)."""
+    """Of whatever else goes wrong nobody knows since when it did (`pods/round/contamination.py`)."""
     return of_server(replicate.exit_code, replicate.error) in UNDER_LOAD
 
 

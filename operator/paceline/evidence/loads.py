@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from paceline.core import Workload
-from paceline.evidence.answer import Point
 from paceline.evidence.judge import Judged
-from paceline.evidence.question import RoundPlan
+from paceline.evidence.result import Point
+from paceline.evidence.round_plan import RoundPlan
 
 FULL = 0.9
 """Of the concurrency: with fewer requests under way, on average, a point is not what its name says."""

@@ -12,9 +12,9 @@ from datetime import datetime
 from paceline import api
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, POOL_LABEL, RUN_LABEL, SUSPENDED
 from paceline.plan import deployment, run
-from paceline.plan.imagined import Assumptions, Cluster, Key, Tale, accelerators, key_of
-from paceline.plan.run.look import Round
-from paceline.plan.terms import Action, Adopt, Apply, Found, Manifest, Todo, condition
+from paceline.plan.run.snapshot import Round
+from paceline.plan.simulate import Assumptions, Cluster, Key, Tale, accelerators, key_of
+from paceline.plan.step import Action, Adopt, Apply, Manifest, Object, Plan, condition
 from paceline.render import Settings
 from paceline.render.group import KIND as GROUPS
 
@@ -69,7 +69,7 @@ class Story:
 
 
 def forecast(
-    manifest: Found, there: Collection[Found], tale: Tale, assumptions: Assumptions, room: int | None, now: datetime
+    manifest: Object, there: Collection[Object], tale: Tale, assumptions: Assumptions, room: int | None, now: datetime
 ) -> Course:
     """From `manifest`, a deployment or a run, applied to a cluster that holds `there`, until nothing moves any more."""
     key = kind, name = key_of(manifest)
@@ -101,10 +101,10 @@ def _reconcile(cluster: Cluster, story: Story) -> bool:
     """One pass over everything of ours. True if anything changed."""
     changed = False
     for key in [key for key in cluster.objects if key[0] in PLANNERS]:
-        found, todo = cluster.objects[key], PLANNERS[key[0]](cluster, key[1])
-        if todo.status is not None and todo.status != found.get("status"):
-            found["status"], changed = deepcopy(dict(todo.status)), True
-        for action in todo.actions:
+        found, plan = cluster.objects[key], PLANNERS[key[0]](cluster, key[1])
+        if plan.status is not None and plan.status != found.get("status"):
+            found["status"], changed = deepcopy(dict(plan.status)), True
+        for action in plan.actions:
             changed |= _act(cluster, story, action)
     return changed
 
@@ -145,7 +145,7 @@ def _count(cluster: Cluster, story: Story, job: Manifest) -> None:
     )
 
 
-def _course(cluster: Cluster, story: Story, status: Found) -> Course:
+def _course(cluster: Cluster, story: Story, status: Object) -> Course:
     runs = {entry["name"]: (entry.get("verdict") or {}).get("benchmarkRun", "") for entry in status.get("pools", ())}
     costs = {
         pool: replace(cost, reused="" if runs.get(pool, "") in story.runs else runs.get(pool, ""))
@@ -163,18 +163,18 @@ def _course(cluster: Cluster, story: Story, status: Found) -> Course:
     )
 
 
-def _stalled(status: Found) -> str:
+def _stalled(status: Object) -> str:
     """Of a deployment, why nothing goes on; of a run, why it could not be carried out."""
     verdict = status.get("verdict") or {}
     failed = verdict.get("message", "") if verdict.get("outcome") == "Error" else ""
     return str((condition({"status": status}, "Stalled") or {}).get("message", failed))
 
 
-def _labels(thing: Found) -> Mapping[str, str]:
+def _labels(thing: Object) -> Mapping[str, str]:
     return thing["metadata"].get("labels") or {}
 
 
-def _deployment(cluster: Cluster, name: str) -> Todo:
+def _deployment(cluster: Cluster, name: str) -> Plan:
     manifest = cluster.objects["SpeculativeDeployment", name]
     spec = api.deployment(manifest)
     children = {kind: tuple(cluster.of(kind)) for kind in CHILDREN}
@@ -182,7 +182,7 @@ def _deployment(cluster: Cluster, name: str) -> Todo:
     return deployment.plan(seen, cluster.now)
 
 
-def _run(cluster: Cluster, name: str) -> Todo:
+def _run(cluster: Cluster, name: str) -> Plan:
     manifest = cluster.objects["BenchmarkRun", name]
     jobs = cluster.of("Job", RUN_LABEL, name)
     seen = run.Snapshot(
@@ -198,6 +198,6 @@ def _run(cluster: Cluster, name: str) -> Todo:
     return run.plan(seen, cluster.now)
 
 
-PLANNERS: Mapping[str, Callable[[Cluster, str], Todo]] = {"SpeculativeDeployment": _deployment, "BenchmarkRun": _run}
+PLANNERS: Mapping[str, Callable[[Cluster, str], Plan]] = {"SpeculativeDeployment": _deployment, "BenchmarkRun": _run}
 OWNED = {"SpeculativeDeployment": DEPLOYMENT_LABEL, "BenchmarkRun": RUN_LABEL}
 """Kind → the label by which its children name it."""

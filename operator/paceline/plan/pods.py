@@ -10,7 +10,7 @@ from paceline.api.reasons import Reason
 from paceline.core.text import printable
 from paceline.engines.last_words import LONGEST, last_words
 from paceline.plan.silence import placed_at, since, waits_since, without_pod
-from paceline.plan.terms import Found, condition, parse_time
+from paceline.plan.step import Object, condition, parse_time
 
 ON_ITS_WAY = ("ContainerCreating", "PodInitializing", "CrashLoopBackOff")
 """Why a container waits that has been or will be started. Of all other reasons (its image, its volumes, its name) the
@@ -35,7 +35,7 @@ class Trouble:
 
 
 def trouble(
-    pods: Iterable[Found], warnings: Mapping[str, str] | None = None, now: datetime | None = None
+    pods: Iterable[Object], warnings: Mapping[str, str] | None = None, now: datetime | None = None
 ) -> Trouble | None:
     """The worst of these pods' troubles, in the order refused, unplaced, on a silent node, unstartable, crashed,
     evicted; of equal ones the first pod's. `warnings` are what Events say of those that are silent, by uid. Without a
@@ -49,7 +49,7 @@ def trouble(
     return replace(worst, fatal=True, final=None) if worst and lasts else worst
 
 
-def refused(found: Found, warnings: Mapping[str, str]) -> Trouble | None:
+def refused(found: Object, warnings: Mapping[str, str]) -> Trouble | None:
     """Of servers whose pods nobody may make: a quota, an admission policy, a PriorityClass that is not there. A
     Deployment says so itself, of a LeaderWorkerSet Events do."""
     failure = condition(found, "ReplicaFailure")
@@ -59,7 +59,7 @@ def refused(found: Found, warnings: Mapping[str, str]) -> Trouble | None:
     return Trouble(what=_refusal(said), says=Reason.PodRefused, since=waits_since(found)) if said else None
 
 
-def paused(found: Found) -> Trouble | None:
+def paused(found: Object) -> Trouble | None:
     """Of a Deployment that `kubectl rollout pause` keeps from changing its pods. We never pause one."""
     if not found["spec"].get("paused"):
         return None
@@ -74,7 +74,7 @@ def _refusal(said: str) -> str:
     return told and f"refused: {told}"
 
 
-def of_job(job: Found, pods: Iterable[Found], warnings: Mapping[str, str], now: datetime) -> Trouble | None:
+def of_job(job: Object, pods: Iterable[Object], warnings: Mapping[str, str], now: datetime) -> Trouble | None:
     """Of a Job that has not ended. It says nothing itself of a pod that it may not make: its Events do."""
     pods = list(pods)
     if pods or not without_pod(job, now):
@@ -87,7 +87,7 @@ def of_job(job: Found, pods: Iterable[Found], warnings: Mapping[str, str], now: 
     return Trouble(what=what, says=Reason.PodRefused, since=parse_time(made))
 
 
-def unplaced(pod: Found) -> Trouble | None:
+def unplaced(pod: Object) -> Trouble | None:
     """In the scheduler's own words what is missing."""
     for found in pod.get("status", {}).get("conditions", ()):
         if found["type"] == "PodScheduled" and found["status"] == "False":
@@ -98,7 +98,7 @@ def unplaced(pod: Found) -> Trouble | None:
     return None
 
 
-def _on_a_silent_node(pod: Found) -> Trouble | None:
+def _on_a_silent_node(pod: Object) -> Trouble | None:
     """Its containers were ready when its node was last heard of, and the cluster has taken it off its Services since.
     A pod's own readiness gates say which of them is missing; of a node that is silent nobody gives a reason."""
     said = {found["type"]: found for found in pod.get("status", {}).get("conditions", ())}
@@ -110,7 +110,7 @@ def _on_a_silent_node(pod: Found) -> Trouble | None:
     return Trouble(what=what, says=Reason.NodeNotReady, since=since(ready))
 
 
-def _evicted(pod: Found) -> Trouble | None:
+def _evicted(pod: Object) -> Trouble | None:
     """A drain, a taint or the scheduler takes it away, and its successor is on the way."""
     target = condition(pod, "DisruptionTarget")
     if target is None:
@@ -119,7 +119,7 @@ def _evicted(pod: Found) -> Trouble | None:
     return Trouble(what=f"taken off node {pod['spec'].get('nodeName', '')}: {why}", says=Reason.Evicted)
 
 
-def _held_up(pod: Found, warnings: Mapping[str, str]) -> Trouble | None:
+def _held_up(pod: Object, warnings: Mapping[str, str]) -> Trouble | None:
     """Placed, and its volumes or sandbox cannot be had: only Events tell."""
     said = warnings.get(pod.get("metadata", {}).get("uid", ""))
     if not said or placed_at(pod) is None:
@@ -127,19 +127,19 @@ def _held_up(pod: Found, warnings: Mapping[str, str]) -> Trouble | None:
     return Trouble(what=f"not started: {said}", says=Reason.CannotStart, since=placed_at(pod))
 
 
-def container(pod: Found, name: str) -> Mapping[str, Any]:
+def container(pod: Object, name: str) -> Mapping[str, Any]:
     """What the pod's status says of one of its containers: image, imageID, state."""
     statuses: Iterable[Mapping[str, Any]] = pod.get("status", {}).get("containerStatuses", ())
     return next((status for status in statuses if status["name"] == name), {})
 
 
-def terminated(pod: Found, name: str) -> Mapping[str, Any] | None:
+def terminated(pod: Object, name: str) -> Mapping[str, Any] | None:
     """The `terminated` state of a container: exitCode, message, reason."""
     ended: Mapping[str, Any] | None = container(pod, name).get("state", {}).get("terminated")
     return ended
 
 
-def failed_before(pod: Found) -> tuple[str, Mapping[str, Any]] | None:
+def failed_before(pod: Object) -> tuple[str, Mapping[str, Any]] | None:
     """Of the containers that run before the others, the one that ended badly: its name and its `terminated` state."""
     statuses: Iterable[Mapping[str, Any]] = pod.get("status", {}).get("initContainerStatuses", ())
     found = ((status["name"], status.get("state", {}).get("terminated") or {}) for status in statuses)
@@ -152,7 +152,7 @@ def not_startable(status: Mapping[str, Any]) -> Mapping[str, Any]:
     return waiting if waiting.get("reason", ON_ITS_WAY[0]) not in ON_ITS_WAY else {}
 
 
-def not_started(pod: Found) -> bool:
+def not_started(pod: Object) -> bool:
     """It has a node, and none of its containers has ever run."""
     said = pod.get("status", {})
     found = (*said.get("initContainerStatuses", ()), *said.get("containerStatuses", ()))
@@ -177,14 +177,14 @@ def exit_text(who: str, ended: Mapping[str, Any]) -> str:
     return ": ".join(part for part in (f"the {who} exited with {ended.get('exitCode', 0)}", said) if part)
 
 
-def _statuses(pod: Found) -> Iterator[tuple[Mapping[str, Any], bool]]:
+def _statuses(pod: Object) -> Iterator[tuple[Mapping[str, Any], bool]]:
     """Of every container, the user's that run first included; whether ending well is all it is there for."""
     found, forever = pod.get("status", {}), pod["spec"].get("restartPolicy") != "Never"
     yield from ((status, True) for status in found.get("initContainerStatuses", ()))
     yield from ((status, not forever) for status in found.get("containerStatuses", ()))
 
 
-def _unpulled(pod: Found) -> Trouble | None:
+def _unpulled(pod: Object) -> Trouble | None:
     for status, _ in _statuses(pod):
         if waiting := not_startable(status):
             what = f"{waiting['reason']}: {last_line(waiting.get('message', ''))}"
@@ -211,7 +211,7 @@ def _lived(ended: Mapping[str, Any]) -> timedelta:
     return times[1] - times[0] if len(times) == 2 else timedelta()
 
 
-def _crashed(pod: Found) -> Trouble | None:
+def _crashed(pod: Object) -> Trouble | None:
     """A server that ends is always in trouble; what is there to end only if it did not end well."""
     for status, once in _statuses(pod):
         state = status.get("state", {})

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from paceline.plan.terms import Found, condition, parse_time
+from paceline.plan.step import Object, condition, parse_time
 from paceline.render.group import KIND as GROUPS
 
 SILENCE = timedelta(seconds=30)
@@ -21,24 +21,24 @@ MAKES_A_GROUP = "StatefulSet"
 """What makes the pods of a LeaderWorkerSet, and tells of refusals in Events alone."""
 
 
-def without_pod(job: Found, now: datetime) -> bool:
+def without_pod(job: Object, now: datetime) -> bool:
     """Whether a Job that goes on, and has no pod, should have had one by now."""
     made = job["metadata"].get("creationTimestamp")
     return bool(made) and not _ended(job) and now - parse_time(made) >= SILENCE
 
 
-def silent(found: Iterable[Found], now: datetime) -> list[Found]:
+def silent(found: Iterable[Object], now: datetime) -> list[Object]:
     """Those of these pods, Jobs and claims that have waited for long and do not say why."""
     return [one for one in found if (began := waits_since(one)) and now - began >= SILENCE]
 
 
-def look_again(found: Iterable[Found], now: datetime) -> datetime | None:
+def look_again(found: Iterable[Object], now: datetime) -> datetime | None:
     """When to ask what Events say of them; None if nothing waits."""
     times = (began + SILENCE for one in found if (began := waits_since(one)))
     return min((time if time > now else now + ASK_AGAIN for time in times), default=None)
 
 
-def waiting(children: Mapping[str, Iterable[Found]]) -> list[Found]:
+def waiting(children: Mapping[str, Iterable[Object]]) -> list[Object]:
     """Of all that is there, by kind, what may be silent: a Job only while it has no pod."""
     pods = list(children.get("Pod", ()))
     owners = {owner["uid"] for pod in pods for owner in pod["metadata"].get("ownerReferences", ())}
@@ -48,19 +48,19 @@ def waiting(children: Mapping[str, Iterable[Found]]) -> list[Found]:
     return [*pods, *jobs, *groups, *children.get("PersistentVolumeClaim", ())]
 
 
-def of(found: Found) -> str:
+def of(found: Object) -> str:
     """The field selector of its Events. What makes a group's pods is not ours, so its uid is not known."""
     if found["kind"] == MAKES_A_GROUP:
         return f"involvedObject.kind={MAKES_A_GROUP},involvedObject.name={found['metadata']['name']}"
     return f"involvedObject.uid={found['metadata']['uid']}"
 
 
-def waits_since(found: Found) -> datetime | None:
+def waits_since(found: Object) -> datetime | None:
     """None if it does not wait, as far as it shows itself."""
     return WAITS[found["kind"]](found) if found.get("kind") in WAITS else None
 
 
-def _makes_what_is_missing(group: Found, pods: Collection[str]) -> Found | None:
+def _makes_what_is_missing(group: Object, pods: Collection[str]) -> Object | None:
     """The first StatefulSet that has made too few pods, with the uid, age and conditions of the LeaderWorkerSet.
 
     That of the leaders has the LeaderWorkerSet's name, that of a leader's workers the leader's (v0.10.0,
@@ -78,7 +78,7 @@ def _makes_what_is_missing(group: Found, pods: Collection[str]) -> Found | None:
     return {"kind": MAKES_A_GROUP, "metadata": {**group["metadata"], "name": short}, "status": group.get("status", {})}
 
 
-def placed_at(pod: Found) -> datetime | None:
+def placed_at(pod: Object) -> datetime | None:
     """Since when it has its node; None before."""
     scheduled = condition(pod, "PodScheduled")
     return since(scheduled) if scheduled else None
@@ -90,7 +90,7 @@ def since(said: Mapping[str, Any]) -> datetime | None:
     return parse_time(time) if time else None
 
 
-def words(found: Found, events: Iterable[Mapping[str, Any]]) -> str:
+def words(found: Object, events: Iterable[Mapping[str, Any]]) -> str:
     """The last Warning; of a pod, and of what makes a group's, only if nothing was told of it since, as what it warned
     of may be over. "" if none."""
     told = sorted((one for one in events if one.get("reason") != "Scheduled"), key=_at)
@@ -111,12 +111,12 @@ def _at(event: Mapping[str, Any]) -> str:
     return max(time for time in (*times, "") if time is not None)
 
 
-def _job(found: Found) -> datetime | None:
+def _job(found: Object) -> datetime | None:
     made = found["metadata"].get("creationTimestamp")
     return parse_time(made) if made and not _ended(found) else None
 
 
-def _pod(found: Found) -> datetime | None:
+def _pod(found: Object) -> datetime | None:
     if "deletionTimestamp" in found["metadata"]:
         return None
     status = found.get("status", {})
@@ -128,19 +128,19 @@ def _pod(found: Found) -> datetime | None:
     return placed_at(found) if starting and not begun else None
 
 
-def _claim(found: Found) -> datetime | None:
+def _claim(found: Object) -> datetime | None:
     made = found["metadata"].get("creationTimestamp")
     return parse_time(made) if made and found.get("status", {}).get("phase") == "Pending" else None
 
 
-def _group(found: Found) -> datetime | None:
+def _group(found: Object) -> datetime | None:
     """LeaderWorkerSet begins to count anew with every generation of it."""
     progressing = condition(found, "Progressing")
     made = found["metadata"].get("creationTimestamp")
     return (since(progressing) if progressing else None) or (parse_time(made) if made else None)
 
 
-def _ended(job: Found) -> bool:
+def _ended(job: Object) -> bool:
     return bool(condition(job, "Complete") or condition(job, "Failed"))
 
 

@@ -11,7 +11,7 @@ from paceline.report import facts, measured, read
 from paceline.report.crossover import crossover
 from paceline.report.model import MEANS, Candidate, Effect, Manifest, Report, Run, Shown
 from paceline.report.outputs import outputs
-from paceline.report.words import capital, count, interval, ratio
+from paceline.report.text import capital, count, interval, ratio
 
 
 def report(manifests: Sequence[Manifest], title: str = "") -> Report:

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from paceline import core, gate
 from paceline.api.run_status import Round
-from paceline.evidence.keep import measurements
+from paceline.evidence.round_status import measurements
 from paceline.report.model import MEAN, Crossover, Curve, Manifest, Spot
 from paceline.report.read import workload
-from paceline.report.words import capital
+from paceline.report.text import capital
 
 
 def crossover(spec: Manifest, rule: core.Gate, rounds: Sequence[Round]) -> Crossover | None:

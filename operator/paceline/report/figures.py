@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from paceline.report.draw import COLOUR, FONT, arm_colour, said, svg
 from paceline.report.model import MEANS, Curve, Effect, Run, Series, Shown
-from paceline.report.words import Family, change, interval, number, ratio, workload
+from paceline.report.text import Family, change, interval, number, ratio, workload
 
 TONE = {Shown.KEPT: COLOUR["good"], Shown.BROKEN: COLOUR["bad"], Shown.OPEN: COLOUR["open"]}
 FACE = {Shown.KEPT: COLOUR["good"], Shown.BROKEN: COLOUR["bad"], Shown.OPEN: COLOUR["paper"]}

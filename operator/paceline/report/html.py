@@ -6,7 +6,7 @@ from importlib.resources import files
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from paceline.report import figures, words
+from paceline.report import figures, text
 from paceline.report.draw import arm_name
 from paceline.report.model import Report, Run
 from paceline.report.tables import Table, costs, latencies, limits, outputs, positions, requests, speed_ups
@@ -21,7 +21,7 @@ class Page:
     """For wide pages, for narrow ones."""
     crossover: tuple[tuple[str, Markup], ...]
     """Dataset and chart."""
-    latency: tuple[tuple[words.Family, Markup], ...]
+    latency: tuple[tuple[text.Family, Markup], ...]
     acceptance: Markup | None
     panels: tuple[tuple[str, Markup, tuple[tuple[str, str], ...]], ...]
     """Workload, chart, each arm's mean."""
@@ -35,21 +35,19 @@ class Page:
 
 def html(report: Report) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"ratio": words.ratio, "interval": words.interval, "number": words.number}
-    environment.filters |= {"span": words.span, "workload": words.workload, "tone": _tone}
+    environment.filters |= {"ratio": text.ratio, "interval": text.interval, "number": text.number}
+    environment.filters |= {"span": text.span, "workload": text.workload, "tone": _tone}
     environment.globals |= {
-        "key_figures": words.key_figures,
+        "key_figures": text.key_figures,
         "arm_name": arm_name,
-        "count": words.count,
+        "count": text.count,
         "costs": costs,
     }
     folder = files("paceline.report") / "templates"
     template = environment.from_string((folder / "report.html.j2").read_text("utf-8"))
     style = Markup((folder / "report.css").read_text("utf-8"))
     pages = [_page(run) for run in report.runs]
-    return template.render(
-        report=report, pages=pages, style=style, emulated=words.EMULATED, by_position=words.POSITIONS
-    )
+    return template.render(report=report, pages=pages, style=style, emulated=text.EMULATED, by_position=text.POSITIONS)
 
 
 def _page(run: Run) -> Page:
@@ -62,12 +60,12 @@ def _page(run: Run) -> Page:
         if judged
         else None,
         crossover=tuple(
-            (words.workload(dataset), _markup(figures.crossing(run, dataset, curves)))
+            (text.workload(dataset), _markup(figures.crossing(run, dataset, curves)))
             for dataset, curves in (run.crossover.curves.items() if run.crossover else ())
         ),
         latency=tuple(
             (family, _markup(figures.latency(run, family)))
-            for family in words.LATENCIES
+            for family in text.LATENCIES
             if measured & set(family.metrics.values())
         ),
         acceptance=_markup(figures.acceptance(run)) if "acceptLength" in measured else None,
@@ -75,7 +73,7 @@ def _page(run: Run) -> Page:
             (
                 name,
                 _markup(chart),
-                tuple((arm, words.number(means[name, arm])) for arm in run.arms if (name, arm) in means),
+                tuple((arm, text.number(means[name, arm])) for arm in run.arms if (name, arm) in means),
             )
             for name, chart in figures.panels(run)
         ),

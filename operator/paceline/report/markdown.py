@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from paceline.report.model import Report, Run
 from paceline.report.tables import Table, costs, latencies, limits, outputs, positions, requests, speed_ups
-from paceline.report.words import EMULATED, POSITIONS, count, key_figures
+from paceline.report.text import EMULATED, POSITIONS, count, key_figures
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~$])")
 

@@ -8,7 +8,7 @@ from paceline import core, gate
 from paceline.api import run_status
 from paceline.api.record import finite, inner, slots
 from paceline.api.run_status import Point, Round
-from paceline.evidence import keep
+from paceline.evidence import round_status
 from paceline.report import read
 from paceline.report.model import Counts, Dot, LimitEffect, Manifest, Positions, Replicate, Series, Shown, Value
 
@@ -18,17 +18,17 @@ METRICS = tuple(slot.wire for slot in slots(Point) if inner(slot.type) is float 
 
 def judged(point: Point) -> float | None:
     """Output tokens per second, as the gate compares them."""
-    found = keep.judged_speed(point)
+    found = round_status.judged_speed(point)
     return found if found and found > 0 else None
 
 
 def values(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[Value]:
     """Every metric that was measured, of every arm on every workload, from the points that are valid."""
     seen: dict[tuple[str, str, str], dict[int, float]] = {}
-    for entry in keep.last_tries(rounds):
+    for entry in round_status.last_tries(rounds):
         for point in entry.points:
             for metric in METRICS if not why(point) else ():
-                found = finite(getattr(point, keep.METRICS[metric]))
+                found = finite(getattr(point, round_status.METRICS[metric]))
                 if found is not None and found > 0:
                     seen.setdefault((metric, point.workload, point.arm), {})[entry.round] = found
     for metric in METRICS:
@@ -71,7 +71,7 @@ def _points(
 ) -> Iterator[tuple[str, str, list[Point]]]:
     """Workload, arm and its points, one a round, workload by workload."""
     found: dict[tuple[str, str], list[Point]] = {}
-    for entry in keep.last_tries(rounds):
+    for entry in round_status.last_tries(rounds):
         for point in entry.points:
             found.setdefault((point.workload, point.arm), []).append(point)
     for workload in workloads:
@@ -106,8 +106,8 @@ def limits(spec: Manifest, rule: core.Gate, workloads: Sequence[str], rounds: Se
     asked = [limit for limit in gate.limits(rule, rated) if limit.maximum is None]
     if not asked:
         return []
-    measurements = keep.measurements(rounds)
-    found = gate.decide(rule, arms, weights, measurements, keep.answers(rounds), rated).arms
+    measurements = round_status.measurements(rounds)
+    found = gate.decide(rule, arms, weights, measurements, round_status.answers(rounds), rated).arms
     return [
         LimitEffect(
             metric=limit.metric,
@@ -138,7 +138,10 @@ def series(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round
     for workload in workloads:
         for arm in arms:
             dots = [
-                dot for entry in keep.last_tries(rounds) for dot in _dots(entry, arm, (workload,)) if dot.why != ABSENT
+                dot
+                for entry in round_status.last_tries(rounds)
+                for dot in _dots(entry, arm, (workload,))
+                if dot.why != ABSENT
             ]
             valid = [dot.speed for dot in dots if not dot.why and dot.speed]
             if dots:

@@ -7,7 +7,7 @@ from paceline.api.record import finite
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.report.model import ArmOutputs, Manifest, Outputs
 from paceline.report.read import number
-from paceline.report.words import count
+from paceline.report.text import count
 
 NOT_COMPARED = "Outputs were not compared: nothing is said about whether the arms answer alike."
 

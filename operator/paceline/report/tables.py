@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from paceline.report.model import Effect, LimitEffect, Run, Shown, Value
-from paceline.report.words import LATENCIES, change, interval, number, ratio, span, workload
+from paceline.report.text import LATENCIES, change, interval, number, ratio, span, workload
 
 VERDICT = {Shown.KEPT: "shown", Shown.BROKEN: "broken", Shown.OPEN: "not shown"}
 PACE = {Shown.KEPT: "faster", Shown.BROKEN: "slower", Shown.OPEN: "not shown"}

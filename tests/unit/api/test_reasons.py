@@ -2,25 +2,25 @@
 
 from datetime import UTC, datetime, timedelta
 
-from paceline.api.reasons import ORDER, Mark, Reason, conditions, to_status
+from paceline.api.reasons import ORDER, Cause, Reason, conditions, to_status
 from paceline.api.record import to_status as as_json
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
 def test_the_worst_mark_of_a_condition_wins() -> None:
-    marks = [Mark(Reason.Serving, "latency"), Mark(Reason.ServersStarting, "throughput"), Mark(Reason.Cached)]
+    marks = [Cause(Reason.Serving, "latency"), Cause(Reason.ServersStarting, "throughput"), Cause(Reason.Cached)]
     assert conditions(marks) == {
-        "Ready": Mark(Reason.ServersStarting, "throughput"),
-        "CacheReady": Mark(Reason.Cached),
+        "Ready": Cause(Reason.ServersStarting, "throughput"),
+        "CacheReady": Cause(Reason.Cached),
     }
 
 
 def test_the_message_names_every_pool_of_the_winning_reason() -> None:
     marks = [
-        Mark(Reason.NoCapacity, "latency", "0/2 nodes are available"),
-        Mark(Reason.Serving, "chat"),
-        Mark(Reason.NoCapacity, "throughput"),
+        Cause(Reason.NoCapacity, "latency", "0/2 nodes are available"),
+        Cause(Reason.Serving, "chat"),
+        Cause(Reason.NoCapacity, "throughput"),
     ]
     (ready,) = to_status(marks, [], 3, NOW)
     assert as_json(ready) == {
@@ -35,9 +35,9 @@ def test_the_message_names_every_pool_of_the_winning_reason() -> None:
 
 def test_a_transition_is_a_change_of_status_not_of_reason() -> None:
     later = NOW + timedelta(minutes=5)
-    first = to_status([Mark(Reason.ServersStarting)], [], 1, NOW)
-    second = to_status([Mark(Reason.Crashing)], first, 2, later)
-    third = to_status([Mark(Reason.Serving)], second, 2, later)
+    first = to_status([Cause(Reason.ServersStarting)], [], 1, NOW)
+    second = to_status([Cause(Reason.Crashing)], first, 2, later)
+    third = to_status([Cause(Reason.Serving)], second, 2, later)
     assert [(c.reason, c.last_transition_time) for (c,) in (first, second, third)] == [
         ("ServersStarting", "2026-11-21T12:00:00Z"),
         ("Crashing", "2026-11-21T12:00:00Z"),
@@ -46,9 +46,9 @@ def test_a_transition_is_a_change_of_status_not_of_reason() -> None:
 
 
 def test_what_nobody_says_is_absent() -> None:
-    before = to_status([Mark(Reason.RollingOut), Mark(Reason.Serving)], [], 1, NOW)
+    before = to_status([Cause(Reason.RollingOut), Cause(Reason.Serving)], [], 1, NOW)
     assert [condition.type for condition in before] == ["Ready", "Reconciling"]
-    assert [condition.type for condition in to_status([Mark(Reason.Serving)], before, 1, NOW)] == ["Ready"]
+    assert [condition.type for condition in to_status([Cause(Reason.Serving)], before, 1, NOW)] == ["Ready"]
 
 
 def test_reconciling_and_stalled_are_never_false() -> None:

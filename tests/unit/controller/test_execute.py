@@ -10,7 +10,7 @@ from paceline.controller.execute import HANDOVER_MANAGER, execute, publish
 from paceline.controller.kinds import KINDS, SPECULATIVE_DEPLOYMENT
 from paceline.kube import Conflict, Forbidden, Ref
 from paceline.kube.resources import DEPLOYMENT
-from paceline.plan.terms import Adopt, Apply
+from paceline.plan.step import Adopt, Apply
 
 REF = Ref(DEPLOYMENT, "default", "web")
 

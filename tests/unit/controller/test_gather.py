@@ -15,7 +15,7 @@ from paceline.controller.kinds import KINDS
 from paceline.controller.reconcile import reconcile
 from paceline.core.names import DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL
 from paceline.kube import UNREAD, Manifest, Ref
-from paceline.plan.run.look import Round
+from paceline.plan.run.snapshot import Round
 from paceline.render import Settings, round_job
 from paceline.render.benchmark import round_plan
 from paceline.render.where import ANYWHERE

@@ -11,7 +11,7 @@ from paceline.controller.kinds import KINDS
 from paceline.controller.warnings import MOST, warnings
 from paceline.kube import Forbidden, Listing, Manifest, Resource
 from paceline.plan.silence import look_again, silent, waiting, words
-from paceline.plan.terms import timestamp
+from paceline.plan.step import timestamp
 
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 LONG_AGO = timestamp(NOW - timedelta(minutes=5))

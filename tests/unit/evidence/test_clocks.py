@@ -14,7 +14,7 @@ from paceline.evidence.clocks import (
     seen,
     to_columns,
 )
-from paceline.evidence.keep import clocks_record
+from paceline.evidence.round_status import clocks_record
 
 FIELDS = "uuid,clocks.sm,clocks.max.sm,power.draw,power.limit,temperature.gpu,clocks_event_reasons.active"
 COUNTED = ",".join(

@@ -8,7 +8,7 @@ import yaml
 from lupa import lua51
 from tests.support.answers import half_failed
 from tests.support.rendered import EXAMPLES
-from tests.support.telling import measuring, promoted
+from tests.support.stories import measuring, promoted
 from tests.support.world import World, example
 
 GITOPS = EXAMPLES / "gitops"

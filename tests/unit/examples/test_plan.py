@@ -18,7 +18,7 @@ from tests.support.world import example as in_world
 
 from paceline.cli import main
 from paceline.plan.forecast import CLEAR, NOISY, Course, Tale, forecast
-from paceline.plan.imagined import Assumptions
+from paceline.plan.simulate import Assumptions
 
 NEXT = str(EXAMPLES / "qwen3-coder-next.yaml")
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)

@@ -12,7 +12,7 @@ from paceline.cli import main
 from paceline.core import Purpose, RunSpec
 from paceline.evidence import RoundPlan
 from paceline.plan.run.check import fault
-from paceline.plan.run.look import Round
+from paceline.plan.run.snapshot import Round
 from paceline.render.benchmark import round_plan
 
 

@@ -15,7 +15,7 @@ from paceline.api.run_status import BenchmarkRunStatus
 from paceline.report import FORMATS, report
 from paceline.report.model import Run, Shown, Value
 from paceline.report.tables import costs, latencies, limits, speed_ups
-from paceline.report.words import EMULATED, change, key_figures, number, span
+from paceline.report.text import EMULATED, change, key_figures, number, span
 
 DEMO = Path(__file__).with_name("demo.yaml")
 

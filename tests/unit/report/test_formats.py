@@ -10,7 +10,7 @@ from tests.support.runs import latency, lost_round, throughput
 from tests.unit.report.test_build import GB10, demo, over
 
 from paceline.report import FORMATS, report
-from paceline.report.words import EMULATED
+from paceline.report.text import EMULATED
 
 VOID = {"meta", "link", "br", "path", "use", "rect"}
 

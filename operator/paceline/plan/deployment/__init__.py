@@ -23,7 +23,7 @@ choose() answers, and serve() does the rest.
 from dataclasses import replace
 from datetime import datetime
 
-from paceline.api import Mark, Reason
+from paceline.api import Cause, Reason
 from paceline.api.reasons import to_status as conditions_of
 from paceline.api.record import to_status
 from paceline.api.status import PoolStatus, SpeculativeDeploymentStatus
@@ -32,21 +32,21 @@ from paceline.plan.deployment.cache import commits, fetch
 from paceline.plan.deployment.check import let_go, preflight, readable
 from paceline.plan.deployment.claim import keep_claim
 from paceline.plan.deployment.down import undone
+from paceline.plan.deployment.events import events, state, without_pretence
 from paceline.plan.deployment.guard import unguarded
 from paceline.plan.deployment.hold import hold
 from paceline.plan.deployment.installed import installed
-from paceline.plan.deployment.look import Pool, Snapshot, pin, pools
+from paceline.plan.deployment.keep_serving import meanwhile
 from paceline.plan.deployment.lost import orphans
-from paceline.plan.deployment.meanwhile import meanwhile
 from paceline.plan.deployment.measure import measure, stop
 from paceline.plan.deployment.outdated import outdated
 from paceline.plan.deployment.requests import carried_out, unknown
 from paceline.plan.deployment.retain import retain
 from paceline.plan.deployment.serve import serve
+from paceline.plan.deployment.snapshot import Pool, Snapshot, pin, pools
 from paceline.plan.deployment.stuck import refused, stuck
-from paceline.plan.deployment.tell import happenings, state, without_pretence
 from paceline.plan.silence import look_again, waiting
-from paceline.plan.terms import Said, Step, Todo, earliest, walk
+from paceline.plan.step import Plan, Step, StepResult, earliest, walk
 
 STEPS: tuple[Step[Snapshot], ...] = (readable, let_go, refused, keep_claim, fetch, preflight, installed, unguarded)
 POOL_STEPS: tuple[Step[Pool], ...] = (stop, stuck, serve, measure, retain)
@@ -59,14 +59,14 @@ PINS = ("models_hash", "models", "datasets")
 """Stay while no prefetch says others: another one may find other commits, and all would be measured again."""
 
 
-def plan(snapshot: Snapshot, now: datetime) -> Todo:
+def plan(snapshot: Snapshot, now: datetime) -> Plan:
     """Pure: the same snapshot at the same time gives the same status and actions."""
     if adopted := orphans(snapshot):
-        return Todo(status=None, actions=adopted)  # the garbage collector is on its way: everything else comes after
+        return Plan(status=None, actions=adopted)  # the garbage collector is on its way: everything else comes after
     said = walk(STEPS, snapshot, now)
     entries: list[PoolStatus] = []
-    pool_said: list[Said] = []
-    held = any(step.holds for step in said)
+    pool_said: list[StepResult] = []
+    held = any(step.blocks for step in said)
     not_carried_out = list(unknown(snapshot))
     known = commits(snapshot)
     if snapshot.spec is not None and known is not None and not held:
@@ -79,14 +79,14 @@ def plan(snapshot: Snapshot, now: datetime) -> Todo:
             entries.append(_entry(pool, steps))
     else:
         as_it_is = meanwhile(snapshot, now)
-        pool_said += [as_it_is] if said[0].holds else [as_it_is, outdated(snapshot, now)]
-        entries = list(as_it_is.record["pools"])
+        pool_said += [as_it_is] if said[0].blocks else [as_it_is, outdated(snapshot, now)]
+        entries = list(as_it_is.status["pools"])
     everything = [*said, *pool_said]
     notes = [note for say in everything for note in say.notes]
-    marks = without_pretence(mark for say in everything for mark in say.marks)
-    if not any(mark.reason.value.condition == "Ready" for mark in marks):
-        marks.append(Mark(Reason.NotStarted))
-    conditions = conditions_of(marks, snapshot.status.conditions, snapshot.generation, now)
+    causes = without_pretence(cause for say in everything for cause in say.causes)
+    if not any(cause.reason.value.condition == "Ready" for cause in causes):
+        causes.append(Cause(Reason.NotStarted))
+    conditions = conditions_of(causes, snapshot.status.conditions, snapshot.generation, now)
     pins = {name: getattr(snapshot.status, name) for name in PINS}
     status = SpeculativeDeploymentStatus(
         observed_generation=snapshot.generation,
@@ -96,21 +96,21 @@ def plan(snapshot: Snapshot, now: datetime) -> Todo:
         conditions=conditions,
         pools=tuple(entries),
         refused=tuple(not_carried_out[:MOST_REFUSED]),
-        **(pins | {name: value for say in said for name, value in say.record.items()}),
+        **(pins | {name: value for say in said for name, value in say.status.items()}),
     )
-    return Todo(
+    return Plan(
         status=to_status(status),
         actions=tuple(action for say in everything for action in say.actions),
-        happenings=happenings(snapshot.status, status),
-        wake=earliest((*(say.wake for say in everything), look_again(waiting(snapshot.children), now))),
+        events=events(snapshot.status, status),
+        requeue_at=earliest((*(say.requeue_at for say in everything), look_again(waiting(snapshot.children), now))),
     )
 
 
-def _entry(pool: Pool, steps: list[Said]) -> PoolStatus:
+def _entry(pool: Pool, steps: list[StepResult]) -> PoolStatus:
     """What no step speaks of is as it was, but for the servers: how many are ready is asked anew in each pass."""
     entry = replace(pool.remembered, hold=hold(pool), ready_replicas=None)
     for say in steps:
-        entry = replace(entry, **say.record)
+        entry = replace(entry, **say.status)
     return entry if pool.decided else replace(entry, verdict=None)  # it answered another question
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from paceline.api.gate import MOST_MEASURED
 from paceline.api.run_status import Round
 from paceline.evidence import same_arms, surroundings
-from paceline.plan.deployment.look import Pool
 from paceline.plan.deployment.runs import Run
+from paceline.plan.deployment.snapshot import Pool
 
 
 def source(pool: Pool) -> Run | None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from paceline.core import Arm, Server
 from paceline.engines import ENGINES
-from paceline.plan.terms import Found
+from paceline.plan.step import Object
 from paceline.render import revision_of
 
 LOAD = "largestConcurrency"
@@ -38,7 +38,7 @@ def revision_among(
     return next(revision for revision in order if revision == own or revision in at_other_loads)
 
 
-def loads_of(runs: Iterable[Found]) -> frozenset[int]:
+def loads_of(runs: Iterable[Object]) -> frozenset[int]:
     """The largest concurrency that each of these BenchmarkRuns was made for."""
     specs = [run["spec"] for run in runs]
     return frozenset(spec.get(LOAD) or max(one["concurrency"] for one in spec["workloads"]) for spec in specs)

@@ -7,15 +7,15 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from paceline.api import Mark, Reason
+from paceline.api import Cause, Reason
 from paceline.api.status import DatasetStatus, ModelStatus
 from paceline.core import Dataset, DeploymentSpec, Model
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL
-from paceline.plan.deployment.look import Snapshot, datasets_of, models_of, to_bring, told
 from paceline.plan.deployment.lost import COMMIT, read_back
+from paceline.plan.deployment.snapshot import Snapshot, datasets_of, models_of, to_bring, told
 from paceline.plan.deployment.stuck import lasting
 from paceline.plan.pods import Trouble, last_line, of_job, terminated
-from paceline.plan.terms import Action, Apply, Delete, Found, Said, condition, owned_by, parse_time, timestamp
+from paceline.plan.step import Action, Apply, Delete, Object, StepResult, condition, owned_by, parse_time, timestamp
 from paceline.preflight import Fetched, FetchedModel, ModelFacts, read_facts, read_message, write_facts
 from paceline.render import fetch_job, fetch_name
 from paceline.render.cache import A_PERSON_MUST_ACT, ROOM, fetch_inputs
@@ -27,20 +27,20 @@ RETRY_AFTER = timedelta(minutes=5)
 """From a failure that a person need not end, a hub that was down for instance, to the next Job."""
 
 
-def fetch(snapshot: Snapshot, now: datetime) -> Said:
+def fetch(snapshot: Snapshot, now: datetime) -> StepResult:
     """One Job for target, heads and datasets; what it found is pinned in status and never asked again."""
     if snapshot.spec is None:
-        return Said()
+        return StepResult()
     if going := _going(snapshot, snapshot.spec, now):
         return going
     if lost := lost_volume(snapshot):
-        marks = (Mark(Reason.Fetching, None, lost), Mark(Reason.Prefetching, None, lost))
+        causes = (Cause(Reason.Fetching, None, lost), Cause(Reason.Prefetching, None, lost))
         gone = tuple(Delete(job, lost) for job in _jobs(snapshot))
-        return Said(marks=marks, actions=gone, record={"models": []}, holds=True)
+        return StepResult(causes=causes, actions=gone, status={"models": []}, blocks=True)
     if fetched := _fetched(snapshot):
-        return Said(marks=(Mark(Reason.Cached),), record=_record(snapshot, fetched))
+        return StepResult(causes=(Cause(Reason.Cached),), status=_record(snapshot, fetched))
     if commits(snapshot) is not None:
-        return Said(marks=(Mark(Reason.Cached),), record=_as_recorded(snapshot, snapshot.spec))
+        return StepResult(causes=(Cause(Reason.Cached),), status=_as_recorded(snapshot, snapshot.spec))
     job = _job(snapshot)
     if job and (failed := condition(job, "Failed")):
         return _with_more_room(snapshot.spec, job) or _failed(snapshot, job, failed, now)
@@ -48,14 +48,14 @@ def fetch(snapshot: Snapshot, now: datetime) -> Said:
     waiting = _trouble(snapshot, snapshot.spec, job, now)
     if waiting and waiting.says in NOT_STARTED:
         said = lasting(snapshot, waiting, None, now)
-        waits = (Mark(Reason.FetchWaits, None, waiting.what), Mark(Reason.PrefetchWaiting, None, waiting.what))
-        return replace(said, marks=(*said.marks, *waits), actions=actions, holds=True)
+        waits = (Cause(Reason.FetchWaits, None, waiting.what), Cause(Reason.PrefetchWaiting, None, waiting.what))
+        return replace(said, causes=(*said.causes, *waits), actions=actions, blocks=True)
     note = waiting.what if waiting else ", ".join(one.source for one in to_bring(snapshot.spec))
-    marks = (Mark(Reason.Fetching, None, note), Mark(Reason.Prefetching, None, note))
-    return Said(marks=marks, actions=actions, holds=True)
+    causes = (Cause(Reason.Fetching, None, note), Cause(Reason.Prefetching, None, note))
+    return StepResult(causes=causes, actions=actions, blocks=True)
 
 
-def _going(snapshot: Snapshot, spec: DeploymentSpec, now: datetime) -> Said | None:
+def _going(snapshot: Snapshot, spec: DeploymentSpec, now: datetime) -> StepResult | None:
     """Of a claim that is being deleted, which nothing takes back. Kubernetes keeps it for every pod with a node that
     names it, one that has ended too (pkg/controller/volume/pvcprotection, podUsesPVC). Ours of the prefetch go at once;
     a server's and a round's a person must end, for the one serves and the other has logs."""
@@ -74,14 +74,14 @@ def _going(snapshot: Snapshot, spec: DeploymentSpec, now: datetime) -> Said | No
     said = lasting(snapshot, Trouble(what=what, says=Reason.Unplaceable, since=parse_time(since)), None, now)
     return replace(
         said,
-        marks=(*said.marks, Mark(Reason.FetchWaits, None, what), Mark(Reason.PrefetchWaiting, None, what)),
+        causes=(*said.causes, Cause(Reason.FetchWaits, None, what), Cause(Reason.PrefetchWaiting, None, what)),
         actions=tuple(Delete(job, f"it keeps claim {name}") for job in _jobs(snapshot) if _staying(job)),
-        record={"models": []},
-        holds=True,
+        status={"models": []},
+        blocks=True,
     )
 
 
-def _staying(job: Found) -> bool:
+def _staying(job: Object) -> bool:
     return "deletionTimestamp" not in job["metadata"]
 
 
@@ -102,7 +102,7 @@ def brought(snapshot: Snapshot) -> datetime | None:
     return parse_time(ready["lastTransitionTime"]) if ready else None
 
 
-def _trouble(snapshot: Snapshot, spec: DeploymentSpec, job: Found | None, now: datetime) -> Trouble | None:
+def _trouble(snapshot: Snapshot, spec: DeploymentSpec, job: Object | None, now: datetime) -> Trouble | None:
     """Why the prefetch does not start: its claim's first, of which its pod says less."""
     if job is None or condition(job, "Complete"):
         return None
@@ -116,7 +116,7 @@ def _trouble(snapshot: Snapshot, spec: DeploymentSpec, job: Found | None, now: d
     return told(snapshot, of_job(job, _pods(snapshot, job), snapshot.warnings, now))
 
 
-def _fetch(snapshot: Snapshot, spec: DeploymentSpec, job: Found | None, now: datetime) -> tuple[Action, ...]:
+def _fetch(snapshot: Snapshot, spec: DeploymentSpec, job: Object | None, now: datetime) -> tuple[Action, ...]:
     """A Job that has ended and said nothing that can be read, its pod gone or of another release, runs again."""
     if job is None:
         known = {**read_back(snapshot, spec, now), **_recorded(snapshot)}
@@ -199,13 +199,13 @@ def _inputs(snapshot: Snapshot) -> str:
     return fetch_inputs(snapshot.spec.server, models_of(snapshot.spec))
 
 
-def _job(snapshot: Snapshot) -> Found | None:
+def _job(snapshot: Snapshot) -> Object | None:
     assert snapshot.spec is not None
     spec = snapshot.spec
     return snapshot.child("Job", fetch_name(snapshot.owner, spec.server, models_of(spec), datasets_of(spec)))
 
 
-def _jobs(snapshot: Snapshot) -> list[Found]:
+def _jobs(snapshot: Snapshot) -> list[Object]:
     """Every prefetch of this deployment, also of what was asked before."""
     return [
         job
@@ -214,7 +214,7 @@ def _jobs(snapshot: Snapshot) -> list[Found]:
     ]
 
 
-def _pods(snapshot: Snapshot, job: Found | None) -> list[Found]:
+def _pods(snapshot: Snapshot, job: Object | None) -> list[Object]:
     name = job["metadata"]["name"] if job else None
     return [
         pod
@@ -231,7 +231,7 @@ def _fetched(snapshot: Snapshot) -> Fetched | None:
     return next((found for pod in _pods(snapshot, job) if (found := _read(pod))), None)
 
 
-def _read(pod: Found) -> Fetched | None:
+def _read(pod: Object) -> Fetched | None:
     ended = terminated(pod, "fetch")
     if ended and ended.get("exitCode") == 0:
         with suppress(ValueError):
@@ -239,17 +239,17 @@ def _read(pod: Found) -> Fetched | None:
     return None
 
 
-def _with_more_room(spec: DeploymentSpec, job: Found) -> Said | None:
+def _with_more_room(spec: DeploymentSpec, job: Object) -> StepResult | None:
     """A disk that was full is what a person has to end, and a larger claim ends it."""
     had = (job["metadata"].get("annotations") or {}).get(ROOM, "")
     if spec.cache_claim is None or had in ("", spec.cache_claim.size):
         return None
-    return Said(
-        actions=(Delete(job, f"it failed with {had}, and now {spec.cache_claim.size} are asked for"),), holds=True
+    return StepResult(
+        actions=(Delete(job, f"it failed with {had}, and now {spec.cache_claim.size} are asked for"),), blocks=True
     )
 
 
-def _failed(snapshot: Snapshot, job: Found, failed: Mapping[str, Any], now: datetime) -> Said:
+def _failed(snapshot: Snapshot, job: Object, failed: Mapping[str, Any], now: datetime) -> StepResult:
     """Where a person must act, what they change makes another Job; anything else is tried again after a while."""
     ends = [ended for pod in _pods(snapshot, job) if (ended := terminated(pod, "fetch"))]
     ends.sort(key=lambda ended: str(ended.get("finishedAt", "")), reverse=True)
@@ -263,11 +263,11 @@ def _failed(snapshot: Snapshot, job: Found, failed: Mapping[str, Any], now: date
     else:
         note += f" (tried again at {timestamp(again)})"
     due = again is not None and again <= now
-    return Said(
-        marks=(Mark(Reason.FetchFailed, None, note), Mark(Reason.PrefetchFailed, None, note)),
+    return StepResult(
+        causes=(Cause(Reason.FetchFailed, None, note), Cause(Reason.PrefetchFailed, None, note)),
         actions=(Delete(job, "it failed some time ago and is tried again"),) if due else (),
-        holds=True,
-        wake=None if due else again,
+        blocks=True,
+        requeue_at=None if due else again,
     )
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from paceline.plan.deployment.look import Pool
 from paceline.plan.deployment.runs import Run
+from paceline.plan.deployment.snapshot import Pool
 
 Spec = Mapping[str, Any]
 """Of a BenchmarkRun."""

@@ -5,42 +5,42 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from paceline.api import Mark, Reason
+from paceline.api import Cause, Reason
 from paceline.core import DeploymentSpec
 from paceline.core.names import POOL_LABEL
 from paceline.engines import places
 from paceline.plan.deployment.cache import facts
 from paceline.plan.deployment.guard import GUARDS
-from paceline.plan.deployment.look import Pool, Snapshot
-from paceline.plan.terms import Delete, Said, owned_by
+from paceline.plan.deployment.snapshot import Pool, Snapshot
+from paceline.plan.step import Delete, StepResult, owned_by
 from paceline.preflight import ModelFacts, findings
 from paceline.preflight.layers import FOREIGN
 from paceline.render.group import KIND as GROUPS
 
 
-def readable(snapshot: Snapshot, _: datetime) -> Said:
+def readable(snapshot: Snapshot, _: datetime) -> StepResult:
     """The spec says something that can be carried out."""
     if snapshot.spec is None:
-        return Said(marks=(Mark(Reason.InvalidSpec, None, snapshot.invalid),), holds=True)
+        return StepResult(causes=(Cause(Reason.InvalidSpec, None, snapshot.invalid),), blocks=True)
     refused = places.refused(snapshot.spec, snapshot.manifest["spec"])
     if refused:
         note = "; ".join(f"{refusal.path}: {refusal.message}" for refusal in refused)
-        return Said(marks=(Mark(Reason.InvalidSpec, None, note),), holds=True)
-    return Said()
+        return StepResult(causes=(Cause(Reason.InvalidSpec, None, note),), blocks=True)
+    return StepResult()
 
 
-def preflight(snapshot: Snapshot, _: datetime) -> Said:
+def preflight(snapshot: Snapshot, _: datetime) -> StepResult:
     """The models fit the spec and each other, as far as the prefetch's facts tell.
 
     What stands in the way is Stalled; what is worth knowing is noted for as long as it is so.
     """
     if snapshot.spec is None:
-        return Said()
+        return StepResult()
     said = found_in(snapshot.spec, snapshot.manifest["spec"], facts(snapshot))
     blocking, worth_knowing = (tuple(text for text, blocks in said if blocks is kind) for kind in (True, False))
     if blocking:
-        return Said(marks=(Mark(Reason.PreflightFailed, None, "; ".join(blocking)),), holds=True)
-    return Said(notes=worth_knowing)
+        return StepResult(causes=(Cause(Reason.PreflightFailed, None, "; ".join(blocking)),), blocks=True)
+    return StepResult(notes=worth_knowing)
 
 
 def found_in(
@@ -67,10 +67,10 @@ def foretold(pool: Pool) -> str:
     return "; ".join(f"expected: {one.found}; {one.why}" for one in told if one.rule == FOREIGN)
 
 
-def let_go(snapshot: Snapshot, _: datetime) -> Said:
+def let_go(snapshot: Snapshot, _: datetime) -> StepResult:
     """What belongs to a pool that the spec no longer has."""
     if snapshot.spec is None:
-        return Said()
+        return StepResult()
     wanted = {pool.name for pool in snapshot.spec.pools}
     left = [
         child
@@ -78,4 +78,4 @@ def let_go(snapshot: Snapshot, _: datetime) -> Said:
         for child in snapshot.of(kind)
         if owned_by(child, snapshot.owner.uid) and child["metadata"].get("labels", {}).get(POOL_LABEL) not in wanted
     ]
-    return Said(actions=tuple(Delete(child, "its pool is no longer in spec.pools") for child in left))
+    return StepResult(actions=tuple(Delete(child, "its pool is no longer in spec.pools") for child in left))

@@ -7,8 +7,8 @@ from paceline.core import BASELINE
 from paceline.plan.deployment.changed import asked_anew
 from paceline.plan.deployment.earned import manual, may_stay, promoted_before, shown
 from paceline.plan.deployment.hold import baseline_held, held_revision, hold, suspended
-from paceline.plan.deployment.look import Pool
-from paceline.plan.terms import parse_time
+from paceline.plan.deployment.snapshot import Pool
+from paceline.plan.step import parse_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,38 +4,38 @@ from collections.abc import Iterator
 from datetime import datetime
 from decimal import Decimal
 
-from paceline.api import Mark, Reason
+from paceline.api import Cause, Reason
 from paceline.core import ClaimTemplate
 from paceline.core.names import CACHE_LABEL
-from paceline.plan.deployment.look import Snapshot
-from paceline.plan.terms import Apply, Found, Said
+from paceline.plan.deployment.snapshot import Snapshot
+from paceline.plan.step import Apply, Object, StepResult
 from paceline.render import claim
 
 UNITS = {"": 1, **{unit: 1000**power for power, unit in enumerate("kMGTPE", 1)}}
 UNITS |= {f"{unit}i": 1024**power for power, unit in enumerate("KMGTPE", 1)}
 
 
-def keep_claim(snapshot: Snapshot, _: datetime) -> Said:
+def keep_claim(snapshot: Snapshot, _: datetime) -> StepResult:
     """Models outlive their deployments, so nobody owns it. Several may share one: it is as large as the largest asks,
     and never smaller than it was. Whether its StorageClass lets it grow, the API server says (Stalled, Refused)."""
     spec = snapshot.spec
     if spec is None or spec.cache_claim is None:
-        return Said()
+        return StepResult()
     asked = spec.cache_claim
     found = snapshot.child("PersistentVolumeClaim", asked.name)
     if found is None:
-        return Said(actions=(Apply(claim(snapshot.namespace, asked), "the models need a volume"),))
+        return StepResult(actions=(Apply(claim(snapshot.namespace, asked), "the models need a volume"),))
     if found["metadata"].get("labels", {}).get(CACHE_LABEL) != "true":
         note = f"claim {asked.name} is not a Paceline cache; name it in cache.existingClaim to use it"
-        return Said(marks=(Mark(Reason.NameConflict, None, note),), holds=True)
+        return StepResult(causes=(Cause(Reason.NameConflict, None, note),), blocks=True)
     if amount(asked.size) > amount(size(found)):
-        return Said(
+        return StepResult(
             actions=(Apply(_grown(snapshot, asked, found), f"the spec asks for {asked.size}, not {size(found)}"),)
         )
-    return Said(notes=tuple(_otherwise(asked, found)))
+    return StepResult(notes=tuple(_otherwise(asked, found)))
 
 
-def size(found: Found) -> str:
+def size(found: Object) -> str:
     """What the claim asks for."""
     return str(found["spec"]["resources"]["requests"]["storage"])
 
@@ -46,14 +46,14 @@ def amount(quantity: str) -> Decimal:
     return Decimal(number) * Decimal(UNITS[quantity.removeprefix(number)])
 
 
-def _grown(snapshot: Snapshot, asked: ClaimTemplate, found: Found) -> dict[str, object]:
+def _grown(snapshot: Snapshot, asked: ClaimTemplate, found: Object) -> dict[str, object]:
     """Nothing but its size may ever change, so the rest goes along as it is."""
     wanted = claim(snapshot.namespace, asked)
     kept = {key: found["spec"][key] for key in ("accessModes", "storageClassName") if key in found["spec"]}
     return wanted | {"spec": wanted["spec"] | kept}
 
 
-def _otherwise(asked: ClaimTemplate, found: Found) -> Iterator[str]:
+def _otherwise(asked: ClaimTemplate, found: Object) -> Iterator[str]:
     """What another deployment, or this one before, asked of the same claim."""
     there = found["spec"]
     modes, class_name = ", ".join(sorted(asked.access_modes)), asked.storage_class_name

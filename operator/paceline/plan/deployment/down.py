@@ -18,10 +18,10 @@ from paceline.core import BASELINE
 from paceline.plan.deployment.cache import brought
 from paceline.plan.deployment.choose import Choice, as_chosen, choose, has_served, last_served
 from paceline.plan.deployment.hold import baseline_held
-from paceline.plan.deployment.look import Pool, Servers
+from paceline.plan.deployment.snapshot import Pool, Servers
 from paceline.plan.deployment.strangers import foreign
 from paceline.plan.pods import Trouble
-from paceline.plan.terms import parse_time, timestamp
+from paceline.plan.step import parse_time, timestamp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

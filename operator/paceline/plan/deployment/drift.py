@@ -7,13 +7,13 @@ items of these lists.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from paceline.plan.terms import Found
+from paceline.plan.step import Object
 
 KEYS = {"env": "name", "volumeMounts": "mountPath", "ports": "containerPort"}
 """Lists of a container → what an item is known by."""
 
 
-def drift(there: Found, ours: Mapping[str, Any]) -> tuple[str, ...]:
+def drift(there: Object, ours: Mapping[str, Any]) -> tuple[str, ...]:
     """`env FOO of container server`, of two pod templates."""
     return tuple(_pod(there.get("spec") or {}, ours.get("spec") or {}))
 

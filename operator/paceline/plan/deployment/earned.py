@@ -9,8 +9,8 @@ from paceline.api.status import Target
 from paceline.core import BASELINE, Arm, PromotionMode
 from paceline.evidence import same_server
 from paceline.plan.deployment.alike import LOAD, same_argv
-from paceline.plan.deployment.look import Pool
 from paceline.plan.deployment.runs import Run
+from paceline.plan.deployment.snapshot import Pool
 
 
 def promoted_before(pool: Pool) -> Target | None:

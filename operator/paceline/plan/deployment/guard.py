@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from paceline.plan.deployment.look import Pool, Snapshot, children
-from paceline.plan.terms import Action, Apply, Delete, Manifest, Said, owned_by
+from paceline.plan.deployment.snapshot import Pool, Snapshot, children
+from paceline.plan.step import Action, Apply, Delete, Manifest, StepResult, owned_by
 from paceline.render import Settings
 from paceline.render.guards import DISRUPTION_BUDGET, NETWORK_POLICY, disruption_budget, servers_network
 
@@ -27,10 +27,10 @@ def guard(pool: Pool) -> Iterator[Action]:
                 yield Delete(child, "the installation has switched it off")
 
 
-def unguarded(snapshot: Snapshot, _: datetime) -> Said:
+def unguarded(snapshot: Snapshot, _: datetime) -> StepResult:
     """What the installation wants around servers and the operator may not make: they serve without, and it is told."""
     wanted = {kind: value for kind, value in _values(snapshot.settings).items() if kind in snapshot.absent}
-    return Said(
+    return StepResult(
         notes=tuple(
             f"no {kind} is made for servers: the operator may not list them; let its ClusterRole be that of its own "
             f"release's chart, or switch them off ({value})"

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 from paceline.api.status import Hold
 from paceline.core import BASELINE
-from paceline.plan.deployment.look import Pool
-from paceline.plan.terms import parse_time
+from paceline.plan.deployment.snapshot import Pool
+from paceline.plan.step import parse_time
 
 
 def hold(pool: Pool) -> Hold | None:

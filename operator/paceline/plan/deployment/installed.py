@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
-from paceline.api import Mark, Reason
-from paceline.plan.deployment.look import Snapshot
-from paceline.plan.terms import Said
+from paceline.api import Cause, Reason
+from paceline.plan.deployment.snapshot import Snapshot
+from paceline.plan.step import StepResult
 from paceline.render.group import KIND
 
 RELEASE = "v0.10.0"
@@ -14,10 +14,10 @@ INSTALL = (
 )
 
 
-def installed(snapshot: Snapshot, _: datetime) -> Said:
+def installed(snapshot: Snapshot, _: datetime) -> StepResult:
     """A server of several nodes is a LeaderWorkerSet. What serves until there are any goes on."""
     spec = snapshot.spec
     if spec is None or spec.server.accelerator.nodes == 1 or KIND not in snapshot.absent:
-        return Said()
+        return StepResult()
     note = f"spec.accelerator.nodes is {spec.server.accelerator.nodes}; install it: {INSTALL}"
-    return Said(marks=(Mark(Reason.NoLeaderWorkerSet, None, note),), holds=True)
+    return StepResult(causes=(Cause(Reason.NoLeaderWorkerSet, None, note),), blocks=True)

@@ -12,8 +12,8 @@ from typing import Any
 
 from paceline.core import DeploymentSpec
 from paceline.core.names import DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL, snapshot_path
-from paceline.plan.deployment.look import Snapshot, models_of, pin, pools, to_bring
-from paceline.plan.terms import Adopt, Found, owned_by
+from paceline.plan.deployment.snapshot import Snapshot, models_of, pin, pools, to_bring
+from paceline.plan.step import Adopt, Object, owned_by
 from paceline.render.serving import REVISION_LABEL
 
 COMMIT = re.compile(r"\b[0-9a-f]{40}\b")
@@ -84,11 +84,11 @@ def orphans(snapshot: Snapshot) -> tuple[Adopt, ...]:
     )
 
 
-def _left_alone(child: Found) -> bool:
+def _left_alone(child: Object) -> bool:
     """It says that it is made by us, of no run, and has no owner."""
     labels = child["metadata"]["labels"].items()
     return labels >= MANAGED_BY.items() and RUN_LABEL not in dict(labels) and not _owners(child)
 
 
-def _owners(child: Found) -> set[tuple[str, str]]:
+def _owners(child: Object) -> set[tuple[str, str]]:
     return {(one.get("kind", ""), one.get("name", "")) for one in child["metadata"].get("ownerReferences", ())}

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from paceline.api import Mark, Reason, run_manifest_spec
+from paceline.api import Cause, Reason, run_manifest_spec
 from paceline.api.run_status import RunProgress
 from paceline.api.status import PoolProgress, PoolVerdict
 from paceline.core import BASELINE, Trigger
@@ -16,14 +16,14 @@ from paceline.plan.deployment.check import foretold
 from paceline.plan.deployment.choose import as_chosen, choose, has_served
 from paceline.plan.deployment.earned import bounds, manual
 from paceline.plan.deployment.hold import baseline_held, hold, suspended, way_out
-from paceline.plan.deployment.look import Pool
 from paceline.plan.deployment.prompts import missing
 from paceline.plan.deployment.requests import annotation
 from paceline.plan.deployment.runs import Run
+from paceline.plan.deployment.snapshot import Pool
 from paceline.plan.deployment.strangers import foreign
 from paceline.plan.deployment.stuck import lasting
 from paceline.plan.silence import ASK_AGAIN
-from paceline.plan.terms import Apply, Said
+from paceline.plan.step import Apply, StepResult
 from paceline.render import Owner, benchmark_run
 
 OUTCOMES = {
@@ -41,51 +41,51 @@ BEING_MADE = "the run is being made"
 """Where there is nothing to say of why: the first one of a pool."""
 
 
-def stop(pool: Pool, _: datetime) -> Said:
+def stop(pool: Pool, _: datetime) -> StepResult:
     """Runs that must not go on: of a question that is no more, or while suspended, when nothing is given up: the old
     question may come back. Stands before serve, which may hold for long. Their spec goes along: an apply without it
     would take it away."""
     word, why = (SUSPENDED, "spec.suspend is set") if suspended(pool) else (SUPERSEDED, "the question has changed")
     going_on = [run for run in pool.runs if not run.finished and not run.superseded]
     ending = [run for run in going_on if suspended(pool) or run.question != pool.question]
-    return Said(actions=tuple(Apply(annotated(pool.snapshot.owner, run, word), why) for run in ending))
+    return StepResult(actions=tuple(Apply(annotated(pool.snapshot.owner, run, word), why) for run in ending))
 
 
-def measure(pool: Pool, now: datetime) -> Said:
+def measure(pool: Pool, now: datetime) -> StepResult:
     """The question of now is answered, being answered, or asked."""
     if run := pool.decided:
-        return Said(marks=_verdict_marks(pool, run), record=_verdict(pool, run), notes=_other_version(pool))
+        return StepResult(causes=_verdict_causes(pool, run), status=_verdict(pool, run), notes=_other_version(pool))
     if why := unmeasurable(pool.server):
         return _never(pool, f"{why}; set it to 1 to compare the candidates")
-    marks = (Mark(Reason.Undecided, pool.name, asked_anew(pool)), _beside(pool))
+    causes = (Cause(Reason.Undecided, pool.name, asked_anew(pool)), _beside(pool))
     running = next((run for run in pool.asked if not run.finished), None)
     if suspended(pool):
         waits = PoolProgress(step="Suspended", benchmark_run=running.name if running else "")
-        return Said(marks=(*marks, Mark(Reason.Suspended, pool.name)), record={"progress": waits})
+        return StepResult(causes=(*causes, Cause(Reason.Suspended, pool.name)), status={"progress": waits})
     if baseline_held(pool) and (held := hold(pool)):
         note = f"revision {held.revision}: {way_out(pool)}"
-        return Said(
-            marks=(*marks, Mark(Reason.BaselineHeld, pool.name, note)),
-            record={"progress": PoolProgress(step="Held", message=held.message)},
+        return StepResult(
+            causes=(*causes, Cause(Reason.BaselineHeld, pool.name, note)),
+            status={"progress": PoolProgress(step="Held", message=held.message)},
         )
     # serve holds then: what would be said of a run that is to begin or to go on would not be done.
     blocked = foreign(pool)
     if running is not None and not (blocked and running.suspended):
-        return _follow(pool, running, marks, now)
+        return _follow(pool, running, causes, now)
     if blocked or not as_chosen(pool, choose(pool)):
         note = blocked or "the pool's own servers come first"
-        return Said(
-            marks=(*marks, Mark(Reason.WaitingForCapacity, pool.name, note)),
-            record={"progress": PoolProgress(step="Serving", message=note)},
+        return StepResult(
+            causes=(*causes, Cause(Reason.WaitingForCapacity, pool.name, note)),
+            status={"progress": PoolProgress(step="Serving", message=note)},
         )
     if absent := "; ".join(missing(pool)):
-        said = (Mark(Reason.WaitingForPrompts, pool.name, absent), Mark(Reason.PromptsMissing, pool.name, absent))
+        said = (Cause(Reason.WaitingForPrompts, pool.name, absent), Cause(Reason.PromptsMissing, pool.name, absent))
         progress = PoolProgress(step="WaitingForPrompts", message=absent)
-        return Said(marks=(*marks, *said), record={"progress": progress}, wake=now + ASK_AGAIN)
-    return _ask(pool, marks)
+        return StepResult(causes=(*causes, *said), status={"progress": progress}, requeue_at=now + ASK_AGAIN)
+    return _ask(pool, causes)
 
 
-def _ask(pool: Pool, marks: tuple[Mark, ...]) -> Said:
+def _ask(pool: Pool, causes: tuple[Cause, ...]) -> StepResult:
     """A run. The rounds of a question that was another only by its rule or its candidates are not measured again."""
     attempt = 1 + max((run.attempt for run in pool.runs if run.fingerprint == pool.fingerprint), default=pool.retried)
     name = child_name(pool.snapshot.name, pool.name, pool.fingerprint, attempt)
@@ -106,38 +106,38 @@ def _ask(pool: Pool, marks: tuple[Mark, ...]) -> Said:
     )
     why = "; ".join(filter(None, whys))
     first = f"it is not known yet whether {candidates} beats the baseline"
-    return Said(
-        marks=(*marks, Mark(Reason.Measuring, pool.name, name)),
+    return StepResult(
+        causes=(*causes, Cause(Reason.Measuring, pool.name, name)),
         actions=(Apply(benchmark_run(pool.snapshot.owner, pool.name, name, run_manifest_spec(wanted)), why or first),),
-        record={
+        status={
             "attempts": attempt,
             "progress": PoolProgress(step="Measuring", benchmark_run=name, message=why or BEING_MADE),
         },
     )
 
 
-def _never(pool: Pool, why: str) -> Said:
-    return Said(
-        marks=(
-            Mark(Reason.NotMeasurable, pool.name, why),
-            Mark(Reason.NotDecided, pool.name, why),
-            Mark(Reason.NothingToMeasure, pool.name),
+def _never(pool: Pool, why: str) -> StepResult:
+    return StepResult(
+        causes=(
+            Cause(Reason.NotMeasurable, pool.name, why),
+            Cause(Reason.NotDecided, pool.name, why),
+            Cause(Reason.NothingToMeasure, pool.name),
         ),
-        record={"progress": PoolProgress(step="NotMeasurable", message=why)},
+        status={"progress": PoolProgress(step="NotMeasurable", message=why)},
     )
 
 
-def _follow(pool: Pool, run: Run, marks: tuple[Mark, ...], now: datetime) -> Said:
+def _follow(pool: Pool, run: Run, causes: tuple[Cause, ...], now: datetime) -> StepResult:
     progress = _progress(run)
     waits = Reason.RoundRefused if run.refused else Reason.WaitingForCapacity
     reason = waits if run.waits or run.refused else Reason.Measuring
     for_long = lasting(pool.snapshot, run.refused, pool.name, now)
     resume = Apply(annotated(pool.snapshot.owner, run), "spec.suspend is no longer set")
-    return Said(
-        marks=(*marks, Mark(reason, pool.name, progress.message), *for_long.marks),
+    return StepResult(
+        causes=(*causes, Cause(reason, pool.name, progress.message), *for_long.causes),
         actions=(resume,) if run.suspended else (),
-        record={"progress": progress},
-        wake=for_long.wake,
+        status={"progress": progress},
+        requeue_at=for_long.requeue_at,
     )
 
 
@@ -154,14 +154,14 @@ def _progress(run: Run) -> PoolProgress:
     return PoolProgress(step="Measuring", benchmark_run=run.name, message=message, round=said.round)
 
 
-def _verdict_marks(pool: Pool, run: Run) -> tuple[Mark, ...]:
+def _verdict_causes(pool: Pool, run: Run) -> tuple[Cause, ...]:
     decided, promoted = OUTCOMES[run.outcome or "Error"]
     promoted = REJECTED_FOR.get(run.verdict.reason, promoted)
     why = f": {run.verdict.message}" if run.outcome == "Error" else ""
     return (
-        Mark(decided, pool.name, f"{run.outcome}, {run.name}{why}"),
+        Cause(decided, pool.name, f"{run.outcome}, {run.name}{why}"),
         _how_far(pool, run) if promoted is Reason.AllPromoted else _beside(pool, promoted, _message(pool, run)),
-        Mark(Reason.NothingToMeasure, pool.name),
+        Cause(Reason.NothingToMeasure, pool.name),
     )
 
 
@@ -173,36 +173,36 @@ def _other_version(pool: Pool) -> tuple[str, ...]:
     return () if same else (f"spec.engine.version: {asked}, but the image reports {answers}: set it to that",)
 
 
-def _beside(pool: Pool, otherwise: Reason = Reason.NotDecided, said: str = "") -> Mark:
+def _beside(pool: Pool, otherwise: Reason = Reason.NotDecided, said: str = "") -> Cause:
     """Of Promoted, where the question of now has promoted nobody: what was promoted before may serve on."""
     choice = choose(pool)
     if not choice.evidence:
-        return Mark(otherwise, pool.name, said)
+        return Cause(otherwise, pool.name, said)
     served = as_chosen(pool, choice) or has_served(pool, choice.revision)
     stays = f"{choice.arm}{': ' if baseline_held(pool) else ' stays, by '}{choice.why}"
     if not served:
-        return Mark(Reason.Promoting, pool.name, choice.why)
+        return Cause(Reason.Promoting, pool.name, choice.why)
     if manual(pool) and otherwise is not Reason.NotDecided:
         ask = f"annotate {annotation('promote', pool.name)}={pool.revision(pool.arms[BASELINE])}@TOKEN"
-        return Mark(Reason.AwaitingPromote, pool.name, f"{said}; {stays}; for the baseline {ask} (TOKEN: any word)")
-    return Mark(Reason.StillPromoted, pool.name, "; ".join(filter(None, (stays, said))))
+        return Cause(Reason.AwaitingPromote, pool.name, f"{said}; {stays}; for the baseline {ask} (TOKEN: any word)")
+    return Cause(Reason.StillPromoted, pool.name, "; ".join(filter(None, (stays, said))))
 
 
-def _how_far(pool: Pool, run: Run) -> Mark:
+def _how_far(pool: Pool, run: Run) -> Cause:
     """A winner is shown, but is it served?"""
     said = run.verdict.message
     choice = choose(pool)
     if choice.evidence == run.name:
         served = as_chosen(pool, choice) or has_served(pool, choice.revision)
-        return Mark(Reason.AllPromoted if served else Reason.Promoting, pool.name, said)
+        return Cause(Reason.AllPromoted if served else Reason.Promoting, pool.name, said)
     revision = pool.revision(pool.arms[run.winner or ""])
     if (held := hold(pool)) and (revision == held.revision or baseline_held(pool)):
         what = f"{held.reason} since {held.since}: {held.message or held.revision}"
-        return Mark(Reason.Held, pool.name, f"{said}; {what}; {way_out(pool)}")
+        return Cause(Reason.Held, pool.name, f"{said}; {what}; {way_out(pool)}")
     if suspended(pool):
-        return Mark(Reason.Held, pool.name, f"{said}; spec.suspend is set")
+        return Cause(Reason.Held, pool.name, f"{said}; spec.suspend is set")
     ask = f"annotate {annotation('promote', pool.name)}={revision}@TOKEN (TOKEN: any word that was not used before)"
-    return Mark(Reason.AwaitingPromote, pool.name, f"{said}; {ask}")
+    return Cause(Reason.AwaitingPromote, pool.name, f"{said}; {ask}")
 
 
 def _message(pool: Pool, run: Run) -> str:

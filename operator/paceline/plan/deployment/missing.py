@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from paceline.api import Mark, Reason
-from paceline.plan.deployment.look import Pool, Servers, pod_template
-from paceline.plan.terms import Found
+from paceline.api import Cause, Reason
+from paceline.plan.deployment.snapshot import Pool, Servers, pod_template
+from paceline.plan.step import Object
 
 RESTARTED = "kubectl.kubernetes.io/restartedAt"
 """Annotation of a pod template: what `kubectl rollout restart` does."""
@@ -12,14 +12,14 @@ ROLLED_OUT = "NewReplicaSetAvailable"
 """Reason of Progressing once every pod was of the present template and ready."""
 
 
-def restoring(pool: Pool, arm: str) -> Mark:
+def restoring(pool: Pool, arm: str) -> Cause:
     """Of servers that served as they are asked for now."""
     there = pool.servers
     if there is None:
-        return Mark(Reason.Restoring, pool.name, f"{arm}: its servers are gone")
+        return Cause(Reason.Restoring, pool.name, f"{arm}: its servers are gone")
     wanted = there.found["spec"].get("replicas", 1)
     what = _restarted(there) or f"{there.ready} of {wanted} ready"
-    return Mark(Reason.Restoring, pool.name, f"{arm}: {what}")
+    return Cause(Reason.Restoring, pool.name, f"{arm}: {what}")
 
 
 def _restarted(there: Servers) -> str:
@@ -29,6 +29,6 @@ def _restarted(there: Servers) -> str:
     return f"restarted by hand (kubectl rollout restart, {when})" if when and _rolls(there.found) else ""
 
 
-def _rolls(found: Found) -> bool:
+def _rolls(found: Object) -> bool:
     said = (found.get("status") or {}).get("conditions", ())
     return any(one["type"] == "Progressing" and one.get("reason") != ROLLED_OUT for one in said)

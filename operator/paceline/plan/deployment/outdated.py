@@ -7,17 +7,17 @@ from datetime import datetime
 from paceline import api
 from paceline.core import DeploymentSpec
 from paceline.core.names import SUPERSEDED
-from paceline.plan.deployment.look import Snapshot, children, datasets_of, models_of, pin, pools, to_bring
 from paceline.plan.deployment.measure import annotated
 from paceline.plan.deployment.runs import Run
-from paceline.plan.terms import Apply, Said
+from paceline.plan.deployment.snapshot import Snapshot, children, datasets_of, models_of, pin, pools, to_bring
+from paceline.plan.step import Apply, StepResult
 
 
-def outdated(snapshot: Snapshot, now: datetime) -> Said:
+def outdated(snapshot: Snapshot, now: datetime) -> StepResult:
     """Whatever commits the models will have. While suspended nothing is given up: the old question may come back."""
     spec = snapshot.spec
     if spec is None or spec.suspend:
-        return Said()
+        return StepResult()
     going_on = [
         (replace(spec, pools=(pool,)), run)
         for pool in spec.pools
@@ -25,7 +25,7 @@ def outdated(snapshot: Snapshot, now: datetime) -> Said:
         if not run.finished and not run.superseded
     ]
     ending = [run for asked, run in going_on if not _may_answer(snapshot, asked, run, now)]
-    return Said(
+    return StepResult(
         actions=tuple(Apply(annotated(snapshot.owner, run, SUPERSEDED), "the question has changed") for run in ending)
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paceline.core import DeploymentSpec
-from paceline.plan.deployment.look import Servers, pod_template
+from paceline.plan.deployment.snapshot import Servers, pod_template
 from paceline.render.common import Manifest
 from paceline.render.patience import has_own, startup_probe, with_patience, with_tries
 

@@ -7,8 +7,8 @@ from paceline.api.status import Target
 from paceline.plan.deployment.choose import Choice, baseline, intent, winner
 from paceline.plan.deployment.earned import manual, promoted_before
 from paceline.plan.deployment.hold import baseline_held, held_revision, hold, suspended
-from paceline.plan.deployment.look import Pool
-from paceline.plan.terms import timestamp
+from paceline.plan.deployment.snapshot import Pool
+from paceline.plan.step import timestamp
 
 
 def promote(pool: Pool, value: str, now: datetime) -> Mapping[str, Target] | str:

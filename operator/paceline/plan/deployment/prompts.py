@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from paceline.core import DeploymentSpec
-from paceline.plan.deployment.look import Pool
+from paceline.plan.deployment.snapshot import Pool
 
 CONFIG_MAP = "configMap://"
 

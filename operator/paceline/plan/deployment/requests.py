@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import Any
 
 from paceline.api.status import Handled, Retried
-from paceline.plan.deployment.look import Pool, Snapshot
 from paceline.plan.deployment.promote import promote
+from paceline.plan.deployment.snapshot import Pool, Snapshot
 
 DOMAIN = ".paceline.dev/"
 LONGEST = 253

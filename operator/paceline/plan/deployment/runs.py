@@ -11,14 +11,14 @@ from paceline.api.run_status import BenchmarkRunStatus, Result, RunProgress, Run
 from paceline.core.names import SUPERSEDED, SUSPENDED
 from paceline.evidence import fingerprint, narrowed, question
 from paceline.plan.pods import Trouble
-from paceline.plan.terms import Found, condition, parse_time
+from paceline.plan.step import Object, condition, parse_time
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
     """A BenchmarkRun of the pool, as far as the pool cares."""
 
-    found: Found
+    found: Object
     stale: bool = False
     """Too old to answer a question that is asked anew."""
     aged: bool = False

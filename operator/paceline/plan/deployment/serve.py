@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from paceline.api import Mark, Reason
+from paceline.api import Cause, Reason
 from paceline.api.status import Serving, Target
 from paceline.core import BASELINE
 from paceline.core.names import child_name
@@ -14,26 +14,26 @@ from paceline.plan.deployment.down import deadline, failed, standing
 from paceline.plan.deployment.drift import drift
 from paceline.plan.deployment.guard import guard
 from paceline.plan.deployment.hold import baseline_held, hold, way_out
-from paceline.plan.deployment.look import Pool, pod_template, serving
 from paceline.plan.deployment.missing import restoring
 from paceline.plan.deployment.patience import patient
 from paceline.plan.deployment.size import leaves_zero, replicas, waits_for_a_verdict
+from paceline.plan.deployment.snapshot import Pool, pod_template, serving
 from paceline.plan.deployment.strangers import foreign
 from paceline.plan.deployment.stuck import IN_THE_END
 from paceline.plan.deployment.tries import tries
-from paceline.plan.terms import Action, Apply, Delete, Manifest, Said, earliest, timestamp
+from paceline.plan.step import Action, Apply, Delete, Manifest, StepResult, earliest, timestamp
 from paceline.render import controller_revision, rendering, servers, service
 
 
-def serve(pool: Pool, now: datetime) -> Said:
+def serve(pool: Pool, now: datetime) -> StepResult:
     """Hold until the servers are what was chosen: a run takes the GPUs that are left when everybody is served."""
     choice = choose(pool)
     if taken := foreign(pool):
-        ready = Mark(Reason.Serving if as_chosen(pool, choice) else Reason.ServersStarting, pool.name, choice.arm)
+        ready = Cause(Reason.Serving if as_chosen(pool, choice) else Reason.ServersStarting, pool.name, choice.arm)
         # Nothing can be rolled out meanwhile, so no time runs.
         before = pool.remembered.target
         paused = {"target": replace(before, stands_since="")} if before else {}
-        return Said(marks=(Mark(Reason.NameConflict, pool.name, taken), ready), record=paused, holds=True)
+        return StepResult(causes=(Cause(Reason.NameConflict, pool.name, taken), ready), status=paused, blocks=True)
     waits = waits_for_a_verdict(pool, choice.arm)
     wanted = replicas(pool.spec.replicas, waits, pool.remembered, pool.servers)
     settled = as_chosen(pool, choice) and not leaves_zero(wanted, pool.servers)
@@ -51,22 +51,24 @@ def serve(pool: Pool, now: datetime) -> Said:
     # Once they have passed only an event changes anything; a wake in the past would come again and again.
     looks = [at for at in (deadline(pool, target.stands_since), final) if at and at > now]
     again, next_try = tries(pool.servers, pool.remembered, now)
-    marks = (Mark(Reason.NothingServes, pool.name),) if settled and waits else tuple(_marks(pool, choice, settled, now))
-    return Said(
-        marks=(*marks, *_held(pool)),
+    causes = (
+        (Cause(Reason.NothingServes, pool.name),) if settled and waits else tuple(_causes(pool, choice, settled, now))
+    )
+    return StepResult(
+        causes=(*causes, *_held(pool)),
         actions=_actions(pool, choice, wanted, again),
-        record=record,
-        holds=not settled,
-        wake=earliest((next_try, *(() if settled else looks))),
+        status=record,
+        blocks=not settled,
+        requeue_at=earliest((next_try, *(() if settled else looks))),
     )
 
 
-def _held(pool: Pool) -> tuple[Mark, ...]:
+def _held(pool: Pool) -> tuple[Cause, ...]:
     """For as long as it is so: what the spec asks for is not what is served."""
     held = hold(pool)
     if held is None or not baseline_held(pool):
         return ()
-    return (Mark(Reason.NotReady, pool.name, f"revision {held.revision}: {held.message}; {way_out(pool)}"),)
+    return (Cause(Reason.NotReady, pool.name, f"revision {held.revision}: {held.message}; {way_out(pool)}"),)
 
 
 def _actions(pool: Pool, choice: Choice, wanted: int | None, again: Mapping[str, str]) -> tuple[Action, ...]:
@@ -122,27 +124,27 @@ def _forget(pool: Pool, choice: Choice) -> list[Delete]:
     return [Delete(found, "beyond revisionHistoryLimit") for found in spare[: max(0, surplus)]]
 
 
-def _marks(pool: Pool, choice: Choice, settled: bool, now: datetime) -> list[Mark]:
+def _causes(pool: Pool, choice: Choice, settled: bool, now: datetime) -> list[Cause]:
     if settled:
         if pool.servers and not pool.servers.ready:
-            return [Mark(Reason.ScaledToZero, pool.name, "replicas is 0")]
+            return [Cause(Reason.ScaledToZero, pool.name, "replicas is 0")]
         note = choice.arm if choice.arm == BASELINE else f"{choice.arm}, {choice.why}"
         added, missing = _added(pool, choice), pool.servers.short if pool.servers else ""
         said = "; ".join(filter(None, (note, added, missing)))
-        return [Mark(Reason.Drifted if added else Reason.Serving, pool.name, said)]
+        return [Cause(Reason.Drifted if added else Reason.Serving, pool.name, said)]
     first = not pool.remembered.serving
     found = pool.servers.trouble if pool.servers and pool.servers.revision == choice.revision else None
-    going_on = Mark(Reason.Starting if first else Reason.RollingOut, pool.name, f"{choice.arm}: {choice.why}")
-    marks = [restoring(pool, choice.arm) if has_served(pool, choice.revision) else going_on]
+    going_on = Cause(Reason.Starting if first else Reason.RollingOut, pool.name, f"{choice.arm}: {choice.why}")
+    causes = [restoring(pool, choice.arm) if has_served(pool, choice.revision) else going_on]
     if found and found.fatal:
-        return [Mark(Reason.ServerFailed, pool.name, found.what), Mark(found.says, pool.name, found.what)]
+        return [Cause(Reason.ServerFailed, pool.name, found.what), Cause(found.says, pool.name, found.what)]
     late = failed(pool, choice, now)
     if late and not (found and found.says in IN_THE_END):
         # Only what nothing takes the place of is still there.
-        marks = [*marks, Mark(Reason.ServerFailed, pool.name, late.message)]
+        causes = [*causes, Cause(Reason.ServerFailed, pool.name, late.message)]
     if found is None:
-        return [*marks, Mark(Reason.ServersStarting, pool.name, choice.arm)]
-    return [*marks, Mark(found.says, pool.name, found.what)]
+        return [*causes, Cause(Reason.ServersStarting, pool.name, choice.arm)]
+    return [*causes, Cause(found.says, pool.name, found.what)]
 
 
 def _added(pool: Pool, choice: Choice) -> str:

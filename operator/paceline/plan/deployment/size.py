@@ -2,7 +2,7 @@
 
 from paceline.api.status import PoolStatus
 from paceline.core import BASELINE, UntilDecided
-from paceline.plan.deployment.look import Pool, Servers
+from paceline.plan.deployment.snapshot import Pool, Servers
 
 
 def waits_for_a_verdict(pool: Pool, arm: str) -> bool:

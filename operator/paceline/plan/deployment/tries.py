@@ -12,9 +12,9 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 
 from paceline.api.status import PoolStatus
-from paceline.plan.deployment.look import Servers
+from paceline.plan.deployment.snapshot import Servers
 from paceline.plan.pods import refused
-from paceline.plan.terms import parse_time, timestamp
+from paceline.plan.step import parse_time, timestamp
 
 TRIED = "paceline.dev/tried"
 """Annotation of a Deployment: when its pods were last asked for again, and the `retry` that was known then."""

@@ -14,27 +14,27 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
-from paceline.api import Mark
+from paceline.api import Cause
 from paceline.api.reasons import to_status as conditions_of
 from paceline.api.record import to_status
 from paceline.api.run_status import BenchmarkRunStatus, RunProgress
 from paceline.api.status import Condition
-from paceline.evidence.keep import point_noise
+from paceline.evidence.round_status import point_noise
 from paceline.plan.run.again import latest_node
 from paceline.plan.run.check import fault
 from paceline.plan.run.collect import collect
 from paceline.plan.run.conclude import Conclusion, conclude, error
-from paceline.plan.run.look import Evidence, Snapshot
 from paceline.plan.run.measure import measure
+from paceline.plan.run.results import cost, events, results
+from paceline.plan.run.snapshot import Evidence, Snapshot
 from paceline.plan.run.taken import unlike
-from paceline.plan.run.tell import cost, happenings, results
-from paceline.plan.terms import Delete, Todo, condition, timestamp
+from paceline.plan.step import Delete, Plan, condition, timestamp
 
 
-def plan(snapshot: Snapshot, now: datetime) -> Todo:
+def plan(snapshot: Snapshot, now: datetime) -> Plan:
     """Pure: the same snapshot at the same time gives the same status and actions."""
     if snapshot.finished:
-        return Todo(status=None, actions=_stop(snapshot, "the run has ended"))  # a crash may have come between
+        return Plan(status=None, actions=_stop(snapshot, "the run has ended"))  # a crash may have come between
     if snapshot.spec is None:
         return _told(snapshot, snapshot.status, error(snapshot.invalid), now)
     if not snapshot.superseded and (wrong := fault(snapshot.spec) or unlike(snapshot)):
@@ -54,25 +54,25 @@ def plan(snapshot: Snapshot, now: datetime) -> Todo:
     said = measure(snapshot, evidence, now)
     status = replace(
         status,
-        conditions=_conditions(snapshot, said.marks, now),
+        conditions=_conditions(snapshot, said.causes, now),
         observed_generation=snapshot.generation,
-        **said.record,
+        **said.status,
     )
-    return Todo(
+    return Plan(
         status=to_status(status),
         actions=said.actions,
-        happenings=happenings(snapshot.status, status),
-        wake=said.wake,
+        events=events(snapshot.status, status),
+        requeue_at=said.requeue_at,
     )
 
 
-def _conditions(snapshot: Snapshot, marks: Iterable[Mark], now: datetime) -> tuple[Condition, ...]:
-    return conditions_of(marks, snapshot.status.conditions, snapshot.generation, now)
+def _conditions(snapshot: Snapshot, causes: Iterable[Cause], now: datetime) -> tuple[Condition, ...]:
+    return conditions_of(causes, snapshot.status.conditions, snapshot.generation, now)
 
 
-def _told(snapshot: Snapshot, status: BenchmarkRunStatus, conclusion: Conclusion, now: datetime) -> Todo:
+def _told(snapshot: Snapshot, status: BenchmarkRunStatus, conclusion: Conclusion, now: datetime) -> Plan:
     """The run ends; a round that is still going on is stopped and not kept."""
-    mark = Mark(conclusion.reason, None, conclusion.message)
+    cause = Cause(conclusion.reason, None, conclusion.message)
     final = replace(
         status,
         observed_generation=snapshot.generation,
@@ -82,13 +82,13 @@ def _told(snapshot: Snapshot, status: BenchmarkRunStatus, conclusion: Conclusion
             round=sum(1 for record in status.rounds or () if not record.error),
             message=conclusion.message,
         ),
-        conditions=_conditions(snapshot, (mark,), now),
-        **conclusion.record,
+        conditions=_conditions(snapshot, (cause,), now),
+        **conclusion.status,
     )
-    return Todo(
+    return Plan(
         status=to_status(final),
         actions=_stop(snapshot, conclusion.message),
-        happenings=happenings(snapshot.status, final),
+        events=events(snapshot.status, final),
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from paceline.api.run_status import Round
-from paceline.plan.terms import parse_time
+from paceline.plan.step import parse_time
 from paceline.render.where import Where
 
 FIRST_DISTANCE, LONGEST_DISTANCE = timedelta(seconds=15), timedelta(minutes=10)

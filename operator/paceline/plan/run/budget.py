@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from paceline.plan.run.look import Evidence
+from paceline.plan.run.snapshot import Evidence
 from paceline.plan.run.taken import own
 
 EXHAUSTED = "BudgetExhausted"

@@ -6,11 +6,11 @@ from datetime import datetime
 
 from paceline.api import run_status
 from paceline.evidence import AnswerError, Failure, decode, judge
-from paceline.evidence.keep import failed_round, round_record
+from paceline.evidence.round_status import failed_round, round_record
 from paceline.plan.pods import terminated
 from paceline.plan.run.again import next_try
 from paceline.plan.run.ends import end_of, held_seconds, hopeless
-from paceline.plan.run.look import End, Round, Snapshot
+from paceline.plan.run.snapshot import End, Round, Snapshot
 from paceline.plan.run.taken import rounds_so_far
 
 LONGEST = 600

@@ -11,8 +11,8 @@ from paceline.evidence.failures import FEW, MANY, ONCE, VOIDS_THE_RUN, Failure
 from paceline.gate import explain, undecided
 from paceline.plan.run import own_args, sweep
 from paceline.plan.run.budget import exhausted
-from paceline.plan.run.look import Evidence, Failed, Snapshot, failure
 from paceline.plan.run.scope import scope
+from paceline.plan.run.snapshot import Evidence, Failed, Snapshot, failure
 from paceline.plan.run.taken import judged_again, own
 
 PATIENCE: Mapping[int, str] = {
@@ -36,7 +36,7 @@ REASONS = {
 class Conclusion:
     reason: Reason
     message: str
-    record: Mapping[str, Any] = field(default_factory=dict)
+    status: Mapping[str, Any] = field(default_factory=dict)
 
 
 def conclude(snapshot: Snapshot, evidence: Evidence) -> Conclusion | None:
@@ -109,7 +109,7 @@ def _swept(evidence: Evidence) -> Conclusion | None:
     holds = (own_args.told(evidence), scope(evidence.spec, evidence.results))
     message = "; ".join(filter(None, (table.message, *holds, why[0] if why else "")))
     said = RunVerdict(rounds=len(evidence.results), reason=table.crossing.value, message=message)
-    return Conclusion(reason=Reason.Swept, message=message, record={"verdict": said})
+    return Conclusion(reason=Reason.Swept, message=message, status={"verdict": said})
 
 
 def _no_candidate(evidence: Evidence) -> tuple[str, str]:
@@ -131,7 +131,7 @@ def _concluded(evidence: Evidence, verdict: Verdict, why: str = "", spent: str =
     return Conclusion(
         reason=REASONS[outcome],
         message=message,
-        record={
+        status={
             "verdict": RunVerdict(
                 outcome=outcome.value,
                 winner=verdict.winner or "",
@@ -198,4 +198,4 @@ def _without_result(evidence: Evidence) -> str:
 def error(message: str, reason: str = "InvalidSpec") -> Conclusion:
     """The verdict Error: without it the deployment would take the run for superseded and ask again, for ever."""
     verdict = RunVerdict(outcome=Outcome.ERROR.value, winner="", rounds=0, reason=reason, message=message)
-    return Conclusion(reason=Reason.RunError, message=message, record={"verdict": verdict})
+    return Conclusion(reason=Reason.RunError, message=message, status={"verdict": verdict})

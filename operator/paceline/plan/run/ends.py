@@ -8,9 +8,9 @@ from typing import Any
 from paceline.engines.last_words import last_words
 from paceline.evidence.failures import ARGUMENTS, MEMORY, Failure
 from paceline.plan.pods import exit_text, failed_before, last_line, not_startable, terminated
-from paceline.plan.run.look import End, Round
+from paceline.plan.run.snapshot import End, Round
 from paceline.plan.run.starting import gives_up, hopeless_start, placed_since
-from paceline.plan.terms import Found, condition, parse_time
+from paceline.plan.step import Object, condition, parse_time
 
 HEARTBEAT_LOST = 70
 """The wrapper's exit code when the client fell silent."""
@@ -127,7 +127,7 @@ def _no_memory(ended: Mapping[str, Any]) -> bool:
     return bool(MEMORY.search(f"{ended.get('reason', '')} {last_words(ended.get('message', ''))}"))
 
 
-def _waiting(pod: Found) -> dict[str, Mapping[str, Any]]:
+def _waiting(pod: Object) -> dict[str, Mapping[str, Any]]:
     """Container → why it cannot be started. One that runs before the others holds their accelerators as they do."""
     said = pod.get("status", {})
     first = ((f"init container {status['name']}", status) for status in said.get("initContainerStatuses", ()))
@@ -135,7 +135,7 @@ def _waiting(pod: Found) -> dict[str, Mapping[str, Any]]:
     return {who: found for who, status in (*first, *others) if (found := not_startable(status))}
 
 
-def _unpulled(pod: Found, now: datetime) -> End | None:
+def _unpulled(pod: Object, now: datetime) -> End | None:
     """A container that cannot be started, once the other one has ended or patience has: the pod stays Pending."""
     statuses = pod.get("status", {}).get("containerStatuses", ())
     left_alone = any("terminated" in status.get("state", {}) for status in statuses)

@@ -4,29 +4,29 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from paceline.api import Mark, Reason, run_status
+from paceline.api import Cause, Reason, run_status
 from paceline.api.run_status import RunProgress
 from paceline.core import BASELINE, Arm
 from paceline.plan.pods import of_job, unplaced
 from paceline.plan.run.again import next_try, not_before, where
 from paceline.plan.run.conclude import in_question
 from paceline.plan.run.ends import wakes
-from paceline.plan.run.look import Evidence, Round, Snapshot
+from paceline.plan.run.snapshot import Evidence, Round, Snapshot
 from paceline.plan.run.taken import own
 from paceline.plan.silence import look_again
-from paceline.plan.terms import Apply, Delete, Said, earliest, parse_time, timestamp
+from paceline.plan.step import Apply, Delete, StepResult, earliest, parse_time, timestamp
 from paceline.render import round_job
 from paceline.render.benchmark import round_plan
 from paceline.render.guards import rounds_network
 
 
-def measure(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Said:
+def measure(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult:
     """Watch the round that is going on, or start the next."""
     active = snapshot.active
     if snapshot.suspended:
         stop = (Delete(active.job, "spec.suspend is set; a stopped round does not count"),) if active else ()
-        return Said(
-            marks=(Mark(Reason.RunSuspended),), actions=stop, record={"progress": RunProgress(step="Suspended")}
+        return StepResult(
+            causes=(Cause(Reason.RunSuspended),), actions=stop, status={"progress": RunProgress(step="Suspended")}
         )
     if active is not None and any(record.job == active.name for record in evidence.records):
         return _clear(evidence, active)
@@ -35,7 +35,7 @@ def measure(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Said:
     return _start(snapshot, evidence, now)
 
 
-def _clear(evidence: Evidence, active: Round) -> Said:
+def _clear(evidence: Evidence, active: Round) -> StepResult:
     """Of a round that is recorded before its Job has ended: the next one, or its next try, starts once that is gone."""
     error = next(record.error for record in evidence.records if record.job == active.name)
     measured = len(evidence.results)
@@ -45,14 +45,14 @@ def _clear(evidence: Evidence, active: Round) -> Said:
         else f"round {measured}{_looks(evidence)} is measured, and its Job is removed"
     )
     why = f"it can give no result: {error}" if error else "its result is known, and its pod will never report its end"
-    return Said(
-        marks=(Mark(Reason.RunMeasuring, None, message),),
+    return StepResult(
+        causes=(Cause(Reason.RunMeasuring, None, message),),
         actions=(Delete(active.job, why),),
-        record={"progress": _progress(evidence, message, active.name)},
+        status={"progress": _progress(evidence, message, active.name)},
     )
 
 
-def _watch(snapshot: Snapshot, evidence: Evidence, active: Round, now: datetime) -> Said:
+def _watch(snapshot: Snapshot, evidence: Evidence, active: Round, now: datetime) -> StepResult:
     asked = active.plan
     placed = {"node": active.node} if active.node else {}
     arms = ", ".join(arm.name for arm in asked.arms)
@@ -64,14 +64,14 @@ def _watch(snapshot: Snapshot, evidence: Evidence, active: Round, now: datetime)
     message = f"round {asked.round + 1}{_looks(evidence)}: {arms}" + (f"; {found.what}" if found else "")
     reason = Reason.RunRefused if refused else Reason.RunWaiting if waits else Reason.RunMeasuring
     progress = replace(_progress(evidence, message, active.name), seen=True, unplaced_since=held_up)
-    return Said(
-        marks=(Mark(reason, None, message),),
-        record={**placed, "progress": progress},
-        wake=earliest((*wakes(active), look_again(pods or [active.job], now))),
+    return StepResult(
+        causes=(Cause(reason, None, message),),
+        status={**placed, "progress": progress},
+        requeue_at=earliest((*wakes(active), look_again(pods or [active.job], now))),
     )
 
 
-def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Said:
+def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult:
     assert snapshot.spec is not None
     number, attempt = next_try(evidence.records)
     due = not_before(evidence.records)
@@ -95,10 +95,10 @@ def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Said:
     refused = _refused(snapshot, actions)
     if refused:
         message = f"{message}; {refused}"
-    return Said(
-        marks=(Mark(Reason.RunRefused if refused else Reason.RunMeasuring, None, message),),
+    return StepResult(
+        causes=(Cause(Reason.RunRefused if refused else Reason.RunMeasuring, None, message),),
         actions=actions,
-        record={
+        status={
             "started_at": snapshot.status.started_at or timestamp(now),
             "progress": _progress(evidence, message, job["metadata"]["name"]),
         },
@@ -122,14 +122,14 @@ def _apart(snapshot: Snapshot) -> tuple[Apply, ...]:
     return (Apply(made, "isolate rounds: no ingress, and egress to DNS only"),)
 
 
-def _rest(evidence: Evidence, due: datetime) -> Said:
+def _rest(evidence: Evidence, due: datetime) -> StepResult:
     """Between two tries: what went wrong may pass."""
     last = evidence.records[-1]
     message = f"round {last.round + 1}{_looks(evidence)} is tried again at {timestamp(due)}; {last.error}"
-    return Said(
-        marks=(Mark(Reason.RunMeasuring, None, message),),
-        record={"progress": _progress(evidence, message)},
-        wake=due,
+    return StepResult(
+        causes=(Cause(Reason.RunMeasuring, None, message),),
+        status={"progress": _progress(evidence, message)},
+        requeue_at=due,
     )
 
 

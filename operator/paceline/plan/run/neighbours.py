@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from paceline.plan.terms import Found, parse_time
+from paceline.plan.step import Object, parse_time
 
 MOST = 16
 """That are named."""
 
 
-def neighbours(mine: Found | None, pods: Iterable[Found], resource: str) -> tuple[str, ...]:
+def neighbours(mine: Object | None, pods: Iterable[Object], resource: str) -> tuple[str, ...]:
     """NAMESPACE/NAME (ACCELERATORS) of the pods on the node that were there at some time between the start of the
     round's pod and now. One that was deleted meanwhile is not known any more."""
     began = (mine or {}).get("status", {}).get("startTime")
@@ -23,12 +23,12 @@ def neighbours(mine: Found | None, pods: Iterable[Found], resource: str) -> tupl
     return tuple(named[:MOST])
 
 
-def _taken(pod: Found, resource: str) -> int:
+def _taken(pod: Object, resource: str) -> int:
     containers = pod.get("spec", {}).get("containers", ())
     return sum(int(one.get("resources", {}).get("limits", {}).get(resource, 0)) for one in containers)
 
 
-def _over_before(pod: Found, began: str | None) -> bool:
+def _over_before(pod: Object, began: str | None) -> bool:
     """A pod that has ended keeps its place in the list until somebody collects it."""
     if began is None or pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
         return False
@@ -36,7 +36,7 @@ def _over_before(pod: Found, began: str | None) -> bool:
     return bool(ends) and max(ends) < parse_time(began)
 
 
-def _ends(pod: Found) -> Iterator[str]:
+def _ends(pod: Object) -> Iterator[str]:
     for status in pod["status"].get("containerStatuses", ()):
         state: Mapping[str, Any] = status.get("state", {}).get("terminated") or {}
         if "finishedAt" in state:

@@ -1,7 +1,7 @@
 """What a candidate's servers were given that the baseline's were not, beside what the resource has words for."""
 
 from paceline.core import Arm
-from paceline.plan.run.look import Evidence
+from paceline.plan.run.snapshot import Evidence
 
 
 def own_args(arm: Arm) -> tuple[str, ...]:

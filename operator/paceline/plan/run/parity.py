@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from paceline.api.run_status import ArmParity, ReplicateParity
-from paceline.evidence.keep import answers
+from paceline.evidence.round_status import answers
 from paceline.gate import seen
-from paceline.plan.run.look import Evidence
+from paceline.plan.run.snapshot import Evidence
 
 
 def parity(evidence: Evidence, arm: str) -> ArmParity | None:

@@ -4,8 +4,8 @@ import re
 from datetime import datetime, timedelta
 
 from paceline.evidence.failures import Failure
-from paceline.plan.run.look import End, Round
-from paceline.plan.terms import Found, parse_time
+from paceline.plan.run.snapshot import End, Round
+from paceline.plan.step import Object, parse_time
 
 START_PATIENCE = timedelta(minutes=10)
 """Until a pod's volumes and network are there. A volume of a node that was lost is let go of after six minutes
@@ -19,7 +19,7 @@ IN_USE = re.compile(r"Multi-Attach|already (?:exclusively )?(?:attached|used)|vo
 """In the words of the attach/detach controller and of CSI drivers: somebody else's pod has it, and will end."""
 
 
-def placed_since(pod: Found) -> datetime | None:
+def placed_since(pod: Object) -> datetime | None:
     """Since when accelerators are kept for it: since it has its node, or since that has taken note of it where the
     scheduler does not say."""
     said = pod.get("status", {})
@@ -54,7 +54,7 @@ def _line(what: str, round: Round, said: str) -> str:
     return f"{what}{node}: {said or 'no reason was reported'}"
 
 
-def _without_sandbox(pod: Found) -> bool:
+def _without_sandbox(pod: Object) -> bool:
     """It waits for volumes or its network, or the kubelet has not even taken note of it."""
     said = pod.get("status", {})
     ready = next((c["status"] for c in said.get("conditions", ()) if c["type"] == SANDBOX), None)

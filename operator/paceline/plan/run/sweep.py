@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 from paceline.api.run_status import CrossoverSpot
 from paceline.core import BASELINE, Bounds
-from paceline.evidence.keep import measurements
+from paceline.evidence.round_status import measurements
 from paceline.gate import Crossing, Crossover, Load, Pace, crossover
 from paceline.gate.crossover import Spot
-from paceline.plan.run.look import Evidence
+from paceline.plan.run.snapshot import Evidence
 
 SPLIT = (Crossing.BASELINE_TAKES_OVER, Crossing.SPECULATION_TAKES_OVER, Crossing.CROSSES_TWICE)
 """No one arm is right for all of the concurrencies."""

@@ -7,8 +7,8 @@ from paceline.api.record import from_status
 from paceline.api.run_status import BenchmarkRunStatus, Round
 from paceline.core import BASELINE
 from paceline.evidence import same_arms, surroundings
-from paceline.plan.run.look import Evidence, Snapshot
-from paceline.plan.terms import Found
+from paceline.plan.run.snapshot import Evidence, Snapshot
+from paceline.plan.step import Object
 
 
 def unlike(snapshot: Snapshot) -> str:
@@ -57,7 +57,7 @@ def _rounds(count: int) -> str:
     return f"{count} round" if count == 1 else f"{count} rounds"
 
 
-def _of(record: Round, source: Found, arms: Collection[str]) -> Round:
+def _of(record: Round, source: Object, arms: Collection[str]) -> Round:
     """Without the arms that are asked about no more. Every round stays, also one of the baseline alone: the next one's
     number, and with it its prompts, follows from how many there are."""
     return replace(

@@ -13,10 +13,10 @@ from typing import NoReturn
 
 from paceline.engines import ENGINES
 from paceline.evidence import ENVIRONMENT, RoundPlan, encode
-from paceline.evidence.answer import LONGEST
-from paceline.pods.round import keys, load, rust
+from paceline.evidence.result import LONGEST
+from paceline.pods.round import bench_client, keys, load
 from paceline.pods.round.control import Control, keep_beating
-from paceline.pods.round.room import Room, say
+from paceline.pods.round.runner import Runner, say
 
 CONTROL = "PACELINE_CTL"
 MESSAGE = "PACELINE_TERMINATION_LOG"
@@ -33,7 +33,7 @@ def main() -> int:
         check(plan)
         control.wait_for_wrapper(plan.start_timeout_seconds)
         with tempfile.TemporaryDirectory(prefix="paceline-") as scratch:
-            message.write_text(encode(Room(plan, control, Path(scratch)).run()))
+            message.write_text(encode(Runner(plan, control, Path(scratch)).run()))
     except Exception as error:  # whatever it is, somebody waits for a sentence
         text = known.fit_to_show(f"the round failed: {type(error).__name__}: {error}")
         say(text)
@@ -48,7 +48,7 @@ def check(plan: RoundPlan) -> None:
     """What every arm would fail on is found out before the first one takes a GPU."""
     if plan.engine not in ENGINES:
         raise ValueError(f"cannot measure {plan.engine}")
-    rust.extension()
+    bench_client.extension()
     for workload in plan.workloads:
         load.prompts(plan, workload)
     if plan.parity:

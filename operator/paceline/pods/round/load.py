@@ -18,9 +18,9 @@ from paceline.engines import ENGINES
 from paceline.evidence import ArmCommand, RoundPlan
 from paceline.pods import datasets
 from paceline.pods.round import choose
+from paceline.pods.round.contamination import ALIKE, alike
 from paceline.pods.round.dataset import DatasetError, Prompts, read
 from paceline.pods.round.parity import asked
-from paceline.pods.round.trust import ALIKE, alike
 
 SEED = 42
 WARM_UP_TOKENS = 32
@@ -128,7 +128,7 @@ def command(
     probe = ENGINES[plan.engine].probe(plan.engine_version)
     body = {**probe.body(name), **COUNTED, "max_completion_tokens": tokens, **_sampling(plan, workload)}
     return [
-        sys.executable, "-m", "paceline.pods.round.rust",
+        sys.executable, "-m", "paceline.pods.round.bench_client",
         "--backend", probe.backend,
         "--base-url", f"http://127.0.0.1:{plan.port}",
         "--ready-check-timeout-sec", "0",

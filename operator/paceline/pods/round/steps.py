@@ -11,12 +11,12 @@ from typing import Any
 from paceline.core import Workload
 from paceline.engines import ENGINES, Look, Probe, ProbeError, json_object
 from paceline.evidence import ArmCommand, Replicate, RoundPlan
-from paceline.evidence.answer import Point
 from paceline.evidence.arguments import comparable, digest, pick, without_secrets
 from paceline.evidence.clocks import Reading, seen
+from paceline.evidence.result import Point
+from paceline.pods.round.contamination import contamination
 from paceline.pods.round.parity import Answer, Incomparable, read
 from paceline.pods.round.report import point
-from paceline.pods.round.trust import distrust
 
 MODELS = "/v1/models"
 DRAFT_TOKENS = "draft_tokens_seen"
@@ -153,7 +153,7 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, Ran]:
             read_twice = {"gpus": [[asdict(one) for one in moment] for moment in (cold, warm)]} if cold or warm else {}
             yield Keep({"arm": arm.name, "workload": workload.name, "report": report, **counted, **read_twice})
             measured = point(workload, report, speculated)
-            if why := distrust(measured, report, work):
+            if why := contamination(measured, report, work):
                 points.clear()  # a server that ends now would have the last word, and these would pass for its own
                 raise ServerFailed(why)
             points.append(measured)

@@ -11,7 +11,7 @@ from tests.support import example_files
 from paceline import api
 from paceline.core import DeploymentSpec
 from paceline.engines import ENGINES
-from paceline.plan.deployment.look import pin, to_bring
+from paceline.plan.deployment.snapshot import pin, to_bring
 from paceline_emulator import flags
 
 FILES = (*example_files.DEPLOYMENTS, Path(__file__).with_name("shapes.yaml"))

@@ -11,10 +11,10 @@ from paceline.api.run_status import BenchmarkRunStatus
 from paceline.core import BASELINE, Purpose, RunSpec, Verdict
 from paceline.core.names import RUN_LABEL, SUPERSEDED
 from paceline.evidence import ENVIRONMENT, Failure, RoundPlan
-from paceline.evidence.keep import answers, measurements
+from paceline.evidence.round_status import answers, measurements
 from paceline.gate import decide
 from paceline.plan.pods import container, not_started
-from paceline.plan.terms import Found, condition
+from paceline.plan.step import Object, condition
 from paceline.render import Owner, Settings
 
 
@@ -22,8 +22,8 @@ from paceline.render import Owner, Settings
 class Round:
     """A round's Job and its pod."""
 
-    job: Found
-    pod: Found | None
+    job: Object
+    pod: Object | None
     neighbours: tuple[str, ...] = ()
     """Other pods that had accelerators on its node; known once it has ended."""
 
@@ -85,7 +85,7 @@ class End:
 class Snapshot:
     """A BenchmarkRun, its Jobs, and where else is measured."""
 
-    manifest: Found
+    manifest: Object
     spec: RunSpec | None
     invalid: str
     rounds: tuple[Round, ...]
@@ -95,7 +95,7 @@ class Snapshot:
     settings: Settings
     warnings: Mapping[str, str] = field(default_factory=dict)
     """Of what waits without saying why, by uid: the last that Events said of it."""
-    source: Found | None = None
+    source: Object | None = None
     """The BenchmarkRun that spec.roundsOf names, if it is there; only looked for while status has no rounds."""
     refusals: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """What the API server refused of what the last pass wrote: by kind and name, in its words."""

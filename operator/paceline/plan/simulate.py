@@ -18,9 +18,9 @@ from typing import Any
 from paceline.core import Parity, Workload
 from paceline.core.names import COMPONENT_LABEL
 from paceline.evidence import ArmCommand, Outputs, Point, Replicate, RoundPlan, RoundResult, encode
-from paceline.plan.deployment.look import pod_template
-from paceline.plan.run.look import Round
-from paceline.plan.terms import Found, Manifest, condition, timestamp
+from paceline.plan.deployment.snapshot import pod_template
+from paceline.plan.run.snapshot import Round
+from paceline.plan.step import Manifest, Object, condition, timestamp
 from paceline.preflight.facts import Fetched, FetchedModel, write_message
 from paceline.render.group import KIND as GROUPS
 
@@ -74,7 +74,7 @@ class Cluster:
         found = [thing for (there, _), thing in self.objects.items() if there == kind]
         return [thing for thing in found if not label or thing["metadata"].get("labels", {}).get(label) == value]
 
-    def apply(self, wanted: Found) -> bool:
+    def apply(self, wanted: Object) -> bool:
         """False if nothing would change."""
         there = self.objects.get(key_of(wanted))
         if there is not None and _within(wanted, there):
@@ -90,7 +90,7 @@ class Cluster:
         self.objects[key_of(wanted)] = {**deepcopy(dict(wanted)), "metadata": metadata, **kept}
         return True
 
-    def delete(self, found: Found) -> bool:
+    def delete(self, found: Object) -> bool:
         return self.objects.pop(key_of(found), None) is not None
 
     def turn(self) -> bool:
@@ -174,22 +174,22 @@ class Cluster:
         return self.objects.get(_pod_key(job))
 
 
-def key_of(thing: Found) -> Key:
+def key_of(thing: Object) -> Key:
     return str(thing["kind"]), str(thing["metadata"]["name"])
 
 
-def accelerators(owner: Found) -> int:
+def accelerators(owner: Object) -> int:
     """That one of its pods takes; of a group, all of its pods together."""
     limits = [c.get("resources", {}).get("limits", {}) for c in pod_template(owner)["spec"]["containers"]]
     each = sum(int(count) for limit in limits for name, count in limit.items() if "/" in name)
     return each * int(owner["spec"].get("leaderWorkerTemplate", {}).get("size", 1))
 
 
-def _component(job: Found) -> str:
+def _component(job: Object) -> str:
     return str(job["metadata"].get("labels", {}).get(COMPONENT_LABEL, ""))
 
 
-def _pod_key(owner: Found) -> Key:
+def _pod_key(owner: Object) -> Key:
     return "Pod", f"{owner['metadata']['name']}-pod"
 
 

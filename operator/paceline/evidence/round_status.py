@@ -17,13 +17,13 @@ from paceline.api.record import finite, from_status, inner, slots, to_status
 from paceline.api.run_status import ReplicateParity, Round
 from paceline.core import BASELINE, Answers, Measurement, Workload
 from paceline.evidence import clocks
-from paceline.evidence.answer import Point, Replicate, RoundResult
 from paceline.evidence.failures import BLAMES_THE_SERVER, Failure, of_server
 from paceline.evidence.judge import Judged, nothing_accepted
 from paceline.evidence.loads import load_notes, saturated, under_way
 from paceline.evidence.outputs import Outputs, cut
 from paceline.evidence.prompts import repeated_note
-from paceline.evidence.question import RoundPlan, Scalar
+from paceline.evidence.result import Point, Replicate, RoundResult
+from paceline.evidence.round_plan import RoundPlan, Scalar
 
 SHARED = tuple({one.name for one in fields(run_status.Point)} & {one.name for one in fields(Point)} - {"workload"})
 """Numbers that status keeps of a point as the round's message has them."""

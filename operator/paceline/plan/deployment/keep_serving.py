@@ -3,53 +3,53 @@
 from dataclasses import replace
 from datetime import datetime
 
-from paceline.api import Mark, Reason
+from paceline.api import Cause, Reason
 from paceline.api.status import PoolStatus, Target
 from paceline.core import BASELINE, DeploymentSpec, PoolSpec, UntilDecided
 from paceline.core.names import SUPERSEDED, SUSPENDED
-from paceline.plan.deployment import look
-from paceline.plan.deployment.look import Servers, Snapshot, children, revisions
+from paceline.plan.deployment import snapshot as seen
 from paceline.plan.deployment.measure import annotated
 from paceline.plan.deployment.patience import patient
 from paceline.plan.deployment.runs import Run
 from paceline.plan.deployment.size import replicas
+from paceline.plan.deployment.snapshot import Servers, Snapshot, children, entry_of, revisions
 from paceline.plan.deployment.tries import tries
-from paceline.plan.terms import Action, Apply, Said, earliest, owned_by
+from paceline.plan.step import Action, Apply, StepResult, earliest, owned_by
 from paceline.render import servers
 
 
-def meanwhile(snapshot: Snapshot, now: datetime) -> Said:
+def meanwhile(snapshot: Snapshot, now: datetime) -> StepResult:
     """`record` has the pools' entries."""
     spec, entries = snapshot.spec, snapshot.status.pools
     names = [pool.name for pool in spec.pools] if spec else [entry.name for entry in entries]
-    there = {name: found for name in names if (found := look.servers(snapshot, name, now))}
-    return Said(
-        marks=tuple(_mark(name, there.get(name)) for name in names) if there else (Mark(Reason.NotStarted),),
+    there = {name: found for name in names if (found := seen.servers(snapshot, name, now))}
+    return StepResult(
+        causes=tuple(_mark(name, there.get(name)) for name in names) if there else (Cause(Reason.NotStarted),),
         # A spec that cannot be read says neither how many servers there are to be nor whether runs are to rest.
         actions=tuple(
             action
             for pool in (spec.pools if spec else ())
             for action in _keep(snapshot, pool, there.get(pool.name), now)
         ),
-        record={"pools": tuple(_entry(entry, there.get(entry.name)) for entry in entries)},
-        wake=earliest(tries(there.get(entry.name), entry, now)[1] for entry in entries) if spec else None,
+        status={"pools": tuple(_entry(entry, there.get(entry.name)) for entry in entries)},
+        requeue_at=earliest(tries(there.get(entry.name), entry, now)[1] for entry in entries) if spec else None,
     )
 
 
-def _mark(name: str, found: Servers | None) -> Mark:
+def _mark(name: str, found: Servers | None) -> Cause:
     if found is None:
-        return Mark(Reason.ServersStarting, name, "no servers yet")
+        return Cause(Reason.ServersStarting, name, "no servers yet")
     if found.settled:
         note = "; ".join(filter(None, ("as before", found.short)))
-        return Mark(Reason.Serving, name, note) if found.ready else Mark(Reason.NothingServes, name)
+        return Cause(Reason.Serving, name, note) if found.ready else Cause(Reason.NothingServes, name)
     if found.trouble is None:
-        return Mark(Reason.ServersStarting, name, f"{found.ready} ready")
-    return Mark(found.trouble.says, name, found.trouble.what)
+        return Cause(Reason.ServersStarting, name, f"{found.ready} ready")
+    return Cause(found.trouble.says, name, found.trouble.what)
 
 
 def _keep(snapshot: Snapshot, pool: PoolSpec, found: Servers | None, now: datetime) -> list[Action]:
     """Of a pool: the rendering that was served, put back where it was changed or deleted; and a suspended run rests."""
-    spec, entry = snapshot.spec, look.entry_of(snapshot, pool.name)
+    spec, entry = snapshot.spec, entry_of(snapshot, pool.name)
     assert spec is not None
     runs = [Run(found=found) for found in children(snapshot, "BenchmarkRun", pool.name)] if spec.suspend else []
     return [

@@ -14,11 +14,11 @@ from paceline.core.names import POOL_LABEL, child_name
 from paceline.engines import ENGINES
 from paceline.evidence import fingerprint, question
 from paceline.plan.deployment.alike import loads_of, revision_among
+from paceline.plan.deployment.capacity import all_there, short
 from paceline.plan.deployment.fields import with_field
-from paceline.plan.deployment.room import all_there, short
 from paceline.plan.deployment.runs import Run
 from paceline.plan.pods import Trouble, paused, refused, trouble
-from paceline.plan.terms import Found, condition, owned_by, parse_time
+from paceline.plan.step import Object, condition, owned_by, parse_time
 from paceline.render import Owner, Settings, group_name
 from paceline.render.group import KIND as GROUPS
 from paceline.render.serving import ARM_LABEL, REVISION_LABEL
@@ -33,10 +33,10 @@ class Snapshot:
     know.
     """
 
-    manifest: Found
+    manifest: Object
     spec: DeploymentSpec | None
     invalid: str
-    children: Mapping[str, tuple[Found, ...]]
+    children: Mapping[str, tuple[Object, ...]]
     settings: Settings
     absent: frozenset[str] = frozenset()
     warnings: Mapping[str, str] = field(default_factory=dict)
@@ -75,11 +75,11 @@ class Snapshot:
             uid=self.manifest["metadata"]["uid"],
         )
 
-    def of(self, kind: str) -> list[Found]:
+    def of(self, kind: str) -> list[Object]:
         """By name: what is planned must not depend on the order in which a list came."""
         return sorted(self.children.get(kind, ()), key=lambda child: str(child["metadata"]["name"]))
 
-    def child(self, kind: str, name: str) -> Found | None:
+    def child(self, kind: str, name: str) -> Object | None:
         return next((c for c in self.children.get(kind, ()) if c["metadata"]["name"] == name), None)
 
 
@@ -87,7 +87,7 @@ class Snapshot:
 class Servers:
     """A pool's Deployment or LeaderWorkerSet: what it runs and how far it has come."""
 
-    found: Found
+    found: Object
     revision: str
     ready: int
     settled: bool
@@ -119,7 +119,7 @@ class Pool:
     """Its entry of status."""
     runs: tuple[Run, ...]
     servers: Servers | None
-    kept: Mapping[str, Found]
+    kept: Mapping[str, Object]
     """Revision → its ControllerRevision."""
     wanted: Mapping[str, Any]
     """The spec of a run that would ask what is to be decided now."""
@@ -231,7 +231,7 @@ def pools(snapshot: Snapshot, pinned: DeploymentSpec, now: datetime) -> tuple[Po
     return tuple(_pool(snapshot, pinned, spec, now) for spec in pinned.pools)
 
 
-def children(snapshot: Snapshot, kind: str, pool: str) -> list[Found]:
+def children(snapshot: Snapshot, kind: str, pool: str) -> list[Object]:
     """Those of a pool that are ours."""
     return [
         child
@@ -240,7 +240,7 @@ def children(snapshot: Snapshot, kind: str, pool: str) -> list[Found]:
     ]
 
 
-def revisions(snapshot: Snapshot, pool: str) -> Mapping[str, Found]:
+def revisions(snapshot: Snapshot, pool: str) -> Mapping[str, Object]:
     """Revision → the ControllerRevision that keeps its rendering. One without its label, or without a rendering, keeps
     none: somebody else has had it in hand."""
     found = children(snapshot, "ControllerRevision", pool)
@@ -270,7 +270,7 @@ def _run_spec(spec: DeploymentSpec, pool: PoolSpec, server: Server) -> RunSpec:
     )
 
 
-def _run(found: Found, remembered: PoolStatus, oldest: datetime, served: frozenset[str]) -> Run:
+def _run(found: Object, remembered: PoolStatus, oldest: datetime, served: frozenset[str]) -> Run:
     """What the pool has gone by so far it goes on with: age alone starts no run. Where its status is lost, what is
     `served` tells: the arms of which its servers are. Rounds that were judged again are as old as they are."""
     run = Run(found=found)
@@ -332,7 +332,7 @@ def referred(remembered: PoolStatus) -> set[str]:
     return {name for name in (*by_name, *as_evidence) if name}
 
 
-def serving(snapshot: Snapshot, pool: str) -> list[Found]:
+def serving(snapshot: Snapshot, pool: str) -> list[Object]:
     """What makes a pool's servers, of either kind and ours, the younger first: another number of nodes is another kind,
     and the older one is about to go."""
     names = {"Deployment": child_name(snapshot.name, pool), GROUPS: group_name(snapshot.name, pool)}
@@ -341,10 +341,10 @@ def serving(snapshot: Snapshot, pool: str) -> list[Found]:
     return sorted(ours, key=lambda found: str(found["metadata"].get("creationTimestamp", "")), reverse=True)
 
 
-def pod_template(found: Found) -> Found:
+def pod_template(found: Object) -> Object:
     """Of the pods that answer."""
     spec = found["spec"]
-    template: Found = spec["leaderWorkerTemplate"]["leaderTemplate"] if found["kind"] == GROUPS else spec["template"]
+    template: Object = spec["leaderWorkerTemplate"]["leaderTemplate"] if found["kind"] == GROUPS else spec["template"]
     return template
 
 

@@ -14,10 +14,10 @@ from annotated_types import Le
 from paceline.api.gate import MOST_COMPARED, LimitSpec, ParitySpec
 from paceline.engines import ENGINES
 from paceline.evidence import AnswerError, Outputs, Point, Replicate, RoundResult, decode, encode
-from paceline.evidence.answer import LONGEST, NO_ROOM, NO_ROOM_AT, NO_ROOM_CLOCKS, NUMBERS, PREFIX
 from paceline.evidence.arguments import Difference
 from paceline.evidence.clocks import Clocks, Throttled
-from paceline.evidence.keep import METRICS
+from paceline.evidence.result import LONGEST, NO_ROOM, NO_ROOM_AT, NO_ROOM_CLOCKS, NUMBERS, PREFIX
+from paceline.evidence.round_status import METRICS
 
 RESOLVED = dict.fromkeys(ENGINES["SGLang"].compared, "triton") | {
     "served_model_name": "qwen3-coder-next",

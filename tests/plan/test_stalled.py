@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 from tests.support.answers import half_failed
 from tests.support.cluster import Object
-from tests.support.telling import by_hand, measuring, promoted, told
+from tests.support.stories import by_hand, measuring, promoted, told
 from tests.support.world import World, example
 
-from paceline.plan.terms import timestamp
+from paceline.plan.step import timestamp
 
 NAME = "qwen3-coder-next"
 QUOTA = "exceeded quota: nogpu, requested: requests.nvidia.com/gpu=4, used: requests.nvidia.com/gpu=0, limited: 0"

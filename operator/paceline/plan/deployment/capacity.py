@@ -9,20 +9,20 @@ from typing import Any
 
 from paceline.api import Reason
 from paceline.plan.pods import unplaced
-from paceline.plan.terms import Found
+from paceline.plan.step import Object
 
 GROUP = "leaderworkerset.sigs.k8s.io/group-index"
 """Label of the pods that are one server over several nodes (LeaderWorkerSet, api/leaderworkerset/v1)."""
 
 
-def without_room(pods: Iterable[Found]) -> int:
+def without_room(pods: Iterable[Object]) -> int:
     """Of how many servers the scheduler cannot place a pod for now."""
     staying = (pod for pod in pods if "deletionTimestamp" not in pod["metadata"] and not pod["spec"].get("nodeName"))
     waiting = (pod for pod in staying if (found := unplaced(pod)) and found.says is Reason.NoCapacity)
     return len({pod["metadata"].get("labels", {}).get(GROUP, pod["metadata"]["name"]) for pod in waiting})
 
 
-def all_there(status: Mapping[str, Any], wanted: int, pods: Iterable[Found]) -> bool:
+def all_there(status: Mapping[str, Any], wanted: int, pods: Iterable[Object]) -> bool:
     """By a Deployment's status: every replica `wanted` is of one revision, whose `pods` these are, and ready, or has no
     room; but for a pool of no servers, one is ready at least."""
     ready, made = status.get("readyReplicas", 0), status.get("replicas", 0)

@@ -21,7 +21,7 @@ from paceline.evidence import clocks as gpu_clocks
 from paceline.evidence.arguments import Difference
 from paceline.evidence.clocks import Clocks
 from paceline.evidence.outputs import Outputs, from_columns, to_columns
-from paceline.evidence.question import Scalar
+from paceline.evidence.round_plan import Scalar
 
 PREFIX = "paceline1:"
 LONGEST = 4096

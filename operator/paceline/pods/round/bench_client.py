@@ -1,4 +1,4 @@
-"""`python -m paceline.pods.round.rust …`: SGLang's benchmark client, compiled, without SGLang.
+"""`python -m paceline.pods.round.bench_client …`: SGLang's benchmark client, compiled, without SGLang.
 
 Only the extension module of the pinned sglang wheel is loaded, by path: importing `sglang` would bring torch. It is a
 process of its own, so that the heartbeat goes on beside it and a hang can be killed.

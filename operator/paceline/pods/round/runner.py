@@ -39,7 +39,7 @@ EMULATED = "emulated"
 
 
 @dataclass(slots=True)
-class Room:
+class Runner:
     """A round's plan, the wrapper beside us, a scratch directory; seconds spent starting and measuring so far."""
 
     plan: RoundPlan

@@ -15,7 +15,7 @@ from paceline.core import Workload
 from paceline.engines import Speculation
 from paceline.evidence import Failure, RoundPlan, RoundResult, judge
 from paceline.evidence.clocks import Clocks, Throttled
-from paceline.evidence.keep import UNSEEN
+from paceline.evidence.round_status import UNSEEN
 
 from .test_judge import BASELINE, CHAT, CODE, PLAN, WIDE
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from paceline.core import Bounds
-from paceline.evidence.keep import METRICS
+from paceline.evidence.round_status import METRICS
 from paceline.report.model import MEANS, Run
 
 EMULATED = "Emulated: no model ran, and these numbers are no measurements"

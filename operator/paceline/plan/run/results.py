@@ -9,14 +9,14 @@ from paceline.api.record import finite
 from paceline.api.run_status import BenchmarkRunStatus, Cost
 from paceline.core import ArmVerdict, Bounds
 from paceline.evidence import fingerprint
-from paceline.evidence.keep import measurements
+from paceline.evidence.round_status import measurements
 from paceline.gate import explain
 from paceline.plan.run import sweep
-from paceline.plan.run.look import Evidence, Snapshot
 from paceline.plan.run.own_args import own_args
 from paceline.plan.run.parity import parity
+from paceline.plan.run.snapshot import Evidence, Snapshot
 from paceline.plan.run.taken import own
-from paceline.plan.terms import Happening
+from paceline.plan.step import Event
 
 MEAN = "mean"
 MEAN_AT_A_RATE = "mean@rate"
@@ -113,7 +113,7 @@ def _accept_lengths(evidence: Evidence, name: str) -> Mapping[str, float]:
     return {workload: sum(lengths) / len(lengths) for workload, lengths in found.items()}
 
 
-def happenings(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> tuple[Happening, ...]:
+def events(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> tuple[Event, ...]:
     known = {record.job for record in before.rounds or ()}
     rounds = [_round(record) for record in own(after.rounds or ()) if record.job not in known]
     verdict = after.verdict
@@ -121,19 +121,19 @@ def happenings(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> tuple[H
         return tuple(rounds)
     outcome = verdict.outcome or "Swept"
     bad = outcome == "Error"
-    told = Happening(reason=outcome, note=verdict.message, type="Warning" if bad else "Normal")
+    told = Event(reason=outcome, note=verdict.message, type="Warning" if bad else "Normal")
     return (*rounds, told)
 
 
-def _round(record: run_status.Round) -> Happening:
+def _round(record: run_status.Round) -> Event:
     number = record.round + 1
     if record.error:
         note = f"round {number}: {record.reason}: {record.error}"
-        return Happening(reason="RoundFailed", note=note, type="Warning")
+        return Event(reason="RoundFailed", note=note, type="Warning")
     invalid = [point for point in record.points if not point.valid]
     if invalid:
         first = invalid[0]
         note = f"round {number}: {len(invalid)} points are invalid; {first.arm} on {first.workload}: {first.why}"
-        return Happening(reason="RoundInvalid", note=note, type="Warning")
+        return Event(reason="RoundInvalid", note=note, type="Warning")
     arms = ", ".join(replicate.arm for replicate in record.replicates)
-    return Happening(reason="RoundMeasured", note=f"round {number} on {record.node}: {arms}")
+    return Event(reason="RoundMeasured", note=f"round {number} on {record.node}: {arms}")

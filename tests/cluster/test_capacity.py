@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from tests.cluster.example import pool, small
 from tests.support.kubernetes import GPU, Manifest, Namespace, condition, ended, gpus_of, kubectl, listed, says
-from tests.support.looks import finished, run_of, served
+from tests.support.queries import finished, run_of, served
 
 PRODUCT = "nvidia.com/gpu.product"
 HOST = "kubernetes.io/hostname"

@@ -7,13 +7,13 @@ import pytest
 from tests.unit.round.test_steps import CODE, PLAN, WIDE
 
 from paceline.pods.round.control import Control
-from paceline.pods.round.room import Room
+from paceline.pods.round.runner import Runner
 from paceline.pods.round.steps import Load, ServerFailed
 
 
 def test_a_workload_that_takes_too_long_says_so(tmp_path: Path) -> None:
     """Not even the benchmark client's interpreter is up after ten milliseconds."""
-    room = Room(dataclasses.replace(PLAN, workload_timeouts={"code@1": 0.01}), Control(tmp_path), tmp_path)
+    room = Runner(dataclasses.replace(PLAN, workload_timeouts={"code@1": 0.01}), Control(tmp_path), tmp_path)
     with pytest.raises(ServerFailed) as failed:
         room.perform(Load(WIDE, CODE))
     assert str(failed.value) == "code@1: timed out after 0 s"

@@ -16,7 +16,7 @@ CACHE_SLACK = 0.05
 """Of the prompt tokens: what may be cached beside that, as the share is of characters and not of tokens."""
 
 
-def distrust(point: Point, report: Mapping[str, Any], work: Work) -> str:
+def contamination(point: Point, report: Mapping[str, Any], work: Work) -> str:
     """Why these numbers are not of the server alone; "" if nothing speaks against it. Failed requests are the judge's
     affair: nobody knows which of them the server has counted."""
     if point.errors or point.completed != point.asked:

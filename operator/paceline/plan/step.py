@@ -1,0 +1,117 @@
+"""The vocabulary of a planner: objects read from the cluster, what a step returns, and the plan made of it."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Literal, TypeVar
+
+from paceline.api.reasons import Cause, Reason
+
+Manifest = dict[str, Any]
+Object = Mapping[str, Any]
+"""An object as read from the cluster; never edited."""
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """Server-side apply; unsent if nothing would change. `why` reaches the log, the Event and `paceline plan`."""
+
+    manifest: Manifest
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete this object by its uid; another object of the same name stays."""
+
+    found: Object
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Adopt:
+    """Make `reference` the owner of this object (by its uid) and change nothing else."""
+
+    found: Object
+    reference: Manifest
+    why: str
+
+
+Action = Apply | Delete | Adopt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """A Kubernetes Event about a transition; its note is in the past tense."""
+
+    reason: str
+    note: str
+    type: Literal["Normal", "Warning"] = "Normal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepResult:
+    """What one step returns. `status` maps fields of the status record to their new values."""
+
+    causes: tuple[Cause, ...] = ()
+    actions: tuple[Action, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Warnings that stop nothing: sentences that begin with the field."""
+    status: Mapping[str, Any] = field(default_factory=dict)
+    blocks: bool = False
+    """Later steps must not act in this pass."""
+    requeue_at: datetime | None = None
+    """When to reconcile again if no watch event comes first; None leaves it to the resync."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The status is published before the actions run: a crash in between repeats an action, never a decision."""
+
+    status: Mapping[str, Any] | None
+    actions: tuple[Action, ...] = ()
+    events: tuple[Event, ...] = ()
+    requeue_at: datetime | None = None
+
+
+ANNOUNCEMENTS = frozenset({Reason.Fetching, Reason.Prefetching})
+"""Reasons that announce an action of the same step; dropped when the step may not act."""
+
+Subject = TypeVar("Subject")
+Step = Callable[[Subject, datetime], StepResult]
+
+
+def walk(steps: Sequence[Step[Subject]], subject: Subject, now: datetime) -> list[StepResult]:
+    """Run every step, so that all conditions are reported; after a step that blocks, later steps lose their actions."""
+    results: list[StepResult] = []
+    for step in steps:
+        result = step(subject, now)
+        if any(earlier.blocks for earlier in results):
+            announced = ANNOUNCEMENTS if result.actions else frozenset()
+            causes = tuple(cause for cause in result.causes if cause.reason not in announced)
+            result = replace(result, actions=(), causes=causes)
+        results.append(result)
+    return results
+
+
+def earliest(times: Iterable[datetime | None]) -> datetime | None:
+    return min((time for time in times if time is not None), default=None)
+
+
+def timestamp(now: datetime) -> str:
+    return now.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def parse_time(text: str) -> datetime:
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+def owned_by(found: Object, uid: str) -> bool:
+    return any(owner.get("uid") == uid for owner in found["metadata"].get("ownerReferences", ()))
+
+
+def condition(found: Object, kind: str) -> Mapping[str, Any] | None:
+    """The condition of this type if it is True."""
+    return next(
+        (c for c in found.get("status", {}).get("conditions", ()) if c["type"] == kind and c["status"] == "True"), None
+    )
