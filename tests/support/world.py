@@ -306,7 +306,8 @@ class World:
         sent = [f"{_word(action)}: {action.why}" for action in survived if self._act(action)]
         self.wakes[key] = plan.requeue_at
         if not (published or sent or len(survived) < len(plan.actions)):
-            assert plan.requeue_at is None or plan.requeue_at > self.cluster.now, f"{key} would be looked at again and again"
+            late = plan.requeue_at is None or plan.requeue_at > self.cluster.now
+            assert late, f"{key} would be reconciled in an endless loop"
             return False
         self._tell(key, was, plan, sent)
         return True
