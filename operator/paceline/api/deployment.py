@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from paceline.api.arms import Placed, fits
 from paceline.api.cache import CacheSpec
+from paceline.api.compatibility import ENGINE_AND_NODE, PlacedArm, arm_rules
 from paceline.api.engine import AcceleratorSpec, EngineSpec
 from paceline.api.gate import MOST_MEASURED, MOST_POINTS, RISING, BudgetSpec, GateSpec, ParitySpec, last_round
 from paceline.api.later import not_yet
@@ -15,7 +15,7 @@ from paceline.api.model import Finding, Model, Rule, Unique
 from paceline.api.parts import ON_CLAIM, DraftSpec
 from paceline.api.pool import TWINS, PoolSpec, hidden_twins
 from paceline.api.prompts import DatasetSpec
-from paceline.api.shared import ENGINE_AND_NODE, NO_LABELS_OF_OURS, OFF_THE_CLAIM, off_the_claim
+from paceline.api.shared import NO_LABELS_OF_OURS, OFF_THE_CLAIM, off_the_claim
 from paceline.api.timeouts import TimeoutsSpec
 from paceline.api.words import DecideAfterRounds, Duration, Labels, Revision, ServedName, Source, Tolerance
 from paceline.core import PromotionMode, UntilDecided
@@ -102,11 +102,11 @@ def _datasets(spec: "SpeculativeDeploymentSpec") -> tuple[DatasetSpec, ...] | No
     return spec.benchmark.datasets if spec.benchmark else None
 
 
-def _candidates(spec: "SpeculativeDeploymentSpec") -> Iterator[Placed]:
+def _candidates(spec: "SpeculativeDeploymentSpec") -> Iterator[PlacedArm]:
     for i, pool in enumerate(spec.pools):
         for j, candidate in enumerate(pool.candidates or ()):
             path, draft = f".pools[{i}].candidates[{j}]", candidate.draft or spec.draft
-            yield Placed(
+            yield PlacedArm(
                 path=path,
                 draft_path=f"{path}.draft" if candidate.draft else ".draft",
                 engine=spec.engine.name,
@@ -204,7 +204,7 @@ class SpeculativeDeploymentSpec(Model):
             field=".draft",
             broken=_draftless,
         ),
-        *fits(
+        *arm_rules(
             _OVER_CANDIDATES(
                 "[has(c.draft) ? c.draft.algorithm : has(self.draft) ? self.draft.algorithm : '']"
                 ".all(a, [self.engine.name].all(e, %s))"

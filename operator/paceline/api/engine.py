@@ -2,25 +2,18 @@
 
 import json
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
+from paceline.api.compatibility import ADMIN_KEY, EngineName
 from paceline.api.model import Finding, Matches, Model, Rule, Unique
 from paceline.api.parts import Env, SecretKey
 from paceline.api.words import Architecture, Arguments, LabelKey, LabelValue, Quantity
+from paceline.engines import TPU
 
 GPU, GPU_LABEL = "nvidia.com/gpu", "nvidia.com/gpu.product"
-TPU, TPU_LABEL = "google.com/tpu", "cloud.google.com/gke-tpu-accelerator"
-
-NO_ADMIN_KEY = "adminKeySecretRef must be left out: SGLang alone has a key of its administration"
-
-
-def _no_admin_key(engine: "EngineSpec") -> Iterator[Finding]:
-    if engine.admin_key_secret_ref is not None and engine.name != "SGLang":
-        yield ".adminKeySecretRef", NO_ADMIN_KEY
-
-
+TPU_LABEL = "cloud.google.com/gke-tpu-accelerator"
 MOST_TEMPLATE_BYTES = 65536
 SMALL_TEMPLATE = f"podTemplate must be at most {MOST_TEMPLATE_BYTES} bytes of JSON"
 
@@ -34,16 +27,11 @@ class EngineSpec(Model):
     """The inference engine and the arguments that every arm starts with."""
 
     rules = (
-        Rule(
-            cel="self.name == 'SGLang' || !has(self.adminKeySecretRef)",
-            message=NO_ADMIN_KEY,
-            field=".adminKeySecretRef",
-            broken=_no_admin_key,
-        ),
+        ADMIN_KEY,
         Rule(message=SMALL_TEMPLATE, field=".podTemplate", broken=_vast),
     )
 
-    name: Literal["SGLang", "SGLangJAX", "VLLM"]
+    name: Annotated[str, EngineName()]
     """Engine in the image."""
     version: Annotated[
         str, Field(max_length=40), Matches(r"^[0-9]+\.[0-9]+[A-Za-z0-9.+-]*$", "be a version such as '0.5.23'")
@@ -62,8 +50,8 @@ class EngineSpec(Model):
     api_key_secret_ref: SecretKey | None = None
     """Key that clients must send; the operator never reads it."""
     admin_key_secret_ref: SecretKey | None = None
-    """Administration key of the server, SGLang only; the benchmark uses it to flush caches. The operator never reads
-    it."""
+    """Administration key of the server, where the engine has one; the benchmark uses it to flush caches. The operator
+    never reads it."""
     pod_template: dict[str, Any] | None = None
     """Overlay for the servers' pod template: maps merge, lists of named objects merge by name (the container is
     `server`), everything else replaces. `paceline validate` refuses fields that Paceline sets itself."""
@@ -114,7 +102,7 @@ class AcceleratorSpec(Model):
     tensor_parallel_size: Annotated[int, Field(ge=1, le=64)] | None = None
     """Number of accelerators over which the model is split; all of the server's if absent."""
     resource_name: LabelKey = GPU
-    """Extended resource to request; google.com/tpu for SGLangJAX."""
+    """Extended resource to request; google.com/tpu for TPUs."""
     product_label: LabelKey = GPU_LABEL
     """Node label that `product` is a value of; cloud.google.com/gke-tpu-accelerator for TPUs on GKE."""
     nodes: Annotated[int, Field(ge=1, le=16)] | None = None

@@ -6,8 +6,9 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from paceline import core
+from paceline.api.compatibility import ALIASES
 from paceline.api.model import Finding, Matches, Model, Rule, Unique
-from paceline.api.words import ALGORITHMS, Algorithm, AlgorithmName, Arguments, ObjectName, Revision, SecretsKey, Source
+from paceline.api.words import Algorithm, AlgorithmName, Arguments, ObjectName, Revision, SecretsKey, Source
 
 NEEDS_SOURCE = ("EAGLE", "EAGLE3", "STANDALONE", "DFLASH")
 
@@ -201,19 +202,19 @@ class NgramSpec(Model):
     num_draft_tokens: Annotated[int, Field(ge=2, le=512)] | None = None
     """Verify width: tokens that the target checks in one step."""
     breadth: Annotated[int, Field(ge=1, le=64)] | None = None
-    """Continuations to keep; 1 is a chain. SGLang only."""
+    """Continuations to keep; 1 is a chain."""
     min_match: Annotated[int, Field(ge=1, le=64)] | None = None
-    """Minimum length in tokens of a repeated passage. VLLM, and SGLang before 0.5.10."""
+    """Minimum length in tokens of a repeated passage. SGLang refuses it from 0.5.10 on."""
     max_match: Annotated[int, Field(ge=1, le=64)] | None = None
-    """Maximum length in tokens of a passage to look for. VLLM, and SGLang before 0.5.10."""
+    """Maximum length in tokens of a passage to look for. SGLang refuses it from 0.5.10 on."""
 
 
 class AdaptiveSpec(Model):
-    """A chain whose depth the engine adapts to the acceptance that it observes. SGLang and VLLM."""
+    """A chain whose depth the engine adapts to the acceptance that it observes."""
 
     num_steps: Annotated[int, Field(ge=1, le=64)] | None = None
-    """SGLang: initial depth; the engine's default if absent. VLLM: maximum number of proposed tokens, 7 if absent; the
-    engine decides in every step how many of them are verified."""
+    """Initial depth or maximum number of proposed tokens, as the engine reads it: see the table of engines in
+    docs/api.md."""
 
 
 class DepthSpec(Model):
@@ -264,8 +265,7 @@ class CustomSpec(Model):
     assumptions about it."""
 
     args: Arguments = ()
-    """Flags of the algorithm: on SGLang those that begin with --speculative- or, for UNO, --uno-; on VLLM keys of its
-    speculative configuration, as --speculative-config.KEY=VALUE."""
+    """Flags of the algorithm; for what an engine takes, see the table of engines in docs/api.md."""
 
 
 def _sourceless(draft: "DraftSpec") -> Iterator[Finding]:
@@ -302,13 +302,10 @@ ON_CLAIM = Rule(
 
 
 NAMED = f"name must be set for {core.CUSTOM}, and for it alone: what the engine calls the algorithm"
-OTHER_NAMES = {"DRAFT_MODEL": "STANDALONE", "FROZEN_KV_MTP": "NEXTN"}
-"""By which engines call algorithms besides, in capitals: `config/speculative.py:1244` of vLLM 0.33.0;
-`speculative_hook.py:109` of SGLang 0.5.23. Of vLLM's names for MTP, one a model, its own rules know."""
 KNOWN_NAMES = {
-    **{name: f"write algorithm: {name}" for name in ALGORITHMS if name != core.CUSTOM},
-    **{name: f"write algorithm: {algorithm}" for name, algorithm in OTHER_NAMES.items()},
-    "NONE": "it speculates nothing (SGLang): remove it, the baseline is measured in any case",
+    **{name: f"write algorithm: {name}" for name in core.ALGORITHMS if name != core.CUSTOM},
+    **{name: f"write algorithm: {algorithm}" for name, algorithm in ALIASES.items()},
+    "NONE": "it speculates nothing: remove it, the baseline is measured in any case",
 }
 """In capitals → the way out."""
 KNOWN_BY_WORD = "name must be of an algorithm that there is no word for: what is known of one would not be checked"
@@ -351,7 +348,7 @@ class DraftSpec(Model):
     STANDALONE a small model, NGRAM the text. Custom: any other algorithm of the engine, by its `name`; it is measured,
     and no rule checks it."""
     name: AlgorithmName | None = None
-    """Name of a Custom algorithm in the engine, for example UNO (SGLang) or suffix (VLLM)."""
+    """Name of a Custom algorithm in the engine, for example UNO or suffix."""
     source: Source | None = None
     """Location of the head: hf://OWNER/NAME or pvc://CLAIM/PATH."""
     revision: Revision = "main"

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from paceline.api.arms import COUNT_OF_SHAPES, FIELDS_OF_SHAPE, KINDS_OF_SHAPE, ONE_SHAPE, shapes_of
+from paceline.api.compatibility import COUNT_OF_SHAPES, FIELDS_OF_SHAPE, KINDS_OF_SHAPE, ONE_SHAPE, shapes_of
 from paceline.api.gate import GateSpec
 from paceline.api.later import not_yet
 from paceline.api.model import Finding, Model, Rule, Unique
@@ -14,6 +14,7 @@ from paceline.api.parts import OF_SCHEDULE, AdaptiveSpec, CustomSpec, DraftSpec,
 from paceline.api.search import SearchSpec
 from paceline.api.words import Arguments, ArmName, DatasetName, PoolName
 from paceline.core import BASELINE
+from paceline.engines import ENGINES
 
 
 def _called_baseline(candidate: "CandidateSpec") -> Iterator[Finding]:
@@ -55,10 +56,9 @@ class CandidateSpec(Model):
     ngram: NgramSpec | None = None
     """How NGRAM finds drafts in the text; may be {}."""
     adaptive: AdaptiveSpec | None = None
-    """Instead of a tree: a chain whose depth the engine chooses; may be {}. SGLang: for EAGLE, EAGLE3, NEXTN and MTP;
-    VLLM: for all but NGRAM."""
+    """Instead of a tree: a chain whose depth the engine chooses; may be {}."""
     schedule: Schedule | None = None
-    """Instead of a tree: depth of the chain by batch size, from 1 on. VLLM only."""
+    """Instead of a tree: depth of the chain by batch size, from 1 on."""
     custom: CustomSpec | None = None
     """Instead of a tree, for Custom: the algorithm's own flags; may be {}."""
     args: Arguments = ()
@@ -157,19 +157,14 @@ def canonical(candidate: CandidateSpec, default: DraftSpec | None, engine: str) 
     return head, *shape, own is None, _by_flag((*(own or ()), *candidate.args), engine)
 
 
-UNDERSCORED = ("VLLM",)
-"""Engines to which `--a_b` is `--a-b`: vLLM 0.33.0 (utils/argparse_utils.py:120-145). The parsers of SGLang and
-sglang-jax are argparse's own, to which it is another flag."""
-
-
 def _by_flag(arguments: Arguments, engine: str) -> list[tuple[str, ...]]:
     """Each flag with all of its values, up to the next word that begins with `--`, sorted by flag alone."""
-    flags = list[tuple[str, ...]]()
+    flags, underscores = list[tuple[str, ...]](), ENGINES[engine].capabilities.underscores
     for argument in arguments:
         if argument.startswith("--"):
             flag, given, value = argument.partition("=")
             name, key, below = flag.partition(".")
-            flag = f"{name.replace('_', '-')}{key}{below}" if engine in UNDERSCORED else flag
+            flag = f"{name.replace('_', '-')}{key}{below}" if underscores else flag
             flags.append((flag, _as_json(value)) if given else (flag,))
         else:
             flags[-1:] = [(*(flags[-1] if flags else ("",)), _as_json(argument))]

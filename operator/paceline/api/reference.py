@@ -1,7 +1,7 @@
 """The field reference, docs/api.md: a table a block, from the models that the CRDs are made of."""
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import NoneType
 from typing import Any, get_args
 
@@ -9,6 +9,7 @@ from paceline.api.crd import KINDS, Kind, schema
 from paceline.api.later import NOT_YET
 from paceline.api.model import API_VERSION, VALIDATIONS, Model
 from paceline.api.record import is_record, slots
+from paceline.engines import ENGINES, Capabilities
 
 HEAD = f"""\
 # Field reference of {API_VERSION}
@@ -29,7 +30,7 @@ def reference() -> str:
     lines = [HEAD]
     for kind in KINDS.values():
         lines += _kind(kind, seen)
-    return "\n".join([*lines, *_later()])
+    return "\n".join([*lines, *_engines(), *_later()])
 
 
 def _kind(kind: Kind, seen: set[type[Any]]) -> Iterator[str]:
@@ -129,6 +130,37 @@ def _default(node: Mapping[str, Any]) -> str:
         return ""
     value = node["default"]
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def _engines() -> Iterator[str]:
+    """What an engine can do, a row an ability."""
+    yield "## Engines\n"
+    yield "What each engine takes, as far as these rules go; its version and its other arguments may allow less.\n"
+    yield f"| | {' | '.join(f'`{name}`' for name in ENGINES)} |"
+    yield "|---" * (1 + len(ENGINES)) + "|"
+    for ability, of in ABILITIES.items():
+        yield f"| {ability} | {' | '.join(_cell(of(adapter.capabilities)) for adapter in ENGINES.values())} |"
+    yield ""
+
+
+def _yes(able: bool) -> str:
+    return "yes" if able else "no"
+
+
+ABILITIES: Mapping[str, Callable[[Capabilities], str]] = {
+    "`draft.algorithm`": lambda row: ", ".join(row.algorithms),
+    "`tree.topK` above 1": lambda row: _yes(row.trees),
+    "`tree.numSteps` from": lambda row: str(row.fewest_steps),
+    "`ngram.breadth`": lambda row: _yes(row.ngram_breadth),
+    "`adaptive` with": lambda row: ", ".join(row.adaptive) or "no",
+    "`adaptive.numSteps`": lambda row: row.adaptive_steps,
+    "`schedule` with": lambda row: ", ".join(row.schedule) or "no",
+    "`custom.args`": lambda row: row.custom_args,
+    "`accelerator.resourceName`": lambda row: row.resource or ", not ".join(("any", *row.not_on)),
+    "`accelerator.topology`": lambda row: "**required**" if row.needs_topology else "optional",
+    "`accelerator.nodes` above 1": lambda row: _yes(row.several_nodes),
+    "`engine.adminKeySecretRef`": lambda row: _yes(row.admin_key),
+}
 
 
 def _later() -> Iterator[str]:

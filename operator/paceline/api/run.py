@@ -5,8 +5,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from paceline.api.arms import COUNT_OF_SHAPES, ONE_SHAPE, Placed, fits, shapes_of
 from paceline.api.cache import NO_CODE_OF_OTHERS
+from paceline.api.compatibility import COUNT_OF_SHAPES, ENGINE_AND_NODE, ONE_SHAPE, PlacedArm, arm_rules, shapes_of
 from paceline.api.deployment import TargetSpec
 from paceline.api.engine import AcceleratorSpec, EngineSpec
 from paceline.api.gate import (
@@ -23,7 +23,7 @@ from paceline.api.later import not_yet
 from paceline.api.model import Finding, Model, Rule, Unique
 from paceline.api.parts import OF_SCHEDULE, AdaptiveSpec, CustomSpec, DraftSpec, Env, NgramSpec, Schedule, TreeSpec
 from paceline.api.prompts import PromptsSpec, of_the_hub_alone
-from paceline.api.shared import ENGINE_AND_NODE, NO_LABELS_OF_OURS, OFF_THE_CLAIM, off_the_claim
+from paceline.api.shared import NO_LABELS_OF_OURS, OFF_THE_CLAIM, off_the_claim
 from paceline.api.timeouts import TimeoutsSpec
 from paceline.api.words import (
     Arguments,
@@ -121,7 +121,7 @@ class ArmSpec(Model):
     adaptive: AdaptiveSpec | None = None
     """Instead of a tree: a chain whose depth the engine chooses."""
     schedule: Schedule | None = None
-    """Instead of a tree: depth of the chain by batch size, from 1 on. VLLM only."""
+    """Instead of a tree: depth of the chain by batch size, from 1 on."""
     custom: CustomSpec | None = None
     """Instead of a tree, for Custom: the algorithm's own flags; may be {}."""
     args: Arguments = ()
@@ -266,9 +266,9 @@ def _crowded(run: "BenchmarkRunSpec") -> Iterator[Finding]:
         )
 
 
-def _arms(run: "BenchmarkRunSpec") -> Iterator[Placed]:
+def _arms(run: "BenchmarkRunSpec") -> Iterator[PlacedArm]:
     for i, arm in enumerate(run.arms):
-        yield Placed(
+        yield PlacedArm(
             path=f".arms[{i}]",
             draft_path=f".arms[{i}].draft",
             engine=run.engine.name,
@@ -380,7 +380,7 @@ class BenchmarkRunSpec(Model):
             field=".largestConcurrency",
             broken=_crowded,
         ),
-        *fits(
+        *arm_rules(
             "self.arms.all(c, [has(c.draft) ? c.draft.algorithm : ''].all(a, [self.engine.name].all(e, %s)))",
             ".arms",
             _arms,

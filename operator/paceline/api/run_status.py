@@ -162,8 +162,8 @@ class Point:
     """Fraction of verify steps that accepted the draft token of each position, in order; the sum is `acceptLength` - 1.
     Present if the engine counts it and the message had room."""
     draft_tokens: Number | None = None
-    """Mean number of draft tokens proposed per verify step, if the engine counts them or chooses their number. VLLM's
-    adaptive verification later drops some of them and does not report how many."""
+    """Mean number of draft tokens proposed per verify step, if the engine counts them or chooses their number. An
+    engine that verifies adaptively later drops some of them and does not report how many."""
     at_rest: bool = False
     """True if no draft token was accepted because the engine did not speculate under this load, although it did under
     another."""

@@ -1,41 +1,9 @@
-"""Rules that both specs have: what must agree between engine, accelerator, cache and models."""
+"""Rules that both specs have: models and the cache's claim, labels of pods."""
 
 from collections.abc import Iterator
 from typing import Any
 
-from paceline.api.engine import TPU
 from paceline.api.model import Finding, Rule
-
-NEEDS_TPU = f"resourceName must be {TPU} for SGLangJAX, and for it alone or VLLM"
-NEEDS_TOPOLOGY = "topology must be set for SGLangJAX: that of the TPU slice, for example 2x2"
-
-
-def _tpu(spec: Any) -> Iterator[Finding]:
-    jax, tpu = spec.engine.name == "SGLangJAX", spec.accelerator.resource_name == TPU
-    if (jax and not tpu) or (tpu and spec.engine.name == "SGLang"):
-        yield ".accelerator.resourceName", f"{NEEDS_TPU}; got {spec.accelerator.resource_name}"
-
-
-def _topology(spec: Any) -> Iterator[Finding]:
-    if spec.engine.name == "SGLangJAX" and spec.accelerator.topology is None:
-        yield ".accelerator.topology", NEEDS_TOPOLOGY
-
-
-ENGINE_AND_NODE = (
-    Rule(
-        cel=f"self.engine.name == 'VLLM' ||"
-        f" (self.engine.name == 'SGLangJAX') == (self.accelerator.resourceName == '{TPU}')",
-        message=NEEDS_TPU,
-        field=".accelerator.resourceName",
-        broken=_tpu,
-    ),
-    Rule(
-        cel="self.engine.name != 'SGLangJAX' || has(self.accelerator.topology)",
-        message=NEEDS_TOPOLOGY,
-        field=".accelerator",
-        broken=_topology,
-    ),
-)
 
 
 def off_the_claim(path: str, source: str | None, claim: str | None) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from paceline.api.model import Keys, Matches, Unique
-from paceline.core import CUSTOM
+from paceline.core import ALGORITHMS, CUSTOM
 
 ObjectName = Annotated[
     str,
@@ -130,7 +130,6 @@ Architecture = Annotated[
     str, Field(max_length=100), Matches(r"^[A-Za-z][A-Za-z0-9_]*$", "be a class name such as Qwen3NextForCausalLM")
 ]
 
-ALGORITHMS = ("EAGLE", "EAGLE3", "NEXTN", "MTP", "STANDALONE", "NGRAM", "DFLASH", "DSPARK", CUSTOM)
 Algorithm = Annotated[
     str,
     Field(max_length=20),

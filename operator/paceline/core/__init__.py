@@ -1,5 +1,6 @@
 """The words of the design as frozen types. Imports nothing of ours; everything else imports these."""
 
+from paceline.core.algorithms import ALGORITHMS, SHAPES, WITH_A_HEAD
 from paceline.core.arm import BASELINE, Arm
 from paceline.core.outputs import Answers, Parity
 from paceline.core.server import TOPOLOGY_LABEL, Accelerator, Cache, Engine, SecretKey, Server
@@ -30,12 +31,15 @@ from paceline.core.verdict import (
 from paceline.core.workload import BUILTIN, HUB, WAVES, Dataset, Workload
 
 __all__ = [
+    "ALGORITHMS",
     "BASELINE",
     "BUILTIN",
     "CUSTOM",
     "HUB",
+    "SHAPES",
     "TOPOLOGY_LABEL",
     "WAVES",
+    "WITH_A_HEAD",
     "Accelerator",
     "Adaptive",
     "Answers",

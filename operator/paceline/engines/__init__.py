@@ -1,19 +1,33 @@
 """One adapter an engine: how an arm becomes a process, and what that process must then say of itself.
 
-An engine is a row of functions, not a class to inherit from: `ENGINES[server.engine.name].argv(server, arm)`.
+An engine is a row of functions, not a class to inherit from: `ENGINES[server.engine.name].argv(server, arm)`. A new
+engine is a package with an `ADAPTER` and a line of `ENGINES` (docs/engines.md, "Adding an engine").
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from paceline.engines import sglang, sglang_jax, vllm
 from paceline.engines.adapter import Adapter, Refusal, Scalar
+from paceline.engines.capabilities import TPU, Capabilities
 from paceline.engines.probe import Look, Probe, ProbeError, Speculation, Work, json_object
 
-ENGINES: Mapping[str, Adapter] = {"SGLang": sglang.ADAPTER, "SGLangJAX": sglang_jax.ADAPTER, "VLLM": vllm.ADAPTER}
+ENGINES: Mapping[str, Adapter] = {
+    "SGLang": sglang.ADAPTER,
+    "SGLangJAX": sglang_jax.ADAPTER,
+    "VLLM": vllm.ADAPTER,
+}
+
+
+def engines_with(ability: Callable[[Capabilities], object]) -> tuple[str, ...]:
+    """Names of the engines whose capabilities have it, in the order of the table."""
+    return tuple(name for name, adapter in ENGINES.items() if ability(adapter.capabilities))
+
 
 __all__ = [
     "ENGINES",
+    "TPU",
     "Adapter",
+    "Capabilities",
     "Look",
     "Probe",
     "ProbeError",
@@ -21,5 +35,6 @@ __all__ = [
     "Scalar",
     "Speculation",
     "Work",
+    "engines_with",
     "json_object",
 ]

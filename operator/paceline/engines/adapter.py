@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.core import Arm, Server
+from paceline.engines.capabilities import Capabilities
 from paceline.engines.probe import Probe
 
 Scalar = str | int | float | bool | None
@@ -44,6 +45,7 @@ class Adapter:
     one that ends in an asterisk all that begins so). `expected` says what the resolved arguments of one arm must be.
     """
 
+    capabilities: Capabilities
     port: int
     argv: Callable[[Server, Arm], tuple[str, ...]]
     env: Callable[[Server], tuple[Mapping[str, Any], ...]]

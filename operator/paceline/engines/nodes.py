@@ -4,16 +4,13 @@ A node's process is told its rank and where rank 0 listens by variables that the
 the kubelet fills into the command.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from paceline.core import DeploymentSpec, RunSpec, Server, UntilDecided
 from paceline.engines.adapter import Refusal
 
 PORT = 20000
 """Of rank 0. sglang-jax takes 20005 and 20006 as well."""
-ENGINES = ("SGLang", "SGLangJAX")
-"""Whose processes find each other by rank and address. vLLM's do by Ray, or by arguments that differ between nodes."""
-
 PIPELINES = ("--pp-size", "--pipeline-parallel-size")
 
 
@@ -28,12 +25,13 @@ def ranks(server: Server) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def refusals(server: Server) -> Iterator[Refusal]:
+def refusals(server: Server, able: Sequence[str]) -> Iterator[Refusal]:
+    """`able`: the engines that serve on several nodes."""
     nodes, tp = server.accelerator.nodes, server.accelerator.tensor_parallel_size
     if nodes == 1:
         return
-    if server.engine.name not in ENGINES:
-        message = f"{nodes} nodes are served with {' and '.join(ENGINES)} only, not {server.engine.name}: set 1"
+    if server.engine.name not in able:
+        message = f"{nodes} nodes are served with {' and '.join(able)} only, not {server.engine.name}: set 1"
         yield Refusal(rule="nodes-engine", path="accelerator.nodes", message=message)
     if tp % nodes and not any(argument.startswith(PIPELINES) for argument in server.engine.args):
         message = f"{tp} cannot be divided among {nodes} nodes: take a multiple of {nodes}"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from paceline.core import Arm, DeploymentSpec, RunSpec, Server, Workload
-from paceline.engines import ENGINES, nodes, pod_template, room, simulated
+from paceline.engines import ENGINES, engines_with, nodes, pod_template, room, simulated
 from paceline.engines.adapter import Adapter, Refusal
 
 Place = Callable[[str, str], str]
@@ -63,6 +63,11 @@ def _shared(adapter: Adapter, server: Server, workloads: Sequence[Workload]) -> 
 
 
 def _placed(adapter: Adapter, server: Server, arms: tuple[Arm, ...], place: Place) -> Iterator[Refusal]:
-    for refusal in (*adapter.refusals(server, arms), *nodes.refusals(server), *pod_template.refusals(server, adapter)):
+    able = engines_with(lambda capabilities: capabilities.several_nodes)
+    for refusal in (
+        *adapter.refusals(server, arms),
+        *nodes.refusals(server, able),
+        *pod_template.refusals(server, adapter),
+    ):
         path = f"spec.{refusal.path}" if refusal.arm is None else place(refusal.arm, refusal.path)
         yield Refusal(rule=refusal.rule, path=path, message=refusal.message)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from paceline import core
 from paceline.api import deployment, run, run_manifest_spec
-from paceline.api.arms import ADAPTS, SCHEDULES, SERVES
 from paceline.api.problems import InvalidManifestError
+from paceline.engines import ENGINES
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "qwen3-coder-next.yaml"
 
@@ -246,26 +246,27 @@ small = st.none() | st.integers(2, 8)
 
 @st.composite
 def shapes(draw: st.DrawFn, algorithm: str, engine: str) -> dict[str, Any]:
+    can = ENGINES[engine].capabilities
     match algorithm:
         case "NGRAM":
-            breadth = draw(small) if engine == "SGLang" else None
+            breadth = draw(small) if can.ngram_breadth else None
             least = draw(small)
             most = None if least is None else draw(st.none() | st.integers(least, 12))
             return {"ngram": core.Ngram(num_draft_tokens=draw(small), breadth=breadth, min_match=least, max_match=most)}
         case core.CUSTOM:
             return {"custom": core.Custom(args=draw(arguments))}
-        case _ if algorithm in ADAPTS.get(engine, ()) and draw(st.booleans()):
+        case _ if algorithm in can.adaptive and draw(st.booleans()):
             return {"adaptive": core.Adaptive(num_steps=draw(small))}
-        case _ if algorithm in SCHEDULES.get(engine, ()) and draw(st.booleans()):
+        case _ if algorithm in can.schedule and draw(st.booleans()):
             return {"schedule": draw(st.sampled_from(SCHEDULED))}
         case "DFLASH" | "DSPARK":
             return {"block_size": draw(st.integers(1, 64))}
-    return {"tree": draw(trees() if engine == "SGLang" else st.sampled_from(CHAINS))}
+    return {"tree": draw(trees() if can.trees else st.sampled_from(CHAINS))}
 
 
 @st.composite
 def candidates(draw: st.DrawFn, engine: str, claim: str | None) -> core.Arm:
-    algorithm = draw(st.sampled_from(sorted(SERVES[engine])))
+    algorithm = draw(st.sampled_from(sorted(ENGINES[engine].capabilities.algorithms)))
     needed = algorithm in ("EAGLE", "EAGLE3", "STANDALONE", "DFLASH")
     model = draw(models(claim) if needed else st.none() | models(claim)) if algorithm in HEADED else None
     return core.Arm(
@@ -304,7 +305,7 @@ templates = st.sampled_from([{}, {"spec": {"hostIPC": True, "containers": [{"nam
 
 @st.composite
 def servers(draw: st.DrawFn) -> core.Server:
-    engine = draw(st.sampled_from(sorted(SERVES)))
+    engine = draw(st.sampled_from(sorted(ENGINES)))
     claim = draw(st.none() | words)
     nodes = draw(st.integers(1, 4))
     return core.Server(
@@ -317,7 +318,7 @@ def servers(draw: st.DrawFn) -> core.Server:
             env=draw(env),
             eagle3_targets=draw(st.sampled_from([(), ("Qwen3NextForCausalLM",)])),
             api_key=draw(keys),
-            admin_key=draw(keys) if engine == "SGLang" else None,
+            admin_key=draw(keys) if ENGINES[engine].capabilities.admin_key else None,
             pod_template=draw(templates),
         ),
         target=draw(models(claim)),
@@ -329,7 +330,7 @@ def servers(draw: st.DrawFn) -> core.Server:
             nodes=nodes,
             memory=draw(st.none() | st.just("80Gi")),
             **({"topology_label": "tpu/shape"} if draw(st.booleans()) else {}),
-            **(TPU if engine == "SGLangJAX" else {}),
+            **(TPU if ENGINES[engine].capabilities.resource else {}),
         ),
         cache=core.Cache(claim=claim, host_path=None if claim else f"/{draw(words)}", env=draw(env)),
         largest_concurrency=draw(st.integers(64, 128)),

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from tests.support.vllm_server import BASE, HEAD, SERVER, chain, server
 
-from paceline.api.arms import SERVES
 from paceline.core import CUSTOM, Arm, Draft, Ngram, SecretKey
 from paceline.engines import ENGINES
 from paceline.engines.vllm import flags
@@ -130,4 +129,4 @@ def test_what_a_server_must_say_of_itself() -> None:
 
 
 def test_every_algorithm_that_the_api_lets_pass_has_a_method() -> None:
-    assert {*METHODS, CUSTOM} == set(SERVES["VLLM"])
+    assert {*METHODS, CUSTOM} == set(ENGINES["VLLM"].capabilities.algorithms)

@@ -11,6 +11,7 @@ from paceline.engines import bounds as limits
 from paceline.engines.adapter import Adapter, Bound
 from paceline.engines.sglang import custom
 from paceline.engines.sglang.argv import JIT_CACHE, PORT, argv, draft_tokens, env, expected
+from paceline.engines.sglang.capabilities import CAPABILITIES
 from paceline.engines.sglang.flags import eagle3_hooks, flag_name, flag_value
 from paceline.engines.sglang.owned import COMPARED, MOVED
 from paceline.engines.sglang.probe import probe
@@ -35,6 +36,7 @@ def bounds(server: Server) -> Mapping[str, Bound]:
 
 
 ADAPTER = Adapter(
+    capabilities=CAPABILITIES,
     port=PORT,
     argv=argv,
     env=env,

@@ -11,6 +11,7 @@ from paceline.core import Server
 from paceline.engines import bounds as limits
 from paceline.engines.adapter import Adapter, Bound
 from paceline.engines.sglang_jax.argv import JIT_CACHE, PORT, argv, draft_tokens, env, expected
+from paceline.engines.sglang_jax.capabilities import CAPABILITIES
 from paceline.engines.sglang_jax.losses import loses
 from paceline.engines.sglang_jax.probe import probe
 from paceline.engines.sglang_jax.rules import COMPARED, MOVED, eagle3_targets, refusals
@@ -23,6 +24,7 @@ def bounds(server: Server) -> Mapping[str, Bound]:
 
 
 ADAPTER = Adapter(
+    capabilities=CAPABILITIES,
     port=PORT,
     argv=argv,
     env=env,

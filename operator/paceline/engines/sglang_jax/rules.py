@@ -1,7 +1,7 @@
 """What sglang-jax cannot be started with: a table of rules, each with its source.
 
 Sources are below `sgl_jax/srt/` of sglang-jax at cddbf6f (`SA` is `server_args.py`); 0.1.0rc0 says the same. Refused
-before, by the API itself (`api/arms.py`, `api/engine.py`): algorithms it has not (for STANDALONE no draft worker is
+before, by the API itself (`api/compatibility.py`): algorithms it has not (for STANDALONE no draft worker is
 built, managers/scheduler.py:383), shapes that are no chain of at least two steps (with topk above 1 the server dies at
 its first draft, speculative/eagle_draft_worker.py:417, with one step while it compiles, speculative/base_worker.py:89),
 and accelerators that are no TPU.

@@ -12,6 +12,7 @@ from paceline.engines import bounds as limits
 from paceline.engines.adapter import Adapter, Bound
 from paceline.engines.vllm import flags
 from paceline.engines.vllm.argv import JIT_CACHE, PORT, argv, env, expected
+from paceline.engines.vllm.capabilities import CAPABILITIES
 from paceline.engines.vllm.probe import probe
 from paceline.engines.vllm.rules import COMPARED, MOVED, proposed, refusals
 from paceline.engines.vllm.targets import hand_out_nothing, loses
@@ -27,6 +28,7 @@ def bounds(server: Server) -> Mapping[str, Bound]:
 
 
 ADAPTER = Adapter(
+    capabilities=CAPABILITIES,
     port=PORT,
     argv=argv,
     env=env,

@@ -1,0 +1,17 @@
+"""What vLLM can do (0.33.0; paths below `vllm/`). Processes on several nodes would find each other by Ray, or by
+arguments that differ between nodes: not offered."""
+
+from paceline.core import ALGORITHMS, WITH_A_HEAD
+from paceline.engines.capabilities import Capabilities
+from paceline.engines.vllm.depth import OWN_WIDTH
+
+CAPABILITIES = Capabilities(
+    algorithms=ALGORITHMS,
+    aliases={"DRAFT_MODEL": "STANDALONE"},  # config/speculative.py:1244; `custom` has its names for MTP, one a model
+    adaptive=WITH_A_HEAD,  # all that draft from logits: v1/worker/gpu/spec_decode/speculator.py:173
+    adaptive_steps=f"maximum number of proposed tokens, {OWN_WIDTH} if absent; the engine decides in every step how "
+    "many of them are verified",
+    schedule=WITH_A_HEAD,
+    custom_args="keys of the speculative configuration, as --speculative-config.KEY=VALUE",
+    underscores=True,  # utils/argparse_utils.py:120-145
+)
