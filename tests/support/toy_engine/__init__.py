@@ -1,0 +1,138 @@
+"""A fourth engine: what its package needs, and nothing that is written anywhere else.
+
+It runs on the accelerators of one maker only, drafts chains with a head of EAGLE3 or from the text, and may choose the
+depth itself. `server` is the process.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from paceline.core import Arm, Server
+from paceline.core.names import snapshot_path
+from paceline.engines import Adapter, Capabilities, Look, Probe, Refusal, Scalar, Speculation, Work, json_object
+from paceline.engines import bounds as limits
+from paceline.engines.adapter import Bound
+from paceline.engines.environment import environment
+
+NAME, RESOURCE, PORT, JIT_CACHE = "Toy", "toys.example/npu", 7345, "/toy-kernels"
+SLOTS, MANAGED = "--slots", ("--port", "--model", "--name", "--parallel", "--draft", "--depth")
+DEPTH = 4
+"""Of a chain whose depth is not given."""
+
+
+def argv(server: Server, arm: Arm) -> tuple[str, ...]:
+    assert server.target.commit, "a server is rendered after the prefetch has pinned its commit"
+    return (
+        sys.executable, str(Path(__file__).with_name("server.py")),
+        "--port", str(PORT),
+        "--model", snapshot_path(server.target.source, server.target.commit),
+        "--name", server.served_name,
+        "--parallel", str(server.accelerator.tensor_parallel_size),
+        *(() if arm.draft is None else ("--draft", _head(arm), "--depth", str(draft_tokens(arm) - 1))),
+        *server.engine.args,
+        *arm.args,
+    )  # fmt: skip
+
+
+def _head(arm: Arm) -> str:
+    head = arm.draft and arm.draft.model
+    return snapshot_path(head.source, head.commit) if head and head.commit else "text"
+
+
+def draft_tokens(arm: Arm) -> int:
+    if arm.draft is None:
+        return 1
+    return arm.tree.num_draft_tokens if arm.tree else 1 + DEPTH
+
+
+def expected(server: Server, arm: Arm) -> Mapping[str, Scalar]:
+    return {"parallel": server.accelerator.tensor_parallel_size, "depth": draft_tokens(arm) - 1}
+
+
+def refusals(server: Server, arms: tuple[Arm, ...]) -> tuple[Refusal, ...]:
+    return tuple(_refusals(server, arms))
+
+
+def _refusals(server: Server, arms: tuple[Arm, ...]) -> Iterator[Refusal]:
+    for index, word in enumerate(server.engine.args):
+        if word.partition("=")[0] in MANAGED:
+            message = f"{word} is set by Paceline: remove it"
+            yield Refusal(rule="toy-managed", path=f"engine.args[{index}]", message=message)
+    for arm in arms:
+        if arm.tree and arm.tree.num_steps % 2:
+            message = f"{arm.tree.num_steps} is odd, and the toy drafts in pairs: take {arm.tree.num_steps + 1}"
+            yield Refusal(rule="toy-pairs", arm=arm.name, path="tree.numSteps", message=message)
+
+
+def bounds(server: Server) -> Mapping[str, Bound]:
+    return limits.found(limits.words(server.engine.args), {SLOTS: "requests"})
+
+
+def _page(look: Look) -> Mapping[str, Mapping[str, int]]:
+    return json_object(look.pages["/toy"])
+
+
+def _grown(before: Look, after: Look) -> dict[str, int]:
+    """How much each counter has risen."""
+    return {name: count - _page(before)["counters"][name] for name, count in _page(after)["counters"].items()}
+
+
+def speculation(before: Look, after: Look) -> Speculation:
+    grown, depth = _grown(before, after), _page(after)["arguments"]["depth"]
+    if not depth:
+        return Speculation(retractions=0)
+    steps = grown["steps"]
+    return Speculation(
+        accept_length=1 + grown["accepted"] / steps if steps else None,
+        verify_calls=steps,
+        retractions=0,
+        draft_tokens=float(depth),
+    )
+
+
+def work(before: Look, after: Look) -> Work:
+    grown = _grown(before, after)
+    return Work(requests=grown["requests"], prompt_tokens=grown["prompt"], cached_tokens=0)
+
+
+def probe(_: str) -> Probe:
+    return Probe(
+        pages=("/toy",),
+        resolved=lambda look: {**_page(look)["arguments"], "version": _page(look)["version"]},
+        kv_tokens=lambda _: None,
+        speculation=speculation,
+        work=work,
+        flush_path="/toy/forget",
+        backend="sglang-oai-chat",  # what the client calls an endpoint of OpenAI's chat API
+        unseen=("accepted_at",),
+    )
+
+
+CAPABILITIES = Capabilities(
+    algorithms=("EAGLE3", "NGRAM"),
+    aliases={"TOYHEAD": "EAGLE3"},
+    fewest_steps=2,
+    adaptive=("EAGLE3",),
+    adaptive_steps="most proposed tokens",
+    resource=RESOURCE,
+)
+ADAPTER = Adapter(
+    capabilities=CAPABILITIES,
+    port=PORT,
+    argv=argv,
+    env=lambda server: environment(server, {"TOY_KERNELS": JIT_CACHE}, ()),
+    expected=expected,
+    draft_tokens=draft_tokens,
+    compared=("parallel", "slots"),
+    moved=lambda _: ("draft", "depth"),
+    refusals=refusals,
+    bounds=bounds,
+    eagle3_targets=lambda _: frozenset({"Qwen3ForCausalLM"}),
+    ready_path=lambda _: "/toy",
+    health_path="/toy/alive",
+    health_timeout_seconds=3,
+    probe=probe,
+    jit_cache=JIT_CACHE,
+    loses=lambda arm: "the toy forgets what a request asks for once it drafts" if arm.draft else "",
+)

@@ -1,0 +1,194 @@
+"""A fourth engine is its own package and a line of the table: it is served, measured and refused by what serves,
+measures and refuses the others. Each test runs the programs with the toy registered, as a release with it would."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.support.edits import GONE, Change, changed
+from tests.support.toy_engine import NAME, PORT, RESOURCE
+from tests.unit.round.pod import begin, free_port, workload, write_models
+
+from paceline.evidence import ENVIRONMENT, RoundPlan
+
+ROOT = Path(__file__).parents[3]
+TOY = ("-m", "tests.support.toy_engine")
+HEAD = {"algorithm": "EAGLE3", "source": "hf://toys/head"}
+CHAIN = {"numSteps": 4, "topK": 1, "numDraftTokens": 5}
+ENGINE = {"name": NAME, "version": "1.2", "image": "toys.example/server:1.2", "args": ["--slots=32"]}
+ACCELERATOR = {"product": "toy-npu-16GB", "productLabel": "toys.example/product", "resourceName": RESOURCE, "count": 2}
+DEPLOYMENT: Mapping[str, Any] = {
+    "apiVersion": "paceline.dev/v1alpha1",
+    "kind": "SpeculativeDeployment",
+    "metadata": {"name": "pair"},
+    "spec": {
+        "target": {"source": "hf://toys/target", "servedName": "pair"},
+        "draft": HEAD,
+        "engine": ENGINE,
+        "accelerator": {**ACCELERATOR, "memory": "16Gi"},
+        "cache": {"claim": {"name": "models", "size": "60Gi", "accessModes": ["ReadWriteMany"]}},
+        "pools": [{
+            "name": "chat",
+            "replicas": 1,
+            "concurrency": [4],
+            "datasets": ["code"],
+            "candidates": [{"name": "chain", "tree": CHAIN}, {"name": "free", "adaptive": {}}],
+        }],
+    },
+}  # fmt: skip
+RUN: Mapping[str, Any] = {
+    "apiVersion": "paceline.dev/v1alpha1",
+    "kind": "BenchmarkRun",
+    "metadata": {"name": "pair-chat"},
+    "spec": {
+        "pool": "chat",
+        "target": {"source": "pvc://models/target", "servedName": "pair"},
+        "engine": ENGINE,
+        "accelerator": ACCELERATOR,
+        "cache": {"existingClaim": "models"},
+        "arms": [
+            {"name": "baseline"},
+            {"name": "chain", "draft": {**HEAD, "source": "pvc://models/head"}, "tree": CHAIN},
+        ],
+        "workloads": [{"name": "code", "source": "builtin://code", "concurrency": 4}],
+    },
+}
+
+
+def paceline(command: str, manifests: Sequence[Mapping[str, Any]], directory: Path, *more: str) -> tuple[str, int]:
+    """What a subcommand prints, and its exit code."""
+    file = directory / "toy.yaml"
+    file.write_text(yaml.safe_dump_all([dict(manifest) for manifest in manifests]))
+    argv = (sys.executable, *TOY, "paceline.cli", command, str(file), *more)
+    ended = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    return ended.stdout + ended.stderr, ended.returncode
+
+
+def test_it_is_served(tmp_path: Path) -> None:
+    printed, code = paceline("render", [DEPLOYMENT], tmp_path, "--arm", "chain")
+    assert code == 0, printed
+    objects = {each["kind"]: each for each in yaml.safe_load_all(printed)}
+    pod = objects["Deployment"]["spec"]["template"]["spec"]
+    (server,) = pod["containers"]
+    head = f"/models/hub/models--toys--head/snapshots/{'0' * 40}"
+    assert server["command"][2:4] == ["--port", str(PORT)]
+    assert server["command"][-7:] == ["--parallel", "2", "--draft", head, "--depth", "4", "--slots=32"]
+    assert server["livenessProbe"]["httpGet"] == {"path": "/toy/alive", "port": "http"}
+    assert server["resources"]["limits"][RESOURCE] == "2"
+    assert {"name": "TOY_KERNELS", "value": "/toy-kernels"} in server["env"]
+
+
+def test_its_promotion_is_forecast(tmp_path: Path) -> None:
+    """By the operator's own planners: both candidates are measured, and what is lost once one serves is said."""
+    printed, code = paceline("plan", [DEPLOYMENT], tmp_path)
+    assert code == 0, printed
+    assert "the toy forgets what a request asks for once it drafts" in printed
+
+
+def test_it_is_measured(tmp_path: Path) -> None:
+    """A round as it is rendered, but for the port, the paths of the machine and the size of the load."""
+    printed, code = paceline("render", [RUN], tmp_path)
+    assert code == 0, printed
+    job = yaml.safe_load(printed)
+    containers = {each["name"]: each for each in job["spec"]["template"]["spec"]["containers"]}
+    environment = {each["name"]: each.get("value") for each in containers["client"]["env"]}
+    rendered, port = RoundPlan.from_json(environment[ENVIRONMENT]), free_port()
+    arms = tuple(
+        dataclasses.replace(arm, argv=tuple(str(port) if word == str(PORT) else word for word in arm.argv))
+        for arm in rendered.arms
+    )
+
+    def here(plan: RoundPlan) -> RoundPlan:
+        places = {"tokenizer": plan.tokenizer, "results_dir": plan.results_dir, "port": port}
+        return dataclasses.replace(rendered, arms=arms, workloads=(workload("code", 4, 12, 48),), **places)
+
+    models = tmp_path / "models"
+    models.mkdir()
+    pod = begin(write_models(models), port, (), change=here, client=(*TOY, "paceline.pods.round"))
+    try:
+        outcome = pod.finish()
+    finally:
+        pod.end()
+    assert (outcome.client, outcome.wrapper) == (0, 0), outcome.log
+    assert {judged.why for judged in outcome.judged.values()} == {""}
+    assert outcome.result.engine_version == "1.2+toy"
+    chain, baseline = (outcome.judged[arm, "code@4"].point for arm in ("chain", "baseline"))
+    assert chain is not None
+    assert baseline is not None
+    assert chain.accept_length == pytest.approx(3, rel=0.1)
+    assert chain.output_throughput > baseline.output_throughput
+
+
+CANDIDATE = "spec.pools.0.candidates.0"
+TREE = f"{CANDIDATE}.tree"
+FALLING = [{"fromBatchSize": 1, "numSteps": 4}, {"fromBatchSize": 8, "numSteps": 0}]
+REFUSED: tuple[tuple[tuple[Change, ...], str], ...] = (
+    # Its own rules.
+    (((TREE, {**CHAIN, "numSteps": 3, "numDraftTokens": 4}),), "3 is odd, and the toy drafts in pairs: take 4"),
+    ((("spec.engine.args", ["--depth=3"]),), "spec.engine.args[0]: --depth=3 is set by Paceline: remove it"),
+    # Those that all engines share.
+    ((("spec.engine.args", ["--slots=2"]),), "--slots=2 is below the concurrency of code@4"),
+    ((("spec.accelerator.nodes", 2),), "2 nodes are served with SGLang and SGLangJAX only, not Toy: set 1"),
+    # Those of the API, from its capabilities.
+    (((TREE, {**CHAIN, "topK": 2}),), "topK must be 1: Toy drafts only chains"),
+    (((TREE, {**CHAIN, "numSteps": 1, "numDraftTokens": 2}),), "numSteps must be at least 2: Toy fails"),
+    (((TREE, GONE), (f"{CANDIDATE}.schedule", FALLING)), "schedule goes with"),
+    ((("spec.draft.algorithm", "STANDALONE"),), "STANDALONE is not served by Toy: EAGLE3, NGRAM"),
+    (((f"{CANDIDATE}.draft", {"algorithm": "Custom", "name": "toyhead"}),), "write algorithm: EAGLE3"),
+    ((("spec.accelerator.resourceName", "nvidia.com/gpu"),), f"resourceName must be {RESOURCE} for Toy"),
+    ((("spec.engine.adminKeySecretRef", {"name": "keys", "key": "admin"}),), "adminKeySecretRef must be left out"),
+)  # fmt: skip
+
+
+def test_it_is_refused(tmp_path: Path) -> None:
+    manifests = [changed(dict(DEPLOYMENT), *changes) for changes, _ in REFUSED]
+    printed, code = paceline("validate", manifests, tmp_path)
+    assert code == 1
+    for number, (_, message) in enumerate(REFUSED, 1):
+        lines = [line for line in printed.splitlines() if line.endswith(f"(document {number} of {len(REFUSED)})")]
+        assert message in "\n".join(lines), lines
+
+
+def test_a_head_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    """By what the models' own files say; the manifest itself is right."""
+    configs = {
+        "target": {"architectures": ["LlamaForCausalLM"], "hidden_size": 128},
+        "head": {"architectures": ["LlamaForCausalLMEagle3"], "hidden_size": 64},
+    }
+    for name, config in configs.items():
+        folder = tmp_path / "models" / "toys" / name
+        folder.mkdir(parents=True)
+        (folder / "config.json").write_text(json.dumps(config))
+    assert paceline("validate", [DEPLOYMENT], tmp_path) == ("", 0)
+    printed, code = paceline("validate", [DEPLOYMENT], tmp_path, "--models", str(tmp_path / "models"))
+    assert code == 1
+    assert "Toy 1.2 has no EAGLE3 hook for LlamaForCausalLM" in printed
+    assert "reads hidden states of 64, the target's have 128" in printed
+
+
+def test_the_api_server_refuses_it(tmp_path: Path) -> None:
+    """The CRD has the engine's name and its rules, in CEL."""
+    argv = (sys.executable, *TOY, "paceline.cli", "crds", "--directory", str(tmp_path))
+    subprocess.run(argv, cwd=ROOT, check=True, capture_output=True)
+    crd = yaml.safe_load((tmp_path / "paceline.dev_speculativedeployments.yaml").read_text())
+    spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    rules = "\n".join(rule["rule"] for rule in spec["x-kubernetes-validations"])
+    engine = spec["properties"]["engine"]
+    assert engine["properties"]["name"]["enum"] == ["SGLang", "SGLangJAX", "VLLM", "Toy"]
+    for cel in (
+        "(e != 'Toy' || a in ['EAGLE3', 'NGRAM'])",
+        "e in ['SGLang'] || !has(c.tree) || c.tree.topK == 1",
+        "(e != 'Toy' || c.tree.numSteps >= 2)",
+        "(e == 'Toy' && a in ['', 'EAGLE3'])",
+        f"(self.engine.name != 'Toy' || self.accelerator.resourceName == '{RESOURCE}')",
+    ):
+        assert cel in rules
+    assert [rule["rule"] for rule in engine["x-kubernetes-validations"]] == [
+        "self.name in ['SGLang'] || !has(self.adminKeySecretRef)"
+    ]
