@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.support.running import emulated, tree
 
-from paceline.engines import ENGINES, Look
+from paceline.engines import ENGINES, Scrape
 from paceline.engines.sglang import moves
 from paceline.engines.sglang.versions import KNOWN
 from paceline.evidence.arguments import comparable, differences
@@ -30,11 +30,11 @@ def info(engine: str) -> dict[str, Any]:
     return found
 
 
-def start(arm: str) -> Look:
+def start(arm: str) -> Scrape:
     """A real vLLM as a round would look at it."""
     at = CAPTURES / "vllm" / arm
     pages = {"/version": '{"version": "0.33.0"}', "/metrics": (at / "metrics.txt").read_text()}
-    return Look(pages=pages, log=(at / "start.log").read_text())
+    return Scrape(pages=pages, log=(at / "start.log").read_text())
 
 
 def asked(said: dict[str, Any]) -> dict[str, str]:

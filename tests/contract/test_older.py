@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.support.running import emulated, refused, tree
 
-from paceline.engines import ENGINES, Look
+from paceline.engines import ENGINES, Scrape
 from paceline.engines.sglang.flags import listed
 from paceline_emulator import flags
 from paceline_emulator.older import SURFACES
@@ -61,15 +61,15 @@ def test_the_operators_probe_reads_it(version: str, target: str, head: str, log:
     """The acceptance length, and nothing that this release does not count."""
     probe = SGLANG.probe(version)
 
-    def look() -> Look:
-        return Look(pages={path: server.get(path).text for path in probe.pages})
+    def scrape() -> Scrape:
+        return Scrape(pages={path: server.get(path).text for path in probe.pages})
 
     flags = ("--served-model-name", "pair", "--decode-log-interval", "10", *tree(head, 3, 1, 4))
     with emulated(target, log, *flags, PACELINE_EMULATE_VERSION=version) as server:
         assert server.get(SGLANG.ready_path(version)).status == 200
-        before = look()
+        before = scrape()
         assert server.post("/v1/chat/completions", CHAT).status == 200
-        seen = probe.speculation(before, look())
+        seen = probe.speculation(before, scrape())
     assert seen.accept_length is not None
     assert 1 < seen.accept_length <= 4
     unseen = {"0.4.5": ("verify_calls", "retractions"), "0.5.6": ("verify_calls",)}[version]

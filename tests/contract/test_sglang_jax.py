@@ -18,8 +18,8 @@ from tests.support.running import CALM, IMAGE, PACKAGES, PATIENCE, QUICK, Runnin
 from tests.unit.engines.test_sglang_jax import BASELINE, JAX, arm, server
 
 from paceline.core import Arm, Server
-from paceline.engines.last_words import last_words
-from paceline.engines.probe import Look
+from paceline.engines.log_tail import failure_line
+from paceline.engines.probe import Scrape
 from paceline.engines.sglang_jax.rules import LISTED
 from paceline_emulator.sglang_jax import flags
 
@@ -88,7 +88,7 @@ def refused(target: str, log: Path, *argv: str) -> tuple[int, str]:
     """Exit code of a server that ends by itself, and what a person reads of it."""
     process = launch(log, "--model-path", target, "--port", str(free_port()), *argv)
     try:
-        return process.wait(PATIENCE), last_words(log.read_text())
+        return process.wait(PATIENCE), failure_line(log.read_text())
     finally:
         process.kill()
         process.wait()
@@ -181,7 +181,7 @@ def test_what_its_scheduler_finds_out_kills_it(target: str, head: str, log: Path
     assert JAX.refusals(asked, (BASELINE, arm()))
     real = (CAPTURES / "refused_fp8.log").read_text()
     code, said = refused(target, log, *arguments(asked, arm(), head))
-    assert (code, said) == (-9, last_words(real))
+    assert (code, said) == (-9, failure_line(real))
     assert last_line(log.read_text()) == last_line(real)
 
 
@@ -195,7 +195,7 @@ def test_as_pid_1_it_leaves_with_0(target: str, tmp_path: Path) -> None:
         timeout=PATIENCE,
     )
     assert done.returncode == 0
-    assert last_words(done.stderr.decode()) == "ValueError: Unsupported kv_cache_dtype: fp8_e4m3."
+    assert failure_line(done.stderr.decode()) == "ValueError: Unsupported kv_cache_dtype: fp8_e4m3."
 
 
 def test_speculation_with_pages_of_one_token_ends_it_when_it_is_idle(target: str, head: str, log: Path) -> None:
@@ -204,7 +204,7 @@ def test_speculation_with_pages_of_one_token_ends_it_when_it_is_idle(target: str
     assert [one.rule for one in JAX.refusals(asked, (BASELINE, arm()))] == ["page-size"]
     real = (CAPTURES / "eagle3_page1_dies.log").read_text()
     code, said = refused(target, log, *arguments(asked, arm(), head))
-    assert (code, said) == (-9, last_words(real))
+    assert (code, said) == (-9, failure_line(real))
     ours = log.read_text()
     assert last_line(ours) == last_line(real)
     assert "fired up and ready to roll" in ours
@@ -263,12 +263,12 @@ def test_the_log_tells_what_clients_received(target: str, head: str, log: Path) 
     """Every token but the first of an answer comes of a verify call, and the probe finds them all."""
     probe = JAX.probe("0.1.0")
     with running(target, log, *speculating(head), *PAGES) as found:
-        before = look(found, log)
+        before = scrape(found, log)
         streamed = [
             found.post("/v1/chat/completions", {**CHAT, "stream": True, "stream_options": {"include_usage": True}})
             for _ in range(3)
         ]
-        seen = probe.speculation(before, look(found, log))
+        seen = probe.speculation(before, scrape(found, log))
         steps = found.get("/get_server_info").json["internal_states"][0]["forward_ct_decode"]
     assert [events(answer.text)[-1]["usage"]["completion_tokens"] for answer in streamed] == [60, 60, 60]
     assert seen.retractions == 0
@@ -278,8 +278,8 @@ def test_the_log_tells_what_clients_received(target: str, head: str, log: Path) 
     assert seen.accept_length == pytest.approx(3 * 59 / seen.verify_calls, rel=0.05), "the last call may overshoot"
 
 
-def look(found: Running, log: Path) -> Look:
-    return Look(pages={"/get_server_info": found.get("/get_server_info").text}, log=log.read_text())
+def scrape(found: Running, log: Path) -> Scrape:
+    return Scrape(pages={"/get_server_info": found.get("/get_server_info").text}, log=log.read_text())
 
 
 LENGTHS = (6, 12, 18, 24)
@@ -294,9 +294,9 @@ def test_verify_calls_of_the_real_server_are_those_of_its_requests() -> None:
     pages = {"/get_server_info": info.read_text()}
     four, others, _ = log.read_text().partition("POST /v1/chat/completions")
     assert others
-    seen = JAX.probe(LISTED).speculation(Look(pages=pages), Look(pages=pages, log=four))
+    seen = JAX.probe(LISTED).speculation(Scrape(pages=pages), Scrape(pages=pages, log=four))
     assert (seen.accept_length, seen.verify_calls) == (1.0, sum(LENGTHS) - len(LENGTHS))
-    assert JAX.probe(LISTED).kv_tokens(Look(pages=pages)) == 8192
+    assert JAX.probe(LISTED).kv_tokens(Scrape(pages=pages)) == 8192
 
 
 def test_verify_calls_of_a_real_closed_loop_are_those_of_its_requests() -> None:
@@ -304,7 +304,7 @@ def test_verify_calls_of_a_real_closed_loop_are_those_of_its_requests() -> None:
     log = (CAPTURES / "eagle3" / "closed_loop.log").read_text()
     lengths = json.loads(log.splitlines()[1].removeprefix("# "))
     pages = {"/get_server_info": (CAPTURES / "eagle3" / "server_info.json").read_text()}
-    seen = JAX.probe(LISTED).speculation(Look(pages=pages), Look(pages=pages, log=log))
+    seen = JAX.probe(LISTED).speculation(Scrape(pages=pages), Scrape(pages=pages, log=log))
     assert (len(lengths), seen.accept_length, seen.verify_calls) == (12, 1.0, sum(lengths) - len(lengths))
 
 
@@ -313,12 +313,12 @@ def test_verify_calls_of_a_closed_loop_are_those_of_its_requests(target: str, tm
     stranger = model(tmp_path / "stranger", {**HEAD, "hidden_size": 64})
     lengths = [5 + 7 * number % 23 for number in range(24)]
     with running(target, log, *speculating(stranger), *PAGES) as found:
-        before = look(found, log)
+        before = scrape(found, log)
         with ThreadPoolExecutor(3) as clients:
             asked = [{**CHAT, "max_tokens": length} for length in lengths]
             list(clients.map(lambda body: found.post("/v1/chat/completions", body), asked))
         time.sleep(0.5)  # an answer is there before the line of its last step
-        after = look(found, log)
+        after = scrape(found, log)
     seen = JAX.probe(LISTED).speculation(before, after)
     assert seen.verify_calls is not None
     assert 0 <= seen.verify_calls - (sum(lengths) - len(lengths)) <= 3
@@ -331,11 +331,11 @@ def test_the_log_holds_what_has_ended_once_more(target: str, tmp_path: Path, log
     above, where the next line tells; and after the last there is one more line, without acceptance."""
     stranger = model(tmp_path / "stranger", {**HEAD, "hidden_size": 64})
     with running(target, log, *speculating(stranger), *PAGES) as found:
-        before = look(found, log)
+        before = scrape(found, log)
         with ThreadPoolExecutor() as clients:
             asked = [{**CHAT, "max_tokens": length} for length in LENGTHS]
             list(clients.map(lambda body: found.post("/v1/chat/completions", body), asked))
-        after = look(found, log)
+        after = scrape(found, log)
     seen = JAX.probe(LISTED).speculation(before, after)
     assert (seen.accept_length, seen.verify_calls) == (1.0, sum(LENGTHS) - len(LENGTHS))
     counts = [int(count) for count in re.findall(r"Decode batch\. #running-req: (\d+)", after.log[len(before.log) :])]

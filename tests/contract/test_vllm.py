@@ -79,18 +79,18 @@ def test_a_real_server_has_these_types_and_labels(arm: str) -> None:
 # What is read of a real one
 
 
-def captured(arm: str, page: str) -> pages.Look:
+def captured(arm: str, page: str) -> pages.Scrape:
     version = json.dumps({"version": "0.33.0"})
     metrics, log = (facts.CAPTURES / arm / name for name in (f"{page}.txt", "start.log"))
-    return pages.Look(pages={"/version": version, "/metrics": metrics.read_text()}, log=log.read_text())
+    return pages.Scrape(pages={"/version": version, "/metrics": metrics.read_text()}, log=log.read_text())
 
 
 @pytest.mark.parametrize(("arm", "tokens"), [("base", 524_288), ("eagle3", 465_920)])
 def test_what_the_cache_of_a_real_server_holds(arm: str, tokens: int) -> None:
     """On a CPU, where its log says `CPU KV cache size`; in both of its places."""
-    look = captured(arm, "metrics")
-    assert PROBE.kv_tokens(look) == tokens
-    assert PROBE.kv_tokens(dataclasses.replace(look, pages={**look.pages, "/metrics": ""})) == tokens
+    scrape = captured(arm, "metrics")
+    assert PROBE.kv_tokens(scrape) == tokens
+    assert PROBE.kv_tokens(dataclasses.replace(scrape, pages={**scrape.pages, "/metrics": ""})) == tokens
 
 
 def test_what_a_real_server_says_it_runs_with() -> None:
@@ -118,7 +118,7 @@ GENERATED = "vllm:generation_tokens_total"
 def test_of_a_client_that_has_left_a_real_server_counts_the_tokens_and_no_request(arm: str, generated: int) -> None:
     before, after = captured(arm, "metrics"), captured(arm, "metrics_after_abort")
     assert PROBE.work(before, after) == pages.Work(requests=0, prompt_tokens=39, cached_tokens=0)
-    then, now = (pages.totals(look.pages["/metrics"])[GENERATED] for look in (before, after))
+    then, now = (pages.totals(scrape.pages["/metrics"])[GENERATED] for scrape in (before, after))
     assert now - then == generated
 
 

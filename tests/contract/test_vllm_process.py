@@ -13,7 +13,7 @@ from tests.contract.vllm_running import EAGLE3, PATIENCE, Serve, Vllm
 
 import paceline_emulator
 from paceline.engines import probe as pages
-from paceline.engines.last_words import last_words
+from paceline.engines.log_tail import failure_line
 from paceline.engines.vllm import rules
 from paceline.engines.vllm.flags import options
 from paceline_emulator.vllm.flags import size
@@ -78,7 +78,7 @@ def test_methods() -> None:
 def test_an_argument_that_argparse_refuses_exits_with_2(serve: Serve, args: tuple[str, ...], message: str) -> None:
     code, said = end(serve(*args))
     assert code == 2
-    assert message in last_words(said)
+    assert message in failure_line(said)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_an_argument_that_argparse_refuses_exits_with_2(serve: Serve, args: tupl
 def test_a_configuration_that_vllm_refuses_exits_with_1(serve: Serve, said: dict[str, Any], message: str) -> None:
     code, log = end(serve(speculative=said))
     assert code == 1
-    assert message in last_words(log)
+    assert message in failure_line(log)
 
 
 @pytest.mark.parametrize("case", CODES, ids=lambda case: case["case"][1])
@@ -112,7 +112,7 @@ def test_it_ends_with_the_words_of_the_real_one(serve: Serve, case: dict[str, An
     flag, value = case["case"]
     code, said = end(serve(flag, value))
     assert code == case["code"]
-    assert alike(last_words(said)) == alike(last_words(case["tail"]))
+    assert alike(failure_line(said)) == alike(failure_line(case["tail"]))
     assert alike(said.strip().splitlines()[-1]) == alike(case["tail"].strip().splitlines()[-1])
 
 
@@ -146,7 +146,7 @@ def test_a_dead_engine_is_no_error_of_the_process(serve: Serve) -> None:
         server.chat()
     code, said = end(server)
     real = (facts.CAPTURES / "engine_killed.log").read_text()
-    assert (code, last_words(said)) == (0, "torch.OutOfMemoryError: CUDA out of memory.")
+    assert (code, failure_line(said)) == (0, "torch.OutOfMemoryError: CUDA out of memory.")
     assert [re.sub(r"\d+", "", log.splitlines()[-1]) for log in (said, real)] == [
         "INFO:     Finished server process []"
     ] * 2

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from paceline.engines import sglang, sglang_jax, vllm
 from paceline.engines.adapter import Adapter, Refusal, Scalar
 from paceline.engines.capabilities import TPU, Capabilities
-from paceline.engines.probe import Look, Probe, ProbeError, Speculation, Work, json_object
+from paceline.engines.probe import Probe, ProbeError, Scrape, Speculation, Work, json_object
 
 ENGINES: Mapping[str, Adapter] = {
     "SGLang": sglang.ADAPTER,
@@ -28,11 +28,11 @@ __all__ = [
     "TPU",
     "Adapter",
     "Capabilities",
-    "Look",
     "Probe",
     "ProbeError",
     "Refusal",
     "Scalar",
+    "Scrape",
     "Speculation",
     "Work",
     "engines_with",

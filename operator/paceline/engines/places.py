@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from paceline.core import Arm, DeploymentSpec, RunSpec, Server, Workload
-from paceline.engines import ENGINES, engines_with, nodes, pod_template, room, simulated
+from paceline.engines import ENGINES, engines_with, load_rules, nodes, pod_template, simulated
 from paceline.engines.adapter import Adapter, Refusal
 
 Place = Callable[[str, str], str]
@@ -58,7 +58,7 @@ def in_run(arms: Sequence[Arm]) -> Place:
 
 def _shared(adapter: Adapter, server: Server, workloads: Sequence[Workload]) -> Iterator[Refusal]:
     """What the loads of all pools, and the environment of all arms, rule out."""
-    for refusal in (*simulated.refusals(server), *room.refusals(adapter, server, workloads)):
+    for refusal in (*simulated.refusals(server), *load_rules.refusals(adapter, server, workloads)):
         yield Refusal(rule=refusal.rule, path=f"spec.{refusal.path}", message=refusal.message)
 
 

@@ -20,7 +20,7 @@ class ProbeError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class Scrape:
     """What a server shows at one moment: its pages' bodies by path, and its log since it was started."""
 
     pages: Mapping[str, str]
@@ -71,12 +71,12 @@ class Probe:
     """
 
     pages: tuple[str, ...]
-    resolved: Callable[[Look], Mapping[str, Any]]
-    kv_tokens: Callable[[Look], int | None]
-    speculation: Callable[[Look, Look], Speculation]
+    resolved: Callable[[Scrape], Mapping[str, Any]]
+    kv_tokens: Callable[[Scrape], int | None]
+    speculation: Callable[[Scrape, Scrape], Speculation]
     flush_path: str | None
     backend: str
-    work: Callable[[Look, Look], Work] = lambda *_: Work()
+    work: Callable[[Scrape, Scrape], Work] = lambda *_: Work()
     body: Callable[[str], Mapping[str, Any]] = lambda _: {}
     whole: Mapping[str, Any] = field(default_factory=dict)
     """Fields of a request whose answer is to be in one piece, thinking included, as its tokens spell it."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from paceline.api.reasons import Reason
 from paceline.core.text import printable
-from paceline.engines.last_words import LONGEST, last_words
+from paceline.engines.log_tail import LONGEST, failure_line
 from paceline.plan.silence import placed_at, since, waits_since, without_pod
 from paceline.plan.step import Object, condition, parse_time
 
@@ -173,7 +173,7 @@ def last_line(message: str, limit: int = LONGEST) -> str:
 
 def exit_text(who: str, ended: Mapping[str, Any]) -> str:
     """`the server exited with 2: error: unrecognized arguments: --x`, of a `terminated` state."""
-    said = printable(last_words(ended.get("message", ""))) or ended.get("reason", "")
+    said = printable(failure_line(ended.get("message", ""))) or ended.get("reason", "")
     return ": ".join(part for part in (f"the {who} exited with {ended.get('exitCode', 0)}", said) if part)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from paceline.core import Accelerator, Arm, Cache, Draft, Engine, Model, SecretKey, Server, Tree
 from paceline.engines import ENGINES
-from paceline.engines.probe import Look
+from paceline.engines.probe import Scrape
 from paceline.engines.sglang_jax.rules import LISTED, OWNED, RULES
 
 JAX = ENGINES["SGLangJAX"]
@@ -364,8 +364,8 @@ STEP = (
 PROBE = JAX.probe("0.1.0")
 
 
-def look(*lines: str, **info: Any) -> Look:
-    return Look(pages={"/get_server_info": json.dumps(info)}, log="\n".join(lines))
+def scrape(*lines: str, **info: Any) -> Scrape:
+    return Scrape(pages={"/get_server_info": json.dumps(info)}, log="\n".join(lines))
 
 
 def decode(requests: int, length: float) -> str:
@@ -379,7 +379,7 @@ def test_the_acceptance_length_is_that_of_all_requests_since_the_look_before() -
     """A step of four requests counts four times: (9 + 2) tokens in (4 + 1) verify calls. Without overlap, that is."""
     before = (decode(1, 1.0), "[…] Cache flushed successfully!")
     during = (decode(4, 2.25), decode(1, 2.0))
-    seen = PROBE.speculation(look(*before), look(*before, *during, disable_overlap_schedule=True))
+    seen = PROBE.speculation(scrape(*before), scrape(*before, *during, disable_overlap_schedule=True))
     assert (seen.accept_length, seen.verify_calls, seen.retractions) == (11 / 5, 5, 0)
 
 
@@ -396,28 +396,30 @@ def test_the_acceptance_length_is_that_of_all_requests_since_the_look_before() -
 )
 def test_of_overlapping_steps_those_that_had_ended_are_left_out(lines: tuple[str, ...], verified: int) -> None:
     """They are in the step that was launched before that was known, and no more in the one after."""
-    assert PROBE.speculation(look(), look(*lines)).verify_calls == verified
+    assert PROBE.speculation(scrape(), scrape(*lines)).verify_calls == verified
 
 
 def test_thirds_are_whole_tokens_again() -> None:
-    seen = PROBE.speculation(look(), look(*[STEP.format(3, "accept-len 2.33, accept-ratio 0.58, ")] * 1000))
+    seen = PROBE.speculation(scrape(), scrape(*[STEP.format(3, "accept-len 2.33, accept-ratio 0.58, ")] * 1000))
     assert seen.accept_length == pytest.approx(7 / 3, rel=1e-12)
 
 
 def test_a_baseline_has_steps_and_no_acceptance() -> None:
-    seen = PROBE.speculation(look(), look(STEP.format(2, "")))
+    seen = PROBE.speculation(scrape(), scrape(STEP.format(2, "")))
     assert (seen.accept_length, seen.verify_calls, seen.retractions) == (None, None, 0)
 
 
 def test_requests_that_lost_their_place_are_counted() -> None:
     full = "[…] KV cache pool is full. Retract requests. #retracted_reqs: 3, #aborted_reqs: 0, #new_token_ratio: 0.7"
-    assert PROBE.speculation(look(), look(STEP.format(2, ""), full, full)).retractions == 6
+    assert PROBE.speculation(scrape(), scrape(STEP.format(2, ""), full, full)).retractions == 6
 
 
 def test_a_log_without_steps_says_nothing_rather_than_nothing_happened() -> None:
-    seen = PROBE.speculation(look("booting"), look("booting", "INFO:     127.0.0.1 - POST /v1/chat/completions 200"))
+    seen = PROBE.speculation(
+        scrape("booting"), scrape("booting", "INFO:     127.0.0.1 - POST /v1/chat/completions 200")
+    )
     assert (seen.accept_length, seen.verify_calls, seen.retractions) == (None, None, None)
 
 
 def test_resolved_arguments_are_in_the_server_info() -> None:
-    assert PROBE.resolved(look(tp_size=4, version="0.1.0"))["tp_size"] == 4
+    assert PROBE.resolved(scrape(tp_size=4, version="0.1.0"))["tp_size"] == 4

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from paceline.engines import ENGINES, Look, ProbeError, Speculation
+from paceline.engines import ENGINES, ProbeError, Scrape, Speculation
 
 PROBE = ENGINES["VLLM"].probe("0.33.0")
 CONFIGURED = (
@@ -17,8 +17,8 @@ CONFIGURED = (
 CACHE = 'vllm:cache_config_info{block_size="16",engine="0",gpu_memory_utilization="0.8",num_gpu_blocks="9000"} 1.0\n'
 
 
-def look(metrics: str = "", log: str = CONFIGURED) -> Look:
-    return Look(pages={"/version": json.dumps({"version": "0.33.0"}), "/metrics": metrics}, log=log)
+def scrape(metrics: str = "", log: str = CONFIGURED) -> Scrape:
+    return Scrape(pages={"/version": json.dumps({"version": "0.33.0"}), "/metrics": metrics}, log=log)
 
 
 def speculated(drafts: float, accepted: float, preemptions: float = 0, engine: str = "0") -> str:
@@ -36,7 +36,7 @@ def test_the_configuration_of_a_start_log() -> None:
         for engine in (0, 1)
         for position in range(4)
     )
-    assert PROBE.resolved(look(CACHE + positions)) == {
+    assert PROBE.resolved(scrape(CACHE + positions)) == {
         "version": "0.33.0",
         "model": "/models/hub/a, b",
         "tokenizer": "/models/hub/a",
@@ -83,12 +83,12 @@ DROPPED = (
 )
 def test_what_decides_how_many_tokens_are_proposed(log: str, depth: str) -> None:
     """The engine's own configuration does not tell; a schedule that vLLM drops is told by a warning alone."""
-    assert PROBE.resolved(look(CACHE, log))["speculative_depth"] == depth
+    assert PROBE.resolved(scrape(CACHE, log))["speculative_depth"] == depth
 
 
 def test_a_server_that_does_not_speculate() -> None:
     log = "Initializing a V1 LLM engine (v0.33.0) with config: model='m', speculative_config=None, seed=0\nmore"
-    said = PROBE.resolved(look(log=log))
+    said = PROBE.resolved(scrape(log=log))
     assert (said["method"], said["num_spec_tokens"], said["draft_positions"], said["seed"]) == (None, None, 0, 0)
 
 
@@ -105,23 +105,23 @@ def test_a_server_that_does_not_speculate() -> None:
     ],
 )
 def test_what_its_cache_holds_is_in_the_start_log(line: str, tokens: int | None) -> None:
-    assert PROBE.kv_tokens(look(log=f"{CONFIGURED}\n{line}\nmore")) == tokens
+    assert PROBE.kv_tokens(scrape(log=f"{CONFIGURED}\n{line}\nmore")) == tokens
 
 
 @pytest.mark.parametrize(("said", "tokens"), [("465920", 465_920), ("None", 900), ("0", None)])
 def test_what_its_cache_holds_is_in_its_configuration_first(said: str, tokens: int | None) -> None:
     metrics = f'vllm:cache_config_info{{block_size="128",engine="0",kv_cache_size_tokens="{said}"}} 1.0\n'
-    assert PROBE.kv_tokens(look(metrics, log="GPU KV cache size: 900 tokens")) == tokens
+    assert PROBE.kv_tokens(scrape(metrics, log="GPU KV cache size: 900 tokens")) == tokens
 
 
 def test_a_log_without_its_configuration_is_no_evidence() -> None:
     with pytest.raises(ProbeError, match="Initializing a V1 LLM engine"):
-        PROBE.resolved(look(log="INFO: Application startup complete."))
+        PROBE.resolved(scrape(log="INFO: Application startup complete."))
 
 
 def test_every_draft_adds_a_token_to_what_it_accepts() -> None:
     """1 + A/D (`v1/spec_decode/metrics.py`: mean acceptance length), of the increase alone."""
-    before, after = look(speculated(100, 100)), look(speculated(300, 460, preemptions=2))
+    before, after = scrape(speculated(100, 100)), scrape(speculated(300, 460, preemptions=2))
     assert PROBE.speculation(before, after) == Speculation(accept_length=2.8, verify_calls=200, retractions=2)
 
 
@@ -135,8 +135,8 @@ def at(*counts: float, engine: str = "0") -> str:
 
 def test_acceptance_by_position_is_of_the_increase_and_of_all_engines() -> None:
     """Of 200 drafts 150 had their first token accepted, 80 their second, 10 their third."""
-    before = look(speculated(100, 100) + at(60, 30, 10))
-    after = look(speculated(200, 250) + at(150, 80, 20) + speculated(100, 90, engine="1") + at(60, 30, 0, engine="1"))
+    before = scrape(speculated(100, 100) + at(60, 30, 10))
+    after = scrape(speculated(200, 250) + at(150, 80, 20) + speculated(100, 90, engine="1") + at(60, 30, 0, engine="1"))
     seen = PROBE.speculation(before, after)
     assert seen.accepted_at == (0.75, 0.4, 0.05)
     assert seen.accept_length == pytest.approx(1 + sum(seen.accepted_at))
@@ -144,8 +144,8 @@ def test_acceptance_by_position_is_of_the_increase_and_of_all_engines() -> None:
 
 def test_more_than_ten_positions_stay_in_their_order() -> None:
     counts = tuple(float(12 - position) for position in range(12))
-    after = look(speculated(100, sum(counts)) + at(*counts))
-    assert PROBE.speculation(look(), after).accepted_at == tuple(count / 100 for count in counts)
+    after = scrape(speculated(100, sum(counts)) + at(*counts))
+    assert PROBE.speculation(scrape(), after).accepted_at == tuple(count / 100 for count in counts)
 
 
 @pytest.mark.parametrize(
@@ -158,26 +158,26 @@ def test_more_than_ten_positions_stay_in_their_order() -> None:
     ],
 )
 def test_positions_that_cannot_be_believed_are_left_out(before: str, after: str, why: str) -> None:
-    seen = PROBE.speculation(look(speculated(0, 0) + before), look(speculated(200, 200) + after))
+    seen = PROBE.speculation(scrape(speculated(0, 0) + before), scrape(speculated(200, 200) + after))
     assert (seen.accept_length, seen.accepted_at) == (2.0, ()), why
 
 
 def test_a_head_that_accepts_nothing_has_a_length_of_one() -> None:
-    assert PROBE.speculation(look(), look(speculated(200, 0))).accept_length == 1.0
+    assert PROBE.speculation(scrape(), scrape(speculated(200, 0))).accept_length == 1.0
 
 
 def test_engines_are_added_up() -> None:
-    after = look(speculated(100, 100) + speculated(100, 300, engine="1"))
-    assert PROBE.speculation(look(), after) == Speculation(accept_length=3.0, verify_calls=200, retractions=0)
+    after = scrape(speculated(100, 100) + speculated(100, 300, engine="1"))
+    assert PROBE.speculation(scrape(), after) == Speculation(accept_length=3.0, verify_calls=200, retractions=0)
 
 
 def test_a_server_without_speculation_has_neither_length_nor_calls() -> None:
     page = 'vllm:num_preemptions_total{engine="0"} 0.0\n'
-    assert PROBE.speculation(look(page), look(page)) == Speculation(retractions=0)
+    assert PROBE.speculation(scrape(page), scrape(page)) == Speculation(retractions=0)
 
 
 def test_a_counter_that_fell_is_not_believed() -> None:
-    assert PROBE.speculation(look(speculated(300, 10)), look(speculated(100, 20))).verify_calls is None
+    assert PROBE.speculation(scrape(speculated(300, 10)), scrape(speculated(100, 20))).verify_calls is None
 
 
 def test_every_load_has_a_cache_of_its_own() -> None:

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any
 
 from paceline.engines.probe import (
-    Look,
     Probe,
+    Scrape,
     Speculation,
     Work,
     counted,
@@ -57,18 +57,18 @@ def probe(version: str) -> Probe:
     )
 
 
-def resolved(speaks: Speaks, look: Look) -> Mapping[str, Any]:
+def resolved(speaks: Speaks, scrape: Scrape) -> Mapping[str, Any]:
     """What a release has no argument for is the same on all arms."""
-    said = {**dict.fromkeys(speaks.unsaid), **json_object(look.pages[speaks.info])}
+    said = {**dict.fromkeys(speaks.unsaid), **json_object(scrape.pages[speaks.info])}
     algorithm: Any = said.get("speculative_algorithm")
     return {**said, "speculative_algorithm": PROMOTED.get(algorithm, algorithm)}
 
 
-def kv_tokens(speaks: Speaks, look: Look) -> int | None:
-    return positive(json_object(look.pages[speaks.info]).get("max_total_num_tokens"))
+def kv_tokens(speaks: Speaks, scrape: Scrape) -> int | None:
+    return positive(json_object(scrape.pages[speaks.info]).get("max_total_num_tokens"))
 
 
-def speculation(speaks: Speaks, before: Look, after: Look) -> Speculation:
+def speculation(speaks: Speaks, before: Scrape, after: Scrape) -> Speculation:
     """The acceptance length is the server's own average since the flush before the workload."""
     then, now = totals(before.pages[METRICS]), totals(after.pages[METRICS])
     # A counter appears with its first event: on SGLang's page no retractions means none yet.
@@ -87,7 +87,7 @@ def draft_tokens(page: str) -> float | None:
     return math.fsum(widths) / len(widths) - 1 if widths else None
 
 
-def work(before: Look, after: Look) -> Work:
+def work(before: Scrape, after: Scrape) -> Work:
     return counted(totals(before.pages[METRICS]), totals(after.pages[METRICS]), COUNTERS)
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from paceline.engines.probe import Look, Probe, Speculation, json_object, positive
+from paceline.engines.probe import Probe, Scrape, Speculation, json_object, positive
 
 INFO = "/get_server_info"
 BATCH = re.compile(r"(?P<kind>Prefill|Decode) batch\. #(?:new-seq|running-req): (?P<requests>\d+), (?P<rest>.*)")
@@ -41,15 +41,15 @@ def probe(_: str) -> Probe:
     )
 
 
-def resolved(look: Look) -> Mapping[str, Any]:
-    return json_object(look.pages[INFO])
+def resolved(scrape: Scrape) -> Mapping[str, Any]:
+    return json_object(scrape.pages[INFO])
 
 
-def kv_tokens(look: Look) -> int | None:
-    return positive(json_object(look.pages[INFO]).get("max_total_num_tokens"))
+def kv_tokens(scrape: Scrape) -> int | None:
+    return positive(json_object(scrape.pages[INFO]).get("max_total_num_tokens"))
 
 
-def speculation(before: Look, after: Look) -> Speculation:
+def speculation(before: Scrape, after: Scrape) -> Speculation:
     """Of what was logged in between; nothing where no decode step was (a log level that hides them)."""
     log = after.log[len(before.log) :]
     steps = tuple(_steps(log))
@@ -95,6 +95,6 @@ def _verified(steps: tuple[Step, ...], overlaps: bool) -> Iterator[tuple[Step, i
         yield step, min(step.requests, following.requests) if known and following else step.requests
 
 
-def _overlaps(look: Look) -> bool:
+def _overlaps(scrape: Scrape) -> bool:
     """Of sglang-jax a flag alone decides it (managers/scheduler.py:326)."""
-    return resolved(look).get("disable_overlap_schedule") is not True
+    return resolved(scrape).get("disable_overlap_schedule") is not True

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from paceline.engines.probe import (
-    Look,
     Probe,
     ProbeError,
+    Scrape,
     Speculation,
     Work,
     counted,
@@ -78,25 +78,25 @@ def body(load: str) -> Mapping[str, Any]:
     return {"cache_salt": load}
 
 
-def resolved(look: Look) -> Mapping[str, Any]:
+def resolved(scrape: Scrape) -> Mapping[str, Any]:
     """The start log's configuration, flat, with the method and the draft tokens of the speculation beside it.
 
     `draft_positions` counts the positions that the metrics have counters for: what really runs.
     """
-    found = CONFIGURATION.search(look.log)
+    found = CONFIGURATION.search(scrape.log)
     if found is None:
         raise ProbeError("the server's log has no line 'Initializing a V1 LLM engine … with config: …'")
     said = fields(found["fields"])
     speculative = fields(said.pop("speculative_config", "").removeprefix("SpeculativeConfig(").removesuffix(")"))
-    page = tuple(samples(look.pages[METRICS]))
+    page = tuple(samples(scrape.pages[METRICS]))
     cache = next((sample.labels for sample in page if sample.name == CACHE_CONFIG), {})
     return {
-        "version": json_object(look.pages[VERSION]).get("version", ""),
+        "version": json_object(scrape.pages[VERSION]).get("version", ""),
         **{name: _value(value) for name, value in said.items()},
         **{name: _scalar(cache[name]) for name in OF_THE_CACHE if name in cache},
         "method": _scalar(speculative.get("method", "None")),
         "num_spec_tokens": _scalar(speculative.get("num_spec_tokens", "None")),
-        DEPTH: _depth(look.log),
+        DEPTH: _depth(scrape.log),
         "draft_positions": len({sample.labels.get("position") for sample in page if sample.name == ACCEPTED_AT}),
     }
 
@@ -112,17 +112,17 @@ def _depth(log: str) -> str:
     return "fixed"
 
 
-def kv_tokens(look: Look) -> int | None:
+def kv_tokens(scrape: Scrape) -> int | None:
     """As its cache's configuration says, on every device, or else its start log; of several engines, of one."""
-    page = samples(look.pages[METRICS])
+    page = samples(scrape.pages[METRICS])
     said = next((sample.labels.get(CACHE_TOKENS, "") for sample in page if sample.name == CACHE_CONFIG), "")
     if said.isdecimal():
         return int(said) or None
-    found = CAPACITY.search(look.log)
+    found = CAPACITY.search(scrape.log)
     return int(found["tokens"].replace(",", "")) or None if found else None
 
 
-def speculation(before: Look, after: Look) -> Speculation:
+def speculation(before: Scrape, after: Scrape) -> Speculation:
     """A draft is one verify call of one request; every call adds one token of its own to what it accepts.
 
     Proposed tokens that adaptive verification leaves out are counted as proposed: they are dropped on the device
@@ -141,7 +141,7 @@ def speculation(before: Look, after: Look) -> Speculation:
     )
 
 
-def _accepted_at(before: Look, after: Look, drafts: int | None, accepted: int | None) -> tuple[float, ...]:
+def _accepted_at(before: Scrape, after: Scrape, drafts: int | None, accepted: int | None) -> tuple[float, ...]:
     """Nothing where the positions do not add up to what was accepted: then they are of something else."""
     then, now = _by_position(before), _by_position(after)
     grown = [increase(then.get(position), now[position]) for position in sorted(now)]
@@ -151,17 +151,17 @@ def _accepted_at(before: Look, after: Look, drafts: int | None, accepted: int | 
     return tuple(count / drafts for count in counts)
 
 
-def _by_position(look: Look) -> Mapping[int, float]:
+def _by_position(scrape: Scrape) -> Mapping[int, float]:
     """Accepted draft tokens since the start, of all engines together; the first position is 0."""
     counts: dict[int, float] = {}
-    for sample in samples(look.pages[METRICS]):
+    for sample in samples(scrape.pages[METRICS]):
         position = sample.labels.get("position", "")
         if sample.name == ACCEPTED_AT and position.isdecimal():
             counts[int(position)] = counts.get(int(position), 0.0) + sample.value
     return counts
 
 
-def work(before: Look, after: Look) -> Work:
+def work(before: Scrape, after: Scrape) -> Work:
     return counted(totals(before.pages[METRICS]), totals(after.pages[METRICS]), COUNTERS)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from paceline.engines.last_words import last_words
+from paceline.engines.log_tail import failure_line
 from paceline.evidence.failures import ARGUMENTS, MEMORY, Failure
 from paceline.plan.pods import exit_text, failed_before, last_line, not_startable, terminated
 from paceline.plan.run.snapshot import End, Round
@@ -124,7 +124,7 @@ def _of_container(ended: Mapping[str, Any]) -> Failure:
 
 
 def _no_memory(ended: Mapping[str, Any]) -> bool:
-    return bool(MEMORY.search(f"{ended.get('reason', '')} {last_words(ended.get('message', ''))}"))
+    return bool(MEMORY.search(f"{ended.get('reason', '')} {failure_line(ended.get('message', ''))}"))
 
 
 def _waiting(pod: Object) -> dict[str, Mapping[str, Any]]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from paceline.core.text import printable
 from paceline.engines.keys import ADMIN_KEY, API_KEY, FLAGS
-from paceline.engines.last_words import last_words
+from paceline.engines.log_tail import failure_line
 from paceline.evidence.clocks import Reading, read
 from paceline.pods.opened import opened, read_at_most
 from paceline.pods.round.keys import NO_KEYS, Keys
@@ -138,7 +138,7 @@ class Control:
     def last_words(self) -> str:
         """The line of the server's log that tells why it ended."""
         ending = self._bytes("log", LONGEST_ENDING, from_the_end=True).decode(errors="replace")
-        return self.keys.fit_to_show(last_words(self.keys.hidden_in(ending), LONGEST_LINE))
+        return self.keys.fit_to_show(failure_line(self.keys.hidden_in(ending), LONGEST_LINE))
 
     def _exit(self) -> str | None:
         """Status and how; None as long as there is none with this server's seal."""

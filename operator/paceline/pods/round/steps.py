@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from paceline.core import Workload
-from paceline.engines import ENGINES, Look, Probe, ProbeError, json_object
+from paceline.engines import ENGINES, Probe, ProbeError, Scrape, json_object
 from paceline.evidence import ArmCommand, Replicate, RoundPlan
 from paceline.evidence.arguments import comparable, digest, pick, without_secrets
 from paceline.evidence.clocks import Reading, seen
@@ -186,12 +186,12 @@ def _answers(arm: ArmCommand, probe: Probe, samples: int) -> Generator[Step, Any
     return tuple(answers)
 
 
-def _look(probe: Probe) -> Generator[Step, Any, Look]:
+def _look(probe: Probe) -> Generator[Step, Any, Scrape]:
     pages: dict[str, str] = {}
     for path in probe.pages:
         pages[path] = yield Get(path)
     log = (yield Log()) if probe.reads_log else ""
-    return Look(pages=pages, log=log)
+    return Scrape(pages=pages, log=log)
 
 
 def _check_models(plan: RoundPlan, page: str) -> None:

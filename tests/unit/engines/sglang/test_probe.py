@@ -5,20 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from paceline.engines import ENGINES, Look, Speculation
+from paceline.engines import ENGINES, Scrape, Speculation
 from paceline.engines.sglang.probe import accept_length
 
 CAPTURES = Path(__file__).parents[3] / "contract" / "captures"
 PROBE = ENGINES["SGLang"].probe("0.5.23")
-START = Look(pages={"/metrics": "", "/server_info": "{}"})
+START = Scrape(pages={"/metrics": "", "/server_info": "{}"})
 
 
-def look(metrics: str, *states: dict[str, float]) -> Look:
-    return Look(pages={"/metrics": metrics, "/server_info": json.dumps({"internal_states": states})})
+def scrape(metrics: str, *states: dict[str, float]) -> Scrape:
+    return Scrape(pages={"/metrics": metrics, "/server_info": json.dumps({"internal_states": states})})
 
 
-def captured(name: str) -> Look:
-    return look((CAPTURES / name / "metrics.txt").read_text())
+def captured(name: str) -> Scrape:
+    return scrape((CAPTURES / name / "metrics.txt").read_text())
 
 
 def test_counters_of_the_real_server() -> None:
@@ -27,8 +27,8 @@ def test_counters_of_the_real_server() -> None:
 
 
 def test_only_what_was_added_since_counts() -> None:
-    before = look("sglang:spec_verify_calls_total 40.0\n", {"avg_spec_accept_length": 1.0})
-    after = look("sglang:spec_verify_calls_total 245.0\n", {"avg_spec_accept_length": 2.81})
+    before = scrape("sglang:spec_verify_calls_total 40.0\n", {"avg_spec_accept_length": 1.0})
+    after = scrape("sglang:spec_verify_calls_total 245.0\n", {"avg_spec_accept_length": 2.81})
     assert PROBE.speculation(before, after) == Speculation(accept_length=2.81, verify_calls=205, retractions=0)
 
 
@@ -40,11 +40,11 @@ sglang:num_retracted_requests_total{tp_rank="0",note="a } b"} 2.0
 sglang:num_retracted_requests_total{tp_rank="1"} 1.0
 sglang:num_retracted_requests_input_tokens_total{tp_rank="1"} 900.0
 """
-    assert PROBE.speculation(START, look(page)).retractions == 3
+    assert PROBE.speculation(START, scrape(page)).retractions == 3
 
 
 def test_a_page_that_is_not_the_servers_counts_nothing() -> None:
-    assert PROBE.speculation(START, look("Not Found")) == Speculation()
+    assert PROBE.speculation(START, scrape("Not Found")) == Speculation()
 
 
 @pytest.mark.parametrize(
@@ -64,17 +64,17 @@ def test_acceptance_length(states: object, length: float | None) -> None:
 def test_0_4_5_says_everything_at_one_level() -> None:
     probe = ENGINES["SGLang"].probe("0.4.5")
     info = json.dumps({"page_size": 1, "avg_spec_accept_length": 2.5})
-    seen = Look(pages={"/metrics": "sglang:gen_throughput 1.0\n", "/get_server_info": info})
+    seen = Scrape(pages={"/metrics": "sglang:gen_throughput 1.0\n", "/get_server_info": info})
     assert probe.speculation(seen, seen) == Speculation(accept_length=2.5)
     assert probe.resolved(seen)["decode_attention_backend"] is None
 
 
 def test_0_5_6_counts_retractions_in_a_histogram() -> None:
     probe = ENGINES["SGLang"].probe("0.5.6")
-    before = look("sglang:num_retractions_sum 1.0\n")
-    assert probe.speculation(before, look("sglang:num_retractions_sum 3.0\n")).retractions == 2
+    before = scrape("sglang:num_retractions_sum 1.0\n")
+    assert probe.speculation(before, scrape("sglang:num_retractions_sum 3.0\n")).retractions == 2
 
 
 def test_gemmas_assistant_runs_as_what_was_asked() -> None:
-    said = Look(pages={"/metrics": "", "/server_info": json.dumps({"speculative_algorithm": "FROZEN_KV_MTP"})})
+    said = Scrape(pages={"/metrics": "", "/server_info": json.dumps({"speculative_algorithm": "FROZEN_KV_MTP"})})
     assert PROBE.resolved(said)["speculative_algorithm"] == "EAGLE"

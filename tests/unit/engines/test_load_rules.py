@@ -8,13 +8,13 @@ from tests.unit.engines import test_sglang_jax
 from tests.unit.engines.sglang import servers
 
 from paceline.core import Dataset, Server, Workload
-from paceline.engines import ENGINES, room
+from paceline.engines import ENGINES, load_rules
 from paceline.engines.bounds import number
 from paceline.pods import datasets
 
 MINE = "configMap://prompts/mine.jsonl"
-LONGEST = room.LONGEST["swe"]
-LEAST, ENOUGH = -(-LONGEST // room.MOST_CHARACTERS), -(-LONGEST // room.FEWEST_CHARACTERS)
+LONGEST = load_rules.LONGEST["swe"]
+LEAST, ENOUGH = -(-LONGEST // load_rules.MOST_CHARACTERS), -(-LONGEST // load_rules.FEWEST_CHARACTERS)
 """Tokens that the longest prompt of swe has at least, and at most."""
 
 
@@ -25,7 +25,7 @@ def load(concurrency: int, source: str = "builtin://swe", tokens: int = 512, rat
 
 def refused(server: Server, *loads: Workload) -> list[tuple[str, str, str]]:
     adapter = ENGINES[server.engine.name]
-    return [(one.rule, one.path, one.message) for one in room.refusals(adapter, server, loads)]
+    return [(one.rule, one.path, one.message) for one in load_rules.refusals(adapter, server, loads)]
 
 
 sglang, jax, vllm = servers.server, test_sglang_jax.server, vllm_server.server
@@ -67,7 +67,7 @@ ROWS: list[tuple[str, Server, Workload, str]] = [
 
 
 def test_the_longest_prompts_are_those_of_the_built_in_sets() -> None:
-    assert {name: max(map(len, datasets.load(name))) for name in datasets.NAMES} == room.LONGEST
+    assert {name: max(map(len, datasets.load(name))) for name in datasets.NAMES} == load_rules.LONGEST
 
 
 @pytest.mark.parametrize(("rule", "server", "asked", "message"), ROWS)
@@ -78,8 +78,8 @@ def test_a_rule(rule: str, server: Server, asked: Workload, message: str) -> Non
 
 
 def test_every_rule_has_a_row_and_says_why() -> None:
-    assert {rule.id for rule in room.RULES} == {row[0] for row in ROWS}
-    assert all(rule.reason and rule.source for rule in room.RULES)
+    assert {rule.id for rule in load_rules.RULES} == {row[0] for row in ROWS}
+    assert all(rule.reason and rule.source for rule in load_rules.RULES)
 
 
 def test_the_load_that_needs_most_is_told_of_and_no_other() -> None:

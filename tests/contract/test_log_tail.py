@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.engines.last_words import last_words
+from paceline.engines.log_tail import failure_line
 
 CAPTURES = Path(__file__).parent / "captures"
 KEPT_BYTES, KEPT_LINES = 2048, 80
@@ -73,8 +73,8 @@ def kept(log: str) -> str:
 @pytest.mark.parametrize(("name", "said"), OF_LOGS.items())
 def test_of_a_log(name: str, said: str) -> None:
     log = (CAPTURES / name).read_text()
-    assert last_words(log) == said[:300]
-    assert last_words(kept(log)) == said[:300]
+    assert failure_line(log) == said[:300]
+    assert failure_line(kept(log)) == said[:300]
     assert said not in log.strip().splitlines()[-1] or "refused_shape" in name
 
 
@@ -82,9 +82,9 @@ def test_of_a_log(name: str, said: str) -> None:
 def test_of_a_refusal_of_vllm(value: str, said: str) -> None:
     refusals = map(json.loads, (CAPTURES / "vllm" / "refusals.jsonl").read_text().splitlines())
     tail = next(one["tail"] for one in refusals if one["case"][1] == value)
-    assert last_words(tail) == last_words(kept(tail)) == said
+    assert failure_line(tail) == failure_line(kept(tail)) == said
 
 
 @pytest.mark.parametrize(("log", "said"), IN_SHORT)
 def test_in_short(log: str, said: str) -> None:
-    assert last_words(log) == said
+    assert failure_line(log) == said

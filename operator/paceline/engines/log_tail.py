@@ -1,0 +1,60 @@
+"""Why a server ended: the line of its log that names the failure, which is seldom the last one.
+
+How the logs of real servers end (tests/contract/captures):
+
+* vLLM 0.33.0 ends a refusal with pydantic's link; after its engine died it shuts down politely, at level INFO;
+* sglang-jax 0.1.0rc0 and SGLang 0.5.23 end with the parent's report of a child's signal;
+* an exception that points elsewhere ("see root cause above") follows the one that it points to.
+
+So an exception of its own comes first, then a reported end, then a line that sounds like a failure. Kubernetes keeps
+the last 2048 bytes or 80 lines of a log, a round all of it.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+
+LONGEST = 300
+"""Characters."""
+STAMP = re.compile(
+    r"\x1b\[[0-9;]*m"
+    r"|^\[[^\]]*\d{2}:\d{2}:\d{2}[^\]]*\] ?"  # [2026-11-22 03:23:53 TP0]
+    r"|^\(\w[^)]* pid=\d+\) (?:[A-Z]+ \d\d-\d\d \d\d:\d\d:\d\d \[[^\]]+\] ?)?"  # (APIServer pid=7) ERROR …
+)
+EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception|Interrupt)(?:: .*)?|\S.*: error: .*")
+"""A whole line: how Python writes an exception, and how argparse writes its own."""
+INVALID = re.compile(r"\d+ validation errors? for (?P<subject>\S+)")
+VALUE = re.compile(r" \[type=\w+, input_value=.*")
+"""pydantic appends the value to a reason; here that is the whole configuration."""
+ENDED = re.compile(r"(?:died|exited) unexpectedly|scheduler is dead|watchdog timeout|\bKilled\b", re.IGNORECASE)
+FAILURE = re.compile(r"error|exception|fail|fatal|killed|unrecognized|out of memory", re.IGNORECASE)
+POINTER = re.compile(
+    r"root cause above|\(above\) for the root cause|received sigquit|SIGQUIT received|^Dumping requests before crash"
+    r"|^For further information visit|^EOFError$",
+    re.IGNORECASE,
+)
+"""A line that names another line as the reason."""
+TIERS: tuple[Callable[[str], object], ...] = (EXCEPTION.fullmatch, ENDED.search, FAILURE.search, bool)
+
+
+def failure_line(log: str, longest: int = LONGEST) -> str:
+    """The line without its stamp, cut to `longest` characters; "" of an empty log."""
+    lines = [line for line in (STAMP.sub("", line).rstrip() for line in log.splitlines()) if line.strip()]
+    candidates = [index for index, line in enumerate(lines) if not POINTER.search(line.strip())]
+    for matches in TIERS:
+        for index in reversed(candidates):
+            if matches(lines[index]):
+                return _with_details(lines, index)[:longest]
+    return _with_details(lines, len(lines) - 1)[:longest] if lines else ""
+
+
+def _with_details(lines: Sequence[str], index: int) -> str:
+    """The line; for pydantic's errors the subject and what was wrong with it, which are the lines below."""
+    invalid = INVALID.search(lines[index])
+    if invalid is None:
+        return VALUE.sub("", lines[index].strip())
+    details = []
+    for line in lines[index + 1 :]:
+        if POINTER.search(line.strip()):
+            break
+        details.append(VALUE.sub("", line.strip()))
+    return ": ".join((invalid["subject"], *details))
