@@ -39,7 +39,7 @@ def test_an_infeasible_tree_is_refused_with_the_right_value(here: Namespace, hub
 def test_a_flag_that_the_release_does_not_have_stalls_before_anything_is_started(here: Namespace) -> None:
     deployment = here.wait("Stalled", stalled(here, "flag"), 30)
     assert says(deployment, "Stalled", "True", "InvalidSpec")
-    assert "--no-such-flag is no flag of SGLang 0.5.23" in message(deployment, "Stalled")
+    assert "SGLang 0.5.23 has no flag --no-such-flag" in message(deployment, "Stalled")
 
 
 def test_a_flag_that_only_the_server_knows_to_be_wrong_stalls_with_its_last_line(here: Namespace) -> None:

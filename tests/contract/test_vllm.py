@@ -17,7 +17,7 @@ from tests.contract.vllm_running import EAGLE3, PATIENCE, Serve
 import paceline_emulator
 from paceline.engines import ENGINES
 from paceline.engines import probe as pages
-from paceline.engines.vllm import rules
+from paceline.engines.vllm.arguments import COMPARED
 from paceline.engines.vllm.probe import (
     ACCEPTED,
     ACCEPTED_AT,
@@ -42,7 +42,7 @@ def test_what_a_round_reads_is_there() -> None:
     assert {DRAFTS, ACCEPTED, ACCEPTED_AT, PREEMPTIONS, CACHE_CONFIG} <= set(facts.METRICS)
     assert set(OF_THE_CACHE) <= facts.METRICS[CACHE_CONFIG][1]
     said = {*facts.FIELDS, *OF_THE_CACHE}
-    assert set(rules.COMPARED) <= said
+    assert set(COMPARED) <= said
 
 
 def test_metrics_have_the_names_types_and_labels_of_the_wheel(serve: Serve) -> None:
@@ -95,7 +95,7 @@ def test_what_the_cache_of_a_real_server_holds(arm: str, tokens: int) -> None:
 
 def test_what_a_real_server_says_it_runs_with() -> None:
     said = PROBE.resolved(captured("eagle3", "metrics"))
-    assert set(rules.COMPARED) <= set(said)
+    assert set(COMPARED) <= set(said)
     assert (said["method"], said["num_spec_tokens"], said["draft_positions"]) == ("eagle3", 3, 3)
     configured = CONFIGURATION.search(captured("eagle3", "metrics").log)
     assert configured
@@ -140,7 +140,7 @@ def test_the_start_log_names_its_fields_as_the_wheel_does(serve: Serve) -> None:
     assert configured
     found = list(fields(configured["fields"]))
     assert found == [name for name in facts.FIELDS if name in found]
-    assert set(rules.COMPARED) - set(OF_THE_CACHE) <= set(found)
+    assert set(COMPARED) - set(OF_THE_CACHE) <= set(found)
 
 
 # What it counts

@@ -15,7 +15,7 @@ import paceline_emulator
 from paceline.engines import probe as pages
 from paceline.engines.log_tail import failure_line
 from paceline.engines.vllm import rules
-from paceline.engines.vllm.flags import options
+from paceline.engines.vllm.arguments import FLAGS
 from paceline_emulator.vllm.flags import size
 
 DATA = Path(paceline_emulator.__file__).parent / "vllm" / "data"
@@ -46,9 +46,9 @@ def test_the_list_has_every_option_of_the_wheel() -> None:
     listed = json.loads((ENGINES / "vllm-0.33.0.json").read_text())["flags"]
     assert len(listed) == 321
     for name in ("-tp", "--no-enable-prefix-caching", "--disable-prefix-caching", "-sc", "--spec-tokens"):
-        assert name in options()
+        assert name in FLAGS.flags
     for name in ("--mem-fraction-static", "--num-speculative-tokens", "--speculative-model"):
-        assert name not in options()
+        assert name not in FLAGS.flags
 
 
 def test_operator_and_emulator_have_the_same_options() -> None:

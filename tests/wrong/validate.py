@@ -47,7 +47,7 @@ VALIDATE: tuple[Told, ...] = (
       ("spec.draft", {"algorithm": "Custom", "name": "deepseek_mtp"}),
       ("spec.pools", [{"name": "a", "concurrency": [1], "candidates": [
           {"name": "own", "custom": {"args": ["--speculative-config.num_speculative_tokens=3"]}}]}])),
-     "spec.draft.name", "deepseek_mtp is what vLLM calls MTP on one model; write algorithm: MTP"),
+     "spec.draft.name", "deepseek_mtp is vLLM's name of MTP on one model; write algorithm: MTP"),
     one("a label's key that is none", "spec.benchmark.podLabels", {"a b": "c"},
         "spec.benchmark.podLabels", "label key"),
     one("a pod template of 100 kB", "spec.engine.podTemplate", {"metadata": {"annotations": {"a": "x" * 100_000}}},
@@ -189,7 +189,7 @@ VALIDATE_ON_VLLM: tuple[Told, ...] = (
     one("grammars that take no draft back", "spec.engine.args",
         ["--structured-outputs-config.backend=lm-format-enforcer"], "spec.engine.args[0]", "does not go with drafts"),
     one("SGLang's flags for vLLM", "spec.engine.args", ["--mem-fraction-static=0.8"],
-        "spec.engine.args[0]", "is no option of vLLM"),
+        "spec.engine.args[0]", "vLLM 0.33.0 has no flag --mem-fraction-static"),
     one("speculation among vLLM's arguments", "spec.engine.args", ['--speculative-config={"method": "eagle3"}'],
         "spec.engine.args[0]", "set by Paceline from the resource"),
     ("a depth that adapts beside LoRA", (

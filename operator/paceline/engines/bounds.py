@@ -1,48 +1,38 @@
 """Limits in an argument list, as numbers."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
 from paceline.engines.adapter import Bound
+from paceline.engines.arguments import ParsedFlag
 
 SUFFIXES: Mapping[str, int] = {
     "": 1, "k": 1000, "K": 2**10, "m": 10**6, "M": 2**20, "g": 10**9, "G": 2**30, "t": 10**12, "T": 2**40,
     "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40,
 }  # fmt: skip
-"""Of vLLM (utils/argparse_utils.py: k is 1000, K is 1024). SGLang's M, G and T are decimal: less than is taken here."""
-COPIES = ("--dp-size", "--data-parallel-size", "--attn-dp-size", "-dp")
-"""Some limits are of each copy of the model, some of all together: the larger is taken."""
-
-Word = tuple[int, str, str | None]
-"""A flag in an argument list: where it stands, its name, and its value."""
+"""As in vLLM (utils/argparse_utils.py: k is 1000, K is 1024). SGLang's M, G and T are decimal, so less than here."""
+COPIES = frozenset({"--dp-size", "--data-parallel-size", "--attn-dp-size"})
+"""Some limits hold for each copy of the model, some for all together: the larger is taken."""
 
 
-def words(args: Sequence[str]) -> Iterator[Word]:
-    """As argparse reads `--flag=value` and `--flag value`."""
-    for index, argument in enumerate(args):
-        name, equals, value = argument.partition("=")
-        if name.startswith("-"):
-            yield index, name, value if equals else next(iter(args[index + 1 : index + 2]), None)
-
-
-def found(words: Iterable[Word], flags: Mapping[str, str], auto: Collection[str] = ()) -> Mapping[str, Bound]:
-    """By kind; `flags` is a flag's name → the kind. What is no number bounds nothing, nor does `auto`: what this engine
-    takes for "as many as there is room for". A number below 1 lets nothing through, and is a bound all the same."""
-    listed = list(words)
-    copies = max((1, *(number(value) or 1 for _, name, value in listed if name in COPIES)))
+def bounds(
+    parsed_flags: Iterable[ParsedFlag], kinds: Mapping[str, str], auto: Collection[str] = ()
+) -> Mapping[str, Bound]:
+    """Kind → bound; `kinds` is a flag's name → the kind. A value that is not a number bounds nothing, nor does `auto`,
+    the engine's spelling of "as many as fit". A number below 1 lets nothing through and is a bound all the same."""
+    listed = list(parsed_flags)
+    copies = max((1, *(number(parsed.value) or 1 for parsed in listed if {parsed.name, parsed.written} & COPIES)))
     return {
-        kind: Bound(path=f"engine.args[{index}]", flag=f"{name}={value}", most=most * each)
-        for index, name, value in listed
-        if (kind := flags.get(name)) and f"{name}={value}" not in auto and (most := number(value)) is not None
-        for each in (1 if kind == "context" else copies,)
+        kind: Bound(path=f"{parsed.path}[{parsed.index}]", flag=text, most=most * (1 if kind == "context" else copies))
+        for parsed in listed
+        if (kind := kinds.get(parsed.name))
+        and (text := f"{parsed.name}={parsed.value}") not in auto
+        and (most := number(parsed.value)) is not None
     }
 
 
-def number(text: str | None) -> int | None:
-    """`8192`, `8k`, `8Ki`, `-1`; None for anything else, and for nothing at all."""
-    if (
-        not (read := re.fullmatch(r"([+-]?\d+(?:\.\d+)?)([kKmMgGtT]i?)?", text or ""))
-        or (read[2] or "") not in SUFFIXES
-    ):
-        return None
-    return int(float(read[1]) * SUFFIXES[read[2] or ""])
+def number(text: str) -> int | None:
+    """`8192`, `8k`, `8Ki`, `-1`; None for any other text."""
+    parts = re.fullmatch(r"([+-]?\d+(?:\.\d+)?)([kKmMgGtT]i?)?", text)
+    unit = SUFFIXES.get(parts[2] or "") if parts else None
+    return int(float(parts[1]) * unit) if parts and unit else None

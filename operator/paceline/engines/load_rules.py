@@ -1,47 +1,51 @@
-"""Whether the user's own limits let a load through: requests at a time, tokens of one request, tokens of all.
+"""Rules about the user's own limits that a load exceeds: requests at a time, tokens of one request, tokens of all.
 
-A limit below the load is kept in silence, or request by request: a point named @16 would run four at a time, and hours
-later the answers that are too long are all refused. What is refused here is certain; what may just not fit is let pass.
+An engine keeps a limit below the load in silence, or request by request: a point named @16 would run four at a time,
+and hours later all answers that are too long would be refused. We refuse only what is certain not to fit.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from paceline.core import Dataset, Server, Workload
+from paceline.engines import rules
 from paceline.engines.adapter import Adapter, Bound, Refusal
+from paceline.engines.rules import Rule
 
 BUILTIN = "builtin://"
 MOST_CHARACTERS = 6
-"""To a token, on average over a prompt: more than any tokenizer packs. Counted on the built-in sets with Mistral's
-Tekken (131k tokens) and its older vocabulary of 32k: 5.4 at most, 2.2 at least."""
+"""Characters a token, on average over a prompt: more than any tokenizer packs. Counted on the built-in sets with
+Mistral's Tekken (131k tokens) and its older vocabulary of 32k: 5.4 at most, 2.2 at least."""
 FEWEST_CHARACTERS = 2
-"""To a token, for a length that is certain to do."""
+"""Characters a token, for a length that is certain to suffice."""
 LONGEST = {"code": 752, "swe": 1280, "terminal": 1308, "chat": 486}
 """Characters of the longest prompt of each built-in set, counted in its file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """`reason` is what would happen otherwise, `source` where that was read. `broken` gives message and way out, of one
-    load under one limit of the kind `limits`; "" where it fits."""
+class Loads:
+    """The limits of a server by their kind, and the workloads, the one that needs most tokens first."""
 
-    id: str
-    limits: str
-    reason: str
-    source: str
-    broken: Callable[[Bound, Workload], str]
+    bounds: Mapping[str, Bound]
+    workloads: Sequence[Workload]
 
 
-def refusals(adapter: Adapter, server: Server, workloads: Sequence[Workload]) -> Iterator[Refusal]:
-    """At most one a limit: that of the load which needs most."""
-    bounds, heaviest = adapter.bounds(server), sorted(workloads, key=_whole, reverse=True)
-    for rule in RULES:
-        if (bound := bounds.get(rule.limits)) is None:
-            continue
-        message = next((message for one in heaviest if (message := rule.broken(bound, one))), "")
-        if message:
-            yield Refusal(rule=rule.id, path=bound.path, message=message)
+def refusals(adapter: Adapter, server: Server, workloads: Sequence[Workload]) -> tuple[Refusal, ...]:
+    heaviest_first = sorted(workloads, key=_all_tokens, reverse=True)
+    return rules.refusals(RULES, Loads(bounds=adapter.bounds(server), workloads=heaviest_first))
+
+
+def _under(kind: str, fault: Callable[[Bound, Workload], str]) -> Callable[[Loads], Iterator[Refusal]]:
+    """At most one refusal, for the heaviest load; `fault` is a message with the way out, "" for a load that fits."""
+
+    def check(loads: Loads) -> Iterator[Refusal]:
+        if bound := loads.bounds.get(kind):
+            faults = (fault(bound, load) for load in loads.workloads)
+            yield from (Refusal(path=bound.path, message=message) for message in islice(filter(None, faults), 1))
+
+    return check
 
 
 def _requests(bound: Bound, load: Workload) -> str:
@@ -65,7 +69,7 @@ def _context(bound: Bound, load: Workload) -> str:
 
 
 def _all(bound: Bound, load: Workload) -> str:
-    if bound.most > 0 and (load.rate is not None or _whole(load) <= bound.most):
+    if bound.most > 0 and (load.rate is not None or _all_tokens(load) <= bound.most):
         return ""
     if load.rate is not None:
         return (
@@ -79,45 +83,41 @@ def _all(bound: Bound, load: Workload) -> str:
     )
 
 
-RULES = (
+RULES: tuple[Rule[Loads], ...] = (
     Rule(
         id="requests-fit",
-        limits="requests",
-        broken=_requests,
-        reason="the rest wait inside the server, and the point has another name than load",
+        check=_under("requests", _requests),
+        reason="the rest wait inside the server, and the point has another name than its load",
         source="SGLang 0.5.23 managers/scheduler.py:1241, vLLM 0.33.0 v1/core/sched/scheduler.py:1072",
     ),
     Rule(
         id="context-fits",
-        limits="context",
-        broken=_context,
+        check=_under("context", _context),
         reason="a request that may come to more tokens is answered with 400",
         source="SGLang 0.5.23 managers/tokenizer_manager.py:1373, vLLM 0.33.0 renderers/base.py:522",
     ),
     Rule(
         id="tokens-fit",
-        limits="tokens",
-        broken=_all,
-        reason="fewer run at a time than are asked for, or some lose their place, and a round with retractions is no "
-        "evidence",
+        check=_under("tokens", _all),
+        reason="fewer requests run at a time, or some lose their place, and a round with retractions is not evidence",
         source="SGLang 0.5.23 managers/scheduler.py:1212",
     ),
 )
 
 
-def _whole(load: Workload) -> int:
-    """Tokens that are certain to be asked for at one time; at a rate, how many requests that are is not known."""
+def _all_tokens(load: Workload) -> int:
+    """The least tokens of all requests at one time; at a rate their number is unknown, so those of one."""
     return (load.concurrency if load.rate is None else 1) * _tokens(load.dataset, MOST_CHARACTERS)
 
 
 def _tokens(dataset: Dataset, characters: int) -> int:
-    """Of the longest request with its answer, at so many characters a token. Of a user's file only that a prompt has
-    one is known; what a chat template adds is left out."""
+    """Tokens of the longest request with its answer, at so many characters a token. Prompts of a user's file count as
+    one token; chat templates are left out."""
     return dataset.max_tokens + max(1, math.ceil(_longest(dataset) / characters))
 
 
 def _longest(dataset: Dataset) -> int:
-    """Characters of the longest prompt; 0 of a user's own."""
+    """Characters of the longest prompt; 0 for a user's own."""
     return LONGEST.get(dataset.source.removeprefix(BUILTIN), 0)
 
 

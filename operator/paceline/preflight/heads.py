@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from paceline.engines import ENGINES
-from paceline.engines.sglang.flags import flag_value
+from paceline.engines.arguments import flag_value
 from paceline.engines.sglang.versions import KNOWN
 from paceline.preflight.cases import HIDDEN_STATE_READERS, OF_THE_TARGET, Rule, Said, Speculation, listed, of_head
 

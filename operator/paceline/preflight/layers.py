@@ -5,8 +5,8 @@ What each release takes is in `engines.sglang.captured`, with its sources.
 
 from collections.abc import Iterator, Sequence
 
+from paceline.engines.arguments import UNLISTED
 from paceline.engines.sglang.captured import QWEN3_NEXT, Captured, captured
-from paceline.engines.sglang.flags import given
 from paceline.engines.sglang.versions import is_newer
 from paceline.preflight.cases import Rule, Said, Speculation, listed, of_head
 
@@ -139,7 +139,7 @@ def _taken(case: Speculation) -> tuple[Captured, ...]:
         case.head.aux_layers,
         case.target.attention_layers,
         declared=target[0] in engine.eagle3_targets,
-        graphs=all(one.name != "--disable-cuda-graph" for one in given((*engine.args, *case.arm.args))),
+        graphs=all(flag.name != "--disable-cuda-graph" for flag in UNLISTED.parse((*engine.args, *case.arm.args))),
     )
 
 

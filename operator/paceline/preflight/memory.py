@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from paceline.core import Arm
 from paceline.engines import ENGINES
-from paceline.engines.sglang.flags import flag_value
+from paceline.engines.arguments import flag_value
 from paceline.preflight.accelerators import memory_of
 from paceline.preflight.cases import Pool, Rule, Said
 from paceline.preflight.facts import ModelFacts

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from paceline.engines import ENGINES
-from paceline.engines.sglang.flags import flag_value
+from paceline.engines.arguments import flag_value
 from paceline.preflight.cases import Pool, Rule, Said, listed, named_heads
 from paceline.preflight.heads import ALGORITHM_OF
 

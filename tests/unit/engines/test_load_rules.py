@@ -108,7 +108,7 @@ def test_what_may_fit_is_let_pass(server: Server, asked: Workload) -> None:
 
 @pytest.mark.parametrize(
     ("text", "is_"),
-    [("8k", 8000), ("8Ki", 8192), ("1.5k", 1500), ("32K", 32768), ("auto", None), ("-1", -1), (None, None)],
+    [("8k", 8000), ("8Ki", 8192), ("1.5k", 1500), ("32K", 32768), ("auto", None), ("-1", -1), ("", None)],
 )
-def test_numbers_as_engines_read_them(text: str | None, is_: int | None) -> None:
+def test_numbers_as_engines_read_them(text: str, is_: int | None) -> None:
     assert number(text) == is_

@@ -9,9 +9,9 @@ from tests.support.edits import changed, example
 
 from paceline import cli
 from paceline.engines import ENGINES
-from paceline.engines.sglang.owned import OWN_FLAGS, TUNING
+from paceline.engines.sglang.arguments import OWN_FLAGS, TUNING
 from paceline.engines.sglang_jax import rules as sglang_jax
-from paceline.engines.vllm import rules as vllm
+from paceline.engines.vllm import arguments as vllm
 from paceline.evidence.arguments import comparable
 
 FIRST = "spec.pools.0.candidates.0.args"

@@ -9,7 +9,7 @@ import pytest
 from paceline.core import Accelerator, Arm, Cache, Draft, Engine, Model, SecretKey, Server, Tree
 from paceline.engines import ENGINES
 from paceline.engines.probe import Scrape
-from paceline.engines.sglang_jax.rules import LISTED, OWNED, RULES
+from paceline.engines.sglang_jax.rules import LISTED, MANAGED, RULES
 
 JAX = ENGINES["SGLangJAX"]
 TARGET = f"/models/hub/models--Qwen--Qwen3-8B/snapshots/{'1' * 40}"
@@ -161,19 +161,27 @@ def test_the_card_is_not_refused() -> None:
     assert refused(server("--dtype=bfloat16", "--page-size", "64"), arm()) == []
 
 
-@pytest.mark.parametrize("flag", [*OWNED, "--speculative-num-steps"])
+@pytest.mark.parametrize("flag", [*(flag for flag in MANAGED if not flag.endswith("*")), "--speculative-num-steps"])
 def test_owned_flag(flag: str) -> None:
+    way_out = MANAGED.get(flag, "write a candidate's draft and shape")
     assert refused(server(f"{flag}=1")) == [
-        f"owned-flag engine.args[0]: {flag} is set by Paceline from the resource; remove it"
+        f"owned-flag engine.args[0]: {flag} is set by Paceline from the resource; {way_out}"
     ]
     assert refused(server("--spec=1"))[0].startswith("owned-flag engine.args[0]: --spec (read as --speculative-) is")
 
 
+def test_stray_word() -> None:
+    assert refused(server("page-size=64"), arm("EAGLE3", "8")) == [
+        "stray-word engine.args[0]: page-size=64 belongs to no flag; remove it, or write --flag=VALUE",
+        "stray-word chain.args[0]: 8 belongs to no flag; remove it, or write --flag=VALUE",
+    ]
+
+
 def test_known_flag() -> None:
     assert refused(server("--attention-backend=fa", "--prefill-max-tokens"), arm("EAGLE3", "--page-sise=1")) == [
-        f"known-flag engine.args[1]: --prefill-max-tokens is no flag of sglang-jax {LISTED}; "
+        f"known-flag engine.args[1]: sglang-jax {LISTED} has no flag --prefill-max-tokens; "
         "did you mean --pd-prefill-max-tokens?",
-        f"known-flag chain.args[0]: --page-sise is no flag of sglang-jax {LISTED}; did you mean --page-size?",
+        f"known-flag chain.args[0]: sglang-jax {LISTED} has no flag --page-sise; did you mean --page-size?",
     ]
     assert refused(server("--page-sise=1", version="0.2.0")) == [], "nothing is known of its flags"
 
@@ -185,8 +193,9 @@ def test_known_flag() -> None:
             ("--attention-backend=triton",),
             "--attention-backend has no choice triton; take dsa_sparse, fa, fa_mha, native",
         ),
-        (("--attention-backend", "fa3"), "--attention-backend has no choice fa3; take dsa_sparse, fa, fa_mha, native"),
-        (("--page-size=big",), "--page-size takes a number; got big"),
+        (("--attention-backend", "fa3"), "--attention-backend has no choice fa3; did you mean fa?"),
+        (("--log-requests-level=5",), "--log-requests-level has no choice 5; take 0, 1, 2, 3"),
+        (("--page-size=big",), "--page-size takes a whole number; got big"),
         (("--page-size", "--enable-mixed-chunk"), "--page-size needs a value; write --page-size=VALUE"),
         (("--enable-mixed-chunk=true",), "--enable-mixed-chunk takes no value; write it alone"),
     ],
@@ -197,15 +206,18 @@ def test_known_value(args: tuple[str, ...], message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("short", "meant"),
+    ("short", "message"),
     [
-        ("--mem-frac=0.7", "--mem-fraction-static"),
-        ("--max-l=1", "--max-loaded-loras or --max-lora-rank or --max-loras-per-batch"),
+        ("--mem-frac=0.7", "is short for --mem-fraction-static; write it in full"),
+        (
+            "--max-l=1",
+            "may be short for --max-loaded-loras, --max-lora-rank, --max-loras-per-batch; write one of them in full",
+        ),
     ],
 )
-def test_whole_flag(short: str, meant: str) -> None:
+def test_whole_flag(short: str, message: str) -> None:
     name = short.split("=")[0]
-    assert refused(server(short)) == [f"whole-flag engine.args[0]: {name} is short for {meant}; write the flag in full"]
+    assert refused(server(short)) == [f"whole-flag engine.args[0]: {name} {message}"]
 
 
 def test_one_value() -> None:
@@ -336,14 +348,13 @@ def test_page_size(algorithm: str, args: tuple[str, ...], where: str | None) -> 
 
 def test_log_lines() -> None:
     assert refused(server("--log-level=warning")) == [
-        "log-lines engine.args[0]: --log-level must be left out: the lines that tell the acceptance length are of "
-        "level info"
+        "log-lines engine.args[0]: --log-level: the lines that tell the acceptance length are of level info; remove it"
     ]
 
 
 def test_key_variable() -> None:
     assert refused(server(env=({"name": "PACELINE_API_KEY", "value": "k"},))) == [
-        "key-variable engine.env[0].name: PACELINE_API_KEY is Paceline's; write apiKeySecretRef"
+        "key-variable engine.env[0].name: PACELINE_API_KEY is set by Paceline; write apiKeySecretRef"
     ]
 
 

@@ -9,7 +9,7 @@ from tests.support.vllm_server import BASE, HEAD, SERVER, chain, server
 
 from paceline.core import CUSTOM, Arm, Draft, Ngram, SecretKey
 from paceline.engines import ENGINES
-from paceline.engines.vllm import flags
+from paceline.engines.vllm.arguments import FLAGS
 from paceline.engines.vllm.rules import METHODS
 
 VLLM = ENGINES["VLLM"]
@@ -77,8 +77,8 @@ def test_ngram_needs_no_head() -> None:
 
 def test_every_option_is_one_of_vllms_own() -> None:
     for arm in (BASE, chain(4)):
-        for one in flags.given(VLLM.argv(server(trust_remote_code=True), arm)[3:]):
-            assert one.name in flags.options(), one
+        for parsed in FLAGS.parse(VLLM.argv(server(trust_remote_code=True), arm)[3:]):
+            assert parsed.flag, parsed
 
 
 @pytest.mark.parametrize(

@@ -1,28 +1,28 @@
-"""An arm as a process: its argv and environment, and what the process must then say of itself."""
+"""An arm as a process: its argv, its environment, and the arguments that the process must report."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from paceline.core import Arm, Model, Server
-from paceline.core.names import snapshot_path
-from paceline.engines import keys
+from paceline.core import Arm, Server
+from paceline.engines import command, keys
 from paceline.engines.adapter import Scalar
+from paceline.engines.arguments import flag_value
 from paceline.engines.environment import environment
 from paceline.engines.nodes import ranks
 from paceline.engines.sglang import custom
-from paceline.engines.sglang.case import NGRAM_BREADTH, NGRAM_TOKENS, RUNS_AS
-from paceline.engines.sglang.flags import flag_value
-from paceline.engines.sglang.versions import spoken
+from paceline.engines.sglang.candidate import NGRAM_BREADTH, NGRAM_TOKENS, RUNS_AS
+from paceline.engines.sglang.versions import known_release
 
 PORT = 30000
 JIT_CACHE = "/jit"
 
-# SGLang lowers max_running_requests to 48 as soon as it speculates and leaves the baseline unlimited: above a
-# concurrency of 48 the arms would differ in more than the tree, so every arm gets the same number.
+RUNNING_REQUESTS = "--max-running-requests"
 FEWEST_RUNNING_REQUESTS = 48
+"""SGLang lowers max_running_requests to 48 as soon as it speculates and leaves the baseline unlimited: above a
+concurrency of 48 the arms would differ in more than the tree, so every arm gets the same number."""
 
-# The default of 40 steps between two reports loses the tail of a short workload from the acceptance length.
 DECODE_LOG_INTERVAL = 10
+"""The default of 40 steps between two reports loses the tail of a short workload from the acceptance length."""
 
 SHAPE = ("speculative_num_steps", "speculative_eagle_topk", "speculative_num_draft_tokens")
 
@@ -43,35 +43,26 @@ def env(server: Server) -> tuple[Mapping[str, Any], ...]:
 
 
 def expected(server: Server, arm: Arm) -> Mapping[str, Scalar]:
-    """What the server's info must say of this arm; anything else is another experiment."""
+    """The resolved arguments of this arm; others would be another experiment."""
     return {
         "served_model_name": server.served_name,
         "tp_size": server.accelerator.tensor_parallel_size,
         "random_seed": 0,
         "decode_log_interval": DECODE_LOG_INTERVAL,
         "max_running_requests": running_requests(server),
-        **_said_of_speculation(arm),
+        **_expected_speculation(arm),
         **(custom.expected(server.engine.version, arm) if arm.custom else {}),
     }
 
 
 def running_requests(server: Server) -> int:
-    """The user's --max-running-requests, or room for twice the largest concurrency that is measured."""
-    asked = flag_value(server.engine.args, "--max-running-requests")
-    if asked is not None and asked.isdecimal():
-        return int(asked)
-    return max(FEWEST_RUNNING_REQUESTS, 2 * server.largest_concurrency)
+    return command.running_requests(server, RUNNING_REQUESTS, FEWEST_RUNNING_REQUESTS)
 
 
 def _common(server: Server) -> tuple[str, ...]:
-    pinned = (
-        ()
-        if flag_value(server.engine.args, "--max-running-requests") is not None
-        else ("--max-running-requests", str(running_requests(server)))
-    )
     return (
         "python3", "-m", "sglang.launch_server",
-        "--model-path", _path(server.target),
+        "--model-path", command.model_path(server.target),
         "--served-model-name", server.served_name,
         "--host", "0.0.0.0",
         "--port", str(PORT),
@@ -82,14 +73,8 @@ def _common(server: Server) -> tuple[str, ...]:
         "--enable-metrics",
         "--random-seed", "0",
         "--decode-log-interval", str(DECODE_LOG_INTERVAL),
-        *pinned,
+        *command.unless_given(server, {RUNNING_REQUESTS: str(running_requests(server))}),
     )  # fmt: skip
-
-
-def _path(model: Model) -> str:
-    """Where a model lies for its server."""
-    assert model.commit, "a server is rendered after the prefetch has pinned its commits"
-    return snapshot_path(model.source, model.commit)
 
 
 def _speculation(server: Server, arm: Arm) -> Iterator[str]:
@@ -98,7 +83,7 @@ def _speculation(server: Server, arm: Arm) -> Iterator[str]:
         return
     yield from ("--speculative-algorithm", _algorithm(arm))
     if arm.draft.model:
-        yield from ("--speculative-draft-model-path", _path(arm.draft.model))
+        yield from ("--speculative-draft-model-path", command.model_path(arm.draft.model))
     if tree := arm.tree:
         yield from ("--speculative-num-steps", str(tree.num_steps))
         yield from ("--speculative-eagle-topk", str(tree.top_k))
@@ -106,7 +91,7 @@ def _speculation(server: Server, arm: Arm) -> Iterator[str]:
     if arm.block_size:
         yield from (f"--speculative-{arm.draft.algorithm.lower()}-block-size", str(arm.block_size))
     if arm.ngram:
-        for field, flag in spoken(server.engine.version).ngram.items():
+        for field, flag in known_release(server.engine.version).ngram.items():
             if (value := getattr(arm.ngram, field)) is not None:
                 yield from (flag, str(value))
     if arm.adaptive:
@@ -122,8 +107,8 @@ def _algorithm(arm: Arm) -> str:
     return custom.algorithm(arm) if arm.custom else RUNS_AS.get(arm.draft.algorithm, arm.draft.algorithm)
 
 
-def draft_tokens(arm: Arm) -> int:
-    """With the root; the most, where SGLang chooses how many."""
+def verify_tokens(arm: Arm) -> int:
+    """Tokens that a verify step checks, the root included; the most, where SGLang chooses how many."""
     if arm.custom:
         own = flag_value(arm.custom.args, "--speculative-num-draft-tokens")
         return int(own) if own and own.isdecimal() else MOST_ADAPTIVE_TOKENS
@@ -140,25 +125,25 @@ def draft_tokens(arm: Arm) -> int:
     return 1
 
 
-def _said_of_speculation(arm: Arm) -> Mapping[str, Scalar]:
-    """NGRAM, DFLASH and DSPARK are given one number; what SGLang makes of it is in its hooks (0.5.23, tried)."""
+def _expected_speculation(arm: Arm) -> Mapping[str, Scalar]:
+    """NGRAM, DFLASH and DSPARK get one number; SGLang's hooks derive the rest (0.5.23, tried)."""
     if arm.draft is None:
         return {"speculative_algorithm": None, **dict.fromkeys(SHAPE)}
-    said: dict[str, Scalar] = {"speculative_algorithm": _algorithm(arm)}
+    shape: dict[str, Scalar] = {"speculative_algorithm": _algorithm(arm)}
     if tree := arm.tree:
-        said |= zip(SHAPE, (tree.num_steps, tree.top_k, draft_tokens(arm)), strict=True)
+        shape |= zip(SHAPE, (tree.num_steps, tree.top_k, verify_tokens(arm)), strict=True)
     if arm.block_size:
-        said |= {"speculative_eagle_topk": 1, "speculative_num_draft_tokens": draft_tokens(arm)}
+        shape |= {"speculative_eagle_topk": 1, "speculative_num_draft_tokens": verify_tokens(arm)}
     if ngram := arm.ngram:
-        said |= {
+        shape |= {
             "speculative_eagle_topk": ngram.breadth or NGRAM_BREADTH,
-            "speculative_num_draft_tokens": draft_tokens(arm),
+            "speculative_num_draft_tokens": verify_tokens(arm),
         }
     if arm.adaptive:
-        said |= {"speculative_adaptive": True, "speculative_eagle_topk": 1}
+        shape |= {"speculative_adaptive": True, "speculative_eagle_topk": 1}
         if arm.adaptive.num_steps is not None:
-            said["speculative_num_steps"] = arm.adaptive.num_steps
-    return said
+            shape["speculative_num_steps"] = arm.adaptive.num_steps
+    return shape
 
 
 BLOCK_ROOT = {"DFLASH": 0, "DSPARK": 1}

@@ -1,6 +1,6 @@
-"""An algorithm that has no word here: `draft.name` is what SGLang calls it, built in (UNO) or registered by a plugin of
-the image, and `custom.args` are its own flags. It is measured, and nothing about it is assumed; refused is only what
-would make another question of it. Sources: 0.5.23, `speculative/spec_registry.py`, `fields/spec.py`.
+"""An algorithm without a word in the API: `draft.name` is SGLang's name of it, built in (UNO) or registered by a plugin
+of the image, and `custom.args` are its own flags. It is measured, and nothing about it is assumed; we refuse only
+another experiment. Sources: 0.5.23, `speculative/spec_registry.py`, `fields/spec.py`.
 """
 
 import json
@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 
 from paceline.core import Arm
 from paceline.engines.adapter import Refusal, Scalar
-from paceline.engines.sglang.case import Case, Rule, Written
-from paceline.engines.sglang.flags import Given, flags, given
-from paceline.engines.sglang.owned import LOSSY, SPECULATIVE
+from paceline.engines.arguments import FlagList, ParsedFlag
+from paceline.engines.rules import Configuration, Rule, variables
+from paceline.engines.sglang.arguments import LOSSY, SPECULATIVE, flag_list
 from paceline.engines.sglang.probe import PROMOTED
 
 OWN_WORDS = {
@@ -22,9 +22,9 @@ OWN_WORDS = {
 BUILT_IN = ("--uno-",)
 """How flags of SGLang's own begin that belong to one algorithm and are not called speculative (0.5.23)."""
 DEEPEST = 100
-"""Brackets of a value: one nested much deeper cannot be read."""
+"""Brackets of a value: one nested much deeper cannot be parsed."""
 SECRETIVE = ("key", "token", "secret", "password")
-"""Text of an argument with such a name is not told by a round (`evidence.pick`)."""
+"""A round hides text of an argument with such a name (`evidence.pick`)."""
 
 
 def algorithm(arm: Arm) -> str:
@@ -35,104 +35,90 @@ def algorithm(arm: Arm) -> str:
 
 
 def expected(version: str, arm: Arm) -> Mapping[str, Scalar]:
-    """That the flags which were named took effect: a resolved argument is called as its flag's first name. What is no
-    number, word or switch is not compared."""
-    name = algorithm(arm)
-    told: dict[str, Scalar] = {"speculative_algorithm": PROMOTED.get(name, name)}
-    for one in _given(arm):
-        flag, value = flags(version).get(one.name), _read(one)
-        argument = (flag.name if flag else one.name).removeprefix("--").replace("-", "_")
+    """Evidence that its flags took effect: a resolved argument is called as its flag's first name. Only numbers, words
+    and switches are compared."""
+    name, flags = algorithm(arm), flag_list(version)
+    arguments: dict[str, Scalar] = {"speculative_algorithm": PROMOTED.get(name, name)}
+    for parsed in _parsed(arm, flags):
+        argument, value = parsed.name.removeprefix("--").replace("-", "_"), _value(parsed)
         secretive = isinstance(value, str) and any(word in argument for word in SECRETIVE)
-        if isinstance(value, str | int | float | bool) and not secretive and (flag is None or flag.kind != "size"):
-            told[argument] = value
-    return told
+        is_size = parsed.flag is not None and parsed.flag.kind == "size"
+        if isinstance(value, str | int | float | bool) and not secretive and not is_size:
+            arguments[argument] = value
+    return arguments
 
 
 MOVES = {"UNO": ("enable_lora_overlap_loading", "lora_strict_loading")}
-"""Algorithm → what it sets besides (arg_groups/speculative_hook.py:584 of 0.5.23)."""
+"""Algorithm → further arguments that it sets (arg_groups/speculative_hook.py:584 of 0.5.23)."""
 
 
 def moved(arms: tuple[Arm, ...]) -> tuple[str, ...]:
-    """Resolved arguments that their own flags set (`_others`), or they themselves, and so no other arm has."""
+    """Resolved arguments that custom algorithms set, by their own flags (`_foreign`) or by themselves."""
     names = dict.fromkeys(algorithm(arm) for arm in arms if arm.custom)
     own = (f"{name.lower().replace('-', '_')}_*" for name in names)
-    return (*own, *(one for name in names for one in MOVES.get(name, ())))
+    return (*own, *(argument for name in names for argument in MOVES.get(name, ())))
 
 
-def _read(one: Given) -> object:
-    """A switch is true; text that is no JSON stays text."""
-    if not one.values:
+def _value(parsed: ParsedFlag) -> object:
+    """A switch is true; text that is not JSON stays text."""
+    if not parsed.values:
         return True
     try:
-        return json.loads(one.values[0]) if len(one.values) == 1 else list(one.values)
+        return json.loads(parsed.value) if len(parsed.values) == 1 else list(parsed.values)
     except ValueError:
-        return one.values[0]
+        return parsed.value
 
 
-def _given(arm: Arm) -> tuple[Given, ...]:
-    return tuple(given(arm.custom.args if arm.custom else ()))
+def _foreign(configuration: Configuration) -> Iterator[Refusal]:
+    for arm in configuration.arms:
+        for parsed in _parsed(arm, configuration.flags):
+            if fault := _fault(parsed, arm, configuration.flags):
+                yield parsed.refused(fault)
 
 
-def _others(case: Case) -> Iterator[Refusal]:
-    for arm, one in _written(case):
-        own = f"--{algorithm(arm).lower().replace('_', '-')}-"
-        if not one.given.name:
-            yield one.refused(f"{one.given.values[0]} belongs to no flag; write --flag=value")
-        elif any("$(" in word for word in (one.given.name, *one.given.values)):
-            yield one.refused(f"{one.given.name}: $(VAR) is not filled in; write the value")
-        elif one.name in LOSSY:
-            yield one.refused(f"{one.name} lets tokens pass that the target would not have written; remove it")
-        elif sum(word.count("[") + word.count("{") for word in one.given.values) > DEEPEST:
-            yield one.refused(f"{one.given.name} has more than {DEEPEST} brackets; write fewer")
-        elif meant := _short_for(one, case):
-            yield one.refused(f"{one.given.name} is short for {' or '.join(meant[:3])}; write the flag in full")
-        elif way_out := OWN_WORDS.get(one.name):
-            yield one.refused(f"{one.given.name} is set by Paceline from the resource; {way_out}")
-        elif _everybodys(one):
-            yield one.refused(
-                f"{one.given.name} is the server's and no flag of {algorithm(arm)}; move it to spec.engine.args, where "
-                "it is the same on all arms"
-            )
-        elif not one.given.name.startswith((SPECULATIVE, own)):
-            yield one.refused(
-                f"{one.given.name} is no flag of {algorithm(arm)}: those begin with {SPECULATIVE} or {own}; move it to "
-                "spec.engine.args, where it is the same on all arms"
-            )
+def _fault(parsed: ParsedFlag, arm: Arm, flags: FlagList) -> str:
+    name, written = algorithm(arm), parsed.written
+    own = f"--{name.lower().replace('_', '-')}-"
+    if not written:
+        return f"{parsed.value} belongs to no flag; write --flag=VALUE"
+    if any(variables(parsed)):
+        return f"{written}: $(VAR) is not filled in; write the value"
+    if parsed.name in LOSSY:
+        return f"{parsed.name}: {LOSSY[parsed.name]}; remove it"
+    if sum(word.count("[") + word.count("{") for word in parsed.values) > DEEPEST:
+        return f"{written} has more than {DEEPEST} brackets; write fewer"
+    if not parsed.flag and (meant := flags.short_for(written)):
+        return f"{written} is short for {' or '.join(meant[:3])}; write it in full"
+    if way_out := OWN_WORDS.get(parsed.name):
+        return f"{written} is set by Paceline from the resource; {way_out}"
+    elsewhere = "move it to spec.engine.args, where it is the same on all arms"
+    # One may be called like the algorithm's first word (`load`, `max`).
+    if parsed.flag and not parsed.name.startswith((SPECULATIVE, *BUILT_IN)):
+        return f"{written} is a flag of the server and not of {name}; {elsewhere}"
+    if not written.startswith((SPECULATIVE, own)):
+        return f"{written} is not a flag of {name}: those begin with {SPECULATIVE} or {own}; {elsewhere}"
+    return ""
 
 
-def _twice(case: Case) -> Iterator[Refusal]:
-    seen = {(arm.name, one.name) for arm in case.arms for one in (*case.shared, *case.own(arm))}
-    for arm, one in _written(case):
-        if (arm.name, one.name) in seen:
-            yield one.refused(f"{one.given.name} is given twice; keep one")
-        seen.add((arm.name, one.name))
+def _twice(configuration: Configuration) -> Iterator[Refusal]:
+    for arm in configuration.arms:
+        names = {parsed.name for parsed in (*configuration.shared, *configuration.own(arm))}
+        for parsed in _parsed(arm, configuration.flags):
+            if parsed.name in names:
+                yield parsed.refused(f"{parsed.written} is given twice; keep one")
+            names.add(parsed.name)
 
 
-def _short_for(one: Written, case: Case) -> list[str]:
-    """The release's own flags that argparse would take it for, unless it is one itself."""
-    return [] if one.flag else sorted(name for name in case.flags if name.startswith(one.given.name))
-
-
-def _everybodys(one: Written) -> bool:
-    """A flag of the release that is no algorithm's, though one may be called like its first word (`load`, `max`)."""
-    return one.flag is not None and not one.name.startswith((SPECULATIVE, *BUILT_IN))
-
-
-def _written(case: Case) -> Iterator[tuple[Arm, Written]]:
-    for arm in case.arms:
-        for one in _given(arm):
-            yield (
-                arm,
-                Written(arm=arm.name, path=f"custom.args[{one.index}]", given=one, flag=case.flags.get(one.name)),
-            )
+def _parsed(arm: Arm, flags: FlagList) -> tuple[ParsedFlag, ...]:
+    return flags.parse(arm.custom.args if arm.custom else (), arm.name, "custom.args")
 
 
 RULES = (
     Rule(
         id="custom-others",
-        broken=_others,
+        check=_foreign,
         reason="arms would differ in more than the speculation, or what is accepted would not be the target's",
         source="ours; fields/spec.py",
     ),
-    Rule(id="custom-twice", broken=_twice, reason="the last of two flags wins", source="argparse"),
+    Rule(id="custom-twice", check=_twice, reason="the last of two flags wins", source="argparse"),
 )

@@ -1,11 +1,11 @@
-"""Rules about what a draft gets beside its shape: the worker that runs it, and the table of tokens it proposes from."""
+"""Rules about a draft's worker, and about the table of tokens that it proposes from."""
 
 from collections.abc import Iterator
 
 from paceline.engines.adapter import Refusal
 from paceline.engines.release import release
-from paceline.engines.sglang.case import Candidate, Case, Rule
-from paceline.engines.sglang.variables import variable
+from paceline.engines.rules import Configuration, Rule
+from paceline.engines.sglang.candidate import Candidate, candidates, variable
 
 OVERLAPPING = "SGLANG_ENABLE_SPEC_V2"
 """Whether a chain is run by the worker that keeps overlap scheduling. Off where it is not set, from 0.5.6 to 0.5.10; on
@@ -18,75 +18,76 @@ TOKEN_MAP = "--speculative-token-map"
 READ_BY = ("EAGLE", "STANDALONE")
 
 
-def _overlap_unsaid(case: Case) -> Iterator[Refusal]:
-    """A tree cannot have it: beside one there is nothing to ask."""
-    asked = [one for one in case.candidates if _has_a_choice(one)]
-    off = any(one.name == "--disable-overlap-schedule" for one in case.shared)
-    trees = any(one.branching > 1 for one in asked)
-    if asked and not off and not trees and _said(case) is None:
-        names = ", ".join(one.arm.name for one in asked)
+def _overlap_unset(configuration: Configuration) -> Iterator[Refusal]:
+    """Trees cannot have it: beside one there is no choice."""
+    choosing = [candidate for candidate in candidates(configuration) if _has_a_choice(candidate)]
+    off = any(configuration.find("--disable-overlap-schedule"))
+    trees = any(candidate.branching > 1 for candidate in choosing)
+    if choosing and not off and not trees and _overlaps(configuration) is None:
+        names = ", ".join(candidate.arm.name for candidate in choosing)
         yield Refusal(
             path="engine.env",
-            message=f"{case.engine} takes overlap scheduling from a chain ({names}) and leaves it to the baseline, "
-            f'unless {OVERLAPPING} is "1"; write that variable: "1" keeps it (chains alone, and experimental), "0" '
-            "measures and serves without",
+            message=f"{configuration.engine} takes overlap scheduling from a chain ({names}) and leaves it to the "
+            f'baseline, unless {OVERLAPPING} is "1"; write that variable: "1" keeps it (only chains, and '
+            'experimental), "0" measures and serves without',
         )
 
 
-def _overlap_of_trees(case: Case) -> Iterator[Refusal]:
-    for one in case.candidates:
-        if _is_of_it(case) and _said(case) and one.in_eagle_family and one.branching > 1:
-            yield one.refused(
+def _overlap_of_trees(configuration: Configuration) -> Iterator[Refusal]:
+    for candidate in candidates(configuration) if _is_affected(configuration) and _overlaps(configuration) else ():
+        if candidate.in_eagle_family and candidate.branching > 1:
+            yield candidate.refused(
                 "tree.topK",
-                f"topK {one.branching} does not go with {_written(case)}=1: write 1 (a chain), or "
+                f"topK {candidate.branching} does not go with {_name(configuration)}=1: write 1 (a chain), or "
                 '"0" in spec.engine.env',
             )
 
 
-def _unread_map(case: Case) -> Iterator[Refusal]:
-    for one in case.candidates:
-        if (found := one.written.get(TOKEN_MAP)) and one.runs_as not in READ_BY:
-            has = "brings one in its head (d2t)" if one.algorithm == "EAGLE3" else "reads none"
-            yield found.refused(f"{found.given.name} is ignored by {one.algorithm}, which {has}; remove it")
+def _unread_map(configuration: Configuration) -> Iterator[Refusal]:
+    for candidate in candidates(configuration):
+        if (parsed := candidate.flags.get(TOKEN_MAP)) and candidate.runs_as not in READ_BY:
+            has = "brings one in its head (d2t)" if candidate.algorithm == "EAGLE3" else "reads none"
+            yield parsed.refused(f"{parsed.written} is ignored by {candidate.algorithm}, which {has}; remove it")
 
 
-def _has_a_choice(one: Candidate) -> bool:
-    version = release(one.case.version) or ()
-    standalone = one.algorithm == "STANDALONE" and version >= STANDALONE_SINCE
-    return _is_of_it(one.case) and one.arm.tree is not None and (one.in_eagle_family or standalone)
+def _has_a_choice(candidate: Candidate) -> bool:
+    version = release(candidate.configuration.version) or ()
+    standalone = candidate.algorithm == "STANDALONE" and version >= STANDALONE_SINCE
+    affected = _is_affected(candidate.configuration) and candidate.arm.tree is not None
+    return affected and (candidate.in_eagle_family or standalone)
 
 
-def _is_of_it(case: Case) -> bool:
-    return SINCE <= (release(case.version) or ()) < UNTIL
+def _is_affected(configuration: Configuration) -> bool:
+    return SINCE <= (release(configuration.version) or ()) < UNTIL
 
 
-def _written(case: Case) -> str:
-    """As the user calls it: under the older name it wins over the newer one."""
-    return str((variable(case.server, OVERLAPPING) or {}).get("name", OVERLAPPING))
+def _name(configuration: Configuration) -> str:
+    """The variable as the user wrote it: its older name wins over the newer one."""
+    return str((variable(configuration.server, OVERLAPPING) or {}).get("name", OVERLAPPING))
 
 
-def _said(case: Case) -> bool | None:
-    """None where it is not said; what comes from elsewhere (valueFrom) is said."""
-    found = variable(case.server, OVERLAPPING)
-    return None if found is None else str(found.get("value", "")).lower() in YES
+def _overlaps(configuration: Configuration) -> bool | None:
+    """None where the variable is not set; one with another source (valueFrom) is set."""
+    entry = variable(configuration.server, OVERLAPPING)
+    return None if entry is None else str(entry.get("value", "")).lower() in YES
 
 
 RULES = (
     Rule(
         id="overlap-said",
-        broken=_overlap_unsaid,
+        check=_overlap_unset,
         reason="the candidate loses overlap scheduling and the baseline keeps it, and only the log says so",
         source="server_args.py:1686 of 0.5.6, :2002 of 0.5.7, :3001 of 0.5.10; :3469 of 0.5.11 has it on",
     ),
     Rule(
         id="overlap-of-trees",
-        broken=_overlap_of_trees,
+        check=_overlap_of_trees,
         reason="ValueError: Spec v2 currently only supports topk = 1; 0.5.6 does not look",
         source="server_args.py:2012 of 0.5.7, :3011 of 0.5.10",
     ),
     Rule(
         id="token-map",
-        broken=_unread_map,
+        check=_unread_map,
         reason="a warning in the log, and two candidates that differ in it alone are the same",
         source="eagle_worker_v2.py:325; eagle_worker.py:115 of 0.5.6, :94 of 0.4.5",
     ),

@@ -1,16 +1,17 @@
-"""What SGLang can do that does not go with speculation, or with some of it: one row each.
+"""Features of SGLang that exclude speculation, or some of it: one row each.
 
-Rows are of 0.5.23, in whose wheel they were read, unless `until` says that they end before a version.
+Rows were read in the wheel of 0.5.23; one with `until` ends before that version.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from paceline.engines.adapter import Refusal
+from paceline.engines.arguments import ParsedFlag
 from paceline.engines.release import Release, release
-from paceline.engines.sglang.argv import draft_tokens
-from paceline.engines.sglang.case import Candidate, Case, Rule, Written
-from paceline.engines.sglang.variables import variable
+from paceline.engines.rules import Configuration, Rule
+from paceline.engines.sglang.argv import verify_tokens
+from paceline.engines.sglang.candidate import Candidate, candidates, variable
 
 ALL = frozenset({"EAGLE", "EAGLE3", "STANDALONE", "NGRAM", "DFLASH", "DSPARK"})
 NONE: frozenset[str] = frozenset()
@@ -18,35 +19,35 @@ CHANGED = "0.5.23"
 """The known release in which some of these were lifted."""
 
 
-On = Callable[[Candidate, Written], bool]
+IsOn = Callable[[Candidate, ParsedFlag], bool]
 
 
-def _is_set(_: Candidate, __: Written) -> bool:
+def _is_set(_: Candidate, __: ParsedFlag) -> bool:
     return True
 
 
-def _above_one(_: Candidate, written: Written) -> bool:
-    return written.value.isdecimal() and int(written.value) > 1
+def _above_one(_: Candidate, parsed: ParsedFlag) -> bool:
+    return parsed.value.isdecimal() and int(parsed.value) > 1
 
 
-def _spreads_attention(one: Candidate, written: Written) -> bool:
-    return written.name == "--enable-dp-attention" or _above_one(one, written)
+def _spreads_attention(candidate: Candidate, parsed: ParsedFlag) -> bool:
+    return parsed.name == "--enable-dp-attention" or _above_one(candidate, parsed)
 
 
-def _with_host_cache(one: Candidate, written: Written) -> bool:
-    return _above_one(one, written) and "--enable-hierarchical-cache" in one.written
+def _with_host_cache(candidate: Candidate, parsed: ParsedFlag) -> bool:
+    return _above_one(candidate, parsed) and "--enable-hierarchical-cache" in candidate.flags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
-    """Flags of which one that is `on` leaves only these `algorithms`, with or without trees and adaptive depth.
+    """If any of `flags` is on, only `algorithms` may be used; `trees` and `adaptive` say whether those still may.
 
-    `lifted_by` is an environment variable of the server or another flag that makes the row void.
+    `lifted_by` is an environment variable of the server or another flag that voids the row.
     """
 
     id: str
     flags: tuple[str, ...]
-    on: On = _is_set
+    on: IsOn = _is_set
     algorithms: frozenset[str] = ALL
     trees: bool = True
     adaptive: bool = True
@@ -110,7 +111,7 @@ FEATURES = (
     Feature(
         id="weight-cache",
         flags=("--weight-cache-mode",),
-        on=lambda _, written: written.value != "off",
+        on=lambda _, parsed: parsed.value != "off",
         algorithms=NONE,
         reason="ValueError: the weight cache has no draft's weights",
         source="model_path_hook.py:281, tried",
@@ -118,7 +119,7 @@ FEATURES = (
     Feature(
         id="flex-attention",
         flags=("--attention-backend", "--prefill-attention-backend", "--decode-attention-backend"),
-        on=lambda _, written: written.value == "flex_attention",
+        on=lambda _, parsed: parsed.value == "flex_attention",
         algorithms=NONE,
         reason="AssertionError: speculative decoding is not supported",
         source="attention_hook.py:161, tried",
@@ -206,23 +207,25 @@ FEATURES = (
 )
 
 
-def _goes_not_with(feature: Feature) -> Callable[[Case], Iterator[Refusal]]:
-    def broken(case: Case) -> Iterator[Refusal]:
-        if not _applies(feature, release(case.version) or release(CHANGED) or ()):
+def _excludes(feature: Feature) -> Callable[[Configuration], Iterator[Refusal]]:
+    def check(configuration: Configuration) -> Iterator[Refusal]:
+        if not _applies(feature, release(configuration.version) or release(CHANGED) or ()):
             return
-        for one in case.candidates:
-            found = next((one.written[flag] for flag in feature.flags if flag in one.written), None)
-            if found is None or not feature.on(one, found) or _lifted(feature, one):
+        for candidate in candidates(configuration):
+            parsed = next((candidate.flags[flag] for flag in feature.flags if flag in candidate.flags), None)
+            if parsed is None or not feature.on(candidate, parsed) or _is_lifted(feature, candidate):
                 continue
-            if one.runs_as not in feature.algorithms:
+            if candidate.runs_as not in feature.algorithms:
                 way_out = f"take {', '.join(sorted(feature.algorithms))}" if feature.algorithms else "remove it"
-                yield found.refused(f"{found.given.name} does not go with {one.algorithm}: {_way(feature, way_out)}")
-            elif one.branching > 1 and not feature.trees:
-                yield one.refused(one.branches_at, f"{found.given.name} speculates with chains only: write 1")
-            elif one.arm.adaptive and not feature.adaptive:
-                yield one.refused("adaptive", f"{found.given.name} does not go with adaptive depth: name a tree")
+                message = f"{parsed.written} does not go with {candidate.algorithm}: {_way_out(feature, way_out)}"
+                yield parsed.refused(message)
+            elif candidate.branching > 1 and not feature.trees:
+                message = f"{parsed.written} speculates with chains only: write 1"
+                yield candidate.refused(candidate.branching_field, message)
+            elif candidate.arm.adaptive and not feature.adaptive:
+                yield candidate.refused("adaptive", f"{parsed.written} does not go with adaptive depth: name a tree")
 
-    return broken
+    return check
 
 
 def _applies(feature: Feature, version: Release) -> bool:
@@ -230,46 +233,48 @@ def _applies(feature: Feature, version: Release) -> bool:
     return since <= version and (until is None or version < until)
 
 
-def _lifted(feature: Feature, one: Candidate) -> bool:
-    said = variable(one.case.server, feature.lifted_by) or {}
-    return feature.lifted_by in one.written or said.get("value") == "1"
+def _is_lifted(feature: Feature, candidate: Candidate) -> bool:
+    entry = variable(candidate.configuration.server, feature.lifted_by) or {}
+    return feature.lifted_by in candidate.flags or entry.get("value") == "1"
 
 
-def _way(feature: Feature, way_out: str) -> str:
+def _way_out(feature: Feature, otherwise: str) -> str:
     if not feature.lifted_by:
-        return way_out
-    variable = feature.lifted_by.isupper()
-    return f"set {feature.lifted_by}=1 in spec.engine.env" if variable else f"add {feature.lifted_by}, or {way_out}"
+        return otherwise
+    if feature.lifted_by.isupper():
+        return f"set {feature.lifted_by}=1 in spec.engine.env"
+    return f"add {feature.lifted_by}, or {otherwise}"
 
 
-def _half_a_server(case: Case) -> Iterator[Refusal]:
-    for one in case.shared:
-        if one.name == "--disaggregation-mode" and one.value != "null":
-            yield one.refused(f"{one.given.name}={one.value} is half a server, which cannot be measured; remove it")
+def _half_a_server(configuration: Configuration) -> Iterator[Refusal]:
+    for parsed in configuration.find("--disaggregation-mode"):
+        if parsed.value != "null":
+            yield parsed.refused(
+                f"{parsed.written}={parsed.value} is half a server, which cannot be measured; remove it"
+            )
 
 
-def _snapshots(case: Case) -> Iterator[Refusal]:
-    for one in case.candidates:
-        found = one.written.get("--mamba-track-interval")
-        width = draft_tokens(one.arm)
-        if found and 0 < one.number("--mamba-track-interval") < width:
-            yield found.refused(f"{found.given.name} must be at least the {width} draft tokens of {one.arm.name}")
+def _mamba_interval(configuration: Configuration) -> Iterator[Refusal]:
+    for candidate in candidates(configuration):
+        parsed, tokens = candidate.flags.get("--mamba-track-interval"), verify_tokens(candidate.arm)
+        if parsed and 0 < candidate.number("--mamba-track-interval") < tokens:
+            yield parsed.refused(f"{parsed.written} must be at least the {tokens} draft tokens of {candidate.arm.name}")
 
 
 RULES = (
     *(
-        Rule(id=feature.id, broken=_goes_not_with(feature), reason=feature.reason, source=feature.source)
+        Rule(id=feature.id, check=_excludes(feature), reason=feature.reason, source=feature.source)
         for feature in FEATURES
     ),
     Rule(
         id="disaggregation",
-        broken=_half_a_server,
+        check=_half_a_server,
         reason="a prefill or decode server answers no request by itself, so no arm could be measured",
         source="fields/disagg.py",
     ),
     Rule(
         id="mamba-track-interval",
-        broken=_snapshots,
+        check=_mamba_interval,
         reason="AssertionError: the interval is at least the draft tokens",
         source="mamba_hook.py:132",
     ),

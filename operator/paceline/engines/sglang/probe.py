@@ -17,7 +17,7 @@ from paceline.engines.probe import (
     samples,
     totals,
 )
-from paceline.engines.sglang.versions import Speaks, spoken
+from paceline.engines.sglang.versions import KnownRelease, known_release
 
 METRICS = "/metrics"
 NO_POSITIONS = ("accepted_at",)
@@ -40,43 +40,43 @@ FLUSH_SECONDS = 30
 
 def probe(version: str) -> Probe:
     """Of an engine version, as the resource names it."""
-    speaks = spoken(version)
-    counters = {"verify_calls": speaks.verify_calls, "retractions": speaks.retractions}
+    release = known_release(version)
+    counters = {"verify_calls": release.verify_calls, "retractions": release.retractions}
     return Probe(
-        pages=(METRICS, speaks.info),
-        resolved=partial(resolved, speaks),
-        kv_tokens=partial(kv_tokens, speaks),
-        speculation=partial(speculation, speaks),
+        pages=(METRICS, release.info),
+        resolved=partial(resolved, release),
+        kv_tokens=partial(kv_tokens, release),
+        speculation=partial(speculation, release),
         work=work,
         flush_path=f"/flush_cache?timeout={FLUSH_SECONDS}",
         backend="sglang-oai-chat",
         whole={"separate_reasoning": False},
-        own_temperature=speaks.own_temperature,
-        draft_tokens=draft_tokens if speaks.adaptive else None,
+        own_temperature=release.own_temperature,
+        draft_tokens=draft_tokens if release.adaptive else None,
         unseen=(*(field for field, counter in counters.items() if counter is None), *NO_POSITIONS),
     )
 
 
-def resolved(speaks: Speaks, scrape: Scrape) -> Mapping[str, Any]:
+def resolved(release: KnownRelease, scrape: Scrape) -> Mapping[str, Any]:
     """What a release has no argument for is the same on all arms."""
-    said = {**dict.fromkeys(speaks.unsaid), **json_object(scrape.pages[speaks.info])}
-    algorithm: Any = said.get("speculative_algorithm")
-    return {**said, "speculative_algorithm": PROMOTED.get(algorithm, algorithm)}
+    arguments = {**dict.fromkeys(release.absent_arguments), **json_object(scrape.pages[release.info])}
+    algorithm: Any = arguments.get("speculative_algorithm")
+    return {**arguments, "speculative_algorithm": PROMOTED.get(algorithm, algorithm)}
 
 
-def kv_tokens(speaks: Speaks, scrape: Scrape) -> int | None:
-    return positive(json_object(scrape.pages[speaks.info]).get("max_total_num_tokens"))
+def kv_tokens(release: KnownRelease, scrape: Scrape) -> int | None:
+    return positive(json_object(scrape.pages[release.info]).get("max_total_num_tokens"))
 
 
-def speculation(speaks: Speaks, before: Scrape, after: Scrape) -> Speculation:
+def speculation(release: KnownRelease, before: Scrape, after: Scrape) -> Speculation:
     """The acceptance length is the server's own average since the flush before the workload."""
     then, now = totals(before.pages[METRICS]), totals(after.pages[METRICS])
     # A counter appears with its first event: on SGLang's page no retractions means none yet.
     none_yet = 0.0 if any(name.startswith("sglang:") for name in now) else None
     return Speculation(
-        accept_length=accept_length(json_object(after.pages[speaks.info])),
-        verify_calls=_increase(speaks.verify_calls, then, now, None),
-        retractions=_increase(speaks.retractions, then, now, none_yet),
+        accept_length=accept_length(json_object(after.pages[release.info])),
+        verify_calls=_increase(release.verify_calls, then, now, None),
+        retractions=_increase(release.retractions, then, now, none_yet),
     )
 
 

@@ -1,15 +1,15 @@
-"""Rules about what is speculated with: what the version has, and what a tree, an n-gram or a depth can be."""
+"""Rules about algorithms, trees, n-grams and depths, by SGLang's version."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from paceline.core import Arm
 from paceline.engines.adapter import Refusal
 from paceline.engines.release import release
+from paceline.engines.rules import Configuration, Rule
 from paceline.engines.sglang import moves
-from paceline.engines.sglang.argv import draft_tokens
-from paceline.engines.sglang.case import NGRAM_BREADTH, Candidate, Case, Rule
-from paceline.engines.sglang.versions import KNOWN, is_newer, is_older, neighbours
+from paceline.engines.sglang.argv import verify_tokens
+from paceline.engines.sglang.candidate import NGRAM_BREADTH, Candidate, candidates
+from paceline.engines.sglang.versions import KNOWN, is_newer, is_older, known_release, neighbours
 
 ADAPTIVE_STEPS = (0, 1, 3, 5, 7)
 """Depths of 0.5.23's own adaptive configuration."""
@@ -26,218 +26,232 @@ CHAINS_ONLY = {
 """Attention backends that cannot draft a tree, and where they say so."""
 
 
-def _version(case: Case) -> Iterator[Refusal]:
-    engine = case.server.engine
-    if release(engine.version) is None:
-        message = f"{engine.version} is no version; write the one that the image speaks, such as {KNOWN[-1].version}"
+REJECTION = {
+    "--speculative-use-rejection-sampling": ("EAGLE", "EAGLE3"),
+    "--speculative-use-block-verification": ("EAGLE", "EAGLE3", "DFLASH", "DSPARK"),
+}
+"""Flag → the algorithms that it is for."""
+
+
+def _version(configuration: Configuration) -> Iterator[Refusal]:
+    version = configuration.version
+    if release(version) is None:
+        message = f"{version} is not a version; write the one that the image has, such as {KNOWN[-1].version}"
         yield Refusal(path="engine.version", message=message)
-    elif is_older(engine.version):
-        message = f"{case.engine} is older than {KNOWN[0].version}, the oldest that is known; take a newer image"
+    elif is_older(version):
+        message = (
+            f"{configuration.engine} is older than {KNOWN[0].version}, the oldest that is known; take a newer image"
+        )
         yield Refusal(path="engine.version", message=message)
 
 
-def _algorithm(case: Case) -> Iterator[Refusal]:
-    if is_newer(case.version):
+def _algorithm(configuration: Configuration) -> Iterator[Refusal]:
+    if is_newer(configuration.version):
         return
-    read = moves.of(case.version)
-    lacks = read.lacks if read else frozenset[str]()
-    has = frozenset[str]().union(*(row.algorithms for row in neighbours(case.version))) - lacks
-    for one in case.candidates:
-        if one.algorithm not in has:
-            known = any(one.algorithm in row.algorithms for row in KNOWN)
-            first = moves.first_with(one.algorithm) if known else None
-            way_out = f"{first} has it" if first else f"it has {', '.join(sorted(has))}"
-            yield one.refused("draft.algorithm", f"{case.engine} has no {one.algorithm}; {way_out}")
+    changes = moves.of(configuration.version)
+    lacks = changes.lacks if changes else frozenset[str]()
+    algorithms = frozenset[str]().union(*(row.algorithms for row in neighbours(configuration.version))) - lacks
+    for candidate in candidates(configuration):
+        if candidate.algorithm not in algorithms:
+            known = any(candidate.algorithm in row.algorithms for row in KNOWN)
+            first = moves.first_with(candidate.algorithm) if known else None
+            way_out = f"{first} has it" if first else f"it has {', '.join(sorted(algorithms))}"
+            message = f"{configuration.engine} has no {candidate.algorithm}; {way_out}"
+            yield candidate.refused("draft.algorithm", message)
 
 
-def _adaptive(case: Case) -> Iterator[Refusal]:
-    read = moves.of(case.version)
-    lacks = read is not None and moves.ADAPTIVE in read.lacks
-    if is_newer(case.version) or (any(row.adaptive for row in neighbours(case.version)) and not lacks):
+def _adaptive(configuration: Configuration) -> Iterator[Refusal]:
+    version = configuration.version
+    changes = moves.of(version)
+    lacks = changes is not None and moves.ADAPTIVE in changes.lacks
+    if is_newer(version) or (any(row.adaptive for row in neighbours(version)) and not lacks):
         return
     first = moves.first_with(moves.ADAPTIVE)
-    for one in case.candidates:
-        if one.arm.adaptive:
-            yield one.refused("adaptive", f"{case.engine} has no adaptive speculation; {first} has it, or name a tree")
+    message = f"{configuration.engine} has no adaptive speculation; {first} has it, or name a tree"
+    for candidate in candidates(configuration):
+        if candidate.arm.adaptive:
+            yield candidate.refused("adaptive", message)
 
 
-def _adaptive_steps(case: Case) -> Iterator[Refusal]:
-    for one in case.candidates:
-        steps = one.arm.adaptive.num_steps if one.arm.adaptive else None
-        if steps is None or steps in ADAPTIVE_STEPS or one.value("--speculative-adaptive-config"):
+def _adaptive_steps(configuration: Configuration) -> Iterator[Refusal]:
+    choices = ", ".join(map(str, ADAPTIVE_STEPS[1:]))
+    for candidate in candidates(configuration):
+        steps = candidate.arm.adaptive.num_steps if candidate.arm.adaptive else None
+        if steps is None or steps in ADAPTIVE_STEPS or candidate.value("--speculative-adaptive-config"):
             continue
-        choices = ", ".join(map(str, ADAPTIVE_STEPS[1:]))
-        yield one.refused("adaptive.numSteps", f"{steps} is no depth of the adaptive configuration; take {choices}")
+        message = f"{steps} is no depth of the adaptive configuration; take {choices}"
+        yield candidate.refused("adaptive.numSteps", message)
 
 
-def _ngram(case: Case) -> Iterator[Refusal]:
-    for one in case.candidates:
-        for field, value in _fields(one.arm).items():
-            if value is not None and one.algorithm == "NGRAM" and field not in case.speaks.ngram:
-                name = {"min_match": "minMatch", "max_match": "maxMatch"}[field]
-                yield one.refused(
+def _ngram(configuration: Configuration) -> Iterator[Refusal]:
+    rendered = known_release(configuration.version).ngram
+    for candidate in candidates(configuration):
+        for name, (field, value) in _window(candidate.arm).items():
+            if value is not None and candidate.algorithm == "NGRAM" and field not in rendered:
+                yield candidate.refused(
                     f"ngram.{name}",
-                    f"{case.engine} has no match window: it looks for every suffix of the text; remove {name}"
+                    f"{configuration.engine} has no match window: it looks for every suffix of the text; remove {name}"
                     " (the longest is --speculative-ngram-max-trie-depth in the candidate's args)",
                 )
 
 
-def _backend_moves(case: Case) -> Iterator[Refusal]:
-    pasted = {one.name for one in case.shared}
-    if any(pasted.issuperset(flags) for flags in BACKENDS_PINNED_BY):
+def _backend_moves(configuration: Configuration) -> Iterator[Refusal]:
+    given = {parsed.name for parsed in configuration.shared}
+    if any(given.issuperset(flags) for flags in BACKENDS_PINNED_BY):
         return
-    for one in case.candidates:
-        if one.branching > 1:
-            backends = case.speaks.paged_trees or ("triton", "flashinfer", "fa3")
+    for candidate in candidates(configuration):
+        if candidate.branching > 1:
             yield Refusal(
                 path="engine.args",
-                message=f"candidate {one.arm.name} has {_branching(one)}: SGLang would change the attention backend "
-                f"behind it; add --attention-backend={_or(backends)}",
+                message=f"candidate {candidate.arm.name} has {candidate.branching_text}: SGLang would change the "
+                f"attention backend behind it; add --attention-backend={_or(_tree_backends(configuration))}",
             )
 
 
-def _backend_branches(case: Case) -> Iterator[Refusal]:
-    for one in case.candidates:
+def _backend_branches(configuration: Configuration) -> Iterator[Refusal]:
+    backends = _or(_tree_backends(configuration))
+    for candidate in candidates(configuration):
         for flag in BACKEND_FLAGS:
-            if one.branching > 1 and (backend := one.value(flag)) in CHAINS_ONLY:
-                backends = case.speaks.paged_trees or ("triton", "flashinfer", "fa3")
-                yield one.refused(
-                    one.branches_at,
-                    f"{_branching(one)} cannot be drafted on {backend}: write 1 (a chain) or {flag}={_or(backends)}",
+            if candidate.branching > 1 and (backend := candidate.value(flag)) in CHAINS_ONLY:
+                yield candidate.refused(
+                    candidate.branching_field,
+                    f"{candidate.branching_text} cannot be drafted on {backend}: write 1 (a chain) or "
+                    f"{flag}={backends}",
                 )
 
 
-def _pages(case: Case) -> Iterator[Refusal]:
-    for one in case.candidates:
-        able = ("flashinfer",) if one.algorithm == "NGRAM" else case.speaks.paged_trees
-        if one.branching == 1 or (page := one.number("--page-size")) <= 1:
+def _pages(configuration: Configuration) -> Iterator[Refusal]:
+    paged_trees = known_release(configuration.version).paged_trees
+    for candidate in candidates(configuration):
+        able = ("flashinfer",) if candidate.algorithm == "NGRAM" else paged_trees
+        if candidate.branching == 1 or (page := candidate.number("--page-size")) <= 1:
             continue
-        decoding = one.value("--decode-attention-backend") or one.value("--attention-backend")
+        decoding = candidate.value("--decode-attention-backend") or candidate.value("--attention-backend")
         if decoding not in able:
             instead = f", or --attention-backend={_or(able)}" if able else ""
-            yield one.refused(
-                one.branches_at,
-                f"{_branching(one)} with --page-size={page} is not verified on {decoding or 'any backend'} by "
-                f"{case.engine}: write 1 (a chain), or --page-size=1{instead}",
+            yield candidate.refused(
+                candidate.branching_field,
+                f"{candidate.branching_text} with --page-size={page} is not verified on {decoding or 'any backend'} by "
+                f"{configuration.engine}: write 1 (a chain), or --page-size=1{instead}",
             )
 
 
-def _draft_backend(case: Case) -> Iterator[Refusal]:
-    choices = case.flags["--attention-backend"].choices
-    for one in case.candidates:
-        found = one.written.get("--speculative-draft-attention-backend")
-        if found and not is_newer(case.version) and found.value not in choices:
-            yield found.refused(f"{found.given.name} has no choice {found.value}; take one of --attention-backend's")
+def _draft_backend(configuration: Configuration) -> Iterator[Refusal]:
+    choices = configuration.flags.flags["--attention-backend"].choices
+    for candidate in candidates(configuration):
+        parsed = candidate.flags.get("--speculative-draft-attention-backend")
+        if parsed and not is_newer(configuration.version) and parsed.value not in choices:
+            yield parsed.refused(f"{parsed.written} has no choice {parsed.value}; take one of --attention-backend's")
 
 
-def _rejection(case: Case) -> Iterator[Refusal]:
-    for one in case.candidates:
-        for flag in ("--speculative-use-rejection-sampling", "--speculative-use-block-verification"):
-            if found := one.written.get(flag):
-                also = ("DFLASH", "DSPARK") if flag.endswith("verification") else ()
-                if one.runs_as not in ("EAGLE", "EAGLE3", *also):
-                    yield found.refused(f"{flag} is not for {one.algorithm}; remove it")
-                elif one.branching > 1:
-                    yield found.refused(f"{flag} verifies chains only, and {_branching(one)}; remove it, or write 1")
+def _rejection(configuration: Configuration) -> Iterator[Refusal]:
+    for candidate in candidates(configuration):
+        for flag, algorithms in REJECTION.items():
+            parsed = candidate.flags.get(flag)
+            if parsed and candidate.runs_as not in algorithms:
+                yield parsed.refused(f"{flag} is not for {candidate.algorithm}; remove it")
+            elif parsed and candidate.branching > 1:
+                message = f"{flag} verifies chains only, and {candidate.branching_text}; remove it, or write 1"
+                yield parsed.refused(message)
 
 
-def _same(case: Case) -> Iterator[Refusal]:
-    seen: dict[tuple[object, ...], str] = {}
-    for one in case.candidates:
-        meant = _canonical(one)
-        if first := seen.get(meant):
-            yield one.refused("name", f"{one.arm.name} and {first} are served alike; keep one")
-        seen.setdefault(meant, one.arm.name)
+def _same(configuration: Configuration) -> Iterator[Refusal]:
+    names: dict[tuple[object, ...], str] = {}
+    for candidate in candidates(configuration):
+        rendering = _rendering(candidate)
+        if first := names.get(rendering):
+            yield candidate.refused("name", f"{candidate.arm.name} and {first} are served alike; keep one")
+        names.setdefault(rendering, candidate.arm.name)
 
 
 RULES = (
     Rule(
         id="engine-version",
-        broken=_version,
+        check=_version,
         reason="which flags and pages there are depends on it",
         source="the wheels of 0.4.5, 0.5.6 and 0.5.23",
     ),
     Rule(
         id="algorithm-version",
-        broken=_algorithm,
+        check=_algorithm,
         reason="the server ends with an unknown algorithm, or serves without speculation",
         source="speculative/spec_info.py of each wheel",
     ),
     Rule(
         id="adaptive-version",
-        broken=_adaptive,
+        check=_adaptive,
         reason="the server exits 2: unrecognized arguments",
         source="the flag lists",
     ),
     Rule(
         id="adaptive-steps",
-        broken=_adaptive_steps,
+        check=_adaptive_steps,
         reason="ValueError at the start: not in the adaptive config candidate_steps",
         source="adaptive_spec_params.py:28, tried",
     ),
     Rule(
         id="ngram-window",
-        broken=_ngram,
+        check=_ngram,
         reason="the server exits 2: unrecognized arguments",
         source="the flag lists; trie.cpp:129",
     ),
     Rule(
         id="tree-backend-moves",
-        broken=_backend_moves,
+        check=_backend_moves,
         reason="the default backend depends on topk, so the arms would differ in more than the tree",
         source="model_override_base.py:277, tried",
     ),
     Rule(
         id="tree-backend",
-        broken=_backend_branches,
+        check=_backend_branches,
         reason="ValueError or NotImplementedError, most of them only after the weights are loaded",
         source="; ".join(f"{backend}: {where}" for backend, where in CHAINS_ONLY.items()),
     ),
     Rule(
         id="tree-pages",
-        broken=_pages,
+        check=_pages,
         reason="ValueError at the start; 0.4.5 turns the tree into a chain and only logs it",
         source="speculative_hook.py:1271, tried, and :1358 (n-grams); server_args.py:1753 of 0.5.6, :353 of 0.4.5",
     ),
     Rule(
         id="draft-backend",
-        broken=_draft_backend,
+        check=_draft_backend,
         reason="the arguments do not tell, and the server ends after the weights are loaded",
         source="draft_utils.py:64, tried",
     ),
     Rule(
         id="rejection-sampling",
-        broken=_rejection,
+        check=_rejection,
         reason="ValueError or NotImplementedError at the start",
         source="speculative_hook.py:175 and :1210, tried",
     ),
     Rule(
         id="candidates-same",
-        broken=_same,
+        check=_same,
         reason="GPU time for measuring one thing twice, and a verdict between equals is chance",
         source="ours",
     ),
 )
 
 
-def _fields(arm: Arm) -> Mapping[str, Any]:
-    if not (ngram := arm.ngram):
-        return {}
-    return {"min_match": ngram.min_match, "max_match": ngram.max_match}
+def _window(arm: Arm) -> Mapping[str, tuple[str, int | None]]:
+    """Field of the resource → field of an n-gram, and its value."""
+    ngram = arm.ngram
+    return {"minMatch": ("min_match", ngram.min_match), "maxMatch": ("max_match", ngram.max_match)} if ngram else {}
 
 
-def _branching(one: Candidate) -> str:
-    return f"{'breadth' if one.algorithm == 'NGRAM' else 'topK'} {one.branching}"
+def _tree_backends(configuration: Configuration) -> tuple[str, ...]:
+    return known_release(configuration.version).paged_trees or ("triton", "flashinfer", "fa3")
 
 
-def _canonical(one: Candidate) -> tuple[object, ...]:
-    """What of a candidate reaches the server, with what SGLang fills in."""
-    arm, ngram = one.arm, one.arm.ngram
+def _rendering(candidate: Candidate) -> tuple[object, ...]:
+    """The parts of a candidate that reach the server, with SGLang's defaults."""
+    arm, ngram = candidate.arm, candidate.arm.ngram
     assert arm.draft
-    filled = (draft_tokens(arm), ngram.breadth or NGRAM_BREADTH, ngram.min_match, ngram.max_match) if ngram else None
-    args = frozenset((written.name, written.given.values) for written in one.case.own(arm))
+    filled = (verify_tokens(arm), ngram.breadth or NGRAM_BREADTH, ngram.min_match, ngram.max_match) if ngram else None
+    args = frozenset((parsed.name, parsed.values) for parsed in candidate.configuration.own(arm))
     adaptive = (arm.adaptive.num_steps or 3) if arm.adaptive else None
-    return one.runs_as, arm.draft.model, arm.tree, arm.block_size, filled, adaptive, args
+    return candidate.runs_as, arm.draft.model, arm.tree, arm.block_size, filled, adaptive, args
 
 
 def _or(names: tuple[str, ...]) -> str:

@@ -1,13 +1,15 @@
-"""What SGLang's releases speak. Source: their wheels, read; 0.5.23 also run.
+"""SGLang's known releases: their flags, pages and counters. Source: their wheels, read; 0.5.23 also run.
 
-A release that is not in the table speaks as the newest one before it. What lies between two known releases is given
-the benefit of the doubt: flags and EAGLE3 targets of either neighbour pass; which algorithms it has is known (`moves`).
-What is newer than all of them may have gained anything, so there only what is known to be wrong is refused.
+A release that is not in the table is treated as the newest one before it. One between two known releases gets the
+benefit of the doubt: flags and EAGLE3 targets of either neighbour pass; its algorithms are known (`moves`). One that is
+newer than all may have gained anything, so there we refuse only what is known to be wrong.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
+from paceline.engines.arguments import Flag, read_data, read_flags
 from paceline.engines.release import release
 
 EAGLE_FAMILY = ("EAGLE", "EAGLE3", "NEXTN", "MTP")
@@ -15,12 +17,12 @@ EAGLE_FAMILY = ("EAGLE", "EAGLE3", "NEXTN", "MTP")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Speaks:
-    """One known release.
+class KnownRelease:
+    """A release whose wheel was read.
 
     `ngram` are the flags of an n-gram drafter's fields, `paged_trees` the attention backends that verify a tree on
     pages of more than one token. `ready` and `info` are pages, the former takes up to `ready_seconds`; `verify_calls`
-    and `retractions` are counters among its metrics. `unsaid` are compared arguments that it does not have;
+    and `retractions` are counters among its metrics. `absent_arguments` are compared arguments that it lacks;
     `own_temperature` as in a `Probe`.
     """
 
@@ -34,7 +36,7 @@ class Speaks:
     info: str
     verify_calls: str | None = None
     retractions: str | None = None
-    unsaid: tuple[str, ...] = ()
+    absent_arguments: tuple[str, ...] = ()
     own_temperature: float | None = None
 
 
@@ -48,7 +50,7 @@ NGRAM_WINDOW = {
 }
 
 KNOWN = (
-    Speaks(
+    KnownRelease(
         version="0.4.5",
         algorithms=frozenset(EAGLE_FAMILY),
         adaptive=False,
@@ -57,10 +59,15 @@ KNOWN = (
         ready="/health",
         ready_seconds=2,
         info="/get_server_info",
-        unsaid=("prefill_attention_backend", "decode_attention_backend", "moe_runner_backend", "moe_a2a_backend"),
+        absent_arguments=(
+            "prefill_attention_backend",
+            "decode_attention_backend",
+            "moe_runner_backend",
+            "moe_a2a_backend",
+        ),
         own_temperature=0.7,  # openai_api/protocol.py:331: nothing of the model's is read
     ),
-    Speaks(
+    KnownRelease(
         version="0.5.6",
         algorithms=frozenset((*EAGLE_FAMILY, "STANDALONE", "NGRAM")),
         adaptive=False,
@@ -71,7 +78,7 @@ KNOWN = (
         info="/server_info",
         retractions="sglang:num_retractions_sum",
     ),
-    Speaks(
+    KnownRelease(
         version="0.5.23",
         algorithms=frozenset((*EAGLE_FAMILY, "STANDALONE", "NGRAM", "DFLASH", "DSPARK")),
         adaptive=True,
@@ -86,34 +93,63 @@ KNOWN = (
 )
 
 
-def spoken(version: str) -> Speaks:
-    """As the newest known release that is not newer; what is no version is taken for the newest."""
-    asked = release(version)
-    older = [row for row in KNOWN if asked is None or _of(row) <= asked]
+def known_release(version: str) -> KnownRelease:
+    """The newest known release that is not newer than `version`; the newest of all if that is not a version."""
+    number = release(version)
+    older = [row for row in KNOWN if number is None or _number(row) <= number]
     return older[-1] if older else KNOWN[0]
 
 
-def neighbours(version: str) -> tuple[Speaks, ...]:
-    """The known releases that a version may speak as: itself, or the ones before and after it."""
-    asked, row = release(version), spoken(version)
-    if asked is None or _of(row) >= asked:
+def neighbours(version: str) -> tuple[KnownRelease, ...]:
+    """The known releases that a version may behave as: itself, or the ones before and after it."""
+    number, row = release(version), known_release(version)
+    if number is None or _number(row) >= number:
         return (row,)
     return (row, *KNOWN[KNOWN.index(row) + 1 :][:1])
 
 
 def is_newer(version: str) -> bool:
-    """Than all that is known."""
-    asked = release(version)
-    return asked is not None and asked > _of(KNOWN[-1])
+    """Whether a version is newer than all known releases."""
+    number = release(version)
+    return number is not None and number > _number(KNOWN[-1])
 
 
 def is_older(version: str) -> bool:
-    """Than all that is known."""
-    asked = release(version)
-    return asked is not None and asked < _of(KNOWN[0])
+    """Whether a version is older than all known releases."""
+    number = release(version)
+    return number is not None and number < _number(KNOWN[0])
 
 
-def _of(row: Speaks) -> tuple[int, ...]:
-    found = release(row.version)
-    assert found
-    return found
+def is_known(version: str) -> bool:
+    """Whether a version is a known release, or a build of one."""
+    return release(version) == _number(known_release(version))
+
+
+@cache
+def listed(version: str) -> Mapping[str, Flag]:
+    """Every name of every flag of a known release, read in its wheel by dev/sglang/extract_flags.py."""
+    return read_flags(f"sglang-{version}.json")
+
+
+@cache
+def flags(version: str) -> Mapping[str, Flag]:
+    """The flags that a version may have: its own, or those of the known releases before and after it."""
+    older, *newer = (listed(row.version) for row in neighbours(version))
+    return {name: flag for more in newer for name, flag in more.items()} | dict(older)
+
+
+def first_with(name: str) -> str | None:
+    """The first known release that has a flag."""
+    return next((row.version for row in KNOWN if name in listed(row.version)), None)
+
+
+@cache
+def eagle3_hooks(version: str) -> frozenset[str]:
+    """Target architectures of a known release that can carry an EAGLE3 head."""
+    return frozenset(read_data(f"sglang-{version}.json")["eagle3Targets"])
+
+
+def _number(row: KnownRelease) -> tuple[int, ...]:
+    number = release(row.version)
+    assert number
+    return number

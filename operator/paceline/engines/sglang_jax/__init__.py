@@ -10,17 +10,17 @@ from collections.abc import Mapping
 from paceline.core import Server
 from paceline.engines import bounds as limits
 from paceline.engines.adapter import Adapter, Bound
-from paceline.engines.sglang_jax.argv import JIT_CACHE, PORT, argv, draft_tokens, env, expected
+from paceline.engines.sglang_jax.argv import JIT_CACHE, PORT, argv, env, expected, verify_tokens
 from paceline.engines.sglang_jax.capabilities import CAPABILITIES
 from paceline.engines.sglang_jax.losses import loses
 from paceline.engines.sglang_jax.probe import probe
-from paceline.engines.sglang_jax.rules import COMPARED, MOVED, eagle3_targets, refusals
+from paceline.engines.sglang_jax.rules import COMPARED, MOVED, eagle3_targets, flag_list, refusals
 
 BOUNDS = {"--max-running-requests": "requests", "--context-length": "context", "--max-total-tokens": "tokens"}
 
 
 def bounds(server: Server) -> Mapping[str, Bound]:
-    return limits.found(limits.words(server.engine.args), BOUNDS)
+    return limits.bounds(flag_list(server.engine.version).parse(server.engine.args), BOUNDS)
 
 
 ADAPTER = Adapter(
@@ -29,7 +29,7 @@ ADAPTER = Adapter(
     argv=argv,
     env=env,
     expected=expected,
-    draft_tokens=draft_tokens,
+    draft_tokens=verify_tokens,
     compared=COMPARED,
     moved=lambda _: MOVED,
     refusals=refusals,

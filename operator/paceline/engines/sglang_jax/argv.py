@@ -1,4 +1,4 @@
-"""sglang-jax: argv, environment, and what a server must then say of itself.
+"""sglang-jax: argv, environment, and the arguments that a server must report.
 
 Sources: sglang-jax 0.1.0rc0 (its wheel on PyPI) and sgl-project/sglang-jax at cddbf6f, below `sgl_jax/srt/`.
 """
@@ -7,16 +7,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from paceline.core import Arm, Draft, Server
-from paceline.core.names import snapshot_path
-from paceline.engines import keys
+from paceline.engines import command, keys
 from paceline.engines.adapter import Scalar
 from paceline.engines.environment import environment
 from paceline.engines.nodes import ranks
-from paceline.engines.sglang_jax.rules import flag_value
 
 PORT = 30000
 JIT_CACHE = "/jit"
 
+RUNNING_REQUESTS = "--max-running-requests"
 FEWEST_RUNNING_REQUESTS = 64
 """Token buckets below it are dropped (model_executor/compilation_manager.py:69), and the smallest of them is 64; left
 alone the server takes thousands and pads every prefill to the largest bucket."""
@@ -49,7 +48,7 @@ def env(server: Server) -> tuple[Mapping[str, Any], ...]:
 
 
 def expected(server: Server, arm: Arm) -> Mapping[str, Scalar]:
-    """What `/get_server_info` must say of this arm. A baseline shows speculation's unused defaults: not asked for."""
+    """The arguments of this arm in `/get_server_info`. A baseline shows speculation's unused defaults: not compared."""
     speculation = dict(zip(_FIELDS, _shape(arm), strict=False)) if arm.draft else {}
     return {
         "served_model_name": server.served_name,
@@ -63,19 +62,14 @@ def expected(server: Server, arm: Arm) -> Mapping[str, Scalar]:
 
 
 def running_requests(server: Server) -> int:
-    """The user's --max-running-requests, or room for twice the largest concurrency that is measured."""
-    asked = flag_value(server.engine.args, "--max-running-requests")
-    if asked is not None and asked.isdecimal():
-        return int(asked)
-    return max(FEWEST_RUNNING_REQUESTS, 2 * server.largest_concurrency)
+    return command.running_requests(server, RUNNING_REQUESTS, FEWEST_RUNNING_REQUESTS)
 
 
 def _common(server: Server) -> tuple[str, ...]:
-    pinned = {"--max-running-requests": str(running_requests(server)), **PINNED}
-    assert server.target.commit, "a server is rendered after the prefetch has pinned its commit"
+    defaults = {RUNNING_REQUESTS: str(running_requests(server)), **PINNED}
     return (
         "python3", "-u", "-m", "sgl_jax.launch_server",
-        "--model-path", snapshot_path(server.target.source, server.target.commit),
+        "--model-path", command.model_path(server.target),
         "--served-model-name", server.served_name,
         "--host", "0.0.0.0",
         "--port", str(PORT),
@@ -85,12 +79,7 @@ def _common(server: Server) -> tuple[str, ...]:
         "--decode-log-interval", str(DECODE_LOG_INTERVAL),
         *keys.argv(server),
         *ranks(server),
-        *(
-            word
-            for flag, value in pinned.items()
-            if flag_value(server.engine.args, flag) is None
-            for word in (flag, value)
-        ),
+        *command.unless_given(server, defaults),
     )  # fmt: skip
 
 
@@ -112,18 +101,15 @@ def _shape(arm: Arm) -> tuple[int, int, int]:
     A block (DFLASH) is one step of so many tokens.
     """
     if arm.tree:
-        return arm.tree.num_steps, arm.tree.top_k, draft_tokens(arm)
+        return arm.tree.num_steps, arm.tree.top_k, verify_tokens(arm)
     assert arm.block_size, "other shapes are refused before anything is rendered"
-    return 1, 1, draft_tokens(arm)
+    return 1, 1, verify_tokens(arm)
 
 
-def draft_tokens(arm: Arm) -> int:
-    """With the root. An arm of another shape is refused."""
+def verify_tokens(arm: Arm) -> int:
+    """Tokens that a verify step checks, the root included. An arm of another shape is refused."""
     return arm.tree.num_draft_tokens if arm.tree else arm.block_size or 1
 
 
 def _head(draft: Draft) -> tuple[str, ...]:
-    if draft.model is None:
-        return ()
-    assert draft.model.commit, "a head is rendered after the prefetch has pinned its commit"
-    return ("--speculative-draft-model-path", snapshot_path(draft.model.source, draft.model.commit))
+    return ("--speculative-draft-model-path", command.model_path(draft.model)) if draft.model else ()

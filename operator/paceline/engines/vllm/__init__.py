@@ -1,7 +1,7 @@
 """vLLM.
 
-`argv` is how an arm becomes a process, `flags` the options there are, `rules` what cannot be started and why, `probe`
-what a round reads of it. Sources: vLLM 0.33.0 (its wheel on PyPI); paths are below `vllm/`. What differs from SGLang:
+`argv` is how an arm becomes a process, `arguments` the flags and who sets them, `rules` all that is refused and why,
+`probe` how a round reads a server. Sources: vLLM 0.33.0 (its wheel on PyPI); paths are below `vllm/`. Unlike on SGLang,
 speculation is one JSON argument, a tree is a chain, and `/health` is an instant flag.
 """
 
@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from paceline.core import Server
 from paceline.engines import bounds as limits
 from paceline.engines.adapter import Adapter, Bound
-from paceline.engines.vllm import flags
+from paceline.engines.vllm.arguments import COMPARED, FLAGS, MOVED
 from paceline.engines.vllm.argv import JIT_CACHE, PORT, argv, env, expected
 from paceline.engines.vllm.capabilities import CAPABILITIES
 from paceline.engines.vllm.probe import probe
-from paceline.engines.vllm.rules import COMPARED, MOVED, proposed, refusals
+from paceline.engines.vllm.rules import draft_tokens, refusals
 from paceline.engines.vllm.targets import hand_out_nothing, loses
 
 BOUNDS = {"--max-num-seqs": "requests", "--max-model-len": "context"}
@@ -23,8 +23,7 @@ AUTO = ("--max-model-len=-1",)
 
 
 def bounds(server: Server) -> Mapping[str, Bound]:
-    given = ((one.index, one.name, one.value) for one in flags.given(server.engine.args))
-    return limits.found(given, BOUNDS, auto=AUTO)
+    return limits.bounds(FLAGS.parse(server.engine.args), BOUNDS, auto=AUTO)
 
 
 ADAPTER = Adapter(
@@ -33,7 +32,7 @@ ADAPTER = Adapter(
     argv=argv,
     env=env,
     expected=expected,
-    draft_tokens=lambda arm: 1 + proposed(arm),
+    draft_tokens=lambda arm: 1 + draft_tokens(arm),
     compared=COMPARED,
     moved=lambda _: MOVED,
     refusals=refusals,

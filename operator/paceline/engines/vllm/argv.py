@@ -1,14 +1,14 @@
-"""How an arm becomes a vLLM process, and what that must then say of itself."""
+"""An arm as a vLLM process: its argv, its environment, and the arguments that the process must report."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from paceline.core import Arm, Server
-from paceline.core.names import snapshot_path
+from paceline.engines import command
 from paceline.engines.adapter import Scalar
 from paceline.engines.environment import environment
-from paceline.engines.vllm import flags
-from paceline.engines.vllm.rules import KEY, running_requests
+from paceline.engines.vllm.arguments import FLAGS
+from paceline.engines.vllm.rules import KEY, RUNNING_REQUESTS, running_requests
 from paceline.engines.vllm.speculative import expected as of_speculation
 from paceline.engines.vllm.speculative import speculation
 
@@ -42,7 +42,7 @@ def env(server: Server) -> tuple[Mapping[str, Any], ...]:
 
 
 def expected(server: Server, arm: Arm) -> Mapping[str, Scalar]:
-    """What the start log and the metrics must say of this arm; anything else is another experiment."""
+    """The arguments of this arm in the start log and the metrics; others would be another experiment."""
     return {
         "served_model_name": server.served_name,
         "tensor_parallel_size": server.accelerator.tensor_parallel_size,
@@ -52,16 +52,14 @@ def expected(server: Server, arm: Arm) -> Mapping[str, Scalar]:
 
 
 def _common(server: Server) -> tuple[str, ...]:
-    assert server.target.commit, "a server is rendered after the prefetch has pinned its commit"
-    pinned = {"--max-num-seqs": str(running_requests(server)), **DEFAULTS}
-    given = {one.name for one in flags.given(server.engine.args)}
+    defaults = {RUNNING_REQUESTS: str(running_requests(server)), **DEFAULTS}
     return (
-        "vllm", "serve", snapshot_path(server.target.source, server.target.commit),
+        "vllm", "serve", command.model_path(server.target),
         "--served-model-name", server.served_name,
         "--host", "0.0.0.0",
         "--port", str(PORT),
         "--tensor-parallel-size", str(server.accelerator.tensor_parallel_size),
         *(("--trust-remote-code",) if server.engine.trust_remote_code else ()),
         "--seed", "0",
-        *(word for flag, value in pinned.items() if flag not in given for word in (flag, value)),
+        *command.unless_given(server, defaults, FLAGS),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""An arm's `--speculative-config`, and what the server must then say of its speculation.
+"""An arm's `--speculative-config`, and the arguments of speculation that the server must report.
 
 Sources: vLLM 0.33.0, `config/speculative.py` (keys), `v1/spec_decode/dynamic/utils.py` (the schedule's ranges).
 """
@@ -8,49 +8,46 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from paceline.core import Arm, Server
-from paceline.core.names import snapshot_path
 from paceline.engines.adapter import Scalar
-from paceline.engines.vllm import flags
-from paceline.engines.vllm.rules import METHODS, proposed, running_requests
+from paceline.engines.command import model_path
+from paceline.engines.vllm.custom import FLAG, parsed_keys
+from paceline.engines.vllm.rules import METHODS, draft_tokens, running_requests
 
-FLAG = "--speculative-config"
 DEPTH = "speculative_depth"
-"""Resolved (`probe.resolved`): what says how many tokens are proposed in a step."""
+"""A resolved argument (`probe.resolved`): fixed, schedule or adaptive."""
 
 
 def speculation(server: Server, arm: Arm) -> tuple[str, ...]:
     """Nothing for the baseline. Without a method vLLM guesses one from the path: `…/eagle-3-head` would be EAGLE."""
     if arm.draft is None:
         return ()
-    said: dict[str, Any] = {"method": method(arm)}
+    settings: dict[str, Any] = {"method": method(arm)}
     if arm.draft.model:
-        assert arm.draft.model.commit, "a head is rendered after the prefetch has pinned its commit"
-        said["model"] = snapshot_path(arm.draft.model.source, arm.draft.model.commit)
+        settings["model"] = model_path(arm.draft.model)
     if arm.custom:
-        return FLAG, _json({**said, **custom_settings(arm)})
-    said["num_speculative_tokens"] = proposed(arm)
+        return FLAG, _json({**settings, **custom_settings(arm)})
+    settings["num_speculative_tokens"] = draft_tokens(arm)
     if arm.ngram and arm.ngram.min_match:
-        said["prompt_lookup_min"] = arm.ngram.min_match
+        settings["prompt_lookup_min"] = arm.ngram.min_match
     if arm.ngram and arm.ngram.max_match:
-        said["prompt_lookup_max"] = arm.ngram.max_match
+        settings["prompt_lookup_max"] = arm.ngram.max_match
     if arm.adaptive:
-        said["enable_adaptive_verification"] = True
+        settings["enable_adaptive_verification"] = True
     if arm.schedule:
-        said["num_speculative_tokens_per_batch_size"] = list(_ranges(arm, running_requests(server)))
-    return FLAG, _json(said)
+        settings["num_speculative_tokens_per_batch_size"] = list(_ranges(arm, running_requests(server)))
+    return FLAG, _json(settings)
 
 
 def expected(arm: Arm) -> Mapping[str, Scalar]:
-    """Of the start log and the metrics. Of an algorithm that is not known: its name, and how many tokens it proposes
-    where that was said."""
+    """In the start log and the metrics. For a custom algorithm its name, and its draft tokens where they are set."""
     if arm.custom:
         tokens = custom_settings(arm).get("num_speculative_tokens")
         counted = {"num_spec_tokens": tokens, "draft_positions": tokens} if isinstance(tokens, int) else {}
         return {"method": method(arm), **counted}
-    tokens = proposed(arm)
-    said = {"method": method(arm), "num_spec_tokens": tokens or None, "draft_positions": tokens}
+    tokens = draft_tokens(arm)
+    settings = {"method": method(arm), "num_spec_tokens": tokens or None, "draft_positions": tokens}
     moves = "adaptive" if arm.adaptive else "schedule" if arm.schedule else ""
-    return {**said, DEPTH: moves} if moves else said
+    return {**settings, DEPTH: moves} if moves else settings
 
 
 def method(arm: Arm) -> str | None:
@@ -63,12 +60,12 @@ def method(arm: Arm) -> str | None:
 def custom_settings(arm: Arm) -> dict[str, Any]:
     """`--speculative-config.KEY=VALUE` as vLLM reads it: JSON where it is some, else text; dots lead further in."""
     settings: dict[str, Any] = {}
-    for one in flags.given(arm.custom.args if arm.custom else ()):
-        *outer, last = one.written.split(".")[1:] or [""]
+    for parsed in parsed_keys(arm):
+        *outer, last = parsed.written.split(".")[1:] or [""]
         inner = settings
         for key in outer:
             inner = inner.setdefault(key, {})
-        inner[last] = _read(one.value or "")
+        inner[last] = _read(parsed.value)
     return settings
 
 
@@ -87,5 +84,5 @@ def _read(text: str) -> Any:
         return text
 
 
-def _json(said: Mapping[str, Any]) -> str:
-    return json.dumps(said, separators=(",", ":"))
+def _json(settings: Mapping[str, Any]) -> str:
+    return json.dumps(settings, separators=(",", ":"))

@@ -1,18 +1,17 @@
-"""Targets that draft heads cannot read, and what requests no longer get once vLLM speculates."""
+"""Targets that draft heads cannot read, and features that requests lose once vLLM speculates."""
 
-import json
 from functools import cache
-from importlib import resources
 
 from paceline.core import Arm, Server
-from paceline.engines.vllm import flags
+from paceline.engines.arguments import flag_value, read_data
+from paceline.engines.vllm.arguments import FLAGS, VERSION
 
 
 def hand_out_nothing(server: Server) -> frozenset[str]:
-    """Architectures whose class has no interface for hidden states. Of another version, or of the implementation by
-    Transformers (which has it, model_executor/models/transformers/base.py), nothing is said."""
-    other = flags.value(server.engine.args, "--model-impl") not in (None, "auto", "vllm")
-    return frozenset() if other or server.engine.version != flags.VERSION else _listed()
+    """Architectures whose class has no interface for hidden states. Empty for another version, and for the
+    implementation by Transformers, which has it (model_executor/models/transformers/base.py)."""
+    other = flag_value(server.engine.args, "--model-impl", FLAGS) not in (None, "auto", "vllm")
+    return frozenset() if other or server.engine.version != VERSION else _listed()
 
 
 def loses(arm: Arm) -> str:
@@ -26,5 +25,4 @@ def loses(arm: Arm) -> str:
 @cache
 def _listed() -> frozenset[str]:
     """By dev/vllm/extract_hooks.py."""
-    text = resources.files("paceline.engines").joinpath(f"data/vllm-{flags.VERSION}-targets.json").read_text()
-    return frozenset(json.loads(text)["handOutNoHiddenStates"])
+    return frozenset(read_data(f"vllm-{VERSION}-targets.json")["handOutNoHiddenStates"])

@@ -8,9 +8,9 @@ from tests.unit.engines.sglang import servers
 
 from paceline.core import Arm, Server
 from paceline.engines import ENGINES
+from paceline.engines.arguments import flag_value
 from paceline.engines.keys import ADMIN_KEY, API_KEY
-from paceline.engines.sglang import flag_name, flag_value
-from paceline.engines.sglang.owned import COMPARED
+from paceline.engines.sglang.arguments import COMPARED
 
 SGLANG = ENGINES["SGLang"]
 HEAD = f"/models/hub/models--thoughtworks--Qwen3-Coder-Next-Eagle3/snapshots/{'2' * 40}"
@@ -126,7 +126,7 @@ def test_every_arm_runs_as_many_requests(concurrency: int, requests: int) -> Non
 @pytest.mark.parametrize("pasted", [("--max-running-requests=96",), ("--max-running-requests", "96")])
 def test_a_users_own_number_of_running_requests_is_left_alone(pasted: tuple[str, ...]) -> None:
     argv = SGLANG.argv(with_args(*pasted), arm("wide"))
-    assert [one for one in argv if flag_name(one) == "--max-running-requests"] == [pasted[0]]
+    assert [word for word in argv if word.startswith("--max-running-requests")] == [pasted[0]]
     assert SGLANG.expected(with_args(*pasted), arm("wide"))["max_running_requests"] == 96
 
 
@@ -214,7 +214,7 @@ def test_keys_are_named_and_not_said() -> None:
 
 
 def test_a_server_without_keys_has_no_flag_for_them() -> None:
-    assert not {"--api-key", "--admin-api-key"} & {flag_name(one) for one in SGLANG.argv(server(), arm("wide"))}
+    assert not {"--api-key", "--admin-api-key"} & set(SGLANG.argv(server(), arm("wide")))
 
 
 def test_several_nodes_find_each_other() -> None:

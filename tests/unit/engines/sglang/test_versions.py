@@ -1,11 +1,11 @@
-"""What each release speaks, and what is said of those in between."""
+"""The known releases, and the versions between them."""
 
 import pytest
 from tests.unit.engines.sglang.servers import PINNED, server, wide
 
 from paceline.engines import ENGINES
 from paceline.engines.release import release
-from paceline.engines.sglang.versions import KNOWN, is_newer, neighbours, spoken
+from paceline.engines.sglang.versions import KNOWN, is_newer, known_release, neighbours
 
 SGLANG = ENGINES["SGLang"]
 
@@ -27,7 +27,7 @@ def test_a_version_is_compared_by_its_release(text: str, found: tuple[int, ...] 
 
 
 @pytest.mark.parametrize(
-    ("version", "speaks_as", "judged_by"),
+    ("version", "known", "judged_by"),
     [
         ("0.4.5", "0.4.5", ("0.4.5",)),
         ("0.4.6.post5", "0.4.5", ("0.4.5", "0.5.6")),
@@ -38,8 +38,8 @@ def test_a_version_is_compared_by_its_release(text: str, found: tuple[int, ...] 
         ("1.0.0", "0.5.23", ("0.5.23",)),
     ],
 )
-def test_a_version_speaks_as_the_known_one_before_it(version: str, speaks_as: str, judged_by: tuple[str, ...]) -> None:
-    assert spoken(version).version == speaks_as
+def test_a_version_is_treated_as_the_known_one_before_it(version: str, known: str, judged_by: tuple[str, ...]) -> None:
+    assert known_release(version).version == known
     assert tuple(row.version for row in neighbours(version)) == judged_by
 
 

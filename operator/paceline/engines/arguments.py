@@ -1,0 +1,200 @@
+"""Argument lists as argparse reads them, by the flag list of an engine's version.
+
+A flag's value follows "=" or a space, the last of two wins, and any beginning that fits only one flag stands for it.
+"""
+
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any
+
+from paceline.engines.adapter import Refusal
+
+WHOLE, NUMBER = r"[+-]?\d+", r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf|nan"
+SIZE = r"\d+|\d+(\.\d+)?[kMGT]|\d+[KMGT]i"
+KINDS: Mapping[str, tuple[str, str]] = {
+    "int": (WHOLE, "a whole number"),
+    "float": (NUMBER, "a number"),
+    "size": (SIZE, "a whole number such as 8192, 8k (8000) or 8Ki (8192)"),
+}
+"""Kind of a flag → the pattern of its values, and that in words."""
+NEGATIVE = re.compile(rf"(?:{NUMBER})[kKmMgGtT]?i?")
+"""Words that begin with a dash and are values: -1, -0.5, -8k."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flag:
+    """A row of a flag list: `name` is the first of its names, `many` argparse's nargs unless it is one value, `instead`
+    the replacement that the engine itself names."""
+
+    name: str
+    kind: str
+    many: str = ""
+    choices: tuple[Any, ...] = ()
+    instead: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedFlag:
+    """A flag in an argument list of the resource.
+
+    `arm` is None in the arguments of all arms; `path` is the list's, `index` the flag's place in it. `written` is the
+    name as the user wrote it ("" for words before the first flag), `name` the flag's first name, or `written` without
+    its spelling if the list lacks it. `glued`: written as --flag=value.
+    """
+
+    arm: str | None
+    path: str
+    index: int
+    written: str
+    name: str
+    values: tuple[str, ...]
+    glued: bool
+    flag: Flag | None
+
+    @property
+    def value(self) -> str:
+        """The first; "" without one."""
+        return self.values[0] if self.values else ""
+
+    @property
+    def words(self) -> Iterator[tuple[int, str]]:
+        """The values with their places in the list."""
+        return enumerate(self.values, self.index + (1 if self.written and not self.glued else 0))
+
+    def refused(self, message: str, index: int | None = None) -> Refusal:
+        return Refusal(arm=self.arm, path=f"{self.path}[{self.index if index is None else index}]", message=message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlagList:
+    """The flags of an engine's version, and who sets them.
+
+    `flags` has every name of every flag. `complete`: the engine knows no other name; `exact`: the choices of each are
+    complete, too. `source` names the list in messages.
+    `managed` are flags that Paceline renders, with the way out; a name that ends in an asterisk covers all that begins
+    so. `forbidden` are flags with the reason why they are. `own` are flags that a candidate may set, and so are those
+    that begin with `newer_own` if an incomplete list lacks them. `retired` are flags with their replacement;
+    `first_with` names the release that brings one.
+    """
+
+    source: str
+    flags: Mapping[str, Flag]
+    complete: bool = True
+    exact: bool = True
+    managed: Mapping[str, str] = field(default_factory=dict)
+    forbidden: Mapping[str, str] = field(default_factory=dict)
+    own: frozenset[str] = frozenset()
+    newer_own: str = ""
+    retired: Mapping[str, str] = field(default_factory=dict)
+    first_with: Callable[[str], str | None] = lambda _: None
+    spelling: Callable[[str], str] = lambda written: written
+    """A name as written → as the list spells it."""
+
+    def parse(self, args: Sequence[str], arm: str | None = None, path: str = "engine.args") -> tuple[ParsedFlag, ...]:
+        """The list cut into flags; words before the first flag have none."""
+        return tuple(self._parsed(args, arm, path))
+
+    def short_for(self, name: str) -> tuple[str, ...]:
+        """The flags that argparse would take the beginning of a name for."""
+        return tuple(sorted(full for full in self.flags if len(name) > 2 and full.startswith(name)))
+
+    def manager(self, parsed: ParsedFlag) -> tuple[str, str] | None:
+        """The managed flag that this is or is short for, and the way out; None if the user may set it."""
+        for prefix, way_out in self._prefixes():
+            if len(parsed.name) > 3 and not parsed.flag and prefix.startswith(parsed.name):
+                return prefix, way_out
+        ways_out = ((name, self._way_out(name)) for name in self._readings(parsed))
+        return next(((name, way_out) for name, way_out in ways_out if way_out), None)
+
+    def ban(self, parsed: ParsedFlag) -> tuple[str, str] | None:
+        """The forbidden flag that this is or is short for, and why it is; None if it is allowed."""
+        names = (parsed.name,) if parsed.flag else self.short_for(parsed.name) or (parsed.name,)
+        return (names[0], self.forbidden[names[0]]) if self.forbidden.keys() >= set(names) else None
+
+    def is_ours(self, parsed: ParsedFlag) -> bool:
+        """Whether it is managed or forbidden: other rules have nothing to add."""
+        return bool(self.manager(parsed) or self.ban(parsed))
+
+    def is_own(self, parsed: ParsedFlag) -> bool:
+        """Whether a candidate may set it."""
+        newer = bool(self.newer_own) and not self.complete and not parsed.flag
+        return parsed.name in self.own or (newer and parsed.name.startswith(self.newer_own))
+
+    def _readings(self, parsed: ParsedFlag) -> tuple[str, ...]:
+        """The names that `parsed` may stand for; none if it is not ours."""
+        if self.is_own(parsed) or parsed.name in self.forbidden:
+            return ()
+        if parsed.flag:
+            return self.spelling(parsed.written), parsed.name
+        return self.short_for(parsed.name) or (() if self.complete else (parsed.name,))
+
+    def _way_out(self, name: str) -> str:
+        if name in self.own or name in self.forbidden:
+            return ""
+        covering = (way_out for prefix, way_out in self._prefixes() if name.startswith(prefix))
+        return self.managed.get(name) or next(covering, "")
+
+    def _prefixes(self) -> Iterator[tuple[str, str]]:
+        return ((name[:-1], way_out) for name, way_out in self.managed.items() if name.endswith("*"))
+
+    def _parsed(self, args: Sequence[str], arm: str | None, path: str) -> Iterator[ParsedFlag]:
+        starts = [index for index, word in enumerate(args) if _is_flag(word)]
+        first = starts[0] if starts else len(args)
+        if first > 0:
+            values = tuple(args[:first])
+            yield ParsedFlag(
+                arm=arm, path=path, index=0, written="", name="", values=values, glued=False, flag=None
+            )  # fmt: skip
+        for start, end in itertools.pairwise([*starts, len(args)]):
+            written, equals, value = args[start].partition("=")
+            name = self.spelling(written)
+            flag = self.flags.get(name)
+            yield ParsedFlag(
+                arm=arm,
+                path=path,
+                index=start,
+                written=written,
+                name=flag.name if flag else name,
+                values=((value,) if equals else ()) + tuple(args[start + 1 : end]),
+                glued=bool(equals),
+                flag=flag,
+            )
+
+
+UNLISTED = FlagList(source="no engine", flags={})
+"""For argument lists of which only the spelling counts."""
+
+
+def flag_value(args: Sequence[str], name: str, flags: FlagList = UNLISTED) -> str | None:
+    """The value of `--flag=value` or `--flag value`; None without one. `name` is the flag's first, if it is listed."""
+    return next((parsed.values[0] for parsed in flags.parse(args) if parsed.name == name and parsed.values), None)
+
+
+def read_flags(name: str) -> Mapping[str, Flag]:
+    """Every name of every flag of a file in `data`, without positional arguments."""
+    rows = read_data(name)["flags"]
+    return {
+        written: Flag(
+            name=row["names"][0],
+            kind=row["kind"],
+            many=row.get("many", ""),
+            choices=tuple(row.get("choices", ())),
+            instead=row.get("instead", ""),
+        )
+        for row in rows
+        for written in row["names"]
+        if written.startswith("-")
+    }
+
+
+def read_data(name: str) -> Mapping[str, Any]:
+    content: Mapping[str, Any] = json.loads((resources.files("paceline.engines") / "data" / name).read_text())
+    return content
+
+
+def _is_flag(word: str) -> bool:
+    return word.startswith("-") and len(word) > 1 and not NEGATIVE.fullmatch(word)

@@ -1,0 +1,23 @@
+"""Flags that Paceline renders from the resource, by the names that engines give them, with the way out."""
+
+from collections.abc import Mapping
+
+FIELDS: Mapping[str, tuple[str, ...]] = {
+    "write spec.target.source": ("--model", "--model-path"),
+    "write spec.target.revision": ("--revision",),
+    "write spec.target.servedName": ("--served-model-name",),
+    "write spec.engine.trustRemoteCode: true": ("--trust-remote-code",),
+    "name a Secret in spec.engine.apiKeySecretRef": ("--api-key",),
+    "name a Secret in spec.engine.adminKeySecretRef": ("--admin-api-key",),
+    "write spec.accelerator.tensorParallelSize": ("--tp-size", "--tensor-parallel-size"),
+    "write spec.accelerator.nodes": ("--nnodes", "--node-rank", "--dist-init-addr", "--nccl-init-addr"),
+    "write its lines into args": ("--config",),
+    "models are read from spec.cache: remove it": ("--download-dir",),
+}
+"""Way out → flags; for all other managed flags it is to remove them."""
+
+
+def managed_flags(*names: str) -> Mapping[str, str]:
+    """Flag → way out."""
+    ways_out = {flag: way_out for way_out, flags in FIELDS.items() for flag in flags}
+    return {name: ways_out.get(name, "remove it") for name in names}

@@ -1,0 +1,249 @@
+"""Rules about a server and its arms, and those about arguments that all engines share.
+
+An engine has a table of `Rule`s. A shared check becomes a rule under the engine's own id, reason and source, and reads
+the engine's `FlagList`.
+"""
+
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Generic, TypeVar
+
+from paceline.core import Arm, Server
+from paceline.engines.adapter import Refusal
+from paceline.engines.arguments import KINDS, Flag, FlagList, ParsedFlag
+
+Subject = TypeVar("Subject")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule(Generic[Subject]):
+    """`reason` is what would happen otherwise, `source` the place in the engine where that was read or seen."""
+
+    id: str
+    reason: str
+    source: str
+    check: Callable[[Subject], Iterable[Refusal]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """A server and the arms that share it, as an engine's version reads their arguments."""
+
+    server: Server
+    arms: tuple[Arm, ...]
+    flags: FlagList
+
+    @property
+    def version(self) -> str:
+        return self.server.engine.version
+
+    @property
+    def engine(self) -> str:
+        """For messages."""
+        return f"{self.server.engine.name} {self.version}"
+
+    @property
+    def shared(self) -> tuple[ParsedFlag, ...]:
+        """The arguments of all arms."""
+        return self.flags.parse(self.server.engine.args)
+
+    def own(self, arm: Arm) -> tuple[ParsedFlag, ...]:
+        return self.flags.parse(arm.args, arm.name, "args")
+
+    @property
+    def lists(self) -> Iterator[tuple[ParsedFlag, ...]]:
+        """Each argument list of the resource."""
+        yield self.shared
+        for arm in self.arms:
+            yield self.own(arm)
+
+    @property
+    def all(self) -> Iterator[ParsedFlag]:
+        for parsed_flags in self.lists:
+            yield from parsed_flags
+
+    def find(self, *names: str) -> Iterator[ParsedFlag]:
+        """The flags of all arms that are called so, by their first names."""
+        return (parsed for parsed in self.shared if parsed.name in names)
+
+    def value(self, name: str) -> str | None:
+        """The value of a flag of all arms; None without one."""
+        return next((parsed.values[0] for parsed in self.find(name) if parsed.values), None)
+
+
+def refusals(rules: Iterable[Rule[Subject]], subject: Subject) -> tuple[Refusal, ...]:
+    """In the order of the rules, each once."""
+    refused = (replace(refusal, rule=rule.id) for rule in rules for refusal in rule.check(subject))
+    return tuple(dict.fromkeys(refused))
+
+
+def reserved_variables(names: Mapping[str, str]) -> Callable[[Configuration], Iterator[Refusal]]:
+    """Environment variables that Paceline sets, with the way out."""
+
+    def check(configuration: Configuration) -> Iterator[Refusal]:
+        for index, variable in enumerate(configuration.server.engine.env):
+            if way_out := names.get(str(variable["name"])):
+                message = f"{variable['name']} is set by Paceline; {way_out}"
+                yield Refusal(path=f"engine.env[{index}].name", message=message)
+
+    return check
+
+
+def stray(configuration: Configuration) -> Iterator[Refusal]:
+    """Words before the first flag."""
+    for parsed in configuration.all:
+        for index, word in () if parsed.written else parsed.words:
+            yield parsed.refused(f"{word} belongs to no flag; remove it, or write --flag=VALUE", index)
+
+
+def surplus(configuration: Configuration) -> Iterator[Refusal]:
+    """Words that the flag before them does not take: `misvalued` without the values themselves."""
+    for parsed in configuration.all:
+        for index, word in surplus_words(parsed):
+            yield parsed.refused(f"{word} belongs to no flag; remove it, or write --flag=VALUE", index)
+
+
+def surplus_words(parsed: ParsedFlag) -> Iterator[tuple[int, str]]:
+    """An unknown flag takes one value."""
+    several, switch = bool(parsed.flag and parsed.flag.many in ("*", "+")), parsed.flag and parsed.flag.kind == "switch"
+    taken = 1 if parsed.glued else 0 if switch or not parsed.written else len(parsed.values) if several else 1
+    return itertools.islice(parsed.words, taken, None)
+
+
+def unfilled(configuration: Configuration) -> Iterator[Refusal]:
+    """Variables, which the kubelet would fill in where a server serves and nothing where it is measured."""
+    for parsed in configuration.all:
+        for index, word in variables(parsed):
+            yield parsed.refused(f"{word}: $(VAR) is not filled in; write the value", index)
+
+
+def variables(parsed: ParsedFlag) -> Iterator[tuple[int, str]]:
+    if "$(" in parsed.written:
+        yield parsed.index, parsed.written
+    for index, word in parsed.words:
+        if "$(" in word:
+            yield index, f"{parsed.written}={word}" if parsed.glued and index == parsed.index else word
+
+
+def managed(configuration: Configuration) -> Iterator[Refusal]:
+    for parsed in configuration.all:
+        if manager := configuration.flags.manager(parsed):
+            name, way_out = manager
+            read_as = "" if parsed.flag or name == parsed.name else f" (read as {name})"
+            yield parsed.refused(f"{parsed.written}{read_as} is set by Paceline from the resource; {way_out}")
+
+
+def forbidden(configuration: Configuration) -> Iterator[Refusal]:
+    for parsed in configuration.all:
+        if ban := configuration.flags.ban(parsed):
+            name, why = ban
+            read_as = "" if parsed.flag or name == parsed.name else f" (read as {name})"
+            yield parsed.refused(f"{parsed.written}{read_as}: {why}; remove it")
+
+
+def abbreviated(configuration: Configuration) -> Iterator[Refusal]:
+    for parsed in _unlisted(configuration):
+        match configuration.flags.short_for(parsed.name):
+            case [full]:
+                yield parsed.refused(f"{parsed.written} is short for {full}; write it in full")
+            case [_, *_] as several:
+                yield parsed.refused(f"{parsed.written} may be short for {few(several)}; write one of them in full")
+
+
+def retired(configuration: Configuration) -> Iterator[Refusal]:
+    for parsed in configuration.all:
+        if instead := configuration.flags.retired.get(parsed.written):
+            yield parsed.refused(f"{parsed.written} is no longer a flag of {configuration.engine}; write {instead}")
+
+
+def unknown(configuration: Configuration) -> Iterator[Refusal]:
+    flags = configuration.flags
+    for parsed in _unlisted(configuration) if flags.complete else ():
+        if not flags.short_for(parsed.name):
+            yield parsed.refused(f"{flags.source} has no flag {parsed.written}; {_way_out(flags, parsed.name)}")
+
+
+def misvalued(configuration: Configuration) -> Iterator[Refusal]:
+    flags = configuration.flags
+    for parsed in configuration.all:
+        if parsed.flag and not flags.is_ours(parsed) and (fault := _fault(parsed, parsed.flag, flags.exact)):
+            yield parsed.refused(f"{parsed.written} {fault}")
+
+
+def twice(configuration: Configuration) -> Iterator[Refusal]:
+    """Keys of a JSON flag (--flag.key) may be many."""
+    shared = {parsed.name for parsed in configuration.shared}
+    for parsed_flags in configuration.lists:
+        names = set(shared) if parsed_flags and parsed_flags[0].arm else set()
+        for parsed in parsed_flags:
+            repeated = parsed.written and parsed.name in names and "." not in parsed.written
+            if repeated and not configuration.flags.is_ours(parsed):
+                yield parsed.refused(f"{parsed.written} is given twice; keep one")
+            names.add(parsed.name)
+
+
+def different(configuration: Configuration) -> Iterator[Refusal]:
+    """An allow list of what arms may differ in; other rules refuse what is unknown or managed."""
+    flags = configuration.flags
+    for arm in configuration.arms:
+        for parsed in configuration.own(arm):
+            known = parsed.flag or (parsed.written and not flags.complete)
+            if known and not flags.is_own(parsed) and not flags.is_ours(parsed):
+                yield parsed.refused(
+                    f"{parsed.written} is no part of speculation, and arms may differ in nothing else: "
+                    "set it in spec.engine.args, for all arms"
+                )
+
+
+def few(names: Sequence[object], most: int = 8) -> str:
+    return ", ".join(map(str, names[:most])) + (" …" if len(names) > most else "")
+
+
+def _unlisted(configuration: Configuration) -> Iterator[ParsedFlag]:
+    """Flags that are neither listed nor retired nor ours."""
+    flags = configuration.flags
+    for parsed in configuration.all:
+        if parsed.written and not parsed.flag and parsed.written not in flags.retired and not flags.is_ours(parsed):
+            yield parsed
+
+
+def _way_out(flags: FlagList, name: str) -> str:
+    if release := flags.first_with(name):
+        return f"{release} has it"
+    near = get_close_matches(name, [flag for flag in flags.flags if flag not in flags.managed], n=1)
+    return f"did you mean {near[0]}?" if near else "remove it"
+
+
+def _fault(parsed: ParsedFlag, flag: Flag, exact: bool) -> str:
+    """The fault of a listed flag's values and the way out; "" without one."""
+    count = len(parsed.values)
+    if flag.kind == "switch":
+        return "takes no value; write it alone" if count else ""
+    if count == 0 and flag.many not in ("*", "?"):
+        return f"needs a value; write {parsed.written}=VALUE"
+    if count > 1 and flag.many in ("", "?"):
+        return f"takes one value; got {' '.join(parsed.values)}"
+    if parsed.glued and count > 1:
+        return f"takes its values after a space: {parsed.written} {' '.join(parsed.values)}"
+    pattern, words = KINDS.get(flag.kind, ("(?s).*", ""))
+    for value in (value for value in parsed.values if "$(" not in value):
+        if not re.fullmatch(pattern, value):
+            return f"takes {words}; got {value}"
+        if flag.kind == "json" and not _is_json(value):
+            return f"takes JSON; got {value}"
+        if exact and flag.choices and value not in map(str, flag.choices):
+            near = get_close_matches(value, map(str, flag.choices), n=1)
+            return f"has no choice {value}; " + (f"did you mean {near[0]}?" if near else f"take {few(flag.choices)}")
+    return ""
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,69 @@
+"""vLLM's arguments: which there are, which Paceline renders, and which a round compares.
+
+The list is read in vLLM's wheel by dev/vllm/extract_flags.py. vLLM takes underscores for dashes and `--flag.key value`
+for a key of a JSON flag.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+
+from paceline.engines.arguments import FlagList, read_flags
+from paceline.engines.managed import managed_flags
+
+VERSION = "0.33.0"
+"""The version whose flags are listed. Of another version no flag is unknown."""
+MANAGED: Mapping[str, str] = {
+    **managed_flags(
+        "--model", "--revision", "--served-model-name", "--host", "--port", "--uds", "--config", "--seed",
+        "--tensor-parallel-size", "--trust-remote-code", "--api-key", "--hf-token", "--download-dir", "--nnodes",
+        "--node-rank", "--master-addr", "--master-port", "--headless", "--grpc",
+    ),
+    "--spec*": "remove it",
+}  # fmt: skip
+"""Flag → way out. The last row is the speculative configuration and its short cuts, whole or in part:
+`rejection_sample_method` among its keys can fake acceptance or loosen what is accepted."""
+FORBIDDEN = {
+    "--disable-log-stats": "there would be no metrics to measure speculation by",
+    "--root-path": "pages would not be where they are read",
+}
+COMPARED = (
+    "dtype", "max_seq_len", "quantization", "enforce_eager", "kv_cache_dtype", "enable_prefix_caching",
+    "enable_chunked_prefill", "pipeline_parallel_size", "data_parallel_size", "disable_custom_all_reduce",
+    "load_format", "block_size", "gpu_memory_utilization",
+)  # fmt: skip
+"""Arguments that every server must report. All others in the start line are compared, too, but MOVED."""
+MOVED = (
+    "method", "num_spec_tokens", "draft_positions", "speculative_depth",
+    "compilation_config.cudagraph_mode", "compilation_config.cudagraph_capture_sizes",
+    "compilation_config.decoder_replay_cudagraph_capture_sizes", "compilation_config.max_cudagraph_capture_size",
+    "compilation_config.compile_sizes", "compilation_config.compile_ranges_endpoints",
+    "compilation_config.splitting_ops", "compilation_config.local_cache_dir", "compilation_config.cache_dir",
+)  # fmt: skip
+"""Not compared: speculation's own, and sizes and mode of CUDA graphs. These follow from the tokens of a
+verify step (`config/vllm.py`, _set_cudagraph_sizes), so losing some of them is part of the cost of speculation."""
+OWN_FLAGS: frozenset[str] = frozenset()
+"""Flags that a candidate's `args` may hold: none. All of speculation is in --speculative-config, which is rendered from
+the resource, and everything else is set in spec.engine.args, for all arms (docs/decisions/0020)."""
+
+
+@cache
+def flag_list(version: str) -> FlagList:
+    return FlagList(
+        source=f"vLLM {VERSION}",
+        flags=read_flags(f"vllm-{VERSION}.json"),
+        complete=version == VERSION,
+        exact=version == VERSION,
+        managed=MANAGED,
+        forbidden=FORBIDDEN,
+        own=OWN_FLAGS,
+        spelling=_spelling,
+    )
+
+
+def _spelling(written: str) -> str:
+    """--block_size, --compilation-config.mode, -O3."""
+    name = written.partition(".")[0].replace("_", "-")
+    return "--optimization-level" if name.startswith("-O") else name
+
+
+FLAGS = flag_list(VERSION)
