@@ -9,24 +9,41 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from paceline.core import Arm, Server
-from paceline.core.names import snapshot_path
-from paceline.engines import Adapter, Capabilities, Look, Probe, Refusal, Scalar, Speculation, Work, json_object
+from paceline.engines import (
+    Adapter,
+    Capabilities,
+    Probe,
+    Refusal,
+    Scalar,
+    Scrape,
+    Speculation,
+    Work,
+    json_object,
+    rules,
+)
 from paceline.engines import bounds as limits
 from paceline.engines.adapter import Bound
+from paceline.engines.arguments import Flag, FlagList
+from paceline.engines.command import model_path
 from paceline.engines.environment import environment
+from paceline.engines.rules import Configuration, Rule
 
 NAME, RESOURCE, PORT, JIT_CACHE = "Toy", "toys.example/npu", 7345, "/toy-kernels"
 SLOTS, MANAGED = "--slots", ("--port", "--model", "--name", "--parallel", "--draft", "--depth")
+FLAGS = FlagList(
+    source=NAME,
+    flags={name: Flag(name=name, kind="int" if name == SLOTS else "str") for name in (SLOTS, *MANAGED)},
+    managed=dict.fromkeys(MANAGED, "remove it"),
+)
 DEPTH = 4
 """Of a chain whose depth is not given."""
 
 
 def argv(server: Server, arm: Arm) -> tuple[str, ...]:
-    assert server.target.commit, "a server is rendered after the prefetch has pinned its commit"
     return (
         sys.executable, str(Path(__file__).with_name("server.py")),
         "--port", str(PORT),
-        "--model", snapshot_path(server.target.source, server.target.commit),
+        "--model", model_path(server.target),
         "--name", server.served_name,
         "--parallel", str(server.accelerator.tensor_parallel_size),
         *(() if arm.draft is None else ("--draft", _head(arm), "--depth", str(draft_tokens(arm) - 1))),
@@ -37,7 +54,7 @@ def argv(server: Server, arm: Arm) -> tuple[str, ...]:
 
 def _head(arm: Arm) -> str:
     head = arm.draft and arm.draft.model
-    return snapshot_path(head.source, head.commit) if head and head.commit else "text"
+    return model_path(head) if head else "text"
 
 
 def draft_tokens(arm: Arm) -> int:
@@ -51,34 +68,39 @@ def expected(server: Server, arm: Arm) -> Mapping[str, Scalar]:
 
 
 def refusals(server: Server, arms: tuple[Arm, ...]) -> tuple[Refusal, ...]:
-    return tuple(_refusals(server, arms))
+    return rules.refusals(RULES, Configuration(server=server, arms=arms, flags=FLAGS))
 
 
-def _refusals(server: Server, arms: tuple[Arm, ...]) -> Iterator[Refusal]:
-    for index, word in enumerate(server.engine.args):
-        if word.partition("=")[0] in MANAGED:
-            message = f"{word} is set by Paceline: remove it"
-            yield Refusal(rule="toy-managed", path=f"engine.args[{index}]", message=message)
-    for arm in arms:
+def _odd_steps(configuration: Configuration) -> Iterator[Refusal]:
+    for arm in configuration.arms:
         if arm.tree and arm.tree.num_steps % 2:
             message = f"{arm.tree.num_steps} is odd, and the toy drafts in pairs: take {arm.tree.num_steps + 1}"
-            yield Refusal(rule="toy-pairs", arm=arm.name, path="tree.numSteps", message=message)
+            yield Refusal(arm=arm.name, path="tree.numSteps", message=message)
+
+
+RULES = (
+    Rule(id="toy-managed", check=rules.managed, reason="the last of two wins", source="argparse"),
+    Rule(id="toy-unknown", check=rules.unknown, reason="the server exits 2", source="argparse"),
+    Rule(id="toy-value", check=rules.misvalued, reason="the server exits 2", source="argparse"),
+    Rule(id="toy-different", check=rules.different, reason="arms differ in speculation only", source="ours"),
+    Rule(id="toy-pairs", check=_odd_steps, reason="the server drafts in pairs", source="server.py"),
+)
 
 
 def bounds(server: Server) -> Mapping[str, Bound]:
-    return limits.found(limits.words(server.engine.args), {SLOTS: "requests"})
+    return limits.bounds(FLAGS.parse(server.engine.args), {SLOTS: "requests"})
 
 
-def _page(look: Look) -> Mapping[str, Mapping[str, int]]:
-    return json_object(look.pages["/toy"])
+def _page(scrape: Scrape) -> Mapping[str, Mapping[str, int]]:
+    return json_object(scrape.pages["/toy"])
 
 
-def _grown(before: Look, after: Look) -> dict[str, int]:
+def _grown(before: Scrape, after: Scrape) -> dict[str, int]:
     """How much each counter has risen."""
     return {name: count - _page(before)["counters"][name] for name, count in _page(after)["counters"].items()}
 
 
-def speculation(before: Look, after: Look) -> Speculation:
+def speculation(before: Scrape, after: Scrape) -> Speculation:
     grown, depth = _grown(before, after), _page(after)["arguments"]["depth"]
     if not depth:
         return Speculation(retractions=0)
@@ -91,7 +113,7 @@ def speculation(before: Look, after: Look) -> Speculation:
     )
 
 
-def work(before: Look, after: Look) -> Work:
+def work(before: Scrape, after: Scrape) -> Work:
     grown = _grown(before, after)
     return Work(requests=grown["requests"], prompt_tokens=grown["prompt"], cached_tokens=0)
 
@@ -99,7 +121,7 @@ def work(before: Look, after: Look) -> Work:
 def probe(_: str) -> Probe:
     return Probe(
         pages=("/toy",),
-        resolved=lambda look: {**_page(look)["arguments"], "version": _page(look)["version"]},
+        resolved=lambda scrape: {**_page(scrape)["arguments"], "version": _page(scrape)["version"]},
         kv_tokens=lambda _: None,
         speculation=speculation,
         work=work,

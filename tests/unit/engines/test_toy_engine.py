@@ -131,8 +131,11 @@ FALLING = [{"fromBatchSize": 1, "numSteps": 4}, {"fromBatchSize": 8, "numSteps":
 REFUSED: tuple[tuple[tuple[Change, ...], str], ...] = (
     # Its own rules.
     (((TREE, {**CHAIN, "numSteps": 3, "numDraftTokens": 4}),), "3 is odd, and the toy drafts in pairs: take 4"),
-    ((("spec.engine.args", ["--depth=3"]),), "spec.engine.args[0]: --depth=3 is set by Paceline: remove it"),
     # Those that all engines share.
+    ((("spec.engine.args", ["--depth=3"]),), "spec.engine.args[0]: --depth is set by Paceline from the resource"),
+    ((("spec.engine.args", ["--slotz=3"]),), "spec.engine.args[0]: Toy has no flag --slotz; did you mean --slots?"),
+    ((("spec.engine.args", ["--slots=many"]),), "spec.engine.args[0]: --slots takes a whole number; got many"),
+    (((f"{CANDIDATE}.args", ["--slots=8"]),), "candidates[0].args[0]: --slots is no part of speculation"),
     ((("spec.engine.args", ["--slots=2"]),), "--slots=2 is below the concurrency of code@4"),
     ((("spec.accelerator.nodes", 2),), "2 nodes are served with SGLang and SGLangJAX only, not Toy: set 1"),
     # Those of the API, from its capabilities.
