@@ -136,7 +136,7 @@ def test_what_the_baseline_did_not_keep_up_with_is_said(run: Run) -> None:
     question["measurements"] = [m | {"saturated": m["arm"] == "baseline"} for m in question["measurements"]]
     code, out, _ = run("case.json", json.dumps(question))
     assert code == 11
-    assert json.loads(out)["arms"]["wide"]["reason"].startswith("Saturated: code is in no mean: ")
+    assert json.loads(out)["arms"]["wide"]["reason"].startswith("Saturated: code is left out of the means: ")
 
 
 @pytest.mark.parametrize("nothing", ["null", "NaN", "Infinity", "0", "-1", '"NaN"', None])
@@ -192,7 +192,7 @@ def change(question: dict[str, Any], path: list[str | int], value: Any) -> dict[
         (
             ["measurements", 1, "workload"],
             "code",
-            "case.json: measurements[1]: a second measurement of ",
+            "case.json: measurements[1]: duplicate measurement of ",
         ),
         (["measurements", 2, "round"], "0", 'case.json: measurements[2].round: a whole number is expected; found "0"'),
         (
@@ -326,7 +326,7 @@ def change(question: dict[str, Any], path: list[str | int], value: Any) -> dict[
         (
             ["arms"],
             ["wide", "baseline"],
-            "case.json: arms: the first is what the others are compared with, but 'baseline'",
+            "case.json: arms: 'baseline' must come first",
         ),
         (["decideAfterRounds"], [5, 3], "case.json: decideAfterRounds: "),
     ],

@@ -37,11 +37,11 @@ GB10 = {"baseline": {"code@1": 25.0, "code@8": 316.0}, "eagle3": {"code@1": 35.0
 def test_the_gb10_speculates_below_some_number_and_not_above(seed: int) -> None:
     found = swept(GB10, cv=0.01, seed=seed)
     assert (found.crossing, found.between) == (Crossing.BASELINE_TAKES_OVER, (1, 8))
-    assert [spot.pace for spot in found.spots] == [Pace.FASTER, Pace.SLOWER]
+    assert [spot.pace for spot in found.results] == [Pace.FASTER, Pace.SLOWER]
     assert found.message.startswith(
-        "speculate up to 1, not at 8: the baseline takes over somewhere between 1 and 8 requests at a time; 1: eagle3 "
+        "speculate up to 1, not at 8: the baseline takes over somewhere between 1 and 8 simultaneous requests; 1: eagle3 "
     )
-    for spot, reported in zip(found.spots, (35 / 25, 270 / 316), strict=True):
+    for spot, reported in zip(found.results, (35 / 25, 270 / 316), strict=True):
         assert spot.effects["eagle3"].mean.ratio == pytest.approx(reported, rel=0.02)
 
 
@@ -51,12 +51,17 @@ def test_the_gb10_speculates_below_some_number_and_not_above(seed: int) -> None:
         ({1: 1.4, 4: 1.2, 8: 0.9, 16: 0.8}, Crossing.BASELINE_TAKES_OVER, (4, 8), "speculate up to 4, not at 8 and 16"),
         ({1: 1.4, 4: 1.0, 8: 0.9}, Crossing.BASELINE_TAKES_OVER, (1, 8), "at 4 neither is shown to be faster"),
         ({1: 0.9, 32: 1.2}, Crossing.SPECULATION_TAKES_OVER, (1, 32), "speculate at 32, not up to 1"),
-        ({1: 1.4, 8: 0.9, 32: 1.2}, Crossing.CROSSES_TWICE, None, "at 1 and 32, not at 8: it crosses more than once"),
+        (
+            {1: 1.4, 8: 0.9, 32: 1.2},
+            Crossing.CROSSES_TWICE,
+            None,
+            "at 1 and 32, not at 8: the faster side changes more than once",
+        ),
         (
             {1: 1.4, 8: 1.2},
             Crossing.SPECULATION_FASTER,
             None,
-            "1 and 8: the baseline is shown to be faster nowhere",
+            "1 and 8: the baseline is shown to be faster at no concurrency",
         ),
         ({1: 1.4, 8: 1.0}, Crossing.SPECULATION_FASTER, None, "at 8 neither is shown to be faster"),
         ({1: 0.9, 8: 0.8}, Crossing.BASELINE_FASTER, None, "do not speculate at 1 and 8"),
@@ -88,11 +93,11 @@ def test_a_table_without_effect_seldom_claims_one() -> None:
 class TestTheBestArm:
     def test_another_one_wins_at_another_concurrency(self) -> None:
         truth = {**over({1: 1.4, 32: 1.1}), "narrow": {"code@1": 120.0, "code@32": 3200 * 1.2}}
-        assert [spot.best for spot in swept(truth).spots] == ["tree", "narrow"]
+        assert [spot.best for spot in swept(truth).results] == ["tree", "narrow"]
 
     def test_the_baseline_is_faster_only_if_it_beats_every_candidate(self) -> None:
         truth = {**over({1: 1.4, 32: 0.8}), "narrow": {"code@1": 120.0, "code@32": 3200.0}}
-        assert [spot.pace for spot in swept(truth).spots] == [Pace.FASTER, Pace.OPEN]
+        assert [spot.pace for spot in swept(truth).results] == [Pace.FASTER, Pace.OPEN]
 
     def test_datasets_of_a_concurrency_count_by_their_weights(self) -> None:
         truth = {
@@ -115,17 +120,17 @@ class TestWhatWasNotMeasured:
             for m in measure(truth, cv=STEADY, seed=1, rounds=5)
         ]
         found = crossover(SWEEP, list(truth), loads(truth), failing)
-        assert [spot.pace for spot in found.spots] == [Pace.FASTER, Pace.FASTER, Pace.OPEN]
+        assert [spot.pace for spot in found.results] == [Pace.FASTER, Pace.FASTER, Pace.OPEN]
         assert found.message.endswith("64: no candidate could be measured")
 
     def test_one_round_shows_nothing(self) -> None:
         found = swept(GB10, rounds=1)
-        assert [spot.best for spot in found.spots] == [None, None]
+        assert [spot.best for spot in found.results] == [None, None]
         assert found.crossing is Crossing.NOT_SHOWN
 
     def test_a_run_that_ended_early_says_what_its_rounds_show(self) -> None:
         found = swept(GB10, rounds=3)
-        assert {spot.effects["eagle3"].rounds for spot in found.spots} == {3}
+        assert {spot.effects["eagle3"].rounds for spot in found.results} == {3}
         assert found.between == (1, 8)
 
 
@@ -135,7 +140,7 @@ def test_a_gates_own_rounds_make_a_table_too_and_it_claims_no_more_than_the_gate
     measurements = measure(GB10, cv=0.01, seed=3, rounds=4)
     found = crossover(gate, list(GB10), loads(GB10), measurements)
     (judged,) = decide(gate, list(GB10), dict.fromkeys(GB10["baseline"], 1.0), measurements).arms.values()
-    for spot in found.spots:
+    for spot in found.results:
         mine, theirs = spot.effects["eagle3"].mean, judged.workloads[f"code@{spot.concurrency}"]
         assert mine.ratio == pytest.approx(theirs.ratio)
         assert mine.lower <= theirs.lower <= theirs.upper <= mine.upper
@@ -149,5 +154,5 @@ def test_published_wide_and_narrow_trees() -> None:
     }
     truth["narrow"] = {f"{w}@1": 0.95 * x for w, x in WIDE_1.items()} | {f"{w}@32": x for w, x in NARROW_32.items()}
     found = swept(truth)
-    assert [spot.best for spot in found.spots] == ["wide", "wide"]
+    assert [spot.best for spot in found.results] == ["wide", "wide"]
     assert found.crossing is Crossing.SPECULATION_FASTER

@@ -50,7 +50,7 @@ def test_one_that_writes_otherwise_on_one_workload_is_rejected_however_fast_it_i
     verdict = decided(lambda n, w: factor * random.Random(f"{n}").gauss(1, 0.01) if w == "chat" else 1.0)
     wide = verdict.arms["wide"]
     assert (verdict.outcome, wide.reason) == (Outcome.REJECT, "LengthsDiffer")
-    assert wide.message.startswith("on chat it writes 1")
+    assert wide.message.startswith("on chat the candidate writes 1")
     assert said in wide.message
 
 

@@ -45,7 +45,7 @@ def test_a_second_in_all_rejects_it_at_once_however_fast_it_is(rounds: int) -> N
     wide = verdict.arms["wide"]
     assert (verdict.outcome, verdict.final, gate.undecided(verdict)) == (Outcome.REJECT, True, ())
     assert (wide.outcome, wide.reason, wide.rounds) == (ArmOutcome.REJECTED, "Unreliable", 2)
-    assert "2 rounds in which the baseline's did: round 2 (ServerCrashed), round 4 (OutOfMemory)" in wide.message
+    assert "2 rounds in which the baseline's did not: round 2 (ServerCrashed), round 4 (OutOfMemory)" in wide.message
 
 
 def test_what_a_look_has_shown_of_its_speed_stays() -> None:
@@ -104,7 +104,7 @@ class TestRequestsThatFail:
         verdict = decided({(1, "wide"): "RequestsFailed", (3, "wide"): "RequestsFailed"})
         wide = verdict.arms["wide"]
         assert (verdict.outcome, wide.reason) == (Outcome.REJECT, "Unreliable")
-        assert "did not get through 2 rounds in which the baseline's did: round 2 (RequestsFailed), " in wide.message
+        assert "failed in 2 rounds in which the baseline's did not: round 2 (RequestsFailed), " in wide.message
         assert "in 2 requests to it failed (RequestsFailed)" in wide.lost
 
     def test_in_one_round_they_may_be_luck(self) -> None:
@@ -144,7 +144,7 @@ class TestRequestsThatFail:
         ("reason", "said"),
         [
             ("ServerCrashed", "the baseline's server ended"),
-            ("Retracted", "the baseline took requests back"),
+            ("Retracted", "the baseline retracted requests"),
             ("NotMeasured", "the baseline gave no evidence"),
         ],
     )
@@ -187,7 +187,7 @@ class TestRetractions:
         wide = self.decided({0: 3}, 2)
         assert (wide.outcome, wide.lost) == (
             "promotable",
-            "1 of 5 rounds was lost: in 1 it took requests back (Retracted)",
+            "1 of 5 rounds was lost: in 1 it retracted requests (Retracted)",
         )
 
     def test_in_two_rounds_they_cost_the_candidate(self) -> None:

@@ -1,11 +1,11 @@
-"""From rounds to a verdict. Pure: the same measurements always come to the same verdict, in any order.
+"""From rounds to a verdict. Pure: the same measurements always give the same verdict, in any order.
 
     `decide`     the rule: looks, rejection, stop, tie, outcome            (rule.py)
-    `judge`      one candidate at one look, and the sentence that says why (findings.py)
-    `undecided`  the candidates that later rounds must still contain
+    `judge`      one candidate at one look, with the sentence that explains it (findings.py)
+    `undecided`  the candidates that later rounds must contain
     `explain`    the sentence of a candidate's verdict
     `limits`     what is bounded besides throughput              (limits.py)
-    `seen`       what the arms' answers show                   (outputs.py)
+    `compare_outputs`  whether answers differ               (outputs.py)
     `crossover`  at which concurrencies speculation pays           (crossover.py)
 
 Why the rule is what it is, and how often it errs: docs/gate.md.
@@ -14,9 +14,9 @@ Why the rule is what it is, and how often it errs: docs/gate.md.
 from paceline.gate.crossover import Crossing, Crossover, Load, Pace, crossover
 from paceline.gate.findings import Finding, explain, threshold
 from paceline.gate.limits import OF_THE_SERVER, limits
-from paceline.gate.outputs import Seen, seen
-from paceline.gate.own_ends import RETRACTED
+from paceline.gate.outputs import OutputComparison, compare_outputs
 from paceline.gate.rule import decide, undecided
+from paceline.gate.server_failures import RETRACTED
 
 __all__ = [
     "OF_THE_SERVER",
@@ -25,13 +25,13 @@ __all__ = [
     "Crossover",
     "Finding",
     "Load",
+    "OutputComparison",
     "Pace",
-    "Seen",
+    "compare_outputs",
     "crossover",
     "decide",
     "explain",
     "limits",
-    "seen",
     "threshold",
     "undecided",
 ]

@@ -1,4 +1,4 @@
-"""One candidate at one look: promotable, rejected or undecided, and the sentence that says why."""
+"""Judge one candidate at one look: promotable, rejected or undecided, with a sentence that explains it."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -7,11 +7,11 @@ from enum import StrEnum
 
 from paceline.core import ArmOutcome, ArmVerdict, Bounds, Gate, Limit
 from paceline.gate.interval import Interval, ratio
-from paceline.gate.rates import Behind
+from paceline.gate.rates import RateMisses
 
 
 class Finding(StrEnum):
-    """Why a candidate's verdict is what it is: `ArmVerdict.reason`."""
+    """The reason of a candidate's verdict (`ArmVerdict.reason`)."""
 
     FASTER_THAN_MINIMUM = "FasterThanMinimum"
     SLOWER_THAN_BASELINE = "SlowerThanBaseline"
@@ -31,76 +31,80 @@ class Finding(StrEnum):
 
 
 def explain(verdict: ArmVerdict) -> str:
-    """`Reason: the numbers behind it; what was lost.`"""
-    said = "; ".join(filter(None, (verdict.message, verdict.lost)))
-    return f"{verdict.reason}: {said}" if said else verdict.reason
+    """The verdict in one line: `Reason: numbers; lost rounds.`"""
+    details = "; ".join(filter(None, (verdict.message, verdict.lost)))
+    return f"{verdict.reason}: {details}" if details else verdict.reason
 
 
 OTHER_LENGTH = 0.05
-"""Of its baseline's output tokens, by which fraction a candidate may be shown to write more or fewer. Greedy answers
-that part by rounding end elsewhere, sooner as often as later: over many prompts that is nothing. What stays is a
-candidate that answers otherwise, and tokens per second of other answers are no comparison."""
+"""Largest tolerated change of the mean output length, as a fraction of the baseline's. Greedy answers that diverge by
+rounding end earlier as often as later, so the difference cancels over many prompts. A larger one means that the
+candidate gives other answers, and their tokens per second cannot be compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class InterimBounds:
     """A candidate's bounds after its first `rounds` complete rounds."""
 
     rounds: int
     mean: Interval
-    """Over workloads, by weight: over closed loops, or over what arrives at a rate where there is nothing else."""
+    """Weighted over the closed-loop workloads, or over those at a rate if there are no others."""
     rated: Interval | None
-    """Over what arrives at a rate, where there are closed loops besides."""
+    """Weighted over the workloads at a rate; None unless there are closed loops too."""
     workloads: Mapping[str, Interval]
     limits: Mapping[Limit, Mapping[str, Interval | None]]
-    """Limit → workload → bounds; None where a round lacks the metric. "" where the metric is of the server."""
+    """Limit → workload ("" for a metric of the server) → bounds; None if a round lacks the metric."""
     lengths: Mapping[str, Interval]
-    """Workload → bounds of the output tokens; without one of which a round does not know them."""
+    """Workload → bounds of the output tokens; a workload is absent if a round did not count them."""
     saturated: tuple[str, ...] = ()
-    """Workloads that are left out of the means, each in a sentence."""
-    behind: Mapping[str, Behind] = field(default_factory=dict)
-    """Workload → in how many rounds the candidate alone did not keep its rate; without those where it always did."""
+    """One sentence for each workload that the means leave out."""
+    rate_misses: Mapping[str, RateMisses] = field(default_factory=dict)
+    """Workload → rounds in which only one arm kept the request rate; absent if the candidate always did."""
 
     @property
     def means(self) -> Mapping[str, Interval]:
-        """By their names. One of closed loops and one at a rate are two questions: neither pays for the other."""
+        """Name → mean. Closed loops and request rates are judged apart: a gain in one does not offset the other."""
         if self.rated is None:
             return {"mean": self.mean}
         return {"mean of closed loops": self.mean, "mean at a rate": self.rated}
 
 
-def judge(look: Look, gate: Gate) -> ArmVerdict:
-    """Rejected by the first check that objects, else promotable if all is shown, else undecided."""
-    objections = ((finding, list(check(look, gate))) for finding, check in REJECTIONS)
-    rejection = next(((finding, said) for finding, said in objections if said), None)
-    missing = list(_not_shown(look, gate))
+def judge(interim: InterimBounds, gate: Gate) -> ArmVerdict:
+    """Reject by the first check that fails; else promote if everything is shown; else leave undecided."""
+    failed = ((finding, list(check(interim, gate))) for finding, check in REJECTIONS)
+    rejection = next(((finding, objections) for finding, objections in failed if objections), None)
+    missing = list(_not_shown(interim, gate))
     if rejection:
-        outcome, reason, said = ArmOutcome.REJECTED, *rejection
+        outcome, reason, sentences = ArmOutcome.REJECTED, *rejection
     elif missing:
-        outcome, reason, said = ArmOutcome.UNDECIDED, Finding.NOT_ENOUGH_EVIDENCE, [*missing, _margin_in_words(look)]
+        outcome, reason, sentences = (
+            ArmOutcome.UNDECIDED,
+            Finding.NOT_ENOUGH_EVIDENCE,
+            [*missing, _margin_in_words(interim)],
+        )
     else:
-        outcome, reason, said = ArmOutcome.PROMOTABLE, Finding.FASTER_THAN_MINIMUM, [_means(look)]
+        outcome, reason, sentences = ArmOutcome.PROMOTABLE, Finding.FASTER_THAN_MINIMUM, [_means(interim)]
     limits = {
-        limit.metric: {w: found.bounds for w, found in workloads.items() if found}
-        for limit, workloads in look.limits.items()
+        limit.metric: {w: interval.bounds for w, interval in workloads.items() if interval}
+        for limit, workloads in interim.limits.items()
         if limit.maximum is None
     }
     return ArmVerdict(
         outcome=outcome,
         reason=reason.value,
-        message="; ".join([*said, *look.saturated]),
-        mean=look.mean.bounds,
-        rated=look.rated.bounds if look.rated else None,
-        workloads={w: found.bounds for w, found in look.workloads.items()},
+        message="; ".join([*sentences, *interim.saturated]),
+        mean=interim.mean.bounds,
+        rated=interim.rated.bounds if interim.rated else None,
+        workloads={w: interval.bounds for w, interval in interim.workloads.items()},
         limits=limits,
-        lengths={w: found.bounds for w, found in look.lengths.items()},
-        margin=_margin(look),
-        rounds=look.rounds,
-        last=look.rounds == gate.decide_after_rounds[-1],
+        lengths={w: interval.bounds for w, interval in interim.lengths.items()},
+        margin=_margin(interim),
+        rounds=interim.rounds,
+        last=interim.rounds == gate.decide_after_rounds[-1],
     )
 
 
-# What is asked, as logarithms.
+# Thresholds, as logarithms.
 
 
 def _minimum(gate: Gate) -> float:
@@ -111,72 +115,73 @@ def _tolerated(gate: Gate) -> float:
     return math.log1p(-gate.regression_tolerance)
 
 
-def _broken(limit: Limit, found: Interval) -> bool:
-    """Shown to be on the wrong side."""
+def _broken(limit: Limit, interval: Interval) -> bool:
+    """The whole interval lies beyond the limit."""
     if limit.maximum_decrease is not None:
-        return found.upper < math.log1p(-limit.maximum_decrease)
-    return found.lower > math.log1p(limit.maximum_increase or 0.0)
+        return interval.upper < math.log1p(-limit.maximum_decrease)
+    return interval.lower > math.log1p(limit.maximum_increase or 0.0)
 
 
-def _kept(limit: Limit, found: Interval) -> bool:
-    """Shown to be on the right side. Written so that NaN is never shown."""
+def _kept(limit: Limit, interval: Interval) -> bool:
+    """The whole interval lies within the limit. False for NaN."""
     if limit.maximum_decrease is not None:
-        return found.lower > math.log1p(-limit.maximum_decrease)
-    return found.upper < math.log1p(limit.maximum_increase or 0.0)
+        return interval.lower > math.log1p(-limit.maximum_decrease)
+    return interval.upper < math.log1p(limit.maximum_increase or 0.0)
 
 
 def threshold(limit: Limit) -> float:
-    """What the candidate's metric over the baseline's is held against."""
+    """The largest (or, for a decrease, smallest) allowed ratio of the candidate's metric to the baseline's."""
     return 1 - limit.maximum_decrease if limit.maximum_decrease is not None else 1 + (limit.maximum_increase or 0.0)
 
 
-# Rejected: a bound on the wrong side of a threshold. Each check says its objections; the worst kind comes first.
+# Rejections: a bound lies on the wrong side of a threshold. Each check yields its objections; the worst comes first.
 
 
-def _falls_behind(look: Look, _: Gate) -> Iterator[str]:
-    for name, found in look.behind.items():
-        if found.shown:
-            yield f"on {name} {_behind(found)}"
+def _misses_rate(interim: InterimBounds, _: Gate) -> Iterator[str]:
+    for name, misses in interim.rate_misses.items():
+        if misses.shown:
+            yield f"on {name} {_missed_rate(misses)}"
 
 
-def _slower(look: Look, gate: Gate) -> Iterator[str]:
-    for name, mean in look.means.items():
+def _slower(interim: InterimBounds, gate: Gate) -> Iterator[str]:
+    for name, mean in interim.means.items():
         if mean.upper < min(0.0, _minimum(gate)):
             yield f"{name} {_shown(mean)} is below 1x"
 
 
-def _regressed(look: Look, gate: Gate) -> Iterator[str]:
-    for name, found in look.workloads.items():
-        if found.upper < _tolerated(gate):
-            yield f"{name} {_shown(found)} is below {_ratio(_tolerated(gate))}, while the {_means(look)}"
+def _regressed(interim: InterimBounds, gate: Gate) -> Iterator[str]:
+    for name, interval in interim.workloads.items():
+        if interval.upper < _tolerated(gate):
+            yield f"{name} {_shown(interval)} is below {_ratio(_tolerated(gate))}, while the {_means(interim)}"
 
 
-def _below_minimum(look: Look, gate: Gate) -> Iterator[str]:
-    for name, mean in look.means.items():
+def _below_minimum(interim: InterimBounds, gate: Gate) -> Iterator[str]:
+    for name, mean in interim.means.items():
         if mean.upper < _minimum(gate):
             yield f"{name} {_shown(mean)} is below {_ratio(_minimum(gate))}"
 
 
-def _over_limit(look: Look, _: Gate) -> Iterator[str]:
-    for limit, workloads in look.limits.items():
-        for name, found in workloads.items():
-            if found and _broken(limit, found):
+def _over_limit(interim: InterimBounds, _: Gate) -> Iterator[str]:
+    for limit, workloads in interim.limits.items():
+        for name, interval in workloads.items():
+            if interval and _broken(limit, interval):
                 side = "below" if limit.maximum_decrease is not None else "above"
-                yield f"{_named(limit, name)} {_shown(found)} is {side} {threshold(limit):.3f}x"
+                yield f"{_named(limit, name)} {_shown(interval)} is {side} {threshold(limit):.3f}x"
 
 
-def _other_lengths(look: Look, _: Gate) -> Iterator[str]:
-    for name, found in look.lengths.items():
-        more = found.lower > math.log1p(OTHER_LENGTH)
-        if more or found.upper < math.log1p(-OTHER_LENGTH):
+def _other_lengths(interim: InterimBounds, _: Gate) -> Iterator[str]:
+    for name, interval in interim.lengths.items():
+        more = interval.lower > math.log1p(OTHER_LENGTH)
+        if more or interval.upper < math.log1p(-OTHER_LENGTH):
+            change = f"{abs(math.expm1(interval.mean)):.1%} {'more' if more else 'fewer'}"
             yield (
-                f"on {name} it writes {abs(math.expm1(found.mean)):.1%} {'more' if more else 'fewer'} tokens than the "
-                f"baseline, {_shown(found)}: shown to be beyond {OTHER_LENGTH:.0%}"
+                f"on {name} the candidate writes {change} tokens than the baseline, {_shown(interval)}: more than "
+                f"{OTHER_LENGTH:.0%} is shown"
             )
 
 
-REJECTIONS: tuple[tuple[Finding, Callable[[Look, Gate], Iterator[str]]], ...] = (
-    (Finding.RATE_NOT_KEPT, _falls_behind),
+REJECTIONS: tuple[tuple[Finding, Callable[[InterimBounds, Gate], Iterator[str]]], ...] = (
+    (Finding.RATE_NOT_KEPT, _misses_rate),
     (Finding.SLOWER_THAN_BASELINE, _slower),
     (Finding.WORKLOAD_REGRESSED, _regressed),
     (Finding.BELOW_MINIMUM_IMPROVEMENT, _below_minimum),
@@ -185,18 +190,18 @@ REJECTIONS: tuple[tuple[Finding, Callable[[Look, Gate], Iterator[str]]], ...] = 
 )
 
 
-def _not_shown(look: Look, gate: Gate) -> Iterator[str]:
-    """What still has to be shown before the candidate may be promoted. Written so that NaN is never shown."""
-    for name, mean in look.means.items():
+def _not_shown(interim: InterimBounds, gate: Gate) -> Iterator[str]:
+    """What the rounds have not shown yet and promotion needs. NaN counts as not shown."""
+    for name, mean in interim.means.items():
         if not mean.lower > _minimum(gate):
             yield f"{name} {_shown(mean)} is not shown to be above {_ratio(_minimum(gate))}"
-    for name, found in look.workloads.items():
-        if not found.lower > _tolerated(gate):
-            yield f"{name} {_shown(found)} is not shown to be above {_ratio(_tolerated(gate))}"
-    for name, behind in look.behind.items():
-        if not behind.kept:
-            yield f"on {name} {_behind(behind)}"
-    for limit, workloads in look.limits.items():
+    for name, interval in interim.workloads.items():
+        if not interval.lower > _tolerated(gate):
+            yield f"{name} {_shown(interval)} is not shown to be above {_ratio(_tolerated(gate))}"
+    for name, misses in interim.rate_misses.items():
+        if not misses.kept:
+            yield f"on {name} {_missed_rate(misses)}"
+    for limit, workloads in interim.limits.items():
         for name, change in workloads.items():
             if change is None:
                 yield f"{_named(limit, name)} is missing in a round"
@@ -205,35 +210,35 @@ def _not_shown(look: Look, gate: Gate) -> Iterator[str]:
                 yield f"{_named(limit, name)} {_shown(change)} is not shown to be {side} {threshold(limit):.3f}x"
 
 
-def _margin(look: Look) -> float:
-    return ratio(look.mean.reach) - 1
+def _margin(interim: InterimBounds) -> float:
+    return ratio(interim.mean.reach) - 1
 
 
-def _margin_in_words(look: Look) -> str:
-    margin = _margin(look)
+def _margin_in_words(interim: InterimBounds) -> str:
+    margin = _margin(interim)
     return f"margin over {READABLE:.0%}" if margin > READABLE else f"margin {margin:.1%}"
 
 
-def _means(look: Look) -> str:
-    return ", ".join(f"{name} {_shown(mean)}" for name, mean in look.means.items())
+def _means(interim: InterimBounds) -> str:
+    return ", ".join(f"{name} {_shown(mean)}" for name, mean in interim.means.items())
 
 
-def _behind(found: Behind) -> str:
-    times = f"{found.times} of {found.rounds} rounds"
-    said = (
-        f"it alone did not keep the rate in {times}, the baseline alone in {found.theirs}"
-        if found.theirs
-        else f"it did not keep the rate in {times}, where the baseline did"
+def _missed_rate(misses: RateMisses) -> str:
+    missed = f"{misses.candidate_only} of {misses.rounds} rounds"
+    comparison = (
+        f"only the candidate missed the rate in {missed}, only the baseline in {misses.baseline_only}"
+        if misses.baseline_only
+        else f"the candidate missed the rate in {missed} in which the baseline kept it"
     )
-    return f"{said}; a lower requestRate may suit both"
+    return f"{comparison}; lower requestRate"
 
 
 def _named(limit: Limit, workload: str) -> str:
     return f"{limit.metric} on {workload}" if workload else limit.metric
 
 
-def _shown(found: Interval) -> str:
-    return shown(found.bounds)
+def _shown(interval: Interval) -> str:
+    return shown(interval.bounds)
 
 
 def shown(bounds: Bounds) -> str:
@@ -241,7 +246,7 @@ def shown(bounds: Bounds) -> str:
 
 
 READABLE = 1e6
-"""Of a ratio: two rounds that are far apart have a bound of hundreds of digits, or none."""
+"""Largest ratio that is printed: two rounds that are far apart have a bound of hundreds of digits, or infinity."""
 
 
 def _figure(value: float) -> str:

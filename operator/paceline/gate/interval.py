@@ -18,7 +18,7 @@ class Interval:
 
     @property
     def reach(self) -> float:
-        """From the mean to either bound: a mean that is closer to 0 than this is not told from 0."""
+        """Half the width: a mean closer to 0 than this cannot be told from 0."""
         return (self.upper - self.lower) / 2
 
     @property
@@ -30,7 +30,7 @@ class Interval:
 def interval(logs: Sequence[float], *, error: float, floor: float) -> Interval:
     """Bounds that each fail with probability `error` if the logs are independent and normal.
 
-    `floor` is the smallest standard deviation believed of one round: three rounds can agree by luck. At least two logs.
+    `floor` is a lower bound on the standard deviation: three rounds can agree by luck. Needs at least two logs.
     """
     n = len(logs)
     mean = math.fsum(logs) / n
@@ -41,7 +41,7 @@ def interval(logs: Sequence[float], *, error: float, floor: float) -> Interval:
 
 @cache
 def student_quantile(error: float, degrees: int) -> float:
-    """The t that is exceeded with probability `error`.
+    """The value of t that is exceeded with probability `error`.
 
     From scipy.special, imported when first needed: scipy.stats would cost 60 MiB and most of a second
     (docs/design.md#the-gate).

@@ -1,7 +1,7 @@
-"""Rounds that were no evidence of a candidate's speed: how many, for what, and what they say of its server.
+"""Rounds that gave no evidence of a candidate's speed: how many, why, and what they show about its server.
 
-What is lost is not lost at random: a server that dies under the loads that would have been slow leaves the fast ones.
-So a candidate is not judged by what it lived through alone.
+Rounds are not lost at random: a server that dies under the loads that would have been slow leaves only the fast ones.
+So a candidate is not judged by its surviving rounds only.
 """
 
 from collections import Counter
@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 
 from paceline.core import ArmOutcome, ArmVerdict
 from paceline.gate.findings import Finding
-from paceline.gate.own_ends import DEATHS, FAILED, RETRACTED, excused
 from paceline.gate.rounds import Rounds, usable
+from paceline.gate.server_failures import DEATHS, FAILED, RETRACTED, excused
 
-LUCK = 1
-"""Rounds in which a candidate's own server may end while the baseline lives. One may be a neighbour's doing."""
+TOLERATED = 1
+"""Rounds in which a candidate's own server may fail while the baseline's lives: one may be a neighbour's doing."""
 ENDED = "its own server ended"
 WORDS = {
-    RETRACTED: "it took requests back",
+    RETRACTED: "it retracted requests",
     FAILED: "requests to it failed",
     "TimedOut": "it did not answer in time",
     "StartTimeout": "it was not ready in time",
@@ -25,92 +25,91 @@ WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class End:
-    """What a candidate's own server came to, in a round in which that was not the baseline's lot as well."""
+class ServerFailure:
+    """A failure of a candidate's own server in a round that the baseline's failure does not excuse."""
 
     round: int
     reason: str
 
 
-def ends(rounds: Rounds, candidate: str) -> list[End]:
-    """In order."""
+def server_failures(rounds: Rounds, candidate: str) -> list[ServerFailure]:
+    """In the order of rounds."""
     return [
-        End(number, reason)
+        ServerFailure(number, reason)
         for number in rounds.of(candidate)
         if (reason := rounds.ended(candidate, number)) and not excused(reason, rounds.ended(rounds.baseline, number))
     ]
 
 
-def _counted(rounds: Rounds, candidate: str, found: Sequence[End]) -> list[End]:
-    """Those that are held against it. Of the rounds in which its requests failed and the baseline's did not, as many
-    are let pass as there were, by then, of the other kind: that is how often a client breaks them by itself."""
-    client = [n for n in rounds.of(candidate) if _failed_alone(rounds, candidate, n)]
-    counted, passed = list[End](), 0
-    for end in found:
-        if end.reason == FAILED and passed < sum(number < end.round for number in client):
+def _counted(rounds: Rounds, candidate: str) -> list[ServerFailure]:
+    """Failures that count against the candidate. Rounds with failed requests to the candidate only are excused by as
+    many earlier rounds with failed requests to the baseline only: that is how often a client fails by itself."""
+    baseline_only = [n for n in rounds.of(candidate) if _only_the_baseline_failed(rounds, candidate, n)]
+    counted, passed = list[ServerFailure](), 0
+    for failure in server_failures(rounds, candidate):
+        if failure.reason == FAILED and passed < sum(number < failure.round for number in baseline_only):
             passed += 1
         else:
-            counted.append(end)
+            counted.append(failure)
     return counted
 
 
-def _failed_alone(rounds: Rounds, candidate: str, number: int) -> bool:
-    """Requests to the baseline, and the candidate got through."""
+def _only_the_baseline_failed(rounds: Rounds, candidate: str, number: int) -> bool:
     return rounds.ended(rounds.baseline, number) == FAILED and not rounds.ended(candidate, number)
 
 
 def shown_unreliable(rounds: Rounds, candidate: str) -> int | None:
-    """The round that showed it: one more than luck allows. None for one that never gave a complete round: nothing
-    tells a server that cannot run from one that was asked wrongly, and that is an error of whoever asks."""
-    found = _counted(rounds, candidate, ends(rounds, candidate))
-    return found[LUCK].round if len(found) > LUCK and rounds.complete(candidate) else None
+    """The round of the first failure beyond the tolerated ones. None for a candidate without any complete round: a
+    server that cannot run at all cannot be told from a wrong configuration, which is an error and no rejection."""
+    counted = _counted(rounds, candidate)
+    return counted[TOLERATED].round if len(counted) > TOLERATED and rounds.complete(candidate) else None
 
 
 def unreliable(rounds: Rounds, candidate: str, before: ArmVerdict, since: int) -> ArmVerdict:
-    """A candidate that is out for that, with what `before` has shown of its speed."""
-    found = [end for end in ends(rounds, candidate) if end.round <= since]
-    each = ", ".join(f"round {end.round + 1} ({end.reason})" for end in found)
+    """The verdict that rejects the candidate for its failures; it keeps the speed that `before` has shown."""
+    failures = [failure for failure in server_failures(rounds, candidate) if failure.round <= since]
+    each = ", ".join(f"round {failure.round + 1} ({failure.reason})" for failure in failures)
     return replace(
         before,
         outcome=ArmOutcome.REJECTED,
         reason=Finding.UNRELIABLE.value,
-        message=f"its own server did not get through {len(found)} rounds in which the baseline's did: {each}",
+        message=f"its own server failed in {len(failures)} rounds in which the baseline's did not: {each}",
         rounds=before.rounds or sum(number < since for number in rounds.complete(candidate)),
     )
 
 
 def lost(rounds: Rounds, candidate: str, last: int | None) -> str:
-    """Up to the round `last`, or of all: `2 of 6 rounds were lost: in 2 its own server ended (ServerCrashed)`."""
-    asked = [number for number in rounds.of(candidate) if last is None or number <= last]
+    """Lost rounds up to the round `last` (None: all): `2 of 6 rounds were lost: in 2 its own server ended
+    (ServerCrashed)`; "" if none was."""
+    numbers = [number for number in rounds.of(candidate) if last is None or number <= last]
     complete = rounds.complete(candidate)
-    whys = Counter(_why(rounds, candidate, number) for number in asked if number not in complete)
-    missing = whys.total()
+    reasons = Counter(_why_lost(rounds, candidate, number) for number in numbers if number not in complete)
+    missing = reasons.total()
     if not missing:
         return ""
     verb = "was" if missing == 1 else "were"
-    return f"{missing} of {len(asked)} rounds {verb} lost: {', '.join(_said(whys))}"
+    return f"{missing} of {len(numbers)} rounds {verb} lost: {', '.join(_counts(reasons))}"
 
 
-def _said(whys: Counter[str]) -> Iterator[str]:
-    return (f"in {times} {why}" for why, times in whys.items())
+def _counts(reasons: Counter[str]) -> Iterator[str]:
+    return (f"in {times} {reason}" for reason, times in reasons.items())
 
 
-def _why(rounds: Rounds, candidate: str, number: int) -> str:
-    mine, theirs = rounds.ended(candidate, number), rounds.ended(rounds.baseline, number)
-    if theirs and (excused(mine, theirs) or not mine):
-        return f"{_of_baseline(theirs)} ({theirs})"
-    if mine:
-        return f"{WORDS.get(mine, ENDED)} ({mine})"
+def _why_lost(rounds: Rounds, candidate: str, number: int) -> str:
+    own, baselines = rounds.ended(candidate, number), rounds.ended(rounds.baseline, number)
+    if baselines and (excused(own, baselines) or not own):
+        return f"{_of_baseline(baselines)} ({baselines})"
+    if own:
+        return f"{WORDS.get(own, ENDED)} ({own})"
     valid = _valid(rounds, rounds.baseline, number, list(rounds.workloads))
     return "one of its points was invalid" if valid else "a point of the baseline was invalid"
 
 
 def _of_baseline(reason: str) -> str:
-    """Only what is a death has ended its server."""
     if reason in DEATHS:
         return "the baseline's server ended"
-    lived = {FAILED: "requests to the baseline failed", RETRACTED: "the baseline took requests back"}
-    return lived.get(reason, "the baseline gave no evidence")
+    while_alive = {FAILED: "requests to the baseline failed", RETRACTED: "the baseline retracted requests"}
+    return while_alive.get(reason, "the baseline gave no evidence")
 
 
 def _valid(rounds: Rounds, arm: str, number: int, workloads: Sequence[str]) -> bool:

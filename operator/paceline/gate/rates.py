@@ -1,7 +1,7 @@
-"""Whether a candidate keeps the rates that the baseline keeps.
+"""Whether a candidate keeps the request rates that the baseline keeps.
 
-One that does not has requests waiting on it for longer and longer: how slow it looks depends on how long one measures,
-so its speed there is no figure, and it is out for the rate itself.
+If a candidate does not keep a rate, its queue grows for as long as the measurement lasts, so its speed at that rate
+depends on the length of the measurement. It is rejected for the rate itself.
 """
 
 import math
@@ -12,41 +12,45 @@ from paceline.gate.rounds import Rounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Behind:
-    """In how many of `rounds` a candidate alone did not keep a rate, and in how many the baseline alone: `theirs`.
-    `shown`: more often than the baseline, but for a chance of the look's error."""
+class RateMisses:
+    """Of `rounds`: in how many only the candidate missed a request rate, and in how many only the baseline did.
+    `shown`: the candidate misses it more often, at the look's error."""
 
-    times: int
-    theirs: int
+    candidate_only: int
+    baseline_only: int
     rounds: int
     shown: bool
 
     @property
     def kept(self) -> bool:
-        """The baseline alone fell behind as often, but for less than half of the rounds. Else the candidate has not
-        shown that it keeps the rate as well."""
-        return 2 * (self.times - self.theirs) < self.rounds
+        """The candidate's excess of misses is below half of the rounds; promotion requires that."""
+        return 2 * (self.candidate_only - self.baseline_only) < self.rounds
 
 
-def behind(rounds: Rounds, candidate: str, numbers: Sequence[int], error: float) -> Mapping[str, Behind]:
-    """By workload, where there is any such round among these complete ones."""
-    found = {}
+def rate_misses(rounds: Rounds, candidate: str, numbers: Sequence[int], error: float) -> Mapping[str, RateMisses]:
+    """Workload → misses in these complete rounds; workloads whose rate the candidate never missed alone are absent."""
+    misses = {}
     for workload in rounds.workloads:
-        times = _alone(rounds, candidate, rounds.baseline, numbers, workload)
-        theirs = _alone(rounds, rounds.baseline, candidate, numbers, workload)
-        if times:
-            shown = sign_test(times, theirs) <= error
-            found[workload] = Behind(times=times, theirs=theirs, rounds=len(numbers), shown=shown)
-    return found
+        candidate_only = _missed_by_one(rounds, candidate, rounds.baseline, numbers, workload)
+        baseline_only = _missed_by_one(rounds, rounds.baseline, candidate, numbers, workload)
+        if candidate_only:
+            misses[workload] = RateMisses(
+                candidate_only=candidate_only,
+                baseline_only=baseline_only,
+                rounds=len(numbers),
+                shown=sign_test(candidate_only, baseline_only) <= error,
+            )
+    return misses
 
 
-def _alone(rounds: Rounds, arm: str, other: str, numbers: Sequence[int], workload: str) -> int:
+def _missed_by_one(rounds: Rounds, arm: str, other: str, numbers: Sequence[int], workload: str) -> int:
     cells = rounds.cells
     return sum(cells[n, arm, workload].saturated and not cells[n, other, workload].saturated for n in numbers)
 
 
-def sign_test(times: int, theirs: int) -> float:
-    """The chance that of two equal arms this one is it so often, or oftener, of the rounds in which one alone fell
-    behind: whatever makes an arm fall behind, each is as likely. Rounds in which both did, or neither, say nothing."""
-    one_sided = times + theirs
-    return math.fsum(math.comb(one_sided, k) * 0.5**one_sided for k in range(times, one_sided + 1))
+def sign_test(candidate_only: int, baseline_only: int) -> float:
+    """One-sided p-value: the probability that, of two equal arms, the candidate is the one that missed the rate in at
+    least `candidate_only` of the rounds in which exactly one did. Rounds in which both or neither did carry no
+    information."""
+    discordant = candidate_only + baseline_only
+    return math.fsum(math.comb(discordant, k) * 0.5**discordant for k in range(candidate_only, discordant + 1))

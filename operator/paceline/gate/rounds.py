@@ -1,4 +1,4 @@
-"""Measurements as a table, and the rounds of it that count for a candidate."""
+"""Measurements as a table, and the rounds that count for a candidate."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from paceline.core import Measurement
-from paceline.gate.own_ends import worst
+from paceline.gate.server_failures import worst
 
 Cell = tuple[int, str, str]
 """Round, arm, workload."""
@@ -14,7 +14,7 @@ Cell = tuple[int, str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rounds:
-    """What was measured of one baseline and its candidates. A cell that was not measured is not there."""
+    """The measurements of a baseline and its candidates. A cell that was not measured is absent."""
 
     baseline: str
     workloads: Mapping[str, float]
@@ -22,7 +22,7 @@ class Rounds:
     cells: Mapping[Cell, Measurement]
 
     def of(self, arm: str) -> list[int]:
-        """The rounds that it was in, in order."""
+        """The rounds that contain the arm, in order."""
         return sorted({number for number, name, _ in self.cells if name == arm})
 
     def complete(self, candidate: str) -> list[int]:
@@ -35,12 +35,12 @@ class Rounds:
         ]
 
     def ended(self, arm: str, number: int) -> str:
-        """Why its own server did not get through that round, the worst of all workloads; "" if it did."""
+        """Why the arm's own server failed in that round, the worst over all workloads; "" if it did not."""
         cells = (self.cells.get((number, arm, w)) for w in self.workloads)
         return worst(cell.ended for cell in cells if cell)
 
     def saturated(self, workload: str, numbers: Sequence[int]) -> int:
-        """In how many of these rounds the baseline did not keep the workload's rate."""
+        """In how many of these rounds the baseline missed the workload's request rate."""
         return sum(self.cells[n, self.baseline, workload].saturated for n in numbers)
 
     def speed_ups(self, candidate: str, numbers: Sequence[int], workload: str) -> list[float]:
@@ -62,7 +62,7 @@ class Rounds:
         return logs
 
     def nothing_accepted(self, candidate: str, number: int) -> list[str]:
-        """The workloads on which the candidate's draft got nothing accepted in that round."""
+        """The workloads on which no draft token of the candidate was accepted in that round."""
         return [w for w in self.workloads if self.cells[number, candidate, w].nothing_accepted]
 
 
@@ -72,24 +72,24 @@ def table(baseline: str, workloads: Mapping[str, float], measurements: Sequence[
 
 
 def usable(measurement: Measurement | None) -> bool:
-    """Absent, marked invalid, null, not finite or not positive: all of it is no measurement."""
+    """False if the measurement is absent, marked invalid, null, not finite or not positive."""
     return measurement is not None and measurement.valid and positive(measurement.output_throughput)
 
 
 def throughput(measurement: Measurement) -> float:
-    """Of a usable measurement."""
+    """Output tokens per second of a usable measurement."""
     value = measurement.output_throughput
     assert value is not None
     return value
 
 
 def weighted_means(workloads: Mapping[str, float], logs: Mapping[str, Sequence[float]]) -> list[float]:
-    """Round by round, over workloads (name → weight)."""
+    """The weighted mean over workloads (name → weight), round by round."""
     total = math.fsum(workloads.values())
     numbers = range(min(map(len, logs.values())))
     return [math.fsum(weight * logs[w][i] for w, weight in workloads.items()) / total for i in numbers]
 
 
 def positive(value: float | None) -> TypeGuard[float]:
-    """NaN never passes: it compares as nothing."""
+    """False for None, infinity and NaN."""
     return value is not None and 0 < value < math.inf

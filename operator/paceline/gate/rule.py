@@ -1,5 +1,4 @@
-"""The rule from rounds to a verdict (docs/design.md#the-gate), with the parts that compared outputs (0018) and ended
-servers have in it."""
+"""The rule from rounds to a verdict (docs/design.md#the-gate), with compared outputs (0018) and server failures."""
 
 import dataclasses
 import math
@@ -7,24 +6,24 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from paceline.core import BASELINE, Answers, ArmOutcome, ArmVerdict, Gate, Measurement, Outcome, Verdict
-from paceline.gate.findings import Finding, Look, judge
+from paceline.gate.findings import Finding, InterimBounds, judge
 from paceline.gate.interval import Interval, interval
 from paceline.gate.limits import changes, counted, limits, unknown
 from paceline.gate.losses import lost, shown_unreliable, unreliable
-from paceline.gate.outputs import Seen, first_difference, seen
-from paceline.gate.rates import behind
+from paceline.gate.outputs import OutputComparison, compare_outputs, first_difference
+from paceline.gate.rates import rate_misses
 from paceline.gate.rounds import Rounds, table, weighted_means
 
 OPEN = (ArmOutcome.UNDECIDED, ArmOutcome.ERROR)
 CLOSED = (Finding.OUTPUTS_UNSTABLE, Finding.SATURATED)
-"""Undecided for good: a baseline that does not agree with itself never will again, and one that does not keep any of
-the rates keeps none of them next time."""
+"""Undecided for good: a baseline whose own answers vary will go on varying, and one that keeps none of the rates will
+keep none in later rounds."""
 LENGTH = "outputTokens"
-"""The metric of a measurement by which answers are compared."""
+"""The metric whose change shows that a candidate's answers are longer or shorter."""
 
 
 def _open(verdict: ArmVerdict) -> bool:
-    """More rounds may decide it."""
+    """More rounds may decide this candidate."""
     return verdict.outcome in OPEN and verdict.reason not in CLOSED
 
 
@@ -36,38 +35,42 @@ def decide(
     answers: Sequence[Answers] = (),
     rated: Collection[str] = (),
 ) -> Verdict:
-    """What these rounds show. `arms` has the baseline first, and ties go to the earlier arm; `workloads` name → weight;
-    `answers` of every round, where outputs are compared; `rated` are the workloads at a rate.
+    """The verdict of these rounds. `arms` starts with the baseline, and ties go to the earlier arm; `workloads` maps
+    names to weights; `answers` has one entry a round if outputs are compared; `rated` names the workloads at a rate.
 
-    May be asked at any time: between two looks the verdict is that of the look before, and `final` says whether more
-    rounds could change it. A round that is missing or invalid for an arm is no evidence about that arm; how often it is
-    tried again is the caller's affair. Raises ValueError, naming the place, for arguments that make no question.
+    It may be called at any time: between two looks the verdict is that of the previous look, and `final` says whether
+    more rounds could change it. A round that is missing or invalid for an arm is no evidence about that arm; the caller
+    decides how often to repeat it. Raises ValueError, naming the argument, if the arguments are inconsistent.
     """
     for fault in _faults(gate, arms, workloads, measurements):
         raise ValueError(fault)
     baseline, *candidates = arms
     rounds = table(baseline, workloads, counted(measurements, gate.limits))
     complete = {arm: rounds.complete(arm) for arm in candidates}
-    # The chance of a wrong verdict is shared out evenly: to the candidates there were at the start and to all looks.
+    # The probability of a wrong verdict is split evenly over all candidates of the run and all looks.
     error = (1 - gate.confidence) / (len(candidates) * len(gate.decide_after_rounds))
-    fell = {arm: since for arm in candidates if (since := shown_unreliable(rounds, arm)) is not None}
+    unreliable_since = {arm: since for arm in candidates if (since := shown_unreliable(rounds, arm)) is not None}
 
-    answered = {one.round: one for one in answers}
-    differs = {arm: found for arm in candidates if (found := first_difference(answered, arm, complete[arm]))}
+    answers_of = {entry.round: entry for entry in answers}
+    differences = {
+        arm: difference for arm in candidates if (difference := first_difference(answers_of, arm, complete[arm]))
+    }
 
-    verdicts: dict[str, ArmVerdict] = {arm: _at_first(rounds, gate, arm, complete[arm]) for arm in candidates}
+    verdicts: dict[str, ArmVerdict] = {arm: _before_any_look(rounds, gate, arm, complete[arm]) for arm in candidates}
     used = max(verdict.rounds for verdict in verdicts.values())
     for n in gate.decide_after_rounds:
         if _stops(verdicts):
             break
-        verdicts |= _rejected(verdicts, {arm: found for arm, found in differs.items() if found.rounds <= n})
-        due = {arm: since for arm, since in fell.items() if since < _after(complete[arm], n)}
-        verdicts |= _fallen(rounds, verdicts, due)
-        asked = [arm for arm in candidates if _open(verdicts[arm]) and len(complete[arm]) >= n]
-        for arm in asked:
+        verdicts |= _rejected_for_outputs(verdicts, {arm: d for arm, d in differences.items() if d.rounds <= n})
+        due = {arm: since for arm, since in unreliable_since.items() if since < _after(complete[arm], n)}
+        verdicts |= _rejected_for_failures(rounds, verdicts, due)
+        due_now = [arm for arm in candidates if _open(verdicts[arm]) and len(complete[arm]) >= n]
+        for arm in due_now:
             verdict = _judged(rounds, gate, arm, complete[arm][:n], error, rated)
-            verdicts[arm] = _comparable(verdict, seen(answered, arm, complete[arm][:n])) if answers else verdict
-        used = n if asked else used
+            verdicts[arm] = (
+                _comparable(verdict, compare_outputs(answers_of, arm, complete[arm][:n])) if answers else verdict
+            )
+        used = n if due_now else used
     used = max(used, *(verdict.rounds for verdict in verdicts.values()))
     verdicts = {arm: _with_losses(rounds, verdict, arm, complete[arm]) for arm, verdict in verdicts.items()}
 
@@ -83,13 +86,13 @@ def decide(
 
 
 def undecided(verdict: Verdict) -> tuple[str, ...]:
-    """The candidates that later rounds must still contain, in the order of arms: not those that had their last look,
-    and none once the verdict is final."""
+    """Candidates that later rounds must still contain, in the order of arms: those without a last look; none once the
+    verdict is final."""
     return () if verdict.final else tuple(name for name, arm in verdict.arms.items() if _open(arm) and not arm.last)
 
 
-def _at_first(rounds: Rounds, gate: Gate, arm: str, complete: Sequence[int]) -> ArmVerdict:
-    """Before any look. A draft of which nothing is accepted needs no statistics: one complete round shows it."""
+def _before_any_look(rounds: Rounds, gate: Gate, arm: str, complete: Sequence[int]) -> ArmVerdict:
+    """The verdict before any look. A draft of which nothing is accepted needs no statistics: one round shows it."""
     if not complete:
         return ArmVerdict(outcome=ArmOutcome.ERROR, reason=Finding.NO_COMPLETE_ROUND.value)
     if empty := rounds.nothing_accepted(arm, complete[0]):
@@ -99,28 +102,31 @@ def _at_first(rounds: Rounds, gate: Gate, arm: str, complete: Sequence[int]) -> 
     return ArmVerdict(outcome=ArmOutcome.ERROR, reason=Finding.TOO_FEW_ROUNDS.value, message=message)
 
 
-def _rejected(verdicts: Mapping[str, ArmVerdict], differs: Mapping[str, Seen]) -> dict[str, ArmVerdict]:
-    """Those of the open ones that answer something else. What was final before that was seen stays."""
-    return {arm: _differing(found) for arm, found in differs.items() if _open(verdicts[arm])}
+def _rejected_for_outputs(
+    verdicts: Mapping[str, ArmVerdict], differences: Mapping[str, OutputComparison]
+) -> dict[str, ArmVerdict]:
+    """Open candidates whose answers differ. A verdict that was final before the difference stays."""
+    return {arm: _different(comparison) for arm, comparison in differences.items() if _open(verdicts[arm])}
 
 
-def _differing(found: Seen) -> ArmVerdict:
+def _different(comparison: OutputComparison) -> ArmVerdict:
     message = (
-        f"other answers than the baseline's, beyond near ties, on {len(found.diverged)} of the {len(found.settled)} "
-        f"prompts (of {found.samples}) that the baseline answered alike in {found.rounds} rounds"
+        f"its answers differ from the baseline's, beyond near ties, on {len(comparison.diverged)} of the "
+        f"{len(comparison.settled)} prompts (of {comparison.samples}) that the baseline answered identically in "
+        f"{comparison.rounds} rounds"
     )
     return ArmVerdict(
-        outcome=ArmOutcome.REJECTED, reason=Finding.OUTPUTS_DIFFER.value, message=message, rounds=found.rounds
+        outcome=ArmOutcome.REJECTED, reason=Finding.OUTPUTS_DIFFER.value, message=message, rounds=comparison.rounds
     )
 
 
-def _comparable(verdict: ArmVerdict, found: Seen) -> ArmVerdict:
-    """Nothing is promotable next to a baseline that does not agree with itself."""
-    if verdict.outcome is not ArmOutcome.PROMOTABLE or found.enough:
+def _comparable(verdict: ArmVerdict, comparison: OutputComparison) -> ArmVerdict:
+    """A baseline whose own answers vary blocks promotion: outputs cannot be compared with it."""
+    if verdict.outcome is not ArmOutcome.PROMOTABLE or comparison.enough:
         return verdict
     message = (
-        f"{verdict.message}; the baseline itself answered only {len(found.settled)} of {found.samples} prompts alike "
-        f"in {found.rounds} rounds, so outputs cannot be compared"
+        f"{verdict.message}; the baseline answered only {len(comparison.settled)} of {comparison.samples} prompts "
+        f"identically in {comparison.rounds} rounds, so outputs cannot be compared"
     )
     return dataclasses.replace(
         verdict, outcome=ArmOutcome.UNDECIDED, reason=Finding.OUTPUTS_UNSTABLE.value, message=message
@@ -128,19 +134,21 @@ def _comparable(verdict: ArmVerdict, found: Seen) -> ArmVerdict:
 
 
 def _after(complete: Sequence[int], look: int) -> float:
-    """The round after which a candidate has this look: what comes later was not to be known."""
+    """The round that completes this look for a candidate; later rounds must not influence it."""
     return complete[look - 1] if len(complete) >= look else math.inf
 
 
-def _fallen(rounds: Rounds, verdicts: Mapping[str, ArmVerdict], since: Mapping[str, int]) -> dict[str, ArmVerdict]:
-    """Those of the open ones whose servers are shown not to be relied on."""
+def _rejected_for_failures(
+    rounds: Rounds, verdicts: Mapping[str, ArmVerdict], since: Mapping[str, int]
+) -> dict[str, ArmVerdict]:
+    """Open candidates whose servers are shown to be unreliable."""
     return {
         arm: unreliable(rounds, arm, verdicts[arm], number) for arm, number in since.items() if _open(verdicts[arm])
     }
 
 
 def _with_losses(rounds: Rounds, verdict: ArmVerdict, arm: str, complete: Sequence[int]) -> ArmVerdict:
-    """Of the rounds up to the one that decided it; of all, where none did or the losses themselves."""
+    """Add the lost rounds up to the deciding round; all of them if no round decided, or if the losses did."""
     decided = not _open(verdict) and verdict.reason != Finding.UNRELIABLE and 0 < verdict.rounds <= len(complete)
     return dataclasses.replace(verdict, lost=lost(rounds, arm, complete[verdict.rounds - 1] if decided else None))
 
@@ -148,24 +156,24 @@ def _with_losses(rounds: Rounds, verdict: ArmVerdict, arm: str, complete: Sequen
 def _judged(
     rounds: Rounds, gate: Gate, arm: str, numbers: Sequence[int], error: float, rated: Collection[str]
 ) -> ArmVerdict:
-    """At one look. What the baseline did not keep the rate of in half of its rounds is in no mean: how much faster a
-    candidate is there depends on how long one measures."""
+    """The verdict at one look. A workload whose rate the baseline missed in half of the rounds is left out of the
+    means: the speed-up there depends on the length of the measurement."""
     slow = {w: times for w in rounds.workloads if 2 * (times := rounds.saturated(w, numbers)) >= len(numbers)}
-    said = tuple(
-        f"{w} is in no mean: the baseline did not keep its rate in {times} of {len(numbers)} rounds"
+    left_out = tuple(
+        f"{w} is left out of the means: the baseline missed its rate in {times} of {len(numbers)} rounds"
         for w, times in slow.items()
     )
-    if look := _look(rounds, gate, arm, numbers, error, rated, slow, said):
-        return judge(look, gate)
+    if interim := _interim_bounds(rounds, gate, arm, numbers, error, rated, slow, left_out):
+        return judge(interim, gate)
     return ArmVerdict(
         outcome=ArmOutcome.UNDECIDED,
         reason=Finding.SATURATED.value,
-        message=f"{'; '.join(said)}: a lower requestRate is kept",
+        message=f"{'; '.join(left_out)}: lower requestRate",
         rounds=len(numbers),
     )
 
 
-def _look(
+def _interim_bounds(
     rounds: Rounds,
     gate: Gate,
     arm: str,
@@ -173,10 +181,10 @@ def _look(
     error: float,
     rated: Collection[str],
     slow: Collection[str],
-    said: tuple[str, ...],
-) -> Look | None:
-    """Bounds from these rounds: of every workload, of the weighted means taken round by round, of the limits and of the
-    answers' lengths. None if no workload of any weight is left for a mean."""
+    left_out: tuple[str, ...],
+) -> InterimBounds | None:
+    """Bounds over these rounds: each workload, the means weighted round by round, the limits and the answers' lengths.
+    None if no workload with a weight is left for a mean."""
 
     def bounds(values: Sequence[float]) -> Interval:
         return interval(values, error=error, floor=gate.variance_floor)
@@ -191,20 +199,20 @@ def _look(
     if not means:
         return None
     lengths = {w: rounds.changes(arm, numbers, w, LENGTH) for w in rounds.workloads}
-    return Look(
+    return InterimBounds(
         rounds=len(numbers),
         mean=means[0],
         rated=means[1] if len(means) > 1 else None,
-        workloads={w: bounds(found) for w, found in logs.items()},
+        workloads={w: bounds(values) for w, values in logs.items()},
         limits={
             limit: changes(rounds, limit, arm, numbers, rated, error, gate.variance_floor)
             if limit.maximum is None
             else unknown(rounds, limit, arm, numbers)
             for limit in limits(gate, rated)
         },
-        lengths={w: bounds(found) for w, found in lengths.items() if found},
-        saturated=said,
-        behind=behind(rounds, arm, numbers, error),
+        lengths={w: bounds(values) for w, values in lengths.items() if values},
+        saturated=left_out,
+        rate_misses=rate_misses(rounds, arm, numbers, error),
     )
 
 
@@ -214,9 +222,9 @@ def _promotable(verdicts: Mapping[str, ArmVerdict]) -> dict[str, float]:
 
 
 def _stops(verdicts: Mapping[str, ArmVerdict]) -> bool:
-    """Every candidate is decided, or one is promotable and no undecided one can be better.
+    """Every candidate is decided, or one is promotable and no undecided one can beat it.
 
-    A candidate without a look could be anything: a failed harness must not cost it its chance.
+    A candidate without a look may still be the best: a failed harness must not cost it its chance.
     """
     waiting = [arm.mean for arm in verdicts.values() if _open(arm)]
     best = max(_promotable(verdicts).values(), default=-math.inf)
@@ -229,12 +237,12 @@ def _outcome(verdicts: Mapping[str, ArmVerdict]) -> Outcome:
         return Outcome.PROMOTE
     if all(outcome is ArmOutcome.ERROR for outcome in outcomes):
         return Outcome.ERROR
-    # A candidate that could not be measured is not decided either: Reject would blame it for the harness.
+    # A candidate that could not be measured is undecided: Reject would blame it for the harness.
     return Outcome.INCONCLUSIVE if any(outcome in OPEN for outcome in outcomes) else Outcome.REJECT
 
 
 def _winner(verdicts: Mapping[str, ArmVerdict], gate: Gate) -> str:
-    """The best lower bound; what is within the variance floor of it is as good, and the first of these wins."""
+    """The first arm whose lower bound is within the variance floor of the best lower bound."""
     promotable = _promotable(verdicts)
     enough = math.log(max(promotable.values())) - gate.variance_floor
     return next(name for name, lower in promotable.items() if math.log(lower) >= enough)
@@ -243,22 +251,22 @@ def _winner(verdicts: Mapping[str, ArmVerdict], gate: Gate) -> str:
 def _faults(
     gate: Gate, arms: Sequence[str], workloads: Mapping[str, float], measurements: Sequence[Measurement]
 ) -> Iterator[str]:
-    """What makes the arguments no question, each with its place."""
+    """Errors in the arguments; each names the argument."""
     if len(arms) < 2 or len(set(arms)) < len(arms):
-        yield "arms: the baseline and at least one candidate, each once"
+        yield "arms: needs the baseline and at least one candidate, each once"
     if BASELINE in arms[1:]:
-        yield f"arms: the first is what the others are compared with, but {BASELINE!r} stands further back"
+        yield f"arms: {BASELINE!r} must come first: the others are compared with the first arm"
     if not math.fsum(workloads.values()) > 0:
-        yield "workloads: at least one, and one of positive weight"
+        yield "workloads: needs at least one workload with a positive weight"
     looks = gate.decide_after_rounds
     if not looks or looks[0] < 2 or any(later <= earlier for earlier, later in pairwise(looks)):
-        yield "decideAfterRounds: numbers of rounds, at least 2, each larger than the one before"
-    seen = set()
+        yield "decideAfterRounds: needs rising numbers of rounds, the first at least 2"
+    compare_outputs = set()
     for i, m in enumerate(measurements):
         if m.arm not in arms:
             yield f"measurements[{i}].arm: unknown arm {m.arm!r}; there are {', '.join(arms)}"
         if m.workload not in workloads:
             yield f"measurements[{i}].workload: unknown workload {m.workload!r}; there are {', '.join(workloads)}"
-        if (cell := (m.round, m.arm, m.workload)) in seen:
-            yield f"measurements[{i}]: a second measurement of round {m.round}, arm {m.arm}, workload {m.workload}"
-        seen.add(cell)
+        if (cell := (m.round, m.arm, m.workload)) in compare_outputs:
+            yield f"measurements[{i}]: duplicate measurement of round {m.round}, arm {m.arm}, workload {m.workload}"
+        compare_outputs.add(cell)

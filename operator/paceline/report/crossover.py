@@ -19,12 +19,12 @@ def crossover(spec: Manifest, rule: core.Gate, rounds: Sequence[Round]) -> Cross
         for name, one in placed.items()
     }
     found = gate.crossover(rule, arms, loads, measurements(rounds))
-    if sum(bool(spot.effects) for spot in found.spots) < 2:
+    if sum(bool(spot.effects) for spot in found.results) < 2:
         return None
     datasets = list(dict.fromkeys(one["name"] for one in placed.values()))
     names = [*([MEAN] if len(datasets) > 1 else []), *datasets]
     spots: dict[str, dict[str, list[Spot]]] = {name: {arm: [] for arm in arms[1:]} for name in names}
-    for spot in found.spots:
+    for spot in found.results:
         for arm, effect in spot.effects.items():
             here = {placed[name]["name"]: bounds for name, bounds in effect.workloads.items()} | {MEAN: effect.mean}
             for name in names:

@@ -8,7 +8,7 @@ from paceline.core import Answers, Parity
 from paceline.evidence import Outputs, RoundPlan, fingerprint, judge
 
 from .test_judge import PLAN
-from .test_keep import RESULT
+from .test_round_status import RESULT
 
 ASKED = dataclasses.replace(PLAN, parity=Parity(samples=4))
 BASELINE = Outputs(digests=("0a1b", "0c0d", "1111", "ffff"))

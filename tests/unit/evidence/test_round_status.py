@@ -154,7 +154,7 @@ def test_requests_that_were_taken_back_end_a_server_unless_as_many_are_allowed()
 
 
 def test_that_it_took_requests_back_is_worse_than_that_some_failed() -> None:
-    """As the gate has it of a file (`gate/own_ends.py`): no client makes a server do that."""
+    """As the gate has it of a file (`gate/server_failures.py`): no client makes a server do that."""
     points = tuple(dataclasses.replace(p, retractions=3, errors=1) for p in WIDE.points)
     result = dataclasses.replace(RESULT, replicates=(BASELINE, dataclasses.replace(WIDE, points=points)))
     kept = keep(PLAN, result, judge(PLAN, result), "job", "gpu-0")

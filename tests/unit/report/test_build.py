@@ -268,7 +268,7 @@ def test_the_baseline_takes_over_between_two_concurrencies() -> None:
     assert found
     assert found.between == (1, 8)
     assert found.sentence == (
-        "Speculate up to 1, not at 8: the baseline takes over somewhere between 1 and 8 requests at a time."
+        "Speculate up to 1, not at 8: the baseline takes over somewhere between 1 and 8 simultaneous requests."
     )
     assert found.numbers.startswith("1: wide 1.400x (")
     (curve,) = found.curves["code"]

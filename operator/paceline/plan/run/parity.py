@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from paceline.api.run_status import ArmParity, ReplicateParity
 from paceline.evidence.round_status import answers
-from paceline.gate import seen
+from paceline.gate import compare_outputs
 from paceline.plan.run.snapshot import Evidence
 
 
@@ -17,7 +17,7 @@ def parity(evidence: Evidence, arm: str) -> ArmParity | None:
     if not compared:
         whys = [one.unknown for one in said.values()]
         return ArmParity(rounds=0, unknown=whys[-1] if whys else "it was not asked")
-    found = seen({one.round: one for one in answers(evidence.records)}, arm, list(compared))
+    found = compare_outputs({one.round: one for one in answers(evidence.records)}, arm, list(compared))
     gaps = [one.largest_gap for one in compared.values() if one.largest_gap is not None]
     firsts = [one.first_divergence for one in compared.values() if one.first_divergence is not None]
     return ArmParity(

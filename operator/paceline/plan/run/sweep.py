@@ -7,7 +7,7 @@ from paceline.api.run_status import CrossoverSpot
 from paceline.core import BASELINE, Bounds
 from paceline.evidence.round_status import measurements
 from paceline.gate import Crossing, Crossover, Load, Pace, crossover
-from paceline.gate.crossover import Spot
+from paceline.gate.crossover import ConcurrencyResult
 from paceline.plan.run.snapshot import Evidence
 
 SPLIT = (Crossing.BASELINE_TAKES_OVER, Crossing.SPECULATION_TAKES_OVER, Crossing.CROSSES_TWICE)
@@ -29,18 +29,18 @@ def found(evidence: Evidence) -> Crossover | None:
 
 def nothing(table: Crossover) -> bool:
     """No candidate could be measured at any concurrency."""
-    return all(spot.best is None for spot in table.spots)
+    return all(spot.best is None for spot in table.results)
 
 
 def spots(evidence: Evidence) -> tuple[CrossoverSpot, ...]:
     """`status.crossover`."""
     table = found(evidence)
-    return () if table is None or nothing(table) else tuple(_spot(spot) for spot in table.spots)
+    return () if table is None or nothing(table) else tuple(_spot(spot) for spot in table.results)
 
 
 def effects(table: Crossover) -> Iterator[tuple[str, str, Bounds]]:
     """Arm, workload and bounds, in the order of concurrencies."""
-    for spot in table.spots:
+    for spot in table.results:
         for arm, effect in spot.effects.items():
             for workload, bounds in effect.workloads.items():
                 yield arm, workload, bounds
@@ -55,14 +55,14 @@ def crossing(evidence: Evidence) -> str:
 
 
 def _slower(table: Crossover) -> Iterator[str]:
-    for spot in table.spots:
+    for spot in table.results:
         if spot.pace is Pace.SLOWER and spot.best:
             for workload, bounds in spot.effects[spot.best].workloads.items():
                 if bounds.upper < 1:
                     yield f"{workload} {bounds.ratio:.3f}x"
 
 
-def _spot(spot: Spot) -> CrossoverSpot:
+def _spot(spot: ConcurrencyResult) -> CrossoverSpot:
     if spot.best is None:
         return CrossoverSpot(concurrency=spot.concurrency)
     effect = spot.effects[spot.best]
