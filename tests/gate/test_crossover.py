@@ -39,7 +39,8 @@ def test_the_gb10_speculates_below_some_number_and_not_above(seed: int) -> None:
     assert (found.crossing, found.between) == (Crossing.BASELINE_TAKES_OVER, (1, 8))
     assert [spot.pace for spot in found.results] == [Pace.FASTER, Pace.SLOWER]
     assert found.message.startswith(
-        "speculate up to 1, not at 8: the baseline takes over somewhere between 1 and 8 simultaneous requests; 1: eagle3 "
+        "speculate up to 1, not at 8: the baseline takes over somewhere between 1 and 8 simultaneous requests; "
+        "1: eagle3 "
     )
     for spot, reported in zip(found.results, (35 / 25, 270 / 316), strict=True):
         assert spot.effects["eagle3"].mean.ratio == pytest.approx(reported, rel=0.02)
