@@ -104,11 +104,13 @@ def delete_a_round(world: World) -> None:
 
 
 Event = Callable[[World], None]
-USUAL: Sequence[Event] = (prefetch, ready, measure, measure, measure, ready)
+DEFAULT_TIMEOUTS: Sequence[Event] = (prefetch, ready, measure, measure, measure, ready)
 POD_EVENTS: Sequence[Event] = (prefetch, ready, measure, spoil, refuse, lose_a_round, crash_a_server)
 CHANGES: Sequence[Event] = (change_the_image, change_the_gate, change_the_nodes)
 EVENTS = st.sampled_from([*POD_EVENTS, wait, *CHANGES, suspend, resume, delete_a_round])
-histories = st.builds(lambda n, more: [*USUAL[:n], *more], st.integers(1, len(USUAL)), st.lists(EVENTS, max_size=4))
+histories = st.builds(
+    lambda n, more: [*DEFAULT_TIMEOUTS[:n], *more], st.integers(1, len(DEFAULT_TIMEOUTS)), st.lists(EVENTS, max_size=4)
+)
 
 
 @st.composite
@@ -221,7 +223,7 @@ def test_a_status_that_is_lost_moves_no_server_and_measures_nothing_again(
 
 def test_a_runs_lost_status_is_read_again_from_its_jobs() -> None:
     world = started()
-    for event in USUAL:
+    for event in DEFAULT_TIMEOUTS:
         event(world)
     before = outline(world)
     for run_ in world.runs("throughput"):

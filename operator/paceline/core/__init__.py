@@ -1,4 +1,4 @@
-"""The words of the design as frozen types. Imports nothing of ours; everything else imports these."""
+"""The domain as frozen types. It imports nothing of Paceline; everything else imports it."""
 
 from paceline.core.algorithms import ALGORITHMS, SHAPES, WITH_A_HEAD
 from paceline.core.arm import BASELINE, Arm

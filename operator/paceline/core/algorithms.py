@@ -1,4 +1,4 @@
-"""The algorithms that the API has words for, and the shape of each one's drafts."""
+"""The algorithms that the API knows by name, and the shape of their drafts."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ SHAPES: Mapping[str, str] = {
     "DSPARK": "blockSize",
     CUSTOM: "custom",
 }
-"""Algorithm → the field of an arm that says what it proposes."""
+"""Algorithm → the field of an arm that gives the shape of its drafts."""
 ALGORITHMS = tuple(SHAPES)
 WITH_A_HEAD = tuple(algorithm for algorithm in ALGORITHMS if algorithm not in ("NGRAM", CUSTOM))
 """Algorithms that draft with a model: a trained head, layers of the target or a small model."""

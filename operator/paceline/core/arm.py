@@ -9,26 +9,26 @@ BASELINE = "baseline"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
-    """`baseline` (no speculation, `draft` is None) or a named candidate, with one of tree to custom."""
+    """The `baseline` (no speculation; `draft` is None) or a named candidate with one shape (tree … custom)."""
 
     name: str
     draft: Draft | None = None
     tree: Tree | None = None
     block_size: int | None = None
-    """Tokens that are proposed at once (DFLASH, DSPARK)."""
+    """Tokens proposed at once (DFLASH, DSPARK)."""
     ngram: Ngram | None = None
     adaptive: Adaptive | None = None
     schedule: tuple[Depth, ...] = ()
-    """Chains by batch size, rising from 1; empty: none."""
+    """Chain depths by batch size, which rises from 1; empty without a schedule."""
     custom: Custom | None = None
     args: tuple[str, ...] = ()
 
     @property
     def deepest(self) -> int:
-        """Of a schedule: the most draft tokens in a step."""
+        """The largest number of draft tokens in a step of the schedule; 0 without one."""
         return max((depth.num_steps for depth in self.schedule), default=0)
 
     @property
     def engine_chooses_depth(self) -> bool:
-        """It may rest at some loads. Of an algorithm that is not known here, nobody knows that it does not."""
+        """The engine may stop drafting at some loads; a custom algorithm is assumed to."""
         return bool(self.adaptive or self.schedule or self.custom)

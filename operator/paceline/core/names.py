@@ -1,10 +1,10 @@
-"""Names and labels of the objects we make. Load-bearing: a changed name orphans what an older release made."""
+"""Names and labels of the objects that Paceline creates. A changed name orphans the objects of older releases."""
 
 import hashlib
 
 from paceline.core.workload import HUB
 
-LONGEST = 63
+MAX_NAME_LENGTH = 63
 
 MANAGED_BY = {"app.kubernetes.io/managed-by": "paceline"}
 DEPLOYMENT_LABEL = "paceline.dev/deployment"
@@ -15,13 +15,13 @@ CACHE_LABEL = "paceline.dev/cache"
 
 SUPERSEDED = "paceline.dev/superseded"
 SUSPENDED = "paceline.dev/suspended"
-"""Annotations of a run, by which its deployment speaks to it: end, and rest."""
+"""Annotations that a deployment sets on its run: end it, or suspend it."""
 
 MODELS = "/models"
 
 
-def child_name(*parts: str | int, longest: int = LONGEST) -> str:
-    """The parts joined by "-"; a hash of the whole takes the place of what is over so many characters."""
+def child_name(*parts: str | int, longest: int = MAX_NAME_LENGTH) -> str:
+    """The parts joined by "-". A longer name than `longest` is cut and ends in a hash of the whole."""
     name = "-".join(str(part) for part in parts)
     if len(name) <= longest:
         return name
@@ -30,8 +30,8 @@ def child_name(*parts: str | int, longest: int = LONGEST) -> str:
 
 
 def snapshot_path(source: str, commit: str) -> str:
-    """Where a model, or a dataset's file, is on the cache volume: what the prefetch brings has the hub's own cache
-    layout, and what is there already its own path."""
+    """The path of a model or a dataset's file on the cache volume: downloads have the hub's cache layout, `pvc://`
+    sources their own path."""
     if source.startswith("pvc://"):
         return f"{MODELS}/{source.removeprefix('pvc://').partition('/')[2]}"
     if source.startswith(HUB):

@@ -1,4 +1,4 @@
-"""What the arms answer, not how fast: the question and what a round shows of it."""
+"""Comparison of the arms' answers: its settings, and the answers of one round."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parity:
-    """The first `samples` prompts of the first dataset, one after another at temperature 0, answers of at most
-    `max_tokens`. `near_tie` is in nats: by so much the baseline's token may be likelier than the one the other arm goes
-    on with, and rounding explains it. Why 0.25: docs/decisions/0018."""
+    """Send the first `samples` prompts of the first dataset one by one at temperature 0, with at most `max_tokens`
+    each. A divergence counts as rounding if the baseline's token is at most `near_tie` nats likelier than the other
+    arm's (why 0.25: docs/decisions/0018)."""
 
     samples: int
     max_tokens: int = 128
@@ -17,8 +17,8 @@ class Parity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """One round. `baseline` has a digest of each of its answers, in the order of prompts; `diverged` says by candidate
-    at which prompts it left the baseline's answer further than a near tie explains."""
+    """The answers of one round. `baseline` has a digest of each of its answers, in order; `diverged` maps a
+    candidate to the prompts on which it left the baseline's answer by more than a near tie."""
 
     round: int
     baseline: tuple[str, ...]

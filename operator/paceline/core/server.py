@@ -1,4 +1,4 @@
-"""The configuration that all arms of a comparison share: everything about a server but its speculation."""
+"""The configuration that all arms of a comparison share: everything about a server except its speculation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ class SecretKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """`version` is what the image speaks; it decides which flags are emitted and checked."""
+    """`version` is the engine's version in the image; it decides which flags are emitted and checked."""
 
     name: str
     version: str
@@ -29,11 +29,11 @@ class Engine:
     env: tuple[Mapping[str, Any], ...] = ()
     """core/v1 EnvVar objects as written by the user."""
     eagle3_targets: tuple[str, ...] = ()
-    """Target architectures for which this image adds the EAGLE3 hook to what its version has."""
+    """Target architectures to which this image adds an EAGLE3 hook that its version lacks."""
     api_key: SecretKey | None = None
     admin_key: SecretKey | None = None
     pod_template: Mapping[str, Any] = field(default_factory=dict)
-    """What the user lays over the pod template."""
+    """The user's overlay of the pod template."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,24 +49,24 @@ class Accelerator:
     topology: str | None = None
     topology_label: str = TOPOLOGY_LABEL
     memory: str | None = None
-    """Of one accelerator, a quantity; None where the product is known by name."""
+    """Memory of one accelerator, a quantity; None if the product is known by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cache:
-    """Where models are kept: a claim in the namespace, or a directory of the node. Exactly one is set."""
+    """Where models are stored: a claim in the namespace, or a directory of the node. Exactly one is set."""
 
     claim: str | None = None
     host_path: str | None = None
     env: tuple[Mapping[str, Any], ...] = ()
-    """core/v1 EnvVar objects for the prefetch alone: HF_ENDPOINT, proxies, a CA."""
+    """core/v1 EnvVar objects for the prefetch only: HF_ENDPOINT, proxies, a CA."""
     security_context: Mapping[str, Any] = field(default_factory=dict)
-    """Of the prefetch alone: runAsUser, runAsGroup, fsGroup, supplementalGroups, as far as they are not 65532."""
+    """For the prefetch only: runAsUser, runAsGroup, fsGroup and supplementalGroups that differ from 65532."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """What every arm of a pool has in common."""
+    """The part of a server that every arm of a pool has in common."""
 
     engine: Engine
     target: Model
@@ -74,5 +74,5 @@ class Server:
     accelerator: Accelerator
     cache: Cache
     largest_concurrency: int = 1
-    """Of the pool: max-running-requests is pinned from it on every arm."""
+    """The pool's largest concurrency, from which max-running-requests is pinned on every arm."""
     node_selector: Mapping[str, str] = field(default_factory=dict)

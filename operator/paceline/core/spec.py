@@ -1,4 +1,4 @@
-"""The two kinds as the planners see them: what was asked, with every default filled in."""
+"""The specs of the two kinds as planners read them, with every default filled in."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from enum import StrEnum
 from paceline.core.arm import Arm
 from paceline.core.outputs import Parity
 from paceline.core.server import Server
-from paceline.core.timeouts import USUAL, Timeouts
+from paceline.core.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from paceline.core.verdict import Gate
 from paceline.core.workload import Workload
 
@@ -20,7 +20,7 @@ class Purpose(StrEnum):
 
 
 class Trigger(StrEnum):
-    """What started a run."""
+    """Why a run was started."""
 
     SPEC = "Spec"
     RETRY = "Retry"
@@ -34,7 +34,7 @@ class PromotionMode(StrEnum):
 
 
 class UntilDecided(StrEnum):
-    """What a pool serves before it has a verdict."""
+    """What a pool serves until it has a verdict."""
 
     BASELINE = "Baseline"
     NOTHING = "Nothing"
@@ -42,7 +42,7 @@ class UntilDecided(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimTemplate:
-    """The cache claim to make, if the deployment asks for one of its own. `size` is a quantity (`400Gi`)."""
+    """The cache claim that the deployment asks Paceline to create. `size` is a quantity (`400Gi`)."""
 
     name: str
     size: str
@@ -56,9 +56,9 @@ class PoolSpec:
 
     name: str
     replicas: int | None
-    """None: left to an autoscaler."""
+    """None leaves it to an autoscaler."""
     arms: tuple[Arm, ...]
-    """The baseline, then the candidates, fewer draft tokens first."""
+    """The baseline, then the candidates by rising number of draft tokens."""
     workloads: tuple[Workload, ...]
     gate: Gate
 
@@ -82,13 +82,13 @@ class DeploymentSpec:
     promotion: PromotionSpec = PromotionSpec()
     max_evidence_age: timedelta = timedelta(hours=720)
     keep_revisions: int = 2
-    """Of each model on the cache volume, besides those in use."""
+    """How many unused revisions of each model stay on the cache volume."""
     run_pod_labels: Mapping[str, str] = field(default_factory=dict)
     run_gpu_hours: float | None = None
-    """What each run may take: accelerators times hours. None: as much as its rounds take."""
+    """Budget of each run in accelerator hours; None sets no limit."""
     run_parity: Parity | None = None
-    """None: what the arms answer is not compared."""
-    run_timeouts: Timeouts = USUAL
+    """None: outputs are not compared."""
+    run_timeouts: Timeouts = DEFAULT_TIMEOUTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +106,9 @@ class RunSpec:
     token: str = ""
     pod_labels: Mapping[str, str] = field(default_factory=dict)
     gpu_hours: float | None = None
-    """What it may take: accelerators times hours."""
+    """Budget in accelerator hours; None sets no limit."""
     parity: Parity | None = None
-    """None: what the arms answer is not compared."""
-    timeouts: Timeouts = USUAL
+    """None: outputs are not compared."""
+    timeouts: Timeouts = DEFAULT_TIMEOUTS
     rounds_of: str = ""
-    """The run whose rounds are judged by this one's gate; "": all are measured."""
+    """The run whose rounds this run's gate judges instead of measuring; "" measures all."""

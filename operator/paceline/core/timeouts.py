@@ -1,4 +1,4 @@
-"""How long a round waits: for a server to be ready, and for a workload to be answered."""
+"""Timeouts of a round: for a server to become ready, and for a workload to finish."""
 
 import math
 from dataclasses import dataclass
@@ -7,27 +7,27 @@ from paceline.core.workload import Workload
 
 START_SECONDS = 1800.0
 WORKLOAD_SECONDS = 1800.0
-"""Fewest, however little is asked."""
+"""The shortest timeout of a workload, in seconds."""
 LEAST_SPEED = 5.0
-"""Tokens a second of one request among the others; what is slower is taken for a server that hangs. Half of the slowest
-that was published for any of the examples: 10, a chain of sglang-jax on a TPU v5e."""
+"""Tokens per second of one request among others; a slower server counts as hung. Half of the slowest speed published
+for any example: 10, a chain of sglang-jax on a TPU v5e."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """Seconds. `start` is from a server's start to ready; `workload` is for each, None: by what it asks."""
+    """In seconds. `start` runs from a server's start to ready; `workload` bounds each workload, None derives it."""
 
     start: float = START_SECONDS
     workload: float | None = None
 
-    def of(self, asked: Workload) -> float:
-        """Seconds for one workload: if absent, every answer may go to its cap at the least speed."""
+    def of(self, workload: Workload) -> float:
+        """Seconds for one workload; by default, enough for every answer to reach maxTokens at the least speed."""
         if self.workload is not None:
             return self.workload
-        answer = asked.dataset.max_tokens / LEAST_SPEED
-        if asked.rate:
-            return math.ceil(asked.dataset.requests / asked.rate + max(WORKLOAD_SECONDS, answer))
-        return max(WORKLOAD_SECONDS, math.ceil(math.ceil(asked.dataset.requests / asked.concurrency) * answer))
+        answer = workload.dataset.max_tokens / LEAST_SPEED
+        if workload.rate:
+            return math.ceil(workload.dataset.requests / workload.rate + max(WORKLOAD_SECONDS, answer))
+        return max(WORKLOAD_SECONDS, math.ceil(math.ceil(workload.dataset.requests / workload.concurrency) * answer))
 
 
-USUAL = Timeouts()
+DEFAULT_TIMEOUTS = Timeouts()

@@ -1,16 +1,16 @@
-"""What is speculated with: the draft head and the shape of its proposals."""
+"""The draft head and the shape of its proposals."""
 
 from dataclasses import dataclass
 
 CUSTOM = "Custom"
-"""The algorithm that stands for every one that there is no word for."""
+"""The algorithm for engine algorithms that the API does not know by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Tree:
     """The shape of one draft proposal.
 
-    `num_steps` is the depth, `top_k` the branching, `num_draft_tokens` the verify width with the root included.
+    `num_steps` is the depth, `top_k` the branching, `num_draft_tokens` the number of verified tokens, root included.
     """
 
     num_steps: int
@@ -19,15 +19,15 @@ class Tree:
 
     @property
     def widest(self) -> int:
-        """The most draft tokens this depth and branching can fill: one root, then top_k, then top_k² a level."""
+        """The most tokens that this depth and branching can fill: the root, then top_k, then top_k² per level."""
         return 1 + self.top_k + (self.num_steps - 1) * self.top_k**2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ngram:
-    """Drafting from the text itself; None is the engine's own value.
+    """Draft from n-grams of the text; None leaves a value to the engine.
 
-    `breadth` is how many continuations are kept (1 is a chain); a match has `min_match` to `max_match` tokens.
+    `breadth` is the number of continuations (1 is a chain); a match has `min_match` to `max_match` tokens.
     """
 
     num_draft_tokens: int | None = None
@@ -38,15 +38,15 @@ class Ngram:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adaptive:
-    """A chain whose depth the engine chooses while it serves. `num_steps` is the depth to begin with (SGLang), or the
-    most that it proposes (vLLM); None is left to the engine, or to Paceline where the engine has none."""
+    """A chain whose depth the engine chooses while it serves. `num_steps` is the initial depth (SGLang) or the largest
+    (vLLM); None leaves it to the engine, or to Paceline if the engine has no default."""
 
     num_steps: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Depth:
-    """From `from_batch_size` requests at a time on, chains of `num_steps` draft tokens; 0: no speculation."""
+    """From a batch of `from_batch_size` requests on, draft `num_steps` tokens; 0 stops speculation."""
 
     from_batch_size: int
     num_steps: int
@@ -54,14 +54,14 @@ class Depth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Custom:
-    """An algorithm of the engine that has no words here: its own flags, as pasted."""
+    """An algorithm that only the engine knows, given by the engine's flags."""
 
     args: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """A repository at a revision; `commit` is known once the prefetch has resolved it.
+    """A repository at a revision; the prefetch resolves its `commit`.
 
     `source` is `hf://OWNER/NAME` or `pvc://CLAIM/PATH`.
     """
@@ -73,9 +73,9 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A draft head and the algorithm that drives it; `model` is None where the algorithm needs none."""
+    """A draft head and its algorithm; `model` is None if the algorithm needs none."""
 
     algorithm: str
     model: Model | None = None
     name: str | None = None
-    """What the engine calls it; of CUSTOM alone."""
+    """The engine's name of the algorithm; set for CUSTOM only."""

@@ -1,4 +1,4 @@
-"""From numbers to an outcome: the words the gate reads and writes."""
+"""The gate's input and output types."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """What a run came to. Never mixed up: Error says nothing about the candidate."""
+    """The outcome of a run. Error is a failure to measure and no statement about the candidates."""
 
     PROMOTE = "Promote"
     REJECT = "Reject"
@@ -16,10 +16,10 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """A metric other than throughput that may not get much worse. One of the three bounds is given.
+    """A bound on a metric other than throughput; exactly one of the three is set.
 
-    `maximum_increase` and `maximum_decrease` are fractions of the baseline's; `maximum` is a count that no point may
-    exceed, the baseline's included: one that does is no measurement, and its server one that ended (`Measurement`).
+    `maximum_increase` and `maximum_decrease` are fractions of the baseline's value. `maximum` is a count: a point
+    of any arm that exceeds it is invalid, and its server counts as failed (`Measurement.ended`).
     """
 
     metric: str
@@ -27,22 +27,22 @@ class Limit:
     maximum_decrease: float | None = None
     maximum: int | None = None
     at_a_rate: bool = False
-    """On workloads at a rate alone."""
+    """Applies to workloads at a rate only."""
 
 
 def default_looks(arms: int) -> tuple[int, ...]:
-    """After how many rounds the gate is asked where nobody says, of so many arms, the baseline included.
+    """The default numbers of rounds after which the gate decides, for this number of arms, baseline included.
 
-    Every round begins with another arm, so each has been first equally often after a multiple of their number: an
-    effect of the first place is in no look of two, three, four or eight arms (0024). A whole turn of more is not to be
-    afforded; each of those is first once or twice in eight rounds.
+    Every round starts with another arm, so after a multiple of the number of arms each has been first equally often:
+    with two, three, four or eight arms no look is biased by the first place (0024). With other numbers a full turn
+    would cost too much; each arm is first once or twice in eight rounds.
     """
     return {2: (4, 6, 8), 3: (3, 6, 9)}.get(arms, (4, 8))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """The rule from rounds to a verdict; all but `confidence` are fractions of the baseline."""
+    """The rule from rounds to a verdict; improvement and tolerance are fractions of the baseline."""
 
     minimum_improvement: float = 0.05
     regression_tolerance: float = 0.03
@@ -54,8 +54,8 @@ class Gate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """One arm on one workload in one round. `output_throughput` is output tokens per second, of a closed loop in its
-    steady window (0025), at a rate of a request under way (0014)."""
+    """One arm on one workload in one round. `output_throughput` is in output tokens per second: in a closed loop of the
+    steady window (0025), per running request at a request rate (0014)."""
 
     round: int
     arm: str
@@ -63,19 +63,19 @@ class Measurement:
     output_throughput: float | None
     valid: bool = True
     nothing_accepted: bool = False
-    """A candidate of acceptance length ≤ 1.005 over at least 100 verify calls."""
+    """The candidate's acceptance length is at most 1.005 over at least 100 verify calls."""
     ended: str = ""
-    """Why this arm's own server did not get through the round (`ServerCrashed`); "": it did, or nobody knows. Of a
-    candidate only what blames its server; such a round is no evidence of speed, but of that server."""
+    """Why this arm's own server failed in the round (`ServerCrashed`); "" if it did not, or if the reason is unknown.
+    For a candidate only reasons that blame its server; such a round is evidence about the server, not about speed."""
     saturated: bool = False
-    """At a rate: this arm did not keep it. Of the baseline, how much faster another one is depends then on how long one
-    measures; a candidate that does not keep what the baseline keeps is out for that."""
+    """At a request rate: this arm did not keep it. If the baseline did not, a speed-up depends on the length of the
+    measurement; a candidate that misses a rate that the baseline keeps is rejected."""
     metrics: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Candidate over baseline: the geometric mean ratio and its one-sided confidence bounds."""
+    """Ratio of candidate to baseline: the geometric mean and its one-sided confidence bounds."""
 
     ratio: float
     lower: float
@@ -91,39 +91,39 @@ class ArmOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmVerdict:
-    """Bounds are of the look that decided, or of the last one; None where no look was possible."""
+    """Bounds are those of the deciding look, or else of the last one; None if there was no look."""
 
     outcome: ArmOutcome
     reason: str
     message: str = ""
-    """The reason in a sentence, with its numbers."""
+    """The reason as a sentence with its numbers."""
     mean: Bounds | None = None
-    """Over workloads, by weight; over closed loops alone where there are some."""
+    """Weighted over workloads; if there are closed loops, over these only."""
     rated: Bounds | None = None
-    """The mean over workloads at a rate, where there are closed loops besides: the two are never averaged (0014)."""
+    """Weighted over workloads at a rate, if there are closed loops too: the two are never averaged (0014)."""
     workloads: Mapping[str, Bounds] = field(default_factory=dict)
     limits: Mapping[str, Mapping[str, Bounds]] = field(default_factory=dict)
-    """Metric → workload → bounds of its ratio; the workload is "" where the metric is of the server."""
+    """Metric → workload ("" for a metric of the server) → bounds of its ratio to the baseline's."""
     lengths: Mapping[str, Bounds] = field(default_factory=dict)
-    """Workload → bounds of its output tokens over the baseline's; without a workload of which some round knows none."""
+    """Workload → bounds of its output tokens as a ratio to the baseline's; absent if a round did not count them."""
     margin: float | None = None
-    """Half of the mean's interval, a fraction: the difference from 1x that these rounds, at their own noise, could just
-    not have told from none. Reckoned, not measured: no round compares the baseline with itself."""
+    """Half-width of the mean's interval, as a fraction: the smallest difference from 1x that these rounds could have
+    detected at their noise. It is computed, not measured: no round compares the baseline with itself."""
     rounds: int = 0
     last: bool = False
-    """Of the last look there is: more rounds change nothing."""
+    """This was the last look: more rounds change nothing."""
     lost: str = field(default="", compare=False)
-    """How many of its rounds were no evidence and for what, in a sentence; "" if none was lost. No part of the verdict:
-    what was lost decides nothing but `Unreliable`."""
+    """How many rounds were lost and why, as a sentence; "" if none was. It is not part of the verdict: lost rounds
+    decide `Unreliable` only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """`rounds` is the number used at the deciding look, 0 if there was none; `arms` has every candidate."""
+    """`rounds` is the number of rounds at the deciding look (0 if none); `arms` has every candidate."""
 
     outcome: Outcome
     winner: str | None
     rounds: int
     arms: Mapping[str, ArmVerdict]
     final: bool = True
-    """False while more rounds could still change the outcome."""
+    """False while more rounds could change the outcome."""

@@ -1,19 +1,19 @@
-"""What a server is measured on."""
+"""The workloads that a server is measured on."""
 
 from dataclasses import dataclass
 
 BUILTIN = "builtin://"
-"""What the source of a dataset begins with that is part of Paceline."""
+"""Prefix of the source of a dataset that ships with Paceline."""
 HUB = "hf://datasets/"
-"""What the source of a dataset begins with that the prefetch brings."""
+"""Prefix of the source of a dataset that the prefetch downloads."""
 
 WAVES = 5
-"""Requests of a closed loop, in multiples of its concurrency, of which its steady window is right to 0.5 % (0025)."""
+"""Requests of a closed loop, as a multiple of its concurrency, for which its steady window is right to 0.5 % (0025)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
-    """Prompts and how many of them are sent. `source` is builtin://NAME, configMap://NAME/KEY, pvc://CLAIM/PATH or
+    """A set of prompts and how to send them. `source` is builtin://NAME, configMap://NAME/KEY, pvc://CLAIM/PATH or
     hf://datasets/OWNER/NAME/PATH."""
 
     name: str
@@ -22,13 +22,13 @@ class Dataset:
     max_tokens: int
     weight: float = 1.0
     rate: float | None = None
-    """Requests a second, arriving as they would from people who do not know of each other (Poisson), however many are
-    under way by then. None: the next one is sent when one is answered."""
+    """Requests per second, with Poisson arrivals (an open loop). None: a closed loop, in which the next request is sent
+    when one is answered."""
     temperature: float | None = 0.0
-    """What each request asks for. None: nothing, so the server's own default applies."""
+    """The temperature of each request. None sends none, so the server's default applies."""
     revision: str = "main"
     commit: str | None = None
-    """Of a dataset of the hub, as of a model: `commit` is known once the prefetch has resolved the revision."""
+    """For a dataset of the hub: the commit to which the prefetch resolved the revision."""
 
     @property
     def of_the_hub(self) -> bool:
@@ -37,9 +37,9 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """A dataset at a concurrency or, if it has one, at its rate: the unit of comparison.
+    """A dataset at a concurrency or at its request rate: the unit of comparison.
 
-    At a rate, `concurrency` is how many requests warm a server up.
+    At a rate, `concurrency` is the number of warm-up requests.
     """
 
     dataset: Dataset
@@ -59,5 +59,5 @@ class Workload:
 
 
 def workload_name(dataset: str, concurrency: int, rate: float | None) -> str:
-    """`code@32`: 32 requests at a time; `code@8/s`: 8 requests a second."""
+    """`code@32` has 32 simultaneous requests; `code@8/s` 8 requests per second."""
     return f"{dataset}@{rate:g}/s" if rate else f"{dataset}@{concurrency}"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.support.example import DEPLOYED, RUN, SETTINGS, arm, pool, run, server, spec
 
 from paceline.core import Cache, Dataset, RunSpec, Server, Tree
-from paceline.core.names import LONGEST, child_name, snapshot_path
+from paceline.core.names import MAX_NAME_LENGTH, child_name, snapshot_path
 from paceline.plan.deployment.snapshot import models_of
 from paceline.render import Settings, claim, fetch_job, fetch_name, revision_of, round_job
 from paceline.render.benchmark import round_plan
@@ -280,6 +280,6 @@ def test_models_are_where_the_hub_client_keeps_them() -> None:
 @given(st.lists(st.text("abcz0-", min_size=1, max_size=40), min_size=1, max_size=4))
 def test_a_name_fits_and_long_names_keep_apart(parts: list[str]) -> None:
     name = child_name(*parts)
-    assert len(name) <= LONGEST
-    if len("-".join(parts)) > LONGEST:
+    assert len(name) <= MAX_NAME_LENGTH
+    if len("-".join(parts)) > MAX_NAME_LENGTH:
         assert name != child_name(*parts, "x")
