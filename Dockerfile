@@ -12,7 +12,8 @@ RUN /opt/venv/bin/pip install --no-cache-dir --require-hashes -r /src/requiremen
  && mkdir -p /opt/bench/sglang/srt/rust_extensions \
  && cp /tmp/wheel/sglang/srt/rust_extensions/_bench.*.so /opt/bench/sglang/srt/rust_extensions/ \
  && rm -rf /tmp/wheel \
- && find /opt/venv -name tests -type d -prune -exec rm -rf {} +
+ && find /opt/venv -name tests -type d -prune -exec rm -rf {} + \
+ && rm -rf /opt/venv/lib/python3.11/site-packages/cel_expr_python/ext
 
 FROM ${BASE} AS paceline
 COPY --from=build /opt/venv /opt/venv

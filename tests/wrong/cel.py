@@ -29,7 +29,7 @@ CEL: tuple[Told, ...] = (
      "spec.pools", "--speculative-adaptive-config"),
     ("an algorithm without a word and without its name",
      ((f"{SECOND}.draft", {"algorithm": "Custom"}), (f"{SECOND}.tree", GONE), (f"{SECOND}.custom", {})),
-     "spec.pools[1].candidates[1].draft.name", "name must be set for Custom, and for it alone"),
+     "spec.pools[1].candidates[1].draft.name", "name must be set for Custom, and only for it"),
     one("a name for an algorithm that has a word", "spec.draft.name", "UNO", "spec.draft.name", "name must be set for"),
     ("an algorithm that is known, by another name",
      ((f"{SECOND}.draft", {"algorithm": "Custom", "name": "eagle3"}), (f"{SECOND}.tree", GONE),
@@ -44,7 +44,7 @@ CEL: tuple[Told, ...] = (
     ("a tree for an algorithm that no rule knows", ((f"{SECOND}.draft", {"algorithm": "Custom", "name": "UNO"}),),
      "spec.pools", "custom"),
     ("flags of its own for EAGLE3", ((f"{SECOND}.tree", GONE), (f"{SECOND}.custom", {})),
-     "spec.pools", "custom"),
+     "spec.pools", "tree or adaptive or schedule must be set for EAGLE"),
     ("a match that is longer than the longest",
      (NGRAM, (f"{SECOND}.tree", GONE), (f"{SECOND}.ngram", {"minMatch": 5, "maxMatch": 3})),
      "spec.pools[1].candidates[1].ngram.minMatch", "at most maxMatch = 3; got 5"),
@@ -53,7 +53,7 @@ CEL: tuple[Told, ...] = (
     # Drafts.
     one("no draft", "spec.draft", GONE, "draft", "draft must be set"),
     one("a head that is not named", "spec.draft.source", GONE,
-        "spec.draft.source", "must name a draft head for EAGLE3"),
+        "spec.draft.source", "must name a draft head for EAGLE, EAGLE3, STANDALONE, DFLASH; got EAGLE3"),
     one("a draft for NGRAM", "spec.draft.algorithm", "NGRAM", "spec.draft.source", "must be left out for NGRAM"),
     one("Medusa", "spec.draft.algorithm", "MEDUSA", "spec.draft.algorithm", "the nearest are EAGLE3"),
     one("Lookahead", "spec.draft.algorithm", "LOOKAHEAD", "spec.draft.algorithm", "NGRAM (no head)"),
@@ -246,7 +246,7 @@ OF_A_RUN: tuple[Told, ...] = (
     one("one dataset at a rate and at two concurrencies", "spec.workloads", [
             {"name": "code", "source": "builtin://code", "requestRate": "8", "concurrency": 1},
             {"name": "code", "source": "builtin://code", "requestRate": "8", "concurrency": 8}],
-        "spec.workloads", "one workload alone where requestRate is set"),
+        "spec.workloads", "only one workload where requestRate is set"),
     ("a sweep that compares outputs", (SWEEP, NO_BAR, ("spec.parity", {"samples": 8}), ("spec.workloads", [
         {"name": "code", "source": "builtin://code", "concurrency": 1},
         {"name": "code", "source": "builtin://code", "concurrency": 32}])),

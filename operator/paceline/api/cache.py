@@ -1,13 +1,12 @@
 """Where models are stored."""
 
-import re
-from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from paceline.api.model import Finding, Model, Rule, Unique
+from paceline.api.model import Model, Unique
 from paceline.api.parts import Env, TokenKey
+from paceline.api.rules import Rule, one_of
 from paceline.api.words import HostPath, ObjectName, Quantity
 
 
@@ -35,24 +34,13 @@ NOT_FOR_THE_FETCH = (
 )
 
 
-def _reserved(cache: Any) -> Iterator[Finding]:
-    for i, variable in enumerate(cache.env):
-        if re.fullmatch(RESERVED, variable.name):
-            yield f".env[{i}].name", f"{NOT_FOR_THE_FETCH}; got {variable.name}"
-
-
 NO_CODE_OF_OTHERS = Rule(
-    cel=f"!has(self.env) || self.env.all(e, !e.name.matches('{RESERVED}'))",
-    message=NOT_FOR_THE_FETCH,
-    field=".env",
-    broken=_reserved,
+    each={"e": "self.env"},
+    cel=f"!e.name.matches('{RESERVED}')",
+    message=f"{NOT_FOR_THE_FETCH}; got {{e.name}}",
+    field=".name",
 )
 """The prefetch runs our image with the hub's token: its code is ours."""
-
-
-def _which_cache(cache: "CacheSpec") -> Iterator[Finding]:
-    if (cache.claim, cache.existing_claim, cache.host_path).count(None) != 2:
-        yield "", "exactly one of claim, existingClaim and hostPath must be set"
 
 
 Id = Annotated[int, Field(ge=1, le=2_147_483_647)]
@@ -76,11 +64,7 @@ class CacheSpec(Model):
     """Where models are stored."""
 
     rules = (
-        Rule(
-            cel="[has(self.claim), has(self.existingClaim), has(self.hostPath)].filter(x, x).size() == 1",
-            message="exactly one of claim, existingClaim and hostPath must be set",
-            broken=_which_cache,
-        ),
+        one_of("claim", "existingClaim", "hostPath"),
         NO_CODE_OF_OTHERS,
     )
 

@@ -1,21 +1,21 @@
 """The spec of a SpeculativeDeployment."""
 
-import math
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from paceline.api.cache import CacheSpec
-from paceline.api.compatibility import ENGINE_AND_NODE, PlacedArm, arm_rules
+from paceline.api.compatibility import ENGINE_AND_NODE, arm_rules
 from paceline.api.engine import AcceleratorSpec, EngineSpec
-from paceline.api.gate import MOST_MEASURED, MOST_POINTS, RISING, BudgetSpec, GateSpec, ParitySpec, last_round
+from paceline.api.gate import MOST_MEASURED, MOST_POINTS, RISING, BudgetSpec, GateSpec, ParitySpec
 from paceline.api.later import not_yet
-from paceline.api.model import Finding, Model, Rule, Unique
+from paceline.api.model import Model, Unique
 from paceline.api.parts import ON_CLAIM, DraftSpec
 from paceline.api.pool import TWINS, PoolSpec, hidden_twins
 from paceline.api.prompts import DatasetSpec
-from paceline.api.shared import NO_LABELS_OF_OURS, OFF_THE_CLAIM, off_the_claim
+from paceline.api.rules import DeskRule, Finding, Rule
+from paceline.api.shared import NO_LABELS_OF_OURS, on_the_claim
 from paceline.api.timeouts import TimeoutsSpec
 from paceline.api.words import DecideAfterRounds, Duration, Labels, Revision, ServedName, Source, Tolerance
 from paceline.core import PromotionMode, UntilDecided
@@ -98,99 +98,23 @@ class GuardSpec(Model):
     """Not implemented. Where the servers' counters are read."""
 
 
-def _datasets(spec: "SpeculativeDeploymentSpec") -> tuple[DatasetSpec, ...] | None:
-    return spec.benchmark.datasets if spec.benchmark else None
-
-
-def _candidates(spec: "SpeculativeDeploymentSpec") -> Iterator[PlacedArm]:
-    for i, pool in enumerate(spec.pools):
-        for j, candidate in enumerate(pool.candidates or ()):
-            path, draft = f".pools[{i}].candidates[{j}]", candidate.draft or spec.draft
-            yield PlacedArm(
-                path=path,
-                draft_path=f"{path}.draft" if candidate.draft else ".draft",
-                engine=spec.engine.name,
-                algorithm=draft.algorithm if draft else "",
-                arm=candidate,
-            )
-
-
-def _draftless(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:
-    for placed in _candidates(spec):
-        if not placed.algorithm:
-            yield f"{placed.path}.draft", "draft must be set here or in spec.draft"
-
-
 def _hidden_twins(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:
     for i, pool in enumerate(spec.pools):
         for below, message in hidden_twins(pool, spec.draft, spec.engine.name):
             yield f".pools[{i}]{below}", message
 
 
-def _elsewhere(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:
-    claim = spec.cache.claim.name if spec.cache.claim else spec.cache.existing_claim
-    yield from off_the_claim(".target.source", spec.target.source, claim)
-    if spec.draft:
-        yield from off_the_claim(".draft.source", spec.draft.source, claim)
-    for placed in _candidates(spec):
-        if placed.arm.draft:
-            yield from off_the_claim(f"{placed.path}.draft.source", placed.arm.draft.source, claim)
-
-
-def _unknown_dataset(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:
-    chosen = _datasets(spec)
-    names = BUILTIN if chosen is None else tuple(dataset.name for dataset in chosen)
-    for i, pool in enumerate(spec.pools):
-        for j, name in enumerate(pool.datasets or ()):
-            if name not in names:
-                yield f".pools[{i}].datasets[{j}]", f"'{name}' must be one of the datasets: {', '.join(names)}"
-
-
-def _points(spec: "SpeculativeDeploymentSpec") -> Iterator[tuple[int, int]]:
-    """Of each pool: its arms, and the points of one of its rounds."""
-    chosen = _datasets(spec)
-    every = len(BUILTIN) if chosen is None else len(chosen)
-    for pool in spec.pools:
-        arms, datasets = 1 + len(pool.candidates or ()), every if pool.datasets is None else len(pool.datasets)
-        yield arms, arms * datasets * len(pool.concurrency)
-
-
-def _too_many_points(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:
-    for i, (_, points) in enumerate(_points(spec)):
-        if points > MOST_POINTS:
-            yield (
-                f".pools[{i}].candidates",
-                f"(1 + candidates) x datasets x concurrency must be at most {MOST_POINTS}, what one round can report; "
-                f"got {points}",
-            )
-
-
-def _too_many_rounds(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:
-    looks = spec.benchmark.decide_after_rounds if spec.benchmark else None
-    rounds, points = max(((last_round(looks, arms), points) for arms, points in _points(spec)), key=math.prod)
-    if rounds * points > MOST_MEASURED:
-        yield (
-            ".benchmark.decideAfterRounds",
-            f"{TOO_LONG}; the last is {rounds}, and a pool has {points} points a round: at most "
-            f"{MOST_MEASURED // points} rounds of them",
-        )
-
-
-TOO_LONG = (
-    "the last of decideAfterRounds x (1 + candidates) x datasets x concurrency must be at most "
-    f"{MOST_MEASURED} in every pool, what a run's status can hold"
-)
 _SETS = "(has(self.benchmark) && has(self.benchmark.datasets))"
 _POINTS = (
     "(1 + p.candidates.size()) * p.concurrency.size() *"
-    f" (has(p.datasets) ? p.datasets.size() : {_SETS} ? self.benchmark.datasets.size() : 4)"
+    f" (has(p.datasets) ? p.datasets.size() : {_SETS} ? self.benchmark.datasets.size() : {len(BUILTIN)})"
 )
-_LAST = "self.benchmark.decideAfterRounds.size() - 1"
-_OVER_CANDIDATES = "self.pools.all(p, !has(p.candidates) || p.candidates.all(c, {}))".format
+_MOST_POINTS = f"self.pools.map(p, has(p.candidates) ? {_POINTS} : 1).max()"
+_LAST = "self.benchmark.decideAfterRounds[self.benchmark.decideAfterRounds.size() - 1]"
+_CANDIDATES = {"p": "self.pools", "c": "p.candidates"}
 _CLAIM = (
     "(has(self.cache.claim) ? self.cache.claim.name : has(self.cache.existingClaim) ? self.cache.existingClaim : '')"
 )
-_THERE = f"!%s.startsWith('pvc://') || %s.startsWith('pvc://' + {_CLAIM} + '/')".replace("%s", "{0}").format
 
 
 class SpeculativeDeploymentSpec(Model):
@@ -199,48 +123,36 @@ class SpeculativeDeploymentSpec(Model):
 
     rules = (
         Rule(
-            cel="has(self.draft) || " + _OVER_CANDIDATES("has(c.draft)"),
-            message="draft must be set in spec.draft or on every candidate",
+            each=_CANDIDATES,
+            cel="has(self.draft) || has(c.draft)",
+            message="draft must be set here or in spec.draft",
             field=".draft",
-            broken=_draftless,
         ),
-        *arm_rules(
-            _OVER_CANDIDATES(
-                "[has(c.draft) ? c.draft.algorithm : has(self.draft) ? self.draft.algorithm : '']"
-                ".all(a, [self.engine.name].all(e, %s))"
-            ),
-            ".pools",
-            _candidates,
-        ),
-        Rule(message=f"candidates must differ, however they are written: {TWINS}", broken=_hidden_twins),
-        Rule(
-            cel=f"({_THERE('self.target.source')})"
-            f" && (!has(self.draft) || !has(self.draft.source) || {_THERE('self.draft.source')}) && "
-            + _OVER_CANDIDATES(f"!has(c.draft) || !has(c.draft.source) || {_THERE('c.draft.source')}"),
-            message=OFF_THE_CLAIM,
-            broken=_elsewhere,
-        ),
+        *arm_rules(**_CANDIDATES, a="[has(c.draft) ? c.draft.algorithm : has(self.draft) ? self.draft.algorithm : '']"),
+        DeskRule(message=f"candidates must differ, however they are written: {TWINS}", broken=_hidden_twins),
+        on_the_claim("self.target.source", _CLAIM, ".target.source"),
+        on_the_claim("self.draft.source", _CLAIM, ".draft.source"),
+        on_the_claim("c.draft.source", _CLAIM, ".draft.source", **_CANDIDATES),
         *ENGINE_AND_NODE,
         Rule(
-            cel=f"self.pools.all(p, !has(p.datasets) || p.datasets.all(d, {_SETS}"
-            " ? self.benchmark.datasets.exists(s, s.name == d) : d in ['code', 'swe', 'terminal', 'chat']))",
-            message="datasets must be names in benchmark.datasets (by default: code, swe, terminal, chat)",
-            field=".pools",
-            broken=_unknown_dataset,
+            each={"p": "self.pools", "d": "p.datasets"},
+            cel=f"{_SETS} ? self.benchmark.datasets.exists(s, s.name == d) : d in {list(BUILTIN)}",
+            message="datasets must be names in benchmark.datasets (by default: code, swe, terminal, chat); got {d}",
         ),
         Rule(
-            cel=f"self.pools.all(p, !has(p.candidates) || {_POINTS} <= {MOST_POINTS})",
-            message=f"(1 + candidates) x datasets x concurrency must be at most {MOST_POINTS} in every pool:"
-            " what one round can report",
-            field=".pools",
-            broken=_too_many_points,
+            each={"p": "self.pools"},
+            cel=f"!has(p.candidates) || {_POINTS} <= {MOST_POINTS}",
+            message=f"(1 + candidates) x datasets x concurrency must be at most {MOST_POINTS} in every pool: "
+            f"one round cannot report more; got {{{_POINTS}}}",
+            field=".candidates",
         ),
         Rule(
-            cel="!has(self.benchmark) || !has(self.benchmark.decideAfterRounds) || self.pools.all(p,"
-            f" !has(p.candidates) || {_POINTS} * self.benchmark.decideAfterRounds[{_LAST}] <= {MOST_MEASURED})",
-            message=TOO_LONG,
+            cel="!has(self.benchmark) || !has(self.benchmark.decideAfterRounds)"
+            f" || {_MOST_POINTS} * {_LAST} <= {MOST_MEASURED}",
+            message="the last of decideAfterRounds x (1 + candidates) x datasets x concurrency must be at most "
+            f"{MOST_MEASURED} in every pool, what a run's status can hold; the last is {{{_LAST}}}, and a pool has "
+            f"{{{_MOST_POINTS}}} points a round: at most {{{MOST_MEASURED} / {_MOST_POINTS}}} rounds of them",
             field=".benchmark.decideAfterRounds",
-            broken=_too_many_rounds,
         ),
     )
 

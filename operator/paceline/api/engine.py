@@ -7,8 +7,9 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from paceline.api.compatibility import ADMIN_KEY, EngineName
-from paceline.api.model import Finding, Matches, Model, Rule, Unique
+from paceline.api.model import Matches, Model, Unique
 from paceline.api.parts import Env, SecretKey
+from paceline.api.rules import DeskRule, Finding, Rule
 from paceline.api.words import Architecture, Arguments, LabelKey, LabelValue, Quantity
 from paceline.engines import TPU
 
@@ -28,7 +29,7 @@ class EngineSpec(Model):
 
     rules = (
         ADMIN_KEY,
-        Rule(message=SMALL_TEMPLATE, field=".podTemplate", broken=_vast),
+        DeskRule(message=SMALL_TEMPLATE, field=".podTemplate", broken=_vast),
     )
 
     name: Annotated[str, EngineName()]
@@ -57,21 +58,11 @@ class EngineSpec(Model):
     `server`), everything else replaces. `paceline validate` refuses fields that Paceline sets itself."""
 
 
-def _too_parallel(accelerator: "AcceleratorSpec") -> Iterator[Finding]:
-    most = accelerator.count * (accelerator.nodes or 1)
-    if (accelerator.tensor_parallel_size or 0) > most:
-        yield (
-            ".tensorParallelSize",
-            f"tensorParallelSize must be at most count x nodes = {most}; got {accelerator.tensor_parallel_size}",
-        )
-
-
 TPU_NODES = f"productLabel must be a label of TPU nodes where resourceName is {TPU}: {TPU_LABEL} on GKE"
 
 
-def _label_of_gpus(accelerator: "AcceleratorSpec") -> Iterator[Finding]:
-    if accelerator.resource_name == TPU and accelerator.product_label == GPU_LABEL:
-        yield ".productLabel", TPU_NODES
+ACCELERATORS = "self.count * (has(self.nodes) ? self.nodes : 1)"
+"""CEL: accelerators of a server."""
 
 
 class AcceleratorSpec(Model):
@@ -82,16 +73,12 @@ class AcceleratorSpec(Model):
             cel=f"self.resourceName != '{TPU}' || self.productLabel != '{GPU_LABEL}'",
             message=TPU_NODES,
             field=".productLabel",
-            broken=_label_of_gpus,
         ),
         Rule(
-            cel="!has(self.tensorParallelSize) || self.tensorParallelSize <="
-            " self.count * (has(self.nodes) ? self.nodes : 1)",
-            message="tensorParallelSize must be at most count x nodes",
-            say="'tensorParallelSize must be at most count x nodes = %d; got %d'"
-            ".format([self.count * (has(self.nodes) ? self.nodes : 1), self.tensorParallelSize])",
+            cel=f"!has(self.tensorParallelSize) || self.tensorParallelSize <= {ACCELERATORS}",
+            message=f"tensorParallelSize must be at most count x nodes = {{{ACCELERATORS}}}; "
+            "got {self.tensorParallelSize}",
             field=".tensorParallelSize",
-            broken=_too_parallel,
         ),
     )
 

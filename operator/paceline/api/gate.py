@@ -1,45 +1,34 @@
 """What decides a run and what bounds it: its gate, its budget, whether outputs are compared, how much it may hold."""
 
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from paceline import core
-from paceline.api.model import Finding, Model, Rule, Unique
+from paceline.api.model import Model, Unique
+from paceline.api.rules import Rule
 from paceline.api.words import Amount, Confidence, Fraction, NearTie, Positive, Tolerance
 
 BOUNDS = {"kvTokens": "maximumDecrease", "retractions": "maximum"}
-"""Of metrics that are no latency: by which field they are bounded."""
+"""Metric → the field that bounds it; maximumIncrease bounds all others, which are latencies."""
 
 
-def _other_bound(limit: "LimitSpec") -> Iterator[Finding]:
-    given = {
-        "maximumIncrease": limit.maximum_increase,
-        "maximumDecrease": limit.maximum_decrease,
-        "maximum": limit.maximum,
-    }
-    right = BOUNDS.get(limit.metric, "maximumIncrease")
-    said = [name for name, value in given.items() if value is not None]
-    if said != [right]:
-        yield f".{right}", f"{limit.metric} must be bounded by {right} alone; got {', '.join(said) or 'nothing'}"
+def _bounded_by(bound: str, metrics: str, description: str) -> Rule:
+    others = (name for name in ("maximumIncrease", "maximumDecrease", "maximum") if name != bound)
+    return Rule(
+        cel=f"!({metrics}) || (has(self.{bound}) && {' && '.join(f'!has(self.{other})' for other in others)})",
+        message=f"{description} must be bounded by {bound}, and by it only",
+        field=f".{bound}",
+    )
 
 
 class LimitSpec(Model):
     """A bound on a metric other than throughput."""
 
     rules = (
-        Rule(
-            cel="self.metric == 'kvTokens'"
-            " ? has(self.maximumDecrease) && !has(self.maximumIncrease) && !has(self.maximum)"
-            " : self.metric == 'retractions'"
-            " ? has(self.maximum) && !has(self.maximumIncrease) && !has(self.maximumDecrease)"
-            " : has(self.maximumIncrease) && !has(self.maximumDecrease) && !has(self.maximum)",
-            message="a latency must be bounded by maximumIncrease alone, kvTokens by maximumDecrease, retractions by "
-            "maximum",
-            field=".metric",
-            broken=_other_bound,
-        ),
+        *(_bounded_by(bound, f"self.metric == '{metric}'", metric) for metric, bound in BOUNDS.items()),
+        _bounded_by("maximumIncrease", f"!(self.metric in {list(BOUNDS)})", "a latency"),
     )
 
     metric: Literal[
@@ -109,15 +98,8 @@ def last_round(looks: Sequence[int] | None, arms: int) -> int:
     return (looks or core.default_looks(arms))[-1]
 
 
-def _disordered(gate: Any) -> Iterator[Finding]:
-    rounds = list(gate.decide_after_rounds or ())
-    if rounds != sorted(rounds):
-        yield ".decideAfterRounds", f"decideAfterRounds must rise: {sorted(rounds)}"
-
-
 RISING = Rule(
     cel="!has(self.decideAfterRounds) || self.decideAfterRounds.isSorted()",
     message="decideAfterRounds must rise, for example [4, 6, 8]",
     field=".decideAfterRounds",
-    broken=_disordered,
 )

@@ -1,11 +1,9 @@
-"""What every model of the API is made of: strict camelCase models, and static rules that are said once for two readers.
+"""What every model of the API is made of: strict camelCase models, with rules and descriptions.
 
-A rule stands in CEL, which the API server runs, and in Python, which `paceline validate` runs; tests/api holds the two
-together on a real API server. The docstring of a field is its description in the CRD and in the reference.
+The docstring of a field is its description in the CRD and in the reference.
 """
 
 import re
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,33 +11,13 @@ from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaH
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
+from paceline.api.rules import DeskRule, Rule
+
 GROUP = "paceline.dev"
 VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
 
 VALIDATIONS = "x-kubernetes-validations"
-
-Finding = tuple[str, str]
-"""The path below the model that has the rule (`.tree.numDraftTokens`), and what to change."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """A static rule on one model; `self` in CEL and the argument of `broken` are that model."""
-
-    cel: str = ""
-    """Empty where CEL cannot say it: free-form fields, and what would cost the API server too much."""
-    message: str
-    """What must be: for the reference, and for who breaks the rule."""
-    say: str = ""
-    """A CEL expression that gives the message, where it can name the right value. Numbers go through `format`: the
-    length of `string(number)` is unknown to the API server's estimate of cost, which then refuses the CRD."""
-    field: str = ""
-    broken: Callable[[Any], Iterable[Finding]]
-
-    def validation(self) -> dict[str, str]:
-        entry = {"rule": self.cel, "message": self.message, "messageExpression": self.say, "fieldPath": self.field}
-        return {key: value for key, value in entry.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +61,13 @@ class Model(BaseModel):
         use_attribute_docstrings=True,
         protected_namespaces=(),
     )
-    rules: ClassVar[tuple[Rule, ...]] = ()
+    rules: ClassVar[tuple[Rule | DeskRule, ...]] = ()
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         json = handler.resolve_ref_schema(handler(schema))
-        if said := [rule.validation() for rule in cls.rules if rule.cel]:
-            json[VALIDATIONS] = said
+        if validations := [rule.validation() for rule in cls.rules if isinstance(rule, Rule)]:
+            json[VALIDATIONS] = validations
         return json
 
 

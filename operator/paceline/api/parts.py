@@ -1,21 +1,16 @@
 """What servers are started with, in both kinds: variables and keys, and an arm's draft and shape."""
 
-from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from paceline import core
 from paceline.api.compatibility import ALIASES
-from paceline.api.model import Finding, Matches, Model, Rule, Unique
+from paceline.api.model import Matches, Model, Unique
+from paceline.api.rules import Rule, count_of
 from paceline.api.words import Algorithm, AlgorithmName, Arguments, ObjectName, Revision, SecretsKey, Source
 
 NEEDS_SOURCE = ("EAGLE", "EAGLE3", "STANDALONE", "DFLASH")
-
-
-def _two_values(variable: "EnvVar") -> Iterator[Finding]:
-    if variable.value is not None and variable.value_from is not None:
-        yield ".valueFrom", "valueFrom must be left out where value is set"
 
 
 class KeyRef(Model):
@@ -63,12 +58,6 @@ class FileKeyRef(Model):
 
 
 ENV_SOURCES = ("secretKeyRef", "configMapKeyRef", "fieldRef", "resourceFieldRef", "fileKeyRef")
-ONE_SOURCE = f"valueFrom must have exactly one of {', '.join(ENV_SOURCES)}"
-
-
-def _from_nowhere(source: "EnvVarSource") -> Iterator[Finding]:
-    if (said := len(source.model_fields_set)) != 1:
-        yield "", f"{ONE_SOURCE}; got {said}"
 
 
 class EnvVarSource(Model):
@@ -76,9 +65,8 @@ class EnvVarSource(Model):
 
     rules = (
         Rule(
-            cel=f"[{', '.join(f'has(self.{source})' for source in ENV_SOURCES)}].filter(x, x).size() == 1",
-            message=ONE_SOURCE,
-            broken=_from_nowhere,
+            cel=f"{count_of(ENV_SOURCES)} == 1",
+            message=f"valueFrom must have exactly one of {', '.join(ENV_SOURCES)}; got {{{count_of(ENV_SOURCES)}}}",
         ),
     )
 
@@ -102,7 +90,6 @@ class EnvVar(Model):
             cel="!(has(self.value) && has(self.valueFrom))",
             message="valueFrom must be left out where value is set",
             field=".valueFrom",
-            broken=_two_values,
         ),
     )
 
@@ -133,22 +120,8 @@ class TokenKey(SecretKey):
     """Key in it."""
 
 
-def _narrow(tree: "TreeSpec") -> Iterator[Finding]:
-    if tree.top_k == 1 and tree.num_draft_tokens != (right := tree.num_steps + 1):
-        yield (
-            ".numDraftTokens",
-            f"numDraftTokens must be numSteps + 1 = {right} where topK is 1 (a chain); got {tree.num_draft_tokens}",
-        )
-
-
-def _overfull(tree: "TreeSpec") -> Iterator[Finding]:
-    widest = core.Tree(num_steps=tree.num_steps, top_k=tree.top_k, num_draft_tokens=tree.num_draft_tokens).widest
-    if tree.top_k > 1 and tree.num_draft_tokens > widest:
-        yield (
-            ".numDraftTokens",
-            f"numDraftTokens must be at most 1 + topK + (numSteps - 1) * topK * topK = {widest}; "
-            f"got {tree.num_draft_tokens}",
-        )
+WIDEST = "1 + self.topK + (self.numSteps - 1) * self.topK * self.topK"
+"""CEL: draft tokens of the widest tree; SGLang keeps topK continuations of each of topK nodes in every later step."""
 
 
 class TreeSpec(Model):
@@ -157,19 +130,15 @@ class TreeSpec(Model):
     rules = (
         Rule(
             cel="self.topK != 1 || self.numDraftTokens == self.numSteps + 1",
-            message="numDraftTokens must be numSteps + 1 where topK is 1 (a chain)",
-            say="'numDraftTokens must be numSteps + 1 = %d where topK is 1 (a chain); got %d'"
-            ".format([self.numSteps + 1, self.numDraftTokens])",
+            message="numDraftTokens must be numSteps + 1 = {self.numSteps + 1} where topK is 1 (a chain); "
+            "got {self.numDraftTokens}",
             field=".numDraftTokens",
-            broken=_narrow,
         ),
         Rule(
-            cel="self.topK == 1 || self.numDraftTokens - 1 <= self.topK + (self.numSteps - 1) * self.topK * self.topK",
-            message="numDraftTokens must be at most 1 + topK + (numSteps - 1) * topK * topK",
-            say="'numDraftTokens must be at most 1 + topK + (numSteps - 1) * topK * topK = %d; got %d'"
-            ".format([1 + self.topK + (self.numSteps - 1) * self.topK * self.topK, self.numDraftTokens])",
+            cel=f"self.topK == 1 || self.numDraftTokens <= {WIDEST}",
+            message=f"numDraftTokens must be at most 1 + topK + (numSteps - 1) * topK * topK = {{{WIDEST}}}; "
+            "got {self.numDraftTokens}",
             field=".numDraftTokens",
-            broken=_overfull,
         ),
     )
 
@@ -181,21 +150,14 @@ class TreeSpec(Model):
     """Verify width, the root included: tokens that the target checks in one step."""
 
 
-def _no_match(ngram: "NgramSpec") -> Iterator[Finding]:
-    if ngram.min_match is not None and ngram.max_match is not None and ngram.min_match > ngram.max_match:
-        yield ".minMatch", f"minMatch must be at most maxMatch = {ngram.max_match}; got {ngram.min_match}"
-
-
 class NgramSpec(Model):
     """How drafts are found in the text itself. Absent fields have the engine's own defaults."""
 
     rules = (
         Rule(
             cel="!has(self.minMatch) || !has(self.maxMatch) || self.minMatch <= self.maxMatch",
-            message="minMatch must be at most maxMatch",
-            say="'minMatch must be at most maxMatch = %d; got %d'.format([self.maxMatch, self.minMatch])",
+            message="minMatch must be at most maxMatch = {self.maxMatch}; got {self.minMatch}",
             field=".minMatch",
-            broken=_no_match,
         ),
     )
 
@@ -229,35 +191,20 @@ class DepthSpec(Model):
 Schedule = Annotated[tuple[DepthSpec, ...], Field(min_length=2, max_length=16), Unique(("from_batch_size",))]
 
 
-def _gaps(arm: Any) -> Iterator[Finding]:
-    sizes = [depth.from_batch_size for depth in arm.schedule or ()]
-    if sizes and (sizes[0] != 1 or sizes != sorted(sizes)):
-        yield ".schedule", f"{FROM_ONE}; got {', '.join(map(str, sizes))}"
-
-
-def _rests(arm: Any) -> Iterator[Finding]:
-    if arm.schedule and not any(depth.num_steps for depth in arm.schedule):
-        yield ".schedule", SOMEWHERE
-
-
-FROM_ONE = "schedule must begin with fromBatchSize 1 and rise from there"
-SOMEWHERE = "schedule must have a numSteps above 0: without speculation anywhere it is the baseline"
 OF_SCHEDULE = (
     Rule(
         cel="!has(self.schedule) || (self.schedule[0].fromBatchSize == 1"
         " && self.schedule.map(d, d.fromBatchSize).isSorted())",
-        message=FROM_ONE,
+        message="schedule must begin with fromBatchSize 1 and rise from there",
         field=".schedule",
-        broken=_gaps,
     ),
     Rule(
         cel="!has(self.schedule) || self.schedule.exists(d, d.numSteps > 0)",
-        message=SOMEWHERE,
+        message="schedule must have a numSteps above 0: without speculation anywhere it is the baseline",
         field=".schedule",
-        broken=_rests,
     ),
 )
-"""Of what has a `schedule`."""
+"""Rules of a model with `schedule`."""
 
 
 class CustomSpec(Model):
@@ -268,47 +215,19 @@ class CustomSpec(Model):
     """Flags of the algorithm; for what an engine takes, see the table of engines in docs/api.md."""
 
 
-def _sourceless(draft: "DraftSpec") -> Iterator[Finding]:
-    if draft.algorithm in NEEDS_SOURCE and draft.source is None:
-        yield ".source", f"source must name a draft head for {draft.algorithm}"
-
-
-def _nameless(draft: "DraftSpec") -> Iterator[Finding]:
-    if (draft.algorithm == core.CUSTOM) != (draft.name is not None):
-        yield ".name", NAMED
-
-
-def _known_name(draft: "DraftSpec") -> Iterator[Finding]:
-    if draft.name is not None and (known := draft.name.upper()) in KNOWN_NAMES:
-        yield ".name", f"{KNOWN_BY_WORD}; got {draft.name}: {KNOWN_NAMES[known]}"
-
-
-def _unused_source(draft: "DraftSpec") -> Iterator[Finding]:
-    if draft.algorithm == "NGRAM" and draft.source is not None:
-        yield ".source", "source must be left out for NGRAM, which drafts from the text itself"
-
-
-def _revision_of_claim(model: Any) -> Iterator[Finding]:
-    if (model.source or "").startswith("pvc://") and model.revision != "main":
-        yield ".revision", "revision must be left out for pvc://: what lies there is served as it is"
-
-
 ON_CLAIM = Rule(
     cel="!has(self.source) || !self.source.startsWith('pvc://') || self.revision == 'main'",
     message="revision must be left out for pvc://: what lies there is served as it is",
     field=".revision",
-    broken=_revision_of_claim,
 )
 
 
-NAMED = f"name must be set for {core.CUSTOM}, and for it alone: what the engine calls the algorithm"
-KNOWN_NAMES = {
-    **{name: f"write algorithm: {name}" for name in core.ALGORITHMS if name != core.CUSTOM},
+NOT_CUSTOM = {
+    "|".join(name for name in core.ALGORITHMS if name != core.CUSTOM): "write it as algorithm",
     **{name: f"write algorithm: {algorithm}" for name, algorithm in ALIASES.items()},
-    "NONE": "it speculates nothing: remove it, the baseline is measured in any case",
+    "NONE": "it speculates nothing, and the baseline is measured in any case",
 }
-"""In capitals → the way out."""
-KNOWN_BY_WORD = "name must be of an algorithm that there is no word for: what is known of one would not be checked"
+"""Names that a Custom algorithm cannot have, in capitals → what to do."""
 
 
 class DraftSpec(Model):
@@ -317,29 +236,28 @@ class DraftSpec(Model):
     rules = (
         ON_CLAIM,
         Rule(
-            cel="!(self.algorithm in ['EAGLE', 'EAGLE3', 'STANDALONE', 'DFLASH']) || has(self.source)",
-            message="source must name a draft head for EAGLE, EAGLE3, STANDALONE and DFLASH",
-            say="'source must name a draft head for %s'.format([self.algorithm])",
+            cel=f"!(self.algorithm in {list(NEEDS_SOURCE)}) || has(self.source)",
+            message=f"source must name a draft head for {', '.join(NEEDS_SOURCE)}; got {{self.algorithm}} without one",
             field=".source",
-            broken=_sourceless,
         ),
         Rule(
             cel=f"(self.algorithm == '{core.CUSTOM}') == has(self.name)",
-            message=NAMED,
+            message=f"name must be set for {core.CUSTOM}, and only for it: the engine's own name of the algorithm",
             field=".name",
-            broken=_nameless,
         ),
-        Rule(
-            cel=f"!has(self.name) || !self.name.matches('(?i)^({'|'.join(KNOWN_NAMES)})$')",
-            message=KNOWN_BY_WORD,
-            field=".name",
-            broken=_known_name,
+        *(
+            Rule(
+                cel=f"!has(self.name) || !self.name.matches('(?i)^({names})$')",
+                message="name must be of an algorithm that there is no word for, or its rules would not be checked: "
+                f"{way_out}; got {{self.name}}",
+                field=".name",
+            )
+            for names, way_out in NOT_CUSTOM.items()
         ),
         Rule(
             cel="self.algorithm != 'NGRAM' || !has(self.source)",
             message="source must be left out for NGRAM, which drafts from the text itself",
             field=".source",
-            broken=_unused_source,
         ),
     )
 

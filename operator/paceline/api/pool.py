@@ -6,41 +6,26 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from paceline.api.compatibility import COUNT_OF_SHAPES, FIELDS_OF_SHAPE, KINDS_OF_SHAPE, ONE_SHAPE, shapes_of
+from paceline.api.compatibility import FIELDS_OF_SHAPE, KINDS_OF_SHAPE
 from paceline.api.gate import GateSpec
 from paceline.api.later import not_yet
-from paceline.api.model import Finding, Model, Rule, Unique
+from paceline.api.model import Model, Unique
 from paceline.api.parts import OF_SCHEDULE, AdaptiveSpec, CustomSpec, DraftSpec, NgramSpec, Schedule, TreeSpec
+from paceline.api.rules import Finding, Rule, one_of
 from paceline.api.search import SearchSpec
 from paceline.api.words import Arguments, ArmName, DatasetName, PoolName
-from paceline.core import BASELINE
 from paceline.engines import ENGINES
-
-
-def _called_baseline(candidate: "CandidateSpec") -> Iterator[Finding]:
-    if candidate.name == BASELINE:
-        yield ".name", "name must not be 'baseline': that is the arm without speculation"
-
-
-def _one_shape(candidate: "CandidateSpec") -> Iterator[Finding]:
-    if len(shapes_of(candidate)) != 1:
-        yield "", ONE_SHAPE
 
 
 class CandidateSpec(Model):
     """One way to speculate, measured against the baseline."""
 
     rules = (
-        Rule(
-            cel=f"{COUNT_OF_SHAPES} == 1",
-            message=ONE_SHAPE,
-            broken=_one_shape,
-        ),
+        one_of(*KINDS_OF_SHAPE),
         Rule(
             cel="self.name != 'baseline'",
             message="name must not be 'baseline': that is the arm without speculation",
             field=".name",
-            broken=_called_baseline,
         ),
         *OF_SCHEDULE,
     )
@@ -65,30 +50,7 @@ class CandidateSpec(Model):
     """Speculation flags without a field here, for this arm only; all other flags belong in engine.args."""
 
 
-def _candidates_or_search(pool: "PoolSpec") -> Iterator[Finding]:
-    if (pool.candidates is None) == (pool.search is None):
-        yield "", CANDIDATES_OR_SEARCH
-
-
-def _twins(pool: "PoolSpec") -> Iterator[Finding]:
-    """Without arguments and with the same draft in so many words; the rest is for `hidden_twins`."""
-    for j, one in enumerate(pool.candidates or ()):
-        for other in (pool.candidates or ())[:j]:
-            if not one.args and not other.args and _what(one) == _what(other):
-                yield f".candidates[{j}]", _same(one.name, other.name)
-                break
-
-
-def _what(candidate: "CandidateSpec") -> tuple[Any, ...]:
-    return candidate.draft, *(getattr(candidate, field) for field in FIELDS_OF_SHAPE)
-
-
-def _same(name: str, other: str) -> str:
-    return f"{name} is the same as {other}: {TWINS}"
-
-
 TWINS = "draft, shape and arguments of two candidates are equal; remove one of them"
-CANDIDATES_OR_SEARCH = "exactly one of candidates and search must be set"
 _SAME = " && ".join(
     f"has(c.{field}) == has(d.{field}) && (!has(c.{field}) || c.{field} == d.{field})"
     for field in ("draft", *KINDS_OF_SHAPE)
@@ -99,15 +61,12 @@ class PoolSpec(Model):
     """Identical replicas with their own traffic and their own best configuration."""
 
     rules = (
+        one_of("candidates", "search"),
         Rule(
-            cel="has(self.candidates) != has(self.search)", message=CANDIDATES_OR_SEARCH, broken=_candidates_or_search
-        ),
-        Rule(
-            cel="!has(self.candidates) || self.candidates.all(c, (has(c.args) && c.args.size() > 0) ||"
-            f" self.candidates.exists_one(d, (!has(d.args) || d.args.size() == 0) && {_SAME}))",
-            message=f"candidates must differ: {TWINS}",
-            field=".candidates",
-            broken=_twins,
+            each={"c": "self.candidates"},
+            cel="(has(c.args) && c.args.size() > 0) ||"
+            f" self.candidates.exists_one(d, (!has(d.args) || d.args.size() == 0) && {_SAME})",
+            message=f"candidates must differ: {TWINS}; {{c.name}} is not the only one of its kind",
         ),
         *not_yet("PoolSpec"),
     )
@@ -136,12 +95,10 @@ class PoolSpec(Model):
 
 def hidden_twins(pool: PoolSpec, default: DraftSpec | None, engine: str) -> Iterator[Finding]:
     """Candidates that are the same once the default draft is filled in and arguments are written in one way."""
-    found = [(one, canonical(one, default, engine)) for one in pool.candidates or ()]
-    said = {path for path, _ in _twins(pool)}
-    for j, (one, what) in enumerate(found):
-        other = next((other for other, same in found[:j] if same == what), None)
-        if other and (path := f".candidates[{j}]") not in said:
-            yield path, _same(one.name, other.name)
+    forms = [(candidate.name, canonical(candidate, default, engine)) for candidate in pool.candidates or ()]
+    for j, (name, form) in enumerate(forms):
+        if twin := next((earlier for earlier, same in forms[:j] if same == form), None):
+            yield f".candidates[{j}]", f"{name} is the same as {twin}: {TWINS}"
 
 
 def canonical(candidate: CandidateSpec, default: DraftSpec | None, engine: str) -> tuple[Any, ...]:

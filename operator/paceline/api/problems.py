@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails
 
 from paceline.api.crd import KINDS, schema
 from paceline.api.model import API_VERSION, GROUP, LONGEST_NAME, NAME, Model
+from paceline.api.rules import IMMUTABLE, DeskRule, Rule
 
 M = TypeVar("M", bound=Model)
 
@@ -66,16 +67,38 @@ def read(model: type[M], manifest: Mapping[str, Any]) -> M:
 
 
 def broken_rules(model: Model, path: str) -> Iterator[Problem]:
-    """The rules that `model`, which stands at `path`, and everything in it break."""
-    for rule in model.rules:
-        for below, message in rule.broken(model):
-            yield Problem(path=path + below, message=message, desk=not rule.cel)
+    """The rules that `model`, which stands at `path`, and everything in it break; those of the desk only where the API
+    server would accept it."""
+    # Nothing of podTemplate: no rule reads it, and it may have numbers that CEL has not.
+    document = model.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"engine": {"pod_template"}})
+    parts = list(_parts(model, document, path))
+    refused = [
+        Problem(path=at + below, message=message)
+        for part, json, at in parts
+        for rule in part.rules
+        if isinstance(rule, Rule) and rule.cel != IMMUTABLE
+        for below, message in rule.findings(json)
+    ]
+    yield from refused or (
+        Problem(path=at + below, message=message, desk=True)
+        for part, _, at in parts
+        for rule in part.rules
+        if isinstance(rule, DeskRule)
+        for below, message in rule.broken(part)
+    )
+
+
+def _parts(model: Model, document: Mapping[str, Any], path: str) -> Iterator[tuple[Model, Mapping[str, Any], str]]:
+    """The model and all models in it, each as JSON and with its path."""
+    yield model, document, path
     for name, field in type(model).model_fields.items():
-        value = getattr(model, name)
-        items = enumerate(value) if isinstance(value, tuple) else [(None, value)]
-        for i, item in items:
-            if isinstance(item, Model):
-                yield from broken_rules(item, f"{path}.{field.alias}" + ("" if i is None else f"[{i}]"))
+        value, at = getattr(model, name), f"{path}.{field.alias}"
+        if isinstance(value, Model):
+            yield from _parts(value, document[str(field.alias)], at)
+        elif isinstance(value, tuple):
+            for i, item in enumerate(value):
+                if isinstance(item, Model):
+                    yield from _parts(item, document[str(field.alias)][i], f"{at}[{i}]")
 
 
 def _told_once(errors: list[ErrorDetails]) -> list[ErrorDetails]:

@@ -1,47 +1,38 @@
 """The prompts that a workload is sent: where they come from, and how."""
 
-from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from paceline import core
-from paceline.api.model import Finding, Model, Rule
+from paceline.api.model import Model
 from paceline.api.pace import LASTS, MOST_REQUESTS
+from paceline.api.rules import DeskRule, Rule
 from paceline.api.words import Amount, DatasetName, DatasetSource, Revision, Temperature
 
 ONE_FILE = "source hf://datasets/OWNER/NAME/PATH must name one .json or .jsonl file of single-turn prompts"
-TABLES = (".parquet", ".csv", ".arrow")
+TABLES, PACKED = "parquet|csv|arrow", "gz|zip|zst|bz2|xz"
+NOT_A_FILE_OF_PROMPTS = {
+    f"!self.source.matches('^{core.HUB}[^/]+/[^/]+$')": "name a file of this repository",
+    f"!self.source.matches('^{core.HUB}.*[.]({TABLES})$')": "write the rows out as messages, with to_json of the"
+    " library `datasets` for instance, and name that file",
+    f"!self.source.matches('^{core.HUB}.*[.]({PACKED})$')": "name one that is not packed",
+    f"!self.source.matches('^{core.HUB}[^/]+/[^/]+/') || self.source.matches('[.](jsonl?|{TABLES}|{PACKED})$')":
+    "name a file that ends so",
+}  # fmt: skip
+"""CEL of what must hold → the way out."""
 FEWEST_TOKENS = 3
 """Of an answer. The benchmark client refuses an expectation below 4 (sharegpt.py:68 of 0.5.23, and compiled), and is
 told of one more than an answer may have (`load.UNCOUNTED`)."""
 
 
-def _no_file_of_prompts(prompts: "PromptsSpec") -> Iterator[Finding]:
-    source = prompts.source
-    file = source.removeprefix(core.HUB).split("/", 2)[2:]
-    if not source.startswith(core.HUB) or (file and file[0].endswith((".json", ".jsonl"))):
-        return
-    if not file:
-        why = "name a file of this repository"
-    elif file[0].endswith(TABLES):
-        why = "write the rows out as messages, with to_json of the library `datasets` for instance, and name that file"
-    elif file[0].endswith((".gz", ".zip", ".zst", ".bz2", ".xz")):
-        why = "name one that is not packed"
-    else:
-        why = "what is in it must be told by its name"
-    yield ".source", f"{ONE_FILE}: {why}; got {source}"
-
-
 class PromptsSpec(Model):
     """A prompt set and how many of its prompts are sent."""
 
-    rules: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            cel=f"!self.source.startsWith('{core.HUB}') || self.source.matches('^{core.HUB}[^/]+/[^/]+/.+[.]jsonl?$')",
-            message=ONE_FILE,
-            field=".source",
-            broken=_no_file_of_prompts,
+    rules: ClassVar[tuple[Rule | DeskRule, ...]] = (
+        *(
+            Rule(cel=rule, message=f"{ONE_FILE}: {way_out}; got {{self.source}}", field=".source")
+            for rule, way_out in NOT_A_FILE_OF_PROMPTS.items()
         ),
         LASTS,
     )
@@ -68,26 +59,19 @@ class PromptsSpec(Model):
     """Weight in the mean over workloads."""
 
 
-def of_the_hub_alone(field: str) -> Rule:
-    """A field of prompts that says something of hf://datasets/ and of no other source."""
-
-    def broken(prompts: Any) -> Iterator[Finding]:
-        if getattr(prompts, field) is not None and not prompts.source.startswith(core.HUB):
-            yield f".{field}", message
-
-    message = f"{field} must be left out where source is not of {core.HUB}: nothing else has one"
+def only_of_the_hub(field: str) -> Rule:
+    """A field of prompts that only sources of hf://datasets/ have."""
     return Rule(
         cel=f"!has(self.{field}) || self.source.startsWith('{core.HUB}')",
-        message=message,
+        message=f"{field} must be left out where source is not of {core.HUB}: only the hub has one",
         field=f".{field}",
-        broken=broken,
     )
 
 
 class DatasetSpec(PromptsSpec):
     """A prompt set and how many of its prompts are sent."""
 
-    rules = (*PromptsSpec.rules, of_the_hub_alone("revision"))
+    rules = (*PromptsSpec.rules, only_of_the_hub("revision"))
 
     revision: Revision | None = None
     """Branch, tag or commit of a dataset on the hub, main if absent; resolved to a commit once, then pinned in

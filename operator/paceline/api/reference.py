@@ -9,6 +9,7 @@ from paceline.api.crd import KINDS, Kind, schema
 from paceline.api.later import NOT_YET
 from paceline.api.model import API_VERSION, VALIDATIONS, Model
 from paceline.api.record import is_record, slots
+from paceline.api.rules import DeskRule
 from paceline.engines import ENGINES, Capabilities
 
 HEAD = f"""\
@@ -83,8 +84,8 @@ def _block(model: Any) -> Iterator[str]:
     rules = () if is_record(model) else model.rules
     for rule in rules:
         at = rule.field.removeprefix(".")
-        where = "" if rule.message.startswith(at) else f"`{at}`: "
-        yield f"* {where}{_cell(rule.message)}{'' if rule.cel else ' (*desk*)'}"
+        where = "" if not at or rule.message.startswith(at) else f"`{at}`: "
+        yield f"* {where}{_cell(rule.summary())}{' (*desk*)' if isinstance(rule, DeskRule) else ''}"
     if rules:
         yield ""
 

@@ -1,12 +1,11 @@
 """The spec of a BenchmarkRun: one comparison, complete in itself."""
 
-from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import Field
 
 from paceline.api.cache import NO_CODE_OF_OTHERS
-from paceline.api.compatibility import COUNT_OF_SHAPES, ENGINE_AND_NODE, ONE_SHAPE, PlacedArm, arm_rules, shapes_of
+from paceline.api.compatibility import COUNT_OF_SHAPES, ENGINE_AND_NODE, ONE_SHAPE, arm_rules
 from paceline.api.deployment import TargetSpec
 from paceline.api.engine import AcceleratorSpec, EngineSpec
 from paceline.api.gate import (
@@ -17,13 +16,13 @@ from paceline.api.gate import (
     BudgetSpec,
     GateSpec,
     ParitySpec,
-    last_round,
 )
 from paceline.api.later import not_yet
-from paceline.api.model import Finding, Model, Rule, Unique
+from paceline.api.model import Model, Unique
 from paceline.api.parts import OF_SCHEDULE, AdaptiveSpec, CustomSpec, DraftSpec, Env, NgramSpec, Schedule, TreeSpec
-from paceline.api.prompts import PromptsSpec, of_the_hub_alone
-from paceline.api.shared import NO_LABELS_OF_OURS, OFF_THE_CLAIM, off_the_claim
+from paceline.api.prompts import PromptsSpec, only_of_the_hub
+from paceline.api.rules import IMMUTABLE, Rule, one_of
+from paceline.api.shared import NO_LABELS_OF_OURS, on_the_claim
 from paceline.api.timeouts import TimeoutsSpec
 from paceline.api.words import (
     Arguments,
@@ -36,7 +35,7 @@ from paceline.api.words import (
     PoolName,
     Revision,
 )
-from paceline.core import BASELINE, WAVES, Purpose, Trigger
+from paceline.core import WAVES, Purpose, Trigger
 
 
 class RunTarget(TargetSpec):
@@ -55,20 +54,11 @@ class RunDraft(DraftSpec):
     """Commit in the cache: the directory below snapshots/. Not needed for a pvc:// path."""
 
 
-def _which_cache(cache: "RunCache") -> Iterator[Finding]:
-    if (cache.existing_claim is None) == (cache.host_path is None):
-        yield "", "exactly one of existingClaim and hostPath must be set"
-
-
 class RunCache(Model):
     """Where models are stored."""
 
     rules = (
-        Rule(
-            cel="has(self.existingClaim) != has(self.hostPath)",
-            message="exactly one of existingClaim and hostPath must be set",
-            broken=_which_cache,
-        ),
+        one_of("existingClaim", "hostPath"),
         NO_CODE_OF_OTHERS,
     )
 
@@ -80,30 +70,19 @@ class RunCache(Model):
     """Of no use: nothing is fetched for a run. Releases before this one wrote their prefetch's environment here."""
 
 
-def _baseline_with_draft(arm: "ArmSpec") -> Iterator[Finding]:
-    if (arm.name == BASELINE) != (arm.draft is None):
-        yield ".draft", "draft must be set on every arm but the baseline"
-
-
-def _one_shape(arm: "ArmSpec") -> Iterator[Finding]:
-    if len(shapes_of(arm)) != (arm.name != BASELINE):
-        yield "", "baseline must have no shape: it does not speculate" if arm.name == BASELINE else ONE_SHAPE
-
-
 class ArmSpec(Model):
     """One server configuration under measurement."""
 
     rules = (
+        Rule(cel=f"self.name == 'baseline' || {COUNT_OF_SHAPES} == 1", message=ONE_SHAPE),
         Rule(
-            cel=f"{COUNT_OF_SHAPES} == (self.name == 'baseline' ? 0 : 1)",
-            message=f"{ONE_SHAPE}, and none of them on the baseline",
-            broken=_one_shape,
+            cel=f"self.name != 'baseline' || {COUNT_OF_SHAPES} == 0",
+            message="baseline must have no shape: it does not speculate",
         ),
         Rule(
             cel="(self.name == 'baseline') != has(self.draft)",
             message="draft must be set on every arm but the baseline",
             field=".draft",
-            broken=_baseline_with_draft,
         ),
         *OF_SCHEDULE,
     )
@@ -131,7 +110,7 @@ class ArmSpec(Model):
 class WorkloadSpec(PromptsSpec):
     """A dataset at a concurrency or a rate."""
 
-    rules = (*PromptsSpec.rules, of_the_hub_alone("commit"))
+    rules = (*PromptsSpec.rules, only_of_the_hub("commit"))
 
     concurrency: Annotated[int, Field(ge=1, le=4096)]
     """Simultaneous requests; with requestRate, those of the warm-up only."""
@@ -159,136 +138,9 @@ class TriggerSpec(Model):
     """Token of the request that asked for it."""
 
 
-TWICE = "name must be of one workload alone where requestRate is set: its concurrency makes no difference"
-FIRST = "the first of arms must be 'baseline': the others are compared with it"
-
-
-def _baseline_first(run: "BenchmarkRunSpec") -> Iterator[Finding]:
-    if run.arms[0].name != BASELINE:
-        yield ".arms", FIRST
-
-
-def _too_many_points(run: "BenchmarkRunSpec") -> Iterator[Finding]:
-    if (points := len(run.arms) * len(run.workloads)) > MOST_POINTS:
-        yield ".arms", f"arms x workloads must be at most {MOST_POINTS}, what one round can report; got {points}"
-
-
-TOO_LONG = (
-    f"the last of decideAfterRounds x arms x workloads must be at most {MOST_MEASURED}, what a run's status can hold"
-)
-
-
-def _too_many_rounds(run: "BenchmarkRunSpec") -> Iterator[Finding]:
-    arms = len(run.arms)
-    rounds, points = last_round(run.gate.decide_after_rounds, arms), arms * len(run.workloads)
-    if rounds * points > MOST_MEASURED:
-        yield (
-            ".gate.decideAfterRounds",
-            f"{TOO_LONG}; the last is {rounds}, and a round has {points} points: at most {MOST_MEASURED // points} "
-            "rounds of them",
-        )
-
-
-TOO_FEW_REQUESTS = (
-    "requests must be at least five times the concurrency where requestRate is not set: with fewer, beginning and end "
-    "weigh too much"
-)
-
-
-def _too_few_requests(run: "BenchmarkRunSpec") -> Iterator[Finding]:
-    for i, workload in enumerate(run.workloads):
-        least = 0 if workload.request_rate else WAVES * workload.concurrency
-        if workload.requests is not None and workload.requests < least:
-            yield f".workloads[{i}].requests", f"{TOO_FEW_REQUESTS}; write {least}, got {workload.requests}"
-
-
-def _at_a_rate_twice(run: "BenchmarkRunSpec") -> Iterator[Finding]:
-    names = [workload.name for workload in run.workloads]
-    for i, workload in enumerate(run.workloads):
-        if workload.request_rate is not None and names.count(workload.name) > 1:
-            yield f".workloads[{i}].name", TWICE
-
-
-ONE_LOAD = "must have at least two concurrencies for a Sweep"
-AT_A_RATE = "requestRate must be left out for a Sweep: it is over concurrencies"
-EVERYWHERE = "must have every dataset at every concurrency for a Sweep, or a dataset is taken for a load"
-NO_BAR = (
-    "minimumImprovement, regressionTolerance and limits must be left out for a Sweep: it shows which arm is faster,"
-    " and promotes none"
-)
-
-TOO_MANY_COMPARED = f"arms must be at most {MOST_COMPARED} where parity is set: leave it out, or split the run"
-NO_PARITY = "parity must be left out for a Sweep: it promotes nothing that other outputs could keep back"
-
-
-def _one_load(run: "BenchmarkRunSpec") -> Iterator[Finding]:
-    if run.purpose is Purpose.SWEEP and len({workload.concurrency for workload in run.workloads}) < 2:
-        yield ".workloads", f"workloads {ONE_LOAD}"
-
-
-def _swept_at_a_rate(run: "BenchmarkRunSpec") -> Iterator[Finding]:
-    for i, workload in enumerate(run.workloads):
-        if run.purpose is Purpose.SWEEP and workload.request_rate is not None:
-            yield f".workloads[{i}].requestRate", AT_A_RATE
-
-
-def _somewhere_only(run: "BenchmarkRunSpec") -> Iterator[Finding]:
-    there = {(workload.name, workload.concurrency) for workload in run.workloads}
-    missing = sorted({(name, concurrency) for name, _ in there for _, concurrency in there} - there)
-    if run.purpose is Purpose.SWEEP and missing:
-        name, concurrency = missing[0]
-        yield ".workloads", f"workloads {EVERYWHERE}; {name} at {concurrency} is missing"
-
-
-def _bar_of_a_sweep(run: "BenchmarkRunSpec") -> Iterator[Finding]:
-    asked = (run.gate.minimum_improvement, run.gate.regression_tolerance, run.gate.limits)
-    if run.purpose is Purpose.SWEEP and any(value is not None for value in asked):
-        yield ".gate", NO_BAR
-
-
-def _parity_of_a_sweep(run: "BenchmarkRunSpec") -> Iterator[Finding]:
-    if run.purpose is Purpose.SWEEP and run.parity is not None:
-        yield ".parity", NO_PARITY
-
-
-def _too_many_compared(run: "BenchmarkRunSpec") -> Iterator[Finding]:
-    if run.parity is not None and len(run.arms) > MOST_COMPARED:
-        yield ".arms", f"{TOO_MANY_COMPARED}; got {len(run.arms)}"
-
-
-def _crowded(run: "BenchmarkRunSpec") -> Iterator[Finding]:
-    largest = max(workload.concurrency for workload in run.workloads)
-    if run.largest_concurrency is not None and run.largest_concurrency < largest:
-        yield (
-            ".largestConcurrency",
-            f"largestConcurrency must be at least the largest concurrency of the workloads, {largest}; "
-            f"got {run.largest_concurrency}",
-        )
-
-
-def _arms(run: "BenchmarkRunSpec") -> Iterator[PlacedArm]:
-    for i, arm in enumerate(run.arms):
-        yield PlacedArm(
-            path=f".arms[{i}]",
-            draft_path=f".arms[{i}].draft",
-            engine=run.engine.name,
-            algorithm=arm.draft.algorithm if arm.draft else "",
-            arm=arm,
-        )
-
-
-def _elsewhere(run: "BenchmarkRunSpec") -> Iterator[Finding]:
-    claim = run.cache.existing_claim
-    yield from off_the_claim(".target.source", run.target.source, claim)
-    for placed in _arms(run):
-        if placed.arm.draft:
-            yield from off_the_claim(f"{placed.draft_path}.source", placed.arm.draft.source, claim)
-
-
 _CLAIM = "(has(self.cache.existingClaim) ? self.cache.existingClaim : '')"
-_THERE = f"!{{0}}.startsWith('pvc://') || {{0}}.startsWith('pvc://' + {_CLAIM} + '/')".format
-
-
+_POINTS = "self.arms.size() * self.workloads.size()"
+_LAST = "self.gate.decideAfterRounds[self.gate.decideAfterRounds.size() - 1]"
 _NO_SWEEP = "!has(self.purpose) || self.purpose != 'Sweep'"
 
 
@@ -298,99 +150,85 @@ class BenchmarkRunSpec(Model):
     rules = (
         NO_LABELS_OF_OURS,
         Rule(
-            cel="self == oldSelf",
+            cel=IMMUTABLE,
             message="spec is immutable: make another BenchmarkRun",
-            broken=lambda _: (),
         ),
         Rule(
             cel="self.arms[0].name == 'baseline'",
-            message=FIRST,
+            message="the first of arms must be 'baseline': the others are compared with it",
             field=".arms",
-            broken=_baseline_first,
         ),
         Rule(
-            cel=f"self.arms.size() * self.workloads.size() <= {MOST_POINTS}",
-            message=f"arms x workloads must be at most {MOST_POINTS}, what one round can report",
-            say=f"'arms x workloads must be at most {MOST_POINTS}, what one round can report; got %d'"
-            ".format([self.arms.size() * self.workloads.size()])",
+            cel=f"{_POINTS} <= {MOST_POINTS}",
+            message=f"arms x workloads must be at most {MOST_POINTS}, as many as one round can report; "
+            f"got {{{_POINTS}}}",
             field=".arms",
-            broken=_too_many_points,
         ),
         Rule(
-            cel="!has(self.gate) || !has(self.gate.decideAfterRounds) || self.arms.size() * self.workloads.size()"
-            f" * self.gate.decideAfterRounds[self.gate.decideAfterRounds.size() - 1] <= {MOST_MEASURED}",
-            message=TOO_LONG,
+            cel=f"!has(self.gate) || !has(self.gate.decideAfterRounds) || {_POINTS} * {_LAST} <= {MOST_MEASURED}",
+            message=f"the last of decideAfterRounds x arms x workloads must be at most {MOST_MEASURED}, what a run's "
+            f"status can hold; the last is {{{_LAST}}}, and a round has {{{_POINTS}}} points: at most "
+            f"{{{MOST_MEASURED} / ({_POINTS})}} rounds of them",
             field=".gate.decideAfterRounds",
-            broken=_too_many_rounds,
         ),
         Rule(
-            cel="self.workloads.all(w, !has(w.requests) || has(w.requestRate)"
-            f" || w.requests >= {WAVES} * w.concurrency)",
-            message=TOO_FEW_REQUESTS,
-            field=".workloads",
-            broken=_too_few_requests,
+            each={"w": "self.workloads"},
+            cel=f"!has(w.requests) || has(w.requestRate) || w.requests >= {WAVES} * w.concurrency",
+            message="requests must be at least five times the concurrency where requestRate is not set: with fewer, "
+            f"beginning and end weigh too much; write {{{WAVES} * w.concurrency}}, got {{w.requests}}",
+            field=".requests",
         ),
         Rule(
-            cel="self.workloads.all(w, !has(w.requestRate) || self.workloads.filter(v, v.name == w.name).size() == 1)",
-            message=TWICE,
-            field=".workloads",
-            broken=_at_a_rate_twice,
+            each={"w": "self.workloads"},
+            cel="!has(w.requestRate) || self.workloads.filter(v, v.name == w.name).size() == 1",
+            message="name must be of only one workload where requestRate is set: its concurrency makes no difference",
+            field=".name",
         ),
         Rule(
             cel=f"{_NO_SWEEP} || self.workloads.exists(w, w.concurrency != self.workloads[0].concurrency)",
-            message=f"workloads {ONE_LOAD}",
+            message="workloads must have at least two concurrencies for a Sweep",
             field=".workloads",
-            broken=_one_load,
         ),
         Rule(
-            cel=f"{_NO_SWEEP} || !self.workloads.exists(w, has(w.requestRate))",
-            message=AT_A_RATE,
-            field=".workloads",
-            broken=_swept_at_a_rate,
+            each={"w": "self.workloads"},
+            cel=f"{_NO_SWEEP} || !has(w.requestRate)",
+            message="requestRate must be left out for a Sweep: it is over concurrencies",
+            field=".requestRate",
         ),
         Rule(
-            cel=f"{_NO_SWEEP} || self.workloads.all(v, self.workloads.all(w,"
-            " self.workloads.exists(x, x.name == v.name && x.concurrency == w.concurrency)))",
-            message=f"workloads {EVERYWHERE}",
-            field=".workloads",
-            broken=_somewhere_only,
+            each={"v": "self.workloads"},
+            cel=f"{_NO_SWEEP} || self.workloads.all(w,"
+            " self.workloads.exists(x, x.name == v.name && x.concurrency == w.concurrency))",
+            message="workloads must have every dataset at every concurrency for a Sweep, or a dataset is taken for a "
+            "load; {v.name} is not at all of them",
         ),
         Rule(
             cel=f"{_NO_SWEEP} || !has(self.gate) || !(has(self.gate.minimumImprovement)"
             " || has(self.gate.regressionTolerance) || has(self.gate.limits))",
-            message=NO_BAR,
+            message="minimumImprovement, regressionTolerance and limits must be left out for a Sweep: it shows which "
+            "arm is faster, and promotes none",
             field=".gate",
-            broken=_bar_of_a_sweep,
         ),
         Rule(
             cel=f"{_NO_SWEEP} || !has(self.parity)",
-            message=NO_PARITY,
+            message="parity must be left out for a Sweep: it promotes nothing that other outputs could keep back",
             field=".parity",
-            broken=_parity_of_a_sweep,
         ),
         Rule(
             cel=f"!has(self.parity) || self.arms.size() <= {MOST_COMPARED}",
-            message=TOO_MANY_COMPARED,
+            message=f"arms must be at most {MOST_COMPARED} where parity is set: leave it out, or split the run; "
+            "got {self.arms.size()}",
             field=".arms",
-            broken=_too_many_compared,
         ),
         Rule(
             cel="!has(self.largestConcurrency) || self.workloads.all(w, w.concurrency <= self.largestConcurrency)",
-            message="largestConcurrency must be at least the largest concurrency of the workloads",
+            message="largestConcurrency must be at least the largest concurrency of the workloads"
+            " = {self.workloads.map(w, w.concurrency).max()}; got {self.largestConcurrency}",
             field=".largestConcurrency",
-            broken=_crowded,
         ),
-        *arm_rules(
-            "self.arms.all(c, [has(c.draft) ? c.draft.algorithm : ''].all(a, [self.engine.name].all(e, %s)))",
-            ".arms",
-            _arms,
-        ),
-        Rule(
-            cel=f"({_THERE('self.target.source')}) && self.arms.all(c, !has(c.draft) || !has(c.draft.source)"
-            f" || {_THERE('c.draft.source')})",
-            message=OFF_THE_CLAIM,
-            broken=_elsewhere,
-        ),
+        *arm_rules(c="self.arms", a="[has(c.draft) ? c.draft.algorithm : '']"),
+        on_the_claim("self.target.source", _CLAIM, ".target.source"),
+        on_the_claim("c.draft.source", _CLAIM, ".draft.source", c="self.arms"),
         *ENGINE_AND_NODE,
         *not_yet("BenchmarkRunSpec"),
     )

@@ -1,16 +1,11 @@
 """What a search may try, in place of named candidates."""
 
-from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import Field
 
-from paceline.api.model import Finding, Model, Rule
-
-
-def _upside_down(bounds: "Range") -> Iterator[Finding]:
-    if bounds.min > bounds.max:
-        yield ".min", f"min must be at most max = {bounds.max}; got {bounds.min}"
+from paceline.api.model import Model
+from paceline.api.rules import Rule
 
 
 class Range(Model):
@@ -19,10 +14,8 @@ class Range(Model):
     rules = (
         Rule(
             cel="self.min <= self.max",
-            message="min must be at most max",
-            say="'min must be at most max = %d; got %d'.format([self.max, self.min])",
+            message="min must be at most max = {self.max}; got {self.min}",
             field=".min",
-            broken=_upside_down,
         ),
     )
 

@@ -1,34 +1,26 @@
 """Rules that both specs have: models and the cache's claim, labels of pods."""
 
-from collections.abc import Iterator
-from typing import Any
-
-from paceline.api.model import Finding, Rule
+from paceline.api.rules import Rule
 
 
-def off_the_claim(path: str, source: str | None, claim: str | None) -> Iterator[Finding]:
-    """A model that lies on another volume than the one that is mounted."""
-    if source is None or not source.startswith("pvc://") or (claim and source.startswith(f"pvc://{claim}/")):
-        return
-    there = f"write pvc://{claim}/PATH" if claim else "the cache is a directory of the node: use existingClaim or claim"
-    yield path, f"source must be on the cache's own claim, the one volume that is mounted; {there}; got {source}"
-
-
-OFF_THE_CLAIM = "source pvc://CLAIM/PATH must name the cache's own claim, the one volume that is mounted"
-
-
-def _our_labels(labelled: Any) -> Iterator[Finding]:
-    for key in labelled.pod_labels:
-        if key.startswith("paceline.dev/") or key == "app.kubernetes.io/managed-by":
-            yield f".podLabels.{key}", OUR_LABELS
+def on_the_claim(source: str, claim: str, field: str, **each: str) -> Rule:
+    """A model on a volume must be on the one that is mounted. `source` is a path in CEL whose fields may be absent,
+    `claim` CEL that is empty where the cache has none."""
+    names = source.split(".")
+    absent = [f"!has({'.'.join(names[:i])})" for i in range(2, len(names) + 1)]
+    return Rule(
+        each=each,
+        cel=" || ".join((*absent, f"!{source}.startsWith('pvc://')", f"{source}.startsWith('pvc://' + {claim} + '/')")),
+        message="source pvc://CLAIM/PATH must name the cache's own claim, the only volume that is mounted; a cache "
+        f"with hostPath has none: use existingClaim or claim; got {{{source}}}",
+        field=field,
+    )
 
 
 OUR_LABELS = "podLabels must be labels of others: paceline.dev/ and app.kubernetes.io/managed-by are Paceline's"
-_NOT_OURS = "!k.startsWith('paceline.dev/') && k != 'app.kubernetes.io/managed-by'"
 NO_LABELS_OF_OURS = Rule(
-    cel=f"!has(self.podLabels) || self.podLabels.all(k, {_NOT_OURS})",
+    each={"k": "self.podLabels"},
+    cel="!k.startsWith('paceline.dev/') && k != 'app.kubernetes.io/managed-by'",
     message=OUR_LABELS,
-    field=".podLabels",
-    broken=_our_labels,
 )
-"""Of what has `podLabels`: a round that looked like a server would be sent traffic."""
+"""Rule of a model with `podLabels`: a round that looked like a server would be sent traffic."""

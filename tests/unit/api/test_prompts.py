@@ -30,7 +30,7 @@ def test_a_file_of_a_dataset_repository(file: str) -> None:
         (f"{HUB}/data/train.csv", "write the rows out as messages"),
         (f"{HUB}/state.arrow", "write the rows out as messages"),
         (f"{HUB}/code.jsonl.gz", "name one that is not packed"),
-        (f"{HUB}/README", "what is in it must be told by its name"),
+        (f"{HUB}/README", "name a file that ends so"),
     ],
 )
 def test_anything_else_is_refused_with_the_way_out(source: str, way: str) -> None:

@@ -139,10 +139,10 @@ REFUSED: tuple[tuple[tuple[Change, ...], str], ...] = (
     ((("spec.engine.args", ["--slots=2"]),), "--slots=2 is below the concurrency of code@4"),
     ((("spec.accelerator.nodes", 2),), "2 nodes are served with SGLang and SGLangJAX only, not Toy: set 1"),
     # Those of the API, from its capabilities.
-    (((TREE, {**CHAIN, "topK": 2}),), "topK must be 1: Toy drafts only chains"),
-    (((TREE, {**CHAIN, "numSteps": 1, "numDraftTokens": 2}),), "numSteps must be at least 2: Toy fails"),
+    (((TREE, {**CHAIN, "topK": 2}),), "which draft only chains; got 2 on Toy"),
+    (((TREE, {**CHAIN, "numSteps": 1, "numDraftTokens": 2}),), "numSteps must be at least 2 on Toy"),
     (((TREE, GONE), (f"{CANDIDATE}.schedule", FALLING)), "schedule goes with"),
-    ((("spec.draft.algorithm", "STANDALONE"),), "STANDALONE is not served by Toy: EAGLE3, NGRAM"),
+    ((("spec.draft.algorithm", "STANDALONE"),), "Toy serves only EAGLE3, NGRAM; got STANDALONE on Toy"),
     (((f"{CANDIDATE}.draft", {"algorithm": "Custom", "name": "toyhead"}),), "write algorithm: EAGLE3"),
     ((("spec.accelerator.resourceName", "nvidia.com/gpu"),), f"resourceName must be {RESOURCE} for Toy"),
     ((("spec.engine.adminKeySecretRef", {"name": "keys", "key": "admin"}),), "adminKeySecretRef must be left out"),
