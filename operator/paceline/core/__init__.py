@@ -1,7 +1,8 @@
 """The domain as frozen types. It imports nothing of Paceline; everything else imports it."""
 
-from paceline.core.algorithms import ALGORITHMS, SHAPES, WITH_A_HEAD
+from paceline.core.algorithms import ALGORITHMS, SHAPES, SPECULATORS, WITH_A_HEAD
 from paceline.core.arm import BASELINE, Arm
+from paceline.core.model_facts import ModelFacts
 from paceline.core.outputs import Answers, Parity
 from paceline.core.server import TOPOLOGY_LABEL, Accelerator, Cache, Engine, SecretKey, Server
 from paceline.core.spec import (
@@ -37,6 +38,7 @@ __all__ = [
     "CUSTOM",
     "HUB",
     "SHAPES",
+    "SPECULATORS",
     "TOPOLOGY_LABEL",
     "WAVES",
     "WITH_A_HEAD",
@@ -59,6 +61,7 @@ __all__ = [
     "Limit",
     "Measurement",
     "Model",
+    "ModelFacts",
     "Ngram",
     "Outcome",
     "Parity",

@@ -19,3 +19,6 @@ SHAPES: Mapping[str, str] = {
 ALGORITHMS = tuple(SHAPES)
 WITH_A_HEAD = tuple(algorithm for algorithm in ALGORITHMS if algorithm not in ("NGRAM", CUSTOM))
 """Algorithms that draft with a model: a trained head, layers of the target or a small model."""
+SPECULATORS: Mapping[str, str] = {"eagle3": "EAGLE3", "dflash": "DFLASH", "dflash2": "DFLASH", "dspark": "DSPARK"}
+"""Type of a head in the speculators format → the algorithm that it is made for
+(github.com/vllm-project/speculators c05b95b)."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from paceline.core import Arm, Server
 from paceline.engines.capabilities import Capabilities
+from paceline.engines.model_rules import ModelRule, PairFacts
 from paceline.engines.probe import Probe
 
 Scalar = str | int | float | bool | None
@@ -34,6 +35,22 @@ class Bound:
     """Below the spec."""
     flag: str
     most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryFlags:
+    """The flags by which preflight estimates memory; "": the engine has none for it."""
+
+    static_share: str = ""
+    """Share of the accelerator's memory for weights and caches."""
+    context: str = ""
+    tokens: str = ""
+    """Tokens that the KV cache holds."""
+    cache_type: str = ""
+    """Element type of the KV cache."""
+    quantization: str = ""
+    """Method by which weights are quantised while they are loaded."""
+    expert_parallel: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +90,14 @@ class Adapter:
     """Target architectures that are known to have no hidden states for a head that reads them."""
     loses: Callable[[Arm], str] = lambda _: ""
     """What requests no longer get from servers of this arm, with its source; "" if nothing that is known."""
+
+    eagle3_since: Callable[[str], str | None] = lambda _: None
+    """By target architecture, the first known release that hands hidden states to an EAGLE3 head."""
+    whole_models: Callable[[str], frozenset[str]] = lambda _: frozenset()
+    """By engine version, classes that are known to be whole models, never a draft head."""
+    model_rules: tuple[ModelRule[PairFacts], ...] = ()
+    """Preflight's rules of this engine; one replaces the shared rule of the same id."""
+    memory_flags: MemoryFlags = MemoryFlags()
 
     def drafts(self, arm: Arm) -> int | None:
         """Draft tokens of every verify step, without its root; None without speculation, and where the engine chooses

@@ -43,5 +43,7 @@ class Capabilities:
     """Processes of one server find each other by rank and address (`engines.nodes`)."""
     admin_key: bool = False
     """It has a key of its own for administration."""
+    speculators: tuple[str, ...] = ()
+    """Types of heads in the speculators format that it reads."""
     underscores: bool = False
     """To its parser `--a_b` is `--a-b`."""

@@ -1,11 +1,11 @@
-"""Model facts → findings: what would go wrong, said before any GPU is taken. Pure."""
+"""Model facts → findings: what would go wrong, known before any GPU is taken. Pure."""
 
-from paceline.preflight.cases import Finding
+from paceline.core import ModelFacts
+from paceline.engines.model_rules import Finding
 from paceline.preflight.config import model_facts
 from paceline.preflight.facts import (
     Fetched,
     FetchedModel,
-    ModelFacts,
     read_facts,
     read_message,
     write_facts,

@@ -39,18 +39,18 @@ GIGABYTES: Mapping[str, int] = {
     "tpu-v6e-slice": 32,
 }
 
-_SAID = re.compile(r"([0-9]+)GB", re.IGNORECASE)
+_IN_THE_LABEL = re.compile(r"([0-9]+)GB", re.IGNORECASE)
 _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 _UNITS |= {f"{letter}i": 1 << (10 * power) for power, letter in enumerate("KMGTP", 1)}
 
 
 def memory_of(product: str, declared: str | None) -> int | None:
-    """Bytes of one accelerator; `declared` is `accelerator.memory`, a quantity. None where neither is known."""
+    """Bytes of one accelerator; `declared` is `accelerator.memory`, a quantity. None if neither is known."""
     if declared:
         number, unit = re.fullmatch(r"([0-9.]+)([A-Za-z]*)", declared, re.ASCII).groups()  # type: ignore[union-attr]
         return int(float(number) * _UNITS[unit])
-    if said := _SAID.findall(product):
-        return int(said[-1]) * GIB
+    if sizes := _IN_THE_LABEL.findall(product):
+        return int(sizes[-1]) * GIB
     parts = re.split(r"[-_]", product)
-    known = GIGABYTES.get(product) or next((GIGABYTES[part] for part in parts if part in GIGABYTES), None)
-    return known * GIB if known else None
+    size = GIGABYTES.get(product) or next((GIGABYTES[part] for part in parts if part in GIGABYTES), None)
+    return size * GIB if size else None

@@ -4,21 +4,22 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from paceline.core import ModelFacts
 from paceline.preflight import speculators
-from paceline.preflight.facts import MOST_LAYERS, ModelFacts, believed
+from paceline.preflight.facts import MOST_LAYERS, plausible
 from paceline.preflight.weights import has_nextn, lacking
 
 ATTENTION = ("full_attention", "sliding_attention", "chunked_attention", "attention")
-"""Layer types whose output belongs to single tokens; all others carry a state along the sequence."""
+"""Layer types that attend to single tokens; all others carry a state along the sequence."""
 
 NEXTN = ("num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers", "num_mtp_layers")
 
-# The recurrent state is kept in float32, whatever the model's own type.
 STATE_ELEMENT_BYTES = 4
+"""The recurrent state is kept in float32, also in models of another type."""
 
 
 class _Config:
-    """Read what is there; a value of another type than expected counts as absent.
+    """Reads config.json; a value of an unexpected type counts as absent.
 
     Models that take more than text keep the language model's part under `text_config`.
     """
@@ -29,17 +30,17 @@ class _Config:
         self.both: Mapping[str, Any] = {**config, **text} if isinstance(text, Mapping) else config
 
     def number(self, *keys: str) -> int | None:
-        """Of the first of these keys that has one."""
-        found = (self.both.get(key) for key in keys)
-        return next((n for n in found if isinstance(n, int) and not isinstance(n, bool)), None)
+        """The number of the first of these keys that has one."""
+        values = (self.both.get(key) for key in keys)
+        return next((n for n in values if isinstance(n, int) and not isinstance(n, bool)), None)
 
     def word(self, key: str) -> str | None:
-        found = self.both.get(key)
-        return found if isinstance(found, str) else None
+        value = self.both.get(key)
+        return value if isinstance(value, str) else None
 
     def table(self, key: str) -> Mapping[str, Any]:
-        found = self.outer.get(key, self.both.get(key))
-        return found if isinstance(found, Mapping) else {}
+        value = self.outer.get(key, self.both.get(key))
+        return value if isinstance(value, Mapping) else {}
 
 
 def model_facts(
@@ -49,40 +50,40 @@ def model_facts(
     *,
     has_code: bool = False,
 ) -> ModelFacts:
-    """`tensors` are the names in the safetensors headers, None where they were not read; `has_code`: the repository
-    has Python files. What no model has counts as absent, as what is not there does."""
-    found = _Config(speculators.plain(config))
+    """`tensors` are the names in the safetensors headers, None if they were not read; `has_code`: the repository has
+    Python files. An implausible value counts as absent."""
+    values = _Config(speculators.plain(config))
     architectures = config.get("architectures")
     classes = tuple(map(str, architectures)) if isinstance(architectures, list) else ()
-    quantization = found.table("quantization_config")
-    kinds = _layers(found)
+    quantization = values.table("quantization_config")
+    kinds = _layers(values)
     mixed = any(kind not in ATTENTION for kind in kinds)
     facts = ModelFacts(
         architectures=classes,
-        hidden_size=found.number("hidden_size"),
-        target_hidden_size=found.number("target_hidden_size"),
-        num_hidden_layers=found.number("num_hidden_layers"),
+        hidden_size=values.number("hidden_size"),
+        target_hidden_size=values.number("target_hidden_size"),
+        num_hidden_layers=values.number("num_hidden_layers"),
         layer_types=dict(sorted(Counter(kinds).items())),
         attention_layers=tuple(n for n, kind in enumerate(kinds) if kind in ATTENTION) if mixed else (),
-        state_bytes=_state_bytes(found, kinds),
-        num_attention_heads=found.number("num_attention_heads"),
-        num_key_value_heads=found.number("num_key_value_heads"),
-        head_dim=found.number("head_dim"),
-        cache_elements=_cache_elements(found, kinds),
-        kv_lora_rank=found.number("kv_lora_rank"),
-        split_sizes=_split_sizes(found),
+        state_bytes=_state_bytes(values, kinds),
+        num_attention_heads=values.number("num_attention_heads"),
+        num_key_value_heads=values.number("num_key_value_heads"),
+        head_dim=values.number("head_dim"),
+        cache_elements=_cache_elements(values, kinds),
+        kv_lora_rank=values.number("kv_lora_rank"),
+        split_sizes=_split_sizes(values),
         weight_block_size=_block(quantization),
-        vocab_size=found.number("vocab_size"),
-        draft_vocab_size=found.number("draft_vocab_size"),
-        max_position_embeddings=found.number("max_position_embeddings"),
-        dtype=found.word("dtype") or found.word("torch_dtype"),
+        vocab_size=values.number("vocab_size"),
+        draft_vocab_size=values.number("draft_vocab_size"),
+        max_position_embeddings=values.number("max_position_embeddings"),
+        dtype=values.word("dtype") or values.word("torch_dtype"),
         quantization=str(quantization["quant_method"]) if quantization.get("quant_method") else None,
-        aux_layers=_aux_layers(found.table("eagle_config"), found.table("dflash_config")),
-        aux_layers_beside=_aux_layers(found.both, found.both),
-        block_size=found.number("block_size"),
-        markov_rank=found.number("markov_rank"),
-        num_target_layers=found.number("num_target_layers"),
-        nextn=_nextn(found, tensors),
+        aux_layers=_aux_layers(values.table("eagle_config"), values.table("dflash_config")),
+        aux_layers_beside=_aux_layers(values.both, values.both),
+        block_size=values.number("block_size"),
+        markov_rank=values.number("markov_rank"),
+        num_target_layers=values.number("num_target_layers"),
+        nextn=_nextn(values, tensors),
         custom_code=(has_code or "auto_map" in config) and not speculators.kind(config),  # no engine runs theirs
         lacks=lacking(classes, config, tensors) if tensors is not None else (),
         has_d2t=any(name.split(".")[-1] == "d2t" for name in tensors) if tensors is not None else None,
@@ -90,14 +91,14 @@ def model_facts(
         verifier=speculators.verifier(config),
         weight_bytes=weight_bytes,
     )
-    return believed(facts)
+    return plausible(facts)
 
 
 def _layers(config: _Config) -> Sequence[str]:
-    """The type of every layer: spelled out (`layer_types`), or "every nth has full attention"."""
-    spelled = config.both.get("layer_types")
-    if isinstance(spelled, list):
-        return [str(kind) for kind in spelled]
+    """The type of every layer: listed (`layer_types`), or "every nth has full attention"."""
+    listed = config.both.get("layer_types")
+    if isinstance(listed, list):
+        return [str(kind) for kind in listed]
     interval, layers = config.number("full_attention_interval"), config.number("num_hidden_layers")
     if interval and layers and layers <= MOST_LAYERS:
         return ["linear_attention" if (n + 1) % interval else "full_attention" for n in range(layers)]
@@ -105,8 +106,8 @@ def _layers(config: _Config) -> Sequence[str]:
 
 
 def _cache_elements(config: _Config, kinds: Sequence[str]) -> int | None:
-    """Keys and values of all attention layers; of a latent (MLA) one vector for both. A sliding window keeps less in
-    the end, but is charged in full: the engine's pools for it are a share that a person may set.
+    """Keys and values of all attention layers, one vector for both if attention is latent (MLA). A sliding window keeps
+    fewer tokens and is charged in full: the engine's pools for it are a share that a person may set.
 
     Global layers may have heads of their own number and size (`num_global_key_value_heads`, `global_head_dim`).
     """
@@ -158,18 +159,18 @@ def _block(quantization: Mapping[str, Any]) -> tuple[int, ...]:
     groups = quantization.get("config_groups")
     weights = [group.get("weights") for group in groups.values()] if isinstance(groups, Mapping) else []
     blocks = [weight.get("block_structure") for weight in weights if isinstance(weight, Mapping)]
-    block = next((found for found in (quantization.get("weight_block_size"), *blocks) if found), None)
+    block = next((size for size in (quantization.get("weight_block_size"), *blocks) if size), None)
     return tuple(block) if isinstance(block, list) and all(isinstance(side, int) for side in block) else ()
 
 
 def _aux_layers(eagle: Mapping[str, Any], block: Mapping[str, Any]) -> tuple[int, ...]:
     named = eagle.get("eagle_aux_hidden_state_layer_ids"), block.get("target_layer_ids")
-    ids = next((found for found in named if isinstance(found, list)), [])
+    ids = next((layers for layers in named if isinstance(layers, list)), [])
     return tuple(layer for layer in ids if isinstance(layer, int))
 
 
 def _nextn(config: _Config, tensors: Collection[str] | None) -> bool | None:
-    said = config.number(*NEXTN)
-    if said:
+    layers = config.number(*NEXTN)
+    if layers:
         return True
-    return has_nextn(tensors) if tensors is not None else None if said is None else False
+    return has_nextn(tensors) if tensors is not None else None if layers is None else False

@@ -1,4 +1,4 @@
-"""What is known of fetched models, and the message in which a fetch says it.
+"""Facts of fetched models, and the message that carries them from the fetch to the planner.
 
 The fetch pod writes the message, the planner reads it; nothing here touches a file.
 """
@@ -8,9 +8,10 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from paceline.core import ModelFacts
 from paceline.core.names import snapshot_path
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -20,74 +21,20 @@ lacks that fact, and a missing fact would pass for "nothing wrong"."""
 LONGEST = 4096
 """Bytes of a termination message that the kubelet keeps."""
 LARGEST_JSON = 1 << 18
-"""Bytes of facts once they are unpacked. Those of twenty models have some 20,000."""
+"""Bytes of unpacked facts; twenty models have some 20,000."""
 MOST_LAYERS = 1_000
-"""Of a model: rules go through them one by one. Llama 3.1 405B has 126 (its config.json)."""
+"""Layers of a model, which rules visit one by one. Llama 3.1 405B has 126 (its config.json)."""
 LARGEST_NUMBER = 10**15
-"""Of any fact, bytes included: what a status takes, and a float can be made of."""
+"""Of any fact, bytes included: a status takes it, and a float can hold it."""
 WORD = re.compile("[ -~]{0,200}")
 """A class, a type or a repository (two times 96 characters on the hub)."""
 MOST_WORDS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelFacts:
-    """From config.json, the safetensors headers and the files' sizes. None, or empty, where the model does not say."""
-
-    architectures: tuple[str, ...] = ()
-    hidden_size: int | None = None
-    target_hidden_size: int | None = None
-    """Of a draft head: the target's hidden size it was made for, if that is not its own."""
-    num_hidden_layers: int | None = None
-    layer_types: Mapping[str, int] = field(default_factory=dict)
-    """How many layers there are of each type, for models that mix them."""
-    attention_layers: tuple[int, ...] = ()
-    """Which layers attend to single tokens, for models in which the others keep a running state instead."""
-    state_bytes: int | None = None
-    """Of one sequence: what those other layers keep, all of them together."""
-    num_attention_heads: int | None = None
-    num_key_value_heads: int | None = None
-    head_dim: int | None = None
-    cache_elements: int | None = None
-    """Numbers that the KV cache keeps of one token, in all layers together."""
-    kv_lora_rank: int | None = None
-    """Set: attention is over a latent vector (MLA)."""
-    split_sizes: Mapping[str, int] = field(default_factory=dict)
-    """Inner sizes of MLPs that tensor parallelism splits, by their name in config.json."""
-    weight_block_size: tuple[int, ...] = ()
-    """Of a block-quantised checkpoint: rows and columns that share a scale."""
-    vocab_size: int | None = None
-    draft_vocab_size: int | None = None
-    max_position_embeddings: int | None = None
-    dtype: str | None = None
-    quantization: str | None = None
-    aux_layers: tuple[int, ...] = ()
-    """Of a head: the target's layers whose output it reads, as its `eagle_config` or `dflash_config` names them."""
-    aux_layers_beside: tuple[int, ...] = ()
-    """The same, named at the top of config.json: not every engine looks there."""
-    block_size: int | None = None
-    markov_rank: int | None = None
-    num_target_layers: int | None = None
-    """Of a DFLASH or DSPARK head, as is what stands above: what it was trained for."""
-    nextn: bool | None = None
-    """Whether it has layers of its own that predict further tokens."""
-    custom_code: bool = False
-    """The repository brings Python files, or its configuration asks for some."""
-    lacks: tuple[str, ...] = ()
-    """Of a head: weights that its class needs and that are in none of its files."""
-    has_d2t: bool | None = None
-    """Of a head: whether it says which target tokens its own are."""
-    speculators: str | None = None
-    """Of a model in the speculators format: its type, such as eagle3."""
-    verifier: str | None = None
-    """Likewise: the repository of the target that it was made for."""
-    weight_bytes: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedModel:
-    """A repository on the cache volume: `bytes` of all files that were asked for, `path` of the snapshot. Of a dataset,
-    the one file."""
+    """A repository on the cache volume: `bytes` of all requested files, `path` of the snapshot. For a dataset, those of
+    its one file."""
 
     source: str
     revision: str
@@ -106,19 +53,19 @@ class Fetched:
 
 
 def write_message(fetched: Fetched) -> str:
-    """JSON of at most 4096 bytes. What does not fit as it is has its facts packed; if that is not enough either, facts
-    are left out from the last model on, and preflight says that it knows nothing of those.
+    """JSON of at most 4096 bytes. Facts are packed if they do not fit otherwise, and left out from the last model on if
+    they do not fit packed; preflight then notes that it knows nothing of those models.
 
     Raises ValueError where the commits alone do not fit (some twenty models and datasets).
     """
-    known = [(model.source, fetched.facts[model.source]) for model in fetched.models if model.source in fetched.facts]
-    brought: dict[str, Any] = {"models": [_model(model) for model in fetched.models]}
+    sources = [model.source for model in fetched.models if model.source in fetched.facts]
+    message: dict[str, Any] = {"models": [_model(model) for model in fetched.models]}
     if fetched.datasets:
-        brought["datasets"] = [_model(dataset) for dataset in fetched.datasets]
-    for count in range(len(known), -1, -1):
-        facts = {source: write_facts(facts) for source, facts in known[:count]}
+        message["datasets"] = [_model(dataset) for dataset in fetched.datasets]
+    for count in range(len(sources), -1, -1):
+        facts = {source: write_facts(fetched.facts[source]) for source in sources[:count]}
         for shape in ({"facts": facts}, {"packed": _pack(facts)}):
-            text = json.dumps({"version": VERSION, **brought, **shape}, separators=(",", ":"))
+            text = json.dumps({"version": VERSION, **message, **shape}, separators=(",", ":"))
             if len(text) <= LONGEST:  # json.dumps writes ASCII: characters are bytes
                 return text
     what = f"{len(fetched.models)} models" + (f" and {len(fetched.datasets)} datasets" if fetched.datasets else "")
@@ -128,7 +75,7 @@ def write_message(fetched: Fetched) -> str:
 def read_message(text: str) -> Fetched:
     """The inverse. Raises ValueError for anything else: a failed fetch ends with a sentence, not with JSON.
 
-    What a newer release has added is ignored.
+    Keys that a newer release has added are ignored.
     """
     try:
         value = json.loads(text)
@@ -137,7 +84,7 @@ def read_message(text: str) -> Fetched:
         facts = _unpack(value["packed"]) if "packed" in value else value["facts"]
         return Fetched(
             models=tuple(_read_model(model) for model in value["models"]),
-            facts={source: read_facts(found) for source, found in facts.items()},
+            facts={source: read_facts(value) for source, value in facts.items()},
             datasets=tuple(_read_model(dataset) for dataset in value.get("datasets", ())),
         )
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError, zlib.error) as error:
@@ -145,24 +92,23 @@ def read_message(text: str) -> Fetched:
 
 
 def write_facts(facts: ModelFacts) -> dict[str, Any]:
-    """Without what is not known."""
+    """The known facts."""
     return {key: value for key, value in asdict(facts).items() if value not in (None, (), {}, "")}
 
 
 def read_facts(value: Mapping[str, Any]) -> ModelFacts:
-    """The inverse, also after JSON. Raises TypeError for a value of another kind than its field's, or that no model
-    has."""
-    known = {key: found for key, found in _known(ModelFacts, value).items() if found is not None}
-    known |= {key: tuple(found) for key, found in known.items() if isinstance(found, list)}
-    if odd := next((name for name in known if not _plausible(name, known[name])), None):
-        raise TypeError(f"{odd} is {known[odd]!r:.80}")
-    return ModelFacts(**known)
+    """The inverse, also after JSON. Raises TypeError for a value of the wrong type, and for one that no model has."""
+    facts = {key: fact for key, fact in _fields(ModelFacts, value).items() if fact is not None}
+    facts |= {key: tuple(fact) for key, fact in facts.items() if isinstance(fact, list)}
+    if odd := next((name for name in facts if not _plausible(name, facts[name])), None):
+        raise TypeError(f"{odd} is {facts[odd]!r:.80}")
+    return ModelFacts(**facts)
 
 
-def believed(facts: ModelFacts) -> ModelFacts:
-    """Without what no model has: whoever writes a config.json may write anything, and rules count with it."""
-    said = {name: found for name in KIND_OF if (found := getattr(facts, name)) is not None}
-    return ModelFacts(**{name: found for name, found in said.items() if _plausible(name, found)})
+def plausible(facts: ModelFacts) -> ModelFacts:
+    """The plausible facts: a config.json may hold anything, and rules calculate with it."""
+    values = {name: value for name in KIND_OF if (value := getattr(facts, name)) is not None}
+    return ModelFacts(**{name: value for name, value in values.items() if _plausible(name, value)})
 
 
 def _plausible(name: str, value: Any) -> bool:
@@ -178,10 +124,10 @@ def _word(value: Any) -> bool:
 
 
 def _layers(value: Any) -> bool:
-    """Numbers of layers; some heads count from the end, and a rule tells them that their engine does not."""
+    """Numbers of layers. Some heads count from the end, which a rule refuses because engines do not."""
     if not isinstance(value, tuple) or len(value) > MOST_LAYERS:
         return False
-    return all(_number(one, -MOST_LAYERS) for one in value)
+    return all(_number(layer, -MOST_LAYERS) for layer in value)
 
 
 KINDS: Mapping[str, Callable[[Any], bool]] = {
@@ -200,13 +146,13 @@ KINDS: Mapping[str, Callable[[Any], bool]] = {
         and all(map(_number, value.values()))
     ),
 }
-"""By a field's type, whether a value that came from outside is of it, and no more than a status can hold."""
+"""Type of a field → whether a value from outside is of that type and fits into a status."""
 KIND_OF = {field.name: str(field.type) for field in fields(ModelFacts)}
 LAYERS = ("num_hidden_layers", "num_target_layers")
 
 
 def _model(model: FetchedModel) -> dict[str, Any]:
-    """A path that follows from the commit is not written: it is the longest part."""
+    """A path that follows from the commit is left out: it is the longest part."""
     value = asdict(model)
     if model.path == snapshot_path(model.source, model.commit):
         del value["path"]
@@ -214,12 +160,12 @@ def _model(model: FetchedModel) -> dict[str, Any]:
 
 
 def _read_model(value: Mapping[str, Any]) -> FetchedModel:
-    known = _known(FetchedModel, value)
-    if not isinstance(known["source"], str) or not isinstance(known["revision"], str) or not _number(known["bytes"]):
-        raise TypeError(f"a model or dataset of {known['source']!r:.80}")
-    if not COMMIT.fullmatch(known["commit"]):  # it becomes a part of a path, and of a server's argv
-        raise ValueError(f"{known['commit']!r:.80} is no commit")
-    return FetchedModel(**{"path": snapshot_path(known["source"], known["commit"]), **known})
+    model = _fields(FetchedModel, value)
+    if not isinstance(model["source"], str) or not isinstance(model["revision"], str) or not _number(model["bytes"]):
+        raise TypeError(f"a model or dataset of {model['source']!r:.80}")
+    if not COMMIT.fullmatch(model["commit"]):  # it becomes a part of a path, and of a server's argv
+        raise ValueError(f"{model['commit']!r:.80} is no commit")
+    return FetchedModel(**{"path": snapshot_path(model["source"], model["commit"]), **model})
 
 
 def _pack(facts: Mapping[str, Any]) -> str:
@@ -228,10 +174,10 @@ def _pack(facts: Mapping[str, Any]) -> str:
 
 def _unpack(text: str) -> Mapping[str, Any]:
     inflater = zlib.decompressobj()
-    found: Mapping[str, Any] = json.loads(inflater.decompress(base64.b85decode(text), LARGEST_JSON))
-    return found
+    facts: Mapping[str, Any] = json.loads(inflater.decompress(base64.b85decode(text), LARGEST_JSON))
+    return facts
 
 
-def _known(kind: type[ModelFacts] | type[FetchedModel], value: Mapping[str, Any]) -> dict[str, Any]:
+def _fields(kind: type[ModelFacts] | type[FetchedModel], value: Mapping[str, Any]) -> dict[str, Any]:
     names = {field.name for field in fields(kind)}
-    return {key: found for key, found in value.items() if key in names}
+    return {key: content for key, content in value.items() if key in names}

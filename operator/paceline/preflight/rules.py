@@ -5,49 +5,61 @@ Every rule says nothing where a fact is missing. What the engine does in each ca
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from paceline.core import Arm, Draft, Server
+from paceline.core import Arm, Draft, ModelFacts, Server
+from paceline.engines import ENGINES
+from paceline.engines.model_rules import Finding, ModelRule, PairFacts, PoolFacts
 from paceline.preflight import heads, hooks, layers, memory, promotion, servers, speculators
-from paceline.preflight.cases import Finding, Pool, Rule, Speculation, named_heads
-from paceline.preflight.facts import ModelFacts
+from paceline.preflight.servers import named_heads
 
-POOL_RULES: tuple[Rule[Pool], ...] = (*servers.RULES, *memory.RULES, *promotion.RULES, *speculators.POOL_RULES)
-SPECULATION_RULES: tuple[Rule[Speculation], ...] = (*heads.RULES, *layers.RULES, *hooks.RULES, *speculators.RULES)
-
-OF_AN_ARM = (
-    "mla-drafts-chains",
-    "blocks-fit-head",
-    "quantization-is-not-inherited",
-    "rejection-sampling-needs-one-vocabulary",
+POOL_RULES: tuple[ModelRule[PoolFacts], ...] = (
+    *servers.RULES,
+    *memory.RULES,
+    *promotion.RULES,
+    *speculators.POOL_RULES,
 )
-"""Rules on a candidate's shape and arguments; all others are on its head, which many may share."""
+PAIR_RULES: tuple[ModelRule[PairFacts], ...] = (*heads.RULES, *layers.RULES, *hooks.RULES, *speculators.RULES)
+
+
+def pair_rules(engine: str) -> tuple[ModelRule[PairFacts], ...]:
+    """The rules on a head and its target: the engine's own, which replace shared ones of the same id, and the rest."""
+    rules = (*PAIR_RULES, *ENGINES[engine].model_rules)
+    return tuple({rule.id: rule for rule in rules}.values())
 
 
 def findings(server: Server, arms: Sequence[Arm], facts: Mapping[str, ModelFacts]) -> tuple[Finding, ...]:
     """All findings about a pool's arms on this server; `facts` by source, as a fetch reports them.
 
-    Nothing at all is said where the target itself is unknown: that is before the fetch.
+    Empty before the fetch, when the target itself is unknown.
     """
     if server.target.source not in facts:
         return ()
-    target = facts[server.target.source]
-    named = named_heads(arms) - {server.target.source}
-    known = {source: facts[source] for source in sorted(named & facts.keys())}
-    pool = Pool(server=server, arms=tuple(arms), target=target, heads=known)
-    found = [finding for rule in POOL_RULES for finding in rule.findings(pool)]
-    found += [finding for rule in SPECULATION_RULES for case in _cases(pool, rule) for finding in rule.findings(case)]
-    return tuple(dict.fromkeys(found))
+    heads = named_heads(arms) - {server.target.source}
+    pool = PoolFacts(
+        server=server,
+        arms=tuple(arms),
+        target=facts[server.target.source],
+        heads={source: facts[source] for source in sorted(heads & facts.keys())},
+    )
+    of_pool = (finding for rule in POOL_RULES for finding in rule.findings(pool))
+    of_pairs = (
+        finding
+        for rule in pair_rules(server.engine.name)
+        for pair in _pairs(pool, each_candidate=rule.each_candidate)
+        for finding in rule.findings(pair)
+    )
+    return tuple(dict.fromkeys((*of_pool, *of_pairs)))
 
 
-def _cases(pool: Pool, rule: Rule[Speculation]) -> Iterator[Speculation]:
-    """Each candidate, or each head once with the first candidate that names it; none of an algorithm that no rule
-    knows (0029)."""
+def _pairs(pool: PoolFacts, *, each_candidate: bool) -> Iterator[PairFacts]:
+    """Each candidate, or each head once with the first candidate that names it; none of an unknown algorithm
+    (0029)."""
     seen: set[Draft] = set()
     for arm in pool.arms:
-        if arm.draft is None or arm.custom or (arm.draft in seen and rule.id not in OF_AN_ARM):
+        if arm.draft is None or arm.custom or (arm.draft in seen and not each_candidate):
             continue
         seen.add(arm.draft)
         source = arm.draft.model.source if arm.draft.model else None
-        yield Speculation(
+        yield PairFacts(
             server=pool.server,
             arm=arm,
             draft=arm.draft,

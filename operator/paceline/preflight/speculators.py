@@ -1,4 +1,4 @@
-"""Heads and targets in the format of vLLM's `speculators`: read as any other model, and what each engine makes of them.
+"""Heads and targets in the format of vLLM's `speculators`, read into the same facts as any other model.
 
 Their config.json has the sizes under `transformer_layer_config`, and in `speculators_config` the verifier that the head
 was made for. Sources: github.com/vllm-project/speculators c05b95b, `src/speculators/config.py`, `models/*/config.py`;
@@ -9,27 +9,28 @@ wheel does not have the word.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from paceline.preflight.cases import Pool, Rule, Said, Speculation, listed, of_head
+from paceline.core import SPECULATORS
+from paceline.engines import engines_with
+from paceline.engines.model_rules import (
+    EXPORTED,
+    SPECULATOR_IS_READ,
+    SPECULATOR_IS_READ_WHY,
+    Finding,
+    ModelRule,
+    PairFacts,
+    PoolFacts,
+    of_head,
+)
 
 LAYER = "transformer_layer_config"
 TYPE = "speculators_model_type"
-READ = {"eagle3": "EAGLE3", "dflash": "DFLASH", "dflash2": "DFLASH", "dspark": "DSPARK"}
-"""Types that vLLM 0.33.0 reads and serves with its second runner → the algorithm of each."""
-VERSION = "0.33.0"
-"""Of vLLM, in which that was read: another may read more."""
-UNREAD = {
-    "peagle": "it drafts in parallel, which the second model runner does not do (config/vllm.py:3072)",
-}
-EXPORTED = "DFlashLagunaForCausalLM"
-"""The one export that SGLang 0.5.23 has a class for (models/dflash.py:1057)."""
-NOT_HERE = "there is no reader of it (transformers_utils/configs/speculators/algos.py)"
 
 
 def plain(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The same as other heads say it; any other model as it is.
+    """The configuration with the keys of other heads; that of any other model is unchanged.
 
-    A layer that is named there is the one *before* which a state is taken (`algos.py`: update_dflash); elsewhere it is
-    the one whose output it is.
+    Here a named layer is the one *before* which a state is taken (`algos.py`: update_dflash), elsewhere the one whose
+    output the state is.
     """
     layer = config.get(LAYER)
     if TYPE not in config or not isinstance(layer, Mapping):
@@ -44,15 +45,15 @@ def plain(config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def kind(config: Mapping[str, Any]) -> str | None:
-    """Its type, such as eagle3; None: not of this format."""
-    found = config.get(TYPE)
-    return found if isinstance(found, str) and found else None
+    """The type, such as eagle3; None for a model in another format."""
+    type_ = config.get(TYPE)
+    return type_ if isinstance(type_, str) and type_ else None
 
 
 def verifier(config: Mapping[str, Any]) -> str | None:
-    """The repository of the target that it was made for."""
-    said = config.get("speculators_config")
-    made_for = said.get("verifier") if isinstance(said, Mapping) else None
+    """The repository of the target that a speculator was made for."""
+    table = config.get("speculators_config")
+    made_for = table.get("verifier") if isinstance(table, Mapping) else None
     name = made_for.get("name_or_path") if isinstance(made_for, Mapping) else None
     return name if isinstance(name, str) and name else None
 
@@ -63,53 +64,49 @@ def _before(layers: Any) -> list[int] | None:
     return [layer - 1 for layer in layers]
 
 
-def target_is_no_speculator(case: Pool) -> Iterator[Said]:
-    if case.target.speculators is None:
+def target_is_no_speculator(pool: PoolFacts) -> Iterator[Finding]:
+    if pool.target.speculators is None:
         return
-    source = case.server.target.source
-    verified = f"hf://{case.target.verifier}" if case.target.verifier else "the model that it verifies with"
-    yield Said(
+    source = pool.server.target.source
+    verifier = pool.target.verifier
+    verified = f"hf://{verifier}" if verifier else "the model that it verifies with"
+    yield Finding(
         path="target.source",
-        found=f"{source} is a speculator ({case.target.speculators}), made for {case.target.verifier or 'some target'}",
+        problem=f"{source} is a speculator ({pool.target.speculators}), made for {verifier or 'some target'}",
         fix=f"write {verified} there, and {source} as source of the draft",
     )
 
 
-def speculator_is_read(case: Speculation) -> Iterator[Said]:
-    found, engine = case.head.speculators, case.server.engine
-    if found is None or EXPORTED in case.head.architectures:
+def speculator_is_read(pair: PairFacts) -> Iterator[Finding]:
+    if pair.head.speculators is None or EXPORTED in pair.head.architectures:
         return
-    if engine.name != "VLLM":
-        text = f"{case.name} is in the speculators format, which {engine.name} {engine.version} does not read"
-        yield of_head(case, "source", text, "name a head in SGLang's format, or serve with VLLM")
-    elif found not in READ:
-        text = f"{case.name} is a speculator of type {found}: {UNREAD.get(found, NOT_HERE)}"
-        fix = f"name one of type {listed(tuple(READ))}"
-        yield of_head(case, "source", text, fix, blocks=engine.version == VERSION)
+    readers = " or ".join(engines_with(lambda capabilities: capabilities.speculators))
+    problem = f"{pair.name} is in the speculators format, which {pair.release} does not read"
+    yield of_head(pair, "source", problem, f"name a head in the engine's own format, or serve with {readers}")
 
 
-def speculator_fits_algorithm(case: Speculation) -> Iterator[Said]:
-    made_for = READ.get(case.head.speculators or "")
-    if made_for and case.draft.algorithm != made_for and case.draft.name is None:
-        text = f"{case.draft.algorithm} with a speculator of type {case.head.speculators}"
-        yield of_head(case, "algorithm", text, f"set the algorithm to {made_for}, or name another head")
+def speculator_fits_algorithm(pair: PairFacts) -> Iterator[Finding]:
+    made_for = SPECULATORS.get(pair.head.speculators or "")
+    if made_for and pair.draft.algorithm != made_for and pair.draft.name is None:
+        problem = f"{pair.draft.algorithm} with a speculator of type {pair.head.speculators}"
+        yield of_head(pair, "algorithm", problem, f"set the algorithm to {made_for}, or name another head")
 
 
-POOL_RULES: tuple[Rule[Pool], ...] = (
-    Rule(
+POOL_RULES: tuple[ModelRule[PoolFacts], ...] = (
+    ModelRule(
         id="target-is-no-speculator",
         why="vLLM serves the model that it verifies with and speculates by itself, on the baseline too, so nothing "
         "could be compared (transformers_utils/config.py:800); the others do not know the class",
         check=target_is_no_speculator,
     ),
 )
-RULES: tuple[Rule[Speculation], ...] = (
-    Rule(
-        id="speculator-is-read",
-        why="the server ends at its start: its config.json has no model_type that transformers knows (read, never run)",
+RULES: tuple[ModelRule[PairFacts], ...] = (
+    ModelRule(
+        id=SPECULATOR_IS_READ,
+        why=SPECULATOR_IS_READ_WHY,
         check=speculator_is_read,
     ),
-    Rule(
+    ModelRule(
         id="speculator-fits-algorithm",
         why="a head is made for one algorithm; vLLM loads it into whatever class the algorithm has",
         check=speculator_fits_algorithm,

@@ -1,13 +1,13 @@
 """Names in safetensors headers → what a head of some class is missing.
 
-A loader goes through the names that are there and skips those it has no place for; what nobody named stays random, and
+A loader reads the names in the files and skips those it has no place for; a weight that no file has stays random, and
 the server is healthy and accepts nothing (SGLang 0.5.23, `models/llama_eagle3.py`: load_weights).
 """
 
 from collections.abc import Collection, Mapping
 from typing import Any
 
-# What else a module may be called in a checkpoint: as older releases did, or fused of several.
+# Other names of a module in a checkpoint: those of older releases, and of several modules in one.
 LEGACY = {"midlayer": "layers.0"}
 FUSED = {"qkv_proj": ("q_proj", "k_proj", "v_proj"), "gate_up_proj": ("gate_proj", "up_proj")}
 
@@ -25,18 +25,18 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "LlamaForCausalLMEagle": ("fc", *LAYER),
     "Qwen2ForCausalLMEagle": ("fc", *LAYER),
 }
-"""Modules that a head of this class must bring: all but embeddings, which are the target's. Of norms only the last one:
-a layer's are ones at worst, and some heads have none of their own."""
+"""Class of a head → the modules that it must bring: all but embeddings, which are the target's, and the norms of
+layers, which are ones at worst and which some heads lack."""
 
 
 def lacking(architectures: tuple[str, ...], config: Mapping[str, Any], tensors: Collection[str]) -> tuple[str, ...]:
-    """Modules that the class needs and no tensor is named after. Empty for classes that are not known here."""
+    """Modules that the class needs and that no tensor has the name of. Empty for unknown classes."""
     needs = list(NEEDS.get(architectures[0], ())) if architectures else []
     if needs and architectures[0].endswith("Eagle3") and _own_lm_head(config):
         needs.append("lm_head")
-    there = {_module(name) for name in tensors}
-    there |= {module.replace(fused, part) for module in there for fused, parts in FUSED.items() for part in parts}
-    return tuple(module for module in needs if module not in there)
+    modules = {_module(name) for name in tensors}
+    modules |= {module.replace(fused, part) for module in modules for fused, parts in FUSED.items() for part in parts}
+    return tuple(module for module in needs if module not in modules)
 
 
 def has_nextn(tensors: Collection[str]) -> bool:
@@ -45,7 +45,7 @@ def has_nextn(tensors: Collection[str]) -> bool:
 
 
 def _own_lm_head(config: Mapping[str, Any]) -> bool:
-    """Else it is the embedding, or borrowed from the target."""
+    """Otherwise it is the embedding, or the target's."""
     return not config.get("tie_word_embeddings") and config.get("draft_vocab_size") is not None
 
 

@@ -29,28 +29,28 @@ def candidate(algorithm: str = "EAGLE3", source: str | None = HEAD, tree: Tree |
     return Arm(name="narrow", draft=Draft(algorithm=algorithm, model=model), tree=tree, **shape)
 
 
-def refused(rule: str, **case: Any) -> Finding:
-    """What this rule finds and stops for."""
-    finding = found(rule, **case)
+def refused(rule: str, **situation: Any) -> Finding:
+    """The finding of this rule, which blocks."""
+    finding = finding_of(rule, **situation)
     assert finding is not None, f"{rule} finds nothing"
     assert finding.blocks, finding
     return finding
 
 
-def noted(rule: str, **case: Any) -> Finding:
-    """What this rule finds worth knowing and goes on."""
-    finding = found(rule, **case)
+def noted(rule: str, **situation: Any) -> Finding:
+    """The finding of this rule, which does not block."""
+    finding = finding_of(rule, **situation)
     assert finding is not None, f"{rule} finds nothing"
     assert not finding.blocks, finding
     return finding
 
 
-def silent(rule: str, **case: Any) -> None:
-    """This rule has nothing to say."""
-    assert found(rule, **case) is None
+def silent(rule: str, **situation: Any) -> None:
+    """This rule has no finding."""
+    assert finding_of(rule, **situation) is None
 
 
-def found(
+def finding_of(
     rule: str,
     *,
     on: Server | None = None,
@@ -58,7 +58,7 @@ def found(
     target: ModelFacts | dict[str, Any] | None = None,
     head: ModelFacts | dict[str, Any] | None = None,
 ) -> Finding | None:
-    """What this rule finds, if anything; dicts change the facts of the published pair."""
+    """The finding of this rule, if any; dicts change the facts of the published pair."""
     facts = {
         TARGET: target if isinstance(target, ModelFacts) else replace(TARGET_FACTS, **(target or {})),
         HEAD: head if isinstance(head, ModelFacts) else replace(HEAD_FACTS, **(head or {})),

@@ -51,14 +51,14 @@ class TestRequestsAreAnswered:
 
     def test_what_vllm_refuses_once_it_speculates(self) -> None:
         finding = noted(self.rule, on=vllm())
-        assert finding.found.startswith("vLLM answers a request with min_p or logit_bias with 400 once it speculates")
+        assert finding.problem.startswith("vLLM answers a request with min_p or logit_bias with 400 once it speculates")
 
     @pytest.mark.parametrize(
         ("algorithm", "what"), [("EAGLE3", "ignores grammars"), ("NEXTN", "penalties"), ("DFLASH", "refuses a request")]
     )
     def test_what_sglang_jax_drops(self, algorithm: str, what: str) -> None:
         on = replace(server(), engine=test_sglang_jax.server().engine)
-        assert what in noted(self.rule, on=on, arm=candidate(algorithm)).found
+        assert what in noted(self.rule, on=on, arm=candidate(algorithm)).problem
 
     def test_on_sglang_nothing_is_lost(self) -> None:
         silent(self.rule)

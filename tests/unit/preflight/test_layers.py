@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.unit.preflight.builders import HEAD, HEAD_FACTS, found, noted, refused, server, silent
+from tests.unit.preflight.builders import HEAD, HEAD_FACTS, finding_of, noted, refused, server, silent
 
 from paceline.core import Server
 from paceline.preflight import model_facts
@@ -33,7 +33,7 @@ CODER_30B = model_facts(QWEN3_CODER_30B_A3B, 1)
 )
 def test_the_head_of_qwen3_coder_next(named: tuple[int, ...], on: Server, said: str | None) -> None:
     for rule in (THERE, ATTEND, OWN):
-        finding = found(rule, on=on, head={"aux_layers": named})
+        finding = finding_of(rule, on=on, head={"aux_layers": named})
         assert (finding is not None) == (rule == said)
         assert finding is None or finding.blocks == (rule == THERE)
 
@@ -44,7 +44,7 @@ def test_the_published_head_names_none() -> None:
 
 def test_a_layer_that_is_never_reached_is_told_with_what_to_name() -> None:
     finding = refused(THERE, on=UPSTREAM, head={"aux_layers": (3, 23, 47)})
-    assert finding.found == (
+    assert finding.problem == (
         f"{HEAD} names layers 3, 23, 47, and SGLang 0.5.23 takes states before layers 4, 24, 48, of which a target of "
         "48 layers has no 48"
     )
@@ -72,12 +72,12 @@ def test_of_another_engine_only_the_targets_depth_is_known() -> None:
     on = server(name="VLLM", version="0.33.0")
     silent(THERE, on=on, head={"aux_layers": (3, 23, 47)})
     finding = refused(THERE, on=on, head={"aux_layers_beside": (3, 23, 58)})
-    assert finding.found == f"{HEAD} reads layers 58 of a target that has 0 to 47"
+    assert finding.problem == f"{HEAD} reads layers 58 of a target that has 0 to 47"
 
 
 def test_foreign_states_are_told_before_they_are_measured() -> None:
     finding = noted(OWN, on=UPSTREAM)
-    assert finding.found == (
+    assert finding.problem == (
         f"{HEAD} names no layers: SGLang 0.5.23 takes states before layers 2, 24, 45 then, and the fork of 0.5.6 that "
         "made the first such heads (github.com/tails-mpt/sglang) before 3, 27, 47"
     )
@@ -87,7 +87,7 @@ def test_foreign_states_are_told_before_they_are_measured() -> None:
 
 def test_graphs_of_an_older_release_verify_with_other_layers() -> None:
     finding = noted(OWN, on=FORK, head={"aux_layers": (2, 22, 46)})
-    assert finding.found == (
+    assert finding.problem == (
         f"{HEAD} names layers 2, 22, 46: SGLang 0.5.6 prefills with states before layers 3, 23, 47, and verifies in "
         "CUDA graphs with states before 3, 27, 47"
     )
@@ -98,7 +98,7 @@ def test_graphs_of_an_older_release_verify_with_other_layers() -> None:
 def test_marks_that_stay_make_the_states_too_wide() -> None:
     old = server(version="0.5.6")
     finding = refused(THERE, on=old, target=CODER_30B, head={"aux_layers": (3, 23, 43)})
-    assert finding.found.endswith(
+    assert finding.problem.endswith(
         "before layers 4, 24, 44 and, as they stay marked after its CUDA graphs, before 2, 45"
     )
     assert finding.fix.startswith("take SGLang 0.5.11 or later")
@@ -115,15 +115,15 @@ def test_marks_that_stay_make_the_states_too_wide() -> None:
 )
 def test_what_is_named_beside_eagle_config(named: tuple[int, ...], says: str | None) -> None:
     glm = model_facts(GLM_4_7_FP8, 1)
-    finding = found(OWN, on=UPSTREAM, target=glm, head={"aux_layers_beside": named})
-    assert (finding and says and says in finding.found) if says else finding is None
+    finding = finding_of(OWN, on=UPSTREAM, target=glm, head={"aux_layers_beside": named})
+    assert (finding and says and says in finding.problem) if says else finding is None
 
 
 def test_0_4_5_reads_no_names() -> None:
     llama: dict[str, Any] = {"architectures": ("LlamaForCausalLM",), "num_hidden_layers": 32, "attention_layers": ()}
     on = server(version="0.4.5")
     finding = noted(OWN, on=on, target=llama, head={"aux_layers": (3, 16, 30)})
-    assert finding.found.endswith("SGLang 0.4.5 takes states before layers 2, 16, 29 whatever is named")
+    assert finding.problem.endswith("SGLang 0.4.5 takes states before layers 2, 16, 29 whatever is named")
     silent(OWN, on=on, target=llama, head={"aux_layers": (1, 15, 28)})
 
 

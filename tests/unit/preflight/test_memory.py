@@ -6,9 +6,9 @@ import pytest
 from tests.unit.preflight.builders import HEAD, TARGET, TARGET_FACTS, candidate, server
 
 from paceline.core import Arm, Server, Tree
+from paceline.engines.model_rules import PoolFacts
 from paceline.preflight import Finding, ModelFacts, findings, model_facts
 from paceline.preflight.accelerators import GIB, memory_of
-from paceline.preflight.cases import Pool
 from paceline.preflight.memory import estimate
 from paceline_emulator.hub.published import GLM_4_7_FLASH, HEADS, LLAMA_3_1_8B, QWEN3_CODER_30B_A3B
 
@@ -37,7 +37,7 @@ def test_the_table_of_seeds_000_fits() -> None:
     """58.2 GB of weights, 1.2 GB of head, 17.6 GB of KV cache and buffers on 80 GB."""
     on = seeds_000("--max-total-tokens=65536")
     assert said(on, CODER_30B, CODER_30B_HEAD) == []
-    pool = Pool(server=on, arms=(WIDEST,), target=CODER_30B, heads={HEAD: CODER_30B_HEAD})
+    pool = PoolFacts(server=on, arms=(WIDEST,), target=CODER_30B, heads={HEAD: CODER_30B_HEAD})
     found = estimate(pool, WIDEST)
     assert found is not None
     assert found.weights / GIB == pytest.approx(58.2)
@@ -49,7 +49,7 @@ def test_the_table_of_seeds_000_fits() -> None:
 
 def test_a_cache_that_is_asked_for_and_has_no_room() -> None:
     (finding,) = said(seeds_000("--max-total-tokens=262144"), CODER_30B, CODER_30B_HEAD)
-    assert "does not fit, short by" in finding.found
+    assert "does not fit, short by" in finding.problem
     assert "lower --max-total-tokens" in finding.fix
 
 
@@ -58,7 +58,7 @@ def test_70b_on_one_card_of_80_gb_does_not_fit() -> None:
     assert finding.blocks
     assert finding.path == "accelerator.count"
     short = 141.107 + 64 * 2048 * 80 * 2 * 8 * 128 * 2 / GB - 0.85 * 80 * GIB / GB
-    assert finding.found.startswith(
+    assert finding.problem.startswith(
         f"baseline on 1 x NVIDIA-H100-80GB-HBM3 does not fit, short by {short:.1f} GB on each"
     )
     assert finding.fix.startswith("set accelerator.count and tensorParallelSize to 4, name a quantised model")
@@ -86,7 +86,8 @@ def test_tiny_weights_of_a_demo_are_no_trouble() -> None:
 def test_a_latent_cache_is_kept_whole_on_every_gpu() -> None:
     flash = model_facts(GLM_4_7_FLASH, 62 * GB)
     one, four = (
-        estimate(Pool(server=server(tp=size), arms=(), target=flash, heads={}), Arm(name="baseline")) for size in (1, 4)
+        estimate(PoolFacts(server=server(tp=size), arms=(), target=flash, heads={}), Arm(name="baseline"))
+        for size in (1, 4)
     )
     assert one
     assert four

@@ -18,8 +18,9 @@ from tests.unit.preflight.builders import (
 )
 
 from paceline.core import Arm, Custom
+from paceline.engines import ENGINES
 from paceline.preflight import ModelFacts, findings, model_facts
-from paceline.preflight.rules import POOL_RULES, SPECULATION_RULES
+from paceline.preflight.rules import POOL_RULES, pair_rules
 from paceline_emulator.hub.models import QWEN3_CODER_NEXT_FP8
 from paceline_emulator.hub.published import GLM_4_7_FLASH, GLM_4_7_FP8, MINIMAX_M2_5
 
@@ -48,12 +49,16 @@ def test_no_rule_knows_what_an_algorithm_without_a_word_does_with_its_head() -> 
 def test_every_finding_says_what_why_and_what_to_change() -> None:
     wrong = replace(HEAD_FACTS, hidden_size=4096, target_hidden_size=None, has_d2t=False)
     for finding in findings(server(tp=3), (candidate("EAGLE"), candidate()), {TARGET: TARGET_FACTS, HEAD: wrong}):
-        assert all((finding.found, finding.why, finding.fix))
+        assert all((finding.problem, finding.why, finding.fix))
 
 
-def test_ids_are_unique() -> None:
-    ids = [*(rule.id for rule in POOL_RULES), *(rule.id for rule in SPECULATION_RULES)]
+@pytest.mark.parametrize("engine", ENGINES)
+def test_ids_are_unique(engine: str) -> None:
+    """An engine's rule replaces the shared one of its id, which stays in its place."""
+    ids = [*(rule.id for rule in POOL_RULES), *(rule.id for rule in pair_rules(engine))]
     assert len(ids) == len(set(ids))
+    own = ENGINES[engine].model_rules
+    assert set(own) <= set(pair_rules(engine))
 
 
 def test_nothing_is_said_about_what_is_not_known() -> None:
@@ -64,7 +69,7 @@ def test_nothing_is_said_about_what_is_not_known() -> None:
 def test_a_head_of_which_nothing_is_known_is_told() -> None:
     (finding,) = findings(server(), (candidate(),), {TARGET: ModelFacts()})
     assert (finding.rule, finding.blocks) == ("facts-are-there", False)
-    assert finding.found == f"nothing is known of {HEAD}"
+    assert finding.problem == f"nothing is known of {HEAD}"
 
 
 class TestTargetTakesEagle3:
@@ -74,7 +79,7 @@ class TestTargetTakesEagle3:
         target = {"architectures": ("Qwen3MoeForCausalLM",)}
         finding = refused(self.rule, on=server(version="0.4.5"), target=target)
         assert finding.path == "engine.version"
-        assert finding.found == "SGLang 0.4.5 has no EAGLE3 hook for Qwen3MoeForCausalLM"
+        assert finding.problem == "SGLang 0.4.5 has no EAGLE3 hook for Qwen3MoeForCausalLM"
         assert finding.fix.startswith("first seen in 0.5.6: ")
         assert finding.fix.endswith("or declare spec.engine.eagle3Targets: [Qwen3MoeForCausalLM] if the image adds it")
 
@@ -115,12 +120,12 @@ class TestHeadIsNoFullModel:
 
     def test_the_target_drafts_for_itself(self) -> None:
         finding = refused(self.rule, arm=candidate(source=TARGET))
-        assert (finding.path, finding.found) == ("draft.source", f"{TARGET} is to draft for itself")
+        assert (finding.path, finding.problem) == ("draft.source", f"{TARGET} is to draft for itself")
 
     @pytest.mark.parametrize("architecture", ["Qwen3NextForCausalLM", "LlamaForCausalLM"])
     def test_a_head_that_is_a_whole_model(self, architecture: str) -> None:
         finding = refused(self.rule, head={"architectures": (architecture,), "num_hidden_layers": 28})
-        assert finding.found == f"{HEAD} is a whole {architecture} of 28 layers, no head for EAGLE3"
+        assert finding.problem == f"{HEAD} is a whole {architecture} of 28 layers, no head for EAGLE3"
 
     def test_a_small_model_of_its_own_drafts_with_standalone(self) -> None:
         small = {"architectures": ("Qwen3ForCausalLM",), "num_hidden_layers": 28}
@@ -135,7 +140,7 @@ class TestHiddenSizesAgree:
 
     def test_a_head_for_another_size(self) -> None:
         finding = refused(self.rule, head={"hidden_size": 4096, "target_hidden_size": None})
-        assert finding.found == f"{HEAD} reads hidden states of 4096, the target's have 2048"
+        assert finding.problem == f"{HEAD} reads hidden states of 4096, the target's have 2048"
         assert finding.fix == "name a head that was trained for this target"
 
     def test_a_head_may_be_narrower_than_the_target_it_says_it_reads(self) -> None:
@@ -164,7 +169,7 @@ class TestDraftTokensAreMapped:
 
     def test_a_small_draft_vocabulary_needs_d2t(self) -> None:
         finding = refused(self.rule, head={"has_d2t": False})
-        assert "proposes from 32000 of 151936 tokens and no file of it has the tensor d2t" in finding.found
+        assert "proposes from 32000 of 151936 tokens and no file of it has the tensor d2t" in finding.problem
 
     @pytest.mark.parametrize("changes", [{"has_d2t": True}, {"has_d2t": False, "draft_vocab_size": 151936}])
     def test_it_is_there_or_not_needed(self, changes: dict[str, object]) -> None:
@@ -176,7 +181,7 @@ class TestWeightsAreThere:
 
     def test_what_the_loader_would_skip_is_named(self) -> None:
         finding = refused(self.rule, head={"lacks": ("fc", "lm_head")})
-        assert finding.found == f"{HEAD} has no weights named fc, lm_head, which LlamaForCausalLMEagle3 reads"
+        assert finding.problem == f"{HEAD} has no weights named fc, lm_head, which LlamaForCausalLMEagle3 reads"
 
     def test_all_are_there(self) -> None:
         silent(self.rule)
@@ -191,7 +196,7 @@ class TestMlaDraftsChains:
             self.rule, on=server("--attention-backend=flashinfer"), arm=candidate(tree=WIDE), target=self.flash
         )
         assert (finding.arm, finding.path) == ("narrow", "tree.topK")
-        assert finding.found == "topK 4 on a target with latent attention (MLA), backend flashinfer"
+        assert finding.problem == "topK 4 on a target with latent attention (MLA), backend flashinfer"
 
     def test_a_chain_or_a_backend_that_branches(self) -> None:
         silent(self.rule, on=server("--attention-backend=flashinfer"), target=self.flash)
@@ -208,7 +213,7 @@ class TestNextnLayersAreThere:
     @pytest.mark.parametrize("source", [None, TARGET])
     def test_a_target_without(self, source: str | None) -> None:
         finding = refused(self.rule, arm=candidate("NEXTN", source))
-        assert finding.found == f"NEXTN without a source, and {TARGET} has no such layers"
+        assert finding.problem == f"NEXTN without a source, and {TARGET} has no such layers"
 
     def test_a_target_with(self) -> None:
         silent(self.rule, arm=candidate("MTP", None), target=model_facts(GLM_4_7_FP8, 1, set()))
@@ -223,7 +228,7 @@ class TestBlocksFitHead:
     def test_dspark_needs_a_rank(self) -> None:
         arm = candidate("DSPARK", tree=None, block_size=4)
         finding = refused(self.rule, arm=arm, head={"architectures": ("DSparkDraftModel",), "markov_rank": 0})
-        assert finding.found == f"{HEAD} has markov_rank not set in its config.json"
+        assert finding.problem == f"{HEAD} has markov_rank not set in its config.json"
         silent(self.rule, arm=arm, head={"architectures": ("DSparkDraftModel",), "markov_rank": 8})
 
     def test_blocks_longer_than_trained_for(self) -> None:
@@ -233,7 +238,7 @@ class TestBlocksFitHead:
 
     def test_a_target_of_another_depth(self) -> None:
         finding = noted(self.rule, arm=candidate("DFLASH", tree=None, block_size=8), head={"num_target_layers": 36})
-        assert "trained for a target of 36 layers, this one has 48" in finding.found
+        assert "trained for a target of 36 layers, this one has 48" in finding.problem
 
 
 class TestPositionsReach:
@@ -241,7 +246,7 @@ class TestPositionsReach:
 
     def test_the_override_is_set_and_said(self) -> None:
         finding = noted(self.rule)
-        assert finding.found == f"{HEAD} has 4096 positions, the target 262144"
+        assert finding.problem == f"{HEAD} has 4096 positions, the target 262144"
         assert "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1, which Paceline sets" in finding.why
 
     def test_as_many_are_enough(self) -> None:
@@ -294,7 +299,7 @@ class TestTensorParallelDividesHeads:
 
     def test_heads_that_cannot_be_split_evenly(self) -> None:
         finding = refused(self.rule, on=server(tp=3), head={"num_attention_heads": 3, "num_key_value_heads": 3})
-        assert (finding.path, finding.found) == ("accelerator.tensorParallelSize", "16 attention heads on 3 GPUs")
+        assert (finding.path, finding.problem) == ("accelerator.tensorParallelSize", "16 attention heads on 3 GPUs")
 
     @pytest.mark.parametrize("size", [4, 8])
     def test_key_value_heads_may_be_repeated(self, size: int) -> None:
@@ -302,11 +307,11 @@ class TestTensorParallelDividesHeads:
 
     def test_key_value_heads_count_too(self) -> None:
         finding = refused(self.rule, target={"num_attention_heads": 24, "num_key_value_heads": 6})
-        assert finding.found == "6 key-value heads on 4 GPUs"
+        assert finding.problem == "6 key-value heads on 4 GPUs"
 
     def test_the_draft_is_split_as_well(self) -> None:
         finding = refused(self.rule, head={"num_attention_heads": 42})
-        assert finding.found == f"42 attention heads of {HEAD} on 4 GPUs"
+        assert finding.problem == f"42 attention heads of {HEAD} on 4 GPUs"
 
 
 class TestTensorParallelDividesBlocks:
@@ -316,7 +321,7 @@ class TestTensorParallelDividesBlocks:
     def test_blocks_of_the_fp8_checkpoint_cannot_be_cut_eight_times(self) -> None:
         finding = refused(self.rule, on=server(tp=8), target=self.next_fp8)
         assert finding.path == "accelerator.tensorParallelSize"
-        assert "shared_expert_intermediate_size 512 / 8 = 64" in finding.found
+        assert "shared_expert_intermediate_size 512 / 8 = 64" in finding.problem
         assert finding.fix.startswith("set it to 4, the largest that works")
 
     def test_four_times_they_can(self) -> None:
@@ -330,7 +335,7 @@ class TestTensorParallelDividesBlocks:
         minimax = model_facts(MINIMAX_M2_5, 1)
         silent(self.rule, on=server(tp=4), target=minimax)
         finding = refused(self.rule, on=server(tp=8), target=minimax)
-        assert "experts' intermediate_size 1536 / 8 = 192" in finding.found
+        assert "experts' intermediate_size 1536 / 8 = 192" in finding.problem
         silent(self.rule, on=server("--ep-size=8", tp=8), target=minimax)
 
 

@@ -41,10 +41,10 @@ def test_every_example_reads_its_heads_own_layers(name: str) -> None:
     manifest = example(name)
     spec = api.deployment(manifest)
     told = [
-        found.found
+        finding.problem
         for pool in spec.pools
-        for found in findings(spec.server, pool.arms, {**FACTS, **AT_HOME})
-        if found.rule.startswith("aux-layers")
+        for finding in findings(spec.server, pool.arms, {**FACTS, **AT_HOME})
+        if finding.rule.startswith("aux-layers")
     ]
     assert told == []
 

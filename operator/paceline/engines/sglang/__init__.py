@@ -8,14 +8,15 @@ from collections.abc import Mapping
 
 from paceline.core import Server
 from paceline.engines import bounds as limits
-from paceline.engines.adapter import Adapter, Bound
+from paceline.engines.adapter import Adapter, Bound, MemoryFlags
 from paceline.engines.sglang import custom
 from paceline.engines.sglang.arguments import COMPARED, MOVED, flag_list
 from paceline.engines.sglang.argv import JIT_CACHE, PORT, argv, env, expected, verify_tokens
 from paceline.engines.sglang.capabilities import CAPABILITIES
+from paceline.engines.sglang.model_rules import MODEL_RULES
 from paceline.engines.sglang.probe import probe
 from paceline.engines.sglang.rules import refusals
-from paceline.engines.sglang.versions import eagle3_hooks, is_newer, known_release, neighbours
+from paceline.engines.sglang.versions import KNOWN, eagle3_hooks, is_newer, known_release, neighbours
 
 
 def eagle3_targets(version: str) -> frozenset[str] | None:
@@ -23,6 +24,10 @@ def eagle3_targets(version: str) -> frozenset[str] | None:
     if is_newer(version):
         return None
     return frozenset[str]().union(*(eagle3_hooks(row.version) for row in neighbours(version)))
+
+
+def eagle3_since(architecture: str) -> str | None:
+    return next((row.version for row in KNOWN if architecture in (eagle3_targets(row.version) or ())), None)
 
 
 BOUNDS = {"--max-running-requests": "requests", "--context-length": "context", "--max-total-tokens": "tokens"}
@@ -44,6 +49,17 @@ ADAPTER = Adapter(
     refusals=refusals,
     bounds=bounds,
     eagle3_targets=eagle3_targets,
+    eagle3_since=eagle3_since,
+    whole_models=lambda version: eagle3_targets(version) or frozenset(),
+    model_rules=MODEL_RULES,
+    memory_flags=MemoryFlags(
+        static_share="--mem-fraction-static",
+        context="--context-length",
+        tokens="--max-total-tokens",
+        cache_type="--kv-cache-dtype",
+        quantization="--quantization",
+        expert_parallel="--ep-size",
+    ),
     ready_path=lambda version: known_release(version).ready,
     ready_timeout_seconds=lambda version: known_release(version).ready_seconds,
     health_path="/health",

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from paceline.core import Server
 from paceline.engines import bounds as limits
-from paceline.engines.adapter import Adapter, Bound
+from paceline.engines.adapter import Adapter, Bound, MemoryFlags
 from paceline.engines.sglang_jax.argv import JIT_CACHE, PORT, argv, env, expected, verify_tokens
 from paceline.engines.sglang_jax.capabilities import CAPABILITIES
 from paceline.engines.sglang_jax.losses import loses
@@ -35,6 +35,14 @@ ADAPTER = Adapter(
     refusals=refusals,
     bounds=bounds,
     eagle3_targets=eagle3_targets,
+    memory_flags=MemoryFlags(
+        static_share="--mem-fraction-static",
+        context="--context-length",
+        tokens="--max-total-tokens",
+        cache_type="--kv-cache-dtype",
+        quantization="--quantization",
+        expert_parallel="--ep-size",
+    ),
     ready_path=lambda _: "/health_generate",
     ready_timeout_seconds=lambda _: 25,  # it generates a token: never under a second, up to 20
     health_path="/health",  # says only that the process answers; its own watchdog ends a scheduler that hangs

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 
 from paceline.core import Server
 from paceline.engines import bounds as limits
-from paceline.engines.adapter import Adapter, Bound
+from paceline.engines.adapter import Adapter, Bound, MemoryFlags
 from paceline.engines.vllm.arguments import COMPARED, FLAGS, MOVED
 from paceline.engines.vllm.argv import JIT_CACHE, PORT, argv, env, expected
 from paceline.engines.vllm.capabilities import CAPABILITIES
+from paceline.engines.vllm.model_rules import MODEL_RULES
 from paceline.engines.vllm.probe import probe
 from paceline.engines.vllm.rules import draft_tokens, refusals
 from paceline.engines.vllm.targets import hand_out_nothing, loses
@@ -38,6 +39,13 @@ ADAPTER = Adapter(
     refusals=refusals,
     bounds=bounds,
     eagle3_targets=lambda _: None,  # any that vLLM serves by way of Transformers has it: see hand_out_nothing
+    model_rules=MODEL_RULES,
+    memory_flags=MemoryFlags(
+        static_share="--gpu-memory-utilization",
+        context="--max-model-len",
+        cache_type="--kv-cache-dtype",
+        quantization="--quantization",
+    ),
     ready_path=lambda _: "/health",  # the port is open only once the engine is up
     health_path="/health",
     health_timeout_seconds=5,

@@ -1,7 +1,7 @@
 """What vLLM can do (0.33.0; paths below `vllm/`). Processes on several nodes would find each other by Ray, or by
 arguments that differ between nodes: not offered."""
 
-from paceline.core import ALGORITHMS, WITH_A_HEAD
+from paceline.core import ALGORITHMS, SPECULATORS, WITH_A_HEAD
 from paceline.engines.capabilities import Capabilities
 from paceline.engines.vllm.depth import OWN_WIDTH
 
@@ -13,5 +13,6 @@ CAPABILITIES = Capabilities(
     "many of them are verified",
     schedule=WITH_A_HEAD,
     custom_args="keys of the speculative configuration, as --speculative-config.KEY=VALUE",
+    speculators=tuple(SPECULATORS),  # transformers_utils/configs/speculators/algos.py
     underscores=True,  # utils/argparse_utils.py:120-145
 )

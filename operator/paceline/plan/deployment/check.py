@@ -9,12 +9,12 @@ from paceline.api import Cause, Reason
 from paceline.core import DeploymentSpec
 from paceline.core.names import POOL_LABEL
 from paceline.engines import places
+from paceline.engines.model_rules import FOREIGN_LAYERS
 from paceline.plan.deployment.cache import facts
 from paceline.plan.deployment.guard import GUARDS
 from paceline.plan.deployment.snapshot import Pool, Snapshot
 from paceline.plan.step import Delete, StepResult, owned_by
 from paceline.preflight import ModelFacts, findings
-from paceline.preflight.layers import FOREIGN
 from paceline.render.group import KIND as GROUPS
 
 
@@ -57,14 +57,14 @@ def found_in(
         place = places.in_pool(written, pool.name)
         for finding in findings(server, pool.arms, known):
             path = f"spec.{finding.path}" if finding.arm is None else place(finding.arm, finding.path)
-            found[f"{path}: {finding.found}; {finding.why}; {finding.fix}", finding.blocks] = None
+            found[f"{path}: {finding.problem}; {finding.why}; {finding.fix}", finding.blocks] = None
     return tuple(found)
 
 
 def foretold(pool: Pool) -> str:
     """Why a candidate that was rejected was likely to be: what preflight knew of its head and let pass."""
     told = findings(pool.server, pool.spec.arms, facts(pool.snapshot))
-    return "; ".join(f"expected: {one.found}; {one.why}" for one in told if one.rule == FOREIGN)
+    return "; ".join(f"expected: {one.problem}; {one.why}" for one in told if one.rule == FOREIGN_LAYERS)
 
 
 def let_go(snapshot: Snapshot, _: datetime) -> StepResult:

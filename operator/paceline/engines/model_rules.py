@@ -1,0 +1,118 @@
+"""The vocabulary of preflight, whose rules compare what the models' files show with what an engine reads.
+
+It stands below the engines because an engine brings rules of its own (`Adapter.model_rules`); the rules that all
+engines share are in `paceline.preflight`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+from paceline.core import Arm, Draft, ModelFacts, Server
+
+HIDDEN_STATE_READERS = ("EAGLE", "EAGLE3")
+"""Algorithms whose head takes the target's hidden states and embeddings."""
+LAYERS_OF_THE_TARGET = ("NEXTN", "MTP")
+"""Algorithms that may draft with layers of the target itself."""
+TRAINED_FOR_IT = "name a head that was trained for this target"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A `problem` at `path`, and as its `fix` what a person can change.
+
+    `path` is below a deployment's spec, or below the candidate `arm` if there is one (as in `engines.Refusal`). A check
+    leaves out `rule`, and `why` unless it has a better reason than the rule's.
+    """
+
+    rule: str = ""
+    path: str
+    problem: str
+    why: str = ""
+    fix: str
+    arm: str | None = None
+    blocks: bool = True
+    """False: worth knowing, not a reason to stop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolFacts:
+    """A server with the models of all its arms. `target` is empty where nothing is known."""
+
+    server: Server
+    arms: tuple[Arm, ...]
+    target: ModelFacts
+    heads: Mapping[str, ModelFacts]
+    """By source."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairFacts:
+    """A candidate's head beside its target; `head` is empty without a head, and where nothing is known of it."""
+
+    server: Server
+    arm: Arm
+    draft: Draft
+    target: ModelFacts
+    head: ModelFacts
+
+    @property
+    def name(self) -> str:
+        """The head's source, as in the spec."""
+        return self.draft.model.source if self.draft.model else self.server.target.source
+
+    @property
+    def release(self) -> str:
+        """Engine and version, for messages."""
+        return f"{self.server.engine.name} {self.server.engine.version}"
+
+
+Subject = TypeVar("Subject", PoolFacts, PairFacts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRule(Generic[Subject]):
+    """`why` ends the message of each finding; its sources in brackets are of SGLang 0.5.23 unless named.
+
+    An engine's rule replaces the shared one of the same `id`.
+    """
+
+    id: str
+    why: str
+    check: Callable[[Subject], Iterator[Finding]]
+    each_candidate: bool = False
+    """It depends on a candidate's shape and arguments. Other rules depend only on the head, which candidates share, and
+    look at each head once."""
+
+    def findings(self, subject: Subject) -> Iterator[Finding]:
+        return (replace(each, rule=self.id, why=each.why or self.why) for each in self.check(subject))
+
+
+def of_head(pair: PairFacts, field: str, problem: str, fix: str, *, blocks: bool = True) -> Finding:
+    """A finding on a field of the candidate's draft."""
+    return Finding(arm=pair.arm.name, path=f"draft.{field}", problem=problem, fix=fix, blocks=blocks)
+
+
+def listed(values: Sequence[object]) -> str:
+    return ", ".join(map(str, values))
+
+
+def layers_outside(pair: PairFacts) -> Iterator[Finding]:
+    """Layers that a head names and its target does not have."""
+    named, layers = pair.head.aux_layers or pair.head.aux_layers_beside, pair.target.num_hidden_layers or 0
+    if layers and (outside := [layer for layer in named if not 0 <= layer < layers]):
+        problem = f"{pair.name} reads layers {listed(outside)} of a target that has 0 to {layers - 1}"
+        yield of_head(pair, "source", problem, TRAINED_FOR_LAYERS)
+
+
+TRAINED_FOR_LAYERS = "name a head that was trained on layers which can be taken"
+AUX_LAYERS = "aux-layers-are-there"
+AUX_LAYERS_WHY = "an EAGLE3 head reads the states of layers that the target must have"
+FOREIGN_LAYERS = "aux-layers-are-the-heads"
+"""The rule whose finding explains a verdict: low acceptance is then expected."""
+SPECULATOR_IS_READ = "speculator-is-read"
+SPECULATOR_IS_READ_WHY = (
+    "the server ends at its start: its config.json has no model_type that transformers knows (read, never run)"
+)
+EXPORTED = "DFlashLagunaForCausalLM"
+"""The only export of the speculators format that SGLang 0.5.23 has a class for (models/dflash.py:1057)."""
