@@ -127,7 +127,7 @@ PREFLIGHT: tuple[Row, ...] = (
         ("spec.target.source", "hf://test/speculator"), on="qwen3-8b"),
     head("a speculator on SGLang", "hf://test/speculator", "is in the speculators format, which SGLang 0.5.23 does not",
          on="qwen3-8b"),
-    row("a block drafter of that format on SGLang", SOURCE, "name a head in SGLang's format, or serve with VLLM",
+    row("a block drafter of that format on SGLang", SOURCE, "engine's own format, or serve with VLLM",
         draft(algorithm="DFLASH", source="hf://test/speculator-dflash"),
         ("spec.pools.0.candidates", [{"name": "block", "blockSize": 8}]), on="qwen3-8b"),
     head("a speculator of another size", "hf://test/speculator", "reads hidden states of 4096, the target's have 2048",

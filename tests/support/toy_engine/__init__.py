@@ -26,6 +26,7 @@ from paceline.engines.adapter import Bound
 from paceline.engines.arguments import Flag, FlagList
 from paceline.engines.command import model_path
 from paceline.engines.environment import environment
+from paceline.engines.model_rules import Finding, ModelRule, PairFacts, of_head
 from paceline.engines.rules import Configuration, Rule
 
 NAME, RESOURCE, PORT, JIT_CACHE = "Toy", "toys.example/npu", 7345, "/toy-kernels"
@@ -85,6 +86,14 @@ RULES = (
     Rule(id="toy-different", check=rules.different, reason="arms differ in speculation only", source="ours"),
     Rule(id="toy-pairs", check=_odd_steps, reason="the server drafts in pairs", source="server.py"),
 )
+
+
+def one_layer(pair: PairFacts) -> Iterator[Finding]:
+    if (layers := pair.head.num_hidden_layers or 1) > 1:
+        yield of_head(pair, "source", f"{pair.name} has {layers} layers", "name a head of one layer")
+
+
+MODEL_RULES = (ModelRule(id="toy-layers", check=one_layer, why="the toy loads only the first"),)
 
 
 def bounds(server: Server) -> Mapping[str, Bound]:
@@ -156,5 +165,6 @@ ADAPTER = Adapter(
     health_timeout_seconds=3,
     probe=probe,
     jit_cache=JIT_CACHE,
+    model_rules=MODEL_RULES,
     loses=lambda arm: "the toy forgets what a request asks for once it drafts" if arm.draft else "",
 )

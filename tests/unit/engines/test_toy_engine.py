@@ -162,7 +162,7 @@ def test_a_head_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     """By what the models' own files say; the manifest itself is right."""
     configs = {
         "target": {"architectures": ["LlamaForCausalLM"], "hidden_size": 128},
-        "head": {"architectures": ["LlamaForCausalLMEagle3"], "hidden_size": 64},
+        "head": {"architectures": ["LlamaForCausalLMEagle3"], "hidden_size": 64, "num_hidden_layers": 3},
     }
     for name, config in configs.items():
         folder = tmp_path / "models" / "toys" / name
@@ -173,6 +173,7 @@ def test_a_head_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     assert code == 1
     assert "Toy 1.2 has no EAGLE3 hook for LlamaForCausalLM" in printed
     assert "reads hidden states of 64, the target's have 128" in printed
+    assert "hf://toys/head has 3 layers; the toy loads only the first; name a head of one layer" in printed
 
 
 def test_the_api_server_refuses_it(tmp_path: Path) -> None:
