@@ -71,7 +71,7 @@ def estimate(pool: PoolFacts, arm: Arm, parallel: int | None = None) -> Estimate
         return None
     head = pool.heads.get(arm.draft.model.source, ModelFacts()) if arm.draft and arm.draft.model else ModelFacts()
     tokens, running = _tokens(pool), server.largest_concurrency
-    verified = adapter.draft_tokens(arm) if arm.draft else 0
+    verified = adapter.verify_tokens(arm) if arm.draft else 0
     return Estimate(
         weights=target.weight_bytes * _shrinks(pool) / split,
         head=(head.weight_bytes or 0) / split,

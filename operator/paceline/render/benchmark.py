@@ -69,7 +69,7 @@ def round_plan(owner: Owner, run: RunSpec, arms: tuple[Arm, ...], number: int, a
                 name=arm.name,
                 argv=adapter.argv(server, arm),
                 candidate=arm.name != BASELINE,
-                drafts=adapter.drafts(arm),
+                drafts=adapter.draft_tokens(arm),
                 expected=adapter.expected(server, arm),
                 engine_chooses_depth=arm.engine_chooses_depth,
             )

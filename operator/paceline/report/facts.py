@@ -168,7 +168,7 @@ def _provenance(manifest: Manifest, status: BenchmarkRunStatus, rule: core.Gate)
     sizes = {name: size for entry in rounds for name, size in entry.prompts.items()}
     for one in spec["workloads"]:
         yield f"Data of {workload(one)}", _data(one, digests.get(one["name"], ""), sizes.get(one["name"]))
-    yield "Seed of the servers", " or ".join(_seeds(rounds))
+    yield "Seed of the servers", " or ".join(_seeds(engine.get("name", ""), rounds))
     yield "Gate", _gate(rule)
 
 
@@ -242,10 +242,10 @@ def _bound(limit: core.Limit) -> str:
     return f"−{limit.maximum_decrease:.1%}" if limit.maximum_decrease is not None else f"+{limit.maximum_increase:.1%}"
 
 
-def _seeds(rounds: Sequence[Round]) -> list[str]:
-    """SGLang's `random_seed`, vLLM's `seed`."""
+def _seeds(engine: str, rounds: Sequence[Round]) -> list[str]:
+    argument = ENGINES[engine].seed_argument if engine in ENGINES else ""
     resolved = [replicate.resolved for entry in rounds for replicate in entry.replicates]
-    return _unique(str(one[key]) for one in resolved for key in ("random_seed", "seed") if key in one)
+    return _unique(str(arguments[argument]) for arguments in resolved if argument in arguments)
 
 
 def _unique(values: Iterable[str]) -> list[str]:

@@ -47,7 +47,7 @@ def argv(server: Server, arm: Arm) -> tuple[str, ...]:
         "--model", model_path(server.target),
         "--name", server.served_name,
         "--parallel", str(server.accelerator.tensor_parallel_size),
-        *(() if arm.draft is None else ("--draft", _head(arm), "--depth", str(draft_tokens(arm) - 1))),
+        *(() if arm.draft is None else ("--draft", _head(arm), "--depth", str(verify_tokens(arm) - 1))),
         *server.engine.args,
         *arm.args,
     )  # fmt: skip
@@ -58,14 +58,14 @@ def _head(arm: Arm) -> str:
     return model_path(head) if head else "text"
 
 
-def draft_tokens(arm: Arm) -> int:
+def verify_tokens(arm: Arm) -> int:
     if arm.draft is None:
         return 1
     return arm.tree.num_draft_tokens if arm.tree else 1 + DEPTH
 
 
 def expected(server: Server, arm: Arm) -> Mapping[str, Scalar]:
-    return {"parallel": server.accelerator.tensor_parallel_size, "depth": draft_tokens(arm) - 1}
+    return {"parallel": server.accelerator.tensor_parallel_size, "depth": verify_tokens(arm) - 1}
 
 
 def refusals(server: Server, arms: tuple[Arm, ...]) -> tuple[Refusal, ...]:
@@ -154,7 +154,7 @@ ADAPTER = Adapter(
     argv=argv,
     env=lambda server: environment(server, {"TOY_KERNELS": JIT_CACHE}, ()),
     expected=expected,
-    draft_tokens=draft_tokens,
+    verify_tokens=verify_tokens,
     compared=("parallel", "slots"),
     moved=lambda _: ("draft", "depth"),
     refusals=refusals,

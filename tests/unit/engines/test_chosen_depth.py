@@ -65,7 +65,7 @@ def test_what_vllm_is_told(arm: Arm, said: dict[str, Any], expected: dict[str, A
     about = {"served_model_name": "qwen3-coder-30b", "tensor_parallel_size": 1, "seed": 0}
     assert VLLM.expected(server, arm) == {**about, **expected}
     assert VLLM.refusals(server, (Arm(name="baseline"), arm)) == ()
-    assert (arm.engine_chooses_depth, VLLM.drafts(arm)) == (True, None)
+    assert (arm.engine_chooses_depth, VLLM.draft_tokens(arm)) == (True, None)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_what_sglang_is_told(arm: Arm, flags: list[str], expected: dict[str, Any
     said = SGLANG.expected(server, arm)
     assert {key: value for key, value in said.items() if key.startswith(("speculative", "uno"))} == expected
     assert SGLANG.refusals(server, (Arm(name="baseline"), arm)) == ()
-    assert (arm.engine_chooses_depth, SGLANG.drafts(arm)) == (True, None)
+    assert (arm.engine_chooses_depth, SGLANG.draft_tokens(arm)) == (True, None)
 
 
 def test_no_rule_pretends_to_know_an_algorithm_that_has_no_word() -> None:

@@ -67,7 +67,7 @@ ALGORITHMS = {
 def test_tokens_of_a_verify_step(engine: str, algorithm: str, tokens: int, drafts: int | None) -> None:
     """DFLASH's block holds the root, DSPARK's comes after it; where the engine chooses, at the most."""
     arm = ALGORITHMS[algorithm]
-    assert (ENGINES[engine].draft_tokens(arm), ENGINES[engine].drafts(arm)) == (tokens, drafts)
+    assert (ENGINES[engine].verify_tokens(arm), ENGINES[engine].draft_tokens(arm)) == (tokens, drafts)
 
 
 @pytest.mark.parametrize("algorithm", ["chain", "tree", "DFLASH", "DSPARK", "NGRAM", "NGRAM, match", "NGRAM, tokens"])
@@ -75,7 +75,7 @@ def test_sglang_is_held_to_the_same_number(algorithm: str) -> None:
     """What a round compares with the server's resolved arguments is what ties and memory go by."""
     arm, server = ALGORITHMS[algorithm], sglang_server()
     expected = ENGINES["SGLang"].expected(server, arm)["speculative_num_draft_tokens"]
-    assert expected == ENGINES["SGLang"].draft_tokens(arm)
+    assert expected == ENGINES["SGLang"].verify_tokens(arm)
 
 
 def test_ties_go_to_the_arm_with_fewer_draft_tokens_of_its_engine() -> None:

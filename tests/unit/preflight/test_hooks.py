@@ -83,6 +83,6 @@ def test_paceline_plan_tells_it_before_anything_is_applied(capsys: pytest.Captur
 
 
 def test_most_targets_that_vllm_serves_by_itself_are_known_either_way() -> None:
-    listed = ENGINES["VLLM"].hand_out_nothing(vllm())
+    listed = ENGINES["VLLM"].without_hidden_states(vllm())
     assert len(listed) > 100
     assert not listed & {"LlamaForCausalLM", "Qwen3MoeForCausalLM", "DeepseekV3ForCausalLM", "Gemma4ForCausalLM"}

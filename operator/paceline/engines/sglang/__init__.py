@@ -43,7 +43,7 @@ ADAPTER = Adapter(
     argv=argv,
     env=env,
     expected=expected,
-    draft_tokens=verify_tokens,
+    verify_tokens=verify_tokens,
     compared=COMPARED,
     moved=lambda arms: (*MOVED, *custom.moved(arms)),
     refusals=refusals,
@@ -66,4 +66,5 @@ ADAPTER = Adapter(
     health_timeout_seconds=25,  # /health generates a token: never under a second, up to 20
     probe=probe,
     jit_cache=JIT_CACHE,
+    seed_argument="random_seed",
 )

@@ -29,7 +29,7 @@ ADAPTER = Adapter(
     argv=argv,
     env=env,
     expected=expected,
-    draft_tokens=verify_tokens,
+    verify_tokens=verify_tokens,
     compared=COMPARED,
     moved=lambda _: MOVED,
     refusals=refusals,
@@ -49,5 +49,6 @@ ADAPTER = Adapter(
     health_timeout_seconds=5,
     probe=probe,
     jit_cache=JIT_CACHE,
+    seed_argument="random_seed",
     loses=loses,
 )

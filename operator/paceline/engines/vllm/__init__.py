@@ -16,7 +16,7 @@ from paceline.engines.vllm.capabilities import CAPABILITIES
 from paceline.engines.vllm.model_rules import MODEL_RULES
 from paceline.engines.vllm.probe import probe
 from paceline.engines.vllm.rules import draft_tokens, refusals
-from paceline.engines.vllm.targets import hand_out_nothing, loses
+from paceline.engines.vllm.targets import loses, without_hidden_states
 
 BOUNDS = {"--max-num-seqs": "requests", "--max-model-len": "context"}
 AUTO = ("--max-model-len=-1",)
@@ -33,12 +33,12 @@ ADAPTER = Adapter(
     argv=argv,
     env=env,
     expected=expected,
-    draft_tokens=lambda arm: 1 + draft_tokens(arm),
+    verify_tokens=lambda arm: 1 + draft_tokens(arm),
     compared=COMPARED,
     moved=lambda _: MOVED,
     refusals=refusals,
     bounds=bounds,
-    eagle3_targets=lambda _: None,  # any that vLLM serves by way of Transformers has it: see hand_out_nothing
+    eagle3_targets=lambda _: None,  # any that vLLM serves by way of Transformers has it: see without_hidden_states
     model_rules=MODEL_RULES,
     memory_flags=MemoryFlags(
         static_share="--gpu-memory-utilization",
@@ -51,6 +51,7 @@ ADAPTER = Adapter(
     health_timeout_seconds=5,
     probe=probe,
     jit_cache=JIT_CACHE,
-    hand_out_nothing=hand_out_nothing,
+    seed_argument="seed",
+    without_hidden_states=without_hidden_states,
     loses=loses,
 )

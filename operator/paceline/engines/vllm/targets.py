@@ -7,7 +7,7 @@ from paceline.engines.arguments import flag_value, read_data
 from paceline.engines.vllm.arguments import FLAGS, VERSION
 
 
-def hand_out_nothing(server: Server) -> frozenset[str]:
+def without_hidden_states(server: Server) -> frozenset[str]:
     """Architectures whose class has no interface for hidden states. Empty for another version, and for the
     implementation by Transformers, which has it (model_executor/models/transformers/base.py)."""
     other = flag_value(server.engine.args, "--model-impl", FLAGS) not in (None, "auto", "vllm")
