@@ -56,4 +56,4 @@ def between_rounds(manifest: Mapping[str, Any], spec: RunSpec) -> Snapshot:
 
 
 def outcome(conclusion: Conclusion) -> str:
-    return str(conclusion.record["verdict"].outcome)
+    return str(conclusion.status["verdict"].outcome)
