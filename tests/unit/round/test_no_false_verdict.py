@@ -169,7 +169,7 @@ def run(speeds: Callable[[int, str], float], dice: random.Random, ill: Callable[
         records.append(recorded(plan, RoundResult(round=number, attempt=attempt, replicates=tuple(measured.values()))))
         assert_seen(records[-1], ill(number))
         if conclusion := concluded(SPEC, records):
-            return UNRELIABLE if conclusion.record["verdict"].reason == UNRELIABLE else outcome(conclusion)
+            return UNRELIABLE if conclusion.status["verdict"].reason == UNRELIABLE else outcome(conclusion)
 
 
 def assert_seen(record: Record, ill: Mapping[str, Illness]) -> None:
