@@ -80,9 +80,9 @@ VALIDATE: tuple[Told, ...] = (
         "spec.engine.args[1]", "does not go with EAGLE3"),
     # What makes numbers up, and limits below the load.
     one("acceptance that is made up", "spec.engine.env", [{"name": "SGLANG_SIMULATE_ACC_LEN", "value": "4"}],
-        "spec.engine.env[0].name", "makes acceptance up: its speed is no server's, its text no model's; remove it"),
+        "spec.engine.env[0].name", "fakes acceptance: no real server has this speed"),
     ("acceptance that is made up in the pod template", (server(env=[{"name": "SGLANG_SIMULATE_ACC_METHOD"}]),),
-     "spec.engine.podTemplate.spec.containers[0].env[0].name", "makes acceptance up"),
+     "spec.engine.podTemplate.spec.containers[0].env[0].name", "fakes acceptance"),
     one("a run of 4 that is called one of 32", "spec.engine.args", [TRITON, "--max-running-requests=4"],
         "spec.engine.args[1]", "@32: it would be measured with 4 at a time; write at least 32"),
     one("answers that end before their cap", "spec.engine.args", [TRITON, "--context-length=512"],
@@ -173,7 +173,7 @@ VALIDATE: tuple[Told, ...] = (
 
 VALIDATE_ON_TPU: tuple[Told, ...] = (
     one("acceptance that is made up on TPU", "spec.engine.env", [{"name": "SIMULATE_ACC_LEN", "value": "4"}],
-        "spec.engine.env[0].name", "makes acceptance up"),
+        "spec.engine.env[0].name", "fakes acceptance"),
     one("a flag that sglang-jax has not", "spec.engine.args", ["--page-size=64", "--mem-fraction-statik=0.8"],
         "spec.engine.args[1]", "did you mean --mem-fraction-static?"),
     one("speculation on TPU with pages of one token", "spec.engine.args", ["--dtype=bfloat16"],

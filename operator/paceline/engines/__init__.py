@@ -1,4 +1,4 @@
-"""One adapter an engine: how an arm becomes a process, and what that process must then say of itself.
+"""One adapter an engine: how an arm becomes a process, and which arguments that process must report.
 
 An engine is a row of functions, not a class to inherit from: `ENGINES[server.engine.name].argv(server, arm)`. A new
 engine is a package with an `ADAPTER` and a line of `ENGINES` (docs/engines.md, "Adding an engine").

@@ -1,4 +1,4 @@
-"""The environment of a server's container: what every engine is told, what one is, its keys, and the user's own."""
+"""The environment of a server's container: variables of all engines, of one, its keys, and the user's own."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

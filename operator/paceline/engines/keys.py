@@ -1,7 +1,7 @@
 """A server's keys: named by Secret, filled into its command where it is started, and nowhere else.
 
-Argv and environment hold their names only. The kubelet fills in what is served; in a round the shell that starts the
-server does (`pods.round.control`), and the client, which has the same variables, sends them along.
+Argv and environment hold only their names. The kubelet fills them in where a server serves, in a round the shell that
+starts the server (`pods.round.control`); the client has the same variables and sends them along.
 """
 
 from collections.abc import Iterator, Mapping

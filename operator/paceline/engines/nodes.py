@@ -1,7 +1,7 @@
-"""Servers of several nodes: what each process must know of the others, and who cannot be served that way.
+"""Servers of several nodes: the arguments by which their processes find each other, and the refusals.
 
-A node's process is told its rank and where rank 0 listens by variables that the LeaderWorkerSet controller sets, and
-the kubelet fills into the command.
+The LeaderWorkerSet controller sets variables with a node's rank and the address of rank 0; the kubelet fills them into
+the command.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,7 +39,7 @@ def refusals(server: Server, able: Sequence[str]) -> Iterator[Refusal]:
 
 
 def unmeasurable(server: Server) -> str:
-    """Why no run can compare this server's arms; "" where one can."""
+    """Why runs cannot compare this server's arms; "" if they can."""
     nodes = server.accelerator.nodes
     return f"accelerator.nodes is {nodes} and a run measures on one node" if nodes > 1 else ""
 
@@ -50,7 +50,7 @@ def never_measured(spec: RunSpec) -> Iterator[Refusal]:
 
 
 def never_served(spec: DeploymentSpec) -> Iterator[Refusal]:
-    """What waits for a verdict that cannot come."""
+    """Pools that would wait for a verdict that cannot come."""
     why = unmeasurable(spec.server)
     if why and spec.promotion.until_decided is UntilDecided.NOTHING:
         message = f"Nothing would be served for ever, for {why}: write Baseline"

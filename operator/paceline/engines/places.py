@@ -1,4 +1,4 @@
-"""What an engine refuses of a whole spec, at the place where a person finds it in the manifest."""
+"""Refusals of a whole spec, with their paths in the manifest."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -12,8 +12,8 @@ Place = Callable[[str, str], str]
 
 
 def refused(spec: DeploymentSpec | RunSpec, written: Mapping[str, Any]) -> tuple[Refusal, ...]:
-    """What engine, pod template and nodes rule out, each once, with whole paths; `written` is the manifest's
-    spec as it came."""
+    """The refusals of engine, pod template and nodes, each once, with whole paths; `written` is the manifest's
+    spec as the user wrote it."""
     engine = spec.server.engine.name
     if (adapter := ENGINES.get(engine)) is None:
         message = f"{engine} is not served yet; known: {', '.join(ENGINES)}"
@@ -26,21 +26,21 @@ def refused(spec: DeploymentSpec | RunSpec, written: Mapping[str, Any]) -> tuple
         )
     pools = (_placed(adapter, spec.server, pool.arms, in_pool(written, pool.name)) for pool in spec.pools)
     loads = [workload for pool in spec.pools for workload in pool.workloads]
-    found = (
-        *(refusal for found in pools for refusal in found),
+    refusals = (
+        *(refusal for pool_refusals in pools for refusal in pool_refusals),
         *_shared(adapter, spec.server, loads),
         *nodes.never_served(spec),
     )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(refusals))
 
 
 def in_pool(written: Mapping[str, Any], pool: str) -> Place:
-    """Of a pool's arms in a SpeculativeDeployment. A candidate without a draft of its own has that of the spec."""
+    """Paths of a pool's arms in a SpeculativeDeployment. A candidate without a draft has that of the spec."""
     candidates = {
         candidate["name"]: (f"spec.pools[{i}].candidates[{j}]", "draft" in candidate)
-        for i, found in enumerate(written["pools"])
-        if found["name"] == pool
-        for j, candidate in enumerate(found["candidates"])
+        for i, entry in enumerate(written["pools"])
+        if entry["name"] == pool
+        for j, candidate in enumerate(entry["candidates"])
     }
 
     def place(arm: str, below: str) -> str:
@@ -51,13 +51,13 @@ def in_pool(written: Mapping[str, Any], pool: str) -> Place:
 
 
 def in_run(arms: Sequence[Arm]) -> Place:
-    """Of the arms of a BenchmarkRun."""
+    """Paths of the arms of a BenchmarkRun."""
     index = {arm.name: i for i, arm in enumerate(arms)}
     return lambda arm, below: f"spec.arms[{index[arm]}].{below}"
 
 
 def _shared(adapter: Adapter, server: Server, workloads: Sequence[Workload]) -> Iterator[Refusal]:
-    """What the loads of all pools, and the environment of all arms, rule out."""
+    """Refusals for the loads of all pools, and for the environment of all arms."""
     for refusal in (*simulated.refusals(server), *load_rules.refusals(adapter, server, workloads)):
         yield Refusal(rule=refusal.rule, path=f"spec.{refusal.path}", message=refusal.message)
 

@@ -1,6 +1,6 @@
-"""What `engine.podTemplate` may not say: fields that Paceline sets itself, each with the way out, and misspelt ones.
+"""Rules about `engine.podTemplate`: fields that Paceline sets itself, each with the way out, and misspelt ones.
 
-What it does say is laid over the pods by `render.overlay`. Field names are those of core/v1 in Kubernetes 1.34.
+`render.overlay` lays the template over the pods. Field names are those of core/v1 in Kubernetes 1.34.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,8 +12,8 @@ from paceline.core import Server
 from paceline.core.names import MODELS
 from paceline.engines.adapter import Adapter, Refusal
 
-Found = tuple[str, str]
-"""Where below the pod template, and what to do about it."""
+Fault = tuple[str, str]
+"""A path below the pod template, and a message with the way out."""
 
 SERVER = "server"
 """The container that runs the engine."""
@@ -21,8 +21,8 @@ CLIENT = "client"
 """The container that measures, in the pod of a round."""
 CONTROL = "/ctl"
 OF_A_ROUND = ("ctl-in", "ctl-out", "tmp")
-"""Volumes in the pod of a round. Of the first two each has one writer: what a server puts where the client writes would
-lead that to other people's files."""
+"""Volumes in the pod of a round. The first two have one writer each: a server that wrote a link where the client writes
+would lead it to other files."""
 SHARED_MEMORY = "/dev/shm"
 SIDECAR = "Always"
 """The restartPolicy of an init container that goes on running beside the others."""
@@ -30,7 +30,7 @@ SIDECAR = "Always"
 PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 PATIENCE = frozenset({"initialDelaySeconds", "periodSeconds", "timeoutSeconds", "failureThreshold", "successThreshold",
                       "terminationGracePeriodSeconds"})  # fmt: skip
-"""What of a probe is the user's: how often and how long, not what is asked."""
+"""Fields of a probe that the user may set: how often and how long it asks, not the request."""
 
 POD: Mapping[str, str] = {
     "restartPolicy": "a server that ends is always started again, a round never: leave it out",
@@ -52,18 +52,18 @@ CONTAINER: Mapping[str, str] = {
     "command": "is rendered from the resource; further arguments go into spec.engine.args",
     "args": "would follow the rendered command; write them in spec.engine.args",
     "ports": "the engine's port is Paceline's; a container of your own may have others",
-    "terminationMessagePath": "the last lines of the server's log are told from it: leave it out",
-    "terminationMessagePolicy": "the last lines of the server's log are told from it: leave it out",
+    "terminationMessagePath": "Paceline reads the last lines of the server's log from it: leave it out",
+    "terminationMessagePolicy": "Paceline reads the last lines of the server's log from it: leave it out",
     "restartPolicy": "a server that ends is always started again: leave it out",
 }
 OUR_KEYS = ("paceline.dev/", "app.kubernetes.io/managed-by", "leaderworkerset.sigs.k8s.io/", "batch.kubernetes.io/",
             "apps.kubernetes.io/", "statefulset.kubernetes.io/", "pod-template-hash", "controller-revision-hash",
             "controller-uid", "job-name")  # fmt: skip
-"""How labels and annotations begin by which pods are told apart."""
+"""How labels and annotations begin by which the cluster and Paceline select pods."""
 IDENTITIES = ("serviceAccountToken", "podCertificate")
 """Sources of a projected volume that let a pod speak as its service account."""
 OF_THE_CLUSTER = "system-"
-"""How the names of the PriorityClasses begin that outrank everybody's pods."""
+"""How the names of PriorityClasses begin that outrank all users' pods."""
 
 POD_FIELDS = frozenset({
     "activeDeadlineSeconds", "affinity", "automountServiceAccountToken", "containers", "dnsConfig", "dnsPolicy",
@@ -90,14 +90,14 @@ NAMED = ("spec.containers", "spec.initContainers", "spec.volumes", "spec.imagePu
 
 
 def refusals(server: Server, adapter: Adapter) -> Iterator[Refusal]:
-    """Of the shape first: what has the wrong shape cannot be looked into."""
+    """Faults of shape, or else of content."""
     over = server.engine.pod_template
-    found = tuple(_misshapen(over)) or (*_unknown(over), *_owned(over, server, adapter))
-    for where, message in found:
+    faults = tuple(_misshapen(over)) or (*_unknown(over), *_managed(over, server, adapter))
+    for where, message in faults:
         yield Refusal(rule="pod-template", path=f"engine.podTemplate.{where}", message=message)
 
 
-def _misshapen(over: Mapping[str, Any]) -> Iterator[Found]:
+def _misshapen(over: Mapping[str, Any]) -> Iterator[Fault]:
     for path in MAPS:
         if not isinstance(at := _at(over, path, {}), Mapping):
             yield path, f"must be a map; got {at!r:.80}"
@@ -119,42 +119,42 @@ def _misshapen(over: Mapping[str, Any]) -> Iterator[Found]:
                 yield f"{where}.{field}", f"must be a map; got {at!r:.80}"
 
 
-def _unnamed(path: str, items: Sequence[Any]) -> Iterator[Found]:
+def _unnamed(path: str, items: Sequence[Any]) -> Iterator[Fault]:
     seen: set[str] = set()
     for i, item in enumerate(items):
         name = item.get("name") if isinstance(item, Mapping) else None
         if not isinstance(name, str):
             yield f"{path}[{i}].name", f"must be set; the engine's container is {SERVER}"
         elif name in seen:
-            yield f"{path}[{i}].name", f"{name} stands twice; keep one"
+            yield f"{path}[{i}].name", f"{name} is given twice; keep one"
         else:
             seen.add(name)
 
 
-def _unknown(over: Mapping[str, Any]) -> Iterator[Found]:
+def _unknown(over: Mapping[str, Any]) -> Iterator[Fault]:
     for key in over:
         if key not in ("metadata", "spec"):
-            yield key, "is no field here: metadata, spec"
+            yield key, "is not a field here: metadata, spec"
     for key in _at(over, "metadata", {}):
         if key not in ("labels", "annotations"):
-            yield f"metadata.{key}", "is no field here: labels, annotations"
+            yield f"metadata.{key}", "is not a field here: labels, annotations"
     yield from _misspelt("spec", _at(over, "spec", {}), POD_FIELDS)
     for where, container in _containers(over):
         yield from _misspelt(where, container, CONTAINER_FIELDS)
 
 
-def _misspelt(where: str, fields: Mapping[str, Any], known: frozenset[str]) -> Iterator[Found]:
-    """Only what is nearly a known name: a newer Kubernetes may have fields that we have not heard of."""
+def _misspelt(where: str, fields: Mapping[str, Any], known: frozenset[str]) -> Iterator[Fault]:
+    """Only names that are nearly known ones: a newer Kubernetes may have added fields."""
     for name in fields:
         if name not in known and (near := get_close_matches(name, known, n=1, cutoff=0.8)):
-            yield f"{where}.{name}", f"is no field here; did you mean {near[0]}?"
+            yield f"{where}.{name}", f"is not a field here; did you mean {near[0]}?"
 
 
-def _owned(over: Mapping[str, Any], server: Server, adapter: Adapter) -> Iterator[Found]:
+def _managed(over: Mapping[str, Any], server: Server, adapter: Adapter) -> Iterator[Fault]:
     for kind in ("labels", "annotations"):
         for key in _at(over, f"metadata.{kind}", {}):
             if key.startswith(OUR_KEYS):
-                yield f"metadata.{kind}.{key}", "is set by the cluster or by Paceline, to tell pods apart: leave it out"
+                yield f"metadata.{kind}.{key}", "is set by the cluster or by Paceline, to select pods: leave it out"
     spec = _at(over, "spec", {})
     for field, way_out in POD.items():
         if field in spec:
@@ -168,15 +168,15 @@ def _owned(over: Mapping[str, Any], server: Server, adapter: Adapter) -> Iterato
             yield f"spec.nodeSelector.{label}", way_out
     if str(priority := spec.get("priorityClassName", "")).startswith(OF_THE_CLUSTER):
         yield "spec.priorityClassName", f"{priority} is for the cluster's own pods: name a class of yours, or none"
-    yield from (*_of_volumes(spec), *_of_our_volumes(spec, server))
+    yield from (*_volumes(spec), *_mounts(spec, server))
     for where, container in _containers(over):
         if where.startswith("spec.containers") and container["name"] == SERVER:
-            yield from _of_the_server(where, container, server, adapter)
+            yield from _server_container(where, container, server, adapter)
         elif container["name"] in (SERVER, CLIENT):
             yield f"{where}.name", f"{container['name']} is a container of Paceline's own: take another name"
 
 
-def _of_volumes(spec: Mapping[str, Any]) -> Iterator[Found]:
+def _volumes(spec: Mapping[str, Any]) -> Iterator[Fault]:
     for i, volume in enumerate(spec.get("volumes", ())):
         where = f"spec.volumes[{i}]"
         match volume["name"]:
@@ -192,13 +192,13 @@ def _of_volumes(spec: Mapping[str, Any]) -> Iterator[Found]:
                     yield f"{where}.projected.sources[{j}].{identity}", POD["automountServiceAccountToken"]
 
 
-def _of_the_server(where: str, container: Mapping[str, Any], server: Server, adapter: Adapter) -> Iterator[Found]:
+def _server_container(where: str, container: Mapping[str, Any], server: Server, adapter: Adapter) -> Iterator[Fault]:
     for field, way_out in CONTAINER.items():
         if field in container:
             yield f"{where}.{field}", way_out
     for probe in PROBES:
-        for asked in sorted(set(container.get(probe, {})) - PATIENCE):
-            yield f"{where}.{probe}.{asked}", f"what is asked is the engine's; yours are {', '.join(sorted(PATIENCE))}"
+        for field in sorted(set(container.get(probe, {})) - PATIENCE):
+            yield f"{where}.{probe}.{field}", f"is set by the engine; you may set {', '.join(sorted(PATIENCE))}"
     if "preStop" in container.get("lifecycle", {}):
         yield f"{where}.lifecycle.preStop", "waits until no endpoint sends anything new: leave it out"
     for part in ("limits", "requests"):
@@ -212,18 +212,17 @@ def _of_the_server(where: str, container: Mapping[str, Any], server: Server, ada
             yield f"{where}.volumeMounts[{i}].mountPath", f"{path} is mounted by Paceline: take another path"
 
 
-def _of_our_volumes(spec: Mapping[str, Any], server: Server) -> Iterator[Found]:
-    """Mounts. What servers load is written by the prefetch and by nobody else; the volume has other servers' models,
-    too. What the parts of a round tell each other is nobody else's."""
+def _mounts(spec: Mapping[str, Any], server: Server) -> Iterator[Fault]:
+    """Only the prefetch writes models, for other servers, too; only the parts of a round use its volumes."""
     cache = server.cache
-    theirs = {"models"}
+    read_only = {"models"}
     for volume in spec.get("volumes", ()):
         claim, host = _at(volume, "persistentVolumeClaim.claimName", None), _at(volume, "hostPath.path", None)
         if (cache.claim and claim == cache.claim) or (cache.host_path and _within(host, cache.host_path)):
-            theirs.add(volume["name"])
+            read_only.add(volume["name"])
     for where, container in _containers({"spec": spec}):
         for i, mount in enumerate(container.get("volumeMounts", ())):
-            if mount.get("name") in theirs and mount.get("readOnly") is not True:
+            if mount.get("name") in read_only and mount.get("readOnly") is not True:
                 yield f"{where}.volumeMounts[{i}].readOnly", "must be true: the volume holds every server's models"
             if (name := mount.get("name")) in OF_A_ROUND:
                 yield f"{where}.volumeMounts[{i}].name", f"{name} is a volume of a benchmark's pod: mount one of yours"
@@ -234,13 +233,13 @@ def _plain(path: Any) -> str:
 
 
 def _within(path: Any, directory: str) -> bool:
-    """Whether one of them is the other, or below it."""
-    one, other = (f"{_plain(each)}/" for each in (path, directory))
-    return one.startswith(other) or other.startswith(one)
+    """Whether the paths are equal, or one is below the other."""
+    left, right = (f"{_plain(each)}/" for each in (path, directory))
+    return left.startswith(right) or right.startswith(left)
 
 
 def _containers(over: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Those that are objects, and where."""
+    """Containers that are objects, with their paths."""
     for field in ("containers", "initContainers"):
         items = _at(over, f"spec.{field}", ())
         for i, container in enumerate(items if _is_list(items) else ()):
@@ -249,7 +248,7 @@ def _containers(over: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any
 
 
 def _at(over: Any, path: str, default: Any) -> Any:
-    """What stands at the path; `default` where nothing does or something on the way there is no map."""
+    """The value at the path; `default` without one, or if a step on the way is not a map."""
     for step in path.split("."):
         if not isinstance(over, Mapping) or step not in over:
             return default

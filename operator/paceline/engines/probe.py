@@ -1,7 +1,7 @@
-"""How a round asks a running server, and what it reads there: a row of functions an engine, all pure.
+"""How a round reads a running server: a row of functions an engine, all pure.
 
-The round itself is the same for every engine: look, send a workload's requests, look again. What the looks mean is
-said here and in the engines' own files.
+The round itself is the same for every engine: scrape, send a workload's requests, scrape again. This file and the
+engines' own interpret the scrapes.
 """
 
 import json
@@ -16,12 +16,12 @@ LABEL = re.compile(r'(?P<name>[a-zA-Z_]\w*)="(?P<value>(?:[^"\\]|\\.)*)"', re.AS
 
 
 class ProbeError(ValueError):
-    """A page or a log that does not say what it should; the text is for a person."""
+    """A page or a log without the expected content; the text is for a person."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scrape:
-    """What a server shows at one moment: its pages' bodies by path, and its log since it was started."""
+    """The state of a server at one moment: its pages' bodies by path, and its log since its start."""
 
     pages: Mapping[str, str]
     log: str = ""
@@ -29,11 +29,11 @@ class Scrape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speculation:
-    """What was seen of a server's work on one workload; None: not there, or not to be believed.
+    """A server's speculation on one workload; None: not reported, or not credible.
 
     `accept_length` is accepted draft tokens + 1 per verify call; `retractions` are requests that lost their place.
     `accepted_at` is the fraction of verify calls that accepted the draft token of a position, the first one first; they
-    add up to `accept_length` - 1. Empty: not there.
+    add up to `accept_length` - 1. Empty: not reported.
     """
 
     accept_length: float | None = None
@@ -46,26 +46,26 @@ class Speculation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What a server counted while a workload was sent; None: it does not say. Less than nothing: it began anew.
+    """A server's counts during one workload; None: not reported. Negative: the counter began anew.
 
-    `requests` are those that it finished. vLLM's tokens are of more: of those, too, whose client left before the end.
+    `requests` are those that it finished. vLLM counts tokens of requests, too, whose client left before the end.
     """
 
     requests: int | None = None
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
-    """Of the prompt tokens: those that its prefix cache had."""
+    """Prompt tokens that its prefix cache had."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
     """One engine, seen from a round.
 
-    `pages` and, if `reads_log`, the log are in every look. `resolved` are the arguments that the server says it runs
-    with, and its `version`; `kv_tokens` how many tokens its KV cache holds, None if it does not say. `speculation` and
-    `work` compare the looks before and after a workload. `flush_path` empties the cache on POST (200: done; 400: not
+    `pages` and, if `reads_log`, the log are in every scrape. `resolved` are the arguments that the server reports, and
+    its `version`; `kv_tokens` the tokens that its KV cache holds, None if not reported. `speculation` and `work`
+    compare the scrapes before and after a workload. `flush_path` empties the cache on POST (200: done; 400: not
     idle yet); None where that is not possible, and `body` keeps the loads apart.
-    `backend` is what the benchmark client calls this engine; `body` are fields that every request of a load has, by a
+    `backend` is the benchmark client's name of this engine; `body` are fields that every request of a load has, by a
     name that no other load of the same server process has. `unseen` are the fields of `Speculation` that this engine
     cannot show: no point is refused for want of them, and the evidence names them.
     """
@@ -79,9 +79,9 @@ class Probe:
     work: Callable[[Scrape, Scrape], Work] = lambda *_: Work()
     body: Callable[[str], Mapping[str, Any]] = lambda _: {}
     whole: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of a request whose answer is to be in one piece, thinking included, as its tokens spell it."""
+    """Fields of a request for an answer in one piece, thinking included, as its tokens spell it."""
     own_temperature: float | None = None
-    """What a request that names no temperature is sampled at. None: what the model's generation_config.json says."""
+    """The temperature of requests that name none. None: that of the model's generation_config.json."""
     reads_log: bool = False
     draft_tokens: Callable[[str], float | None] | None = None
     """Of a /metrics page: how many draft tokens the engine proposes just now, where no counter adds them up. It is
@@ -99,10 +99,10 @@ class Sample:
 
 
 def samples(page: str) -> Iterator[Sample]:
-    """Every sample of a /metrics page; a value that is no number is NaN."""
-    for found in SAMPLE.finditer(page):
-        labels = {label["name"]: label["value"] for label in LABEL.finditer(found["labels"] or "")}
-        yield Sample(found["name"], labels, _float(found["value"]))
+    """Every sample of a /metrics page; a value that is not a number is NaN."""
+    for sample in SAMPLE.finditer(page):
+        labels = {label["name"]: label["value"] for label in LABEL.finditer(sample["labels"] or "")}
+        yield Sample(sample["name"], labels, _float(sample["value"]))
 
 
 def totals(page: str) -> dict[str, float]:
@@ -114,7 +114,7 @@ def totals(page: str) -> dict[str, float]:
 
 
 def increase(before: float | None, after: float | None) -> int | None:
-    """Of a counter, which may begin in between. None if it is not there or no counter: it fell, or is no number."""
+    """The increase of a counter, which may begin in between. None without one, or if it fell or is not a number."""
     grown = math.nan if after is None else after - (before or 0.0)
     return round(grown) if math.isfinite(grown) and grown >= 0 else None
 
@@ -122,13 +122,13 @@ def increase(before: float | None, after: float | None) -> int | None:
 def counted(before: Mapping[str, float], after: Mapping[str, float], names: Mapping[str, str]) -> Work:
     """From the totals of two /metrics pages and each field's counter. A counter appears with its first event; one that
     has disappeared has begun anew."""
-    there = {field: name for field, name in names.items() if name in before or name in after}
-    grown = {field: after.get(name, 0.0) - before.get(name, 0.0) for field, name in there.items()}
+    reported = {field: name for field, name in names.items() if name in before or name in after}
+    grown = {field: after.get(name, 0.0) - before.get(name, 0.0) for field, name in reported.items()}
     return Work(**{field: round(number) for field, number in grown.items() if math.isfinite(number)})
 
 
 def positive(value: Any) -> int | None:
-    """A number of things that there are; None for anything else."""
+    """A positive whole number; None for any other value."""
     return value if isinstance(value, int) and value > 0 else None
 
 
@@ -136,9 +136,9 @@ def json_object(page: str) -> Mapping[str, Any]:
     try:
         value = json.loads(page)
     except (ValueError, RecursionError) as error:
-        raise ProbeError(f"the server answered with no JSON: {page[:80]!r}") from error
+        raise ProbeError(f"the server did not answer with JSON: {page[:80]!r}") from error
     if not isinstance(value, dict):
-        raise ProbeError(f"the server answered with no object: {page[:80]!r}")
+        raise ProbeError(f"the server did not answer with an object: {page[:80]!r}")
     return value
 
 

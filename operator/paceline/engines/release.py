@@ -1,4 +1,4 @@
-"""Versions of engines as they are compared: by release, whatever is appended to it."""
+"""Versions of engines, compared by release without suffixes."""
 
 import re
 
@@ -6,6 +6,6 @@ Release = tuple[int, ...]
 
 
 def release(version: str) -> Release | None:
-    """(0, 5, 6) of 0.5.6, v0.5.6.post1 and 0.5.6rc1; None of what is no version, such as nightly."""
-    found = re.match(r"v?(\d+(?:\.\d+)+)", version)
-    return tuple(map(int, found[1].split("."))) if found else None
+    """(0, 5, 6) for 0.5.6, v0.5.6.post1 and 0.5.6rc1; None for other names, such as nightly."""
+    match = re.match(r"v?(\d+(?:\.\d+)+)", version)
+    return tuple(map(int, match[1].split("."))) if match else None

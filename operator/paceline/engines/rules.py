@@ -1,7 +1,7 @@
 """Rules about a server and its arms, and those about arguments that all engines share.
 
-An engine has a table of `Rule`s. A shared check becomes a rule under the engine's own id, reason and source, and reads
-the engine's `FlagList`.
+An engine has a table of `Rule`s. It takes the shared ones below under its own ids, and its own sources where it has
+them; they read the engine's `FlagList`.
 """
 
 import itertools
@@ -93,15 +93,15 @@ def reserved_variables(names: Mapping[str, str]) -> Callable[[Configuration], It
     return check
 
 
-def stray(configuration: Configuration) -> Iterator[Refusal]:
+def _stray(configuration: Configuration) -> Iterator[Refusal]:
     """Words before the first flag."""
     for parsed in configuration.all:
         for index, word in () if parsed.written else parsed.words:
             yield parsed.refused(f"{word} belongs to no flag; remove it, or write --flag=VALUE", index)
 
 
-def surplus(configuration: Configuration) -> Iterator[Refusal]:
-    """Words that the flag before them does not take: `misvalued` without the values themselves."""
+def _surplus(configuration: Configuration) -> Iterator[Refusal]:
+    """Words that the flag before them does not take: `MISVALUED` without the values themselves."""
     for parsed in configuration.all:
         for index, word in surplus_words(parsed):
             yield parsed.refused(f"{word} belongs to no flag; remove it, or write --flag=VALUE", index)
@@ -114,7 +114,7 @@ def surplus_words(parsed: ParsedFlag) -> Iterator[tuple[int, str]]:
     return itertools.islice(parsed.words, taken, None)
 
 
-def unfilled(configuration: Configuration) -> Iterator[Refusal]:
+def _unfilled(configuration: Configuration) -> Iterator[Refusal]:
     """Variables, which the kubelet would fill in where a server serves and nothing where it is measured."""
     for parsed in configuration.all:
         for index, word in variables(parsed):
@@ -129,7 +129,7 @@ def variables(parsed: ParsedFlag) -> Iterator[tuple[int, str]]:
             yield index, f"{parsed.written}={word}" if parsed.glued and index == parsed.index else word
 
 
-def managed(configuration: Configuration) -> Iterator[Refusal]:
+def _managed(configuration: Configuration) -> Iterator[Refusal]:
     for parsed in configuration.all:
         if manager := configuration.flags.manager(parsed):
             name, way_out = manager
@@ -137,7 +137,7 @@ def managed(configuration: Configuration) -> Iterator[Refusal]:
             yield parsed.refused(f"{parsed.written}{read_as} is set by Paceline from the resource; {way_out}")
 
 
-def forbidden(configuration: Configuration) -> Iterator[Refusal]:
+def _forbidden(configuration: Configuration) -> Iterator[Refusal]:
     for parsed in configuration.all:
         if ban := configuration.flags.ban(parsed):
             name, why = ban
@@ -145,7 +145,7 @@ def forbidden(configuration: Configuration) -> Iterator[Refusal]:
             yield parsed.refused(f"{parsed.written}{read_as}: {why}; remove it")
 
 
-def abbreviated(configuration: Configuration) -> Iterator[Refusal]:
+def _abbreviated(configuration: Configuration) -> Iterator[Refusal]:
     for parsed in _unlisted(configuration):
         match configuration.flags.short_for(parsed.name):
             case [full]:
@@ -154,27 +154,27 @@ def abbreviated(configuration: Configuration) -> Iterator[Refusal]:
                 yield parsed.refused(f"{parsed.written} may be short for {few(several)}; write one of them in full")
 
 
-def retired(configuration: Configuration) -> Iterator[Refusal]:
+def _retired(configuration: Configuration) -> Iterator[Refusal]:
     for parsed in configuration.all:
         if instead := configuration.flags.retired.get(parsed.written):
             yield parsed.refused(f"{parsed.written} is no longer a flag of {configuration.engine}; write {instead}")
 
 
-def unknown(configuration: Configuration) -> Iterator[Refusal]:
+def _unknown(configuration: Configuration) -> Iterator[Refusal]:
     flags = configuration.flags
     for parsed in _unlisted(configuration) if flags.complete else ():
         if not flags.short_for(parsed.name):
             yield parsed.refused(f"{flags.source} has no flag {parsed.written}; {_way_out(flags, parsed.name)}")
 
 
-def misvalued(configuration: Configuration) -> Iterator[Refusal]:
+def _misvalued(configuration: Configuration) -> Iterator[Refusal]:
     flags = configuration.flags
     for parsed in configuration.all:
         if parsed.flag and not flags.is_ours(parsed) and (fault := _fault(parsed, parsed.flag, flags.exact)):
             yield parsed.refused(f"{parsed.written} {fault}")
 
 
-def twice(configuration: Configuration) -> Iterator[Refusal]:
+def _twice(configuration: Configuration) -> Iterator[Refusal]:
     """Keys of a JSON flag (--flag.key) may be many."""
     shared = {parsed.name for parsed in configuration.shared}
     for parsed_flags in configuration.lists:
@@ -186,7 +186,7 @@ def twice(configuration: Configuration) -> Iterator[Refusal]:
             names.add(parsed.name)
 
 
-def different(configuration: Configuration) -> Iterator[Refusal]:
+def _different(configuration: Configuration) -> Iterator[Refusal]:
     """An allow list of what arms may differ in; other rules refuse what is unknown or managed."""
     flags = configuration.flags
     for arm in configuration.arms:
@@ -197,6 +197,35 @@ def different(configuration: Configuration) -> Iterator[Refusal]:
                     f"{parsed.written} is no part of speculation, and arms may differ in nothing else: "
                     "set it in spec.engine.args, for all arms"
                 )
+
+
+STRAY = Rule(id="stray", check=_stray, reason="the server exits 2: unrecognized arguments", source="argparse")
+SURPLUS = replace(STRAY, id="surplus", check=_surplus)
+UNFILLED = Rule(
+    id="variable",
+    check=_unfilled,
+    reason="the kubelet fills it in where a server serves, and nothing does where it is measured",
+    source="Kubernetes; ours",
+)
+MANAGED = Rule(
+    id="managed", check=_managed, reason="the last of two flags wins, and it would be theirs", source="argparse"
+)
+FORBIDDEN = Rule(
+    id="forbidden", check=_forbidden, reason="the comparison would be worthless", source="the flag's reason"
+)
+ABBREVIATED = Rule(
+    id="abbreviated",
+    check=_abbreviated,
+    reason="another release may have one more flag that begins so, and rules and limits look for full names",
+    source="argparse, allow_abbrev",
+)
+RETIRED = Rule(id="retired", check=_retired, reason="the server exits 2, or soon will", source="the flag lists")
+UNKNOWN = replace(STRAY, id="unknown", check=_unknown, source="the flag lists")
+MISVALUED = Rule(id="value", check=_misvalued, reason="the server exits 2: invalid value", source="the flag lists")
+TWICE = Rule(id="twice", check=_twice, reason="the last of two wins, and no log says so", source="argparse")
+DIFFERENT = Rule(
+    id="different", check=_different, reason="the arms would differ in more than their speculation", source="ours"
+)
 
 
 def few(names: Sequence[object], most: int = 8) -> str:

@@ -34,7 +34,7 @@ def of_server(**fields: Any) -> dict[str, Any]:
         (of_server(command=["sh"]), f"{SERVER}.command", "spec.engine.args"),
         (of_server(args=["--tp=8"]), f"{SERVER}.args", "spec.engine.args"),
         (of_server(ports=[{"containerPort": 1}]), f"{SERVER}.ports", "a container of your own"),
-        (of_server(readinessProbe={"httpGet": {}}), f"{SERVER}.readinessProbe.httpGet", "yours are failureThreshold"),
+        (of_server(readinessProbe={"httpGet": {}}), f"{SERVER}.readinessProbe.httpGet", "you may set failureThreshold"),
         (of_server(lifecycle={"preStop": {}}), f"{SERVER}.lifecycle.preStop", "leave it out"),
         (
             of_server(resources={"limits": {"nvidia.com/gpu": "8"}}),
@@ -46,7 +46,7 @@ def of_server(**fields: Any) -> dict[str, Any]:
         ({"spec": {"containers": [{"name": "client"}]}}, f"{SERVER}.name", "take another name"),
         ({"spec": {"initContainers": [{"name": "server"}]}}, "spec.initContainers[0].name", "take another name"),
         ({"spec": {"containers": [{"image": "x"}]}}, f"{SERVER}.name", "must be set"),
-        ({"spec": {"containers": [{"name": "a"}, {"name": "a"}]}}, "spec.containers[1].name", "a stands twice"),
+        ({"spec": {"containers": [{"name": "a"}, {"name": "a"}]}}, "spec.containers[1].name", "a is given twice"),
         ({"spec": {"containers": {"name": "server"}}}, "spec.containers", "must be a list"),
         ({"spec": ["a"]}, "spec", "must be a map"),
         ({"spec": {"restartPolicy": "Never"}}, "spec.restartPolicy", "leave it out"),

@@ -1,4 +1,4 @@
-"""What makes acceptance up is refused in every environment of a server, on every engine."""
+"""Variables that fake acceptance are refused in every environment of a server, on every engine."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -43,7 +43,7 @@ def refused(server: Server, **engine: Any) -> list[tuple[str, str]]:
 )
 def test_a_variable(engine: str, name: str, what: str) -> None:
     env = ({"name": "HOME", "value": "/tmp"}, {"name": name, "value": "2.5"})
-    message = f"{name} makes {what} up: its speed is no server's, its text no model's; remove it"
+    message = f"{name} fakes {what}: no real server has this speed, no model writes this text; remove it"
     assert refused(SERVERS[engine], env=env) == [("engine.env[1].name", message)]
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 
 from paceline.engines import rules
@@ -153,72 +154,27 @@ def _grpc(configuration: Configuration) -> Iterator[Refusal]:
 
 
 RULES = (
-    Rule(
-        id="args-stray",
-        check=rules.stray,
-        reason="the server exits 2: unrecognized arguments",
-        source="argparse",
-    ),
-    Rule(
-        id="args-variable",
-        check=rules.unfilled,
-        reason="the kubelet fills it in where a server serves, and nothing does where it is measured",
-        source="Kubernetes; ours",
-    ),
-    Rule(
-        id="args-owned",
-        check=rules.managed,
-        reason="the last of two flags wins, and it would be theirs",
-        source="argparse",
-    ),
+    replace(rules.STRAY, id="args-stray"),
+    replace(rules.UNFILLED, id="args-variable"),
+    replace(rules.MANAGED, id="args-owned"),
     Rule(
         id="args-misplaced",
         check=_misplaced,
         reason="the baseline would carry it, and its revision change with it",
         source="ours",
     ),
-    Rule(
+    replace(
+        rules.FORBIDDEN,
         id="args-lossy",
-        check=rules.forbidden,
         reason="a faster arm would write other text than the baseline",
         source="fields/spec.py:109",
     ),
-    Rule(
-        id="args-abbreviated",
-        check=rules.abbreviated,
-        reason="it means another flag, or none, as soon as the next version has one more",
-        source="argparse, allow_abbrev; --tp and --pp tried",
-    ),
-    Rule(
-        id="args-gone",
-        check=rules.retired,
-        reason="the server exits 2, or soon will",
-        source="the flag lists; --cuda-graph-max-bs tried",
-    ),
-    Rule(
-        id="args-unknown",
-        check=rules.unknown,
-        reason="the server exits 2: unrecognized arguments",
-        source="the flag lists",
-    ),
-    Rule(
-        id="args-value",
-        check=rules.misvalued,
-        reason="the server exits 2: invalid value",
-        source="the flag lists",
-    ),
-    Rule(
-        id="args-twice",
-        check=rules.twice,
-        reason="the last of two wins, and no log says so",
-        source="argparse",
-    ),
-    Rule(
-        id="args-different",
-        check=rules.different,
-        reason="the arms would differ in more than their speculation",
-        source="ours",
-    ),
+    replace(rules.ABBREVIATED, id="args-abbreviated", source="argparse, allow_abbrev; --tp and --pp tried"),
+    replace(rules.RETIRED, id="args-gone", source="the flag lists; --cuda-graph-max-bs tried"),
+    replace(rules.UNKNOWN, id="args-unknown"),
+    replace(rules.MISVALUED, id="args-value"),
+    replace(rules.TWICE, id="args-twice"),
+    replace(rules.DIFFERENT, id="args-different"),
     Rule(
         id="key-variables",
         check=rules.reserved_variables({API_KEY: "write apiKeySecretRef", ADMIN_KEY: "write adminKeySecretRef"}),
@@ -226,10 +182,7 @@ RULES = (
         source="ours",
     ),
     Rule(
-        id="key-admin",
-        check=_admin_key,
-        reason="the server exits 2: unrecognized arguments",
-        source="the flag lists",
+        id="key-admin", check=_admin_key, reason="the server exits 2: unrecognized arguments", source="the flag lists"
     ),
     Rule(
         id="key-tokenizers",

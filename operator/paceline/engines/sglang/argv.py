@@ -150,4 +150,4 @@ BLOCK_ROOT = {"DFLASH": 0, "DSPARK": 1}
 """DFLASH's block holds the root, DSPARK's comes after it."""
 
 MOST_ADAPTIVE_TOKENS = 8
-"""The deepest step of SGLang 0.5.23's own adaptive configuration (7) and the root; taken for what is not known, too."""
+"""The deepest step of SGLang 0.5.23's own adaptive configuration (7) and the root; and of custom algorithms."""

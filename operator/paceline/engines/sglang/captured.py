@@ -1,8 +1,7 @@
-"""Which hidden states of a target SGLang hands to an EAGLE3 head: by release, by the target's class, by what the head
-names.
+"""The hidden states of a target that SGLang hands to an EAGLE3 head: by release, target class and the head's own names.
 
-A state is numbered by the layer *before* which it is taken: 3 is what layer 2 puts out. A head names outputs
-(`eagle_config.eagle_aux_hidden_state_layer_ids` in its config.json; beside `eagle_config` nothing is looked for), so
+A state is numbered by the layer *before* which it is taken: 3 is the output of layer 2. A head names outputs
+(`eagle_config.eagle_aux_hidden_state_layer_ids` in its config.json; SGLang looks only in `eagle_config`), so
 most classes add one. Sources: the wheels named in the rows and `python/sglang/srt/models/qwen3_next.py` of
 github.com/tails-mpt/sglang at db727c03, which is 0.5.6 and six commits; read, never run.
 """
@@ -16,9 +15,9 @@ from paceline.engines.sglang.versions import neighbours
 Layers = tuple[int, ...]
 
 NAMES_READ = (0, 5, 6)
-"""0.4.5 takes its own layers whatever a head names (model_runner.py:223)."""
+"""0.4.5 takes its own layers and ignores the head's (model_runner.py:223)."""
 GRAPHS_FOLLOW = (0, 5, 11)
-"""Before, a target's CUDA graphs are captured with the class's own layers, and what the head names is told to the class
+"""Before, a target's CUDA graphs are captured with the class's own layers, and the head's names reach the class
 only then: it prefills with the latter and verifies with the former (cuda_graph_runner.py:339 and model_runner.py:552 of
 0.5.6; cuda_graph_runner.py:648 and model_runner.py:668 of 0.5.10; put right in model_runner.py:762 of 0.5.11)."""
 UPSTREAM = (0, 5, 9)
@@ -48,18 +47,17 @@ def _one_after(layers: int, attention: Sequence[int]) -> Layers:
 
 
 def _of_attention(layers: int, attention: Sequence[int]) -> Layers:
-    """The first, the middle and the last layer with full attention; every fourth has it where the target does not
-    say."""
-    found = tuple(attention) or tuple(range(3, layers, 4))
-    return found[0], found[len(found) // 2], found[-1]
+    """The first, the middle and the last layer with full attention; every fourth by default."""
+    full = tuple(attention) or tuple(range(3, layers, 4))
+    return full[0], full[len(full) // 2], full[-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hook:
     """One class's `set_eagle3_layers_to_capture`. `targets` empty: every class that has no row of its own.
 
-    `marks`: layers are marked one by one and a mark stays, so asking for one too many is an IndexError at once;
-    otherwise a layer that never comes is a state too few. `takes_last`: what the last layer puts out can be had.
+    `marks`: layers are marked one by one and a mark stays, so one too many is an IndexError at once;
+    otherwise a layer that never comes is a state too few. `takes_last`: the output of the last layer is available.
     """
 
     targets: tuple[str, ...] = ()
@@ -125,10 +123,10 @@ HOOKS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Captured:
-    """`asked` of the class, by the head or (`named` False) by nobody; `graphs` are what CUDA graphs verify with.
+    """`asked` of the class, by the head or (`named` False) by default; CUDA graphs verify with `graphs`.
 
-    `lost` are those of `asked` that are never taken, `extra` what comes on top of them in a prefill, because a mark
-    that was set for the graphs stays: with either the states are wider or narrower than the head's first layer.
+    `lost` are those of `asked` that are never taken, `extra` come on top of them in a prefill, because a mark that
+    was set for the graphs stays: with either the states are wider or narrower than the head's first layer.
     """
 
     asked: Layers
@@ -157,18 +155,18 @@ def captured(
     declared: bool = False,
     graphs: bool = True,
 ) -> tuple[Captured, ...]:
-    """What the release does with a head that names the outputs `named` (none: the choice is the engine's); of a version
-    between two known ones what either does.
+    """The states for a head that names the outputs `named` (none: the engine chooses); for a version between two known
+    ones those of either.
 
     `layers` and `attention` (those with full attention, where others have none) are the target's; `graphs`: it decodes
-    in CUDA graphs. `declared`: the image adds the hook. Of such a one nothing is known but of the fork for Qwen3-Next.
+    in CUDA graphs. `declared`: the image adds the hook; only that of the fork for Qwen3-Next is known.
     """
-    asked = release(version)
+    number = release(version)
     if declared:
-        forked = target == QWEN3_NEXT and asked is not None and asked < UPSTREAM
-        return (_taken(FORKED, asked or (), layers, named, attention, graphs),) if forked else ()
+        forked = target == QWEN3_NEXT and number is not None and number < UPSTREAM
+        return (_taken(FORKED, number or (), layers, named, attention, graphs),) if forked else ()
     known = (release(row.version) or () for row in neighbours(version))
-    return tuple(_taken(_hook(target, at), asked or at, layers, named, attention, graphs) for at in known)
+    return tuple(_taken(_hook(target, at), number or at, layers, named, attention, graphs) for at in known)
 
 
 def _hook(target: str, at: Release) -> Hook:

@@ -1,27 +1,26 @@
-"""What SGLang's releases change by themselves when they speculate: `data/sglang-moves.json`, read out of their wheels.
+"""The arguments that SGLang's releases change when they speculate: `data/sglang-moves.json`, read out of their wheels.
 
-dev/sglang/extract_moves.py runs each wheel's own resolution of arguments with and without speculation and keeps what
-comes out otherwise, by arm and GPU. docs/engines-sglang.md shows it.
+dev/sglang/extract_moves.py runs each wheel's own resolution of arguments with and without speculation and keeps the
+differences, by arm and GPU. docs/engines-sglang.md shows it.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Any
 
+from paceline.engines.arguments import read_data
 from paceline.engines.release import release
 
 MEMORY, BACKEND = "mem_fraction_static", "attention_backend"
 ADAPTIVE, TREE = "EAGLE3 adaptive", "EAGLE3 tree"
-"""Arms beside those that are called as their algorithm."""
+"""Arms with other names than their algorithm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """A resolved argument that is another one under speculation.
+    """A resolved argument that differs under speculation.
 
     `by` has the arms that move it, with the GPUs on which they do; `on` the targets. `at` are the lines that set it,
     below `srt/` of the wheel. `before` and `after` are an example.
@@ -37,7 +36,7 @@ class Moved:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
     """`moves` with nothing pinned, `moves_when_pinned` with a fixed attention backend and memory fraction. `lacks` are
-    arms that it does not know, `memory` mem_fraction_static of a dense target by GPU and arm."""
+    arms that it lacks, `memory` mem_fraction_static of a dense target by GPU and arm."""
 
     name: str
     lacks: frozenset[str]
@@ -53,34 +52,33 @@ class Release:
 @cache
 def releases() -> tuple[Release, ...]:
     """From the oldest on."""
-    text = (resources.files("paceline.engines") / "data" / "sglang-moves.json").read_text()
-    read: Mapping[str, Any] = json.loads(text)["releases"]
+    rows: Mapping[str, Any] = read_data("sglang-moves.json")["releases"]
     return tuple(
         Release(
             name=name,
-            lacks=frozenset(one["lacks"]),
-            moves={field: _moved(row) for field, row in one["moves"].items()},
-            moves_when_pinned={field: _moved(row) for field, row in one["movesWhenPinned"].items()},
-            memory=one["memFractionStatic"],
+            lacks=frozenset(row["lacks"]),
+            moves={field: _moved(move) for field, move in row["moves"].items()},
+            moves_when_pinned={field: _moved(move) for field, move in row["movesWhenPinned"].items()},
+            memory=row["memFractionStatic"],
         )
-        for name, one in read.items()
+        for name, row in rows.items()
     )
 
 
 def of(version: str) -> Release | None:
-    """The release of that name; one of the same number for another build (0.5.6+fork), the newest before it for one
-    that nobody has read. None for what is older than all, or no version."""
+    """The release of that name; for another build (0.5.6+fork) the one of the same number, for one that is not
+    listed the newest before it. None for a version older than all, or another name."""
     plain = re.sub(r"[-+].*", "", version.removeprefix("v"))
-    exact = next((one for one in releases() if one.name == plain), None)
-    asked = release(version)
-    if exact or asked is None:
+    exact = next((row for row in releases() if row.name == plain), None)
+    number = release(version)
+    if exact or number is None:
         return exact
-    return next((one for one in reversed(releases()) if (release(one.name) or ()) <= asked), None)
+    return next((row for row in reversed(releases()) if (release(row.name) or ()) <= number), None)
 
 
 def first_with(arm: str) -> str | None:
     """The oldest release that knows an arm."""
-    return next((one.name for one in releases() if arm not in one.lacks), None)
+    return next((row.name for row in releases() if arm not in row.lacks), None)
 
 
 def _moved(row: Mapping[str, Any]) -> Moved:

@@ -21,11 +21,10 @@ from paceline.engines.sglang.versions import KnownRelease, known_release
 
 METRICS = "/metrics"
 NO_POSITIONS = ("accepted_at",)
-"""Neither page tells acceptance by position, in none of the three releases: 0.5.23 has gauges of length and rate and
-one counter, of verify calls (metrics_collector.py:511, :1865), and its server info an average (internal_state.py:119).
-An answer can have a histogram (`return_spec_tokens_details`), which the benchmark client neither asks for nor keeps.
-"""
-WIDTH = "sglang:spec_num_draft_tokens"
+"""No page of the three releases has acceptance by position: 0.5.23 has gauges of length and rate and one counter, of
+verify calls (metrics_collector.py:511, :1865), and its server info an average (internal_state.py:119). Answers can have
+a histogram (`return_spec_tokens_details`), which the benchmark client neither requests nor keeps."""
+ACTIVE_TOKENS = "sglang:spec_num_draft_tokens"
 COUNTERS = {
     "requests": "sglang:num_requests_total",
     "prompt_tokens": "sglang:prompt_tokens_total",
@@ -33,13 +32,13 @@ COUNTERS = {
 }
 """The same in 0.4.5, 0.5.6 and 0.5.23."""
 PROMOTED = {"FROZEN_KV_MTP": "EAGLE"}
-"""What SGLang makes of EAGLE when the draft is Gemma 4's assistant (speculative_hook.py:109)."""
+"""SGLang's name of EAGLE with Gemma 4's assistant as the draft (speculative_hook.py:109)."""
 FLUSH_SECONDS = 30
-"""For the server to become idle before it refuses to empty its cache."""
+"""How long the server may take to become idle before it refuses to empty its cache."""
 
 
 def probe(version: str) -> Probe:
-    """Of an engine version, as the resource names it."""
+    """The probe of an engine version, as the resource names it."""
     release = known_release(version)
     counters = {"verify_calls": release.verify_calls, "retractions": release.retractions}
     return Probe(
@@ -58,7 +57,7 @@ def probe(version: str) -> Probe:
 
 
 def resolved(release: KnownRelease, scrape: Scrape) -> Mapping[str, Any]:
-    """What a release has no argument for is the same on all arms."""
+    """Arguments that a release lacks are None, so equal on all arms."""
     arguments = {**dict.fromkeys(release.absent_arguments), **json_object(scrape.pages[release.info])}
     algorithm: Any = arguments.get("speculative_algorithm")
     return {**arguments, "speculative_algorithm": PROMOTED.get(algorithm, algorithm)}
@@ -81,10 +80,10 @@ def speculation(release: KnownRelease, before: Scrape, after: Scrape) -> Specula
 
 
 def draft_tokens(page: str) -> float | None:
-    """The active width without the root (`metrics_collector.py:541`); a gauge of the latest report, mean over ranks.
-    None where nothing has been decoded yet: the gauge begins at 0."""
-    widths = [sample.value for sample in samples(page) if sample.name == WIDTH and sample.value >= 1]
-    return math.fsum(widths) / len(widths) - 1 if widths else None
+    """The draft tokens of the latest verify calls (`metrics_collector.py:541`, which counts the root), mean over ranks.
+    None before the first: the gauge begins at 0."""
+    tokens = [sample.value for sample in samples(page) if sample.name == ACTIVE_TOKENS and sample.value >= 1]
+    return math.fsum(tokens) / len(tokens) - 1 if tokens else None
 
 
 def work(before: Scrape, after: Scrape) -> Work:
@@ -94,7 +93,7 @@ def work(before: Scrape, after: Scrape) -> Work:
 def accept_length(info: Mapping[str, Any]) -> float | None:
     """Mean over the data-parallel ranks that have one; a server that does not speculate has none.
 
-    0.4.5 has no ranks and says it with its arguments.
+    0.4.5 has no ranks and reports it among its arguments.
     """
     states = [state for state in info.get("internal_states") or (info,) if isinstance(state, Mapping)]
     lengths = [state.get("avg_spec_accept_length") for state in states]

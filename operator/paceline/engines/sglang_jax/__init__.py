@@ -1,8 +1,8 @@
 """sglang-jax, SGLang's rewrite for TPUs.
 
-`argv` is how an arm becomes a process, `rules` what cannot be started and why, `probe` what a round reads of it. What
-differs from SGLang: `--tp-size` counts all devices, the server refuses its own speculative defaults (4 steps, topk 5,
-4 tokens), `/health` says nothing, and acceptance is told by the log alone.
+`argv` is how an arm becomes a process, `rules` all that is refused and why, `probe` how a round reads a server. Unlike
+on SGLang, `--tp-size` counts all devices, the server refuses its own speculative defaults (4 steps, topk 5, 4 tokens),
+`/health` means little, and only the log has acceptance.
 """
 
 from collections.abc import Mapping

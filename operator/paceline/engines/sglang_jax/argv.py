@@ -96,7 +96,7 @@ _FLAGS = tuple(f"--{field.replace('_', '-')}" for field in _FIELDS)
 
 
 def _shape(arm: Arm) -> tuple[int, int, int]:
-    """Steps, topk and tokens, always all three: what is left out takes a default that does not go with the others.
+    """Steps, topk and tokens, always all three: the default of one does not go with the others.
 
     A block (DFLASH) is one step of so many tokens.
     """

@@ -1,14 +1,14 @@
 """sglang-jax as a round sees it: resolved arguments in its server info, speculation and retractions in its log.
 
-No page tells an acceptance length and `/metrics` has nothing of it, but with `--decode-log-interval 1` every decode
-step has a line (managers/scheduler_metrics_mixin.py:125):
+No page has an acceptance length, `/metrics` neither, but with `--decode-log-interval 1` every decode step has a line
+ (managers/scheduler_metrics_mixin.py:125):
 
     Decode batch. #running-req: 4, #token: 913, token usage: 0.01, accept-len 2.25, accept-ratio 0.56, …
 
-`accept-len` is of the requests that were verified, and counts the token that is always right, as ours does. Under the
+`accept-len` is the mean of the requests that were verified, and counts the bonus token, as ours does. Under the
 overlap scheduler a step is launched before the result of the one before is known, so it still holds the requests that
 ended there, and `#running-req` counts them (scheduler_output_processor_mixin.py:380-395 leaves them out of the rest).
-They are gone in the line after. Of positions no line says anything.
+They are gone in the line after. No line has acceptance by position.
 """
 
 import re
@@ -20,7 +20,7 @@ from paceline.engines.probe import Probe, Scrape, Speculation, json_object, posi
 
 INFO = "/get_server_info"
 BATCH = re.compile(r"(?P<kind>Prefill|Decode) batch\. #(?:new-seq|running-req): (?P<requests>\d+), (?P<rest>.*)")
-"""The line of a step. `Prefill batch. #bid: …` is of no other one: it tells of a program that was compiled."""
+"""The line of a step. `Prefill batch. #bid: …` reports a compiled program and not a step."""
 LENGTH = re.compile(r"\baccept-len (?P<length>\d+(?:\.\d+)?), ")
 RETRACTED = re.compile(r"Retract requests\. #retracted_reqs: (?P<requests>\d+)")
 
@@ -50,7 +50,7 @@ def kv_tokens(scrape: Scrape) -> int | None:
 
 
 def speculation(before: Scrape, after: Scrape) -> Speculation:
-    """Of what was logged in between; nothing where no decode step was (a log level that hides them)."""
+    """From the log lines in between; empty without decode steps (a log level that hides them)."""
     log = after.log[len(before.log) :]
     steps = tuple(_steps(log))
     if not steps:
@@ -62,7 +62,7 @@ def speculation(before: Scrape, after: Scrape) -> Speculation:
     return Speculation(
         accept_length=tokens / verify_calls if verify_calls else None,
         verify_calls=verify_calls or None,
-        retractions=sum(int(found["requests"]) for found in RETRACTED.finditer(log)),
+        retractions=sum(int(line["requests"]) for line in RETRACTED.finditer(log)),
     )
 
 
@@ -91,10 +91,10 @@ def _verified(steps: tuple[Step, ...], overlaps: bool) -> Iterator[tuple[Step, i
     """
     for step, following in pairwise((*steps, None)):
         assert step is not None
-        known = overlaps and following is not None and not step.after_prefill
-        yield step, min(step.requests, following.requests) if known and following else step.requests
+        comparable = overlaps and not step.after_prefill
+        yield step, min(step.requests, following.requests) if comparable and following else step.requests
 
 
 def _overlaps(scrape: Scrape) -> bool:
-    """Of sglang-jax a flag alone decides it (managers/scheduler.py:326)."""
+    """On sglang-jax only a flag decides (managers/scheduler.py:326)."""
     return resolved(scrape).get("disable_overlap_schedule") is not True

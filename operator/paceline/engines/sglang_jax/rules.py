@@ -8,6 +8,7 @@ accelerators other than TPUs.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 
 from paceline.core import Arm, Server
@@ -178,29 +179,19 @@ def _first_block(configuration: Configuration) -> str | None:
 
 
 RULES: tuple[Rule[Configuration], ...] = (
-    Rule(id="owned-flag", check=rules.managed, reason="two sources for one argument", source="ours"),
-    Rule(id="stray-word", check=rules.stray, reason="argparse exits with 2", source="argparse"),
-    Rule(id="known-flag", check=rules.unknown, reason="argparse exits with 2", source="SA:611-1800"),
-    Rule(
+    replace(rules.MANAGED, id="owned-flag", source="ours"),
+    replace(rules.STRAY, id="stray-word"),
+    replace(rules.UNKNOWN, id="known-flag", source="SA:611-1800"),
+    replace(
+        rules.MISVALUED,
         id="known-value",
-        check=rules.misvalued,
         reason="argparse exits with 2, for attention backends of GPUs too",
         source="SA:611-1800",
     ),
-    Rule(
-        id="whole-flag",
-        check=rules.abbreviated,
-        reason="argparse takes a beginning for the flag; our rules would not find it",
-        source="argparse",
-    ),
-    Rule(id="one-value", check=rules.twice, reason="the last of two wins, in silence", source="argparse"),
-    Rule(
-        id="no-variables",
-        check=rules.unfilled,
-        reason="the kubelet fills them in where a server serves, and nothing does where it is measured",
-        source="Kubernetes; ours",
-    ),
-    Rule(id="equal-arms", check=rules.different, reason="nothing but speculation may differ", source="ours"),
+    replace(rules.ABBREVIATED, id="whole-flag"),
+    replace(rules.TWICE, id="one-value"),
+    replace(rules.UNFILLED, id="no-variables"),
+    replace(rules.DIFFERENT, id="equal-arms"),
     Rule(
         id="kv-cache-dtype",
         check=_kv_cache,
@@ -250,9 +241,9 @@ RULES: tuple[Rule[Configuration], ...] = (
         reason="at page size 1 a finished request keeps its last token, and an idle scheduler ends itself for that",
         source="mem_cache/radix_cache.py:311, managers/scheduler.py:1699",
     ),
-    Rule(
+    replace(
+        rules.FORBIDDEN,
         id="log-lines",
-        check=rules.forbidden,
         reason="only the log has the acceptance length",
         source="managers/scheduler_metrics_mixin.py:125",
     ),

@@ -33,7 +33,7 @@ def env(server: Server) -> tuple[Mapping[str, Any], ...]:
     own = {
         "VLLM_CACHE_ROOT": JIT_CACHE,
         "VLLM_NO_USAGE_STATS": "1",
-        # Left alone, what the second runner cannot do is done by the first: another engine than the baseline's.
+        # Otherwise vLLM takes the first runner for features that the second lacks: another engine than the baseline's.
         "VLLM_USE_V2_MODEL_RUNNER": "1",
     }
     key = server.engine.api_key

@@ -74,25 +74,27 @@ def probe(_version: str) -> Probe:
 
 
 def body(load: str) -> Mapping[str, Any]:
-    """A salt of its own shuts a load off from what the prefix cache kept of others."""
+    """With its own salt a load finds nothing of other loads in the prefix cache."""
     return {"cache_salt": load}
 
 
 def resolved(scrape: Scrape) -> Mapping[str, Any]:
     """The start log's configuration, flat, with the method and the draft tokens of the speculation beside it.
 
-    `draft_positions` counts the positions that the metrics have counters for: what really runs.
+    `draft_positions` counts the positions that have counters in the metrics: the depth that really runs.
     """
-    found = CONFIGURATION.search(scrape.log)
-    if found is None:
+    line = CONFIGURATION.search(scrape.log)
+    if line is None:
         raise ProbeError("the server's log has no line 'Initializing a V1 LLM engine … with config: …'")
-    said = fields(found["fields"])
-    speculative = fields(said.pop("speculative_config", "").removeprefix("SpeculativeConfig(").removesuffix(")"))
+    configuration = fields(line["fields"])
+    speculative = fields(
+        configuration.pop("speculative_config", "").removeprefix("SpeculativeConfig(").removesuffix(")")
+    )
     page = tuple(samples(scrape.pages[METRICS]))
     cache = next((sample.labels for sample in page if sample.name == CACHE_CONFIG), {})
     return {
         "version": json_object(scrape.pages[VERSION]).get("version", ""),
-        **{name: _value(value) for name, value in said.items()},
+        **{name: _value(value) for name, value in configuration.items()},
         **{name: _scalar(cache[name]) for name in OF_THE_CACHE if name in cache},
         "method": _scalar(speculative.get("method", "None")),
         "num_spec_tokens": _scalar(speculative.get("num_spec_tokens", "None")),
@@ -102,9 +104,8 @@ def resolved(scrape: Scrape) -> Mapping[str, Any]:
 
 
 def _depth(log: str) -> str:
-    """What decides how many tokens are proposed in a step: "fixed", "schedule" or "adaptive". The configuration that
-    the engine prints leaves that out (`config/speculative.py:2196`); the arguments say what was asked, and a warning
-    that a schedule was dropped."""
+    """How the depth of a step is chosen: "fixed", "schedule" or "adaptive". The configuration that the engine prints
+    leaves that out (`config/speculative.py:2196`); the arguments have it, and a warning reports a dropped schedule."""
     arguments = ARGUMENTS.search(log)
     for mark, depth in DEPTHS.items():
         if arguments and mark in arguments["fields"] and DROPPED not in log:
@@ -113,42 +114,42 @@ def _depth(log: str) -> str:
 
 
 def kv_tokens(scrape: Scrape) -> int | None:
-    """As its cache's configuration says, on every device, or else its start log; of several engines, of one."""
+    """From the cache's configuration, on every device, or else from the start log; of several engines, of one."""
     page = samples(scrape.pages[METRICS])
-    said = next((sample.labels.get(CACHE_TOKENS, "") for sample in page if sample.name == CACHE_CONFIG), "")
-    if said.isdecimal():
-        return int(said) or None
-    found = CAPACITY.search(scrape.log)
-    return int(found["tokens"].replace(",", "")) or None if found else None
+    tokens = next((sample.labels.get(CACHE_TOKENS, "") for sample in page if sample.name == CACHE_CONFIG), "")
+    if tokens.isdecimal():
+        return int(tokens) or None
+    line = CAPACITY.search(scrape.log)
+    return int(line["tokens"].replace(",", "")) or None if line else None
 
 
 def speculation(before: Scrape, after: Scrape) -> Speculation:
-    """A draft is one verify call of one request; every call adds one token of its own to what it accepts.
+    """A draft is one verify call of one request; every call adds a bonus token to those that it accepts.
 
     Proposed tokens that adaptive verification leaves out are counted as proposed: they are dropped on the device
-    (`v1/worker/gpu/spec_decode/adaptive_verification.py`), and the scheduler counts what it had planned.
+    (`v1/worker/gpu/spec_decode/adaptive_verification.py`), and the scheduler counts its plan.
     """
     then, now = totals(before.pages[METRICS]), totals(after.pages[METRICS])
-    drafts, proposed, accepted, preemptions = (
+    calls, proposed, accepted, preemptions = (
         increase(then.get(name), now.get(name)) for name in (DRAFTS, DRAFT_TOKENS, ACCEPTED, PREEMPTIONS)
     )
     return Speculation(
-        accept_length=1 + accepted / drafts if drafts and accepted is not None else None,
-        verify_calls=drafts,
+        accept_length=1 + accepted / calls if calls and accepted is not None else None,
+        verify_calls=calls,
         retractions=preemptions,
-        draft_tokens=proposed / drafts if drafts and proposed is not None else None,
-        accepted_at=_accepted_at(before, after, drafts, accepted),
+        draft_tokens=proposed / calls if calls and proposed is not None else None,
+        accepted_at=_accepted_at(before, after, calls, accepted),
     )
 
 
-def _accepted_at(before: Scrape, after: Scrape, drafts: int | None, accepted: int | None) -> tuple[float, ...]:
-    """Nothing where the positions do not add up to what was accepted: then they are of something else."""
+def _accepted_at(before: Scrape, after: Scrape, calls: int | None, accepted: int | None) -> tuple[float, ...]:
+    """Empty if the positions do not add up to the accepted tokens: then their counters mean something else."""
     then, now = _by_position(before), _by_position(after)
     grown = [increase(then.get(position), now[position]) for position in sorted(now)]
     counts = [count for count in grown if count is not None]
-    if not drafts or len(counts) < len(grown) or sum(counts) != accepted:
+    if not calls or len(counts) < len(grown) or sum(counts) != accepted:
         return ()
-    return tuple(count / drafts for count in counts)
+    return tuple(count / calls for count in counts)
 
 
 def _by_position(scrape: Scrape) -> Mapping[int, float]:
@@ -166,7 +167,7 @@ def work(before: Scrape, after: Scrape) -> Work:
 
 
 def fields(text: str) -> dict[str, str]:
-    """`a=1, b=C(d=2, e='f')` → its outermost names and what they are."""
+    """`a=1, b=C(d=2, e='f')` → its outermost names and their values."""
     pairs = (FIELD.fullmatch(part) for part in _split(text))
     return {pair["name"]: pair["value"] for pair in pairs if pair}
 
@@ -191,7 +192,7 @@ def _split(text: str) -> Iterator[str]:
 
 
 def _value(text: str) -> Any:
-    """A scalar, or what a dictionary of such has; its keys are text."""
+    """A scalar, or a dictionary of scalars; its keys are text."""
     if not (text.startswith("{'") and text.endswith("}")):
         return _scalar(text)
     pairs = (part.partition(": ") for part in _split(text[1:-1]))
@@ -199,7 +200,7 @@ def _value(text: str) -> Any:
 
 
 def _scalar(text: str) -> Any:
-    """Of Python's notation; what is no scalar stays text."""
+    """A scalar in Python's notation; other text stays text."""
     if text in WORDS:
         return WORDS[text]
     for number in (int, float):

@@ -6,6 +6,7 @@ Paths are below `vllm/` of its wheel 0.33.0.
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from paceline.core import Arm, Server
 from paceline.engines import command, rules
@@ -134,45 +135,15 @@ def _structured_backend(parsed: ParsedFlag) -> str:
 
 
 RULES: tuple[Rule[Configuration], ...] = (
-    Rule(
-        id="vllm-owned",
-        check=rules.managed,
-        reason="the last of two flags wins, and it would be theirs",
-        source="ours: one place for each value, the resource",
-    ),
-    Rule(
-        id="vllm-unknown",
-        check=rules.unknown,
-        reason="argparse exits with 2",
-        source="engine/arg_utils.py",
-    ),
-    Rule(
-        id="vllm-shortened",
-        check=rules.abbreviated,
-        reason="argparse takes any beginning of a flag; rules and limits would miss it",
-        source="argparse",
-    ),
-    Rule(
-        id="vllm-stray",
-        check=rules.surplus,
-        reason="argparse exits with 2",
-        source="argparse",
-    ),
-    Rule(
-        id="vllm-twice",
-        check=rules.twice,
-        reason="the last of two wins",
-        source="utils/argparse_utils.py:475",
-    ),
-    Rule(
-        id="vllm-variable",
-        check=rules.unfilled,
-        reason="the kubelet fills it in where a server serves, and nothing does where it is measured",
-        source="Kubernetes; ours",
-    ),
-    Rule(
+    replace(rules.MANAGED, id="vllm-owned"),
+    replace(rules.UNKNOWN, id="vllm-unknown", source="engine/arg_utils.py"),
+    replace(rules.ABBREVIATED, id="vllm-shortened"),
+    replace(rules.SURPLUS, id="vllm-stray"),
+    replace(rules.TWICE, id="vllm-twice", source="utils/argparse_utils.py:475"),
+    replace(rules.UNFILLED, id="vllm-variable"),
+    replace(
+        rules.FORBIDDEN,
         id="vllm-blind",
-        check=rules.forbidden,
         reason="no metrics, or no pages, to measure by",
         source="v1/engine/async_llm.py:205",
     ),
@@ -182,12 +153,7 @@ RULES: tuple[Rule[Configuration], ...] = (
         reason="the arguments that a round compares are logged at INFO",
         source="v1/engine/core.py:140",
     ),
-    Rule(
-        id="vllm-different",
-        check=rules.different,
-        reason="the arms would differ in more than their speculation",
-        source="ours",
-    ),
+    replace(rules.DIFFERENT, id="vllm-different"),
     Rule(
         id="vllm-seats",
         check=_seats,
@@ -242,12 +208,7 @@ RULES: tuple[Rule[Configuration], ...] = (
         reason="no rule about MTP would apply, nor would its depth be rendered",
         source="config/speculative.py:1246",
     ),
-    Rule(
-        id="vllm-custom-stray",
-        check=custom.stray,
-        reason="argparse exits with 2",
-        source="argparse",
-    ),
+    Rule(id="vllm-custom-stray", check=custom.stray, reason="argparse exits with 2", source="argparse"),
     Rule(
         id="vllm-key",
         check=rules.reserved_variables({KEY: "write apiKeySecretRef"}),

@@ -70,7 +70,7 @@ def custom_settings(arm: Arm) -> dict[str, Any]:
 
 
 def _ranges(arm: Arm, largest: int) -> Iterator[list[int]]:
-    """Inclusive, from 1 without a gap; what is beyond the last goes on like it (`build_dynamic_sd_schedule_lookup`)."""
+    """Inclusive, from 1 without a gap; larger batches take the last depth (`build_dynamic_sd_schedule_lookup`)."""
     starts = [depth.from_batch_size for depth in arm.schedule]
     ends = [*(start - 1 for start in starts[1:]), max(largest, starts[-1])]
     for depth, end in zip(arm.schedule, ends, strict=True):
