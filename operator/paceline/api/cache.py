@@ -4,10 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from paceline.api.model import Model, Unique
-from paceline.api.parts import Env, TokenKey
+from paceline.api.model import Model
+from paceline.api.pod import Env, TokenKey
 from paceline.api.rules import Rule, one_of
-from paceline.api.words import HostPath, ObjectName, Quantity
+from paceline.api.types import HostPath, ObjectName, Quantity, Unique
 
 
 class ClaimSpec(Model):
@@ -41,6 +41,20 @@ NO_CODE_OF_OTHERS = Rule(
     field=".name",
 )
 """The prefetch runs our image with the hub's token: its code is ours."""
+
+
+def on_the_claim(source: str, claim: str, field: str, **each: str) -> Rule:
+    """A model on a volume must be on the one that is mounted. `source` is a path in CEL whose fields may be absent,
+    `claim` CEL that is empty where the cache has none."""
+    names = source.split(".")
+    absent = [f"!has({'.'.join(names[:i])})" for i in range(2, len(names) + 1)]
+    return Rule(
+        each=each,
+        cel=" || ".join((*absent, f"!{source}.startsWith('pvc://')", f"{source}.startsWith('pvc://' + {claim} + '/')")),
+        message="source pvc://CLAIM/PATH must name the cache's own claim, the only volume that is mounted; a cache "
+        f"with hostPath has none: use existingClaim or claim; got {{{source}}}",
+        field=field,
+    )
 
 
 Id = Annotated[int, Field(ge=1, le=2_147_483_647)]

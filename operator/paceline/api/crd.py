@@ -9,11 +9,12 @@ from typing import Any
 import yaml
 
 from paceline.api.deployment import SpeculativeDeploymentSpec
-from paceline.api.model import GROUP, LONGEST_NAME, NAME, VALIDATIONS, VERSION, Model
+from paceline.api.model import GROUP, VERSION, Model
 from paceline.api.record import adapter, is_record
 from paceline.api.run import BenchmarkRunSpec
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.api.status import SpeculativeDeploymentStatus
+from paceline.api.types import LONGEST_NAME, NAME, VALIDATIONS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,19 +5,18 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from paceline.api.cache import CacheSpec
+from paceline.api.cache import CacheSpec, on_the_claim
 from paceline.api.compatibility import ENGINE_AND_NODE, arm_rules
+from paceline.api.draft import ON_CLAIM, DraftSpec
 from paceline.api.engine import AcceleratorSpec, EngineSpec
-from paceline.api.gate import MOST_MEASURED, MOST_POINTS, RISING, BudgetSpec, GateSpec, ParitySpec
-from paceline.api.later import not_yet
-from paceline.api.model import Model, Unique
-from paceline.api.parts import ON_CLAIM, DraftSpec
+from paceline.api.gate import MOST_MEASURED, MOST_POINTS, RISING, BudgetSpec, GateSpec, ParitySpec, TimeoutsSpec
+from paceline.api.model import Model
+from paceline.api.pod import NO_LABELS_OF_OURS
 from paceline.api.pool import TWINS, PoolSpec, hidden_twins
 from paceline.api.prompts import DatasetSpec
 from paceline.api.rules import DeskRule, Finding, Rule
-from paceline.api.shared import NO_LABELS_OF_OURS, on_the_claim
-from paceline.api.timeouts import TimeoutsSpec
-from paceline.api.words import DecideAfterRounds, Duration, Labels, Revision, ServedName, Source, Tolerance
+from paceline.api.types import DecideAfterRounds, Duration, Labels, Revision, ServedName, Source, Unique
+from paceline.api.unimplemented import unimplemented
 from paceline.core import PromotionMode, UntilDecided
 
 BUILTIN = ("code", "swe", "terminal", "chat")
@@ -43,7 +42,7 @@ class BenchmarkSpec(Model):
     rules = (
         RISING,
         NO_LABELS_OF_OURS,
-        *not_yet("BenchmarkSpec"),
+        *unimplemented("BenchmarkSpec"),
     )
 
     datasets: Annotated[tuple[DatasetSpec, ...], Field(min_length=1, max_length=16), Unique(("name",))] | None = None
@@ -86,16 +85,10 @@ class PromotionSpec(Model):
 class GuardSpec(Model):
     """Reaction when speculation stops paying in production."""
 
-    rules = not_yet("GuardSpec")
+    rules = unimplemented("GuardSpec")
 
     action: Literal["Fallback", "Notify", "Off"]
     """Off, in quotes: YAML reads a bare Off as false. Not implemented: Fallback to the baseline, or Notify only."""
-    acceptance_drop: Tolerance | None = None
-    """Not implemented. Fraction by which the acceptance length may fall below that of the evidence."""
-    window: Duration | None = None
-    """Not implemented. Length of the observation window."""
-    source: Literal["Pods", "Prometheus"] | None = None
-    """Not implemented. Where the servers' counters are read."""
 
 
 def _hidden_twins(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:

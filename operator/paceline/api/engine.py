@@ -7,10 +7,10 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from paceline.api.compatibility import ADMIN_KEY, EngineName
-from paceline.api.model import Matches, Model, Unique
-from paceline.api.parts import Env, SecretKey
+from paceline.api.model import Model
+from paceline.api.pod import Env, SecretKey
 from paceline.api.rules import DeskRule, Finding, Rule
-from paceline.api.words import Architecture, Arguments, LabelKey, LabelValue, Quantity
+from paceline.api.types import Architecture, Arguments, LabelKey, LabelValue, Matches, Quantity, Unique
 from paceline.engines import TPU
 
 GPU, GPU_LABEL = "nvidia.com/gpu", "nvidia.com/gpu.product"

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from paceline import core
-from paceline.api.model import Model, Unique
+from paceline.api.model import Model
 from paceline.api.rules import Rule
-from paceline.api.words import Amount, Confidence, Fraction, NearTie, Positive, Tolerance
+from paceline.api.types import Amount, Confidence, Duration, Fraction, NearTie, Positive, Tolerance, Unique
 
 BOUNDS = {"kvTokens": "maximumDecrease", "retractions": "maximum"}
 """Metric → the field that bounds it; maximumIncrease bounds all others, which are latencies."""
@@ -66,6 +66,17 @@ class BudgetSpec(Model):
 
     gpu_hours: Amount
     """Accelerators times hours, as a decimal string."""
+
+
+class TimeoutsSpec(Model):
+    """Time limits of a round."""
+
+    start: Duration | None = None
+    """Time from a server's start until it is ready; 30m if absent. A first start that compiles kernels (torch.compile,
+    DeepGEMM, XLA) may take longer."""
+    workload: Duration | None = None
+    """Time for each workload of each arm. If absent, the time that all answers take at 5 tokens per second each, and at
+    least 30m."""
 
 
 class ParitySpec(Model):

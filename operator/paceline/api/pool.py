@@ -7,13 +7,12 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from paceline.api.compatibility import FIELDS_OF_SHAPE, KINDS_OF_SHAPE
+from paceline.api.draft import OF_SCHEDULE, AdaptiveSpec, CustomSpec, DraftSpec, NgramSpec, Schedule, TreeSpec
 from paceline.api.gate import GateSpec
-from paceline.api.later import not_yet
-from paceline.api.model import Model, Unique
-from paceline.api.parts import OF_SCHEDULE, AdaptiveSpec, CustomSpec, DraftSpec, NgramSpec, Schedule, TreeSpec
+from paceline.api.model import Model
 from paceline.api.rules import Finding, Rule, one_of
-from paceline.api.search import SearchSpec
-from paceline.api.words import Arguments, ArmName, DatasetName, PoolName
+from paceline.api.types import Arguments, ArmName, DatasetName, PoolName, Unique
+from paceline.api.unimplemented import unimplemented
 from paceline.engines import ENGINES
 
 
@@ -57,6 +56,43 @@ _SAME = " && ".join(
 )
 
 
+class Range(Model):
+    """A range of integers, both ends included."""
+
+    rules = (
+        Rule(
+            cel="self.min <= self.max",
+            message="min must be at most max = {self.max}; got {self.min}",
+            field=".min",
+        ),
+    )
+
+    min: Annotated[int, Field(ge=1, le=64)]
+    """Smallest value."""
+    max: Annotated[int, Field(ge=1, le=64)]
+    """Largest value."""
+
+
+class Widths(Range):
+    """A range of verify widths, both ends included."""
+
+    min: Annotated[int, Field(ge=2, le=512)]
+    """Smallest value."""
+    max: Annotated[int, Field(ge=2, le=512)]
+    """Largest value."""
+
+
+class SearchSpec(Model):
+    """Trees that a search may try."""
+
+    num_steps: Range
+    """Depths."""
+    top_k: Range
+    """Branchings."""
+    num_draft_tokens: Widths
+    """Verify widths."""
+
+
 class PoolSpec(Model):
     """Identical replicas with their own traffic and their own best configuration."""
 
@@ -68,7 +104,7 @@ class PoolSpec(Model):
             f" self.candidates.exists_one(d, (!has(d.args) || d.args.size() == 0) && {_SAME})",
             message=f"candidates must differ: {TWINS}; {{c.name}} is not the only one of its kind",
         ),
-        *not_yet("PoolSpec"),
+        *unimplemented("PoolSpec"),
     )
 
     name: PoolName

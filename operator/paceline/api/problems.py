@@ -11,8 +11,9 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from paceline.api.crd import KINDS, schema
-from paceline.api.model import API_VERSION, GROUP, LONGEST_NAME, NAME, Model
+from paceline.api.model import API_VERSION, GROUP, Model
 from paceline.api.rules import IMMUTABLE, DeskRule, Rule
+from paceline.api.types import LONGEST_NAME, NAME
 
 M = TypeVar("M", bound=Model)
 

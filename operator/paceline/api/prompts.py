@@ -1,14 +1,14 @@
 """The prompts that a workload is sent: where they come from, and how."""
 
+import math
 from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from paceline import core
 from paceline.api.model import Model
-from paceline.api.pace import LASTS, MOST_REQUESTS
 from paceline.api.rules import DeskRule, Rule
-from paceline.api.words import Amount, DatasetName, DatasetSource, Revision, Temperature
+from paceline.api.types import AMOUNT, Amount, DatasetName, DatasetSource, Revision, Temperature
 
 ONE_FILE = "source hf://datasets/OWNER/NAME/PATH must name one .json or .jsonl file of single-turn prompts"
 TABLES, PACKED = "parquet|csv|arrow", "gz|zip|zst|bz2|xz"
@@ -24,6 +24,37 @@ NOT_A_FILE_OF_PROMPTS = {
 FEWEST_TOKENS = 3
 """Of an answer. The benchmark client refuses an expectation below 4 (sharegpt.py:68 of 0.5.23, and compiled), and is
 told of one more than an answer may have (`load.UNCOUNTED`)."""
+
+
+MOST_REQUESTS = 100_000
+LEAST_SECONDS, GOOD_SECONDS = 20, 60
+"""For how long requests are to arrive: at least, and where nothing is said. In the first seconds, and once the last has
+been sent, there are fewer under way than the rate makes: in a simulation of published speeds 64 requests at 8/s (8 s)
+showed a ratio of 1.85 where 512 of them showed 2.00, and kept 63 % of the rate."""
+
+
+def lasting(seconds: int, rate: float) -> int:
+    """Requests that arrive for so long."""
+    return math.ceil(seconds * rate - 1e-6)
+
+
+REQUESTS = f"(has(self.requests) ? self.requests : {MOST_REQUESTS})"
+
+
+def _arriving(seconds: int) -> str:
+    """CEL: requests that arrive for so long, as `lasting` rounds them."""
+    return f"int({seconds}.0 * double(self.requestRate) + 0.999999)"
+
+
+LASTS = Rule(
+    # The field itself refuses what is not a rate.
+    cel=f"!has(self.requestRate) || !self.requestRate.matches(r'{AMOUNT}')"
+    f" || double({REQUESTS}) >= {LEAST_SECONDS}.0 * double(self.requestRate) - 0.000001",
+    message=f"requests must arrive for at least {LEAST_SECONDS} seconds at requestRate, or most of it is ramp and "
+    f"drain; at {{self.requestRate}} a second {{{_arriving(LEAST_SECONDS)}}}, better {{{_arriving(GOOD_SECONDS)}}}; "
+    f"got {{{REQUESTS}}}",
+    field=".requests",
+)
 
 
 class PromptsSpec(Model):

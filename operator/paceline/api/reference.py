@@ -6,10 +6,11 @@ from types import NoneType
 from typing import Any, get_args
 
 from paceline.api.crd import KINDS, Kind, schema
-from paceline.api.later import NOT_YET
-from paceline.api.model import API_VERSION, VALIDATIONS, Model
+from paceline.api.model import API_VERSION, Model
 from paceline.api.record import is_record, slots
 from paceline.api.rules import DeskRule
+from paceline.api.types import VALIDATIONS
+from paceline.api.unimplemented import UNIMPLEMENTED
 from paceline.engines import ENGINES, Capabilities
 
 HEAD = f"""\
@@ -169,9 +170,9 @@ def _later() -> Iterator[str]:
     yield "Fields and values that are not implemented; they are refused, not ignored.\n"
     yield "| block | field | instead |"
     yield "|---|---|---|"
-    for model, entries in NOT_YET.items():
-        for later in entries:
-            yield f"| [{model}](#{model.lower()}) | `{later.field}`{_cell(later.which)} | {_cell(later.instead)} |"
+    for model, entries in UNIMPLEMENTED.items():
+        for field in entries:
+            yield f"| [{model}](#{model.lower()}) | `{field.field}`{_cell(field.which)} | {_cell(field.instead)} |"
     yield ""
 
 

@@ -4,9 +4,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from paceline.api.cache import NO_CODE_OF_OTHERS
+from paceline.api.cache import NO_CODE_OF_OTHERS, on_the_claim
 from paceline.api.compatibility import COUNT_OF_SHAPES, ENGINE_AND_NODE, ONE_SHAPE, arm_rules
 from paceline.api.deployment import TargetSpec
+from paceline.api.draft import OF_SCHEDULE, AdaptiveSpec, CustomSpec, DraftSpec, NgramSpec, Schedule, TreeSpec
 from paceline.api.engine import AcceleratorSpec, EngineSpec
 from paceline.api.gate import (
     MOST_COMPARED,
@@ -16,15 +17,13 @@ from paceline.api.gate import (
     BudgetSpec,
     GateSpec,
     ParitySpec,
+    TimeoutsSpec,
 )
-from paceline.api.later import not_yet
-from paceline.api.model import Model, Unique
-from paceline.api.parts import OF_SCHEDULE, AdaptiveSpec, CustomSpec, DraftSpec, Env, NgramSpec, Schedule, TreeSpec
+from paceline.api.model import Model
+from paceline.api.pod import NO_LABELS_OF_OURS, Env
 from paceline.api.prompts import PromptsSpec, only_of_the_hub
 from paceline.api.rules import IMMUTABLE, Rule, one_of
-from paceline.api.shared import NO_LABELS_OF_OURS, on_the_claim
-from paceline.api.timeouts import TimeoutsSpec
-from paceline.api.words import (
+from paceline.api.types import (
     Arguments,
     ArmName,
     Commit,
@@ -34,7 +33,9 @@ from paceline.api.words import (
     ObjectName,
     PoolName,
     Revision,
+    Unique,
 )
+from paceline.api.unimplemented import unimplemented
 from paceline.core import WAVES, Purpose, Trigger
 
 
@@ -230,7 +231,7 @@ class BenchmarkRunSpec(Model):
         on_the_claim("self.target.source", _CLAIM, ".target.source"),
         on_the_claim("c.draft.source", _CLAIM, ".draft.source", c="self.arms"),
         *ENGINE_AND_NODE,
-        *not_yet("BenchmarkRunSpec"),
+        *unimplemented("BenchmarkRunSpec"),
     )
 
     pool: PoolName

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from paceline.api.record import ALWAYS, Number, Number2, Number3, Number4, Number5, record
 from paceline.api.status import Conditions, Count, Counts, Name, Names, Strings, Text, Time
-from paceline.api.words import Arguments
+from paceline.api.types import Arguments
 
 
 @record

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from paceline.api.model import Unique
 from paceline.api.record import Number4, record
+from paceline.api.types import Unique
 
 Name = Annotated[str, Field(max_length=500)]
 Text = Annotated[str, Field(max_length=32768)]

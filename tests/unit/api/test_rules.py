@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from paceline.api.model import VALIDATIONS, Model
+from paceline.api.model import Model
 from paceline.api.problems import broken_rules
 from paceline.api.rules import DeskRule, Rule, one_of
+from paceline.api.types import VALIDATIONS
 
 
 class Box(Model):

@@ -1,4 +1,4 @@
-"""What servers are started with, in both kinds: variables and keys, and an arm's draft and shape."""
+"""A draft head, its algorithm and the shape of its proposals."""
 
 from typing import Annotated
 
@@ -6,118 +6,18 @@ from pydantic import Field
 
 from paceline import core
 from paceline.api.compatibility import ALIASES
-from paceline.api.model import Matches, Model, Unique
-from paceline.api.rules import Rule, count_of
-from paceline.api.words import Algorithm, AlgorithmName, Arguments, ObjectName, Revision, SecretsKey, Source
+from paceline.api.model import Model
+from paceline.api.rules import Rule
+from paceline.api.types import (
+    Algorithm,
+    AlgorithmName,
+    Arguments,
+    Revision,
+    Source,
+    Unique,
+)
 
 NEEDS_SOURCE = ("EAGLE", "EAGLE3", "STANDALONE", "DFLASH")
-
-
-class KeyRef(Model):
-    """A key of a Secret or ConfigMap in the same namespace."""
-
-    name: ObjectName
-    """Name of the object."""
-    key: SecretsKey
-    """Key in it."""
-    optional: bool | None = None
-    """Whether it may be absent."""
-
-
-class FieldRef(Model):
-    """A field of the pod."""
-
-    api_version: Annotated[str, Field(max_length=20)] | None = None
-    """Version of the schema; v1 if absent."""
-    field_path: Annotated[str, Field(max_length=400)]
-    """Path of the field, such as status.podIP."""
-
-
-class ResourceFieldRef(Model):
-    """A container's resources."""
-
-    container_name: Annotated[str, Field(max_length=63)] | None = None
-    """Name of the container; the variable's own container if absent."""
-    resource: Annotated[str, Field(max_length=253)]
-    """Such as limits.memory."""
-    divisor: Annotated[str, Field(max_length=20)] | None = None
-    """Unit of the value, as a quantity in quotes; 1 if absent."""
-
-
-class FileKeyRef(Model):
-    """A key of a file that an init container wrote."""
-
-    volume_name: Annotated[str, Field(max_length=63)]
-    """Name of the volume."""
-    path: Annotated[str, Field(max_length=500)]
-    """Path of the file in it."""
-    key: Annotated[str, Field(max_length=253)]
-    """Key in it."""
-    optional: bool | None = None
-    """Whether it may be absent."""
-
-
-ENV_SOURCES = ("secretKeyRef", "configMapKeyRef", "fieldRef", "resourceFieldRef", "fileKeyRef")
-
-
-class EnvVarSource(Model):
-    """A core/v1 EnvVarSource."""
-
-    rules = (
-        Rule(
-            cel=f"{count_of(ENV_SOURCES)} == 1",
-            message=f"valueFrom must have exactly one of {', '.join(ENV_SOURCES)}; got {{{count_of(ENV_SOURCES)}}}",
-        ),
-    )
-
-    secret_key_ref: KeyRef | None = None
-    """A key of a Secret."""
-    config_map_key_ref: KeyRef | None = None
-    """A key of a ConfigMap."""
-    field_ref: FieldRef | None = None
-    """A field of the pod."""
-    resource_field_ref: ResourceFieldRef | None = None
-    """A container's resources."""
-    file_key_ref: FileKeyRef | None = None
-    """A key of a file."""
-
-
-class EnvVar(Model):
-    """A core/v1 EnvVar."""
-
-    rules = (
-        Rule(
-            cel="!(has(self.value) && has(self.valueFrom))",
-            message="valueFrom must be left out where value is set",
-            field=".valueFrom",
-        ),
-    )
-
-    name: Annotated[str, Field(max_length=253), Matches(r"^[A-Za-z_.-][A-Za-z0-9_.-]*$", "be a variable's name")]
-    """Name of the variable."""
-    value: Annotated[str, Field(max_length=4096)] | None = None
-    """Its value; write secrets as a reference, in valueFrom."""
-    value_from: EnvVarSource | None = None
-    """Source of its value, for example a secretKeyRef."""
-
-
-Env = Annotated[tuple[EnvVar, ...], Field(max_length=64), Unique(("name",))]
-
-
-class SecretKey(Model):
-    """A key of a Secret in the same namespace."""
-
-    name: ObjectName
-    """Name of the Secret."""
-    key: SecretsKey
-    """Key in it."""
-
-
-class TokenKey(SecretKey):
-    """A key of a Secret in the same namespace."""
-
-    key: SecretsKey = "token"
-    """Key in it."""
 
 
 WIDEST = "1 + self.topK + (self.numSteps - 1) * self.topK * self.topK"

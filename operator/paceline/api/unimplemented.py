@@ -1,6 +1,6 @@
-"""What the API has words for and the operator does not act on yet: refused, with what to write instead.
+"""Fields and values that are not implemented: the API server refuses them and says what to write instead.
 
-Nothing is accepted in silence. Whoever makes the operator act on a field deletes its line here, and nothing else.
+An open issue implements each of them. Whoever does deletes its entry here.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from paceline.api.rules import Rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Later:
+class Unimplemented:
     """A field of a model, or those of its values that match `values` (RE2 and Python alike)."""
 
     field: str
@@ -29,30 +29,28 @@ class Later:
 
 
 WAITS = "leave it out: a run waits until its accelerators are free"
-UNWATCHED = "leave it out: nothing watches production yet"
 
-NOT_YET: Mapping[str, tuple[Later, ...]] = {
-    "PoolSpec": (Later(field="search", instead="name candidates"),),
+UNIMPLEMENTED: Mapping[str, tuple[Unimplemented, ...]] = {
+    "PoolSpec": (Unimplemented(field="search", instead="name candidates"),),
     "BenchmarkSpec": (
-        Later(field="capacityPolicy", values="^Borrow$", which=" Borrow", instead=WAITS),
-        Later(field="minServing", instead="leave it out: it belongs to capacityPolicy Borrow"),
+        Unimplemented(field="capacityPolicy", values="^Borrow$", which=" Borrow", instead=WAITS),
+        Unimplemented(field="minServing", instead="leave it out: it belongs to capacityPolicy Borrow"),
     ),
     "GuardSpec": (
-        Later(
+        Unimplemented(
             field="action",
             values="^(Fallback|Notify)$",
             which=' other than "Off"',
             instead='write "Off", or leave guard out',
         ),
-        Later(field="acceptanceDrop", instead=UNWATCHED),
-        Later(field="window", instead=UNWATCHED),
-        Later(field="source", instead=UNWATCHED),
     ),
-    "BenchmarkRunSpec": (Later(field="purpose", values="^Search$", which=" Search", instead="write Gate or Sweep"),),
+    "BenchmarkRunSpec": (
+        Unimplemented(field="purpose", values="^Search$", which=" Search", instead="write Gate or Sweep"),
+    ),
 }
 """By the name of the model that has the field."""
 
 
-def not_yet(model: str) -> tuple[Rule, ...]:
+def unimplemented(model: str) -> tuple[Rule, ...]:
     """The rules of a model's fields that nothing acts on."""
-    return tuple(later.rule() for later in NOT_YET.get(model, ()))
+    return tuple(field.rule() for field in UNIMPLEMENTED.get(model, ()))

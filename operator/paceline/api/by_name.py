@@ -1,0 +1,124 @@
+"""Conversion by field name between models of the API and records of core.
+
+A field of one name holds one fact, in two forms:
+
+    API                                    core
+    decimal string `"0.05"`, integer       float
+    duration `"1h30m"`                     timedelta
+    model                                  record, or the mapping that Kubernetes takes
+    absent                                 the default of the record
+
+What differs by more than this is an exception, and the caller passes its value.
+"""
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from decimal import Decimal
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from paceline import core
+from paceline.api.model import Model
+
+Record = TypeVar("Record")
+
+NAMES: Mapping[type[Any], Mapping[str, str]] = {
+    core.Cache: {"claim": "existing_claim"},
+    core.Dataset: {"rate": "request_rate"},
+    core.DeploymentSpec: {"run_pod_labels": "pod_labels", "run_parity": "parity"},
+    core.Engine: {"api_key": "api_key_secret_ref", "admin_key": "admin_key_secret_ref"},
+}
+"""Fields of a record that the API calls otherwise."""
+ADDED: Mapping[type[Any], frozenset[str]] = {core.Accelerator: frozenset(("nodes", "topology_label"))}
+"""Fields that are not written where they equal their default: they came after the first release, and the fingerprint of
+a question must not move with a new field."""
+
+
+def to_core(record: type[Record], model: Model, /, **exceptions: Any) -> Record:
+    return record(**given(record, model, *exceptions), **exceptions)
+
+
+def given(record: Any, model: Model | None, *exceptions: str) -> dict[str, Any]:
+    """Field of the record → its value, where the model has one."""
+    values: dict[str, Any] = {}
+    for name, hint in _hints(record).items():
+        value = getattr(model, NAMES.get(record, {}).get(name, name), None)
+        if value is not None and name not in exceptions:
+            values[name] = _in_core(_kind(hint), value)
+    return values
+
+
+def to_manifest(model: type[Model], record: Any, /, **exceptions: Any) -> dict[str, Any]:
+    """The fields of the model as the record has them; those that are None are left out when the model is written."""
+    names = {theirs: ours for ours, theirs in NAMES.get(type(record), {}).items()}
+    values: dict[str, Any] = {}
+    for field, info in model.model_fields.items():
+        name = names.get(field, field)
+        if field in exceptions:
+            values[field] = exceptions[field]
+        elif hasattr(record, name):
+            value = _in_manifest(_kind(info.annotation), getattr(record, name))
+            empty = isinstance(value, str | tuple | dict) and not value
+            values[field] = None if _as_before(record, name) or (empty and info.default is None) else value
+    return values
+
+
+def duration(text: str) -> timedelta:
+    """A Go duration of hours, minutes and seconds."""
+    units = {"h": "hours", "m": "minutes", "s": "seconds"}
+    return timedelta(**{units[unit]: int(number) for number, unit in re.findall(r"([0-9]+)([hms])", text)})
+
+
+def decimal(value: float) -> str:
+    """Plain digits, at most six of them after the point."""
+    return f"{Decimal(repr(value)):.6f}".rstrip("0").rstrip(".")
+
+
+def _in_core(kind: Any, value: Any) -> Any:
+    match value:
+        case Model() if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+            return to_core(kind, value)
+        case Model():
+            return value.model_dump(by_alias=True, exclude_none=True)
+        case tuple():
+            return tuple(_in_core(_kind(get_args(kind)[0]), item) for item in value)
+        case str() if kind is timedelta:
+            return duration(value)
+        case str() | int() if kind is float:
+            return float(value)
+    return value
+
+
+def _in_manifest(kind: Any, value: Any) -> Any:
+    match value:
+        case Mapping():
+            return dict(value)
+        case tuple():
+            return tuple(_in_manifest(_kind(get_args(kind)[0]), item) for item in value)
+        case float():
+            return int(value) if kind is int else decimal(value)
+        case _ if dataclasses.is_dataclass(value):
+            return to_manifest(kind, value)
+    return value
+
+
+def _as_before(record: Any, name: str) -> bool:
+    if name not in ADDED.get(type(record), ()):
+        return False
+    (default,) = (field.default for field in dataclasses.fields(record) if field.name == name)
+    return bool(getattr(record, name) == default)
+
+
+@cache
+def _hints(record: Any) -> Mapping[str, Any]:
+    return get_type_hints(record)
+
+
+def _kind(annotation: Any) -> Any:
+    """The type, without None and without bounds."""
+    while get_origin(annotation) in (Union, UnionType) or hasattr(annotation, "__metadata__"):
+        annotation = next(kind for kind in get_args(annotation) if kind is not NoneType)
+    return annotation
