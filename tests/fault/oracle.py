@@ -14,7 +14,7 @@ from paceline.core import BASELINE
 from paceline.core.names import POOL_LABEL, RUN_LABEL, child_name
 from paceline.kube import APPLIED, Manifest, Ref
 from paceline.kube.resources import DEPLOYMENT, EVENT, NAMESPACE, NODE
-from paceline.plan.step import condition
+from paceline.plan.objects import condition
 from paceline.render.serving import ARM_LABEL, REVISION_LABEL
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from tests.support.answers import died, half_failed, nothing_accepted
-from tests.support.cluster import Key, Object, ended
+from tests.support.cluster import Key, Object
 from tests.support.world import OURS, World, example
 
 from paceline.core import BASELINE
@@ -16,6 +16,7 @@ from paceline.evidence import question
 from paceline.plan import deployment, run
 from paceline.plan.deployment.cache import commits
 from paceline.plan.deployment.snapshot import pin, pod_template, pools
+from paceline.plan.objects import finished
 from paceline.plan.step import Action
 from paceline.render.serving import ARM_LABEL
 
@@ -239,7 +240,7 @@ def one_round_each(world: World) -> bool:
 
 
 def one_run_a_question(world: World) -> bool:
-    open_ = [found for found in world.cluster.of("BenchmarkRun") if not ended(found)]
+    open_ = [found for found in world.cluster.of("BenchmarkRun") if not finished(found)]
     questions = [(found["spec"]["pool"], question(found["spec"])) for found in open_]
     return len(set(questions)) == len(questions)
 

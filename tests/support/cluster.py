@@ -9,7 +9,8 @@ from typing import Any
 
 from paceline.core.names import COMPONENT_LABEL
 from paceline.kube.difference import needs_apply, stamped
-from paceline.plan.step import condition, timestamp
+from paceline.plan.objects import condition, finished
+from paceline.plan.step import timestamp
 from paceline.render.serving import REVISION_LABEL
 
 Object = dict[str, Any]
@@ -90,7 +91,7 @@ class Cluster:
     def turn(self) -> None:
         """What the built-in controllers and the scheduler do next."""
         for job in self.of("Job"):
-            if not ended(job) and not job["spec"].get("suspend") and not self.owned("Pod", job):
+            if not finished(job) and not job["spec"].get("suspend") and not self.owned("Pod", job):
                 self._pod(job, f"{job['metadata']['name']}-pod", job["spec"]["template"])
         for servers in (*self.of("Deployment"), *self.of("LeaderWorkerSet")):
             self._replace(servers)
@@ -216,10 +217,6 @@ def _pods_of(servers: Object) -> Iterator[tuple[str, Object]]:
 
 def _revision_of(servers: Object) -> str:
     return next((revision(template) for _, template in _pods_of(servers)), "")
-
-
-def ended(job: Object) -> bool:
-    return bool(condition(job, "Complete") or condition(job, "Failed"))
 
 
 def is_round(pod: Object) -> bool:

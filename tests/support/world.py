@@ -21,12 +21,12 @@ import yaml
 from tests.support import admitted
 from tests.support.answers import HEAD_FACTS, TARGET_FACTS, Spoiled, Truth, answer, fetched
 from tests.support.campaigns import LATENCY, THROUGHPUT
-from tests.support.cluster import ALIVE, Cluster, Key, Object, ended
+from tests.support.cluster import ALIVE, Cluster, Key, Object
 
 from paceline import api
-from paceline.core.names import SUSPENDED
 from paceline.kube.difference import needs_status
 from paceline.plan import deployment, run
+from paceline.plan.objects import finished, suspended
 from paceline.plan.run.snapshot import Round
 from paceline.plan.silence import silent, waiting
 from paceline.plan.step import Action, Adopt, Apply, Event, Plan, timestamp
@@ -269,7 +269,7 @@ class World:
 
     def under_way(self, component: str) -> list[Object]:
         """Jobs that have not ended: `fetch` or `round`."""
-        return [job for job in self.cluster.of("Job", component=component) if not ended(job)]
+        return [job for job in self.cluster.of("Job", component=component) if not finished(job)]
 
     def runs(self, pool: str) -> list[Object]:
         return self.cluster.of("BenchmarkRun", pool=pool)
@@ -356,7 +356,7 @@ class World:
             invalid=invalid,
             rounds=tuple(Round(job=job, pod=next(iter(self.cluster.owned("Pod", job)), None)) for job in jobs),
             namespaces=(manifest["metadata"]["namespace"],),
-            suspended=_suspended(manifest),
+            suspended=suspended(manifest),
             settings=Settings(image="paceline"),
             warnings=self._warnings(
                 {"Job": jobs, "Pod": [pod for job in jobs for pod in self.cluster.owned("Pod", job)]}
@@ -493,10 +493,6 @@ def _shown(event: Event) -> str:
 def _spoiled(spoiled: Mapping[str, Spoiled]) -> str:
     said = [f"{arm} {what.__name__.replace('_', ' ')}" for arm, what in spoiled.items()]
     return f", {', '.join(said)}" if said else ""
-
-
-def _suspended(run: Object) -> bool:
-    return (run["metadata"].get("annotations") or {}).get(SUSPENDED) == "true"
 
 
 def _container(job: Object, name: str) -> Mapping[str, Any]:

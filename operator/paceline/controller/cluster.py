@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from paceline.controller.kinds import BENCHMARK_RUN, LEADER_WORKER_SET, SPECULATIVE_DEPLOYMENT
-from paceline.core.names import DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL, SUSPENDED
+from paceline.core.names import DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL
 from paceline.evidence import ENVIRONMENT
 from paceline.kube import UNREAD, Api, Manifest, Reflector, Resource, Store, WorkQueue, selector
 from paceline.kube.reading import without_managed_fields
@@ -18,7 +18,6 @@ from paceline.kube.resources import (
     REVISION,
     SERVICE,
 )
-from paceline.plan.step import condition
 
 GUARDS = (NETWORK_POLICY, DISRUPTION_BUDGET)
 CHILDREN: tuple[Resource, ...] = (
@@ -160,12 +159,3 @@ def lean_job(job: Manifest) -> Manifest:
 
 LEAN: Mapping[Resource, Callable[[Manifest], Manifest]] = {POD: lean_pod, JOB: lean_job}
 """Kind → what the store keeps of it, where that is not nearly all."""
-
-
-def suspended(run: Manifest) -> bool:
-    return (run["metadata"].get("annotations") or {}).get(SUSPENDED) == "true"
-
-
-def ended(found: Manifest) -> bool:
-    """A Job or a run, whatever came of it."""
-    return bool(condition(found, "Complete") or condition(found, "Failed"))

@@ -9,7 +9,8 @@ from paceline.controller.kinds import KINDS
 from paceline.core.names import POOL_LABEL
 from paceline.kube import ApiError, Forbidden, Invalid, Manifest, ref_of
 from paceline.kube.difference import difference, needs_status, stamped
-from paceline.plan.step import Action, Adopt, Apply, Delete, Object
+from paceline.plan.objects import Object
+from paceline.plan.step import Action, Adopt, Apply, Delete
 
 log = logging.getLogger(__name__)
 

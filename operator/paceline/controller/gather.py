@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from paceline import api
-from paceline.controller.cluster import GUARDS, Cluster, Key, ended, suspended
+from paceline.controller.cluster import GUARDS, Cluster, Key
 from paceline.controller.kinds import BENCHMARK_RUN, LEADER_WORKER_SET, SPECULATIVE_DEPLOYMENT
 from paceline.controller.warnings import warnings
 from paceline.core import DeploymentSpec, RunSpec
@@ -36,10 +36,10 @@ from paceline.kube.resources import (
 )
 from paceline.plan import deployment, run
 from paceline.plan.deployment.prompts import config_maps
+from paceline.plan.objects import finished, owned_by, suspended
 from paceline.plan.run.neighbours import neighbours
 from paceline.plan.run.snapshot import Round
 from paceline.plan.silence import waiting
-from paceline.plan.step import owned_by
 from paceline.render import Settings, group_name
 
 Spec = TypeVar("Spec", bound=DeploymentSpec | RunSpec)
@@ -96,7 +96,7 @@ async def _keys(cluster: Cluster, namespace: str, names: tuple[str, ...]) -> dic
 
 async def gather_run(cluster: Cluster, key: Key, settings: Settings, now: datetime) -> run.Snapshot | None:
     manifest = cluster.get(BENCHMARK_RUN.kind, key.namespace, key.name)
-    if manifest is None or not ended(manifest):  # what has ended changes no more: thousands of them are kept
+    if manifest is None or not finished(manifest):  # what has ended changes no more: thousands of them are kept
         manifest = await cluster.api.get(Ref(BENCHMARK_RUN, key.namespace, key.name))
     if manifest is None or "deletionTimestamp" in manifest["metadata"]:
         return None
@@ -108,7 +108,7 @@ async def gather_run(cluster: Cluster, key: Key, settings: Settings, now: dateti
     recorded = {record["job"] for record in status.get("rounds", ())}
     jobs += await _missed(cluster, manifest, {job["metadata"]["name"] for job in jobs} | recorded)
     pods = cluster.select(POD.kind, key.namespace, mine)
-    if any(ended(job) and job["metadata"]["name"] not in recorded for job in jobs):
+    if any(finished(job) and job["metadata"]["name"] not in recorded for job in jobs):
         pods = await _pods(cluster, key.namespace, selector=f"{RUN_LABEL}={key.name}")
     rounds = [Round(job=job, pod=_pod_of(job, pods)) for job in jobs]
     rounds = [
@@ -195,7 +195,7 @@ def _needed(spec: DeploymentSpec | None, key: Key, settings: Settings) -> Iterat
 
 
 def _prefetch_ended(job: Manifest) -> bool:
-    return ended(job) and job["metadata"]["labels"].get(COMPONENT_LABEL) == "fetch"
+    return finished(job) and job["metadata"]["labels"].get(COMPONENT_LABEL) == "fetch"
 
 
 def _pod_of(job: Manifest, pods: list[Manifest]) -> Manifest | None:

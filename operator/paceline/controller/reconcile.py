@@ -8,13 +8,14 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from paceline.controller import metrics
-from paceline.controller.cluster import Cluster, Key, ended
+from paceline.controller.cluster import Cluster, Key
 from paceline.controller.execute import execute, publish
 from paceline.controller.gather import gather_deployment, gather_run
 from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
 from paceline.core.text import printable
 from paceline.kube import ApiError, Conflict, Manifest, NotFound, TooManyRequests, Unavailable
 from paceline.plan import deployment, run
+from paceline.plan.objects import finished
 from paceline.plan.step import Event, Plan
 from paceline.render import Settings
 
@@ -106,7 +107,7 @@ async def reconcile(
             raise next(iter(refused.values()))
     if told_before:
         return 0.0  # status says so until the next pass
-    if plan.requeue_at is None and not plan.actions and ended(snapshot.manifest):
+    if plan.requeue_at is None and not plan.actions and finished(snapshot.manifest):
         return None
     wait = RESYNC_SECONDS if plan.requeue_at is None else (plan.requeue_at - at).total_seconds()
     return min(max(wait, 0.0), RESYNC_SECONDS)

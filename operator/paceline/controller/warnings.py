@@ -6,8 +6,8 @@ from datetime import datetime
 from paceline.controller.cluster import Cluster
 from paceline.kube import Forbidden
 from paceline.kube.resources import EVENT
+from paceline.plan.objects import Object
 from paceline.plan.silence import of, silent, words
-from paceline.plan.step import Object
 
 MOST = 6
 """Objects asked about in one pass: the first will tell what is wrong with the others."""

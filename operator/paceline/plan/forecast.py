@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from paceline import api
-from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, POOL_LABEL, RUN_LABEL, SUSPENDED
+from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, POOL_LABEL, RUN_LABEL
 from paceline.plan import deployment, run
+from paceline.plan.objects import Object, condition, suspended
 from paceline.plan.run.snapshot import Round
 from paceline.plan.simulate import Assumptions, Cluster, Key, Tale, accelerators, key_of
-from paceline.plan.step import Action, Adopt, Apply, Manifest, Object, Plan, condition
+from paceline.plan.step import Action, Adopt, Apply, Manifest, Plan
 from paceline.render import Settings
 from paceline.render.group import KIND as GROUPS
 
@@ -191,7 +192,7 @@ def _run(cluster: Cluster, name: str) -> Plan:
         invalid="",
         rounds=tuple(Round(job=job, pod=cluster.pod_of(job)) for job in jobs),
         namespaces=(),
-        suspended=(manifest["metadata"].get("annotations") or {}).get(SUSPENDED) == "true",
+        suspended=suspended(manifest),
         settings=SETTINGS,
         source=cluster.objects.get(("BenchmarkRun", manifest["spec"].get("roundsOf", ""))),
     )

@@ -9,8 +9,9 @@ from typing import Any
 from paceline.api.reasons import Reason
 from paceline.core.text import printable
 from paceline.engines.log_tail import LONGEST, failure_line
+from paceline.plan.objects import Object, condition
 from paceline.plan.silence import placed_at, since, waits_since, without_pod
-from paceline.plan.step import Object, condition, parse_time
+from paceline.plan.step import parse_time
 
 ON_ITS_WAY = ("ContainerCreating", "PodInitializing", "CrashLoopBackOff")
 """Why a container waits that has been or will be started. Of all other reasons (its image, its volumes, its name) the

@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from paceline.plan.step import Object, condition, parse_time
+from paceline.plan.objects import Object, condition, finished
+from paceline.plan.step import parse_time
 from paceline.render.group import KIND as GROUPS
 
 SILENCE = timedelta(seconds=30)
@@ -24,7 +25,7 @@ MAKES_A_GROUP = "StatefulSet"
 def without_pod(job: Object, now: datetime) -> bool:
     """Whether a Job that goes on, and has no pod, should have had one by now."""
     made = job["metadata"].get("creationTimestamp")
-    return bool(made) and not _ended(job) and now - parse_time(made) >= SILENCE
+    return bool(made) and not finished(job) and now - parse_time(made) >= SILENCE
 
 
 def silent(found: Iterable[Object], now: datetime) -> list[Object]:
@@ -113,7 +114,7 @@ def _at(event: Mapping[str, Any]) -> str:
 
 def _job(found: Object) -> datetime | None:
     made = found["metadata"].get("creationTimestamp")
-    return parse_time(made) if made and not _ended(found) else None
+    return parse_time(made) if made and not finished(found) else None
 
 
 def _pod(found: Object) -> datetime | None:
@@ -138,10 +139,6 @@ def _group(found: Object) -> datetime | None:
     progressing = condition(found, "Progressing")
     made = found["metadata"].get("creationTimestamp")
     return (since(progressing) if progressing else None) or (parse_time(made) if made else None)
-
-
-def _ended(job: Object) -> bool:
-    return bool(condition(job, "Complete") or condition(job, "Failed"))
 
 
 WAITS = {"Job": _job, "Pod": _pod, "PersistentVolumeClaim": _claim, MAKES_A_GROUP: _group, GROUPS: _group}

@@ -19,8 +19,9 @@ from paceline.core import Parity, Workload
 from paceline.core.names import COMPONENT_LABEL
 from paceline.evidence import ArmCommand, Outputs, Point, Replicate, RoundPlan, RoundResult, encode
 from paceline.plan.deployment.snapshot import pod_template
+from paceline.plan.objects import Object, finished
 from paceline.plan.run.snapshot import Round
-from paceline.plan.step import Manifest, Object, condition, timestamp
+from paceline.plan.step import Manifest, timestamp
 from paceline.preflight.facts import Fetched, FetchedModel, write_message
 from paceline.render.group import KIND as GROUPS
 
@@ -95,7 +96,7 @@ class Cluster:
 
     def turn(self) -> bool:
         """The next thing that happens by itself. False if nothing does."""
-        jobs = [job for job in self.of("Job") if not condition(job, "Complete") and not condition(job, "Failed")]
+        jobs = [job for job in self.of("Job") if not finished(job)]
         for fetch in (job for job in jobs if _component(job) == "fetch"):
             return self._ends(fetch, "fetch", _fetched(fetch))
         if any(self._stands(servers) for servers in self._servers()):

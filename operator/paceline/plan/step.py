@@ -6,10 +6,9 @@ from datetime import datetime
 from typing import Any, Literal, TypeVar
 
 from paceline.api.reasons import Cause, Reason
+from paceline.plan.objects import Object
 
 Manifest = dict[str, Any]
-Object = Mapping[str, Any]
-"""An object as read from the cluster; never edited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +103,3 @@ def timestamp(now: datetime) -> str:
 
 def parse_time(text: str) -> datetime:
     return datetime.fromisoformat(text.replace("Z", "+00:00"))
-
-
-def owned_by(found: Object, uid: str) -> bool:
-    return any(owner.get("uid") == uid for owner in found["metadata"].get("ownerReferences", ()))
-
-
-def condition(found: Object, kind: str) -> Mapping[str, Any] | None:
-    """The condition of this type if it is True."""
-    return next(
-        (c for c in found.get("status", {}).get("conditions", ()) if c["type"] == kind and c["status"] == "True"), None
-    )

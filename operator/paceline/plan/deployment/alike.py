@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from paceline.core import Arm, Server
 from paceline.engines import ENGINES
-from paceline.plan.step import Object
+from paceline.plan.objects import Object
 from paceline.render import revision_of
 
 LOAD = "largestConcurrency"

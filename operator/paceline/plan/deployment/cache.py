@@ -14,8 +14,9 @@ from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL
 from paceline.plan.deployment.lost import COMMIT, read_back
 from paceline.plan.deployment.snapshot import Snapshot, datasets_of, models_of, to_bring, told
 from paceline.plan.deployment.stuck import lasting
+from paceline.plan.objects import Object, condition, finished, owned_by
 from paceline.plan.pods import Trouble, last_line, of_job, terminated
-from paceline.plan.step import Action, Apply, Delete, Object, StepResult, condition, owned_by, parse_time, timestamp
+from paceline.plan.step import Action, Apply, Delete, StepResult, parse_time, timestamp
 from paceline.preflight import Fetched, FetchedModel, ModelFacts, read_facts, read_message, write_facts
 from paceline.render import fetch_job, fetch_name
 from paceline.render.cache import A_PERSON_MUST_ACT, ROOM, fetch_inputs
@@ -187,7 +188,7 @@ def _of_status(text: str) -> ModelFacts | None:
 def _in_use(snapshot: Snapshot) -> tuple[str, ...]:
     """Every commit that is named in what serves, in what may be returned to, and in what is being measured."""
     kinds = ("ControllerRevision", "Deployment", "LeaderWorkerSet")
-    runs = (run for run in snapshot.of("BenchmarkRun") if not (condition(run, "Complete") or condition(run, "Failed")))
+    runs = (run for run in snapshot.of("BenchmarkRun") if not finished(run))
     named = [child["spec"] if "spec" in child else child["data"] for kind in kinds for child in snapshot.of(kind)]
     pinned = [one.commit for one in (*snapshot.status.models, *snapshot.status.datasets)]
     text = json.dumps([*named, *(run["spec"] for run in runs), pinned])

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from paceline.api import Reason
+from paceline.plan.objects import Object
 from paceline.plan.pods import unplaced
-from paceline.plan.step import Object
 
 GROUP = "leaderworkerset.sigs.k8s.io/group-index"
 """Label of the pods that are one server over several nodes (LeaderWorkerSet, api/leaderworkerset/v1)."""

@@ -13,7 +13,8 @@ from paceline.engines.model_rules import FOREIGN_LAYERS
 from paceline.plan.deployment.cache import facts
 from paceline.plan.deployment.guard import GUARDS
 from paceline.plan.deployment.snapshot import Pool, Snapshot
-from paceline.plan.step import Delete, StepResult, owned_by
+from paceline.plan.objects import owned_by
+from paceline.plan.step import Delete, StepResult
 from paceline.preflight import ModelFacts, findings
 from paceline.render.group import KIND as GROUPS
 

@@ -8,7 +8,8 @@ from paceline.api import Cause, Reason
 from paceline.core import ClaimTemplate
 from paceline.core.names import CACHE_LABEL
 from paceline.plan.deployment.snapshot import Snapshot
-from paceline.plan.step import Apply, Object, StepResult
+from paceline.plan.objects import Object
+from paceline.plan.step import Apply, StepResult
 from paceline.render import claim
 
 UNITS = {"": 1, **{unit: 1000**power for power, unit in enumerate("kMGTPE", 1)}}

@@ -7,7 +7,7 @@ items of these lists.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from paceline.plan.step import Object
+from paceline.plan.objects import Object
 
 KEYS = {"env": "name", "volumeMounts": "mountPath", "ports": "containerPort"}
 """Lists of a container → what an item is known by."""

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from paceline.plan.deployment.snapshot import Pool, Snapshot, children
-from paceline.plan.step import Action, Apply, Delete, Manifest, StepResult, owned_by
+from paceline.plan.objects import owned_by
+from paceline.plan.step import Action, Apply, Delete, Manifest, StepResult
 from paceline.render import Settings
 from paceline.render.guards import DISRUPTION_BUDGET, NETWORK_POLICY, disruption_budget, servers_network
 

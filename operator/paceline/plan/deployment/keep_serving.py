@@ -14,7 +14,8 @@ from paceline.plan.deployment.runs import Run
 from paceline.plan.deployment.size import replicas
 from paceline.plan.deployment.snapshot import Servers, Snapshot, children, entry_of, revisions
 from paceline.plan.deployment.tries import tries
-from paceline.plan.step import Action, Apply, StepResult, earliest, owned_by
+from paceline.plan.objects import owned_by
+from paceline.plan.step import Action, Apply, StepResult, earliest
 from paceline.render import servers
 
 

@@ -13,7 +13,8 @@ from typing import Any
 from paceline.core import DeploymentSpec
 from paceline.core.names import DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL, snapshot_path
 from paceline.plan.deployment.snapshot import Snapshot, models_of, pin, pools, to_bring
-from paceline.plan.step import Adopt, Object, owned_by
+from paceline.plan.objects import Object, owned_by
+from paceline.plan.step import Adopt
 from paceline.render.serving import REVISION_LABEL
 
 COMMIT = re.compile(r"\b[0-9a-f]{40}\b")

@@ -4,7 +4,7 @@ from typing import Any
 
 from paceline.api import Cause, Reason
 from paceline.plan.deployment.snapshot import Pool, Servers, pod_template
-from paceline.plan.step import Object
+from paceline.plan.objects import Object
 
 RESTARTED = "kubectl.kubernetes.io/restartedAt"
 """Annotation of a pod template: what `kubectl rollout restart` does."""

@@ -8,10 +8,11 @@ from typing import Any
 from paceline.api import Reason, run_status
 from paceline.api.record import from_status
 from paceline.api.run_status import BenchmarkRunStatus, Result, RunProgress, RunVerdict
-from paceline.core.names import SUPERSEDED, SUSPENDED
 from paceline.evidence import fingerprint, narrowed, question
+from paceline.plan import objects
+from paceline.plan.objects import Object
 from paceline.plan.pods import Trouble
-from paceline.plan.step import Object, condition, parse_time
+from paceline.plan.step import parse_time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +61,7 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        return bool(condition(self.found, "Complete") or condition(self.found, "Failed"))
+        return objects.finished(self.found)
 
     @property
     def waits(self) -> bool:
@@ -79,11 +80,11 @@ class Run:
 
     @property
     def suspended(self) -> bool:
-        return (self.found["metadata"].get("annotations") or {}).get(SUSPENDED) == "true"
+        return objects.suspended(self.found)
 
     @property
     def superseded(self) -> bool:
-        return (self.found["metadata"].get("annotations") or {}).get(SUPERSEDED) == "true"
+        return objects.superseded(self.found)
 
     @property
     def outcome(self) -> str | None:

@@ -17,8 +17,9 @@ from paceline.plan.deployment.alike import loads_of, revision_among
 from paceline.plan.deployment.capacity import all_there, short
 from paceline.plan.deployment.fields import with_field
 from paceline.plan.deployment.runs import Run
+from paceline.plan.objects import Object, condition, owned_by
 from paceline.plan.pods import Trouble, paused, refused, trouble
-from paceline.plan.step import Object, condition, owned_by, parse_time
+from paceline.plan.step import parse_time
 from paceline.render import Owner, Settings, group_name
 from paceline.render.group import KIND as GROUPS
 from paceline.render.serving import ARM_LABEL, REVISION_LABEL

@@ -2,7 +2,7 @@
 
 from paceline.core.names import child_name
 from paceline.plan.deployment.snapshot import Pool
-from paceline.plan.step import Object, owned_by
+from paceline.plan.objects import Object, owned_by
 from paceline.render import group_name
 from paceline.render.group import KIND as GROUPS
 

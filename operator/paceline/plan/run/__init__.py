@@ -28,7 +28,7 @@ from paceline.plan.run.measure import measure
 from paceline.plan.run.results import cost, events, results
 from paceline.plan.run.snapshot import Evidence, Snapshot
 from paceline.plan.run.taken import unlike
-from paceline.plan.step import Delete, Plan, condition, timestamp
+from paceline.plan.step import Delete, Plan, timestamp
 
 
 def plan(snapshot: Snapshot, now: datetime) -> Plan:
@@ -96,4 +96,4 @@ def _stop(snapshot: Snapshot, why: str) -> tuple[Delete, ...]:
     return (Delete(snapshot.active.job, why),) if snapshot.active else ()
 
 
-__all__ = ["Evidence", "Snapshot", "condition", "plan"]
+__all__ = ["Evidence", "Snapshot", "plan"]

@@ -7,10 +7,11 @@ from typing import Any
 
 from paceline.engines.log_tail import failure_line
 from paceline.evidence.failures import ARGUMENTS, MEMORY, Failure
+from paceline.plan.objects import Object, condition
 from paceline.plan.pods import exit_text, failed_before, last_line, not_startable, terminated
 from paceline.plan.run.snapshot import End, Round
 from paceline.plan.run.starting import gives_up, hopeless_start, placed_since
-from paceline.plan.step import Object, condition, parse_time
+from paceline.plan.step import parse_time
 
 HEARTBEAT_LOST = 70
 """The wrapper's exit code when the client fell silent."""

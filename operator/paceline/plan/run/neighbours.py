@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from paceline.plan.step import Object, parse_time
+from paceline.plan.objects import Object
+from paceline.plan.step import parse_time
 
 MOST = 16
 """That are named."""

@@ -9,12 +9,12 @@ from paceline.api import run_status
 from paceline.api.record import from_status
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.core import BASELINE, Purpose, RunSpec, Verdict
-from paceline.core.names import RUN_LABEL, SUPERSEDED
+from paceline.core.names import RUN_LABEL
 from paceline.evidence import ENVIRONMENT, Failure, RoundPlan
 from paceline.evidence.round_status import answers, measurements
 from paceline.gate import decide
+from paceline.plan.objects import Object, finished, superseded
 from paceline.plan.pods import container, not_started
-from paceline.plan.step import Object, condition
 from paceline.render import Owner, Settings
 
 
@@ -33,7 +33,7 @@ class Round:
 
     @property
     def ended(self) -> bool:
-        return bool(condition(self.job, "Complete") or condition(self.job, "Failed"))
+        return finished(self.job)
 
     @property
     def suspended(self) -> bool:
@@ -114,11 +114,11 @@ class Snapshot:
 
     @property
     def finished(self) -> bool:
-        return bool(condition(self.manifest, "Complete") or condition(self.manifest, "Failed"))
+        return finished(self.manifest)
 
     @property
     def superseded(self) -> bool:
-        return (self.manifest["metadata"].get("annotations") or {}).get(SUPERSEDED) == "true"
+        return superseded(self.manifest)
 
     @property
     def owner(self) -> Owner:

@@ -4,8 +4,9 @@ import re
 from datetime import datetime, timedelta
 
 from paceline.evidence.failures import Failure
+from paceline.plan.objects import Object
 from paceline.plan.run.snapshot import End, Round
-from paceline.plan.step import Object, parse_time
+from paceline.plan.step import parse_time
 
 START_PATIENCE = timedelta(minutes=10)
 """Until a pod's volumes and network are there. A volume of a node that was lost is let go of after six minutes

@@ -7,8 +7,8 @@ from paceline.api.record import from_status
 from paceline.api.run_status import BenchmarkRunStatus, Round
 from paceline.core import BASELINE
 from paceline.evidence import same_arms, surroundings
+from paceline.plan.objects import Object
 from paceline.plan.run.snapshot import Evidence, Snapshot
-from paceline.plan.step import Object
 
 
 def unlike(snapshot: Snapshot) -> str:

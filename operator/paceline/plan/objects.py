@@ -1,0 +1,39 @@
+"""Questions about one object of the cluster: its conditions, its owner, its annotations."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from paceline.core.names import SUPERSEDED, SUSPENDED
+
+Object = Mapping[str, Any]
+"""An object as read from the cluster; never edited."""
+
+
+def condition(item: Object, kind: str) -> Mapping[str, Any] | None:
+    """The condition of this type, if it is True."""
+    return next(
+        (c for c in item.get("status", {}).get("conditions", ()) if c["type"] == kind and c["status"] == "True"), None
+    )
+
+
+def finished(item: Object) -> bool:
+    """Whether a Job or a BenchmarkRun has ended, with success or without."""
+    return bool(condition(item, "Complete") or condition(item, "Failed"))
+
+
+def owned_by(item: Object, uid: str) -> bool:
+    return any(owner.get("uid") == uid for owner in item["metadata"].get("ownerReferences", ()))
+
+
+def annotations(item: Object) -> Mapping[str, str]:
+    return item["metadata"].get("annotations") or {}
+
+
+def suspended(run: Object) -> bool:
+    """Whether a BenchmarkRun is annotated to rest: it keeps its rounds and starts no other."""
+    return annotations(run).get(SUSPENDED) == "true"
+
+
+def superseded(run: Object) -> bool:
+    """Whether a BenchmarkRun is annotated to end without a verdict."""
+    return annotations(run).get(SUPERSEDED) == "true"
