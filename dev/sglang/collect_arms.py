@@ -15,7 +15,7 @@ from paceline import api
 from paceline.core import DeploymentSpec, Model
 from paceline.core.names import snapshot_path
 from paceline.engines import ENGINES
-from paceline.plan.deployment.snapshot import models_of, pin, to_bring
+from paceline.plan.deployment.pins import artifacts_of, models_of, pin
 from paceline_emulator.hub.models import generated
 from paceline_emulator.hub.published import TARGETS
 
@@ -70,7 +70,7 @@ def main(to: Path) -> None:
         if engine.name != "SGLang" or engine.version != VERSION:
             print(f"{name}: left out, {engine.name} {engine.version}")
             continue
-        known = pin(spec, {(one.source, one.revision): "0" * 40 for one in to_bring(spec)})
+        known = pin(spec, {(one.source, one.revision): "0" * 40 for one in artifacts_of(spec)})
         for model in models_of(known):
             at = to / snapshot_path(model.source, "0" * 40).lstrip("/")
             at.mkdir(parents=True, exist_ok=True)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from paceline.plan.deployment.changed import told
+from paceline.plan.deployment.changed import summary
 
 ARMS = [{"name": "baseline"}, {"name": "wide", "draft": {"source": "hf://a/head", "commit": "1"}, "tree": {"topK": 4}}]
 CODE = {"name": "code", "concurrency": 1, "maxTokens": 24}
@@ -57,4 +57,4 @@ def engine(**changes: Any) -> dict[str, Any]:
     ],
 )
 def test_it_is_named_with_both_values(change: dict[str, Any], said: str) -> None:
-    assert told(SPEC, {**SPEC, **change}) == said
+    assert summary(SPEC, {**SPEC, **change}) == said

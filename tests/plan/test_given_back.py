@@ -6,7 +6,7 @@ from typing import Any
 from tests.support.stories import measuring, told
 from tests.support.world import World, example
 
-from paceline.plan.deployment.capacity import without_room
+from paceline.plan.deployment.capacity import unplaced_servers
 
 NAME = "qwen3-coder-next"
 
@@ -93,7 +93,7 @@ def of_four(**nodes: int) -> World:
     return world
 
 
-def test_one_server_without_room_stops_neither_ready_nor_measuring() -> None:
+def test_one_server_unplaced_servers_stops_neither_ready_nor_measuring() -> None:
     """An autoscaler asks for more than the cluster has: three serve, and when there is room the fourth joins them."""
     world = of_four(a=8, b=4)
     assert world.condition("Ready") == "True Serving"
@@ -115,7 +115,7 @@ def test_a_pool_of_which_no_server_has_room_does_not_serve() -> None:
     assert (world.condition("Ready"), world.runs("latency")) == ("False NoCapacity", [])
 
 
-def test_a_server_over_two_nodes_is_one_server_without_room() -> None:
+def test_a_server_over_two_nodes_is_one_server_unplaced_servers() -> None:
     said = {
         "type": "PodScheduled",
         "status": "False",
@@ -126,8 +126,8 @@ def test_a_server_over_two_nodes_is_one_server_without_room() -> None:
         {"metadata": {"name": f"pod-{n}", "labels": group}, "spec": {}, "status": {"conditions": [said]}}
         for n, group in enumerate(labels)
     ]
-    assert without_room(pods) == 2
-    assert without_room([{**pod, "metadata": {"name": pod["metadata"]["name"]}} for pod in pods]) == 3
+    assert unplaced_servers(pods) == 2
+    assert unplaced_servers([{**pod, "metadata": {"name": pod["metadata"]["name"]}} for pod in pods]) == 3
 
 
 def test_a_server_that_is_still_starting_is_waited_for() -> None:

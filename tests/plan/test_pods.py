@@ -21,7 +21,7 @@ def ended(name: str, code: int, log: str = "") -> dict[str, Any]:
 
 def test_an_init_container_that_fails_is_told() -> None:
     starts = pod(initContainerStatuses=[ended("warm", 1, "no such bucket")])
-    assert trouble([starts]) == Trouble(what="the warm exited with 1: no such bucket")
+    assert trouble([starts]) == Trouble(message="the warm exited with 1: no such bucket")
 
 
 def test_an_init_container_that_ended_well_is_no_trouble() -> None:
@@ -30,14 +30,14 @@ def test_an_init_container_that_ended_well_is_no_trouble() -> None:
 
 def test_a_server_that_ended_well_is_in_trouble_all_the_same() -> None:
     """As PID 1 a crashed SGLang exits with 0; in a round it may end."""
-    assert trouble([pod(containerStatuses=[ended("server", 0)])]) == Trouble(what="the server exited with 0")
+    assert trouble([pod(containerStatuses=[ended("server", 0)])]) == Trouble(message="the server exited with 0")
     assert trouble([pod("Never", containerStatuses=[ended("server", 0)])]) is None
 
 
 def test_an_image_of_the_users_that_cannot_be_pulled_is_told() -> None:
     waits = {"name": "warm", "state": {"waiting": {"reason": "ErrImagePull", "message": "warm:1: not found"}}}
     assert trouble([pod(initContainerStatuses=[waits])]) == Trouble(
-        what="ErrImagePull: warm:1: not found", says=Reason.CannotStart
+        message="ErrImagePull: warm:1: not found", reason=Reason.CannotStart
     )
 
 
@@ -53,7 +53,7 @@ def test_of_a_server_that_crashed_the_reason_is_told_and_not_its_last_line(captu
     """The kubelet hands over the last 2048 bytes of its log."""
     log = (CAPTURES / capture).read_bytes()[-2048:].decode(errors="replace")
     assert trouble([pod(containerStatuses=[ended("server", code, log)])]) == Trouble(
-        what=f"the server exited with {code}: {said}"
+        message=f"the server exited with {code}: {said}"
     )
 
 

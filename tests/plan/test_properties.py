@@ -14,8 +14,9 @@ from tests.support.world import OURS, World, example
 from paceline.core import BASELINE
 from paceline.evidence import question
 from paceline.plan import deployment, run
-from paceline.plan.deployment.cache import commits
-from paceline.plan.deployment.snapshot import pin, pod_template, pools
+from paceline.plan.deployment.pins import pin
+from paceline.plan.deployment.pool import pools
+from paceline.plan.deployment.servers import pod_template
 from paceline.plan.objects import finished
 from paceline.plan.step import Action
 from paceline.render.serving import ARM_LABEL
@@ -277,10 +278,10 @@ def promoted(world: World, pool: str, still: bool) -> bool:
 
 def deployment_pools(world: World) -> Sequence[deployment.Pool]:
     snapshot = world.deployment_snapshot()
-    known = commits(snapshot)
-    assert snapshot.spec is not None
-    assert known is not None
-    return pools(snapshot, pin(snapshot.spec, known), world.cluster.now)
+    prefetch = snapshot.prefetch
+    assert prefetch is not None
+    assert prefetch.commits is not None
+    return pools(snapshot, pin(prefetch.spec, prefetch.commits), world.cluster.now)
 
 
 def outline(world: World) -> Mapping[Key, Any]:

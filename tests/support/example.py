@@ -10,7 +10,8 @@ import yaml
 from paceline import api
 from paceline.core import Arm, DeploymentSpec, RunSpec, Server
 from paceline.plan.deployment import Pool, Snapshot
-from paceline.plan.deployment.snapshot import models_of, pin, pools
+from paceline.plan.deployment.pins import models_of, pin
+from paceline.plan.deployment.pool import pools
 from paceline.render import Owner, Settings
 
 FILE = Path(__file__).parents[2] / "examples" / "qwen3-coder-next.yaml"

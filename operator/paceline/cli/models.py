@@ -11,8 +11,8 @@ from typing import Any
 
 from paceline.api import Problem
 from paceline.core import DeploymentSpec, Model
-from paceline.plan.deployment.check import found_in
-from paceline.plan.deployment.snapshot import models_of
+from paceline.plan.deployment.pins import models_of
+from paceline.plan.deployment.preflight import problems
 from paceline.pods.fetch.reading import facts_of
 from paceline.pods.fetch.request import FetchError
 
@@ -29,7 +29,7 @@ def preflight(spec: DeploymentSpec, written: Mapping[str, Any], models: Path) ->
             known[model.source] = facts_of(model.source, folder)
         except (FetchError, OSError) as error:
             yield Problem(path="", message=" ".join(str(error).split()))
-    for text, blocks in found_in(spec, written, known):
+    for text, blocks in problems(spec, written, known):
         if blocks:
             path, _, message = text.partition(": ")
             yield Problem(path=path, message=message)

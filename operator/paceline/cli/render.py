@@ -17,7 +17,9 @@ import yaml
 from paceline import api
 from paceline.cli.manifests import DEPLOYMENT, RUN, RefusedError, ours
 from paceline.core import BASELINE, Arm, DeploymentSpec, RunSpec
-from paceline.plan.deployment.snapshot import Pool, Snapshot, datasets_of, models_of, pin, pools, to_bring
+from paceline.plan.deployment.pins import artifacts_of, datasets_of, models_of, pin
+from paceline.plan.deployment.pool import Pool, pools
+from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.run.check import unpinned
 from paceline.plan.run.snapshot import Round
 from paceline.render import (
@@ -94,7 +96,7 @@ def _served(manifest: Manifest, pool: str | None, arm: str | None) -> Iterator[M
     """Of all pools that have this arm."""
     spec, arm = api.deployment(manifest), arm or BASELINE
     snapshot = Snapshot(manifest=_created(manifest), spec=spec, invalid="", children={}, settings=SETTINGS)
-    pinned = pin(spec, {(one.source, one.revision): UNKNOWN for one in to_bring(spec)})
+    pinned = pin(spec, {(one.source, one.revision): UNKNOWN for one in artifacts_of(spec)})
     views = pools(snapshot, pinned, datetime.now(UTC))
     chosen = [view for view in views if pool in (None, view.name)]
     if not chosen:

@@ -1,4 +1,4 @@
-"""What a pod says of itself: why it does not run, how it ended."""
+"""What a pod's status shows: why it does not run, how it ended."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,122 +14,128 @@ from paceline.plan.silence import placed_at, since, waits_since, without_pod
 from paceline.plan.step import parse_time
 
 ON_ITS_WAY = ("ContainerCreating", "PodInitializing", "CrashLoopBackOff")
-"""Why a container waits that has been or will be started. Of all other reasons (its image, its volumes, its name) the
-kubelet knows more with every release, and they mean the same: it cannot be started."""
+"""Reasons to wait of a container that has been or will be started. Every other one (its image, its volumes, its name)
+means that it cannot be started; the kubelet gets new ones with every release."""
 ROOM = re.compile(r"Insufficient|Too many pods|unschedulable|anti-affinity|free ports|node\.kubernetes\.io/")
-"""Of the scheduler's words: what others may give back, on a node that is otherwise what is asked for."""
+"""In the scheduler's messages: capacity that other pods may give back, on a node that matches otherwise."""
 NEVER = re.compile(r"node affinity/selector|untolerated taint|[Pp]ersistent ?[Vv]olume")
-"""And what no waiting changes."""
+"""In the scheduler's messages: what no waiting changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """Why a pod is no use. `fatal`: trying again changes nothing, a person must act. `says`: what it makes of Ready."""
+    """Why a pod cannot be used. `message` is for people; decisions are made by the other fields."""
 
-    what: str
+    message: str
     fatal: bool = False
-    says: Reason = Reason.ServersStarting
+    """Trying again changes nothing: a person must act."""
+    reason: Reason = Reason.ServersStarting
+    """Its kind, as the reason of Ready."""
     since: datetime | None = None
-    """By the cluster's own account; None where that does not tell."""
+    """As the cluster reports it; None if it does not."""
     final: datetime | None = None
-    """From then on it is fatal, if nothing has changed by then."""
+    """When it becomes fatal if nothing changes."""
 
 
 def trouble(
     pods: Iterable[Object], warnings: Mapping[str, str] | None = None, now: datetime | None = None
 ) -> Trouble | None:
-    """The worst of these pods' troubles, in the order refused, unplaced, on a silent node, unstartable, crashed,
-    evicted; of equal ones the first pod's. `warnings` are what Events say of those that are silent, by uid. Without a
-    time none becomes fatal by lasting."""
+    """The worst of these pods' troubles, in the order unplaced, on an unreachable node, unstartable, held up, crashed,
+    evicted; of equal ones the first pod's. `warnings` are the last Warnings of pods that give no reason, by uid.
+    Without `now` none becomes fatal by lasting."""
     pods = list(pods)
     staying = [pod for pod in pods if "deletionTimestamp" not in pod.get("metadata", {})]
     kinds = (unplaced, _on_a_silent_node, _unpulled, lambda pod: _held_up(pod, warnings or {}), _crashed)
-    found = [found for kind in kinds for pod in staying if (found := kind(pod))]
-    worst = next(iter(found), None) or next(filter(None, map(_evicted, pods)), None)
+    troubles = (problem for kind in kinds for pod in staying if (problem := kind(pod)))
+    worst = next(troubles, None) or next(filter(None, map(_evicted, pods)), None)
     lasts = now is not None and worst is not None and worst.final is not None and now >= worst.final
     return replace(worst, fatal=True, final=None) if worst and lasts else worst
 
 
-def refused(found: Object, warnings: Mapping[str, str]) -> Trouble | None:
-    """Of servers whose pods nobody may make: a quota, an admission policy, a PriorityClass that is not there. A
-    Deployment says so itself, of a LeaderWorkerSet Events do."""
-    failure = condition(found, "ReplicaFailure")
+def refused(servers: Object, warnings: Mapping[str, str]) -> Trouble | None:
+    """Trouble of servers whose pods the API server refuses: by a quota, an admission policy, a missing PriorityClass.
+    A Deployment has it in its status, a LeaderWorkerSet only in Events."""
+    failure = condition(servers, "ReplicaFailure")
     if failure is not None:
-        return Trouble(what=_refusal(failure.get("message", "")), says=Reason.PodRefused, since=since(failure))
-    said = warnings.get(found["metadata"].get("uid", ""))
-    return Trouble(what=_refusal(said), says=Reason.PodRefused, since=waits_since(found)) if said else None
-
-
-def paused(found: Object) -> Trouble | None:
-    """Of a Deployment that `kubectl rollout pause` keeps from changing its pods. We never pause one."""
-    if not found["spec"].get("paused"):
+        return Trouble(message=_refusal(failure.get("message", "")), reason=Reason.PodRefused, since=since(failure))
+    warning = warnings.get(servers["metadata"].get("uid", ""))
+    if not warning:
         return None
-    way = f"kubectl rollout resume deployment/{found['metadata']['name']}"
-    return Trouble(what=f"nothing is rolled out until {way}", says=Reason.Paused)
+    return Trouble(message=_refusal(warning), reason=Reason.PodRefused, since=waits_since(servers))
 
 
-def _refusal(said: str) -> str:
-    """Without the pod's name, which is another one at each try."""
-    told = re.sub(r"^(Error creating|create Pod \S+ in StatefulSet \S+ failed error): ", "", said)
-    told = re.sub(r'pods "[^"]*" is forbidden: ', "", told)
-    return told and f"refused: {told}"
+def paused(servers: Object) -> Trouble | None:
+    """Trouble of a Deployment that `kubectl rollout pause` keeps from changing its pods. The operator never pauses
+    one."""
+    if not servers["spec"].get("paused"):
+        return None
+    way = f"kubectl rollout resume deployment/{servers['metadata']['name']}"
+    return Trouble(message=f"nothing is rolled out until {way}", reason=Reason.Paused)
+
+
+def _refusal(message: str) -> str:
+    """The message without the pod's name, which differs at each try."""
+    reason = re.sub(r"^(Error creating|create Pod \S+ in StatefulSet \S+ failed error): ", "", message)
+    reason = re.sub(r'pods "[^"]*" is forbidden: ', "", reason)
+    return reason and f"refused: {reason}"
 
 
 def of_job(job: Object, pods: Iterable[Object], warnings: Mapping[str, str], now: datetime) -> Trouble | None:
-    """Of a Job that has not ended. It says nothing itself of a pod that it may not make: its Events do."""
+    """Trouble of a Job that has not ended. If its pod is refused, only its Events show it."""
     pods = list(pods)
     if pods or not without_pod(job, now):
         return trouble(pods, warnings)
     made = job["metadata"]["creationTimestamp"]
     if job["spec"].get("suspend"):
-        return Trouble(what=f"Job {job['metadata']['name']} is suspended, not by Paceline", says=Reason.NoCapacity)
-    said = _refusal(warnings.get(job["metadata"].get("uid", ""), ""))
-    what = said or f"no pod was made since {made}: kubectl describe job {job['metadata']['name']}"
-    return Trouble(what=what, says=Reason.PodRefused, since=parse_time(made))
+        message = f"Job {job['metadata']['name']} is suspended, not by Paceline"
+        return Trouble(message=message, reason=Reason.NoCapacity)
+    refusal = _refusal(warnings.get(job["metadata"].get("uid", ""), ""))
+    message = refusal or f"no pod was made since {made}: kubectl describe job {job['metadata']['name']}"
+    return Trouble(message=message, reason=Reason.PodRefused, since=parse_time(made))
 
 
 def unplaced(pod: Object) -> Trouble | None:
-    """In the scheduler's own words what is missing."""
-    for found in pod.get("status", {}).get("conditions", ()):
-        if found["type"] == "PodScheduled" and found["status"] == "False":
-            said = re.sub(r"\. not found\.?$", "", found.get("message") or found.get("reason", ""))
-            never = NEVER.search(said) and not ROOM.search(said)
-            says = Reason.Unplaceable if never else Reason.NoCapacity
-            return Trouble(what=f"not placed: {said}", says=says, since=since(found))
+    """Trouble of a pod without a node, with the scheduler's message."""
+    for each in pod.get("status", {}).get("conditions", ()):
+        if each["type"] == "PodScheduled" and each["status"] == "False":
+            message = re.sub(r"\. not found\.?$", "", each.get("message") or each.get("reason", ""))
+            never = NEVER.search(message) and not ROOM.search(message)
+            reason = Reason.Unplaceable if never else Reason.NoCapacity
+            return Trouble(message=f"not placed: {message}", reason=reason, since=since(each))
     return None
 
 
 def _on_a_silent_node(pod: Object) -> Trouble | None:
-    """Its containers were ready when its node was last heard of, and the cluster has taken it off its Services since.
-    A pod's own readiness gates say which of them is missing; of a node that is silent nobody gives a reason."""
-    said = {found["type"]: found for found in pod.get("status", {}).get("conditions", ())}
-    ready, containers = said.get("Ready", {}), said.get("ContainersReady", {})
+    """Trouble of a pod whose containers were ready when its node last reported, and that the cluster has taken off its
+    Services since. Ready then has no reason; a readiness gate that is missing would give one."""
+    conditions = {each["type"]: each for each in pod.get("status", {}).get("conditions", ())}
+    ready, containers = conditions.get("Ready", {}), conditions.get("ContainersReady", {})
     if (ready.get("status"), containers.get("status")) != ("False", "True") or ready.get("reason"):
         return None
     silent = f", since {ready['lastTransitionTime']}" if "lastTransitionTime" in ready else ""
-    what = f"node {pod['spec'].get('nodeName', '')} does not answer{silent}"
-    return Trouble(what=what, says=Reason.NodeNotReady, since=since(ready))
+    message = f"node {pod['spec'].get('nodeName', '')} does not answer{silent}"
+    return Trouble(message=message, reason=Reason.NodeNotReady, since=since(ready))
 
 
 def _evicted(pod: Object) -> Trouble | None:
-    """A drain, a taint or the scheduler takes it away, and its successor is on the way."""
+    """Trouble of a pod that a drain, a taint or the scheduler takes away. Its successor is being made."""
     target = condition(pod, "DisruptionTarget")
     if target is None:
         return None
     why = ": ".join(part for part in (target.get("reason", ""), target.get("message", "")) if part)
-    return Trouble(what=f"taken off node {pod['spec'].get('nodeName', '')}: {why}", says=Reason.Evicted)
+    return Trouble(message=f"taken off node {pod['spec'].get('nodeName', '')}: {why}", reason=Reason.Evicted)
 
 
 def _held_up(pod: Object, warnings: Mapping[str, str]) -> Trouble | None:
-    """Placed, and its volumes or sandbox cannot be had: only Events tell."""
-    said = warnings.get(pod.get("metadata", {}).get("uid", ""))
-    if not said or placed_at(pod) is None:
+    """Trouble of a pod that has a node, and not its volumes or its sandbox: only Events show it."""
+    warning = warnings.get(pod.get("metadata", {}).get("uid", ""))
+    if not warning or placed_at(pod) is None:
         return None
-    return Trouble(what=f"not started: {said}", says=Reason.CannotStart, since=placed_at(pod))
+    return Trouble(message=f"not started: {warning}", reason=Reason.CannotStart, since=placed_at(pod))
 
 
 def container(pod: Object, name: str) -> Mapping[str, Any]:
-    """What the pod's status says of one of its containers: image, imageID, state."""
+    """The status of one container: image, imageID, state. Empty while it has none."""
     statuses: Iterable[Mapping[str, Any]] = pod.get("status", {}).get("containerStatuses", ())
     return next((status for status in statuses if status["name"] == name), {})
 
@@ -141,10 +147,10 @@ def terminated(pod: Object, name: str) -> Mapping[str, Any] | None:
 
 
 def failed_before(pod: Object) -> tuple[str, Mapping[str, Any]] | None:
-    """Of the containers that run before the others, the one that ended badly: its name and its `terminated` state."""
+    """The first init container that failed: its name and its `terminated` state."""
     statuses: Iterable[Mapping[str, Any]] = pod.get("status", {}).get("initContainerStatuses", ())
-    found = ((status["name"], status.get("state", {}).get("terminated") or {}) for status in statuses)
-    return next(((name, ended) for name, ended in found if ended.get("exitCode")), None)
+    ends = ((status["name"], status.get("state", {}).get("terminated") or {}) for status in statuses)
+    return next(((name, ended) for name, ended in ends if ended.get("exitCode")), None)
 
 
 def not_startable(status: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -154,16 +160,16 @@ def not_startable(status: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def not_started(pod: Object) -> bool:
-    """It has a node, and none of its containers has ever run."""
-    said = pod.get("status", {})
-    found = (*said.get("initContainerStatuses", ()), *said.get("containerStatuses", ()))
-    ran = any({"running", "terminated"} & status.get("state", {}).keys() or status.get("lastState") for status in found)
-    return bool(pod["spec"].get("nodeName")) and said.get("phase", "Pending") == "Pending" and not ran
+    """Whether it has a node, and none of its containers has ever run."""
+    status = pod.get("status", {})
+    containers = (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ()))
+    ran = any({"running", "terminated"} & each.get("state", {}).keys() or each.get("lastState") for each in containers)
+    return bool(pod["spec"].get("nodeName")) and status.get("phase", "Pending") == "Pending" and not ran
 
 
 def last_line(message: str, limit: int = LONGEST) -> str:
-    """The last line that says something: of the kubelet and of our own programs, which end with their reason. Of one
-    that is too long the end, from a word on."""
+    """The last line that is not empty: the kubelet and our own programs end with their reason. A line that is too long
+    loses its first words."""
     lines = [line for line in (printable(line).strip() for line in message.splitlines()) if line]
     line = lines[-1] if lines else ""
     if len(line) <= limit:
@@ -172,60 +178,60 @@ def last_line(message: str, limit: int = LONGEST) -> str:
     return "…" + (end if line[-limit] == " " else end.partition(" ")[2] or end)
 
 
-def exit_text(who: str, ended: Mapping[str, Any]) -> str:
+def exit_text(container: str, ended: Mapping[str, Any]) -> str:
     """`the server exited with 2: error: unrecognized arguments: --x`, of a `terminated` state."""
-    said = printable(failure_line(ended.get("message", ""))) or ended.get("reason", "")
-    return ": ".join(part for part in (f"the {who} exited with {ended.get('exitCode', 0)}", said) if part)
+    why = printable(failure_line(ended.get("message", ""))) or ended.get("reason", "")
+    return ": ".join(part for part in (f"the {container} exited with {ended.get('exitCode', 0)}", why) if part)
 
 
 def _statuses(pod: Object) -> Iterator[tuple[Mapping[str, Any], bool]]:
-    """Of every container, the user's that run first included; whether ending well is all it is there for."""
-    found, forever = pod.get("status", {}), pod["spec"].get("restartPolicy") != "Never"
-    yield from ((status, True) for status in found.get("initContainerStatuses", ()))
-    yield from ((status, not forever) for status in found.get("containerStatuses", ()))
+    """The status of each container, the user's init containers included, and whether it is meant to end."""
+    status, forever = pod.get("status", {}), pod["spec"].get("restartPolicy") != "Never"
+    yield from ((container, True) for container in status.get("initContainerStatuses", ()))
+    yield from ((container, not forever) for container in status.get("containerStatuses", ()))
 
 
 def _unpulled(pod: Object) -> Trouble | None:
     for status, _ in _statuses(pod):
         if waiting := not_startable(status):
-            what = f"{waiting['reason']}: {last_line(waiting.get('message', ''))}"
+            message = f"{waiting['reason']}: {last_line(waiting.get('message', ''))}"
             began = placed_at(pod)
             final = began + START_PATIENCE if began else None
-            return Trouble(what=what, says=Reason.CannotStart, since=began, final=final)
+            return Trouble(message=message, reason=Reason.CannotStart, since=began, final=final)
     return None
 
 
 USAGE_ERROR = 2
-"""argparse's exit code: the arguments will be as wrong the next time."""
+"""argparse's exit code: the arguments stay wrong at the next start."""
 MANY_RESTARTS = 3
 LONG_LIFE = timedelta(minutes=10)
-"""Who has run for so long before it ended is in no crash loop: after that the kubelet forgets its back-off, too
-(twice its longest one)."""
+"""A container that ran for so long before it ended does not count as crashing: the kubelet also forgets its back-off
+then (twice its longest one)."""
 START_PATIENCE = timedelta(minutes=1)
-"""How long a node may fail to start a container, for its image, its Secret or its name, before that is for good:
-nothing answers meanwhile, and a wrong tag is to be told within two minutes."""
+"""How long a node may fail to start a container, for its image, its Secret or its name, before that is fatal: nothing
+serves until then, and a wrong tag should be reported within two minutes."""
 
 
 def _lived(ended: Mapping[str, Any]) -> timedelta:
-    """From a `terminated` state; nothing, where that does not say."""
+    """How long a container ran, by its `terminated` state; zero if that does not have both times."""
     times = [parse_time(ended[key]) for key in ("startedAt", "finishedAt") if ended.get(key)]
     return times[1] - times[0] if len(times) == 2 else timedelta()
 
 
 def _crashed(pod: Object) -> Trouble | None:
-    """A server that ends is always in trouble; what is there to end only if it did not end well."""
+    """Trouble of a container that has ended: always of a server, else only if it failed."""
     for status, once in _statuses(pod):
         state = status.get("state", {})
         ended = state.get("terminated") or status.get("lastState", {}).get("terminated")
         if not ended or (once and not ended.get("exitCode")):
             continue
         hopeless = ended.get("exitCode") == USAGE_ERROR
-        # It will end the same way again, so that it runs for a moment in between is no news.
+        # It will end the same way again, so running for a moment in between changes nothing.
         if "running" in state and (status.get("ready") or not hopeless):
             continue
         again = status.get("restartCount", 0) >= MANY_RESTARTS and _lived(ended) < LONG_LIFE
         fatal = hopeless or again
-        says = Reason.Crashing if fatal else Reason.ServersStarting
+        reason = Reason.Crashing if fatal else Reason.ServersStarting
         since = parse_time(ended["finishedAt"]) if ended.get("finishedAt") else None
-        return Trouble(what=exit_text(status["name"], ended), fatal=fatal, says=says, since=since)
+        return Trouble(message=exit_text(status["name"], ended), fatal=fatal, reason=reason, since=since)
     return None

@@ -18,7 +18,7 @@ from typing import Any
 from paceline.core import Parity, Workload
 from paceline.core.names import COMPONENT_LABEL
 from paceline.evidence import ArmCommand, Outputs, Point, Replicate, RoundPlan, RoundResult, encode
-from paceline.plan.deployment.snapshot import pod_template
+from paceline.plan.deployment.servers import pod_template
 from paceline.plan.objects import Object, finished
 from paceline.plan.run.snapshot import Round
 from paceline.plan.step import Manifest, timestamp

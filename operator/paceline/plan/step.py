@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Literal, TypeVar
 
 from paceline.api.reasons import Cause, Reason
+from paceline.core import DeploymentSpec
 from paceline.plan.objects import Object
 
 Manifest = dict[str, Any]
@@ -61,6 +62,8 @@ class StepResult:
     """Later steps must not act in this pass."""
     requeue_at: datetime | None = None
     """When to reconcile again if no watch event comes first; None leaves it to the resync."""
+    pinned: DeploymentSpec | None = None
+    """The spec at the commits that this step has found: what later steps, of each pool, are about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,9 @@ from paceline.core import names
 from paceline.core.names import SUPERSEDED, SUSPENDED
 from paceline.evidence import ENVIRONMENT, RoundPlan
 from paceline.kube import APPLIED
-from paceline.plan.deployment.snapshot import Pool, Snapshot, datasets_of, models_of, pin, pools
+from paceline.plan.deployment.pins import datasets_of, models_of, pin
+from paceline.plan.deployment.pool import Pool, pools
+from paceline.plan.deployment.snapshot import Snapshot
 from paceline.render import Owner, Settings, round_job
 from paceline.render.benchmark import round_plan
 from paceline.render.serving import ARM_LABEL, REVISION_LABEL, template

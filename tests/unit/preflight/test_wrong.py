@@ -7,7 +7,7 @@ from tests.wrong.preflight import FACTS, PREFLIGHT
 
 from paceline import api
 from paceline.engines import places
-from paceline.plan.deployment.check import found_in
+from paceline.plan.deployment.preflight import problems
 from paceline.preflight import ModelFacts, findings
 
 AT_HOME = {
@@ -22,7 +22,7 @@ def test_it_is_found_here_and_not_before(row: Row) -> None:
     spec = api.deployment(manifest)
     assert api.problems(manifest) == []
     assert places.refused(spec, manifest["spec"]) == ()
-    told = [text for text, blocks in found_in(spec, manifest["spec"], FACTS) if blocks]
+    told = [text for text, blocks in problems(spec, manifest["spec"], FACTS) if blocks]
     assert any(text.startswith(f"{row.path}: ") and row.says in text for text in told), told
 
 
@@ -53,4 +53,4 @@ def blocking(name: str, known: dict[str, ModelFacts]) -> list[str]:
     manifest = example(name)
     spec = api.deployment(manifest)
     assert spec.server.target.source in known
-    return [text for text, blocks in found_in(spec, manifest["spec"], known) if blocks]
+    return [text for text, blocks in problems(spec, manifest["spec"], known) if blocks]

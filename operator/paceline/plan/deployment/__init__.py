@@ -1,25 +1,31 @@
-"""A SpeculativeDeployment: what to do now. Read this first.
+"""What to do now about a SpeculativeDeployment. Read this first.
 
-    readable    the spec can be carried out
-    let_go      pools that are no longer asked for end
-    refused     what the API server did not let us write is told
-    keep_claim  there is a place for models
-    fetch       the models are there, pinned to commits
-    preflight   the draft fits its target
-    installed   the cluster knows the kinds that are needed
-    unguarded   of those that are only wanted, it is said which it lacks
-  then for each pool, once what people ask for by annotation (requests), and what does not run (down), is in its memory:
-    stop        runs of old questions end, and all rest while suspended
-    stuck       what the cluster will not do for the servers ends in Stalled
-    serve       the servers are what choose() says: at first the baseline, later what has been shown to be faster
-    measure     a BenchmarkRun for what is undecided
-    retain      old runs that nothing refers to go
+Steps of the whole deployment (each is a function of the module of its name in `steps`):
 
-Every step speaks; none acts after one that holds. While one of the first holds, meanwhile() keeps what serves, and
-outdated() ends runs whose answer can never be used. There is no step that promotes: a run's verdict changes what
-choose() answers, and serve() does the rest.
+    check_spec             the spec can be carried out
+    end_dropped_pools      pools that the spec no longer has are deleted
+    report_refusals        writes that the API server has refused are reported
+    ensure_claim           the models have a volume
+    fetch_models           the models are on it, pinned to commits
+    check_draft            the draft fits its target
+    check_kinds            the cluster has the kinds that are needed
+    report_missing_guards  guards that the operator may not make are reported
+
+Then for each pool, after its memory has taken in people's requests (`carry_out`) and its failures (`take_down`), which
+also chooses what it serves:
+
+    stop_runs              runs of former questions end; all rest while suspended
+    report_stuck_servers   what the cluster refuses to the servers for too long ends in Stalled
+    serve                  the servers are what was chosen: first the baseline, later a candidate shown to be faster
+    measure                a BenchmarkRun decides what is undecided
+    prune_runs             old runs that nothing refers to are deleted
+
+Every step reports; after a step that blocks, none acts. If one of the first block blocks, the pools' steps do not run:
+`keep_serving` keeps the servers as they are, and `end_outdated_runs` ends runs whose verdict can never be used. No step
+promotes: a run's verdict changes what `choose` returns, and `serve` rolls that out.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -28,99 +34,123 @@ from paceline.api.reasons import to_status as conditions_of
 from paceline.api.record import to_status
 from paceline.api.status import PoolStatus, SpeculativeDeploymentStatus
 from paceline.core import BASELINE
-from paceline.plan.deployment.cache import commits, fetch
-from paceline.plan.deployment.check import let_go, preflight, readable
-from paceline.plan.deployment.claim import keep_claim
-from paceline.plan.deployment.down import undone
-from paceline.plan.deployment.events import events, state, without_pretence
-from paceline.plan.deployment.guard import unguarded
+from paceline.plan.deployment.events import events, state, without_reconciling
 from paceline.plan.deployment.hold import hold
-from paceline.plan.deployment.installed import installed
-from paceline.plan.deployment.keep_serving import meanwhile
 from paceline.plan.deployment.lost import orphans
-from paceline.plan.deployment.measure import measure, stop
-from paceline.plan.deployment.outdated import outdated
-from paceline.plan.deployment.requests import carried_out, unknown
-from paceline.plan.deployment.retain import retain
-from paceline.plan.deployment.serve import serve
-from paceline.plan.deployment.snapshot import Pool, Snapshot, pin, pools
-from paceline.plan.deployment.stuck import refused, stuck
+from paceline.plan.deployment.pool import Pool, pools
+from paceline.plan.deployment.requests import carry_out, unknown_requests
+from paceline.plan.deployment.rollout import Rollout
+from paceline.plan.deployment.snapshot import Snapshot
+from paceline.plan.deployment.steps.check_draft import check_draft
+from paceline.plan.deployment.steps.check_kinds import check_kinds
+from paceline.plan.deployment.steps.check_spec import check_spec
+from paceline.plan.deployment.steps.end_dropped_pools import end_dropped_pools
+from paceline.plan.deployment.steps.end_outdated_runs import end_outdated_runs
+from paceline.plan.deployment.steps.ensure_claim import ensure_claim
+from paceline.plan.deployment.steps.fetch_models import fetch_models
+from paceline.plan.deployment.steps.keep_serving import keep_serving
+from paceline.plan.deployment.steps.measure import measure
+from paceline.plan.deployment.steps.prune_runs import prune_runs
+from paceline.plan.deployment.steps.report_missing_guards import report_missing_guards
+from paceline.plan.deployment.steps.report_refusals import report_refusals
+from paceline.plan.deployment.steps.report_stuck_servers import report_stuck_servers
+from paceline.plan.deployment.steps.serve import serve
+from paceline.plan.deployment.steps.stop_runs import stop_runs
+from paceline.plan.deployment.take_down import take_down
 from paceline.plan.silence import look_again, waiting
 from paceline.plan.step import Plan, Step, StepResult, earliest, walk
 
-STEPS: tuple[Step[Snapshot], ...] = (readable, let_go, refused, keep_claim, fetch, preflight, installed, unguarded)
-POOL_STEPS: tuple[Step[Pool], ...] = (stop, stuck, serve, measure, retain)
+STEPS: tuple[Step[Snapshot], ...] = (
+    check_spec,
+    end_dropped_pools,
+    report_refusals,
+    ensure_claim,
+    fetch_models,
+    check_draft,
+    check_kinds,
+    report_missing_guards,
+)
+POOL_STEPS: tuple[Step[Rollout], ...] = (stop_runs, report_stuck_servers, serve, measure, prune_runs)
 
 MOST_NOTES = 64
 MOST_REFUSED = 64
 """Requests that status can hold."""
 
 PINS = ("models_hash", "models", "datasets")
-"""Stay while no prefetch says others: another one may find other commits, and all would be measured again."""
+"""Fields that stay until a prefetch writes them: it may find other commits, and all would be measured again."""
 
 
 def plan(snapshot: Snapshot, now: datetime) -> Plan:
     """Pure: the same snapshot at the same time gives the same status and actions."""
     if adopted := orphans(snapshot):
-        return Plan(status=None, actions=adopted)  # the garbage collector is on its way: everything else comes after
-    said = walk(STEPS, snapshot, now)
+        return Plan(status=None, actions=adopted)  # first, as the garbage collector is about to delete them
+    results = walk(STEPS, snapshot, now)
+    pinned = next((result.pinned for result in results if result.pinned), None)
     entries: list[PoolStatus] = []
-    pool_said: list[StepResult] = []
-    held = any(step.blocks for step in said)
-    not_carried_out = list(unknown(snapshot))
-    known = commits(snapshot)
-    if snapshot.spec is not None and known is not None and not held:
-        for looked_at in pools(snapshot, pin(snapshot.spec, known), now):
-            asked, not_done = carried_out(looked_at, now)
-            pool = undone(asked, now)
-            not_carried_out += not_done
-            steps = walk(POOL_STEPS, pool, now)
-            pool_said += steps
-            entries.append(_entry(pool, steps))
+    refused = list(unknown_requests(snapshot))
+    if pinned is not None and not any(result.blocks for result in results):
+        pool_results: list[StepResult] = []
+        for pool in pools(snapshot, pinned, now):
+            requested, not_done = carry_out(pool, now)
+            rollout = take_down(requested, now)
+            steps = walk(POOL_STEPS, rollout, now)
+            refused += not_done
+            pool_results += steps
+            entries.append(_entry(rollout.pool, steps))
     else:
-        as_it_is = meanwhile(snapshot, now)
-        pool_said += [as_it_is] if said[0].blocks else [as_it_is, outdated(snapshot, now)]
-        entries = list(as_it_is.status["pools"])
-    everything = [*said, *pool_said]
-    notes = [note for say in everything for note in say.notes]
-    causes = without_pretence(cause for say in everything for cause in say.causes)
+        kept = keep_serving(snapshot, now)
+        pool_results = [kept] if results[0].blocks else [kept, end_outdated_runs(snapshot, now)]
+        entries += kept.status["pools"]
+    every = [*results, *pool_results]
+    status = _status(snapshot, every, entries, now)
+    status = replace(
+        status,
+        refused=tuple(refused[:MOST_REFUSED]),
+        **{name: getattr(snapshot.status, name) for name in PINS},
+    )
+    for result in results:
+        status = replace(status, **result.status)
+    return Plan(
+        status=to_status(status),
+        actions=tuple(action for result in every for action in result.actions),
+        events=events(snapshot.status, status),
+        requeue_at=earliest((*(result.requeue_at for result in every), look_again(waiting(snapshot.children), now))),
+    )
+
+
+def _status(
+    snapshot: Snapshot, results: Sequence[StepResult], entries: Sequence[PoolStatus], now: datetime
+) -> SpeculativeDeploymentStatus:
+    causes = without_reconciling(cause for result in results for cause in result.causes)
     if not any(cause.reason.value.condition == "Ready" for cause in causes):
         causes.append(Cause(Reason.NotStarted))
     conditions = conditions_of(causes, snapshot.status.conditions, snapshot.generation, now)
-    pins = {name: getattr(snapshot.status, name) for name in PINS}
-    status = SpeculativeDeploymentStatus(
+    notes = [note for result in results for note in result.notes]
+    return SpeculativeDeploymentStatus(
         observed_generation=snapshot.generation,
         summary=" ".join(_in_a_word(entry) for entry in entries),
         notes=tuple(notes[:MOST_NOTES]),
         state=state(conditions),
         conditions=conditions,
         pools=tuple(entries),
-        refused=tuple(not_carried_out[:MOST_REFUSED]),
-        **(pins | {name: value for say in said for name, value in say.status.items()}),
-    )
-    return Plan(
-        status=to_status(status),
-        actions=tuple(action for say in everything for action in say.actions),
-        events=events(snapshot.status, status),
-        requeue_at=earliest((*(say.requeue_at for say in everything), look_again(waiting(snapshot.children), now))),
     )
 
 
-def _entry(pool: Pool, steps: list[StepResult]) -> PoolStatus:
-    """What no step speaks of is as it was, but for the servers: how many are ready is asked anew in each pass."""
+def _entry(pool: Pool, results: Sequence[StepResult]) -> PoolStatus:
+    """The pool's entry: fields that no step returns stay, except `readyReplicas`, which is counted in each pass."""
     entry = replace(pool.remembered, hold=hold(pool), ready_replicas=None)
-    for say in steps:
-        entry = replace(entry, **say.status)
-    return entry if pool.decided else replace(entry, verdict=None)  # it answered another question
+    for result in results:
+        entry = replace(entry, **result.status)
+    return entry if pool.decided else replace(entry, verdict=None)  # it was about another question
 
 
 def _in_a_word(entry: PoolStatus) -> str:
     """`latency=wide 1.36x`."""
     arm = entry.serving.arm if entry.serving else "-"
     of_verdict = entry.verdict.speedup if entry.verdict and entry.verdict.winner == arm else None
-    speedup = (entry.serving.speedup if entry.serving else None) or of_verdict  # older releases: with the verdict alone
+    speedup = (entry.serving.speedup if entry.serving else None) or of_verdict  # older releases: only in the verdict
     shown = f" {speedup:.2f}x" if speedup and arm not in (BASELINE, "-") else ""
     return f"{entry.name}={arm}{shown}"
 
 
-__all__ = ["POOL_STEPS", "STEPS", "Pool", "Snapshot", "plan"]
+__all__ = ["POOL_STEPS", "STEPS", "Pool", "Rollout", "Snapshot", "plan"]

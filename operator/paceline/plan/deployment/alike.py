@@ -1,8 +1,8 @@
-"""A server keeps its revision where another load changes nothing of it.
+"""A server keeps its revision if another load does not change its arguments.
 
-The largest concurrency is part of a revision's hash, and of the arguments only where it is more than an engine's least
-number of requests (`FEWEST_RUNNING_REQUESTS`) has room for. Below that the servers that there are need no restart, and
-what was earned stays (0032).
+The largest concurrency is part of a revision's hash. It changes the arguments only above an engine's least number of
+running requests (`FEWEST_RUNNING_REQUESTS`). Below that the servers need no restart, and a promoted arm stays
+(decision 0032).
 """
 
 from collections.abc import Collection, Iterable
@@ -14,11 +14,11 @@ from paceline.plan.objects import Object
 from paceline.render import revision_of
 
 LOAD = "largestConcurrency"
-"""Of a run's spec; absent where it is the largest of its workloads."""
+"""Field of a run's spec; absent if it is the largest concurrency of its workloads."""
 
 
 def same_argv(server: Server, arm: Arm, load: int) -> bool:
-    """The arm's arguments are the same at another largest concurrency."""
+    """Whether the arm's arguments are the same at another largest concurrency."""
     argv = ENGINES[server.engine.name].argv
     return argv(replace(server, largest_concurrency=load), arm) == argv(server, arm)
 
@@ -26,8 +26,8 @@ def same_argv(server: Server, arm: Arm, load: int) -> bool:
 def revision_among(
     server: Server, arm: Arm, remembered: Iterable[str], kept: Collection[str], loads: Collection[int]
 ) -> str:
-    """The arm's own revision; or one of the same arguments at another of these loads, if it is remembered or kept:
-    those that are remembered first, in their order."""
+    """The arm's own revision, or that of the same arguments at another of these loads if it is remembered or kept. The
+    order: remembered, its own if kept, kept, its own."""
     own = revision_of(server, arm)
     order = [*remembered, *([own] if own in kept else []), *sorted(kept), own]
     at_other_loads = {
@@ -41,4 +41,4 @@ def revision_among(
 def loads_of(runs: Iterable[Object]) -> frozenset[int]:
     """The largest concurrency that each of these BenchmarkRuns was made for."""
     specs = [run["spec"] for run in runs]
-    return frozenset(spec.get(LOAD) or max(one["concurrency"] for one in spec["workloads"]) for spec in specs)
+    return frozenset(spec.get(LOAD) or max(load["concurrency"] for load in spec["workloads"]) for spec in specs)

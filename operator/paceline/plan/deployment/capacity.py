@@ -1,7 +1,7 @@
-"""A pool of which some servers find no room serves with the others: that is as it is to be, until there is more room.
+"""A pool serves with the servers for which the cluster has capacity; the others are not waited for.
 
-Where an autoscaler asks for more than the cluster has, it is so for ever. That there is no room is no revision's fault,
-so it holds up neither Ready nor a run.
+An autoscaler may ask for more than the cluster has, for ever. Lack of capacity is not the fault of a revision, so it
+delays neither Ready nor a run.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,23 +12,23 @@ from paceline.plan.objects import Object
 from paceline.plan.pods import unplaced
 
 GROUP = "leaderworkerset.sigs.k8s.io/group-index"
-"""Label of the pods that are one server over several nodes (LeaderWorkerSet, api/leaderworkerset/v1)."""
+"""Label that the pods of one server over several nodes share (LeaderWorkerSet, api/leaderworkerset/v1)."""
 
 
-def without_room(pods: Iterable[Object]) -> int:
-    """Of how many servers the scheduler cannot place a pod for now."""
+def unplaced_servers(pods: Iterable[Object]) -> int:
+    """How many servers have a pod that waits for capacity."""
     staying = (pod for pod in pods if "deletionTimestamp" not in pod["metadata"] and not pod["spec"].get("nodeName"))
-    waiting = (pod for pod in staying if (found := unplaced(pod)) and found.says is Reason.NoCapacity)
+    waiting = (pod for pod in staying if (problem := unplaced(pod)) and problem.reason is Reason.NoCapacity)
     return len({pod["metadata"].get("labels", {}).get(GROUP, pod["metadata"]["name"]) for pod in waiting})
 
 
 def all_there(status: Mapping[str, Any], wanted: int, pods: Iterable[Object]) -> bool:
-    """By a Deployment's status: every replica `wanted` is of one revision, whose `pods` these are, and ready, or has no
-    room; but for a pool of no servers, one is ready at least."""
+    """Whether every replica `wanted` is of one revision, and ready or waiting for capacity; one at least is ready,
+    unless none is wanted. `status` is the Deployment's, `pods` are those of its revision."""
     ready, made = status.get("readyReplicas", 0), status.get("replicas", 0)
     if status.get("updatedReplicas", 0) != made or made != wanted:
         return False
-    return bool(ready == wanted or (ready and ready + without_room(pods) >= wanted))
+    return bool(ready == wanted or (ready and ready + unplaced_servers(pods) >= wanted))
 
 
 def short(ready: int, wanted: int, why: str) -> str:

@@ -1,13 +1,13 @@
-"""What is other in one question than in another, in words: which field, and from what to what."""
+"""The differences between two questions, in sentences: which field changed, from which value to which."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.runs import Run
-from paceline.plan.deployment.snapshot import Pool
 
 Spec = Mapping[str, Any]
-"""Of a BenchmarkRun."""
+"""The spec of a BenchmarkRun."""
 
 WORDS = {
     "target.source": "the target",
@@ -18,46 +18,46 @@ WORDS = {
     "draft.source": "the head",
     "draft.commit": "the head's commit",
 }
-"""Path in a run's spec → what a person calls it, where the path itself would not do."""
-UNSAID = ("engine.env", "engine.podTemplate", "engine.apiKeySecretRef", "engine.adminKeySecretRef")
-"""Long, or nobody else's business: only that they changed is told."""
+"""Path in a run's spec → the name that a person uses for it; other paths are their own names."""
+WITHOUT_VALUES = ("engine.env", "engine.podTemplate", "engine.apiKeySecretRef", "engine.adminKeySecretRef")
+"""Paths with long or private values: the sentence says only that they changed."""
 FLAGS = ("engine.args", "args", "custom.args")
-"""Of arguments the names alone: a value may be a secret."""
+"""Paths of arguments: the sentence names only the flags, as a value may be a secret."""
 LEFT_OUT = ("attempt", "trigger", "token", "podLabels", "roundsOf", "pool", "purpose", "arms", "workloads")
 MOST = 4
-"""Changes that are told one by one."""
+"""Changes that are listed; the others are counted."""
 
 
 def asked_anew(pool: Pool) -> str:
-    """What is other in the question of now than in the one that was answered last; "" where none was."""
-    last = answered_last(pool)
-    return told(last.spec, pool.wanted) if last else ""
+    """What changed from the question that was decided last to the present one; "" if none was decided."""
+    last = decided_last(pool)
+    return summary(last.spec, pool.wanted) if last else ""
 
 
-def answered_last(pool: Pool) -> Run | None:
-    """What production goes by, if that answers another question than that of now; else the latest that does."""
+def decided_last(pool: Pool) -> Run | None:
+    """The run whose winner is served, if it decided another question than the present one; else the latest such run."""
     others = [run for run in pool.runs if run.outcome and run is not pool.decided and run.question != pool.question]
     evidence = pool.remembered.target.evidence if pool.remembered.target else None
     latest = sorted(others, key=lambda run: (run.name == evidence, run.finished_at))
     return latest[-1] if latest else None
 
 
-def told(then: Spec, now: Spec) -> str:
-    """In one line, as many as are readable."""
-    found = list(changes(then, now))
-    more = len(found) - MOST
-    return "; ".join([*found[:MOST], *([f"and {more} more changes"] if more > 0 else [])])
+def summary(then: Spec, now: Spec) -> str:
+    """One line with the first changes and the number of the others."""
+    listed = list(changes(then, now))
+    more = len(listed) - MOST
+    return "; ".join([*listed[:MOST], *([f"and {more} more changes"] if more > 0 else [])])
 
 
 def changes(then: Spec, now: Spec) -> Iterator[str]:
-    """Each in a sentence: the server's first, then candidates, workloads and the rule."""
+    """A sentence for each change: of the server first, then of candidates, workloads and the rule."""
     was, new = (dict(_leaves({k: v for k, v in spec.items() if k not in LEFT_OUT})) for spec in (then, now))
     rule = ("gate.", "budget.")
     sentences = list(_differences(was, new))
-    yield from (said for path, said in sentences if not path.startswith(rule))
+    yield from (sentence for path, sentence in sentences if not path.startswith(rule))
     yield from _named("candidate", _by_name(then["arms"]), _by_name(now["arms"]))
     yield from _named("workload", _by_load(then["workloads"]), _by_load(now["workloads"]))
-    yield from (said for path, said in sentences if path.startswith(rule))
+    yield from (sentence for path, sentence in sentences if path.startswith(rule))
 
 
 def _named(what: str, then: Mapping[str, Spec], now: Mapping[str, Spec]) -> Iterator[str]:
@@ -65,8 +65,8 @@ def _named(what: str, then: Mapping[str, Spec], now: Mapping[str, Spec]) -> Iter
     yield from (f"{what} {name} was removed" for name in then if name not in now)
     for name in now:
         if name in then:
-            for _, said in _differences(dict(_leaves(then[name])), dict(_leaves(now[name]))):
-                yield f"{what} {name}: {said}"
+            for _, sentence in _differences(dict(_leaves(then[name])), dict(_leaves(now[name]))):
+                yield f"{what} {name}: {sentence}"
 
 
 def _differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -76,7 +76,7 @@ def _differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tu
         if was == new or _follows(path, then, now):
             continue
         name = WORDS.get(path, path)
-        if path in UNSAID:
+        if path in WITHOUT_VALUES:
             yield path, f"{name} changed"
         elif path in FLAGS:
             flags = {flag.partition("=")[0]: None for flag in (*(was or ()), *(new or ())) if _moved(flag, was, new)}
@@ -86,7 +86,7 @@ def _differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tu
 
 
 def _follows(path: str, then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Of another model another commit goes without saying."""
+    """Whether this is the commit of another model: the sentence about the model covers it."""
     source = path.removesuffix("commit") + "source"
     return path.endswith("commit") and then.get(source) != now.get(source)
 
@@ -96,10 +96,10 @@ def _moved(flag: str, then: Sequence[str] | None, now: Sequence[str] | None) -> 
 
 
 def _leaves(value: Spec, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Path → what is there; empty is as good as absent."""
+    """Path and value of each leaf; an empty value counts as absent."""
     for key, inner in value.items():
         here = f"{path}{key}"
-        if isinstance(inner, Mapping) and here not in UNSAID:
+        if isinstance(inner, Mapping) and here not in WITHOUT_VALUES:
             yield from _leaves(inner, f"{here}.")
         elif inner not in (None, "", [], {}, ()):
             yield here, inner
@@ -116,10 +116,10 @@ def _by_name(arms: Sequence[Spec]) -> Mapping[str, Spec]:
 
 
 def _by_load(workloads: Sequence[Spec]) -> Mapping[str, Spec]:
-    """By DATASET@CONCURRENCY, or by DATASET where it comes at a rate."""
+    """By DATASET@CONCURRENCY, or by DATASET if requests come at a rate."""
     return {
-        one["name"] if one.get("requestRate") else f"{one['name']}@{one['concurrency']}": {
-            key: value for key, value in one.items() if key not in ("name", "concurrency")
+        load["name"] if load.get("requestRate") else f"{load['name']}@{load['concurrency']}": {
+            key: value for key, value in load.items() if key not in ("name", "concurrency")
         }
-        for one in workloads
+        for load in workloads
     }

@@ -1,4 +1,4 @@
-"""What a pool should serve, and why. Promotion, fallback and upgrade are one roll-out with another `why`."""
+"""Choose what a pool serves, and why. Promotion, fallback and upgrade are one roll-out with another `why`."""
 
 from dataclasses import dataclass
 
@@ -6,15 +6,15 @@ from paceline.api.status import Serving, Target
 from paceline.core import BASELINE
 from paceline.plan.deployment.changed import asked_anew
 from paceline.plan.deployment.earned import manual, may_stay, promoted_before, shown
-from paceline.plan.deployment.hold import baseline_held, held_revision, hold, suspended
-from paceline.plan.deployment.snapshot import Pool
+from paceline.plan.deployment.hold import baseline_held, held_revision, hold
+from paceline.plan.deployment.pool import Pool
 from paceline.plan.step import parse_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """An arm at a revision. `evidence` is the run that earned it its place, empty for the baseline; `fingerprint` names
-    what that has measured, `speedup` what it has shown."""
+    """An arm at a revision. `evidence` is the run that promoted it, "" for the baseline; `fingerprint` is the hash of
+    what that run has measured, `speedup` its result."""
 
     arm: str
     revision: str
@@ -25,15 +25,15 @@ class Choice:
 
 
 def frozen(pool: Pool) -> Choice | None:
-    """Suspended: go on with what was chosen last, whatever the spec says by now; but never with what does not start."""
+    """While suspended, the former target stays, although the spec may have changed; unless it is held."""
     target = pool.remembered.target
-    if not suspended(pool) or not target or target.revision not in pool.kept:
+    if not pool.suspended or not target or target.revision not in pool.kept:
         return None
     return None if target.revision == held_revision(pool) else _remembered(target, target.arm)
 
 
 def back(pool: Pool) -> Choice | None:
-    """The baseline that the spec renders does not start: what served last, whatever it was."""
+    """While the spec's baseline is held, the revision that served last."""
     last, held = last_served(pool), hold(pool)
     if not baseline_held(pool) or held is None or last is None:
         return None
@@ -49,7 +49,7 @@ def back(pool: Pool) -> Choice | None:
 
 
 def proven(pool: Pool) -> Choice | None:
-    """The winner of the run that answers the question of now."""
+    """The winner of the run that decides the present question; in Manual mode, once a person has chosen it."""
     choice = winner(pool)
     if choice is None or choice.revision == held_revision(pool):
         return None
@@ -57,15 +57,15 @@ def proven(pool: Pool) -> Choice | None:
 
 
 def as_before(pool: Pool) -> Choice | None:
-    """What was earned stays, also when the run that earned it is gone."""
+    """A candidate that was promoted stays, even after its run is deleted."""
     target, arm = promoted_before(pool), may_stay(pool)
-    # Of a revision that the spec no longer renders the hold is forgotten as soon as another one is the target.
+    # The hold is forgotten as soon as the spec no longer renders its revision and another one is the target.
     held = pool.remembered.hold.revision if pool.remembered.hold else None
     return _remembered(target, arm.name) if target and arm and target.revision != held else None
 
 
 def unproven(pool: Pool) -> Choice:
-    """Nothing has been shown to be faster."""
+    """The baseline: no candidate has been shown to be faster."""
     return baseline(pool, _why_not(pool))
 
 
@@ -75,7 +75,7 @@ def baseline(pool: Pool, why: str) -> Choice:
 
 
 def winner(pool: Pool) -> Choice | None:
-    """Of the run that answers the question of now, whether or not it may be served."""
+    """The winner of the run that decides the present question, whether or not it may be served."""
     run = pool.decided
     arm = pool.arms.get((run.winner if run else None) or "")
     if run is None or arm is None or run.outcome != "Promote":
@@ -92,7 +92,7 @@ def winner(pool: Pool) -> Choice | None:
 
 
 def intent(choice: Choice, since: str) -> Target:
-    """As `target` of status has it: written before anything is done about it."""
+    """The choice as `target` of status, which is written before any action."""
     return Target(
         revision=choice.revision,
         arm=choice.arm,
@@ -105,7 +105,7 @@ def intent(choice: Choice, since: str) -> Target:
 
 
 def _chosen_before(pool: Pool) -> str | None:
-    """The revision that was the target; where status is lost, that of the servers."""
+    """The revision of the target; if status was lost, that of the servers."""
     target = pool.remembered.target
     return target.revision if target else (pool.servers.revision if pool.servers else None)
 
@@ -122,26 +122,26 @@ def _remembered(target: Target, arm: str) -> Choice:
 
 
 def _why_not(pool: Pool) -> str:
-    """Why the baseline: by a verdict, by a change, or as nothing was ever shown."""
+    """Why the baseline is served: a hold, Manual mode, a verdict, a changed question, or no verdict at all."""
     if held := hold(pool):
         return f"held: {held.reason}: {held.message or held.revision}"
-    if found := winner(pool):
-        return f"{found.evidence} has shown {found.arm}, and promotion.mode is Manual"
-    shown = any(run.outcome == "Promote" for run in pool.runs)
-    if shown and pool.decided:
-        return f"{pool.decided.name}: {FOUND.get(str(pool.decided.outcome), '')}"
-    return (asked_anew(pool) if shown else "") or "no candidate has been shown to be faster"
+    if shown := winner(pool):
+        return f"{shown.evidence} has shown {shown.arm}, and promotion.mode is Manual"
+    promoted_once = any(run.outcome == "Promote" for run in pool.runs)
+    if promoted_once and pool.decided:
+        return f"{pool.decided.name}: {NO_WINNER.get(str(pool.decided.outcome), '')}"
+    return (asked_anew(pool) if promoted_once else "") or "no candidate has been shown to be faster"
 
 
-FOUND = {
+NO_WINNER = {
     "Reject": "no candidate was shown to be fast enough",
     "Inconclusive": "no candidate could be decided",
     "Error": "nothing could be measured",
 }
-"""Outcome → what it says of the question of now, beside runs of others that showed a candidate."""
+"""Outcome of the present question → why no candidate is served, where an earlier run had promoted one."""
 
 CHOICES = (frozen, back, proven, as_before)
-"""The first answer wins; where there is none, the baseline is served."""
+"""The first rule that gives a choice wins; if none does, the baseline is served."""
 
 
 def choose(pool: Pool) -> Choice:
@@ -149,20 +149,20 @@ def choose(pool: Pool) -> Choice:
 
 
 def as_chosen(pool: Pool, choice: Choice) -> bool:
-    """The servers are what was chosen, all of them ready and none of another revision left."""
+    """Whether the servers are what was chosen: all ready, and none of another revision left."""
     return pool.servers is not None and pool.servers.revision == choice.revision and pool.servers.settled
 
 
 def last_served(pool: Pool) -> Serving | None:
-    """What all servers were last, if it is another revision than the one that is held and its rendering is kept."""
+    """The revision that all servers were last, if it is not held and its rendering is kept."""
     last = pool.remembered.serving
-    there = last is not None and last.revision in pool.kept and last.revision != held_revision(pool)
-    return last if there else None
+    usable = last is not None and last.revision in pool.kept and last.revision != held_revision(pool)
+    return last if usable else None
 
 
 def has_served(pool: Pool, revision: str) -> bool:
-    """All servers were of this revision and ready since it was chosen last; what served before it was last given up
-    does not count."""
+    """Whether all servers were of this revision and ready since it was chosen last. What served before the revision was
+    last given up does not count."""
     serving, target = pool.remembered.serving, pool.remembered.target
     if serving is None or target is None or not serving.revision == target.revision == revision:
         return False

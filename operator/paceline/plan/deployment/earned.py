@@ -1,5 +1,5 @@
-"""What was earned stays (0032): a promoted arm serves until a verdict on the question of now speaks against it, in
-Manual mode until a person does, or until the spec asks for another server."""
+"""A promoted arm serves on (decision 0032) until a verdict on the present question rejects it, in Manual mode until a
+person replaces it, or until the spec asks for another server."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,18 +9,18 @@ from paceline.api.status import Target
 from paceline.core import BASELINE, Arm, PromotionMode
 from paceline.evidence import same_server
 from paceline.plan.deployment.alike import LOAD, same_argv
+from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.runs import Run
-from paceline.plan.deployment.snapshot import Pool
 
 
 def promoted_before(pool: Pool) -> Target | None:
-    """The pool's target if it is a candidate that evidence had promoted; where status is lost, what the servers run."""
+    """The pool's target if it is a promoted candidate; if status was lost, the one that the servers run."""
     target = pool.remembered.target or _promoted_servers(pool)
     return target if target and target.evidence and target.arm != BASELINE else None
 
 
 def _promoted_servers(pool: Pool) -> Target | None:
-    """The candidate of the spec that the servers run, if a run on the same server had promoted it."""
+    """The target, from the candidate that the servers run and the run on the same server that promoted it."""
     arm = _candidate_at(pool, pool.servers.revision) if pool.servers else None
     run = next((run for run in reversed(pool.runs) if arm and _had_promoted(run, arm, pool.wanted)), None)
     if pool.servers is None or arm is None or run is None:
@@ -42,7 +42,7 @@ def _candidate_at(pool: Pool, revision: str) -> Arm | None:
 
 
 def _had_promoted(run: Run, arm: Arm, wanted: Mapping[str, Any]) -> bool:
-    """Its winner is this arm, under whatever name, on the server that is wanted now."""
+    """Whether its winner is this arm, under any name, on the server that is wanted now."""
     then = next((entry for entry in run.spec["arms"] if entry["name"] == run.winner), None)
     now = next(entry for entry in wanted["arms"] if entry["name"] == arm.name)
     same = then is not None and {**then, "name": ""} == {**now, "name": ""}
@@ -50,7 +50,7 @@ def _had_promoted(run: Run, arm: Arm, wanted: Mapping[str, Any]) -> bool:
 
 
 def shown(run: Run) -> str:
-    """What a run that promotes says of its winner."""
+    """The result of a run that promotes, in a sentence."""
     return f"{run.name}: {run.winner} is {bounds(run.ratio(run.winner))} against the baseline"
 
 
@@ -62,14 +62,14 @@ def bounds(speed: Result | None) -> str:
 
 
 def still_rendered(pool: Pool) -> Arm | None:
-    """The candidate of the spec that is what was promoted, under whatever name."""
+    """The candidate of the spec that is the promoted one, under any name."""
     target = promoted_before(pool)
     return _candidate_at(pool, target.revision) if target else None
 
 
 def reshaped(pool: Pool) -> Arm | None:
-    """The candidate of the spec in whose place the promoted one stood: of its name, with its head, on the same server,
-    and only its shape is another. What was promoted serves until that is decided."""
+    """The candidate of the spec that has the promoted one's name, head and server, and only another shape. The promoted
+    one serves until the new shape is decided."""
     target = promoted_before(pool)
     if target is None:
         return None
@@ -86,7 +86,7 @@ def reshaped(pool: Pool) -> Arm | None:
 
 
 def may_stay(pool: Pool) -> Arm | None:
-    """The candidate of the spec by whose right what was promoted goes on serving; None where it is to go."""
+    """The candidate of the spec as which the promoted one serves on; None if it does not."""
     waits = manual(pool) or pool.decided is None or pool.decided.outcome == "Error"
     if arm := still_rendered(pool):
         return arm if manual(pool) or not refuted(pool.decided, arm.name) else None
@@ -94,14 +94,12 @@ def may_stay(pool: Pool) -> Arm | None:
 
 
 def refuted(run: Run | None, arm: str) -> bool:
-    """The verdict speaks against this candidate: all were rejected, or this one was. One that says nothing of it, as it
-    ended in Error or Inconclusive, takes nothing away."""
+    """Whether the verdict rejects this candidate, or all of them. Error and Inconclusive reject none."""
     if run is None:
         return False
-    verdicts = {one.arm: one.outcome for one in run.status.arm_verdicts or ()}
+    verdicts = {verdict.arm: verdict.outcome for verdict in run.status.arm_verdicts or ()}
     return run.outcome == "Reject" or (run.outcome != "Error" and verdicts.get(arm) == "rejected")
 
 
 def manual(pool: Pool) -> bool:
-    spec = pool.snapshot.spec
-    return spec is not None and spec.promotion.mode is PromotionMode.MANUAL
+    return pool.deployment.promotion.mode is PromotionMode.MANUAL

@@ -1,4 +1,4 @@
-"""How it stands in a word; and Events: what changed between two statuses, told once, in the past tense."""
+"""The state of a deployment in a word; and Events: each change between two statuses once, in the past tense."""
 
 from collections.abc import Iterable, Iterator
 
@@ -6,43 +6,43 @@ from paceline.api import Cause, Reason
 from paceline.api.status import Condition, Hold, PoolProgress, PoolStatus, Target
 from paceline.api.status import SpeculativeDeploymentStatus as Status
 from paceline.core import BASELINE
-from paceline.plan.deployment.measure import BEING_MADE
+from paceline.plan.deployment.runs import BEING_MADE
 from paceline.plan.step import Event
 
 
-def without_pretence(causes: Iterable[Cause]) -> list[Cause]:
-    """Who waits for a person is not under way: Reconciling beside Stalled is what kstatus, Argo and Flux take for
-    broken, and a person for progress."""
+def without_reconciling(causes: Iterable[Cause]) -> list[Cause]:
+    """Drop Reconciling where Stalled is true: kstatus, Argo and Flux take both together for an error, and a person
+    takes Reconciling for progress, although it is their turn."""
     causes = list(causes)
     stalled = any(cause.reason.value.condition == "Stalled" for cause in causes)
     return [cause for cause in causes if not (stalled and cause.reason.value.condition == "Reconciling")]
 
 
 def state(conditions: Iterable[Condition]) -> str:
-    """The column STATUS: what a person has to do something about comes first, then what Ready says."""
-    said = {condition.type: condition for condition in conditions}
-    if "Stalled" in said:
-        return f"Stalled:{said['Stalled'].reason}"
-    ready, promoted = said["Ready"], said.get("Promoted")
+    """The column STATUS: Stalled first, as a person must act, then the reason of Ready."""
+    by_type = {condition.type: condition for condition in conditions}
+    if "Stalled" in by_type:
+        return f"Stalled:{by_type['Stalled'].reason}"
+    ready, promoted = by_type["Ready"], by_type.get("Promoted")
     waits = promoted is not None and promoted.reason == Reason.AwaitingPromote.text
     return Reason.AwaitingPromote.text if waits and ready.status == "True" else ready.reason
 
 
 def events(before: Status, after: Status) -> tuple[Event, ...]:
-    whole = (_models, _notes, _stalled, _refused, _pools, _awaited)
-    return tuple(event for part in whole for event in part(before, after))
+    topics = (_models, _notes, _stalled, _refused, _pools, _awaited)
+    return tuple(event for topic in topics for event in topic(before, after))
 
 
 def _models(before: Status, after: Status) -> Iterator[Event]:
     new = after.models if before.models_hash != after.models_hash else ()
-    brought = [*new, *(one for one in after.datasets if one not in before.datasets)]
-    if brought:
-        told = ", ".join(f"{one.source} at {one.commit[:12]}" for one in brought)
-        yield Event(reason="Cached", note=told)
+    cached = [*new, *(dataset for dataset in after.datasets if dataset not in before.datasets)]
+    if cached:
+        note = ", ".join(f"{artifact.source} at {artifact.commit[:12]}" for artifact in cached)
+        yield Event(reason="Cached", note=note)
 
 
 def _notes(before: Status, after: Status) -> Iterator[Event]:
-    """What is worth knowing, each once for as long as it is so."""
+    """Each note once, for as long as it stays."""
     new = [note for note in after.notes if note not in before.notes]
     if new:
         yield Event(reason="Preflight", note="; ".join(new))
@@ -55,7 +55,7 @@ def _stalled(before: Status, after: Status) -> Iterator[Event]:
 
 
 def _awaited(before: Status, after: Status) -> Iterator[Event]:
-    """A person is asked; the condition says by which annotation to answer."""
+    """A person is asked to promote; the condition has the annotation to use."""
     was, now = _condition(before, "Promoted"), _condition(after, "Promoted")
     waits = Reason.AwaitingPromote.text
     if now and now.reason == waits and (not was or was.reason != waits):
@@ -81,7 +81,7 @@ def _pools(before: Status, after: Status) -> Iterator[Event]:
 
 
 def _run(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
-    """Of a run that goes on. Where an old answer holds again nothing is compared: its verdict alone is told."""
+    """A run has begun. If an earlier verdict counts again, there is an Event of the verdict only."""
     progress, before = entry.progress or PoolProgress(), was.progress or PoolProgress()
     run, why = progress.benchmark_run, progress.message
     if run and entry.attempts and run != before.benchmark_run and progress.step != "Decided":
@@ -115,7 +115,7 @@ def _verdict(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
 
 def _hold(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
     held, before = entry.hold, was.hold
-    if not held or held.arm == BASELINE:  # of a baseline Stalled tells, and for as long as it is so
+    if not held or held.arm == BASELINE:  # a held baseline is Stalled instead, for as long as it lasts
         return
     if not before or (held.since, held.revision) != (before.since, before.revision):
         what = f"{held.arm or 'revision'} at {held.revision} is taken off: {held.message}"
@@ -150,4 +150,4 @@ def _serving(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
 
 
 def _condition(status: Status, kind: str) -> Condition | None:
-    return next((one for one in status.conditions if one.type == kind), None)
+    return next((each for each in status.conditions if each.type == kind), None)

@@ -1,4 +1,4 @@
-"""Which field of the spec the cluster's words are about: a person changes a field, and the cluster names an object."""
+"""The field of the spec behind a message of the cluster: the message names an object, a person changes a field."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,37 +9,37 @@ from paceline.api.engine import GPU
 NAMED = re.compile(
     r'(?<!volume )"([^"]+)"|with name (\S+)|(?<![\w./-])(/[\w./-]+)|(?:Secret|ConfigMap) [\w.-]+/([\w.-]+)'
 )
-"""What a kubelet, a scheduler or an admission plugin names: quoted; of a PriorityClass; a path; of a key that is not
-there the object that should have it."""
+"""Names in messages of a kubelet, a scheduler or an admission plugin: in quotes; of a PriorityClass; a path; for a
+missing key the object that should have it."""
 SPEC = "spec"
 CLAIM = "unbound immediate PersistentVolumeClaims"
 SELECTED = "node affinity/selector"
 INSUFFICIENT = re.compile(r"Insufficient (\S+?)[.,]")
 
 
-def with_field(what: str, written: Any) -> str:
-    """The words, and after them the field that says so; `written` is the manifest's spec as it came, well-formed or
+def with_field(message: str, written: Any) -> str:
+    """The message, followed by the fields that it is about. `written` is the manifest's spec as it came, well-formed or
     not."""
-    fields = tuple(dict.fromkeys(_fields(what, written)))
-    return f"{what} ({', '.join(fields)})" if fields else what
+    fields = tuple(dict.fromkeys(_fields(message, written)))
+    return f"{message} ({', '.join(fields)})" if fields else message
 
 
-def _fields(what: str, written: Any) -> Iterator[str]:
-    named = set(_named(what))
+def _fields(message: str, written: Any) -> Iterator[str]:
+    named = set(_named(message))
     inside = tuple(f"{scheme}://{name}/" for scheme in ("pvc", "configMap") for name in named)
     for path, value in _leaves(written, SPEC):
         if value in named or (isinstance(value, str) and value.startswith(inside)):
             yield path
-    if SELECTED in what:
+    if SELECTED in message:
         yield from (f"{path}: {value}" for path, value in _selected(written))
-    if (_below(written, "accelerator", "resourceName") or GPU) in INSUFFICIENT.findall(what):
+    if (_below(written, "accelerator", "resourceName") or GPU) in INSUFFICIENT.findall(message):
         yield f"spec.accelerator.count: {_below(written, 'accelerator', 'count')} on one node"
-    if CLAIM in what:
+    if CLAIM in message:
         yield from (path for path, _ in _leaves(_below(written, "cache"), "spec.cache") if "torageClass" in path)
 
 
 def _selected(written: Any) -> Iterator[tuple[str, Any]]:
-    """Whatever a node must have."""
+    """Fields that a node must match."""
     for key in ("product", "productLabel", "topology"):
         yield from _leaves(_below(written, "accelerator", key), f"spec.accelerator.{key}")
     for key in ("nodeSelector", "affinity"):
@@ -53,8 +53,8 @@ def _below(value: Any, *keys: str) -> Any:
     return value
 
 
-def _named(what: str) -> Iterator[str]:
-    for groups in NAMED.findall(what):
+def _named(message: str) -> Iterator[str]:
+    for groups in NAMED.findall(message):
         yield from (name.rstrip(".:") for name in groups if name)
 
 

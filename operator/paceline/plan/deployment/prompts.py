@@ -1,22 +1,22 @@
-"""Prompts that are not where the spec says: known before a round takes accelerators to find it out."""
+"""ConfigMaps with prompts that are missing: found before a round takes accelerators."""
 
 from collections.abc import Iterator
 
 from paceline.core import DeploymentSpec
-from paceline.plan.deployment.snapshot import Pool
+from paceline.plan.deployment.pool import Pool
 
 CONFIG_MAP = "configMap://"
 
 
 def config_maps(spec: DeploymentSpec) -> tuple[str, ...]:
-    """Those that any pool is measured with, by name."""
+    """Names of the ConfigMaps that any pool is measured with."""
     sources = (workload.dataset.source for pool in spec.pools for workload in pool.workloads)
     named = (source.removeprefix(CONFIG_MAP).partition("/")[0] for source in sources if source.startswith(CONFIG_MAP))
     return tuple(dict.fromkeys(named))
 
 
 def missing(pool: Pool) -> tuple[str, ...]:
-    """A sentence for each of the pool's datasets that is not there. Where we may not look, nothing is."""
+    """A sentence for each of the pool's datasets that is missing. ConfigMaps that may not be read count as present."""
     return tuple(dict.fromkeys(_missing(pool)))
 
 

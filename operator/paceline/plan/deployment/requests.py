@@ -1,7 +1,7 @@
-"""What people ask for that is not spec: annotations `VERB.paceline.dev/POOL: VALUE` of the SpeculativeDeployment.
+"""Requests of people: annotations `VERB.paceline.dev/POOL: VALUE` of the SpeculativeDeployment.
 
-Each value is acted upon once. What it brings about becomes memory of the pool before any step looks, and `handled`
-echoes the value in the same status: an operator that dies in between has done both or neither.
+Each value is carried out once. It changes the pool's memory before any step, and `handled` repeats the value in the
+same status: an operator that crashes has written both or neither.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,29 +10,29 @@ from datetime import datetime
 from typing import Any
 
 from paceline.api.status import Handled, Retried
+from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.promote import promote
-from paceline.plan.deployment.snapshot import Pool, Snapshot
+from paceline.plan.deployment.snapshot import Snapshot
 
 DOMAIN = ".paceline.dev/"
 LONGEST = 253
-"""Characters of a value that count: what a run's `trigger.token` can hold."""
+"""Characters of a value that count: the limit of a run's `trigger.token`."""
 
 Answer = Mapping[str, Any] | str
-"""Fields of what the pool remembers from now on (None: no more); or why it cannot be done, with the way out. What
-cannot be done is not handled: it is asked again until it can be, or is taken away."""
+"""New fields of the pool's memory (None removes one); or why the request cannot be carried out, with the way out. It is
+then not handled: each pass tries it again, until it can be carried out or is removed."""
 
 
 def retry(pool: Pool, value: str, _: datetime) -> Answer:
-    """A hold is released, and an answer that said nothing of the candidates is asked for anew. Where
-    there is neither, nothing is left for later."""
+    """Release the hold, and repeat a run without a decision. Without either the request is handled all the same."""
     last = pool.decided
-    if last is None or last.outcome not in UNANSWERED:
+    if last is None or last.outcome not in UNDECIDED:
         return {"hold": None}
     return {"hold": None, "retried": Retried(question=last.question, attempt=last.attempt, token=value)}
 
 
-UNANSWERED = ("Error", "Inconclusive")
-"""Outcomes that a person may ask for anew: they say nothing, or not enough, of the candidates."""
+UNDECIDED = ("Error", "Inconclusive")
+"""Outcomes that a person may ask to repeat: they decide no candidate."""
 
 VERBS: Mapping[str, Callable[[Pool, str, datetime], Answer]] = {"promote": promote, "retry": retry}
 
@@ -52,15 +52,15 @@ def annotation(verb: str, pool: str) -> str:
 
 
 def requests(snapshot: Snapshot) -> tuple[Request, ...]:
-    """All there are, by name; an empty value asks for nothing."""
+    """All requests, by name; an annotation with an empty value is none."""
     parts = ((key.partition(DOMAIN), value) for key, value in sorted(snapshot.annotations.items()) if value)
     return tuple(
         Request(verb=verb, pool=pool, value=value[:LONGEST]) for (verb, domain, pool), value in parts if verb and domain
     )
 
 
-def carried_out(pool: Pool, now: datetime) -> tuple[Pool, tuple[str, ...]]:
-    """The pool with what was asked of it in its memory; and what cannot be done."""
+def carry_out(pool: Pool, now: datetime) -> tuple[Pool, tuple[str, ...]]:
+    """The pool with its requests in its memory; and why others cannot be carried out."""
     refused = []
     for request in requests(pool.snapshot):
         if request.pool != pool.name or request.verb not in VERBS:
@@ -77,8 +77,8 @@ def carried_out(pool: Pool, now: datetime) -> tuple[Pool, tuple[str, ...]]:
     return pool, tuple(refused)
 
 
-def unknown(snapshot: Snapshot) -> tuple[str, ...]:
-    """Requests of which no pool will ever hear."""
+def unknown_requests(snapshot: Snapshot) -> tuple[str, ...]:
+    """Why requests to no pool, or with an unknown verb, cannot be carried out."""
     if snapshot.spec is None:
         return ()
     pools = [pool.name for pool in snapshot.spec.pools]

@@ -1,6 +1,6 @@
-"""A BenchmarkRun as its pool sees it: what it was asked, how far it is, and what it has found."""
+"""A BenchmarkRun as its pool sees it: question, progress and verdict; and the actions that suspend or supersede it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -8,43 +8,48 @@ from typing import Any
 from paceline.api import Reason, run_status
 from paceline.api.record import from_status
 from paceline.api.run_status import BenchmarkRunStatus, Result, RunProgress, RunVerdict
+from paceline.core.names import SUPERSEDED, SUSPENDED
 from paceline.evidence import fingerprint, narrowed, question
 from paceline.plan import objects
 from paceline.plan.objects import Object
 from paceline.plan.pods import Trouble
-from paceline.plan.step import parse_time
+from paceline.plan.step import Apply, Manifest, parse_time
+from paceline.render import Owner, benchmark_run
+
+BEING_MADE = "the run is being made"
+"""Message of a pool's progress while its first run is made: a later one has a reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A BenchmarkRun of the pool, as far as the pool cares."""
+    """What a pool reads of one of its BenchmarkRuns."""
 
-    found: Object
+    manifest: Object
     stale: bool = False
-    """Too old to answer a question that is asked anew."""
+    """Too old to decide the present question."""
     aged: bool = False
-    """Its oldest round is; one that the pool has gone by so far is not stale for that."""
+    """Its oldest round is older than maxEvidenceAge; a run that the pool relies on is not stale for that."""
 
     @property
     def name(self) -> str:
-        return str(self.found["metadata"]["name"])
+        return str(self.manifest["metadata"]["name"])
 
     @cached_property
     def status(self) -> BenchmarkRunStatus:
-        return from_status(BenchmarkRunStatus, self.found.get("status"))
+        return from_status(BenchmarkRunStatus, self.manifest.get("status"))
 
     @property
     def verdict(self) -> RunVerdict:
-        """Without any field while there is none."""
+        """Empty while there is none."""
         return self.status.verdict or RunVerdict()
 
     @property
     def pool(self) -> str:
-        return str(self.found["spec"]["pool"])
+        return str(self.manifest["spec"]["pool"])
 
     @property
     def spec(self) -> Mapping[str, Any]:
-        spec: Mapping[str, Any] = self.found["spec"]
+        spec: Mapping[str, Any] = self.manifest["spec"]
         return spec
 
     @cached_property
@@ -57,38 +62,45 @@ class Run:
 
     @property
     def attempt(self) -> int:
-        return int(self.found["spec"].get("attempt", 1))
+        return int(self.manifest["spec"].get("attempt", 1))
 
     @property
     def finished(self) -> bool:
-        return objects.finished(self.found)
+        return objects.finished(self.manifest)
+
+    @property
+    def under_way(self) -> bool:
+        return not self.finished and not self.superseded
 
     @property
     def waits(self) -> bool:
-        """For a node with room for its round."""
-        return any(said.reason == Reason.RunWaiting.text for said in self.status.conditions)
+        """Whether no node has room for its round."""
+        return self._has(Reason.RunWaiting)
+
+    def _has(self, reason: Reason) -> bool:
+        return any(condition.reason == reason.text for condition in self.status.conditions)
 
     @property
     def refused(self) -> Trouble | None:
-        """Nobody may make the pod of its round, and since when."""
-        progress = self.status.progress or RunProgress()
-        if not any(said.reason == Reason.RunRefused.text for said in self.status.conditions):
+        """The trouble if the cluster refuses the pod of its round."""
+        if not self._has(Reason.RunRefused):
             return None
+        progress = self.status.progress or RunProgress()
         since = progress.unplaced_since
-        what = f"{self.name} {progress.message}"
-        return Trouble(what=what, says=Reason.PodRefused, since=parse_time(since) if since else None)
+        message = f"{self.name} {progress.message}"
+        return Trouble(message=message, reason=Reason.PodRefused, since=parse_time(since) if since else None)
 
     @property
     def suspended(self) -> bool:
-        return objects.suspended(self.found)
+        return objects.suspended(self.manifest)
 
     @property
     def superseded(self) -> bool:
-        return objects.superseded(self.found)
+        return objects.superseded(self.manifest)
 
     @property
     def outcome(self) -> str | None:
-        """Of the verdict; None while there is none, and for a run that was superseded."""
+        """The verdict's; None while there is none, and for a run that was superseded."""
         return self.verdict.outcome or None if self.finished else None
 
     @property
@@ -105,12 +117,32 @@ class Run:
         return tuple(record for record in self.status.rounds or () if not record.error)
 
     def answers(self, wanted: Mapping[str, Any]) -> bool:
-        """Asked about more candidates by the same rule, it has found what holds for these alone: its winner is one of
-        them, or all were rejected. Its bounds are wider than theirs would be."""
+        """Whether its verdict holds for the question of `wanted`, although it compared more candidates by the same
+        rule: its winner is one of the wanted candidates, or all were rejected. Its bounds are wider than theirs."""
         names = {arm["name"] for arm in wanted["arms"]}
-        found = self.winner in names if self.outcome == "Promote" else self.outcome == "Reject"
-        return found and question(narrowed(self.spec, names)) == question(wanted)
+        holds = self.winner in names if self.outcome == "Promote" else self.outcome == "Reject"
+        return holds and question(narrowed(self.spec, names)) == question(wanted)
 
     def ratio(self, arm: str | None) -> Result | None:
-        """An arm's mean over workloads."""
-        return next((one for one in self.status.results or () if one.arm == arm and one.workload == "mean"), None)
+        """The mean speed of an arm over all workloads."""
+        results = self.status.results or ()
+        return next((result for result in results if result.arm == arm and result.workload == "mean"), None)
+
+
+def suspend(owner: Owner, runs: Iterable[Run]) -> tuple[Apply, ...]:
+    """Let these runs rest as long as they are under way: they keep their rounds."""
+    why = "spec.suspend is set"
+    return tuple(Apply(annotated(owner, run, SUSPENDED), why) for run in runs if run.under_way)
+
+
+def supersede(owner: Owner, runs: Iterable[Run]) -> tuple[Apply, ...]:
+    """End these runs without a verdict if they are under way."""
+    why = "the question has changed"
+    return tuple(Apply(annotated(owner, run, SUPERSEDED), why) for run in runs if run.under_way)
+
+
+def annotated(owner: Owner, run: Run, *annotations: str) -> Manifest:
+    """The run with these annotations of ours and no others. Its spec goes along: an apply without it removes it."""
+    manifest = benchmark_run(owner, run.pool, run.name, run.manifest["spec"])
+    manifest["metadata"]["annotations"] = dict.fromkeys(annotations, "true")
+    return manifest

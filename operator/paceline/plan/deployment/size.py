@@ -1,27 +1,25 @@
-"""How many servers a pool is to have."""
+"""How many servers a pool has."""
 
 from paceline.api.status import PoolStatus
-from paceline.core import BASELINE, UntilDecided
-from paceline.plan.deployment.snapshot import Pool, Servers
+from paceline.core import BASELINE, DeploymentSpec, UntilDecided
+from paceline.plan.deployment.servers import Servers
 
 
-def waits_for_a_verdict(pool: Pool, arm: str) -> bool:
-    """untilDecided: Nothing, and no verdict yet."""
-    spec = pool.snapshot.spec
-    assert spec is not None
-    nothing = spec.promotion.until_decided is UntilDecided.NOTHING
-    return nothing and arm == BASELINE and pool.decided is None
+def waits_for_verdict(deployment: DeploymentSpec, arm: str, *, decided: bool) -> bool:
+    """Whether `untilDecided: Nothing` keeps the pool without servers for now."""
+    nothing = deployment.promotion.until_decided is UntilDecided.NOTHING
+    return nothing and arm == BASELINE and not decided
 
 
-def replicas(asked: int | None, waits: bool, remembered: PoolStatus, there: Servers | None) -> int | None:
-    """None: an autoscaler's. It acts on nothing that is at zero, so the first server after waiting for a verdict is
-    ours; a pool that has served and is at zero now was scaled there."""
+def replicas(wanted: int | None, waits: bool, remembered: PoolStatus, servers: Servers | None) -> int | None:
+    """The replicas to apply; None leaves them to an autoscaler. An autoscaler does nothing about a pool at zero, so we
+    start the first server after waiting for a verdict; a pool that has served was scaled to zero on purpose."""
     if waits:
         return 0
-    ours = asked is None and there is not None and not there.asked and not remembered.serving
-    return 1 if ours else asked
+    ours = wanted is None and servers is not None and not servers.replicas and not remembered.serving
+    return 1 if ours else wanted
 
 
-def leaves_zero(wanted: int | None, there: Servers | None) -> bool:
-    """That none of none is ready says nothing yet."""
-    return bool(wanted) and there is not None and not there.asked
+def leaves_zero(wanted: int | None, servers: Servers | None) -> bool:
+    """Whether the servers are about to be scaled up from zero: that none is missing then means nothing."""
+    return bool(wanted) and servers is not None and not servers.replicas

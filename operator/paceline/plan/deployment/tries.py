@@ -1,4 +1,4 @@
-"""What the cluster refused is tried again soon after it is allowed.
+"""Pods that the cluster has refused are tried again soon after they are allowed.
 
 A ReplicaSet whose pod is refused waits twice as long after each try, up to 1000 s (Kubernetes,
 client-go/util/workqueue/default_rate_limiters.go), and hears of no quota that was lifted. A change of its annotations
@@ -12,36 +12,36 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 
 from paceline.api.status import PoolStatus
-from paceline.plan.deployment.snapshot import Servers
+from paceline.plan.deployment.servers import Servers
 from paceline.plan.pods import refused
 from paceline.plan.step import parse_time, timestamp
 
 TRIED = "paceline.dev/tried"
-"""Annotation of a Deployment: when its pods were last asked for again, and the `retry` that was known then."""
+"""Annotation of a Deployment: time of the last try, and the token of the latest `retry` request then."""
 AFTER = timedelta(minutes=1)
-"""Between two tries that nobody asked for."""
+"""Between two tries without a request."""
 
 
 def tries(there: Servers | None, entry: PoolStatus, now: datetime) -> tuple[dict[str, str], datetime | None]:
-    """The annotation as it is to be, and when the next try is due. `entry`: what the pool remembers, `handled` above
-    all. It stays when the refusal ends, so that one that comes and goes makes no more writes than one that stays."""
-    if there is None or there.found["kind"] != "Deployment":
+    """The annotation to apply, and when the next try is due. `entry` is the pool's entry of status. The annotation
+    stays when the refusal ends, so that a refusal that comes and goes causes no more writes than one that stays."""
+    if there is None or there.manifest["kind"] != "Deployment":
         return {}, None
-    before = (there.found["metadata"].get("annotations") or {}).get(TRIED, "")
+    before = (there.manifest["metadata"].get("annotations") or {}).get(TRIED, "")
     kept = {TRIED: before} if before else {}
-    refusal = refused(there.found, {})
+    refusal = refused(there.manifest, {})
     if refusal is None:
         return kept, None
-    when, _, known = before.partition(" ")
-    last, asked = _time(when) or refusal.since, (entry.handled and entry.handled.retry) or ""
-    if last and last <= now < last + AFTER and asked == known:
+    when, _, token_then = before.partition(" ")
+    last, token = _time(when) or refusal.since, (entry.handled and entry.handled.retry) or ""
+    if last and last <= now < last + AFTER and token == token_then:
         return kept, last + AFTER
-    return {TRIED: f"{timestamp(now)} {asked}".strip()}, now + AFTER
+    return {TRIED: f"{timestamp(now)} {token}".strip()}, now + AFTER
 
 
 def _time(text: str) -> datetime | None:
-    """None for what is not ours."""
+    """None if the annotation is not ours."""
     with suppress(ValueError):
-        found = parse_time(text)
-        return found if found.tzinfo else None
+        time = parse_time(text)
+        return time if time.tzinfo else None
     return None

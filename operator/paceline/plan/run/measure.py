@@ -58,10 +58,10 @@ def _watch(snapshot: Snapshot, evidence: Evidence, active: Round, now: datetime)
     arms = ", ".join(arm.name for arm in asked.arms)
     pods = [active.pod] if active.pod else []
     found = of_job(active.job, pods, snapshot.warnings, now)
-    refused = found is not None and found.says is Reason.PodRefused
+    refused = found is not None and found.reason is Reason.PodRefused
     waits = active.suspended or (active.pod is not None and unplaced(active.pod) is not None)
     held_up = timestamp(found.since) if found and found.since and (refused or waits) else ""
-    message = f"round {asked.round + 1}{_looks(evidence)}: {arms}" + (f"; {found.what}" if found else "")
+    message = f"round {asked.round + 1}{_looks(evidence)}: {arms}" + (f"; {found.message}" if found else "")
     reason = Reason.RunRefused if refused else Reason.RunWaiting if waits else Reason.RunMeasuring
     progress = replace(_progress(evidence, message, active.name), seen=True, unplaced_since=held_up)
     return StepResult(

@@ -11,7 +11,7 @@ from tests.support import example_files
 from paceline import api
 from paceline.core import DeploymentSpec
 from paceline.engines import ENGINES
-from paceline.plan.deployment.snapshot import pin, to_bring
+from paceline.plan.deployment.pins import artifacts_of, pin
 from paceline_emulator import flags
 
 FILES = (*example_files.DEPLOYMENTS, Path(__file__).with_name("shapes.yaml"))
@@ -22,7 +22,7 @@ def served() -> Iterator[tuple[str, DeploymentSpec]]:
     for file in FILES:
         spec = api.deployment(yaml.safe_load(file.read_text()))
         if spec.server.engine.name == "SGLang":
-            yield file.stem, pin(spec, {(one.source, one.revision): "0" * 40 for one in to_bring(spec)})
+            yield file.stem, pin(spec, {(one.source, one.revision): "0" * 40 for one in artifacts_of(spec)})
 
 
 DEPLOYMENTS = dict(served())

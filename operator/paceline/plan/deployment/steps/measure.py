@@ -1,4 +1,4 @@
-"""A run for what is undecided."""
+"""A run decides what is undecided."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -8,23 +8,23 @@ from paceline.api import Cause, Reason, run_manifest_spec
 from paceline.api.run_status import RunProgress
 from paceline.api.status import PoolProgress, PoolVerdict
 from paceline.core import BASELINE, Trigger
-from paceline.core.names import SUPERSEDED, SUSPENDED, child_name
+from paceline.core.names import child_name
 from paceline.engines.nodes import unmeasurable
 from paceline.plan.deployment.again import source
 from paceline.plan.deployment.changed import asked_anew
-from paceline.plan.deployment.check import foretold
-from paceline.plan.deployment.choose import as_chosen, choose, has_served
+from paceline.plan.deployment.conflicts import name_conflict
 from paceline.plan.deployment.earned import bounds, manual
-from paceline.plan.deployment.hold import baseline_held, hold, suspended, way_out
+from paceline.plan.deployment.hold import baseline_held, hold, way_out
+from paceline.plan.deployment.lasting import report_lasting
+from paceline.plan.deployment.pool import Pool
+from paceline.plan.deployment.preflight import foretold
 from paceline.plan.deployment.prompts import missing
 from paceline.plan.deployment.requests import annotation
-from paceline.plan.deployment.runs import Run
-from paceline.plan.deployment.snapshot import Pool
-from paceline.plan.deployment.strangers import foreign
-from paceline.plan.deployment.stuck import lasting
+from paceline.plan.deployment.rollout import Rollout
+from paceline.plan.deployment.runs import BEING_MADE, Run, annotated
 from paceline.plan.silence import ASK_AGAIN
 from paceline.plan.step import Apply, StepResult
-from paceline.render import Owner, benchmark_run
+from paceline.render import benchmark_run
 
 OUTCOMES = {
     "Inconclusive": (Reason.Inconclusive, Reason.NotDecided),
@@ -32,77 +32,65 @@ OUTCOMES = {
     "Reject": (Reason.AllDecided, Reason.BaselineFaster),
     "Promote": (Reason.AllDecided, Reason.AllPromoted),
 }
-"""Outcome → what it says of Decided and of Promoted."""
+"""Outcome → reasons of Decided and of Promoted."""
 REJECTED_FOR = {"NothingAccepted": Reason.NothingAccepted, "OutputsDiffer": Reason.OutputsDiffer}
-"""Of a rejection for something else than speed."""
+"""Reason of a verdict that rejects for something else than speed → reason of Promoted."""
 
 
-BEING_MADE = "the run is being made"
-"""Where there is nothing to say of why: the first one of a pool."""
-
-
-def stop(pool: Pool, _: datetime) -> StepResult:
-    """Runs that must not go on: of a question that is no more, or while suspended, when nothing is given up: the old
-    question may come back. Stands before serve, which may hold for long. Their spec goes along: an apply without it
-    would take it away."""
-    word, why = (SUSPENDED, "spec.suspend is set") if suspended(pool) else (SUPERSEDED, "the question has changed")
-    going_on = [run for run in pool.runs if not run.finished and not run.superseded]
-    ending = [run for run in going_on if suspended(pool) or run.question != pool.question]
-    return StepResult(actions=tuple(Apply(annotated(pool.snapshot.owner, run, word), why) for run in ending))
-
-
-def measure(pool: Pool, now: datetime) -> StepResult:
-    """The question of now is answered, being answered, or asked."""
+def measure(rollout: Rollout, now: datetime) -> StepResult:
+    """Report the verdict on the present question, follow the run that decides it, or make one."""
+    pool = rollout.pool
     if run := pool.decided:
-        return StepResult(causes=_verdict_causes(pool, run), status=_verdict(pool, run), notes=_other_version(pool))
+        causes = _verdict_causes(rollout, run)
+        return StepResult(causes=causes, status=_verdict(pool, run), notes=_other_version(pool))
     if why := unmeasurable(pool.server):
         return _never(pool, f"{why}; set it to 1 to compare the candidates")
-    causes = (Cause(Reason.Undecided, pool.name, asked_anew(pool)), _beside(pool))
-    running = next((run for run in pool.asked if not run.finished), None)
-    if suspended(pool):
-        waits = PoolProgress(step="Suspended", benchmark_run=running.name if running else "")
-        return StepResult(causes=(*causes, Cause(Reason.Suspended, pool.name)), status={"progress": waits})
+    causes = (Cause(Reason.Undecided, pool.name, asked_anew(pool)), _not_promoted(rollout))
+    running = next((run for run in pool.attempts if not run.finished), None)
+    if pool.suspended:
+        progress = PoolProgress(step="Suspended", benchmark_run=running.name if running else "")
+        return StepResult(causes=(*causes, Cause(Reason.Suspended, pool.name)), status={"progress": progress})
     if baseline_held(pool) and (held := hold(pool)):
         note = f"revision {held.revision}: {way_out(pool)}"
         return StepResult(
             causes=(*causes, Cause(Reason.BaselineHeld, pool.name, note)),
             status={"progress": PoolProgress(step="Held", message=held.message)},
         )
-    # serve holds then: what would be said of a run that is to begin or to go on would not be done.
-    blocked = foreign(pool)
-    if running is not None and not (blocked and running.suspended):
+    # serve blocks then, so a run that is reported as beginning or going on would not do so.
+    conflict = name_conflict(pool)
+    if running is not None and not (conflict and running.suspended):
         return _follow(pool, running, causes, now)
-    if blocked or not as_chosen(pool, choose(pool)):
-        note = blocked or "the pool's own servers come first"
+    if conflict or not rollout.settled:
+        note = conflict or "the pool's own servers come first"
         return StepResult(
             causes=(*causes, Cause(Reason.WaitingForCapacity, pool.name, note)),
             status={"progress": PoolProgress(step="Serving", message=note)},
         )
     if absent := "; ".join(missing(pool)):
-        said = (Cause(Reason.WaitingForPrompts, pool.name, absent), Cause(Reason.PromptsMissing, pool.name, absent))
+        waits = (Cause(Reason.WaitingForPrompts, pool.name, absent), Cause(Reason.PromptsMissing, pool.name, absent))
         progress = PoolProgress(step="WaitingForPrompts", message=absent)
-        return StepResult(causes=(*causes, *said), status={"progress": progress}, requeue_at=now + ASK_AGAIN)
-    return _ask(pool, causes)
+        return StepResult(causes=(*causes, *waits), status={"progress": progress}, requeue_at=now + ASK_AGAIN)
+    return _make_run(pool, causes)
 
 
-def _ask(pool: Pool, causes: tuple[Cause, ...]) -> StepResult:
-    """A run. The rounds of a question that was another only by its rule or its candidates are not measured again."""
+def _make_run(pool: Pool, causes: tuple[Cause, ...]) -> StepResult:
+    """Make a run. It takes over the rounds of a run whose question differs only in rule or candidates."""
     attempt = 1 + max((run.attempt for run in pool.runs if run.fingerprint == pool.fingerprint), default=pool.retried)
     name = child_name(pool.snapshot.name, pool.name, pool.fingerprint, attempt)
-    stale = next((run for run in pool.asked if run.stale), None)
-    anew = pool.retried and not any(run.attempt > pool.retried for run in pool.asked)
+    stale = next((run for run in pool.attempts if run.stale), None)
+    anew = pool.retried and not any(run.attempt > pool.retried for run in pool.attempts)
     token = pool.remembered.retried.token if anew and pool.remembered.retried else ""
     trigger = Trigger.RETRY if token else Trigger.STALE if stale else Trigger.SPEC
-    taken = None if token else source(pool)
+    earlier = None if token else source(pool)
     wanted = replace(
-        pool.run_spec, attempt=attempt, trigger=trigger, token=token, rounds_of=taken.name if taken else ""
+        pool.run_spec, attempt=attempt, trigger=trigger, token=token, rounds_of=earlier.name if earlier else ""
     )
     candidates = " or ".join(arm.name for arm in pool.spec.arms[1:])
     whys = (
         f"retry={token}" if token else "",
         f"{stale.name} is older than maxEvidenceAge" if stale and not token else "",
         asked_anew(pool) if not (token or stale) else "",
-        f"the rounds of {taken.name} are judged again" if taken else "",
+        f"the rounds of {earlier.name} are judged again" if earlier else "",
     )
     why = "; ".join(filter(None, whys))
     first = f"it is not known yet whether {candidates} beats the baseline"
@@ -131,36 +119,32 @@ def _follow(pool: Pool, run: Run, causes: tuple[Cause, ...], now: datetime) -> S
     progress = _progress(run)
     waits = Reason.RoundRefused if run.refused else Reason.WaitingForCapacity
     reason = waits if run.waits or run.refused else Reason.Measuring
-    for_long = lasting(pool.snapshot, run.refused, pool.name, now)
+    stalled = report_lasting(pool.snapshot, run.refused, pool.name, now)
     resume = Apply(annotated(pool.snapshot.owner, run), "spec.suspend is no longer set")
     return StepResult(
-        causes=(*causes, Cause(reason, pool.name, progress.message), *for_long.causes),
+        causes=(*causes, Cause(reason, pool.name, progress.message), *stalled.causes),
         actions=(resume,) if run.suspended else (),
         status={"progress": progress},
-        requeue_at=for_long.requeue_at,
+        requeue_at=stalled.requeue_at,
     )
 
 
-def annotated(owner: Owner, run: Run, *annotations: str) -> dict[str, Any]:
-    """The run as it is, and these annotations of ours and no other."""
-    manifest = benchmark_run(owner, run.pool, run.name, run.found["spec"])
-    manifest["metadata"]["annotations"] = dict.fromkeys(annotations, "true")
-    return manifest
-
-
 def _progress(run: Run) -> PoolProgress:
-    said = run.status.progress or RunProgress()
-    message = " ".join(part for part in (run.name, said.message) if part)
-    return PoolProgress(step="Measuring", benchmark_run=run.name, message=message, round=said.round)
+    progress = run.status.progress or RunProgress()
+    message = " ".join(part for part in (run.name, progress.message) if part)
+    return PoolProgress(step="Measuring", benchmark_run=run.name, message=message, round=progress.round)
 
 
-def _verdict_causes(pool: Pool, run: Run) -> tuple[Cause, ...]:
+def _verdict_causes(rollout: Rollout, run: Run) -> tuple[Cause, ...]:
+    pool = rollout.pool
     decided, promoted = OUTCOMES[run.outcome or "Error"]
     promoted = REJECTED_FOR.get(run.verdict.reason, promoted)
     why = f": {run.verdict.message}" if run.outcome == "Error" else ""
     return (
         Cause(decided, pool.name, f"{run.outcome}, {run.name}{why}"),
-        _how_far(pool, run) if promoted is Reason.AllPromoted else _beside(pool, promoted, _message(pool, run)),
+        _promoted(rollout, run)
+        if promoted is Reason.AllPromoted
+        else _not_promoted(rollout, promoted, _message(pool, run)),
         Cause(Reason.NothingToMeasure, pool.name),
     )
 
@@ -168,51 +152,49 @@ def _verdict_causes(pool: Pool, run: Run) -> tuple[Cause, ...]:
 def _other_version(pool: Pool) -> tuple[str, ...]:
     """What the image answers where the spec says something else: rules and options were those of the spec's."""
     asked = pool.server.engine.version
-    answers = next((run.status.engine_version for run in pool.asked if run.status.engine_version is not None), asked)
+    answers = next((run.status.engine_version for run in pool.attempts if run.status.engine_version is not None), asked)
     same = answers.removeprefix(asked)[:1] in ("", "+", ".", "-", "r", "a", "b") and answers.startswith(asked)
     return () if same else (f"spec.engine.version: {asked}, but the image reports {answers}: set it to that",)
 
 
-def _beside(pool: Pool, otherwise: Reason = Reason.NotDecided, said: str = "") -> Cause:
-    """Of Promoted, where the question of now has promoted nobody: what was promoted before may serve on."""
-    choice = choose(pool)
+def _not_promoted(rollout: Rollout, otherwise: Reason = Reason.NotDecided, message: str = "") -> Cause:
+    """Promoted, where the present question has promoted no candidate: one that was promoted before may still serve."""
+    pool, choice = rollout.pool, rollout.choice
     if not choice.evidence:
-        return Cause(otherwise, pool.name, said)
-    served = as_chosen(pool, choice) or has_served(pool, choice.revision)
+        return Cause(otherwise, pool.name, message)
     stays = f"{choice.arm}{': ' if baseline_held(pool) else ' stays, by '}{choice.why}"
-    if not served:
+    if not (rollout.settled or rollout.has_served):
         return Cause(Reason.Promoting, pool.name, choice.why)
     if manual(pool) and otherwise is not Reason.NotDecided:
         ask = f"annotate {annotation('promote', pool.name)}={pool.revision(pool.arms[BASELINE])}@TOKEN"
-        return Cause(Reason.AwaitingPromote, pool.name, f"{said}; {stays}; for the baseline {ask} (TOKEN: any word)")
-    return Cause(Reason.StillPromoted, pool.name, "; ".join(filter(None, (stays, said))))
+        return Cause(Reason.AwaitingPromote, pool.name, f"{message}; {stays}; for the baseline {ask} (TOKEN: any word)")
+    return Cause(Reason.StillPromoted, pool.name, "; ".join(filter(None, (stays, message))))
 
 
-def _how_far(pool: Pool, run: Run) -> Cause:
-    """A winner is shown, but is it served?"""
-    said = run.verdict.message
-    choice = choose(pool)
-    if choice.evidence == run.name:
-        served = as_chosen(pool, choice) or has_served(pool, choice.revision)
-        return Cause(Reason.AllPromoted if served else Reason.Promoting, pool.name, said)
+def _promoted(rollout: Rollout, run: Run) -> Cause:
+    """Promoted, where the run has a winner: whether that is served, and if not, why."""
+    pool, message = rollout.pool, run.verdict.message
+    if rollout.choice.evidence == run.name:
+        served = rollout.settled or rollout.has_served
+        return Cause(Reason.AllPromoted if served else Reason.Promoting, pool.name, message)
     revision = pool.revision(pool.arms[run.winner or ""])
     if (held := hold(pool)) and (revision == held.revision or baseline_held(pool)):
-        what = f"{held.reason} since {held.since}: {held.message or held.revision}"
-        return Cause(Reason.Held, pool.name, f"{said}; {what}; {way_out(pool)}")
-    if suspended(pool):
-        return Cause(Reason.Held, pool.name, f"{said}; spec.suspend is set")
+        why = f"{held.reason} since {held.since}: {held.message or held.revision}"
+        return Cause(Reason.Held, pool.name, f"{message}; {why}; {way_out(pool)}")
+    if pool.suspended:
+        return Cause(Reason.Held, pool.name, f"{message}; spec.suspend is set")
     ask = f"annotate {annotation('promote', pool.name)}={revision}@TOKEN (TOKEN: any word that was not used before)"
-    return Cause(Reason.AwaitingPromote, pool.name, f"{said}; {ask}")
+    return Cause(Reason.AwaitingPromote, pool.name, f"{message}; {ask}")
 
 
 def _message(pool: Pool, run: Run) -> str:
-    """The run's, and of one that found no winner what preflight had said of the head."""
-    known = foretold(pool) if run.outcome in ("Reject", "Inconclusive") else ""
-    return "; ".join(part for part in (run.verdict.message, known) if part)
+    """The verdict's message; without a winner, also what preflight had expected of the head."""
+    expected = foretold(pool) if run.outcome in ("Reject", "Inconclusive") else ""
+    return "; ".join(part for part in (run.verdict.message, expected) if part)
 
 
 def _verdict(pool: Pool, run: Run) -> dict[str, Any]:
-    """Fields of the pool's entry."""
+    """Fields of the pool's entry of status."""
     speed = run.ratio(run.winner)
     return {
         "verdict": PoolVerdict(

@@ -1,4 +1,4 @@
-"""Kinds that a cluster may lack."""
+"""The cluster has the kinds that the spec needs."""
 
 from datetime import datetime
 
@@ -8,14 +8,14 @@ from paceline.plan.step import StepResult
 from paceline.render.group import KIND
 
 RELEASE = "v0.10.0"
-"""The latest of kubernetes-sigs/lws when this was written (August 2026); any since v0.5 will do."""
+"""The latest release of kubernetes-sigs/lws in August 2026; any since v0.5 will do."""
 INSTALL = (
     f"kubectl apply --server-side -f https://github.com/kubernetes-sigs/lws/releases/download/{RELEASE}/manifests.yaml"
 )
 
 
-def installed(snapshot: Snapshot, _: datetime) -> StepResult:
-    """A server of several nodes is a LeaderWorkerSet. What serves until there are any goes on."""
+def check_kinds(snapshot: Snapshot, _: datetime) -> StepResult:
+    """Block while servers of several nodes need a LeaderWorkerSet and the cluster has no such kind."""
     spec = snapshot.spec
     if spec is None or spec.server.accelerator.nodes == 1 or KIND not in snapshot.absent:
         return StepResult()

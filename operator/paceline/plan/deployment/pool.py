@@ -1,0 +1,170 @@
+"""What the steps of one pool read: its pinned spec, its memory in status, its runs, servers and kept revisions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from paceline.api import run_manifest_spec
+from paceline.api.status import PoolStatus
+from paceline.core import BASELINE, Arm, DeploymentSpec, PoolSpec, RunSpec, Server
+from paceline.engines import ENGINES
+from paceline.evidence import fingerprint, question
+from paceline.plan.deployment.alike import loads_of, revision_among
+from paceline.plan.deployment.runs import Run
+from paceline.plan.deployment.servers import Servers, servers_of
+from paceline.plan.deployment.snapshot import Snapshot
+from paceline.plan.objects import Object
+from paceline.plan.step import parse_time
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pool:
+    """One pool at one moment."""
+
+    snapshot: Snapshot
+    deployment: DeploymentSpec
+    """The spec with every model and dataset at its commit."""
+    spec: PoolSpec
+    server: Server
+    remembered: PoolStatus
+    """Its entry of status."""
+    runs: tuple[Run, ...]
+    servers: Servers | None
+    kept: Mapping[str, Object]
+    """Revision → its ControllerRevision."""
+    wanted: Mapping[str, Any]
+    """The spec of a run that would decide the present question."""
+    question: str
+    """Hash of what is to be decided now: what is measured, and by which rule."""
+    loads: frozenset[int]
+    """Largest concurrencies that its runs were made for."""
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def arms(self) -> Mapping[str, Arm]:
+        return {arm.name: arm for arm in self.spec.arms}
+
+    @property
+    def suspended(self) -> bool:
+        return self.deployment.suspend
+
+    @property
+    def run_spec(self) -> RunSpec:
+        return _run_spec(self.deployment, self.spec, self.server)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of what is measured to decide the present question."""
+        return fingerprint(self.wanted)
+
+    @cached_property
+    def attempts(self) -> tuple[Run, ...]:
+        """Runs of the present question, the latest attempt first."""
+        of_now = [run for run in self.runs if run.question == self.question]
+        return tuple(sorted(of_now, key=lambda run: run.attempt, reverse=True))
+
+    @cached_property
+    def decided(self) -> Run | None:
+        """The run whose verdict counts now: one of the present question, else the latest of a question about more
+        candidates. A run that a person has asked to repeat does not count, nor does any attempt before it."""
+        fresh = [run for run in self.runs if run.outcome and not run.stale and not self.given_up(run)]
+        broader = sorted((run for run in fresh if run.answers(self.wanted)), key=lambda run: run.finished_at)
+        return next((run for run in (*self.attempts, *reversed(broader)) if run in fresh), None)
+
+    def given_up(self, run: Run) -> bool:
+        """Whether a person has asked for another attempt in its place."""
+        return run.question == self.question and run.attempt <= self.retried
+
+    @property
+    def retried(self) -> int:
+        """The last attempt at the present question that a person has asked to repeat; 0 if none."""
+        retried = self.remembered.retried
+        return retried.attempt or 0 if retried and retried.question == self.question else 0
+
+    def revision(self, arm: Arm) -> str:
+        return self._revisions[arm.name]
+
+    @cached_property
+    def _revisions(self) -> Mapping[str, str]:
+        first = _revisions_in_use(self.remembered, self.servers)
+        return {arm.name: revision_among(self.server, arm, first, self.kept, self.loads) for arm in self.spec.arms}
+
+
+def pools(snapshot: Snapshot, pinned: DeploymentSpec, now: datetime) -> tuple[Pool, ...]:
+    return tuple(_pool(snapshot, pinned, spec, now) for spec in pinned.pools)
+
+
+def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datetime) -> Pool:
+    remembered = snapshot.remembered(spec.name)
+    server = replace(
+        pinned.server,
+        largest_concurrency=max(workload.concurrency for workload in spec.workloads),
+        # How models are downloaded does not shape a server: another proxy must not change its revision.
+        cache=replace(pinned.server.cache, env=(), security_context={}),
+    )
+    spec = replace(spec, arms=ENGINES[server.engine.name].fewest_drafts_first(spec.arms))
+    servers = servers_of(snapshot, spec.name, now)
+    wanted = run_manifest_spec(_run_spec(pinned, spec, server))
+    kept, first = snapshot.revisions(spec.name), _revisions_in_use(remembered, servers)
+    runs = snapshot.owned("BenchmarkRun", spec.name)
+    loads = loads_of(runs)
+    served = frozenset(
+        arm.name for arm in spec.arms if servers and servers.revision == revision_among(server, arm, first, kept, loads)
+    )
+    return Pool(
+        snapshot=snapshot,
+        deployment=pinned,
+        spec=spec,
+        server=server,
+        remembered=remembered,
+        runs=tuple(_run(run, remembered, now - pinned.max_evidence_age, served) for run in runs),
+        servers=servers,
+        kept=kept,
+        wanted=wanted,
+        question=question(wanted),
+        loads=loads,
+    )
+
+
+def _run_spec(spec: DeploymentSpec, pool: PoolSpec, server: Server) -> RunSpec:
+    return RunSpec(
+        pool=pool.name,
+        server=server,
+        arms=pool.arms,
+        workloads=pool.workloads,
+        gate=pool.gate,
+        pod_labels=spec.run_pod_labels,
+        gpu_hours=spec.run_gpu_hours,
+        parity=spec.run_parity,
+        timeouts=spec.run_timeouts,
+    )
+
+
+def _run(manifest: Object, remembered: PoolStatus, oldest: datetime, served: frozenset[str]) -> Run:
+    """A run that the pool already relies on never becomes stale by age. If status was lost, a run whose winner is
+    among the `served` arms still counts as relied on. Rounds that were judged again are as old as they are."""
+    run = Run(manifest=manifest)
+    relied_on = runs_in_use(replace(remembered, serving=None))
+    ends = [end for end in (run.finished_at, *(round.finished_at for round in run.results)) if end]
+    aged = bool(ends) and min(map(parse_time, ends)) < oldest
+    lost = not remembered.target and (run.winner or BASELINE) in served
+    stale = aged and run.outcome is not None and run.name not in relied_on and not lost
+    return replace(run, stale=stale, aged=aged)
+
+
+def _revisions_in_use(remembered: PoolStatus, servers: Servers | None) -> tuple[str, ...]:
+    """Revisions that the pool relies on: of the target, of the hold, of what serves."""
+    entries = (remembered.target, remembered.hold, remembered.serving, servers)
+    return tuple(entry.revision for entry in entries if entry and entry.revision)
+
+
+def runs_in_use(remembered: PoolStatus) -> set[str]:
+    """Names of the runs that a pool's entry of status refers to."""
+    by_name = (entry.benchmark_run for entry in (remembered.verdict, remembered.progress) if entry)
+    as_evidence = (entry.evidence for entry in (remembered.target, remembered.serving) if entry)
+    return {name for name in (*by_name, *as_evidence) if name}

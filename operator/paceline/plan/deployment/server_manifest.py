@@ -1,0 +1,52 @@
+"""The Deployment or LeaderWorkerSet of a pool: the one place where `serve` and `keep_serving` make it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from paceline.api.status import PoolStatus
+from paceline.core import DeploymentSpec, PoolSpec
+from paceline.plan.deployment.patience import patient
+from paceline.plan.deployment.servers import Servers
+from paceline.plan.deployment.size import replicas
+from paceline.plan.deployment.tries import tries
+from paceline.plan.step import Manifest
+from paceline.render import Owner, servers
+
+WHY = "paceline.dev/why"
+"""Annotation of the servers: why they are of their arm."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """A revision that a pool is to serve."""
+
+    revision: str
+    rendering: Mapping[str, Any]
+    why: str
+    has_served: bool
+    """All servers were of it and ready since it became the goal."""
+    waits: bool
+    """For a verdict, with no servers until then."""
+
+
+def server_manifest(
+    owner: Owner,
+    deployment: DeploymentSpec,
+    pool: PoolSpec,
+    remembered: PoolStatus,
+    there: Servers | None,
+    goal: Goal,
+    now: datetime,
+) -> Manifest:
+    """`there` are the servers as they are now, `remembered` the pool's entry of status."""
+    annotations = {**({WHY: goal.why} if goal.why else {}), **tries(there, remembered, now)[0]}
+    return servers(
+        owner,
+        pool.name,
+        patient(goal.rendering, goal.revision, there, goal.has_served, deployment),
+        replicas(pool.replicas, goal.waits, remembered, there),
+        deployment.promotion.progress_deadline,
+        annotations,
+    )

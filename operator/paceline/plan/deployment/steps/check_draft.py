@@ -1,0 +1,20 @@
+"""The draft fits its target, before a GPU is taken."""
+
+from datetime import datetime
+
+from paceline.api import Cause, Reason
+from paceline.plan.deployment.preflight import problems
+from paceline.plan.deployment.snapshot import Snapshot
+from paceline.plan.step import StepResult
+
+
+def check_draft(snapshot: Snapshot, _: datetime) -> StepResult:
+    """Block while models and spec do not fit each other, as far as the prefetch's facts show; note what is worth
+    knowing."""
+    prefetch = snapshot.prefetch
+    if prefetch is None:
+        return StepResult()
+    found = problems(prefetch.spec, snapshot.manifest["spec"], prefetch.facts)
+    if blocking := [text for text, blocks in found if blocks]:
+        return StepResult(causes=(Cause(Reason.PreflightFailed, None, "; ".join(blocking)),), blocks=True)
+    return StepResult(notes=tuple(text for text, _ in found))

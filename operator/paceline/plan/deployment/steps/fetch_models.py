@@ -1,0 +1,245 @@
+"""The models, and the hub's datasets, are on the cache volume, each pinned to a commit."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from paceline.api import Cause, Reason
+from paceline.api.status import DatasetStatus, ModelStatus
+from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL
+from paceline.plan.deployment.lasting import report_lasting
+from paceline.plan.deployment.lost import COMMIT, read_back
+from paceline.plan.deployment.pins import artifacts_of, datasets_of, key_of, models_of, pin
+from paceline.plan.deployment.prefetch import Prefetch
+from paceline.plan.deployment.servers import with_spec_field
+from paceline.plan.deployment.snapshot import Snapshot
+from paceline.plan.objects import Object, annotations, condition, finished
+from paceline.plan.pods import Trouble, last_line, of_job, terminated
+from paceline.plan.step import Action, Apply, Delete, StepResult, parse_time, timestamp
+from paceline.preflight import Fetched, FetchedModel, write_facts
+from paceline.render import fetch_job
+from paceline.render.cache import A_PERSON_MUST_ACT, ROOM
+
+NOT_STARTED = (Reason.PodRefused, Reason.Unplaceable, Reason.CannotStart, Reason.NoCapacity)
+REPORTING = ("Pending", "Running")
+"""Phases of a pod that may still report a result. An evicted pod never will, even if its containers ended well."""
+RETRY_AFTER = timedelta(minutes=5)
+"""From a failure that may pass without a person, of the hub for instance, to the next Job."""
+
+
+def fetch_models(snapshot: Snapshot, now: datetime) -> StepResult:
+    """Run one Job for target, heads and datasets. Its commits go into status and are not resolved again."""
+    prefetch = snapshot.prefetch
+    if prefetch is None:
+        return StepResult()
+    if deleting := _claim_in_deletion(snapshot, prefetch, now):
+        return deleting
+    if lost := _lost_volume(snapshot, prefetch):
+        causes = (Cause(Reason.Fetching, None, lost), Cause(Reason.Prefetching, None, lost))
+        actions = tuple(Delete(job, lost) for job in prefetch.jobs)
+        return StepResult(causes=causes, actions=actions, status={"models": []}, blocks=True)
+    if prefetch.commits is not None:
+        return StepResult(
+            causes=(Cause(Reason.Cached),),
+            status=_reported(prefetch, prefetch.report) if prefetch.report else _recorded(prefetch),
+            pinned=pin(prefetch.spec, prefetch.commits),
+        )
+    job = prefetch.job
+    if job and (failed := condition(job, "Failed")):
+        return _retry_with_larger_claim(prefetch, job) or _failed(snapshot, prefetch.pods(job), job, failed, now)
+    return _download(snapshot, prefetch, now)
+
+
+def _download(snapshot: Snapshot, prefetch: Prefetch, now: datetime) -> StepResult:
+    """The Job runs, or is made; why it waits if it does not start."""
+    actions = _actions(snapshot, prefetch, now)
+    waiting = _why_it_waits(snapshot, prefetch, now)
+    if waiting and waiting.reason in NOT_STARTED:
+        return replace(_waits(snapshot, waiting, now), actions=actions)
+    note = waiting.message if waiting else ", ".join(artifact.source for artifact in artifacts_of(prefetch.spec))
+    causes = (Cause(Reason.Fetching, None, note), Cause(Reason.Prefetching, None, note))
+    return StepResult(causes=causes, actions=actions, blocks=True)
+
+
+def _waits(snapshot: Snapshot, problem: Trouble, now: datetime) -> StepResult:
+    stalled = report_lasting(snapshot, problem, None, now)
+    waits = (Cause(Reason.FetchWaits, None, problem.message), Cause(Reason.PrefetchWaiting, None, problem.message))
+    return replace(stalled, causes=(*stalled.causes, *waits), blocks=True)
+
+
+def _claim_in_deletion(snapshot: Snapshot, prefetch: Prefetch, now: datetime) -> StepResult | None:
+    """Wait while the claim is being deleted; nothing can take that back. Kubernetes keeps it for every pod with a node
+    that names it, one that has ended too (pkg/controller/volume/pvcprotection, podUsesPVC). Our prefetch's pods go at
+    once; a person must end those of servers, which serve, and of rounds, which have logs."""
+    claim = _claim(snapshot, prefetch)
+    since = claim["metadata"].get("deletionTimestamp") if claim else None
+    if claim is None or since is None:
+        return None
+    name = claim["metadata"]["name"]
+    then = "it is then made again and filled" if prefetch.spec.cache_claim else "make it again then, and it is filled"
+    message = (
+        f"claim {name} is being deleted since {since}, so no server or round starts; Kubernetes keeps it while pods "
+        "name it, those that have ended too: "
+        f"kubectl delete pods -l {DEPLOYMENT_LABEL}={snapshot.name} ends its servers, "
+        f"kubectl delete jobs -l {COMPONENT_LABEL}=round the namespace's rounds (results that are read stay); {then}"
+    )
+    problem = Trouble(message=message, reason=Reason.Unplaceable, since=parse_time(since))
+    return replace(
+        _waits(snapshot, problem, now),
+        actions=tuple(
+            Delete(job, f"it keeps claim {name}") for job in prefetch.jobs if "deletionTimestamp" not in job["metadata"]
+        ),
+        status={"models": []},
+    )
+
+
+def _claim(snapshot: Snapshot, prefetch: Prefetch) -> Object | None:
+    name = prefetch.spec.server.cache.claim
+    return snapshot.child("PersistentVolumeClaim", name) if name else None
+
+
+def _lost_volume(snapshot: Snapshot, prefetch: Prefetch) -> str:
+    """A message if the claim was made after the models were downloaded: a person has deleted the one that had them, and
+    this one is empty. Nothing is pinned then; the commits are read back from what was served."""
+    claim, since = _claim(snapshot, prefetch), snapshot.cached_since
+    if claim is None or since is None or parse_time(claim["metadata"]["creationTimestamp"]) <= since:
+        return ""
+    made = claim["metadata"]["creationTimestamp"]
+    return f"claim {claim['metadata']['name']} is another one since {made}, and nothing is on it"
+
+
+def _why_it_waits(snapshot: Snapshot, prefetch: Prefetch, now: datetime) -> Trouble | None:
+    """Why the Job does not start: its claim's trouble first, which is the cause of its pod's."""
+    job = prefetch.job
+    if job is None or condition(job, "Complete"):
+        return None
+    name = prefetch.spec.cache_claim.name if prefetch.spec.cache_claim else ""
+    claim = snapshot.child("PersistentVolumeClaim", name) or {}
+    warning = snapshot.warnings.get(claim.get("metadata", {}).get("uid", ""))
+    if warning and (claim.get("status") or {}).get("phase") == "Pending":
+        made = parse_time(claim["metadata"]["creationTimestamp"])
+        message = f"claim {name} is not provided: {warning}"
+        return with_spec_field(snapshot, Trouble(message=message, reason=Reason.Unplaceable, since=made))
+    return with_spec_field(snapshot, of_job(job, prefetch.pods(job), snapshot.warnings, now))
+
+
+def _actions(snapshot: Snapshot, prefetch: Prefetch, now: datetime) -> tuple[Action, ...]:
+    """Make the Job; or delete one that has ended without a readable result, as its pod is gone or of another
+    release."""
+    spec, job = prefetch.spec, prefetch.job
+    if job is None:
+        commits = {**read_back(snapshot, spec, now), **prefetch.recorded}
+        wanted = fetch_job(
+            snapshot.owner,
+            spec.server,
+            tuple(replace(model, commit=commits.get(key_of(model))) for model in models_of(spec)),
+            snapshot.settings,
+            datasets=tuple(replace(dataset, commit=commits.get(key_of(dataset))) for dataset in datasets_of(spec)),
+            keep_revisions=spec.keep_revisions,
+            in_use=_commits_in_use(snapshot),
+            room=spec.cache_claim.size if spec.cache_claim else "",
+        )
+        return (
+            *(Delete(old, "the spec has changed") for old in prefetch.jobs),
+            Apply(wanted, f"download {', '.join(artifact.source for artifact in artifacts_of(spec))}"),
+        )
+    if condition(job, "Complete") and not any(pod["status"].get("phase") in REPORTING for pod in prefetch.pods(job)):
+        return (Delete(job, "its result is lost; the models are on the volume, so this is quick"),)
+    return ()
+
+
+def _commits_in_use(snapshot: Snapshot) -> tuple[str, ...]:
+    """Every commit that is served, that may be returned to, or that is being measured."""
+    kinds = ("ControllerRevision", "Deployment", "LeaderWorkerSet")
+    running = [run["spec"] for run in snapshot.of("BenchmarkRun") if not finished(run)]
+    rendered = [child["spec"] if "spec" in child else child["data"] for kind in kinds for child in snapshot.of(kind)]
+    pinned = [artifact.commit for artifact in (*snapshot.status.models, *snapshot.status.datasets)]
+    return tuple(sorted(set(COMMIT.findall(json.dumps([*rendered, *running, pinned])))))
+
+
+def _retry_with_larger_claim(prefetch: Prefetch, job: Object) -> StepResult | None:
+    """Only a person can end a full disk; a larger claim in the spec does."""
+    size, claim = annotations(job).get(ROOM, ""), prefetch.spec.cache_claim
+    if claim is None or size in ("", claim.size):
+        return None
+    return StepResult(actions=(Delete(job, f"it failed with {size}, and now {claim.size} are asked for"),), blocks=True)
+
+
+def _failed(
+    snapshot: Snapshot, pods: Iterable[Object], job: Object, failed: Mapping[str, Any], now: datetime
+) -> StepResult:
+    """Where a person must act, their change makes another Job; every other failure is tried again after a while."""
+    ends = [ended for pod in pods if (ended := terminated(pod, "fetch"))]
+    ends.sort(key=lambda ended: str(ended.get("finishedAt", "")), reverse=True)
+    lines = (last_line(ended.get("message", "")) for ended in ends)
+    note = next((line for line in lines if line), failed.get("message", "the prefetch failed"))
+    final = failed.get("reason") == "PodFailurePolicy" or any(e.get("exitCode") == A_PERSON_MUST_ACT for e in ends)
+    again = None if final else parse_time(failed["lastTransitionTime"]) + RETRY_AFTER
+    if again is None:
+        note = _with_field(snapshot, note)
+        note += f" (fixed without a change of the spec? delete Job {job['metadata']['name']})"
+    else:
+        note += f" (tried again at {timestamp(again)})"
+    due = again is not None and again <= now
+    return StepResult(
+        causes=(Cause(Reason.FetchFailed, None, note), Cause(Reason.PrefetchFailed, None, note)),
+        actions=(Delete(job, "it failed some time ago and is tried again"),) if due else (),
+        blocks=True,
+        requeue_at=None if due else again,
+    )
+
+
+def _with_field(snapshot: Snapshot, line: str) -> str:
+    """The prefetch names a source; a person needs the field of the spec that has it."""
+    written = snapshot.manifest["spec"]
+    drafts = {"spec.target": written["target"], "spec.draft": written.get("draft") or {}}
+    drafts |= {
+        f"spec.pools[{i}].candidates[{j}].draft": candidate.get("draft") or {}
+        for i, pool in enumerate(written["pools"])
+        for j, candidate in enumerate(pool["candidates"])
+    }
+    datasets = {
+        f"spec.benchmark.datasets[{i}]": dataset
+        for i, dataset in enumerate((written.get("benchmark") or {}).get("datasets") or ())
+    }
+    field = ".revision" if ": no revision " in line else ".source"
+    artifacts = {**drafts, **datasets}
+    path = next((path for path, value in artifacts.items() if line.startswith(f"{value.get('source')}: ")), None)
+    return f"{path}{field}: {line}" if path else line
+
+
+def _reported(prefetch: Prefetch, report: Fetched) -> dict[str, Any]:
+    """Fields of status, from the Job's report."""
+    return {
+        "models_hash": prefetch.inputs,
+        "models": tuple(ModelStatus(**_artifact(one), facts=_facts(report, one.source)) for one in report.models),
+        "datasets": tuple(DatasetStatus(**_artifact(one)) for one in report.datasets),
+    }
+
+
+def _artifact(fetched: FetchedModel) -> dict[str, Any]:
+    return {
+        "source": fetched.source,
+        "revision": fetched.revision,
+        "commit": fetched.commit,
+        "bytes": fetched.bytes,
+        "path": fetched.path,
+    }
+
+
+def _facts(report: Fetched, source: str) -> str:
+    """As text: a new fact of preflight then needs no new field in the status's schema."""
+    facts = report.facts.get(source)
+    return json.dumps(write_facts(facts), separators=(",", ":")) if facts else ""
+
+
+def _recorded(prefetch: Prefetch) -> dict[str, Any]:
+    """Fields of status as they are, without datasets that the spec has dropped: nothing keeps these on the volume."""
+    wanted = {key_of(dataset) for dataset in datasets_of(prefetch.spec)}
+    return {
+        "models_hash": prefetch.status.models_hash,
+        "models": prefetch.status.models,
+        "datasets": tuple(dataset for dataset in prefetch.status.datasets if key_of(dataset) in wanted),
+    }

@@ -1,0 +1,83 @@
+"""While the spec, its models or its heads cannot be used, the servers stay as they are, and are reported as they are.
+
+This stands in for the steps of the pools: they need every model at a commit.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from paceline.api import Cause, Reason
+from paceline.api.status import PoolStatus, Target
+from paceline.core import DeploymentSpec, PoolSpec
+from paceline.plan.deployment.runs import Run, suspend
+from paceline.plan.deployment.server_manifest import Goal, server_manifest
+from paceline.plan.deployment.servers import Servers, not_ready, servers_of
+from paceline.plan.deployment.size import waits_for_verdict
+from paceline.plan.deployment.snapshot import Snapshot
+from paceline.plan.deployment.tries import tries
+from paceline.plan.objects import owned_by
+from paceline.plan.step import Action, Apply, StepResult, earliest
+
+
+def keep_serving(snapshot: Snapshot, now: datetime) -> StepResult:
+    """`status` has the pools' entries. A spec that cannot be read gives neither the number of servers nor whether runs
+    are suspended, so nothing is done then."""
+    spec, entries = snapshot.spec, snapshot.status.pools
+    names = [pool.name for pool in spec.pools] if spec else [entry.name for entry in entries]
+    serving = {name: servers for name in names if (servers := servers_of(snapshot, name, now))}
+    return StepResult(
+        causes=tuple(_cause(name, serving.get(name)) for name in names) if serving else (Cause(Reason.NotStarted),),
+        actions=_actions(snapshot, spec, serving, now) if spec else (),
+        status={"pools": tuple(_entry(entry, serving.get(entry.name)) for entry in entries)},
+        requeue_at=earliest(tries(serving.get(entry.name), entry, now)[1] for entry in entries) if spec else None,
+    )
+
+
+def _cause(pool: str, servers: Servers | None) -> Cause:
+    if servers is None:
+        return not_ready(pool, None, "no servers yet")
+    if servers.settled:
+        note = "; ".join(filter(None, ("as before", servers.short)))
+        return Cause(Reason.Serving, pool, note) if servers.ready else Cause(Reason.NothingServes, pool)
+    return not_ready(pool, servers.trouble, f"{servers.ready} ready")
+
+
+def _actions(
+    snapshot: Snapshot, spec: DeploymentSpec, serving: Mapping[str, Servers], now: datetime
+) -> tuple[Action, ...]:
+    """Put back each rendering that was changed or deleted; suspend runs if the spec says so."""
+    actions: list[Action] = []
+    for pool in spec.pools:
+        actions += _serve(snapshot, spec, pool, serving.get(pool.name), now)
+        if spec.suspend:
+            runs = [Run(manifest=manifest) for manifest in snapshot.owned("BenchmarkRun", pool.name)]
+            actions += suspend(snapshot.owner, runs)
+    return tuple(actions)
+
+
+def _serve(
+    snapshot: Snapshot, spec: DeploymentSpec, pool: PoolSpec, servers: Servers | None, now: datetime
+) -> tuple[Action, ...]:
+    entry = snapshot.remembered(pool.name)
+    held = entry.hold.revision if entry.hold else None
+    served = next((each for each in (entry.target, entry.serving) if each and each.revision != held), None)
+    kept = snapshot.revisions(pool.name).get(served.revision) if served else None
+    if served is None or kept is None:
+        return ()
+    goal = Goal(
+        revision=served.revision,
+        rendering=kept["data"],
+        why=served.why if isinstance(served, Target) else "",
+        has_served=entry.serving is not None and entry.serving.revision == served.revision,
+        waits=waits_for_verdict(spec, served.arm, decided=entry.verdict is not None),
+    )
+    wanted = server_manifest(snapshot.owner, spec, pool, entry, servers, goal, now)
+    existing = snapshot.child(wanted["kind"], wanted["metadata"]["name"])
+    if (existing and not owned_by(existing, snapshot.owner.uid)) or wanted["kind"] in snapshot.absent:
+        return ()
+    return (Apply(wanted, f"serve {served.arm} as before"),)
+
+
+def _entry(entry: PoolStatus, servers: Servers | None) -> PoolStatus:
+    return replace(entry, ready_replicas=servers.ready if servers else 0)

@@ -1,0 +1,25 @@
+"""Finished runs beyond promotion.revisionHistoryLimit are deleted."""
+
+from datetime import datetime
+
+from paceline.plan.deployment.pool import runs_in_use
+from paceline.plan.deployment.rollout import Rollout
+from paceline.plan.deployment.runs import Run
+from paceline.plan.step import Delete, StepResult
+
+
+def prune_runs(rollout: Rollout, _: datetime) -> StepResult:
+    """Keep runs that status refers to, and the latest `promotion.revisionHistoryLimit` others: for people to read, and
+    as evidence should their question come back. Superseded runs answer no question and go first."""
+    pool = rollout.pool
+    used = {run.name for run in (pool.decided, *pool.attempts[:1]) if run} | runs_in_use(pool.remembered)
+    used |= {run.spec["roundsOf"] for run in pool.runs if not run.finished and "roundsOf" in run.spec}
+    spare = sorted((run for run in pool.runs if run.finished and run.name not in used), key=_worth)
+    surplus = len(spare) - pool.deployment.promotion.revision_history_limit
+    why = "beyond revisionHistoryLimit, and nothing refers to it"
+    return StepResult(actions=tuple(Delete(run.manifest, why) for run in spare[: max(0, surplus)]))
+
+
+def _worth(run: Run) -> tuple[bool, str, str]:
+    """The run that is worth least sorts first."""
+    return run.outcome is not None, run.finished_at, run.name

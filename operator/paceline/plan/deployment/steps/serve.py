@@ -1,0 +1,188 @@
+"""The servers are what was chosen for the pool."""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from paceline.api import Cause, Reason
+from paceline.api.status import Serving, Target
+from paceline.core import BASELINE
+from paceline.core.names import child_name
+from paceline.plan.deployment.choose import intent
+from paceline.plan.deployment.conflicts import name_conflict
+from paceline.plan.deployment.drift import drift
+from paceline.plan.deployment.guard import guard
+from paceline.plan.deployment.hold import baseline_held, hold, way_out
+from paceline.plan.deployment.lasting import STALLED
+from paceline.plan.deployment.restoring import restoring
+from paceline.plan.deployment.rollout import Rollout
+from paceline.plan.deployment.server_manifest import Goal, server_manifest
+from paceline.plan.deployment.servers import not_ready, pod_template, server_objects
+from paceline.plan.deployment.size import leaves_zero, replicas, waits_for_verdict
+from paceline.plan.deployment.take_down import deadline, failed, standing
+from paceline.plan.deployment.tries import tries
+from paceline.plan.step import Action, Apply, Delete, Manifest, StepResult, earliest, timestamp
+from paceline.render import controller_revision, rendering, service
+
+
+def serve(rollout: Rollout, now: datetime) -> StepResult:
+    """Block until the servers are what was chosen: a run takes accelerators that no server needs."""
+    pool, choice = rollout.pool, rollout.choice
+    if conflict := name_conflict(pool):
+        return _conflict(rollout, conflict)
+    waits = waits_for_verdict(pool.deployment, choice.arm, decided=pool.decided is not None)
+    wanted = replicas(pool.spec.replicas, waits, pool.remembered, pool.servers)
+    settled = rollout.settled and not leaves_zero(wanted, pool.servers)
+    target = _target(rollout, now)
+    status: dict[str, Any] = {
+        "target": target,
+        "ready_replicas": pool.servers.ready if pool.servers else 0,
+        "endpoint": f"http://{child_name(pool.snapshot.name, pool.name)}.{pool.snapshot.namespace}.svc",
+    }
+    if settled:
+        status["serving"] = None if waits else _serving(rollout, target, now)
+    final = pool.servers.trouble.final if pool.servers and pool.servers.trouble else None
+    # After these times only an event changes anything; a requeue in the past would come again and again.
+    due = [at for at in (deadline(pool, target.stands_since), final) if at and at > now]
+    causes = (Cause(Reason.NothingServes, pool.name),) if settled and waits else _causes(rollout, settled, now)
+    return StepResult(
+        causes=(*causes, *_held(rollout)),
+        actions=_actions(rollout, waits, now),
+        status=status,
+        blocks=not settled,
+        requeue_at=earliest((tries(pool.servers, pool.remembered, now)[1], *(() if settled else due))),
+    )
+
+
+def _conflict(rollout: Rollout, conflict: str) -> StepResult:
+    """Nothing can be rolled out, so the clock of the target stops."""
+    pool = rollout.pool
+    ready = Cause(Reason.Serving if rollout.settled else Reason.ServersStarting, pool.name, rollout.choice.arm)
+    before = pool.remembered.target
+    return StepResult(
+        causes=(Cause(Reason.NameConflict, pool.name, conflict), ready),
+        status={"target": replace(before, stands_since="")} if before else {},
+        blocks=True,
+    )
+
+
+def _held(rollout: Rollout) -> tuple[Cause, ...]:
+    """Not Ready for as long as the spec's baseline is held: something else is served than the spec asks for."""
+    pool, held = rollout.pool, hold(rollout.pool)
+    if held is None or not baseline_held(pool):
+        return ()
+    return (Cause(Reason.NotReady, pool.name, f"revision {held.revision}: {held.message}; {way_out(pool)}"),)
+
+
+def _actions(rollout: Rollout, waits: bool, now: datetime) -> tuple[Action, ...]:
+    pool, choice, owner = rollout.pool, rollout.choice, rollout.pool.snapshot.owner
+    kept = pool.kept.get(choice.revision)
+    rendered: Manifest = kept["data"] if kept else _rendering(rollout)
+    why = f"serve {choice.arm}: {choice.why}"
+    keep = () if kept else (Apply(controller_revision(owner, pool.name, choice.revision, rendered), why),)
+    goal = Goal(
+        revision=choice.revision, rendering=rendered, why=choice.why, has_served=rollout.has_served, waits=waits
+    )
+    servers = server_manifest(owner, pool.deployment, pool.spec, pool.remembered, pool.servers, goal, now)
+    return (
+        *keep,
+        Apply(servers, why),
+        # The accelerators do not suffice for both.
+        *(
+            Delete(other, f"a {servers['kind']} serves instead")
+            for other in server_objects(pool.snapshot, pool.name)
+            if other["kind"] != servers["kind"]
+        ),
+        Apply(service(owner, pool.name, rendered.get("nodes", 1)), "the pool's address"),
+        *guard(pool),
+        *_prune_revisions(rollout),
+    )
+
+
+def _rendering(rollout: Rollout) -> Manifest:
+    pool, choice = rollout.pool, rollout.choice
+    return rendering(
+        pool.snapshot.owner,
+        pool.name,
+        pool.server,
+        pool.arms[choice.arm],
+        choice.revision,
+        pool.snapshot.settings,
+        pool.deployment.promotion.progress_deadline,
+    )
+
+
+def _prune_revisions(rollout: Rollout) -> list[Delete]:
+    """Delete renderings beyond the history limit, and none that may be chosen now."""
+    pool = rollout.pool
+    last = pool.remembered.serving.revision if pool.remembered.serving else None
+    needed = {rollout.choice.revision, last, *(pool.revision(arm) for arm in pool.spec.arms)}
+    if pool.servers:
+        needed.add(pool.servers.revision)
+    spare = sorted(
+        (kept for revision, kept in pool.kept.items() if revision not in needed),
+        key=lambda kept: (kept["metadata"].get("creationTimestamp", ""), kept["metadata"]["name"]),
+    )
+    surplus = len(spare) - pool.deployment.promotion.revision_history_limit
+    return [Delete(kept, "beyond revisionHistoryLimit") for kept in spare[: max(0, surplus)]]
+
+
+def _causes(rollout: Rollout, settled: bool, now: datetime) -> tuple[Cause, ...]:
+    pool, choice = rollout.pool, rollout.choice
+    if settled:
+        return (_serves(rollout),)
+    problem = pool.servers.trouble if pool.servers and pool.servers.revision == choice.revision else None
+    if rollout.has_served:
+        progress = restoring(pool, choice.arm)
+    else:
+        reason = Reason.RollingOut if pool.remembered.serving else Reason.Starting
+        progress = Cause(reason, pool.name, f"{choice.arm}: {choice.why}")
+    ready = not_ready(pool.name, problem, choice.arm)
+    if problem and problem.fatal:
+        return Cause(Reason.ServerFailed, pool.name, problem.message), ready
+    failure = failed(pool, choice, now)
+    if failure and not (problem and problem.reason in STALLED):
+        # Reported only where nothing can be served instead.
+        return progress, Cause(Reason.ServerFailed, pool.name, failure.message), ready
+    return progress, ready
+
+
+def _serves(rollout: Rollout) -> Cause:
+    pool, choice = rollout.pool, rollout.choice
+    if pool.servers and not pool.servers.ready:
+        return Cause(Reason.ScaledToZero, pool.name, "replicas is 0")
+    note = choice.arm if choice.arm == BASELINE else f"{choice.arm}, {choice.why}"
+    added, short = _added(rollout), pool.servers.short if pool.servers else ""
+    message = "; ".join(filter(None, (note, added, short)))
+    return Cause(Reason.Drifted if added else Reason.Serving, pool.name, message)
+
+
+def _added(rollout: Rollout) -> str:
+    """What others have added to the servers, and the way out; "" if nothing."""
+    pool = rollout.pool
+    kept = pool.kept.get(rollout.choice.revision)
+    if pool.servers is None or kept is None:
+        return ""
+    manifest = pool.servers.manifest
+    added = drift(pod_template(manifest), kept["data"]["template"])
+    way_out = f"remove it from {manifest['kind']} {manifest['metadata']['name']}, or set it in spec.engine"
+    return f"{', '.join(added)}: {way_out}" if added else ""
+
+
+def _target(rollout: Rollout, now: datetime) -> Target:
+    """The intent, written before the servers are changed."""
+    pool, choice = rollout.pool, rollout.choice
+    before, progress = pool.remembered.target, standing(pool, choice, now)
+    since = before.since if before and before.revision == choice.revision else timestamp(now)
+    return replace(intent(choice, since), stands_since=progress.stands_since, ready=progress.ready)
+
+
+def _serving(rollout: Rollout, target: Target, now: datetime) -> Serving:
+    before = rollout.pool.remembered.serving
+    return Serving(
+        revision=target.revision,
+        arm=target.arm,
+        since=before.since if before and rollout.has_served else timestamp(now),
+        evidence=target.evidence,
+        speedup=target.speedup,
+    )

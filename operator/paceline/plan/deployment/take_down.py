@@ -1,0 +1,146 @@
+"""A choice that does not run is taken down and held. There is no other way down.
+
+It does not run if no further server becomes ready for `promotion.progressDeadline`, if every server of it fails for
+good, or if it has served and no server was ready for as long. A candidate gives way to the baseline, a baseline to the
+revision that served last. Lack of capacity and an unreachable node are no fault of a revision: the clock stops, and
+nothing is held.
+
+Like a request this changes the pool's memory before any step: hold and new target are written together, then acted
+upon.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Literal
+
+from paceline.api import Reason
+from paceline.api.status import Hold, Target
+from paceline.core import BASELINE
+from paceline.plan.deployment.choose import Choice, as_chosen, choose, has_served, last_served
+from paceline.plan.deployment.conflicts import name_conflict
+from paceline.plan.deployment.hold import baseline_held
+from paceline.plan.deployment.pool import Pool
+from paceline.plan.deployment.rollout import Rollout
+from paceline.plan.deployment.servers import Servers
+from paceline.plan.pods import Trouble
+from paceline.plan.step import parse_time, timestamp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a revision does not run. `deadline` is the one that it missed; None if more time would not help."""
+
+    reason: Literal["NotReady", "Crashed"]
+    message: str
+    deadline: timedelta | None = None
+
+
+def take_down(pool: Pool, now: datetime) -> Rollout:
+    """Choose what the pool serves. If that does not run and something else can be served, put a hold on it and choose
+    again."""
+    choice = choose(pool)
+    failure = failed(pool, choice, now)
+    if failure is None or not _can_be_replaced(pool, choice):
+        return Rollout(pool=pool, choice=choice)
+    held = Hold(
+        reason=failure.reason,
+        message=failure.message,
+        since=timestamp(now),
+        revision=choice.revision,
+        arm=choice.arm,
+        fingerprint=pool.fingerprint,
+        evidence=choice.evidence,
+        deadline_seconds=int(failure.deadline.total_seconds()) if failure.deadline else None,
+    )
+    without = replace(pool, remembered=replace(pool.remembered, hold=held))
+    return Rollout(pool=without, choice=choose(without))
+
+
+def failed(pool: Pool, choice: Choice, now: datetime) -> Failure | None:
+    """Why the choice does not run; None if it does, or still may. A choice that is new in this pass cannot have
+    failed."""
+    servers, target = _servers_of_choice(pool, choice), pool.remembered.target
+    if target is None or target.revision != choice.revision or as_chosen(pool, choice) or name_conflict(pool):
+        return None
+    reason: Literal["NotReady", "Crashed"] = "Crashed" if has_served(pool, choice.revision) else "NotReady"
+    own_fault = servers is not None and not servers.reasons <= not_its_fault(choice)
+    problem = servers.trouble if servers else None
+    if servers and problem and own_fault and servers.hopeless and not _before_its_models(pool, problem):
+        return Failure(reason=reason, message=problem.message.rstrip("."))
+    patience = pool.deployment.promotion.progress_deadline
+    if choice.arm == BASELINE and problem and problem.reason in PLACE_AT_FAULT:
+        lasted = problem.since is not None and now >= problem.since + patience
+        return Failure(reason=reason, message=problem.message) if lasted else None
+    due = deadline(pool, standing(pool, choice, now).stands_since)
+    if due is None or now < due:
+        return None
+    minutes = f"{patience.total_seconds() / 60:g} min (promotion.progressDeadline)"
+    what = "no server was ready for" if reason == "Crashed" else "no further server was ready within"
+    why = f": {problem.message.rstrip('.')}" if problem else ""
+    return Failure(reason=reason, message=f"{what} {minutes}{why}", deadline=patience)
+
+
+def _before_its_models(pool: Pool, problem: Trouble) -> bool:
+    """Whether it crashed while the volume was empty, which may have been filled only now: its next start counts."""
+    since = pool.snapshot.cached_since
+    return problem.reason is Reason.Crashing and problem.since is not None and (since is None or problem.since <= since)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Progress of the target. `stands_since`: time of the last progress, "" while nothing is wrong or while capacity is
+    missing. `ready`: the most servers that were ready at once during the roll-out."""
+
+    stands_since: str = ""
+    ready: int | None = None
+
+
+def standing(pool: Pool, choice: Choice, now: datetime) -> Standing:
+    before, servers = pool.remembered.target or Target(), _servers_of_choice(pool, choice)
+    same = before.revision == choice.revision
+    if as_chosen(pool, choice):
+        return Standing()
+    waits = servers is not None and bool(servers.reasons & not_its_fault(choice))
+    if same and has_served(pool, choice.revision):
+        lost = not (waits or (servers and servers.ready))
+        return Standing(stands_since=before.stands_since or timestamp(now) if lost else "")
+    most = before.ready or 0 if same else 0
+    ready = max(most, servers.own_ready if servers else 0)
+    if waits:
+        return Standing(ready=ready or None)
+    stood = before.stands_since if same and ready == most else ""
+    return Standing(stands_since=stood or timestamp(now), ready=ready or None)
+
+
+CLUSTER_AT_FAULT = frozenset({Reason.NoCapacity, Reason.NodeNotReady, Reason.Paused})
+PLACE_AT_FAULT = frozenset({Reason.Unplaceable, Reason.PodRefused})
+"""Reasons that concern where a server runs, which a candidate shares with its baseline: only a changed spec can be the
+cause."""
+SHARED = PLACE_AT_FAULT | {Reason.CannotStart}
+"""Reasons that a candidate shares with its baseline, which has the same image, Secrets and volumes. A registry that is
+down while a node is drained would otherwise take down every promoted candidate, and give no pool a server."""
+
+
+def not_its_fault(choice: Choice) -> frozenset[Reason]:
+    """Reasons that any arm of this spec would have in its place."""
+    return CLUSTER_AT_FAULT | (PLACE_AT_FAULT if choice.arm == BASELINE else SHARED)
+
+
+def deadline(pool: Pool, since: str) -> datetime | None:
+    """When a target without progress since then is taken down; None while its clock is stopped (`since` is "")."""
+    return parse_time(since) + pool.deployment.promotion.progress_deadline if since else None
+
+
+def _servers_of_choice(pool: Pool, choice: Choice) -> Servers | None:
+    """The servers, if they are of the chosen revision."""
+    return pool.servers if pool.servers and pool.servers.revision == choice.revision else None
+
+
+def _can_be_replaced(pool: Pool, choice: Choice) -> bool:
+    """A candidate can, by the baseline. A baseline that has not served yet can, by the revision that served last if it
+    is not held. A baseline that has served, or is held, cannot: no better revision is known."""
+    if choice.arm != BASELINE and not baseline_held(pool):
+        return True
+    new = not baseline_held(pool) and not has_served(pool, choice.revision)
+    last = last_served(pool)
+    return new and last is not None and last.revision != choice.revision
