@@ -7,7 +7,7 @@ from paceline.controller.cluster import Cluster
 from paceline.kube import Forbidden
 from paceline.kube.resources import EVENT
 from paceline.plan.objects import Object
-from paceline.plan.silence import of, silent, words
+from paceline.plan.silence import event_selector, last_warning, silent
 
 MOST = 6
 """Objects asked about in one pass: the first will tell what is wrong with the others."""
@@ -19,9 +19,9 @@ async def warnings(cluster: Cluster, waiting: Iterable[Object], now: datetime) -
     for found in silent(waiting, now)[:MOST]:
         metadata = found["metadata"]
         try:
-            events = await cluster.api.list(EVENT, metadata["namespace"], fields=of(found))
+            events = await cluster.api.list(EVENT, metadata["namespace"], fields=event_selector(found))
         except Forbidden:
             return {}
-        if said := words(found, events.items):
+        if said := last_warning(found, events.items):
             told[metadata["uid"]] = said
     return told

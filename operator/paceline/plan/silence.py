@@ -1,9 +1,8 @@
-"""What waits without saying why: nothing in such an object tells, and only Events do.
+"""Objects that wait without giving a reason: only Events have one.
 
-A Job whose pod is refused, or a LeaderWorkerSet that has too few of them, a claim that nobody provisions, a pod whose
-volume cannot be mounted. Nobody watches Events,
-of which a cluster has more than of all else: those of such an object alone are asked for, when it has been silent for a
-while and then once a minute (docs/decisions/0034).
+A Job whose pod is refused, a LeaderWorkerSet with too few pods, a claim that no provisioner takes, a pod whose volume
+cannot be mounted. A cluster has more Events than all other objects, so the operator does not watch them: it lists those
+of such an object only, once it has been silent for a while, and then once a minute (docs/decisions/0034).
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -15,63 +14,63 @@ from paceline.plan.step import parse_time
 from paceline.render.group import KIND as GROUPS
 
 SILENCE = timedelta(seconds=30)
-"""What makes and starts pods does it within seconds, if it does it at all."""
+"""Controllers and kubelets make and start pods within seconds, or not at all."""
 ASK_AGAIN = timedelta(minutes=1)
 STARTING = ("ContainerCreating", "PodInitializing")
 MAKES_A_GROUP = "StatefulSet"
-"""What makes the pods of a LeaderWorkerSet, and tells of refusals in Events alone."""
+"""Kind that makes the pods of a LeaderWorkerSet; it reports refusals only in Events."""
 
 
 def without_pod(job: Object, now: datetime) -> bool:
-    """Whether a Job that goes on, and has no pod, should have had one by now."""
+    """Whether a Job without a pod is old enough to have one, and has not ended."""
     made = job["metadata"].get("creationTimestamp")
     return bool(made) and not finished(job) and now - parse_time(made) >= SILENCE
 
 
-def silent(found: Iterable[Object], now: datetime) -> list[Object]:
-    """Those of these pods, Jobs and claims that have waited for long and do not say why."""
-    return [one for one in found if (began := waits_since(one)) and now - began >= SILENCE]
+def silent(waiting: Iterable[Object], now: datetime) -> list[Object]:
+    """The objects that have waited for long and give no reason."""
+    return [item for item in waiting if (began := waits_since(item)) and now - began >= SILENCE]
 
 
-def look_again(found: Iterable[Object], now: datetime) -> datetime | None:
-    """When to ask what Events say of them; None if nothing waits."""
-    times = (began + SILENCE for one in found if (began := waits_since(one)))
+def recheck_at(waiting: Iterable[Object], now: datetime) -> datetime | None:
+    """When to list their Events; None if none of them waits."""
+    times = (began + SILENCE for item in waiting if (began := waits_since(item)))
     return min((time if time > now else now + ASK_AGAIN for time in times), default=None)
 
 
 def waiting(children: Mapping[str, Iterable[Object]]) -> list[Object]:
-    """Of all that is there, by kind, what may be silent: a Job only while it has no pod."""
+    """The objects among these, by kind, that may wait silently: a Job only while it has no pod."""
     pods = list(children.get("Pod", ()))
     owners = {owner["uid"] for pod in pods for owner in pod["metadata"].get("ownerReferences", ())}
     jobs = [job for job in children.get("Job", ()) if job["metadata"].get("uid") not in owners]
     names = {pod["metadata"]["name"] for pod in pods}
-    groups = [makes for found in children.get(GROUPS, ()) if (makes := _makes_what_is_missing(found, names))]
-    return [*pods, *jobs, *groups, *children.get("PersistentVolumeClaim", ())]
+    sets = [short for group in children.get(GROUPS, ()) if (short := _short_stateful_set(group, names))]
+    return [*pods, *jobs, *sets, *children.get("PersistentVolumeClaim", ())]
 
 
-def of(found: Object) -> str:
-    """The field selector of its Events. What makes a group's pods is not ours, so its uid is not known."""
-    if found["kind"] == MAKES_A_GROUP:
-        return f"involvedObject.kind={MAKES_A_GROUP},involvedObject.name={found['metadata']['name']}"
-    return f"involvedObject.uid={found['metadata']['uid']}"
+def event_selector(item: Object) -> str:
+    """The field selector of the object's Events. A group's StatefulSet is not ours, so its uid is unknown."""
+    if item["kind"] == MAKES_A_GROUP:
+        return f"involvedObject.kind={MAKES_A_GROUP},involvedObject.name={item['metadata']['name']}"
+    return f"involvedObject.uid={item['metadata']['uid']}"
 
 
-def waits_since(found: Object) -> datetime | None:
-    """None if it does not wait, as far as it shows itself."""
-    return WAITS[found["kind"]](found) if found.get("kind") in WAITS else None
+def waits_since(item: Object) -> datetime | None:
+    """None if the object does not wait, as far as it shows that itself."""
+    return WAITS[item["kind"]](item) if item.get("kind") in WAITS else None
 
 
-def _makes_what_is_missing(group: Object, pods: Collection[str]) -> Object | None:
+def _short_stateful_set(group: Object, pods: Collection[str]) -> Object | None:
     """The first StatefulSet that has made too few pods, with the uid, age and conditions of the LeaderWorkerSet.
 
-    That of the leaders has the LeaderWorkerSet's name, that of a leader's workers the leader's (v0.10.0,
-    pkg/controllers/leaderworkerset_controller.go:846 and pod_controller.go:436); the number in a pod's name is its
-    place in it, and that of the first worker is 1."""
+    The leaders' StatefulSet has the name of the LeaderWorkerSet, that of a leader's workers the name of the leader
+    (v0.10.0, pkg/controllers/leaderworkerset_controller.go:846 and pod_controller.go:436). The number in a pod's name
+    is its rank; workers begin with 1."""
     name, spec = group["metadata"]["name"], group["spec"]
     leaders = [f"{name}-{number}" for number in range(spec.get("replicas", 1))]
     ranks = range(1, spec["leaderWorkerTemplate"].get("size", 1))
     if all(leader in pods for leader in leaders):
-        short = next((one for one in leaders if any(f"{one}-{rank}" not in pods for rank in ranks)), None)
+        short = next((leader for leader in leaders if any(f"{leader}-{rank}" not in pods for rank in ranks)), None)
     else:
         short = name
     if short is None:
@@ -80,66 +79,65 @@ def _makes_what_is_missing(group: Object, pods: Collection[str]) -> Object | Non
 
 
 def placed_at(pod: Object) -> datetime | None:
-    """Since when it has its node; None before."""
+    """When the pod got its node; None before."""
     scheduled = condition(pod, "PodScheduled")
     return since(scheduled) if scheduled else None
 
 
-def since(said: Mapping[str, Any]) -> datetime | None:
-    """Since when a condition is as it is; None where that is not told."""
-    time = said.get("lastTransitionTime")
+def since(condition: Mapping[str, Any]) -> datetime | None:
+    """When a condition last changed; None if it does not have that time."""
+    time = condition.get("lastTransitionTime")
     return parse_time(time) if time else None
 
 
-def words(found: Object, events: Iterable[Mapping[str, Any]]) -> str:
-    """The last Warning; of a pod, and of what makes a group's, only if nothing was told of it since, as what it warned
-    of may be over. "" if none."""
-    told = sorted((one for one in events if one.get("reason") != "Scheduled"), key=_at)
-    if found["kind"] not in ("Pod", MAKES_A_GROUP):
-        told = [one for one in told if one.get("type") == "Warning"]
-    if found["kind"] == MAKES_A_GROUP:  # asked for by name: another may have had it before
-        told = [one for one in told if _at(one) >= found["metadata"]["creationTimestamp"]]
-    last = told[-1] if told else {}
-    if found["kind"] == MAKES_A_GROUP and last.get("reason") != "FailedCreate":
+def last_warning(item: Object, events: Iterable[Mapping[str, Any]]) -> str:
+    """Message of the last Warning; "" if none. A pod's or a StatefulSet's Warning counts only if no other Event is
+    later, as its cause may be over."""
+    ordered = sorted((event for event in events if event.get("reason") != "Scheduled"), key=_at)
+    if item["kind"] not in ("Pod", MAKES_A_GROUP):
+        ordered = [event for event in ordered if event.get("type") == "Warning"]
+    if item["kind"] == MAKES_A_GROUP:  # selected by name: an earlier object may have had the same one
+        ordered = [event for event in ordered if _at(event) >= item["metadata"]["creationTimestamp"]]
+    last = ordered[-1] if ordered else {}
+    if item["kind"] == MAKES_A_GROUP and last.get("reason") != "FailedCreate":
         return ""
     return str(last.get("message", "")) if last.get("type") == "Warning" else ""
 
 
 def _at(event: Mapping[str, Any]) -> str:
-    """When it was told last. All are UTC; one with microseconds sorts right, too."""
+    """Time of its last occurrence. All are UTC; one with microseconds sorts correctly, too."""
     series = event.get("series") or {}
     times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
     return max(time for time in (*times, "") if time is not None)
 
 
-def _job(found: Object) -> datetime | None:
-    made = found["metadata"].get("creationTimestamp")
-    return parse_time(made) if made and not finished(found) else None
+def _job(job: Object) -> datetime | None:
+    made = job["metadata"].get("creationTimestamp")
+    return parse_time(made) if made and not finished(job) else None
 
 
-def _pod(found: Object) -> datetime | None:
-    if "deletionTimestamp" in found["metadata"]:
+def _pod(pod: Object) -> datetime | None:
+    if "deletionTimestamp" in pod["metadata"]:
         return None
-    status = found.get("status", {})
-    states = [
-        one.get("state", {}) for kind in ("initContainerStatuses", "containerStatuses") for one in status.get(kind, ())
-    ]
+    status = pod.get("status", {})
+    containers = (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ()))
+    states = [container.get("state", {}) for container in containers]
     begun = any(state.keys() & {"running", "terminated"} for state in states)
     starting = any(state.get("waiting", {}).get("reason") in STARTING for state in states)
-    return placed_at(found) if starting and not begun else None
+    return placed_at(pod) if starting and not begun else None
 
 
-def _claim(found: Object) -> datetime | None:
-    made = found["metadata"].get("creationTimestamp")
-    return parse_time(made) if made and found.get("status", {}).get("phase") == "Pending" else None
+def _claim(claim: Object) -> datetime | None:
+    made = claim["metadata"].get("creationTimestamp")
+    return parse_time(made) if made and claim.get("status", {}).get("phase") == "Pending" else None
 
 
-def _group(found: Object) -> datetime | None:
-    """LeaderWorkerSet begins to count anew with every generation of it."""
-    progressing = condition(found, "Progressing")
-    made = found["metadata"].get("creationTimestamp")
+def _group(group: Object) -> datetime | None:
+    """Since its generation began to roll out: LeaderWorkerSet then renews the condition Progressing."""
+    progressing = condition(group, "Progressing")
+    made = group["metadata"].get("creationTimestamp")
     return (since(progressing) if progressing else None) or (parse_time(made) if made else None)
 
 
 WAITS = {"Job": _job, "Pod": _pod, "PersistentVolumeClaim": _claim, MAKES_A_GROUP: _group, GROUPS: _group}
-"""Kind → since when an object of it waits; None if it does not."""
+"""Kind → function that gives since when such an object waits; None if it does not."""

@@ -10,7 +10,7 @@ from paceline.controller.cluster import Cluster
 from paceline.controller.kinds import KINDS
 from paceline.controller.warnings import MOST, warnings
 from paceline.kube import Forbidden, Listing, Manifest, Resource
-from paceline.plan.silence import look_again, silent, waiting, words
+from paceline.plan.silence import last_warning, recheck_at, silent, waiting
 from paceline.plan.step import timestamp
 
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
@@ -108,12 +108,12 @@ async def test_of_a_group_what_makes_the_missing_pods_is_asked(
 def test_a_refusal_of_a_groups_pods_is_over_when_they_are_made(later: tuple[str, ...], said: str) -> None:
     (makes,) = waiting({"LeaderWorkerSet": [group()]})
     told = [of_a_statefulset("mine"), *([of_a_statefulset("mine", *later)] if later else [])]
-    assert words(makes, told) == said
+    assert last_warning(makes, told) == said
 
 
 def test_what_had_the_name_of_a_group_before_is_not_blamed_on_it() -> None:
     (makes,) = waiting({"LeaderWorkerSet": [group(made="2026-11-21T09:59:00Z")]})
-    assert words(makes, [of_a_statefulset("mine")]) == ""
+    assert last_warning(makes, [of_a_statefulset("mine")]) == ""
 
 
 def test_a_group_waits_since_its_roll_out_began() -> None:
@@ -170,11 +170,11 @@ def test_what_a_pod_was_warned_of_is_over_once_something_else_is_told_of_it() ->
     one = pod("ContainerCreating")
     failed = event("FailedMount: not a directory", one, at="2026-11-21T09:58:00Z", reason="FailedMount")
     pulls = event("Pulling image", one, "Normal", at="2026-11-21T09:59:00Z", reason="Pulling")
-    assert words(one, [failed]) == "FailedMount: not a directory"
-    assert words(one, [pulls, failed]) == ""
+    assert last_warning(one, [failed]) == "FailedMount: not a directory"
+    assert last_warning(one, [pulls, failed]) == ""
 
 
 def test_it_is_looked_at_when_it_falls_silent_and_every_minute_after() -> None:
-    assert look_again([job(made=timestamp(NOW - timedelta(seconds=20)))], NOW) == NOW + timedelta(seconds=10)
-    assert look_again([job()], NOW) == NOW + timedelta(minutes=1)
-    assert look_again([pod("")], NOW) is None
+    assert recheck_at([job(made=timestamp(NOW - timedelta(seconds=20)))], NOW) == NOW + timedelta(seconds=10)
+    assert recheck_at([job()], NOW) == NOW + timedelta(minutes=1)
+    assert recheck_at([pod("")], NOW) is None

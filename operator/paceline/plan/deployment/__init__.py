@@ -57,7 +57,7 @@ from paceline.plan.deployment.steps.report_stuck_servers import report_stuck_ser
 from paceline.plan.deployment.steps.serve import serve
 from paceline.plan.deployment.steps.stop_runs import stop_runs
 from paceline.plan.deployment.take_down import take_down
-from paceline.plan.silence import look_again, waiting
+from paceline.plan.silence import recheck_at, waiting
 from paceline.plan.step import Plan, Step, StepResult, earliest, walk
 
 STEPS: tuple[Step[Snapshot], ...] = (
@@ -114,7 +114,7 @@ def plan(snapshot: Snapshot, now: datetime) -> Plan:
         status=to_status(status),
         actions=tuple(action for result in every for action in result.actions),
         events=events(snapshot.status, status),
-        requeue_at=earliest((*(result.requeue_at for result in every), look_again(waiting(snapshot.children), now))),
+        requeue_at=earliest((*(result.requeue_at for result in every), recheck_at(waiting(snapshot.children), now))),
     )
 
 

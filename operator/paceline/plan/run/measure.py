@@ -13,7 +13,7 @@ from paceline.plan.run.conclude import in_question
 from paceline.plan.run.ends import wakes
 from paceline.plan.run.snapshot import Evidence, Round, Snapshot
 from paceline.plan.run.taken import own
-from paceline.plan.silence import look_again
+from paceline.plan.silence import recheck_at
 from paceline.plan.step import Apply, Delete, StepResult, earliest, parse_time, timestamp
 from paceline.render import round_job
 from paceline.render.benchmark import round_plan
@@ -67,7 +67,7 @@ def _watch(snapshot: Snapshot, evidence: Evidence, active: Round, now: datetime)
     return StepResult(
         causes=(Cause(reason, None, message),),
         status={**placed, "progress": progress},
-        requeue_at=earliest((*wakes(active), look_again(pods or [active.job], now))),
+        requeue_at=earliest((*wakes(active), recheck_at(pods or [active.job], now))),
     )
 
 
