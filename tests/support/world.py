@@ -374,12 +374,12 @@ class World:
             assert action.manifest["kind"] not in self.absent, "the API server would answer 404"
             return self.cluster.apply(action.manifest)
         if isinstance(action, Adopt):
-            owners = action.found["metadata"].get("ownerReferences", [])
-            self.cluster.objects[action.found["kind"], action.found["metadata"]["name"]]["metadata"] |= {
+            owners = action.item["metadata"].get("ownerReferences", [])
+            self.cluster.objects[action.item["kind"], action.item["metadata"]["name"]]["metadata"] |= {
                 "ownerReferences": [*owners, action.reference]
             }
             return True
-        self.cluster.delete(action.found["kind"], action.found["metadata"]["name"])
+        self.cluster.delete(action.item["kind"], action.item["metadata"]["name"])
         return True
 
     def _tell(self, key: Key, was: Mapping[str, Any], plan: Plan, sent: Sequence[str]) -> None:
@@ -482,7 +482,7 @@ def _changed(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _word(action: Action) -> str:
-    found = action.manifest if isinstance(action, Apply) else action.found
+    found = action.manifest if isinstance(action, Apply) else action.item
     return f"{type(action).__name__} {found['kind']} {found['metadata']['name']}"
 
 

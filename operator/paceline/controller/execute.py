@@ -48,7 +48,7 @@ async def execute(cluster: Cluster, actions: Sequence[Action]) -> Mapping[Name, 
     refused: dict[Name, ApiError] = {}
     stopped: set[str] = set()
     for action in actions:
-        found = action.manifest if isinstance(action, Apply) else action.found
+        found = action.manifest if isinstance(action, Apply) else action.item
         pool = (found["metadata"].get("labels") or {}).get(POOL_LABEL, "")
         if pool in stopped:
             continue

@@ -114,8 +114,8 @@ def _act(cluster: Cluster, story: Story, action: Action) -> bool:
     if isinstance(action, Adopt):
         return False  # an imagined owner is never another
     if not isinstance(action, Apply):
-        story.steps.append((("delete " + key_of(action.found)[0], key_of(action.found)[1]), action.why))
-        return cluster.delete(action.found)
+        story.steps.append((("delete " + key_of(action.item)[0], key_of(action.item)[1]), action.why))
+        return cluster.delete(action.item)
     kind, name = key_of(action.manifest)
     if not cluster.apply(action.manifest):
         return False

@@ -24,7 +24,7 @@ class Apply:
 class Delete:
     """Delete this object by its uid; another object of the same name stays."""
 
-    found: Object
+    item: Object
     why: str
 
 
@@ -32,7 +32,7 @@ class Delete:
 class Adopt:
     """Make `reference` the owner of this object (by its uid) and change nothing else."""
 
-    found: Object
+    item: Object
     reference: Manifest
     why: str
 

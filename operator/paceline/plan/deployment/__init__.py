@@ -20,7 +20,7 @@ also chooses what it serves:
     measure                a BenchmarkRun decides what is undecided
     prune_runs             old runs that nothing refers to are deleted
 
-Every step reports; after a step that blocks, none acts. If one of the first block blocks, the pools' steps do not run:
+Every step reports; after a step that blocks, none acts. While a step of the deployment blocks, no step of a pool runs:
 `keep_serving` keeps the servers as they are, and `end_outdated_runs` ends runs whose verdict can never be used. No step
 promotes: a run's verdict changes what `choose` returns, and `serve` rolls that out.
 """

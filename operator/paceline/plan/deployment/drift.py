@@ -35,5 +35,5 @@ def _pod(actual: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _added(actual: Iterable[Mapping[str, Any]] | None, ours: Iterable[Mapping[str, Any]] | None, key: str) -> list[Any]:
-    known = {item.get(key) for item in ours or ()}
-    return [item.get(key) for item in actual or () if item.get(key) not in known]
+    rendered = {item.get(key) for item in ours or ()}
+    return [item.get(key) for item in actual or () if item.get(key) not in rendered]

@@ -10,7 +10,7 @@ from paceline.render.patience import has_own, startup_probe, with_patience, with
 
 
 def patient(
-    kept: Mapping[str, Any], revision: str, there: Servers | None, served: bool, spec: DeploymentSpec
+    kept: Mapping[str, Any], revision: str, servers: Servers | None, served: bool, spec: DeploymentSpec
 ) -> Manifest:
     """The kept rendering with the startup probe of the present spec; a user's own probe stays as it was kept.
 
@@ -19,7 +19,7 @@ def patient(
     """
     if has_own(spec.server.engine.pod_template):
         return dict(kept)
-    if there and there.revision == revision and there.ready and (served or there.settled):
-        probe = startup_probe(pod_template(there.manifest)) or {}
+    if servers and servers.revision == revision and servers.ready and (served or servers.settled):
+        probe = startup_probe(pod_template(servers.manifest)) or {}
         return with_tries(kept, probe["failureThreshold"]) if "failureThreshold" in probe else dict(kept)
     return with_patience(kept, spec.promotion.progress_deadline)

@@ -36,17 +36,17 @@ def server_manifest(
     deployment: DeploymentSpec,
     pool: PoolSpec,
     remembered: PoolStatus,
-    there: Servers | None,
+    current: Servers | None,
     goal: Goal,
     now: datetime,
 ) -> Manifest:
-    """`there` are the servers as they are now, `remembered` the pool's entry of status."""
-    annotations = {**({WHY: goal.why} if goal.why else {}), **tries(there, remembered, now)[0]}
+    """`current` are the servers as they are now, `remembered` the pool's entry of status."""
+    annotations = {**({WHY: goal.why} if goal.why else {}), **tries(current, remembered, now)[0]}
     return servers(
         owner,
         pool.name,
-        patient(goal.rendering, goal.revision, there, goal.has_served, deployment),
-        replicas(pool.replicas, goal.waits, remembered, there),
+        patient(goal.rendering, goal.revision, current, goal.has_served, deployment),
+        replicas(pool.replicas, goal.waits, remembered, current),
         deployment.promotion.progress_deadline,
         annotations,
     )

@@ -22,14 +22,14 @@ AFTER = timedelta(minutes=1)
 """Between two tries without a request."""
 
 
-def tries(there: Servers | None, entry: PoolStatus, now: datetime) -> tuple[dict[str, str], datetime | None]:
+def tries(servers: Servers | None, entry: PoolStatus, now: datetime) -> tuple[dict[str, str], datetime | None]:
     """The annotation to apply, and when the next try is due. `entry` is the pool's entry of status. The annotation
     stays when the refusal ends, so that a refusal that comes and goes causes no more writes than one that stays."""
-    if there is None or there.manifest["kind"] != "Deployment":
+    if servers is None or servers.manifest["kind"] != "Deployment":
         return {}, None
-    before = (there.manifest["metadata"].get("annotations") or {}).get(TRIED, "")
+    before = (servers.manifest["metadata"].get("annotations") or {}).get(TRIED, "")
     kept = {TRIED: before} if before else {}
-    refusal = refused(there.manifest, {})
+    refusal = refused(servers.manifest, {})
     if refusal is None:
         return kept, None
     when, _, token_then = before.partition(" ")

@@ -14,7 +14,7 @@ def check_draft(snapshot: Snapshot, _: datetime) -> StepResult:
     prefetch = snapshot.prefetch
     if prefetch is None:
         return StepResult()
-    found = problems(prefetch.spec, snapshot.manifest["spec"], prefetch.facts)
-    if blocking := [text for text, blocks in found if blocks]:
+    every = problems(prefetch.spec, snapshot.manifest["spec"], prefetch.facts)
+    if blocking := [text for text, blocks in every if blocks]:
         return StepResult(causes=(Cause(Reason.PreflightFailed, None, "; ".join(blocking)),), blocks=True)
-    return StepResult(notes=tuple(text for text, _ in found))
+    return StepResult(notes=tuple(text for text, _ in every))

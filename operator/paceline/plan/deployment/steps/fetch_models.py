@@ -214,8 +214,8 @@ def _reported(prefetch: Prefetch, report: Fetched) -> dict[str, Any]:
     """Fields of status, from the Job's report."""
     return {
         "models_hash": prefetch.inputs,
-        "models": tuple(ModelStatus(**_artifact(one), facts=_facts(report, one.source)) for one in report.models),
-        "datasets": tuple(DatasetStatus(**_artifact(one)) for one in report.datasets),
+        "models": tuple(ModelStatus(**_artifact(m), facts=_facts(report, m.source)) for m in report.models),
+        "datasets": tuple(DatasetStatus(**_artifact(dataset)) for dataset in report.datasets),
     }
 
 

@@ -150,11 +150,12 @@ def _verdict_causes(rollout: Rollout, run: Run) -> tuple[Cause, ...]:
 
 
 def _other_version(pool: Pool) -> tuple[str, ...]:
-    """What the image answers where the spec says something else: rules and options were those of the spec's."""
-    asked = pool.server.engine.version
-    answers = next((run.status.engine_version for run in pool.attempts if run.status.engine_version is not None), asked)
-    same = answers.removeprefix(asked)[:1] in ("", "+", ".", "-", "r", "a", "b") and answers.startswith(asked)
-    return () if same else (f"spec.engine.version: {asked}, but the image reports {answers}: set it to that",)
+    """A note if the image reports another version than the spec, whose rules and options were applied."""
+    wanted = pool.server.engine.version
+    reports = (run.status.engine_version for run in pool.attempts if run.status.engine_version is not None)
+    reported = next(reports, wanted)
+    same = reported.removeprefix(wanted)[:1] in ("", "+", ".", "-", "r", "a", "b") and reported.startswith(wanted)
+    return () if same else (f"spec.engine.version: {wanted}, but the image reports {reported}: set it to that",)
 
 
 def _not_promoted(rollout: Rollout, otherwise: Reason = Reason.NotDecided, message: str = "") -> Cause:
