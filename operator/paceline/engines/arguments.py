@@ -65,6 +65,18 @@ class ParsedFlag:
         """The values with their places in the list."""
         return enumerate(self.values, self.index + (1 if self.written and not self.glued else 0))
 
+    @property
+    def surplus(self) -> Iterator[tuple[int, str]]:
+        """The words that the flag does not take; an unknown flag takes one value."""
+        return itertools.islice(self.words, self._taken(), None)
+
+    def _taken(self) -> int:
+        if self.glued:
+            return 1
+        if not self.written or (self.flag and self.flag.kind == "switch"):
+            return 0
+        return len(self.values) if self.flag and self.flag.many in ("*", "+") else 1
+
     def refused(self, message: str, index: int | None = None) -> Refusal:
         return Refusal(arm=self.arm, path=f"{self.path}[{self.index if index is None else index}]", message=message)
 
@@ -102,7 +114,7 @@ class FlagList:
         """The flags that argparse would take the beginning of a name for."""
         return tuple(sorted(full for full in self.flags if len(name) > 2 and full.startswith(name)))
 
-    def manager(self, parsed: ParsedFlag) -> tuple[str, str] | None:
+    def managed_as(self, parsed: ParsedFlag) -> tuple[str, str] | None:
         """The managed flag that this is or is short for, and the way out; None if the user may set it."""
         for prefix, way_out in self._prefixes():
             if len(parsed.name) > 3 and not parsed.flag and prefix.startswith(parsed.name):
@@ -110,14 +122,14 @@ class FlagList:
         ways_out = ((name, self._way_out(name)) for name in self._readings(parsed))
         return next(((name, way_out) for name, way_out in ways_out if way_out), None)
 
-    def ban(self, parsed: ParsedFlag) -> tuple[str, str] | None:
+    def forbidden_as(self, parsed: ParsedFlag) -> tuple[str, str] | None:
         """The forbidden flag that this is or is short for, and why it is; None if it is allowed."""
         names = (parsed.name,) if parsed.flag else self.short_for(parsed.name) or (parsed.name,)
         return (names[0], self.forbidden[names[0]]) if self.forbidden.keys() >= set(names) else None
 
     def is_ours(self, parsed: ParsedFlag) -> bool:
         """Whether it is managed or forbidden: other rules have nothing to add."""
-        return bool(self.manager(parsed) or self.ban(parsed))
+        return bool(self.managed_as(parsed) or self.forbidden_as(parsed))
 
     def is_own(self, parsed: ParsedFlag) -> bool:
         """Whether a candidate may set it."""

@@ -4,7 +4,6 @@ An engine has a table of `Rule`s. It takes the shared ones below under its own i
 them; they read the engine's `FlagList`.
 """
 
-import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -103,15 +102,8 @@ def _stray(configuration: Configuration) -> Iterator[Refusal]:
 def _surplus(configuration: Configuration) -> Iterator[Refusal]:
     """Words that the flag before them does not take: `MISVALUED` without the values themselves."""
     for parsed in configuration.all:
-        for index, word in surplus_words(parsed):
+        for index, word in parsed.surplus:
             yield parsed.refused(f"{word} belongs to no flag; remove it, or write --flag=VALUE", index)
-
-
-def surplus_words(parsed: ParsedFlag) -> Iterator[tuple[int, str]]:
-    """An unknown flag takes one value."""
-    several, switch = bool(parsed.flag and parsed.flag.many in ("*", "+")), parsed.flag and parsed.flag.kind == "switch"
-    taken = 1 if parsed.glued else 0 if switch or not parsed.written else len(parsed.values) if several else 1
-    return itertools.islice(parsed.words, taken, None)
 
 
 def _unfilled(configuration: Configuration) -> Iterator[Refusal]:
@@ -131,18 +123,16 @@ def variables(parsed: ParsedFlag) -> Iterator[tuple[int, str]]:
 
 def _managed(configuration: Configuration) -> Iterator[Refusal]:
     for parsed in configuration.all:
-        if manager := configuration.flags.manager(parsed):
-            name, way_out = manager
-            read_as = "" if parsed.flag or name == parsed.name else f" (read as {name})"
-            yield parsed.refused(f"{parsed.written}{read_as} is set by Paceline from the resource; {way_out}")
+        if managed := configuration.flags.managed_as(parsed):
+            name, way_out = managed
+            yield parsed.refused(f"{_read_as(parsed, name)} is set by Paceline from the resource; {way_out}")
 
 
 def _forbidden(configuration: Configuration) -> Iterator[Refusal]:
     for parsed in configuration.all:
-        if ban := configuration.flags.ban(parsed):
-            name, why = ban
-            read_as = "" if parsed.flag or name == parsed.name else f" (read as {name})"
-            yield parsed.refused(f"{parsed.written}{read_as}: {why}; remove it")
+        if forbidden := configuration.flags.forbidden_as(parsed):
+            name, reason = forbidden
+            yield parsed.refused(f"{_read_as(parsed, name)}: {reason}; remove it")
 
 
 def _abbreviated(configuration: Configuration) -> Iterator[Refusal]:
@@ -238,6 +228,10 @@ def _unlisted(configuration: Configuration) -> Iterator[ParsedFlag]:
     for parsed in configuration.all:
         if parsed.written and not parsed.flag and parsed.written not in flags.retired and not flags.is_ours(parsed):
             yield parsed
+
+
+def _read_as(parsed: ParsedFlag, name: str) -> str:
+    return parsed.written if parsed.flag or name == parsed.name else f"{parsed.written} (read as {name})"
 
 
 def _way_out(flags: FlagList, name: str) -> str:

@@ -3,14 +3,14 @@ arguments that differ between nodes: not offered."""
 
 from paceline.core import ALGORITHMS, SPECULATORS, WITH_A_HEAD
 from paceline.engines.capabilities import Capabilities
-from paceline.engines.vllm.depth import OWN_WIDTH
+from paceline.engines.vllm.depth import ADAPTIVE_DEPTH
 
 CAPABILITIES = Capabilities(
     algorithms=ALGORITHMS,
     aliases={"DRAFT_MODEL": "STANDALONE"},  # config/speculative.py:1244; `custom` has its names for MTP, one a model
     adaptive=WITH_A_HEAD,  # all that draft from logits: v1/worker/gpu/spec_decode/speculator.py:173
-    adaptive_steps=f"maximum number of proposed tokens, {OWN_WIDTH} if absent; the engine decides in every step how "
-    "many of them are verified",
+    adaptive_steps=f"maximum number of proposed tokens, {ADAPTIVE_DEPTH} if absent; the engine decides in every step "
+    "how many of them are verified",
     schedule=WITH_A_HEAD,
     custom_args="keys of the speculative configuration, as --speculative-config.KEY=VALUE",
     speculators=tuple(SPECULATORS),  # transformers_utils/configs/speculators/algos.py

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Set
 from paceline.core import Arm
 from paceline.engines.adapter import Refusal
 from paceline.engines.arguments import ParsedFlag
-from paceline.engines.rules import Configuration, surplus_words, variables
+from paceline.engines.rules import Configuration, variables
 from paceline.engines.vllm.arguments import FLAGS
 
 FLAG = "--speculative-config"
@@ -77,5 +77,5 @@ def known(configuration: Configuration) -> Iterator[Refusal]:
 def stray(configuration: Configuration) -> Iterator[Refusal]:
     for arm in configuration.arms:
         for parsed in parsed_keys(arm):
-            for index, word in surplus_words(parsed):
+            for index, word in parsed.surplus:
                 yield parsed.refused(f"{word} belongs to no key; write {FLAG}.KEY=VALUE", index)

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from paceline.engines.adapter import Refusal
 from paceline.engines.rules import Configuration
 
-OWN_WIDTH = 7
-"""The most tokens an adaptive arm proposes where the resource does not say: vLLM itself has no default for most heads.
-Of its own documentation's example (docs/features/speculative_decoding/adaptive_verification.md)."""
+ADAPTIVE_DEPTH = 7
+"""The most tokens that an adaptive arm proposes by default: vLLM itself has none for most heads. From the example in
+its documentation (docs/features/speculative_decoding/adaptive_verification.md)."""
 RUNNER = "VLLM_USE_V2_MODEL_RUNNER"
 PIECES = re.compile(r"cudagraph_mode\W+(NONE|PIECEWISE)\b")
 

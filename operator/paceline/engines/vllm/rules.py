@@ -15,7 +15,7 @@ from paceline.engines.arguments import ParsedFlag
 from paceline.engines.rules import Configuration, Rule
 from paceline.engines.vllm import custom, depth
 from paceline.engines.vllm.arguments import FLAGS, flag_list
-from paceline.engines.vllm.depth import OWN_WIDTH
+from paceline.engines.vllm.depth import ADAPTIVE_DEPTH
 
 METHODS: Mapping[str, str] = {
     "EAGLE": "eagle",
@@ -59,7 +59,7 @@ def draft_tokens(arm: Arm) -> int:
     if arm.schedule:
         return arm.deepest
     if arm.adaptive:
-        return arm.adaptive.num_steps or OWN_WIDTH
+        return arm.adaptive.num_steps or ADAPTIVE_DEPTH
     if arm.block_size:
         return arm.block_size - 1 if arm.draft.algorithm == "DFLASH" else arm.block_size
     tokens = arm.ngram.num_draft_tokens if arm.ngram else None

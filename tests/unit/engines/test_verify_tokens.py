@@ -36,7 +36,7 @@ ALGORITHMS = {
 
 
 @pytest.mark.parametrize(
-    ("engine", "algorithm", "tokens", "drafts"),
+    ("engine", "algorithm", "tokens", "draft_tokens"),
     [
         ("SGLang", "chain", 6, 5),
         ("SGLang", "tree", 8, 7),
@@ -64,10 +64,10 @@ ALGORITHMS = {
         ("VLLM", "baseline", 1, None),
     ],
 )
-def test_tokens_of_a_verify_step(engine: str, algorithm: str, tokens: int, drafts: int | None) -> None:
+def test_tokens_of_a_verify_step(engine: str, algorithm: str, tokens: int, draft_tokens: int | None) -> None:
     """DFLASH's block holds the root, DSPARK's comes after it; where the engine chooses, at the most."""
     arm = ALGORITHMS[algorithm]
-    assert (ENGINES[engine].verify_tokens(arm), ENGINES[engine].draft_tokens(arm)) == (tokens, drafts)
+    assert (ENGINES[engine].verify_tokens(arm), ENGINES[engine].draft_tokens(arm)) == (tokens, draft_tokens)
 
 
 @pytest.mark.parametrize("algorithm", ["chain", "tree", "DFLASH", "DSPARK", "NGRAM", "NGRAM, match", "NGRAM, tokens"])
