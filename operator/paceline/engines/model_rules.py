@@ -112,7 +112,7 @@ FOREIGN_LAYERS = "aux-layers-are-the-heads"
 """The rule whose finding explains a verdict: low acceptance is then expected."""
 SPECULATOR_IS_READ = "speculator-is-read"
 SPECULATOR_IS_READ_WHY = (
-    "the server ends at its start: its config.json has no model_type that transformers knows (read, never run)"
+    "the server ends at start: the head's config.json has no model_type that transformers knows (read, never run)"
 )
 EXPORTED = "DFlashLagunaForCausalLM"
 """The only export of the speculators format that SGLang 0.5.23 has a class for (models/dflash.py:1057)."""

@@ -151,29 +151,29 @@ def blocks_fit_head(pair: PairFacts) -> Iterator[Finding]:
 RULES: tuple[ModelRule[PairFacts], ...] = (
     ModelRule(
         id="target-takes-eagle3",
-        why="a head of EAGLE3 reads hidden states that the target's class must hand out; without, the server loads the "
-        "weights and dies",
+        why="an EAGLE3 head reads hidden states that the target's class must provide; without them the server loads "
+        "the weights and dies",
         check=target_takes_eagle3,
     ),
     ModelRule(
         id="algorithm-fits-head",
-        why="a head's class is made for one algorithm; the engine does not compare the two: it fails or drafts junk",
+        why="a head's class is made for one algorithm; the engine does not check this and fails or drafts badly",
         check=algorithm_fits_head,
     ),
     ModelRule(
         id="head-is-no-full-model",
-        why="a draft must be much cheaper than its target, and these algorithms drive heads alone; the engine does not "
-        "check (no draft path: the target is its own draft) and dies in the worker",
+        why="a draft must be much cheaper than its target, and these algorithms drive only heads; the engine does not "
+        "check this (without a draft path the target drafts for itself) and dies in the worker",
         check=head_is_no_full_model,
     ),
     ModelRule(
         id="hidden-sizes-agree",
-        why="a head takes the target's hidden states as its input; with another size the server dies at its start",
+        why="a head takes the target's hidden states as its input; with another size the server dies at start",
         check=hidden_sizes_agree,
     ),
     ModelRule(
         id="vocabularies-agree",
-        why="token ids mean other words to the target: nothing would be accepted, or the server dies",
+        why="the same token ids are other words to the target: it accepts nothing, or the server dies",
         check=vocabularies_agree,
     ),
     ModelRule(
@@ -183,19 +183,19 @@ RULES: tuple[ModelRule[PairFacts], ...] = (
     ),
     ModelRule(
         id="weights-are-there",
-        why="the engine skips what it has no name for and leaves the rest random: the server is healthy and accepts "
-        "nothing",
+        why="the engine skips weights that it has no name for and leaves its own random: the server is healthy and "
+        "accepts nothing",
         check=weights_are_there,
     ),
     ModelRule(
         id="nextn-layers-are-there",
-        why="it drafts with layers that the target's checkpoint must bring",
+        why="the algorithm drafts with layers that the target's checkpoint must have",
         check=nextn_layers_are_there,
     ),
     ModelRule(
         id="blocks-fit-head",
-        why="a head of blocks is trained for one size, one target and a rank; DSPARK refuses rank 0 at start, the rest "
-        "costs acceptance",
+        why="a block head is trained for one block size, one target and one rank; DSPARK refuses rank 0 at start, the "
+        "others cost acceptance",
         check=blocks_fit_head,
         each_candidate=True,
     ),

@@ -114,7 +114,7 @@ def is_known(pool: PoolFacts) -> Iterator[Finding]:
 RULES: tuple[ModelRule[PoolFacts], ...] = (
     ModelRule(
         id="memory-fits",
-        why="the server would run out of memory while it loads, or have no room to measure in",
+        why="the server would run out of memory while it loads, or have too little left for the load that is measured",
         check=fits,
     ),
     ModelRule(

@@ -23,7 +23,7 @@ def requests_are_answered(pool: PoolFacts) -> Iterator[Finding]:
 RULES: tuple[ModelRule[PoolFacts], ...] = (
     ModelRule(
         id="requests-are-answered",
-        why="no prompt that is measured has any of it, so a promotion would be the first to show it",
+        why="measured prompts use none of this, so only a promotion would show it",
         check=requests_are_answered,
     ),
 )

@@ -80,7 +80,7 @@ def code_is_trusted(pool: PoolFacts) -> Iterator[Finding]:
             native = hooked is None or not set(facts.architectures).isdisjoint({*hooked, *ALGORITHM_OF})
             yield Finding(
                 path="engine.trustRemoteCode",
-                problem=f"{source} brings Python code of its own, and trustRemoteCode is false",
+                problem=f"{source} has Python code, and trustRemoteCode is false",
                 fix="set it to true where the engine does not know the model, after reading that code",
                 blocks=not native,
             )
@@ -89,7 +89,7 @@ def code_is_trusted(pool: PoolFacts) -> Iterator[Finding]:
 RULES: tuple[ModelRule[PoolFacts], ...] = (
     ModelRule(
         id="facts-are-there",
-        why="what the prefetch found did not fit into its message, so these heads were not checked",
+        why="the prefetch's message had no room for their facts, so these heads were not checked",
         check=facts_are_there,
     ),
     ModelRule(
@@ -105,8 +105,8 @@ RULES: tuple[ModelRule[PoolFacts], ...] = (
     ),
     ModelRule(
         id="code-is-trusted",
-        why="the engine does not run it unasked and Paceline does not fetch it; a class that the engine has itself "
-        "needs none",
+        why="the engine runs such code only on request, and Paceline fetches it only then; a class that the engine "
+        "implements needs none",
         check=code_is_trusted,
     ),
 )

@@ -95,8 +95,8 @@ def speculator_fits_algorithm(pair: PairFacts) -> Iterator[Finding]:
 POOL_RULES: tuple[ModelRule[PoolFacts], ...] = (
     ModelRule(
         id="target-is-no-speculator",
-        why="vLLM serves the model that it verifies with and speculates by itself, on the baseline too, so nothing "
-        "could be compared (transformers_utils/config.py:800); the others do not know the class",
+        why="vLLM serves the model that the speculator verifies with and speculates by itself, also on the baseline, "
+        "so nothing could be compared (transformers_utils/config.py:800); other engines do not know the class",
         check=target_is_no_speculator,
     ),
 )
@@ -108,7 +108,7 @@ RULES: tuple[ModelRule[PairFacts], ...] = (
     ),
     ModelRule(
         id="speculator-fits-algorithm",
-        why="a head is made for one algorithm; vLLM loads it into whatever class the algorithm has",
+        why="a head is made for one algorithm; vLLM loads it into the class of the chosen algorithm",
         check=speculator_fits_algorithm,
     ),
 )

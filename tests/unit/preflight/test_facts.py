@@ -207,8 +207,8 @@ def datasets(count: int) -> tuple[FetchedModel, ...]:
     sources = [f"hf://datasets/owner/prompts-{number}/data/single-turn.jsonl" for number in range(count)]
     commit = "b" * 40
     return tuple(
-        FetchedModel(source=one, revision="main", commit=commit, bytes=12_345, path=snapshot_path(one, commit))
-        for one in sources
+        FetchedModel(source=source, revision="main", commit=commit, bytes=12_345, path=snapshot_path(source, commit))
+        for source in sources
     )
 
 
@@ -244,10 +244,10 @@ def test_a_message_that_would_be_too_long_loses_facts_but_no_commit() -> None:
     strange = {source: replace(facts, lacks=odd[source]) for source, facts in sent.facts.items()}
     text = write_message(replace(sent, facts=strange))
     assert len(text.encode()) <= 4096
-    found = read_message(text)
-    assert found.models == sent.models
-    assert 0 < len(found.facts) < 20
-    assert all(found.facts[source] == strange[source] for source in found.facts)
+    received = read_message(text)
+    assert received.models == sent.models
+    assert 0 < len(received.facts) < 20
+    assert all(received.facts[source] == strange[source] for source in received.facts)
 
 
 def test_more_commits_than_fit_are_refused() -> None:

@@ -17,7 +17,7 @@ CODER_30B = model_facts(QWEN3_CODER_30B_A3B, 1)
 
 
 @pytest.mark.parametrize(
-    ("named", "on", "said"),
+    ("named", "on", "broken"),
     [
         ((), FORK, None),
         ((2, 26, 46), FORK, None),
@@ -31,10 +31,10 @@ CODER_30B = model_facts(QWEN3_CODER_30B_A3B, 1)
         ((3, 23, 43), UPSTREAM, None),
     ],
 )
-def test_the_head_of_qwen3_coder_next(named: tuple[int, ...], on: Server, said: str | None) -> None:
+def test_the_head_of_qwen3_coder_next(named: tuple[int, ...], on: Server, broken: str | None) -> None:
     for rule in (THERE, ATTEND, OWN):
         finding = finding_of(rule, on=on, head={"aux_layers": named})
-        assert (finding is not None) == (rule == said)
+        assert (finding is not None) == (rule == broken)
         assert finding is None or finding.blocks == (rule == THERE)
 
 
@@ -81,7 +81,7 @@ def test_foreign_states_are_told_before_they_are_measured() -> None:
         f"{HEAD} names no layers: SGLang 0.5.23 takes states before layers 2, 24, 45 then, and the fork of 0.5.6 that "
         "made the first such heads (github.com/tails-mpt/sglang) before 3, 27, 47"
     )
-    assert finding.why.endswith("low acceptance is expected of it")
+    assert finding.why.endswith("low acceptance is expected")
     assert "names [2, 26, 46] as eagle_aux_hidden_state_layer_ids" in finding.fix
 
 

@@ -21,7 +21,7 @@ LLAMA_70B = model_facts(
 WIDEST = candidate(tree=Tree(num_steps=5, top_k=8, num_draft_tokens=32))
 
 
-def said(on: Server, target: ModelFacts, head: ModelFacts | None = None, arm: Arm = WIDEST) -> list[Finding]:
+def findings_on(on: Server, target: ModelFacts, head: ModelFacts | None = None, arm: Arm = WIDEST) -> list[Finding]:
     facts = {TARGET: target} | ({HEAD: head} if head else {})
     arms = (Arm(name="baseline"), arm) if head else (Arm(name="baseline"),)
     return [finding for finding in findings(on, arms, facts) if finding.rule.startswith("memory")]
@@ -36,25 +36,25 @@ def seeds_000(*args: str) -> Server:
 def test_the_table_of_seeds_000_fits() -> None:
     """58.2 GB of weights, 1.2 GB of head, 17.6 GB of KV cache and buffers on 80 GB."""
     on = seeds_000("--max-total-tokens=65536")
-    assert said(on, CODER_30B, CODER_30B_HEAD) == []
+    assert findings_on(on, CODER_30B, CODER_30B_HEAD) == []
     pool = PoolFacts(server=on, arms=(WIDEST,), target=CODER_30B, heads={HEAD: CODER_30B_HEAD})
-    found = estimate(pool, WIDEST)
-    assert found is not None
-    assert found.weights / GIB == pytest.approx(58.2)
-    assert found.head / GIB == pytest.approx(1.2)
+    size = estimate(pool, WIDEST)
+    assert size is not None
+    assert size.weights / GIB == pytest.approx(58.2)
+    assert size.head / GIB == pytest.approx(1.2)
     # 48 layers and one of the head, keys and values of 4 heads of 128 numbers of 2 bytes, 65536 tokens.
-    assert found.cache == 65536 * 49 * 2 * 4 * 128 * 2
-    assert found.cache + found.buffers < 17.6 * GIB
+    assert size.cache == 65536 * 49 * 2 * 4 * 128 * 2
+    assert size.cache + size.buffers < 17.6 * GIB
 
 
 def test_a_cache_that_is_asked_for_and_has_no_room() -> None:
-    (finding,) = said(seeds_000("--max-total-tokens=262144"), CODER_30B, CODER_30B_HEAD)
+    (finding,) = findings_on(seeds_000("--max-total-tokens=262144"), CODER_30B, CODER_30B_HEAD)
     assert "does not fit, short by" in finding.problem
     assert "lower --max-total-tokens" in finding.fix
 
 
 def test_70b_on_one_card_of_80_gb_does_not_fit() -> None:
-    (finding,) = said(seeds_000(), LLAMA_70B)
+    (finding,) = findings_on(seeds_000(), LLAMA_70B)
     assert finding.blocks
     assert finding.path == "accelerator.count"
     short = 141.107 + 64 * 2048 * 80 * 2 * 8 * 128 * 2 / GB - 0.85 * 80 * GIB / GB
@@ -66,41 +66,41 @@ def test_70b_on_one_card_of_80_gb_does_not_fit() -> None:
 
 def test_70b_on_four_of_them_fits() -> None:
     on = replace(server(tp=4, product="NVIDIA-H100-80GB-HBM3"), largest_concurrency=64)
-    assert said(on, LLAMA_70B) == []
+    assert findings_on(on, LLAMA_70B) == []
 
 
 def test_quantised_while_loaded_it_takes_half() -> None:
     on = replace(server("--quantization=fp8", tp=1, product="NVIDIA-H200"), largest_concurrency=8)
-    assert said(on, LLAMA_70B) == []
-    assert said(replace(on, engine=server().engine), LLAMA_70B) != []
+    assert findings_on(on, LLAMA_70B) == []
+    assert findings_on(replace(on, engine=server().engine), LLAMA_70B) != []
 
 
 def test_the_published_pair_fits_on_four_h200() -> None:
-    assert said(server(tp=4), TARGET_FACTS) == []
+    assert findings_on(server(tp=4), TARGET_FACTS) == []
 
 
 def test_tiny_weights_of_a_demo_are_no_trouble() -> None:
-    assert said(server(tp=4), replace(TARGET_FACTS, weight_bytes=4_000_000)) == []
+    assert findings_on(server(tp=4), replace(TARGET_FACTS, weight_bytes=4_000_000)) == []
 
 
 def test_a_latent_cache_is_kept_whole_on_every_gpu() -> None:
     flash = model_facts(GLM_4_7_FLASH, 62 * GB)
-    one, four = (
+    narrow, wide = (
         estimate(PoolFacts(server=server(tp=size), arms=(), target=flash, heads={}), Arm(name="baseline"))
         for size in (1, 4)
     )
-    assert one
-    assert four
-    assert one.cache == four.cache == 32 * 2048 * 47 * (512 + 64) * 2
-    assert one.weights == 4 * four.weights
+    assert narrow
+    assert wide
+    assert narrow.cache == wide.cache == 32 * 2048 * 47 * (512 + 64) * 2
+    assert narrow.weights == 4 * wide.weights
 
 
 def test_an_accelerator_that_is_not_known_is_told_once_and_not_guessed() -> None:
-    (finding,) = said(server(product="NVIDIA-X1"), LLAMA_70B)
+    (finding,) = findings_on(server(product="NVIDIA-X1"), LLAMA_70B)
     assert (finding.path, finding.blocks) == ("accelerator.memory", False)
     on = server(product="NVIDIA-X1")
     declared = replace(on, accelerator=replace(on.accelerator, memory="192Gi"))
-    assert said(declared, LLAMA_70B) == []
+    assert findings_on(declared, LLAMA_70B) == []
 
 
 @pytest.mark.parametrize(

@@ -27,23 +27,23 @@ from paceline_emulator.hub.published import GLM_4_7_FLASH, GLM_4_7_FP8, MINIMAX_
 
 def test_the_published_pair_is_not_refused() -> None:
     arms = (Arm(name="baseline"), candidate(), replace(candidate(tree=WIDE), name="wide"))
-    said = findings(server("--attention-backend=triton"), arms, {TARGET: TARGET_FACTS, HEAD: HEAD_FACTS})
-    assert {finding.rule: finding.blocks for finding in said} == {
+    everything = findings(server("--attention-backend=triton"), arms, {TARGET: TARGET_FACTS, HEAD: HEAD_FACTS})
+    assert {finding.rule: finding.blocks for finding in everything} == {
         "aux-layers-are-the-heads": False,
         "positions-reach": False,
     }
     fork = server("--attention-backend=triton", version="0.5.6", eagle3_targets=("Qwen3NextForCausalLM",))
-    said = findings(fork, arms, {TARGET: TARGET_FACTS, HEAD: HEAD_FACTS})
-    assert {finding.rule: finding.blocks for finding in said} == {"positions-reach": False}
+    everything = findings(fork, arms, {TARGET: TARGET_FACTS, HEAD: HEAD_FACTS})
+    assert {finding.rule: finding.blocks for finding in everything} == {"positions-reach": False}
 
 
 def test_no_rule_knows_what_an_algorithm_without_a_word_does_with_its_head() -> None:
     """Another size, another vocabulary, heads that cannot be split: measured, never assumed."""
     odd = {"hidden_size": 4096, "vocab_size": 1000, "num_attention_heads": 3, "num_key_value_heads": 3}
-    known, unknown = candidate(), replace(candidate(tree=None), custom=Custom())
+    named, custom = candidate(), replace(candidate(tree=None), custom=Custom())
     facts = {TARGET: TARGET_FACTS, HEAD: replace(HEAD_FACTS, **odd)}
-    assert any(one.blocks for one in findings(server(), (Arm(name="baseline"), known), facts))
-    assert not any(one.blocks for one in findings(server(), (Arm(name="baseline"), unknown), facts))
+    assert any(finding.blocks for finding in findings(server(), (Arm(name="baseline"), named), facts))
+    assert not any(finding.blocks for finding in findings(server(), (Arm(name="baseline"), custom), facts))
 
 
 def test_every_finding_says_what_why_and_what_to_change() -> None:
@@ -358,8 +358,8 @@ class TestCodeIsTrusted:
 def test_arms_that_share_a_head_share_its_findings() -> None:
     arms = (candidate(), replace(candidate(tree=WIDE), name="wide"))
     wrong = replace(HEAD_FACTS, hidden_size=4096, target_hidden_size=None)
-    said = findings(server("--attention-backend=triton"), arms, {TARGET: TARGET_FACTS, HEAD: wrong})
-    assert [finding.arm for finding in said if finding.rule == "hidden-sizes-agree"] == ["narrow"]
+    everything = findings(server("--attention-backend=triton"), arms, {TARGET: TARGET_FACTS, HEAD: wrong})
+    assert [finding.arm for finding in everything if finding.rule == "hidden-sizes-agree"] == ["narrow"]
 
 
 def test_arms_of_one_shape_each_have_their_own() -> None:
@@ -368,5 +368,5 @@ def test_arms_of_one_shape_each_have_their_own() -> None:
         candidate(tree=NARROW),
         replace(candidate(tree=WIDE), name="two"),
     )
-    said = findings(server(), arms, {TARGET: model_facts(GLM_4_7_FLASH, 1)})
-    assert [finding.arm for finding in said if finding.rule == "mla-drafts-chains"] == ["one", "two"]
+    everything = findings(server(), arms, {TARGET: model_facts(GLM_4_7_FLASH, 1)})
+    assert [finding.arm for finding in everything if finding.rule == "mla-drafts-chains"] == ["one", "two"]

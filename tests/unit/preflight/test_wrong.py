@@ -22,8 +22,8 @@ def test_it_is_found_here_and_not_before(row: Row) -> None:
     spec = api.deployment(manifest)
     assert api.problems(manifest) == []
     assert places.refused(spec, manifest["spec"]) == ()
-    told = [text for text, blocks in problems(spec, manifest["spec"], FACTS) if blocks]
-    assert any(text.startswith(f"{row.path}: ") and row.says in text for text in told), told
+    texts = [text for text, blocks in problems(spec, manifest["spec"], FACTS) if blocks]
+    assert any(text.startswith(f"{row.path}: ") and row.says in text for text in texts), texts
 
 
 @pytest.mark.parametrize("row", PREFLIGHT, ids=lambda row: row.name)
@@ -40,13 +40,13 @@ def test_no_example_is_refused(name: str) -> None:
 def test_every_example_reads_its_heads_own_layers(name: str) -> None:
     manifest = example(name)
     spec = api.deployment(manifest)
-    told = [
+    texts = [
         finding.problem
         for pool in spec.pools
         for finding in findings(spec.server, pool.arms, {**FACTS, **AT_HOME})
         if finding.rule.startswith("aux-layers")
     ]
-    assert told == []
+    assert texts == []
 
 
 def blocking(name: str, known: dict[str, ModelFacts]) -> list[str]:

@@ -137,8 +137,8 @@ RULES: tuple[ModelRule[PairFacts], ...] = (
     ModelRule(id=AUX_LAYERS, why=AUX_LAYERS_WHY, check=aux_layers_are_there),
     ModelRule(
         id=FOREIGN_LAYERS,
-        why="a head that is given other states than those it was trained on is served all the same, and low acceptance "
-        "is expected of it",
+        why="such a head is served, but it reads other states than those it was trained on, so low acceptance is "
+        "expected",
         check=aux_layers_are_the_heads,
     ),
 )

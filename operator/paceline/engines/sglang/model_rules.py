@@ -74,24 +74,24 @@ MODEL_RULES: tuple[ModelRule[PairFacts], ...] = (
     ModelRule(
         id="positions-reach",
         why="the engine refuses such a head without SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1, which Paceline sets; "
-        "beyond its positions the head may be accepted less",
+        "beyond the head's positions fewer drafts may be accepted",
         check=positions_reach,
     ),
     ModelRule(
         id="dtypes-agree",
-        why="each takes its own type and the first draft step multiplies one by the other: the server dies",
+        why="each model takes its own type, and the first draft step multiplies the two: the server dies",
         check=dtypes_agree,
     ),
     ModelRule(
         id="quantization-is-not-inherited",
-        why="a head inherits the flag and is quantised while it is loaded, which may cost acceptance; Paceline leaves "
-        "it so unless the candidate says otherwise",
+        why="a head inherits the flag and is quantised while it is loaded, which may cost acceptance",
         check=quantization_is_not_inherited,
         each_candidate=True,
     ),
     ModelRule(
         id="rejection-sampling-needs-one-vocabulary",
-        why="it compares the two distributions word by word; the engine refuses to start (eagle_worker_v2.py:260)",
+        why="rejection sampling compares the two distributions token by token; the engine refuses to start "
+        "(eagle_worker_v2.py:260)",
         check=rejection_sampling_needs_one_vocabulary,
         each_candidate=True,
     ),
