@@ -1,4 +1,4 @@
-"""What is wrong with a manifest, each with its path: what the API server would refuse, before it is asked."""
+"""Problems of a manifest, each with its path: what the API server would refuse, before it is asked."""
 
 import json
 import re
@@ -25,7 +25,7 @@ class Problem:
     path: str
     message: str
     desk: bool = False
-    """Said here alone: the API server cannot know."""
+    """True if only the desk can know, not the API server."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}" if self.path else self.message
@@ -40,12 +40,12 @@ class InvalidManifestError(ValueError):
 
 
 def is_ours(manifest: Any) -> bool:
-    """Whether it is for us to judge: our group, whatever the kind and version."""
+    """True for every kind and version of our group."""
     return isinstance(manifest, Mapping) and str(manifest.get("apiVersion", "")).partition("/")[0] == GROUP
 
 
 def problems(manifest: Mapping[str, Any]) -> list[Problem]:
-    """All that can be said without the model's files and without a cluster; empty if nothing is wrong."""
+    """All problems that show without the model's files and without a cluster."""
     kind = str(manifest.get("kind"))
     if manifest.get("apiVersion") != API_VERSION:
         return [Problem(path="apiVersion", message=f"must be {API_VERSION}; got {manifest.get('apiVersion')}")]
@@ -62,9 +62,9 @@ def read(model: type[M], manifest: Mapping[str, Any]) -> M:
     """The manifest's spec. Raises InvalidManifestError where a field has the wrong shape; rules: `broken_rules`."""
     try:
         return model.model_validate_json(json.dumps(_as_sent(manifest.get("spec")), default=str))
-    except ValidationError as error:
-        details = _told_once(error.errors(include_url=False))
-        raise InvalidManifestError([_problem(one, model) for one in details]) from None
+    except ValidationError as invalid:
+        errors = _without_consequences(invalid.errors(include_url=False))
+        raise InvalidManifestError([_problem(error, model) for error in errors]) from None
 
 
 def broken_rules(model: Model, path: str) -> Iterator[Problem]:
@@ -102,7 +102,7 @@ def _parts(model: Model, document: Mapping[str, Any], path: str) -> Iterator[tup
                     yield from _parts(item, document[str(field.alias)][i], f"{at}[{i}]")
 
 
-def _told_once(errors: list[ErrorDetails]) -> list[ErrorDetails]:
+def _without_consequences(errors: list[ErrorDetails]) -> list[ErrorDetails]:
     """Without lists that are too short only because items of theirs are wrong."""
     wrong = [error["loc"] for error in errors]
     return [e for e in errors if e["type"] != "too_short" or not any(_below(e["loc"], loc) for loc in wrong)]
@@ -138,9 +138,9 @@ def _problem(details: ErrorDetails, model: type[Model]) -> Problem:
         case "missing":
             message = "must be set"
         case "extra_forbidden":
-            known = _fields_beside(details["loc"], schema(model))
-            near = get_close_matches(str(details["loc"][-1]), known, n=1)
-            message = f"is no field here; did you mean {near[0]}?" if near else f"is no field here: {', '.join(known)}"
+            fields = _fields_beside(details["loc"], schema(model))
+            near = get_close_matches(str(details["loc"][-1]), fields, n=1)
+            message = f"is no field here; did you mean {near[0]}?" if near else f"is no field here: {', '.join(fields)}"
         case "string_type":
             message = f"must be a string: put it in quotes; got {json.dumps(details['input'])[:100]}"
         case "enum" | "literal_error" if isinstance(details["input"], bool):

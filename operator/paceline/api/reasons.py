@@ -170,5 +170,5 @@ def to_status(
 
 
 def _message(reason: Reason, causes: Sequence[Cause]) -> str:
-    said = dict.fromkeys(str(cause) for cause in causes if cause.reason is reason and str(cause))
-    return ": ".join(part for part in (reason.value.message, "; ".join(said)) if part)[:LONGEST_MESSAGE]
+    notes = dict.fromkeys(str(cause) for cause in causes if cause.reason is reason and str(cause))
+    return ": ".join(part for part in (reason.value.message, "; ".join(notes)) if part)[:LONGEST_MESSAGE]

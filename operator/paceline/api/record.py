@@ -115,9 +115,9 @@ class Slot:
 
 def from_status(kind: type[Class], value: object) -> Class:
     """The record, from what the API server holds; never an exception."""
-    there: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
+    entries: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
     read = {
-        slot.name: slot.default() if (found := there.get(slot.wire)) is None else slot.read(found)
+        slot.name: slot.default() if (entry := entries.get(slot.wire)) is None else slot.read(entry)
         for slot in slots(kind)
     }
     return kind(**read)
@@ -173,7 +173,7 @@ def inner(annotation: Any) -> Any:
         if get_origin(annotation) is Annotated:
             annotation = get_args(annotation)[0]
         elif get_origin(annotation) in (Union, UnionType):
-            (annotation,) = (one for one in get_args(annotation) if one is not NoneType)
+            (annotation,) = (kind for kind in get_args(annotation) if kind is not NoneType)
         else:
             return annotation
 
@@ -189,10 +189,10 @@ def _constant(value: Any) -> Callable[[], Any]:
 def _marks(annotation: Any) -> list[Any]:
     """What is said of the type itself, not of what is in it."""
     if get_origin(annotation) is Annotated:
-        of, *said = get_args(annotation)
-        return [*said, *_marks(of)]
+        of, *marks = get_args(annotation)
+        return [*marks, *_marks(of)]
     if get_origin(annotation) in (Union, UnionType):
-        return [mark for one in get_args(annotation) for mark in _marks(one)]
+        return [mark for kind in get_args(annotation) for mark in _marks(kind)]
     return []
 
 
@@ -206,14 +206,14 @@ def _codec(annotation: Any) -> Codec:
         read, write, _ = _codec(get_args(kind)[0])
         return (
             lambda value: tuple(map(read, value)) if isinstance(value, list | tuple) else (),
-            lambda value: [write(one) for one in value],
+            lambda value: [write(item) for item in value],
             tuple,
         )
     if get_origin(kind) is dict:
         read, write, _ = _codec(get_args(kind)[1])
         return (
-            lambda value: {str(key): read(one) for key, one in value.items()} if isinstance(value, Mapping) else {},
-            lambda value: {key: write(one) for key, one in value.items()},
+            lambda value: {str(key): read(item) for key, item in value.items()} if isinstance(value, Mapping) else {},
+            lambda value: {key: write(item) for key, item in value.items()},
             dict,
         )
     if is_record(kind):

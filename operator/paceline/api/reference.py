@@ -75,10 +75,10 @@ def _block(model: Any) -> Iterator[str]:
     yield f"{_sentence(model.__doc__)}\n"
     yield "| field | type | default | description | rules |"
     yield "|---|---|---|---|---|"
-    said = schema(model)
+    document = schema(model)
     for name, annotation in _fields(model):
-        node = said["properties"][name]
-        default = "**required**" if name in said.get("required", ()) else _default(node)
+        node = document["properties"][name]
+        default = "**required**" if name in document.get("required", ()) else _default(node)
         inner = next(_models(annotation), None)
         yield f"| `{name}` | {_type(node, inner)} | {default} | {_cell(node['description'])} | {_rules(node, inner)} |"
     yield ""
@@ -103,28 +103,28 @@ def _type(node: Mapping[str, Any], inner: type[Any] | None) -> str:
             return "map"
         case "string" if "enum" in node:
             return " or ".join(f"`{value}`" for value in node["enum"])
-        case found:
-            return str(found)
+        case name:
+            return str(name)
 
 
 def _rules(node: Mapping[str, Any], inner: type[Any] | None) -> str:
     """Bounds and patterns; those of a list's items after its own."""
     least, most = node.get("minimum"), node.get("maximum")
-    found = [f"{least} to {most}"] if most is not None else [f"at least {least}"] if least is not None else []
+    texts = [f"{least} to {most}"] if most is not None else [f"at least {least}"] if least is not None else []
     for kind, unit in (("Items", "items"), ("Properties", "entries"), ("Length", "characters")):
         fewest, greatest = node.get(f"min{kind}"), node.get(f"max{kind}")
         if greatest is not None:
-            found.append(f"{fewest} to {greatest} {unit}" if fewest else f"at most {greatest} {unit}")
+            texts.append(f"{fewest} to {greatest} {unit}" if fewest else f"at most {greatest} {unit}")
     if node.get("x-kubernetes-list-type") == "map":
-        found.append(f"{' and '.join(node['x-kubernetes-list-map-keys'])} unique")
+        texts.append(f"{' and '.join(node['x-kubernetes-list-map-keys'])} unique")
     if node.get("x-kubernetes-list-type") == "set":
-        found.append("no two the same")
+        texts.append("no two the same")
     if not inner:
-        found += [rule["message"] for rule in node.get(VALIDATIONS, ())]
+        texts += [rule["message"] for rule in node.get(VALIDATIONS, ())]
         below = node.get("items") or node.get("additionalProperties")
-        if below and (said := _rules(below, None)):
-            found.append(f"each: {said}")
-    return _cell("; ".join(found))
+        if below and (rules := _rules(below, None)):
+            texts.append(f"each: {rules}")
+    return _cell("; ".join(texts))
 
 
 def _default(node: Mapping[str, Any]) -> str:

@@ -27,7 +27,7 @@ FIELD = re.compile(r"(\w+)\.([\w.]+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What must hold for a model, which is `self`."""
+    """A condition that must hold for a model, which is `self`."""
 
     cel: str
     message: str
@@ -39,7 +39,7 @@ class Rule:
 
     def validation(self) -> dict[str, str]:
         """The entry of x-kubernetes-validations. The API server cannot name an item of a list, nor its values."""
-        lists = [found for source in self.each.values() if (found := FIELD.fullmatch(source))]
+        lists = [match for source in self.each.values() if (match := FIELD.fullmatch(source))]
         entry = {
             "rule": self.over_all(),
             "message": self.summary(),
@@ -131,18 +131,18 @@ def _items(scope: Scope, path: str, each: tuple[tuple[str, str], ...]) -> Iterat
         yield path, scope
         return
     (variable, source), *others = each
-    if not (found := FIELD.fullmatch(source)):
+    if not (match := FIELD.fullmatch(source)):
         (value,) = evaluate(source, scope)
         yield from _items({**scope, variable: (path, value)}, path, tuple(others))
         return
-    base, value = scope[found[1]]
-    for name in found[2].split("."):
+    base, value = scope[match[1]]
+    for name in match[2].split("."):
         value = value.get(name) or ()
     steps = [(f".{key}", key) for key in value] if isinstance(value, Mapping) else [
         (f"[{i}]", item) for i, item in enumerate(value)
     ]  # fmt: skip
     for step, item in steps:
-        at = f"{base}.{found[2]}{step}"
+        at = f"{base}.{match[2]}{step}"
         yield from _items({**scope, variable: (at, item)}, at, tuple(others))
 
 

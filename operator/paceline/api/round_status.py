@@ -1,0 +1,246 @@
+"""What the status of a BenchmarkRun keeps of each round: its servers and what was measured on them."""
+
+from dataclasses import field
+from typing import Annotated
+
+from pydantic import Field
+
+from paceline.api.record import ALWAYS, Number, Number2, record
+from paceline.api.status import Count, Counts, Name, Names, Strings, Text, Time
+
+
+@record
+class ReplicateParity:
+    """Greedy answers of one server to the prompts that are compared."""
+
+    unknown: Text = ""
+    """Why nothing was compared."""
+    samples: Count | None = None
+    """Prompts asked."""
+    outputs: Annotated[str, Field(max_length=128)] = ""
+    """Baseline only: four hex digits of the SHA-256 of each answer. Digests that change between rounds show a baseline
+    that does not agree with itself."""
+    identical: Count | None = None
+    """Candidate only: answers equal to the baseline's, over the length that both have."""
+    near_ties: Count | None = None
+    """Answers that leave the baseline's at a token where the baseline's own gap was within `nearTie`."""
+    diverged: Count | None = None
+    """Answers that leave the baseline's at a larger gap."""
+    diverged_at: Annotated[tuple[int, ...], Field(max_length=32)] = ()
+    """Prompts of the diverged answers, counted from 0."""
+    first_divergence: Count | None = None
+    """Earliest token, counted from 0, at which an answer leaves the baseline's, near ties included."""
+    largest_gap: Number2 | None = None
+    """Largest gap in nats by which the baseline preferred its own token there; a lower bound if the candidate's token
+    was not among the baseline's likeliest."""
+
+
+@record
+class ReplicateThrottled:
+    """Causes that held down the GPUs' clocks during one load."""
+
+    workload: Annotated[Name, ALWAYS] = ""
+    """DATASET@CONCURRENCY."""
+    reasons: Annotated[tuple[Name, ...], Field(max_length=8), ALWAYS] = ()
+    """NVML's names: SwPowerCap, HwSlowdown, SyncBoost, SwThermalSlowdown, HwThermalSlowdown or HwPowerBrakeSlowdown."""
+    percent: Count | None = None
+    """Share of the load's time, for the GPU and reason with the largest share. Absent if the driver has no counters;
+    the reasons are then those seen just before and after the load."""
+
+
+@record
+class ReplicateClocks:
+    """State of the GPUs according to the driver, right before and right after each load."""
+
+    sm_mhz: Count | None = None
+    """Slowest SM clock of a GPU that was not idle."""
+    most_sm_mhz: Count | None = None
+    """Maximum SM clock of these GPUs."""
+    power_limit_watts: Count | None = None
+    """Lowest power limit of a GPU."""
+    celsius: Count | None = None
+    """Highest temperature of a GPU."""
+    throttled: Annotated[tuple[ReplicateThrottled, ...], Field(max_length=24)] = ()
+    """Loads with clocks held down."""
+
+
+@record
+class Replicate:
+    """One server process of one arm."""
+
+    arm: Annotated[Name, ALWAYS] = ""
+    """Which arm."""
+    start_seconds: Number | None = None
+    """Seconds from start to ready."""
+    exit_code: int | None = None
+    """Exit code, if the server ended by itself."""
+    reason: Name = ""
+    """Why this server gave no evidence: a reason of a round, Retracted (it took requests back), RequestsFailed (some
+    requests got no answer) or NotMeasured (it ran, but not as requested)."""
+    error: Text = ""
+    """The last useful line of its log."""
+    resolved: Annotated[Strings, ALWAYS] = field(default_factory=dict)
+    """Selected resolved arguments of the server: those that every server must report."""
+    rest_sha256: Annotated[Name, ALWAYS] = ""
+    """SHA-256 of all resolved arguments except those that speculation changes; equal on all arms of a round."""
+    differs: Annotated[tuple[Text, ...], Field(max_length=8)] = ()
+    """First of these arguments that differs from the baseline's, with both values; absent if all are equal."""
+    kv_tokens: Count | None = None
+    """Capacity of its KV cache in tokens."""
+    clocks: ReplicateClocks | None = None
+    """State of the GPUs, if a driver is available and the round's message had room."""
+    parity: ReplicateParity | None = None
+    """Its answers, if spec.parity asks for them."""
+
+
+@record
+class Point:
+    """One arm on one workload in one round. Times in seconds, throughputs in output tokens per second."""
+
+    arm: Annotated[Name, ALWAYS] = ""
+    """Which arm."""
+    workload: Annotated[Name, ALWAYS] = ""
+    """DATASET@CONCURRENCY."""
+    valid: Annotated[bool, ALWAYS] = False
+    """Whether the gate may use it."""
+    why: Annotated[Text, ALWAYS] = ""
+    """Why the gate may not use it."""
+    asked: Count | None = None
+    """Requests sent."""
+    completed: Count | None = None
+    """Requests answered."""
+    errors: Count | None = None
+    """Requests that failed."""
+    output_tokens: Count | None = None
+    """Tokens in the answers."""
+    output_throughput: Number | None = None
+    """All output tokens over the client's duration, ramp and tail included; present if the message had room."""
+    steady_throughput: Number | None = None
+    """Output tokens per second of all answers, over the longest interval with at least 90 % of the concurrency under
+    way. The gate compares this value. Absent at a rate."""
+    mean_concurrency: Number | None = None
+    """Mean number of requests under way in that interval; absent at a rate."""
+    offered_rate: Number | None = None
+    """At a rate: requests that arrived, per second."""
+    kept_rate: Number | None = None
+    """At a rate: requests answered per second, over the second half of them."""
+    saturated: bool = False
+    """Set if keptRate is less than 95 % of offeredRate: a speed-up then depends on the length of the measurement."""
+    request_speed: Number | None = None
+    """At a rate: output tokens per second of a request under way. The gate compares this value instead of
+    throughput."""
+    mean_ttft: Number | None = None
+    """Mean time to the first token."""
+    p95_ttft: Number | None = None
+    """Its 95th percentile."""
+    p50_ttft: Number | None = None
+    """Its median; present, like the 99th percentiles, if the message had room."""
+    p99_ttft: Number | None = None
+    """Its 99th percentile."""
+    p90_ttft: Number | None = None
+    """Its 90th percentile, where there was room for it."""
+    mean_tpot: Number | None = None
+    """Mean time per further token."""
+    p95_tpot: Number | None = None
+    """Its 95th percentile."""
+    p50_tpot: Number | None = None
+    """Its median."""
+    p99_tpot: Number | None = None
+    """Its 99th percentile."""
+    p99_itl: Number | None = None
+    """99th percentile of the time between two chunks of an answer; a chunk holds the tokens of one step."""
+    mean_e2e: Number | None = None
+    """Mean time of a whole request."""
+    p95_e2e: Number | None = None
+    """95th percentile of the time of a whole request."""
+    accept_length: Number | None = None
+    """Tokens per verify step; 1 means that no draft token was accepted."""
+    accept_rate: Number | None = None
+    """Accepted draft tokens as a fraction of those proposed."""
+    accepted_at: Annotated[tuple[Number, ...], Field(max_length=64)] = ()
+    """Fraction of verify steps that accepted the draft token of each position, in order; the sum is `acceptLength` - 1.
+    Present if the engine counts it and the message had room."""
+    draft_tokens: Number | None = None
+    """Mean number of draft tokens proposed per verify step, if the engine counts them or chooses their number. An
+    engine that verifies adaptively later drops some of them and does not report how many."""
+    at_rest: bool = False
+    """True if no draft token was accepted because the engine did not speculate under this load, although it did under
+    another."""
+    verify_calls: Count | None = None
+    """Verify steps."""
+    retractions: Count | None = None
+    """Requests that the server took back when memory ran out."""
+
+
+@record
+class Raw:
+    """Full data of a round on the cache volume: gzip of one JSON object per line."""
+
+    path: Annotated[Text, ALWAYS] = ""
+    """Path in the pods of a round, where the volume is mounted at /models."""
+    sha256: Annotated[Name, ALWAYS] = ""
+    """SHA-256 of the file; its first 16 digits if the round's message had no room for more."""
+    bytes: Annotated[Count, ALWAYS] = 0
+    """Size of the file."""
+
+
+@record
+class Round:
+    """One Job: one replicate of every undecided arm, on the same accelerators."""
+
+    round: Annotated[Count, ALWAYS] = 0
+    """Counted from 0."""
+    try_: Annotated[Count, ALWAYS] = 0
+    """Counted from 0; a round without a result is tried again."""
+    run: Name = ""
+    """The BenchmarkRun that measured it, if that is another one; this run judges its rounds again."""
+    job: Annotated[Name, ALWAYS] = ""
+    """The Job."""
+    node: Annotated[Name, ALWAYS] = ""
+    """Node that it ran on."""
+    started_at: Time = ""
+    """When it started."""
+    finished_at: Time = ""
+    """When it ended."""
+    gpus: Names | None = None
+    """Ids of the accelerators."""
+    gpu_model: Name = ""
+    """Name of the accelerators according to their driver."""
+    image: Text = ""
+    """Image of the server that ran, by digest."""
+    client_image: Text = ""
+    """Image of Paceline that measured, by digest."""
+    paceline: Name = ""
+    """Release of Paceline that measured."""
+    datasets: Strings = field(default_factory=dict)
+    """Dataset → first 12 hex digits of the SHA-256 of its prompts; for a file, the digest that sha256sum prints."""
+    prompts: Counts = field(default_factory=dict)
+    """Dataset → number of usable prompts. Each round sends different ones until all have been used."""
+    neighbours: Names = ()
+    """Other pods with accelerators on the node during the round, with their number of accelerators, as far as the
+    operator may read pods."""
+    driver: Name = ""
+    """Version of the accelerators' driver."""
+    engine_version: Name | None = None
+    """Version that the server reports."""
+    emulated: bool | None = None
+    """True if an emulator served."""
+    replicates: Annotated[tuple[Replicate, ...], Field(max_length=64), ALWAYS] = ()
+    """Replicates in the order in which they ran."""
+    points: Annotated[tuple[Point, ...], Field(max_length=256), ALWAYS] = ()
+    """Measured points."""
+    notes: Annotated[tuple[Text, ...], Field(max_length=32)] = ()
+    """Remarks: numbers that this engine does not report, lines that could not be saved."""
+    raw: Raw | None = None
+    """Location of the full lines, if they could be written."""
+    held_seconds: Count | None = None
+    """Seconds that its pod held accelerators, from the assignment of a node to the end of the last container."""
+    idle_seconds: Count | None = None
+    """Part of heldSeconds that was neither a server's start nor a measured workload: image pulls, warm-ups, the
+    client's own work, stopping servers, and everything that failed. Equal to heldSeconds for a round without a
+    result."""
+    reason: Name = ""
+    """Why there is no result: ServerArguments, ImagePull, OutOfMemory, StartTimeout, TimedOut, ServerCrashed,
+    ClientFailed, ImageMoved, Unreadable, Preempted, Evicted, NodeLost, NodeRefused, NotStarted or VolumeInUse."""
+    error: Annotated[Text, ALWAYS] = ""
+    """Why there is no result: the last useful line of the log."""
