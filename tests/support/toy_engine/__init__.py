@@ -80,10 +80,11 @@ def _odd_steps(configuration: Configuration) -> Iterator[Refusal]:
 
 
 RULES = (
-    Rule(id="toy-managed", check=rules.managed, reason="the last of two wins", source="argparse"),
-    Rule(id="toy-unknown", check=rules.unknown, reason="the server exits 2", source="argparse"),
-    Rule(id="toy-value", check=rules.misvalued, reason="the server exits 2", source="argparse"),
-    Rule(id="toy-different", check=rules.different, reason="arms differ in speculation only", source="ours"),
+    rules.MANAGED,
+    rules.UNKNOWN,
+    rules.MISVALUED,
+    rules.TWICE,
+    rules.DIFFERENT,
     Rule(id="toy-pairs", check=_odd_steps, reason="the server drafts in pairs", source="server.py"),
 )
 
