@@ -12,7 +12,7 @@ from tests.support.world import World, example
 
 from paceline.plan import deployment
 
-COUNTED = ("read_message", "choose")
+COUNTED = ("from_message", "choose")
 
 
 def test_the_prefetchs_message_is_decoded_once_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,7 +20,7 @@ def test_the_prefetchs_message_is_decoded_once_a_pass(monkeypatch: pytest.Monkey
     world = World()
     world.apply(example())
     world.prefetch_ends()
-    decodes = [calls["read_message"] for calls in passes]
+    decodes = [calls["from_message"] for calls in passes]
     assert max(decodes) == 1, "one Job has ended, and its pod is there"
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from paceline.core import Parity, Workload
+from paceline.core import ModelFacts, Parity, Workload
 from paceline.evidence import ArmCommand, Outputs, Point, Replicate, RoundPlan, RoundResult, encode
-from paceline.preflight import Fetched, FetchedModel, ModelFacts, write_message
+from paceline.fetching import FetchedModel, FetchResult
 
 Truth = Mapping[str, Mapping[str, float]]
 """Arm → dataset, or workload where its concurrency makes a difference → output tokens per second."""
@@ -26,7 +26,7 @@ def fetched(request: Mapping[str, Any], head: ModelFacts, today: str = "", targe
     """The prefetch's message."""
     models, datasets = (tuple(_brought(one, today) for one in request.get(kind, ())) for kind in ("models", "datasets"))
     facts = {model.source: head if number else target for number, model in enumerate(models)}
-    return write_message(Fetched(models=models, facts=facts, datasets=datasets))
+    return FetchResult(models=models, facts=facts, datasets=datasets).to_message()
 
 
 def _brought(asked: Mapping[str, str], today: str) -> FetchedModel:

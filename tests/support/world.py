@@ -24,13 +24,13 @@ from tests.support.campaigns import LATENCY, THROUGHPUT
 from tests.support.cluster import ALIVE, Cluster, Key, Object
 
 from paceline import api
+from paceline.core import ModelFacts
 from paceline.kube.difference import needs_status
 from paceline.plan import deployment, run
 from paceline.plan.objects import finished, suspended
 from paceline.plan.run.snapshot import Round
 from paceline.plan.silence import silent, waiting
 from paceline.plan.step import Action, Adopt, Apply, Event, Plan, timestamp
-from paceline.preflight import ModelFacts
 from paceline.render import Settings
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "qwen3-coder-next.yaml"

@@ -6,7 +6,8 @@ from typing import Any
 from tests.support.edits import Change, Row, Stage
 from tests.support.speculator import speculator
 
-from paceline.preflight import ModelFacts, model_facts
+from paceline.core import ModelFacts
+from paceline.preflight import model_facts
 from paceline_emulator.hub.models import QWEN3_CODER_NEXT, QWEN3_CODER_NEXT_EAGLE3, QWEN3_CODER_NEXT_FP8
 from paceline_emulator.hub.published import HEADS, LLAMA_3_1_8B, TARGETS
 

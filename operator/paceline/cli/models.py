@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.api import Problem
-from paceline.core import DeploymentSpec, Model
+from paceline.core import DeploymentSpec, Model, Scheme
 from paceline.plan.deployment.pins import models_of
 from paceline.plan.deployment.preflight import problems
 from paceline.pods.fetch.reading import facts_of
@@ -36,12 +36,12 @@ def preflight(spec: DeploymentSpec, written: Mapping[str, Any], models: Path) ->
 
 
 def _folder(model: Model, models: Path) -> Path | None:
-    scheme, _, name = model.source.partition("://")
-    if scheme == "pvc":
-        places = [models / name.partition("/")[2]]
+    source = model.address
+    if source.scheme is Scheme.CLAIM:
+        places = [models / source.path]
     else:
-        cached = models / f"models--{name.replace('/', '--')}"
+        cached = models / f"models--{source.name.replace('/', '--')}"
         pinned = cached / "refs" / model.revision
         commit = pinned.read_text().strip() if pinned.is_file() else model.revision
-        places = [cached / "snapshots" / commit, models / name]
+        places = [cached / "snapshots" / commit, models / source.name]
     return next((place for place in places if (place / "config.json").is_file()), None)

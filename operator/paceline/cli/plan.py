@@ -17,7 +17,7 @@ from paceline import api
 from paceline.cli.manifests import RUN, Manifest, RefusedError, documents, ours
 from paceline.cli.patience import too_slow
 from paceline.cli.validate import read
-from paceline.core import BUILTIN, DeploymentSpec, Parity, PoolSpec, PromotionMode, Workload
+from paceline.core import DeploymentSpec, Parity, PoolSpec, PromotionMode, Scheme, Workload
 from paceline.plan.forecast import CLEAR, NOISY, Cost, Course, forecast
 from paceline.plan.simulate import Assumptions
 from paceline.pods import datasets
@@ -171,9 +171,9 @@ def _assumed(pools: Sequence[PoolSpec], parity: Parity | None, bounds: Bounds) -
 
 def _again(workload: Workload, rounds: int) -> str:
     """Of a built-in set, whose size is known here: from which round on its prompts come again (0027)."""
-    if not workload.dataset.source.startswith(BUILTIN):
+    if workload.dataset.address.scheme is not Scheme.BUILTIN:
         return ""
-    size = len(datasets.load(workload.dataset.source.removeprefix(BUILTIN)))
+    size = len(datasets.load(workload.dataset.address.name))
     first = size // workload.dataset.requests
     return f"; from round {first + 1} on its {size} prompts come again" if first < rounds else ""
 

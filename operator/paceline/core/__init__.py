@@ -5,6 +5,7 @@ from paceline.core.arm import BASELINE, Arm
 from paceline.core.model_facts import ModelFacts
 from paceline.core.outputs import Answers, Parity
 from paceline.core.server import TOPOLOGY_LABEL, Accelerator, Cache, Engine, SecretKey, Server
+from paceline.core.source import HUB, Scheme, Source
 from paceline.core.spec import (
     ClaimTemplate,
     DeploymentSpec,
@@ -29,12 +30,11 @@ from paceline.core.verdict import (
     Verdict,
     default_looks,
 )
-from paceline.core.workload import BUILTIN, HUB, WAVES, Dataset, Workload
+from paceline.core.workload import WAVES, Dataset, Workload
 
 __all__ = [
     "ALGORITHMS",
     "BASELINE",
-    "BUILTIN",
     "CUSTOM",
     "HUB",
     "SHAPES",
@@ -70,8 +70,10 @@ __all__ = [
     "PromotionSpec",
     "Purpose",
     "RunSpec",
+    "Scheme",
     "SecretKey",
     "Server",
+    "Source",
     "Timeouts",
     "Tree",
     "Trigger",

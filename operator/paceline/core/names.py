@@ -2,7 +2,7 @@
 
 import hashlib
 
-from paceline.core.workload import HUB
+from paceline.core.source import Scheme, Source
 
 MAX_NAME_LENGTH = 63
 
@@ -30,12 +30,15 @@ def child_name(*parts: str | int, longest: int = MAX_NAME_LENGTH) -> str:
 
 
 def snapshot_path(source: str, commit: str) -> str:
-    """The path of a model or a dataset's file on the cache volume: downloads have the hub's cache layout, `pvc://`
-    sources their own path."""
-    if source.startswith("pvc://"):
-        return f"{MODELS}/{source.removeprefix('pvc://').partition('/')[2]}"
-    if source.startswith(HUB):
-        owner, name, file = source.removeprefix(HUB).split("/", 2)
-        return f"{MODELS}/hub/datasets--{owner}--{name}/snapshots/{commit}/{file}"
-    repository = source.removeprefix("hf://")
-    return f"{MODELS}/hub/models--{repository.replace('/', '--')}/snapshots/{commit}"
+    """Where a model, or a dataset's file, is on the cache volume: a download has the layout of the hub's own cache, a
+    model that is on the volume already keeps its path. Raises ValueError for prompts that are not on the volume."""
+    address = Source.parse(source)
+    repository = address.name.replace("/", "--")
+    match address.scheme:
+        case Scheme.CLAIM:
+            return f"{MODELS}/{address.path}"
+        case Scheme.HUB:
+            return f"{MODELS}/hub/models--{repository}/snapshots/{commit}"
+        case Scheme.HUB_DATASET:
+            return f"{MODELS}/hub/datasets--{repository}/snapshots/{commit}/{address.path}"
+    raise ValueError(f"{source} is not on the cache volume")

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from paceline.core.source import Source
+
 CUSTOM = "Custom"
 """The algorithm for engine algorithms that the API does not know by name."""
 
@@ -69,6 +71,10 @@ class Model:
     source: str
     revision: str = "main"
     commit: str | None = None
+
+    @property
+    def address(self) -> Source:
+        return Source.parse(self.source)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,10 +2,7 @@
 
 from dataclasses import dataclass
 
-BUILTIN = "builtin://"
-"""Prefix of the source of a dataset that ships with Paceline."""
-HUB = "hf://datasets/"
-"""Prefix of the source of a dataset that the prefetch downloads."""
+from paceline.core.source import Scheme, Source
 
 WAVES = 5
 """Requests of a closed loop, as a multiple of its concurrency, for which its steady window is right to 0.5 % (0025)."""
@@ -31,8 +28,13 @@ class Dataset:
     """For a dataset of the hub: the commit to which the prefetch resolved the revision."""
 
     @property
+    def address(self) -> Source:
+        return Source.parse(self.source)
+
+    @property
     def of_the_hub(self) -> bool:
-        return self.source.startswith(HUB)
+        """The prefetch downloads it."""
+        return self.address.scheme is Scheme.HUB_DATASET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

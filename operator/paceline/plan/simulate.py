@@ -7,7 +7,6 @@ A child that a planner waits for must be made here, too, or the forecast waits f
 """
 
 import hashlib
-import json
 import math
 from collections.abc import Callable, Mapping
 from copy import deepcopy
@@ -18,11 +17,12 @@ from typing import Any
 from paceline.core import Parity, Workload
 from paceline.core.names import COMPONENT_LABEL
 from paceline.evidence import ArmCommand, Outputs, Point, Replicate, RoundPlan, RoundResult, encode
+from paceline.fetching import ENVIRONMENT as FETCH
+from paceline.fetching import Artifact, FetchedModel, FetchRequest, FetchResult
 from paceline.plan.deployment.servers import pod_template
 from paceline.plan.objects import Object, finished
 from paceline.plan.run.snapshot import Round
 from paceline.plan.step import Manifest, timestamp
-from paceline.preflight.facts import Fetched, FetchedModel, write_message
 from paceline.render.group import KIND as GROUPS
 
 Key = tuple[str, str]
@@ -206,18 +206,21 @@ def _within(wanted: Any, found: Any) -> bool:
 def _fetched(job: Manifest) -> str:
     """Commits are made up, and facts are not known: preflight has nothing to say."""
     (container,) = pod_template(job)["spec"]["containers"]
-    asked = next(json.loads(v["value"]) for v in container["env"] if v["name"] == "PACELINE_FETCH")
-    models, datasets = (
-        tuple(FetchedModel(**{"commit": _commit(one), **one}, bytes=0, path="") for one in asked.get(kind, ()))
-        for kind in ("models", "datasets")
+    request = FetchRequest.from_json(next(v["value"] for v in container["env"] if v["name"] == FETCH))
+    models, datasets = (tuple(map(_downloaded, artifacts)) for artifacts in (request.models, request.datasets))
+    return FetchResult(models=models, facts={}, datasets=datasets).to_message()
+
+
+def _downloaded(artifact: Artifact) -> FetchedModel:
+    """At its commit; if that is not known, at one that follows from its address and revision."""
+    named = f"{artifact.source}@{artifact.revision}"
+    return FetchedModel(
+        source=str(artifact.source),
+        revision=artifact.revision,
+        commit=artifact.commit or hashlib.sha1(named.encode(), usedforsecurity=False).hexdigest(),
+        bytes=0,
+        path="",
     )
-    return write_message(Fetched(models=models, facts={}, datasets=datasets))
-
-
-def _commit(asked: Mapping[str, str]) -> str:
-    """Of what is not at a known one."""
-    named = f"{asked['source']}@{asked['revision']}"
-    return hashlib.sha1(named.encode(), usedforsecurity=False).hexdigest()
 
 
 def _replicate(asked: RoundPlan, arm: ArmCommand, ratio: float) -> Replicate:

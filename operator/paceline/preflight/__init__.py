@@ -3,25 +3,6 @@
 from paceline.core import ModelFacts
 from paceline.engines.model_rules import Finding
 from paceline.preflight.config import model_facts
-from paceline.preflight.facts import (
-    Fetched,
-    FetchedModel,
-    read_facts,
-    read_message,
-    write_facts,
-    write_message,
-)
 from paceline.preflight.rules import findings
 
-__all__ = [
-    "Fetched",
-    "FetchedModel",
-    "Finding",
-    "ModelFacts",
-    "findings",
-    "model_facts",
-    "read_facts",
-    "read_message",
-    "write_facts",
-    "write_message",
-]
+__all__ = ["Finding", "ModelFacts", "findings", "model_facts"]

@@ -5,8 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from paceline.core import ModelFacts
+from paceline.fetching.facts import MOST_LAYERS, plausible
 from paceline.preflight import speculators
-from paceline.preflight.facts import MOST_LAYERS, plausible
 from paceline.preflight.weights import has_nextn, lacking
 
 ATTENTION = ("full_attention", "sliding_attention", "chunked_attention", "attention")

@@ -2,13 +2,11 @@
 
 from collections.abc import Iterator
 
-from paceline.core import Dataset, RunSpec
+from paceline.core import Dataset, RunSpec, Scheme
 from paceline.core.names import MODELS, snapshot_path
 from paceline.render.common import Manifest
 
 PROMPTS = "/prompts"
-CONFIG_MAP = "configMap://"
-CLAIM = "pvc://"
 
 
 def prompt_files(run: RunSpec) -> dict[str, str]:
@@ -16,7 +14,7 @@ def prompt_files(run: RunSpec) -> dict[str, str]:
     return {
         **{dataset.name: _on_the_cache(dataset) for dataset in _datasets(run) if dataset.of_the_hub},
         **{
-            dataset.name: f"{MODELS if _in_the_cache(run, dataset) else _mount(run, dataset)}/{_path(dataset)}"
+            dataset.name: f"{MODELS if _in_the_cache(run, dataset) else _mount(run, dataset)}/{dataset.address.path}"
             for dataset in _files(run)
         },
     }
@@ -27,8 +25,11 @@ def prompt_volumes(run: RunSpec) -> list[Manifest]:
     claim in a pod can keep each other from being mounted."""
     return [
         {"name": _volume(dataset), "configMap": _config_map(dataset)}
-        if dataset.source.startswith(CONFIG_MAP)
-        else {"name": _volume(dataset), "persistentVolumeClaim": {"claimName": _of(dataset), "readOnly": True}}
+        if dataset.address.scheme is Scheme.CONFIG_MAP
+        else {
+            "name": _volume(dataset),
+            "persistentVolumeClaim": {"claimName": dataset.address.name, "readOnly": True},
+        }
         for dataset in _mounted(run)
     ]
 
@@ -40,44 +41,45 @@ def prompt_mounts(run: RunSpec) -> list[Manifest]:
 
 
 def _config_map(dataset: Dataset) -> Manifest:
-    """Optional, or a pod that misses it would wait for ever and hold its accelerators; the client says that it is
-    not there."""
-    key = _path(dataset)
-    return {"name": _of(dataset), "items": [{"key": key, "path": key}], "optional": True}
+    """Optional: otherwise a pod whose ConfigMap is missing would wait for ever and hold its accelerators. The client
+    reports the missing file."""
+    key = dataset.address.path
+    return {"name": dataset.address.name, "items": [{"key": key, "path": key}], "optional": True}
 
 
 def _on_the_cache(dataset: Dataset) -> str:
-    """What the prefetch brought: the volume is mounted for the models anyway."""
+    """A file that the prefetch has downloaded. The volume is mounted for the models anyway."""
     assert dataset.commit, "a run is made after the prefetch has pinned its commits"
     return snapshot_path(dataset.source, dataset.commit)
 
 
 def _datasets(run: RunSpec) -> tuple[Dataset, ...]:
-    """One of each name: a dataset is measured at several concurrencies."""
+    """Each once: a dataset is measured at several concurrencies."""
     return tuple({workload.dataset.name: workload.dataset for workload in run.workloads}.values())
 
 
 def _files(run: RunSpec) -> tuple[Dataset, ...]:
-    """Of a ConfigMap or a claim."""
-    return tuple(one for one in _datasets(run) if one.source.startswith((CONFIG_MAP, CLAIM)))
+    """The datasets in a ConfigMap or on a claim."""
+    return tuple(one for one in _datasets(run) if one.address.scheme in (Scheme.CONFIG_MAP, Scheme.CLAIM))
 
 
 def _mounted(run: RunSpec) -> Iterator[Dataset]:
-    """The datasets that bring a volume."""
+    """The datasets that need a volume of their own."""
     for dataset in _files(run):
         if not _in_the_cache(run, dataset) and _first(run, dataset) is dataset:
             yield dataset
 
 
 def _in_the_cache(run: RunSpec, dataset: Dataset) -> bool:
-    return dataset.source.startswith(f"{CLAIM}{run.server.cache.claim}/")
+    return dataset.address.scheme is Scheme.CLAIM and dataset.address.name == run.server.cache.claim
 
 
 def _first(run: RunSpec, dataset: Dataset) -> Dataset:
-    """Of the datasets on the same claim."""
-    if dataset.source.startswith(CONFIG_MAP):
+    """The first dataset on the same claim, whose volume the others use; a ConfigMap is mounted for each dataset."""
+    source = dataset.address
+    if source.scheme is Scheme.CONFIG_MAP:
         return dataset
-    return next(one for one in _files(run) if one.source.startswith(f"{CLAIM}{_of(dataset)}/"))
+    return next(one for one in _files(run) if (one.address.scheme, one.address.name) == (source.scheme, source.name))
 
 
 def _mount(run: RunSpec, dataset: Dataset) -> str:
@@ -86,12 +88,3 @@ def _mount(run: RunSpec, dataset: Dataset) -> str:
 
 def _volume(dataset: Dataset) -> str:
     return f"paceline-prompts-{dataset.name}"
-
-
-def _of(dataset: Dataset) -> str:
-    """The ConfigMap or claim."""
-    return dataset.source.partition("://")[2].partition("/")[0]
-
-
-def _path(dataset: Dataset) -> str:
-    return dataset.source.partition("://")[2].partition("/")[2]

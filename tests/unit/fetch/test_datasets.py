@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from paceline.core import Source
 from paceline.core.names import snapshot_path
+from paceline.fetching import FetchedModel, FetchResult
 from paceline.pods.fetch.request import FetchError, read_request
-from paceline.pods.round.dataset import read
-from paceline.preflight import FetchedModel, read_message
+from paceline.pods.prompt_file import read
 from paceline_emulator.hub import Repository, snapshot
 
 from .conftest import HEAD, TARGET, Ended, Handler, Hub, Pod
@@ -21,7 +22,7 @@ PROMPT = b'{"messages": [{"role": "user", "content": "Say %d."}]}\n'
 
 def only(ended: Ended) -> FetchedModel:
     assert ended.code == 0, ended.log
-    (dataset,) = read_message(ended.message).datasets
+    (dataset,) = FetchResult.from_message(ended.message).datasets
     return dataset
 
 
@@ -55,7 +56,7 @@ def served(hub: Hub, path: str) -> bytes:
 async def test_prompts_arrive_beside_the_models_pinned_and_by_themselves(pod: Pod, hub: Hub) -> None:
     ended = await pod.fetch(TARGET, HEAD, datasets=[*asks(MESSAGES), *asks(SHAREGPT)])
     assert ended.code == 0, ended.log
-    fetched = read_message(ended.message)
+    fetched = FetchResult.from_message(ended.message)
     assert [model.source for model in fetched.models] == [f"hf://{TARGET}", f"hf://{HEAD}"]
     for dataset, path in zip(fetched.datasets, ("code.jsonl", "data/chat.json"), strict=True):
         content = served(hub, path)
@@ -63,7 +64,7 @@ async def test_prompts_arrive_beside_the_models_pinned_and_by_themselves(pod: Po
         assert (dataset.commit, dataset.bytes) == (hub.commit(REPOSITORY), len(content))
         assert dataset.path == snapshot_path(dataset.source, dataset.commit).replace("/models", str(pod.volume), 1)
         assert content_of(dataset) == content
-        assert len(read(Path(dataset.path), dataset.source).usable) in (48, 24)
+        assert len(read(Path(dataset.path), Source.parse(dataset.source)).usable) in (48, 24)
     assert not list((pod.volume / "hub").rglob("datasets--*/**/README.md"))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from aiohttp import web
 
 from paceline.core.names import snapshot_path
-from paceline.preflight import read_message
+from paceline.fetching import FetchResult
 from paceline_emulator.hub import Repository, snapshot
 from paceline_emulator.hub.weights import noise, safetensors
 
@@ -36,7 +36,7 @@ def snapshots(pod: Pod, name: str) -> set[str]:
 async def test_target_and_head_arrive_pinned_with_their_facts(pod: Pod, hub: Hub) -> None:
     ended = await pod.fetch(TARGET, HEAD)
     assert ended.code == 0, ended.log
-    fetched = read_message(ended.message)
+    fetched = FetchResult.from_message(ended.message)
     for model, name in zip(fetched.models, (TARGET, HEAD), strict=True):
         assert (model.source, model.revision, model.commit) == (f"hf://{name}", "main", hub.commit(name))
         assert model.path == snapshot_path(model.source, model.commit).replace("/models", str(pod.volume), 1)
@@ -222,7 +222,7 @@ async def test_what_a_user_may_return_to_stays_until_it_asks_again(pod: Pod, hub
 async def test_facts_come_from_the_headers_too(pod: Pod) -> None:
     ended = await pod.fetch("paceline-test/tiny-llama", "paceline-test/tiny-llama-eagle3", "MiniMaxAI/MiniMax-M2.5")
     assert ended.code == 0, ended.log
-    target, head, custom = read_message(ended.message).facts.values()
+    target, head, custom = FetchResult.from_message(ended.message).facts.values()
     assert target.nextn is False
     assert (head.has_d2t, head.lacks) == (True, ())
     assert custom.custom_code
@@ -237,4 +237,4 @@ async def test_copies_that_the_index_leaves_out_do_not_count(pod: Pod, hub: Hub)
     hub.repositories[name] = Repository(history=(snapshot(copied),))
     ended = await pod.fetch(name)
     weights = sum(len(content) for path, content in files.items() if path.endswith(".safetensors"))
-    assert read_message(ended.message).facts[f"hf://{name}"].weight_bytes == weights
+    assert FetchResult.from_message(ended.message).facts[f"hf://{name}"].weight_bytes == weights

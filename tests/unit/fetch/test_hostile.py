@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from paceline.fetching import FetchResult
 from paceline.pods.fetch.reading import facts_of
 from paceline.pods.fetch.request import FetchError
-from paceline.preflight import read_message
 from paceline_emulator.hub import Repository, snapshot
 
 from .conftest import HEAD, Handler, Hub, Pod
@@ -218,9 +218,9 @@ def test_a_model_that_is_deep_or_odd_is_refused_in_a_sentence(
 )
 def test_a_message_that_lies_is_no_message(lie: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="not the message of a finished fetch"):
-        read_message(json.dumps({"version": 2, "models": [], "facts": {}, **lie}))
+        FetchResult.from_message(json.dumps({"version": 2, "models": [], "facts": {}, **lie}))
 
 
 def test_a_message_without_an_end_is_no_message() -> None:
     with pytest.raises(ValueError, match="not the message of a finished fetch"):
-        read_message("[" * 100_000)
+        FetchResult.from_message("[" * 100_000)

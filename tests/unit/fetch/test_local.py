@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from paceline.preflight import read_message
+from paceline.fetching import FetchResult
 
 from .conftest import HEAD, Hub, Pod
 
@@ -25,10 +25,10 @@ async def test_what_is_there_is_named_and_nothing_is_asked(pod: Pod, hub: Hub) -
     ended = await pod.fetch(sources=[SOURCE, "pvc://company-models/heads/Qwen3-8B-Eagle3"])
     assert ended.code == 0, ended.log
     assert hub.asked == []
-    target, head = read_message(ended.message).models
+    target, head = FetchResult.from_message(ended.message).models
     assert (target.source, target.path) == (SOURCE, str(folder))
     assert len(target.commit) == 40
-    facts = read_message(ended.message).facts
+    facts = FetchResult.from_message(ended.message).facts
     assert facts[target.source].architectures == ("Qwen3ForCausalLM",)
     assert facts[head.source].has_d2t is True
 
@@ -40,14 +40,15 @@ async def test_other_files_are_another_commit(pod: Pod, hub: Hub) -> None:
     (folder / "config.json").write_text((folder / "config.json").read_text().replace("4096", "2048"))
     after = await pod.fetch(sources=[SOURCE])
     assert again.message == before.message
-    assert read_message(after.message).models[0].commit != read_message(before.message).models[0].commit
+    then, now = (FetchResult.from_message(ended.message).models[0] for ended in (before, after))
+    assert now.commit != then.commit
 
 
 async def test_a_head_from_the_hub_for_a_target_that_is_there(pod: Pod, hub: Hub) -> None:
     put(pod, hub, "Qwen/Qwen3-Coder-Next")
     ended = await pod.fetch(sources=[SOURCE, f"hf://{HEAD}"])
     assert ended.code == 0, ended.log
-    assert [model.commit for model in read_message(ended.message).models][1] == hub.commit(HEAD)
+    assert [model.commit for model in FetchResult.from_message(ended.message).models][1] == hub.commit(HEAD)
 
 
 async def test_a_directory_that_is_not_there(pod: Pod) -> None:

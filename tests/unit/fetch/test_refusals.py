@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from paceline.core import Source
+from paceline.fetching import Artifact
 from paceline.pods.fetch import hub as client
 from paceline.pods.fetch import volume
-from paceline.pods.fetch.request import FetchError, Wish, read_request
+from paceline.pods.fetch.request import FetchError, read_request
 from paceline_emulator.hub import Repository, snapshot
 from paceline_emulator.hub.models import GATED_TOKEN
 
@@ -84,15 +86,17 @@ async def test_a_request_that_is_none(pod: Pod) -> None:
 
 
 def test_a_volume_that_is_too_small_is_found_out_before_the_download(tmp_path: Path) -> None:
-    wish = Wish(source=f"hf://{TARGET}", repository=TARGET, revision="main")
-    listed = client.Listing(pinned=client.Pinned(wish=wish, commit="0" * 40), files={"model.safetensors": 10**17})
+    artifact = Artifact(source=Source.parse(f"hf://{TARGET}"))
+    pinned = client.Pinned(artifact=artifact, commit="0" * 40)
+    listed = client.Listing(pinned=pinned, files={"model.safetensors": 10**17})
     with pytest.raises(FetchError, match=r"too small: 100000000\.00 GB are to be fetched, .* enlarge the cache claim"):
-        volume.check_room(tmp_path, [listed])
+        volume.check_free_space(tmp_path, [listed])
 
 
 def test_a_disk_that_fills_up_on_the_way_is_named() -> None:
-    wish = Wish(source=f"hf://{TARGET}", repository=TARGET, revision="main")
-    with pytest.raises(FetchError, match=f"hf://{TARGET}: the cache volume is full; enlarge"), client.explained(wish):
+    artifact = Artifact(source=Source.parse(f"hf://{TARGET}"))
+    full = f"hf://{TARGET}: the cache volume is full; enlarge"
+    with pytest.raises(FetchError, match=full), client.explained(artifact):
         Path("/dev/full").write_text("x")
 
 
@@ -129,6 +133,6 @@ async def test_a_volume_of_somebody_elses_is_refused_with_who_we_are_and_the_fie
     assert ended.code == 2, ended.log
     assert ended.message.startswith(says.format(volume=pod.volume, head=HEAD))
     assert "Permission denied" in ended.message
-    assert ended.message.endswith(f"; {client.whose()}")
+    assert ended.message.endswith(f"; {client.grant_access()}")
     assert f"uid {os.getuid()}" in ended.message
     assert "spec.cache.securityContext" in ended.message

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from paceline.core import Accelerator, Arm, Cache, Draft, Engine, Model, Server, Tree
-from paceline.preflight import Finding, ModelFacts, findings, model_facts
+from paceline.core import Accelerator, Arm, Cache, Draft, Engine, Model, ModelFacts, Server, Tree
+from paceline.preflight import Finding, findings, model_facts
 from paceline_emulator.hub.models import QWEN3_CODER_NEXT, QWEN3_CODER_NEXT_EAGLE3
 
 TARGET, HEAD = "hf://Qwen/Qwen3-Coder-Next", "hf://thoughtworks/Qwen3-Coder-Next-Eagle3"

@@ -1,36 +1,14 @@
 """config.json → facts → the termination message → facts."""
 
-import base64
-import json
-import random
-import zlib
 from dataclasses import replace
 
 import pytest
 from tests.support.speculator import speculator
 
-from paceline.core.names import snapshot_path
-from paceline.preflight import Fetched, FetchedModel, ModelFacts, model_facts, read_message, write_message
+from paceline.core import ModelFacts
+from paceline.preflight import model_facts
 from paceline_emulator.hub.models import QWEN3_CODER_NEXT, QWEN3_CODER_NEXT_EAGLE3, QWEN3_CODER_NEXT_FP8, naming
 from paceline_emulator.hub.published import GEMMA_4_31B, GLM_4_7_FLASH, MINIMAX_M2_5
-
-
-def fetched(count: int) -> Fetched:
-    sources = [f"hf://owner/model-{number}" for number in range(count)]
-    commit = "a" * 40
-    return Fetched(
-        models=tuple(
-            FetchedModel(
-                source=source,
-                revision="main",
-                commit=commit,
-                bytes=159_483_924_480,
-                path=f"/models/hub/models--{source[5:].replace('/', '--')}/snapshots/{commit}",
-            )
-            for source in sources
-        ),
-        facts={source: model_facts(QWEN3_CODER_NEXT, 159_000_000_000) for source in sources},
-    )
 
 
 def test_facts_of_a_target_that_mixes_layers() -> None:
@@ -177,101 +155,3 @@ def test_what_no_model_has_is_as_good_as_absent(config: dict[str, object]) -> No
     the operator's memory, and a long name would keep its deployment from ever having a status again."""
     facts = replace(model_facts(config, 1), layer_types={})
     assert facts == ModelFacts(weight_bytes=1)
-
-
-@pytest.mark.parametrize("odd", [{"num_hidden_layers": 2 * 10**9}, {"dtype": "d" * 50_000}, {"vocab_size": 10**400}])
-def test_what_no_model_has_is_not_read_of_a_message_either(odd: dict[str, object]) -> None:
-    value = json.loads(write_message(fetched(1)))
-    value["facts"]["hf://owner/model-0"] |= odd
-    with pytest.raises(ValueError, match=f"{next(iter(odd))} is"):
-        read_message(json.dumps(value))
-
-
-def test_packed_facts_are_unpacked_up_to_a_size() -> None:
-    """4096 bytes of them would be four million."""
-    value = json.loads(write_message(fetched(1)))
-    del value["facts"]
-    value["packed"] = base64.b85encode(zlib.compress(b"[" + b"{}," * 1_000_000 + b"{}]", 9)).decode()
-    with pytest.raises(ValueError, match="not the message of a finished fetch"):
-        read_message(json.dumps(value))
-
-
-def test_the_message_comes_back_as_it_was() -> None:
-    sent = fetched(2)
-    text = write_message(sent)
-    assert read_message(text) == sent
-    assert len(text) < 2000
-
-
-def datasets(count: int) -> tuple[FetchedModel, ...]:
-    sources = [f"hf://datasets/owner/prompts-{number}/data/single-turn.jsonl" for number in range(count)]
-    commit = "b" * 40
-    return tuple(
-        FetchedModel(source=source, revision="main", commit=commit, bytes=12_345, path=snapshot_path(source, commit))
-        for source in sources
-    )
-
-
-def test_datasets_come_back_beside_the_models() -> None:
-    sent = replace(fetched(2), datasets=datasets(2))
-    text = write_message(sent)
-    assert read_message(text) == sent
-    assert "snapshots" not in text  # a path follows from the commit
-
-
-def test_as_many_datasets_as_a_spec_may_name_leave_room_for_a_pair_and_its_facts() -> None:
-    sent = replace(fetched(2), datasets=datasets(16))
-    assert read_message(write_message(sent)) == sent
-
-
-def test_more_datasets_than_fit_are_refused() -> None:
-    with pytest.raises(ValueError, match="2 models and 40 datasets do not fit"):
-        write_message(replace(fetched(2), datasets=datasets(40)))
-
-
-def test_facts_of_a_dozen_models_are_packed_and_none_is_lost() -> None:
-    sent = fetched(12)
-    text = write_message(sent)
-    assert len(text.encode()) <= 4096
-    assert '"packed":' in text
-    assert read_message(text) == sent
-
-
-def test_a_message_that_would_be_too_long_loses_facts_but_no_commit() -> None:
-    sent = fetched(20)
-    dice = random.Random(0)
-    odd = {source: (dice.randbytes(100).hex(), dice.randbytes(50).hex()) for source in sent.facts}
-    strange = {source: replace(facts, lacks=odd[source]) for source, facts in sent.facts.items()}
-    text = write_message(replace(sent, facts=strange))
-    assert len(text.encode()) <= 4096
-    received = read_message(text)
-    assert received.models == sent.models
-    assert 0 < len(received.facts) < 20
-    assert all(received.facts[source] == strange[source] for source in received.facts)
-
-
-def test_more_commits_than_fit_are_refused() -> None:
-    with pytest.raises(ValueError, match="40 models do not fit"):
-        write_message(fetched(40))
-
-
-def test_a_path_of_its_own_comes_back_too() -> None:
-    (model,) = fetched(1).models
-    sent = Fetched(models=(replace(model, path="/elsewhere"),), facts={})
-    assert read_message(write_message(sent)) == sent
-
-
-def test_what_a_newer_release_adds_is_ignored() -> None:
-    value = json.loads(write_message(fetched(1)))
-    value["models"][0]["license"] = "apache-2.0"
-    value["facts"]["hf://owner/model-0"]["colour"] = "blue"
-    assert read_message(json.dumps(value)) == fetched(1)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "hf://a/b: gated; accept its terms", "[]", "3", '{"version":1,"models":[],"facts":{}}', '{"version":2}'],
-)
-def test_anything_else_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="not the message of a finished fetch"):
-        read_message(text)

@@ -8,9 +8,9 @@ from tests.unit.engines import test_sglang_jax
 from tests.unit.preflight.builders import TARGET, TARGET_FACTS, candidate, noted, refused, server, silent
 
 from paceline.cli import main
-from paceline.core import Arm, Server
+from paceline.core import Arm, ModelFacts, Server
 from paceline.engines import ENGINES
-from paceline.preflight import ModelFacts, findings
+from paceline.preflight import findings
 
 GLM = {"architectures": ("Glm4MoeForCausalLM",)}
 

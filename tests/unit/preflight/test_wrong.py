@@ -6,9 +6,10 @@ from tests.support.example_files import DEPLOYMENTS
 from tests.wrong.preflight import FACTS, PREFLIGHT
 
 from paceline import api
+from paceline.core import ModelFacts
 from paceline.engines import places
 from paceline.plan.deployment.preflight import problems
-from paceline.preflight import ModelFacts, findings
+from paceline.preflight import findings
 
 AT_HOME = {
     "pvc://company-models/qwen/Qwen3-8B": FACTS["hf://Qwen/Qwen3-8B"],

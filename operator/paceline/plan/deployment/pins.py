@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from paceline.api.status import DatasetStatus, ModelStatus
 from paceline.core import Arm, Dataset, DeploymentSpec, Model, Workload
-from paceline.preflight import FetchedModel
+from paceline.fetching import FetchedModel
 
 Key = tuple[str, str]
 """Source and revision."""

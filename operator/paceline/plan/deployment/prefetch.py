@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from paceline.api.status import SpeculativeDeploymentStatus
-from paceline.core import DeploymentSpec
+from paceline.core import DeploymentSpec, ModelFacts
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL
+from paceline.fetching import FetchResult, read_facts
 from paceline.plan.deployment.pins import Commits, artifacts_of, datasets_of, key_of, models_of
 from paceline.plan.objects import Object, condition, owned_by
 from paceline.plan.pods import terminated
-from paceline.preflight import Fetched, ModelFacts, read_facts, read_message
 from paceline.render import Owner, fetch_name
 from paceline.render.cache import fetch_inputs
 
@@ -58,13 +58,13 @@ class Prefetch:
         return pods
 
     @cached_property
-    def _reports(self) -> Mapping[str, Fetched]:
+    def _reports(self) -> Mapping[str, FetchResult]:
         """Name of a Job → the first message of its pods that can be read; each is decoded once."""
         reports = {name: _first_report(pods) for name, pods in self._pods.items()}
         return {name: report for name, report in reports.items() if report}
 
     @property
-    def report(self) -> Fetched | None:
+    def report(self) -> FetchResult | None:
         """The result of the Job of this spec, while its pod is there."""
         if self.job is None or condition(self.job, "Complete") is None:
             return None
@@ -105,15 +105,15 @@ class Prefetch:
         return {source: read for source, read in facts.items() if read}
 
 
-def _first_report(pods: Iterable[Object]) -> Fetched | None:
+def _first_report(pods: Iterable[Object]) -> FetchResult | None:
     return next((report for pod in pods if (report := _report(pod))), None)
 
 
-def _report(pod: Object) -> Fetched | None:
+def _report(pod: Object) -> FetchResult | None:
     ended = terminated(pod, "fetch")
     if ended and ended.get("exitCode") == 0:
         with suppress(ValueError):
-            return read_message(ended.get("message", ""))
+            return FetchResult.from_message(ended.get("message", ""))
     return None
 
 

@@ -2,17 +2,14 @@
 
 from collections.abc import Iterator
 
-from paceline.core import DeploymentSpec
+from paceline.core import DeploymentSpec, Scheme
 from paceline.plan.deployment.pool import Pool
-
-CONFIG_MAP = "configMap://"
 
 
 def config_maps(spec: DeploymentSpec) -> tuple[str, ...]:
     """Names of the ConfigMaps that any pool is measured with."""
-    sources = (workload.dataset.source for pool in spec.pools for workload in pool.workloads)
-    named = (source.removeprefix(CONFIG_MAP).partition("/")[0] for source in sources if source.startswith(CONFIG_MAP))
-    return tuple(dict.fromkeys(named))
+    sources = (workload.dataset.address for pool in spec.pools for workload in pool.workloads)
+    return tuple(dict.fromkeys(source.name for source in sources if source.scheme is Scheme.CONFIG_MAP))
 
 
 def missing(pool: Pool) -> tuple[str, ...]:
@@ -24,8 +21,9 @@ def _missing(pool: Pool) -> Iterator[str]:
     written = (pool.snapshot.manifest["spec"].get("benchmark") or {}).get("datasets") or ()
     field = {dataset["name"]: f"spec.benchmark.datasets[{n}].source" for n, dataset in enumerate(written)}
     for dataset in (workload.dataset for workload in pool.spec.workloads):
-        name, _, key = dataset.source.removeprefix(CONFIG_MAP).partition("/")
-        if not dataset.source.startswith(CONFIG_MAP) or name not in pool.snapshot.config_maps:
+        source = dataset.address
+        name, key = source.name, source.path
+        if source.scheme is not Scheme.CONFIG_MAP or name not in pool.snapshot.config_maps:
             continue
         keys = pool.snapshot.config_maps[name]
         place = field.get(dataset.name, "spec.benchmark.datasets")

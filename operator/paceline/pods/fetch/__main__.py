@@ -1,4 +1,4 @@
-"""One fetch, in order: read the request, pin, lock, list, bring, mark, report. See the package's docstring."""
+"""One prefetch, in order: read the request, pin, lock, list, download, mark, report. See the package's docstring."""
 
 import errno
 import os
@@ -11,140 +11,146 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
-# Read by the client when it is imported. Bars are no use in a log.
+# The client reads these when it is imported. A log has no use for progress bars.
 os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 from paceline.core.text import printable
-from paceline.pods.fetch import arrived, hub, local, volume
+from paceline.fetching import ENVIRONMENT, LONGEST, Artifact, FetchedModel, FetchRequest, FetchResult
+from paceline.pods import prompt_file
+from paceline.pods.fetch import hub, local, verify, volume
 from paceline.pods.fetch.lock import BEAT, STALE, holding
 from paceline.pods.fetch.reading import facts_of
-from paceline.pods.fetch.request import FetchError, Request, Wish, read_request
-from paceline.pods.round import dataset
-from paceline.preflight import Fetched, FetchedModel, write_message
-from paceline.preflight.facts import LONGEST
+from paceline.pods.fetch.request import FetchError, read_request
 
 MESSAGE_PATH = "/dev/termination-log"
 
 UNUSABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
-"""What the volume says when only a person can help; of anything else (a stale handle, I/O) another try may get over."""
+"""Errors of the volume that only a person can mend; others (a stale handle, I/O) may be gone with the next try."""
 
 
 def main(environment: Mapping[str, str]) -> int:
     """The exit code; the termination message is written."""
     message = Path(environment.get("PACELINE_TERMINATION_MESSAGE_PATH", MESSAGE_PATH))
     try:
-        with ExitStack() as held:
-            _release_on_sigterm(held)
-            fetched = fetch(read_request(environment.get("PACELINE_FETCH", "")), held)
-        message.write_text(write_message(fetched))
+        with ExitStack() as locks:
+            _release_on_sigterm(locks)
+            result = fetch(read_request(environment.get(ENVIRONMENT, "")), locks)
+        message.write_text(result.to_message())
     except FetchError as error:
-        return _ended(message, str(error), 2 if error.final else 1)
-    except Exception as error:  # whatever it is, somebody waits for a sentence
+        return _failed(message, str(error), 2 if error.final else 1)
+    except Exception as error:  # any failure must leave a message for the operator
         traceback.print_exc()
-        return _ended(message, f"the prefetch failed: {type(error).__name__}: {error}", 1)
+        return _failed(message, f"the prefetch failed: {type(error).__name__}: {error}", 1)
     return 0
 
 
-def _ended(message: Path, sentence: str, code: int) -> int:
+def _failed(message: Path, sentence: str, code: int) -> int:
     shown = printable(sentence)
     print(shown, file=sys.stderr, flush=True)
     message.write_bytes(shown.encode()[:LONGEST])
     return code
 
 
-def fetch(request: Request, held: ExitStack, *, beat: float = BEAT, stale: float = STALE) -> Fetched:
-    """Everything that is asked for, or FetchError. The locks go into `held`."""
+def fetch(request: FetchRequest, locks: ExitStack, *, beat: float = BEAT, stale: float = STALE) -> FetchResult:
+    """Download all artifacts of the request, or raise FetchError. Acquired locks go onto `locks`."""
+    path = Path(request.path)
     try:
-        there = {wish: local.look(wish, request.path) for wish in request.wishes if wish.place}
-        pins = [there[wish].pinned if wish in there else hub.pin(wish) for wish in request.wishes]
+        local_listings = {one: local.list_files(one, path) for one in request.artifacts if one.is_local}
+        pins = [local_listings[one].pinned if one.is_local else hub.pin(one) for one in request.artifacts]
         for pinned in pins:
-            print(f"{pinned.wish.source}: revision {pinned.wish.revision} is {pinned.commit}", flush=True)
-        wanted = [pinned for pinned in pins if pinned.wish.repository]
-        for path in sorted({volume.lock_path(request.path, pinned) for pinned in wanted}):
-            held.enter_context(holding(path, beat=beat, stale=stale))
-        fetched = volume.completed(request, pins)
-        if fetched is not None:
-            fetched = _as_it_is(fetched)
+            print(f"{pinned.artifact.source}: revision {pinned.artifact.revision} is {pinned.commit}", flush=True)
+        remote = [pinned for pinned in pins if not pinned.artifact.is_local]
+        for lock in sorted({volume.lock_path(path, pinned) for pinned in remote}):
+            locks.enter_context(holding(lock, beat=beat, stale=stale))
+        result = volume.completed(request, pins)
+        if result is not None:
+            result = _with_current_facts(result)
         else:
-            brought = _bring_all(request, wanted)
-            fetched = _report([there.get(pin.wish) or brought[pin.wish] for pin in pins], request.path)
-            volume.mark_complete(request, pins, fetched)
-        volume.note_use(request, pins)
-        volume.remove_unused(request, wanted)
+            listings = local_listings | _download_all(request, remote)
+            result = _result([listings[pinned.artifact] for pinned in pins], path)
+            volume.mark_complete(request, pins, result)
+        volume.record_use(request, pins)
+        volume.remove_unused(request, remote)
     except OSError as error:
         final = error.errno in UNUSABLE
-        way = f"; {hub.whose()}" if error.errno in (errno.EACCES, errno.EPERM) else ""
-        raise FetchError(f"the cache volume {request.path} cannot be used: {error}{way}", final=final) from error
-    return fetched
+        advice = f"; {hub.grant_access()}" if error.errno in (errno.EACCES, errno.EPERM) else ""
+        raise FetchError(f"the cache volume {path} cannot be used: {error}{advice}", final=final) from error
+    return result
 
 
-def _bring_all(request: Request, pins: Sequence[hub.Pinned]) -> Mapping[Wish, hub.Listing]:
-    volume.sweep(request.path, pins)
-    cache = volume.cache(request.path)
-    listings = [hub.listing(pinned, request) for pinned in pins]
-    volume.check_room(request.path, listings)
-    with hub.nothing_larger(listings):
-        return _bring_listed(request, listings, cache)
+def _download_all(request: FetchRequest, pins: Sequence[hub.Pinned]) -> dict[Artifact, hub.Listing]:
+    path = Path(request.path)
+    volume.remove_partial_downloads(path, pins)
+    listings = [hub.list_files(pinned, request) for pinned in pins]
+    volume.check_free_space(path, listings)
+    with hub.limited_file_size(listings):
+        _download_listed(path, listings)
+    return {listing.pinned.artifact: listing for listing in listings}
 
 
-def _bring_listed(request: Request, listings: Sequence[hub.Listing], cache: Path) -> Mapping[Wish, hub.Listing]:
-    for listed in listings:
-        hub.bring_first(listed, cache)
-        if listed.pinned.wish.file:
-            arrived.check(listed, volume.folder(request.path, listed.pinned))
-            _check_prompts(listed, request.path)
-    with volume.progress(request.path, listings):
-        for listed in listings:
-            if not listed.pinned.wish.file:
-                hub.bring(listed, cache)
-                arrived.check(listed, volume.folder(request.path, listed.pinned))
-    return {listed.pinned.wish: listed for listed in listings}
+def _download_listed(path: Path, listings: Sequence[hub.Listing]) -> None:
+    """Small files first: a repository or a dataset that cannot be used is found before weights are downloaded."""
+    cache = volume.cache(path)
+    for listing in listings:
+        hub.download_first(listing, cache)
+        if listing.pinned.artifact.is_dataset:
+            verify.check(listing, volume.folder(path, listing.pinned))
+            _check_prompts(listing, path)
+    with volume.progress(path, listings):
+        for listing in listings:
+            if not listing.pinned.artifact.is_dataset:
+                hub.download(listing, cache)
+                verify.check(listing, volume.folder(path, listing.pinned))
 
 
-def _as_it_is(fetched: Fetched) -> Fetched:
-    """What is known of a set that is complete is read anew: others may write to the volume, and to its marker."""
+def _with_current_facts(result: FetchResult) -> FetchResult:
+    """Read the facts of a complete set again: others may write to the volume, and to the set's marker."""
     facts = {
-        one.source: facts_of(one.source, Path(one.path), has_code=known.custom_code)
-        for one in fetched.models
-        if (known := fetched.facts.get(one.source))
+        model.source: facts_of(model.source, Path(model.path), has_code=known.custom_code)
+        for model in result.models
+        if (known := result.facts.get(model.source))
     }
-    return replace(fetched, facts=facts)
+    return replace(result, facts=facts)
 
 
-def _check_prompts(listed: hub.Listing, path: Path) -> None:
-    """As a round would read them, but before anything waits for it."""
+def _check_prompts(listing: hub.Listing, path: Path) -> None:
+    """Read the dataset as a round will read it."""
     try:
-        dataset.read(volume.place(path, listed.pinned), listed.pinned.wish.source)
-    except dataset.DatasetError as error:
+        prompt_file.read(volume.place(path, listing.pinned), listing.pinned.artifact.source)
+    except prompt_file.DatasetError as error:
         raise FetchError(str(error), final=True) from error
 
 
-def _report(listings: Sequence[hub.Listing], path: Path) -> Fetched:
-    found = [(listed, _fetched(listed, path)) for listed in listings]
-    models = [(listed, one) for listed, one in found if not listed.pinned.wish.file]
-    return Fetched(
-        models=tuple(one for _, one in models),
-        facts={one.source: facts_of(one.source, Path(one.path), has_code=listed.has_code) for listed, one in models},
-        datasets=tuple(one for listed, one in found if listed.pinned.wish.file),
+def _result(listings: Sequence[hub.Listing], path: Path) -> FetchResult:
+    downloads = [(listing, _fetched(listing, path)) for listing in listings]
+    models = [(listing, model) for listing, model in downloads if not listing.pinned.artifact.is_dataset]
+    return FetchResult(
+        models=tuple(model for _, model in models),
+        facts={
+            model.source: facts_of(model.source, Path(model.path), has_code=listing.has_code)
+            for listing, model in models
+        },
+        datasets=tuple(dataset for listing, dataset in downloads if listing.pinned.artifact.is_dataset),
     )
 
 
-def _fetched(listed: hub.Listing, path: Path) -> FetchedModel:
+def _fetched(listing: hub.Listing, path: Path) -> FetchedModel:
+    artifact = listing.pinned.artifact
     return FetchedModel(
-        source=listed.pinned.wish.source,
-        revision=listed.pinned.wish.revision,
-        commit=listed.pinned.commit,
-        bytes=listed.size,
-        path=str(volume.place(path, listed.pinned)),
+        source=str(artifact.source),
+        revision=artifact.revision,
+        commit=listing.pinned.commit,
+        bytes=listing.size,
+        path=str(volume.place(path, listing.pinned)),
     )
 
 
-def _release_on_sigterm(held: ExitStack) -> None:
-    """Downloads run in threads that do not stop when asked: let go of the locks and leave."""
+def _release_on_sigterm(locks: ExitStack) -> None:
+    """Downloads run in threads that cannot be stopped: release the locks and exit."""
 
     def leave(*_: object) -> NoReturn:
-        held.close()
+        locks.close()
         os._exit(128 + signal.SIGTERM)
 
     signal.signal(signal.SIGTERM, leave)

@@ -1,11 +1,11 @@
 """Locks on a volume that pods on several nodes share.
 
-A lock is a file made with O_EXCL. Its holder writes a rising count into it; whoever waits and sees the same count for
-`stale` seconds of its own clock takes the lock over: a holder that crashed blocks nobody for ever, and no two clocks
-are compared. flock would be simpler, but not every shared filesystem honours it between nodes.
+A lock is a file made with O_EXCL. Its holder writes a rising count into it. A waiter that sees the same count for
+`stale` seconds of its own clock takes the lock over: a crashed holder blocks no other pod for ever, and clocks of
+different nodes are never compared. flock would be simpler, but not every shared filesystem honours it between nodes.
 
-A lock saves bandwidth, it is not what correctness rests on: the client gives every download a name of its own and
-renames it when complete, so two holders at once (one was paused for longer than `stale`) only do work twice.
+Locks save bandwidth; correctness does not depend on them. The client downloads to a random name and renames the file
+when it is complete, so two holders at once (one was paused for longer than `stale`) only do work twice.
 """
 
 import os
@@ -28,7 +28,7 @@ STALE = 90.0
 
 @contextmanager
 def holding(path: Path, *, beat: float = BEAT, stale: float = STALE) -> Iterator[None]:
-    """Wait for the lock and hold it. Whoever needs several takes them in sorted order: nobody waits in a circle."""
+    """Wait for the lock and hold it. Take several locks in sorted order, so that pods cannot deadlock."""
     path.parent.mkdir(parents=True, exist_ok=True)
     name = f"{os.uname().nodename} {uuid.uuid4().hex}"
     descriptor = _take(path, name, beat, stale)
@@ -41,7 +41,7 @@ def holding(path: Path, *, beat: float = BEAT, stale: float = STALE) -> Iterator
         stop.set()
         thread.join()
         with suppress(FileNotFoundError):
-            if os.fstat(descriptor).st_ino == path.stat().st_ino:  # else it was taken over: no longer ours to remove
+            if os.fstat(descriptor).st_ino == path.stat().st_ino:  # else another pod has taken it over
                 path.unlink()
         os.close(descriptor)
 
@@ -54,11 +54,11 @@ def _take(path: Path, name: str, beat: float, stale: float) -> int:
             descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o644)
             os.write(descriptor, f"{name} 0\n".encode())
             return descriptor
-        found = _read(path)
-        if found != seen:
-            if found and found.split()[:2] != seen.split()[:2]:
-                print(f"waiting for {printable(found.split()[0])}, which fetches the same: {path.stem}", flush=True)
-            seen, since = found, time.monotonic()
+        content = _read(path)
+        if content != seen:
+            if content and content.split()[:2] != seen.split()[:2]:
+                print(f"waiting for {printable(content.split()[0])}, which fetches the same: {path.stem}", flush=True)
+            seen, since = content, time.monotonic()
         elif time.monotonic() - since > stale:
             print(f"taking over from a holder that has stopped: {path.stem}", flush=True)
             _remove(path, seen)
@@ -67,7 +67,7 @@ def _take(path: Path, name: str, beat: float, stale: float) -> int:
 
 
 def _beat(descriptor: int, name: str, beat: float, stop: threading.Event) -> None:
-    """Through the open file: after a take-over this writes to nobody's lock."""
+    """Write through the open file: after a take-over that is no longer the lock."""
     count = 0
     while not stop.wait(beat):
         count += 1

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from paceline.core import ModelFacts
 from paceline.pods.fetch.request import FetchError
 from paceline.pods.opened import opened, read_at_most, small_file
-from paceline.preflight import ModelFacts, model_facts
+from paceline.preflight import model_facts
 
 INDEX = "model.safetensors.index.json"
 LARGEST_CONFIG = 16 << 20

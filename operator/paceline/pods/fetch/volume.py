@@ -1,22 +1,21 @@
-"""What is on the cache volume: complete sets, what is left of interrupted downloads, revisions nobody needs."""
+"""The cache volume: complete sets, remains of interrupted downloads, revisions that nothing needs."""
 
 import hashlib
 import json
 import shutil
 import threading
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from huggingface_hub import scan_cache_dir
+from huggingface_hub import HFCacheInfo, scan_cache_dir
 
 from paceline.core.text import printable
-from paceline.pods.fetch.hub import COMMIT, MORE_ROOM, Listing, Pinned
-from paceline.pods.fetch.request import FetchError, Request
+from paceline.fetching import COMMIT, LONGEST, FetchRequest, FetchResult
+from paceline.pods.fetch.hub import ENLARGE_CLAIM, Listing, Pinned
+from paceline.pods.fetch.request import FetchError, patterns
 from paceline.pods.opened import small_file
-from paceline.preflight import Fetched, read_message, write_message
-from paceline.preflight.facts import LONGEST
 
 PROGRESS_SECONDS = 30.0
 LARGEST_NOTE = 1 << 20
@@ -28,40 +27,46 @@ def cache(path: Path) -> Path:
 
 
 def folder(path: Path, pinned: Pinned) -> Path:
-    """Where the repository's files are."""
-    if pinned.wish.place:
-        return path / pinned.wish.place
+    """The directory with the repository's files."""
+    if pinned.artifact.is_local:
+        return path / pinned.artifact.source.path
     return cache(path) / _folder(pinned) / "snapshots" / pinned.commit
 
 
 def place(path: Path, pinned: Pinned) -> Path:
-    """Of what is asked for: a model's directory, a dataset's file."""
-    return folder(path, pinned) / pinned.wish.file
+    """A model's directory, a dataset's file."""
+    directory = folder(path, pinned)
+    return directory / pinned.artifact.source.path if pinned.artifact.is_dataset else directory
 
 
 def lock_path(path: Path, pinned: Pinned) -> Path:
     return path / "fetch" / "locks" / f"{_folder(pinned)}.lock"
 
 
-def completed(request: Request, pins: Sequence[Pinned]) -> Fetched | None:
-    """What an earlier fetch of the same reported, if all of it is still there; its marker is made new again. A marker
-    that speaks of anything else than what is asked for is none."""
+def completed(request: FetchRequest, pins: Sequence[Pinned]) -> FetchResult | None:
+    """The result of an earlier fetch of the same set, if all of it still exists; its marker is touched. None if the
+    marker names another set."""
     marker = _marker(request, pins)
-    found = _read_marker(marker)
-    asked = {(pin.wish.source, pin.wish.revision, pin.commit, str(place(request.path, pin))) for pin in pins}
-    there = [*found.models, *found.datasets] if found else []
-    if {(one.source, one.revision, one.commit, one.path) for one in there} != asked:
+    result = _read_marker(marker)
+    if result is None:
         return None
-    if found is None or not all(_whole(Path(one.path)) for one in there):
+    wanted = {
+        (str(pin.artifact.source), pin.artifact.revision, pin.commit, str(place(Path(request.path), pin)))
+        for pin in pins
+    }
+    downloaded = (*result.models, *result.datasets)
+    if {(entry.source, entry.revision, entry.commit, entry.path) for entry in downloaded} != wanted:
+        return None
+    if not all(_is_complete(Path(entry.path)) for entry in downloaded):
         return None
     marker.touch()
-    return found
+    return result
 
 
-def mark_complete(request: Request, pins: Sequence[Pinned], fetched: Fetched) -> None:
-    """From now on the set is there."""
+def mark_complete(request: FetchRequest, pins: Sequence[Pinned], result: FetchResult) -> None:
+    """Write the set's marker."""
     try:
-        text = write_message(fetched)
+        text = result.to_message()
     except ValueError as error:
         raise FetchError(f"{error}; name fewer draft heads, or fewer datasets of the hub", final=True) from error
     marker = _marker(request, pins)
@@ -69,38 +74,38 @@ def mark_complete(request: Request, pins: Sequence[Pinned], fetched: Fetched) ->
     _replace(marker, text)
 
 
-def sweep(path: Path, pins: Iterable[Pinned]) -> None:
-    """Remove what interrupted downloads left behind. Only for repositories whose locks are held."""
+def remove_partial_downloads(path: Path, pins: Iterable[Pinned]) -> None:
+    """Remove the remains of interrupted downloads. Only for repositories whose locks are held."""
     for pinned in pins:
-        for left in (cache(path) / _folder(pinned) / "blobs").glob("*.incomplete"):
-            left.unlink(missing_ok=True)
+        for partial in (cache(path) / _folder(pinned) / "blobs").glob("*.incomplete"):
+            partial.unlink(missing_ok=True)
 
 
-def check_room(path: Path, listings: Iterable[Listing]) -> None:
-    """Raises FetchError if what is still missing does not fit: better now than after an hour."""
-    missing = sum(_missing(path, listed) for listed in listings)
+def check_free_space(path: Path, listings: Iterable[Listing]) -> None:
+    """Raises FetchError if the missing files do not fit: better now than after an hour."""
+    missing = sum(_missing(path, listing) for listing in listings)
     free = shutil.disk_usage(path).free
     if missing > free:
         raise FetchError(
             f"the cache volume is too small: {_gigabytes(missing)} are to be fetched, {_gigabytes(free)} are free; "
-            f"{MORE_ROOM}",
+            f"{ENLARGE_CLAIM}",
             final=True,
         )
 
 
 @contextmanager
 def progress(path: Path, listings: Sequence[Listing]) -> Iterator[None]:
-    """A line now and then that says how far the download is."""
-    total = _gigabytes(sum(listed.size for listed in listings))
+    """Log the size of the download every 30 seconds."""
+    total = _gigabytes(sum(listing.size for listing in listings))
     stop = threading.Event()
 
-    def tell() -> None:
+    def log() -> None:
         while not stop.wait(PROGRESS_SECONDS):
-            blobs = (cache(path) / _folder(listed.pinned) / "blobs" for listed in listings)
-            there = sum(entry.stat().st_size for folder in blobs for entry in folder.glob("*") if entry.exists())
-            print(f"{_gigabytes(there)} of {total}", flush=True)
+            blobs = (cache(path) / _folder(listing.pinned) / "blobs" for listing in listings)
+            size = sum(entry.stat().st_size for folder in blobs for entry in folder.glob("*") if entry.exists())
+            print(f"{_gigabytes(size)} of {total}", flush=True)
 
-    thread = threading.Thread(target=tell, daemon=True)
+    thread = threading.Thread(target=log, daemon=True)
     thread.start()
     try:
         yield
@@ -109,21 +114,22 @@ def progress(path: Path, listings: Sequence[Listing]) -> Iterator[None]:
         thread.join()
 
 
-def note_use(request: Request, pins: Sequence[Pinned]) -> None:
-    """Leave word for all who share the volume: these commits are served, or may be before this user asks again."""
+def record_use(request: FetchRequest, pins: Sequence[Pinned]) -> None:
+    """Write a note for other users of the volume: the commits that this user serves, or may serve before its next
+    prefetch."""
     if not request.user:
         return
-    commits = sorted({pinned.commit for pinned in pins} | request.in_use)
-    note = _users(request.path) / f"{request.user.replace('/', '.')}.json"
+    commits = sorted({*(pinned.commit for pinned in pins), *request.in_use})
+    note = _users(Path(request.path)) / f"{request.user.replace('/', '.')}.json"
     note.parent.mkdir(parents=True, exist_ok=True)
     _replace(note, json.dumps(commits))
 
 
-def remove_unused(request: Request, pins: Sequence[Pinned]) -> None:
-    """Keep, of each of these repositories, the newest `keep_revisions`, and what is wanted or in use by anybody.
+def remove_unused(request: FetchRequest, pins: Sequence[Pinned]) -> None:
+    """Remove revisions of these repositories, except the newest `keep_revisions`, the wanted ones, and those in use.
 
-    A revision is as new as the last fetch that asked for it; one that no complete set names is the oldest of all. What
-    is asked for is there by now: whatever is wrong with what others have left, nothing is removed and nobody is kept.
+    A revision is as new as the last fetch that asked for it; one that no complete set names is the oldest of all. If
+    the notes of other users cannot be read, nothing is removed and the prefetch succeeds.
     """
     try:
         _remove_unused(request, pins)
@@ -131,59 +137,75 @@ def remove_unused(request: Request, pins: Sequence[Pinned]) -> None:
         print(f"nothing is removed from the volume: {printable(str(error))}", flush=True)
 
 
-def _remove_unused(request: Request, pins: Sequence[Pinned]) -> None:
-    if not cache(request.path).is_dir():
+def _remove_unused(request: FetchRequest, pins: Sequence[Pinned]) -> None:
+    path = Path(request.path)
+    if not cache(path).is_dir():
         return
-    sets = {marker: found for marker in _sets(request.path).glob("*.json") if (found := _read_marker(marker))}
-    asked: dict[str, float] = {}
-    for marker, found in sets.items():
-        for one in (*found.models, *found.datasets):
-            asked[one.commit] = max(asked.get(one.commit, 0.0), marker.stat().st_mtime)
-    wanted = {pinned.commit for pinned in pins}
-    repositories = {(pinned.wish.kind, pinned.wish.repository) for pinned in pins}
-    used = request.in_use.union(*map(_commits, _users(request.path).glob("*.json")))
-    scan = scan_cache_dir(cache(request.path))
-    unused: set[str] = set()
-    for repository in scan.repos:
-        if (repository.repo_type, repository.repo_id) in repositories:
-            commits = {revision.commit_hash for revision in repository.revisions}
-            newest = sorted(commits, key=lambda commit: (commit in wanted, asked.get(commit, 0.0)), reverse=True)
-            unused |= set(newest[request.keep_revisions :]) - wanted - used
+    sets = {marker: result for marker in _sets(path).glob("*.json") if (result := _read_marker(marker))}
+    scan = scan_cache_dir(cache(path))
+    unused = _unused(request, pins, _last_requested(sets), scan)
     if not unused:
         return
-    for marker, found in sets.items():
-        if any(one.commit in unused for one in (*found.models, *found.datasets)):
-            marker.unlink(missing_ok=True)  # first: a marker must not promise what is going
+    for marker, result in sets.items():
+        if unused & set(_commits(result)):
+            marker.unlink(missing_ok=True)  # first: a marker must not promise what is being removed
     removal = scan.delete_revisions(*unused)
     print(f"removing {len(unused)} unused revisions, {removal.expected_freed_size_str}", flush=True)
     removal.execute()
 
 
-def _commits(note: Path) -> frozenset[str]:
-    """Of a user's note. Raises ValueError: what it may serve is not known then, and must not go."""
+def _unused(
+    request: FetchRequest, pins: Sequence[Pinned], requested: Mapping[str, float], scan: HFCacheInfo
+) -> set[str]:
+    """The commits to remove. `requested`: commit → time of the last request for it."""
+    wanted = {pinned.commit for pinned in pins}
+    repositories = {(pinned.artifact.kind, pinned.artifact.source.name) for pinned in pins}
+    used = frozenset(request.in_use).union(*map(_noted_commits, _users(Path(request.path)).glob("*.json")))
+    unused: set[str] = set()
+    for repository in scan.repos:
+        if (repository.repo_type, repository.repo_id) in repositories:
+            commits = {revision.commit_hash for revision in repository.revisions}
+            newest = sorted(commits, key=lambda commit: (commit in wanted, requested.get(commit, 0.0)), reverse=True)
+            unused |= set(newest[request.keep_revisions :]) - wanted - used
+    return unused
+
+
+def _last_requested(sets: Mapping[Path, FetchResult]) -> Mapping[str, float]:
+    """Commit → time of the newest marker that names it."""
+    times = [(commit, marker.stat().st_mtime) for marker, result in sets.items() for commit in _commits(result)]
+    return dict(sorted(times, key=lambda entry: entry[1]))
+
+
+def _commits(result: FetchResult) -> list[str]:
+    return [entry.commit for entry in (*result.models, *result.datasets)]
+
+
+def _noted_commits(note: Path) -> frozenset[str]:
+    """The commits in a user's note. Raises ValueError if it cannot be read: nothing may be removed then."""
     text = small_file(note, LARGEST_NOTE)
     try:
         commits = json.loads(text) if text is not None else None
     except (ValueError, RecursionError):
         commits = None
-    if not isinstance(commits, list) or not all(isinstance(one, str) and COMMIT.fullmatch(one) for one in commits):
-        raise ValueError(f"{note} is no list of commits; correct or delete it")
+    if not isinstance(commits, list) or not all(isinstance(item, str) and COMMIT.fullmatch(item) for item in commits):
+        raise ValueError(f"{note} is not a list of commits; correct or delete it")
     return frozenset(commits)
 
 
-def _missing(path: Path, listed: Listing) -> int:
-    snapshot = folder(path, listed.pinned)
-    return sum(size for name, size in listed.files.items() if not (snapshot / name).exists())
+def _missing(path: Path, listing: Listing) -> int:
+    """Bytes."""
+    snapshot = folder(path, listing.pinned)
+    return sum(size for name, size in listing.files.items() if not (snapshot / name).exists())
 
 
-def _whole(snapshot: Path) -> bool:
-    """The snapshot's links all lead somewhere; of a dataset, the one."""
+def _is_complete(snapshot: Path) -> bool:
+    """No link of the snapshot is broken. A dataset is one link."""
     return snapshot.exists() and all(entry.exists() for entry in snapshot.rglob("*"))
 
 
 def _folder(pinned: Pinned) -> str:
     """The client's name for a repository's directory."""
-    return f"{pinned.wish.kind}s--{pinned.wish.repository.replace('/', '--')}"
+    return f"{pinned.artifact.kind}s--{pinned.artifact.source.name.replace('/', '--')}"
 
 
 def _sets(path: Path) -> Path:
@@ -195,23 +217,23 @@ def _users(path: Path) -> Path:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Whole or not at all."""
-    fresh = path.with_suffix(f".{uuid.uuid4().hex}.new")  # a name that nobody can have given to a link
+    """Write the file in one step: a reader never sees a part of it."""
+    fresh = path.with_suffix(f".{uuid.uuid4().hex}.new")  # a random name: no link can be waiting there
     with fresh.open("x") as file:
         file.write(text)
     fresh.rename(path)
 
 
-def _marker(request: Request, pins: Sequence[Pinned]) -> Path:
-    names = (f"{pinned.wish.source} {pinned.wish.revision} {pinned.commit}" for pinned in pins)
-    text = "\n".join((*names, *request.patterns))
-    return _sets(request.path) / f"{hashlib.sha256(text.encode()).hexdigest()[:20]}.json"
+def _marker(request: FetchRequest, pins: Sequence[Pinned]) -> Path:
+    names = (f"{pinned.artifact.source} {pinned.artifact.revision} {pinned.commit}" for pinned in pins)
+    text = "\n".join((*names, *patterns(request)))
+    return _sets(Path(request.path)) / f"{hashlib.sha256(text.encode()).hexdigest()[:20]}.json"
 
 
-def _read_marker(marker: Path) -> Fetched | None:
+def _read_marker(marker: Path) -> FetchResult | None:
     text = small_file(marker, LONGEST)
     try:
-        return read_message(text.decode()) if text else None
+        return FetchResult.from_message(text.decode()) if text else None
     except ValueError:
         return None
 

@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from paceline.core import BUILTIN, Workload
+from paceline.core import Scheme, Workload
 from paceline.engines import ENGINES
 from paceline.evidence import ArmCommand, RoundPlan
 from paceline.pods import datasets
+from paceline.pods.prompt_file import DatasetError, Prompts, read
 from paceline.pods.round import choose
 from paceline.pods.round.contamination import ALIKE, alike
-from paceline.pods.round.dataset import DatasetError, Prompts, read
 from paceline.pods.round.parity import asked
 
 SEED = 42
@@ -47,7 +47,7 @@ def prompts(plan: RoundPlan, workload: Workload) -> tuple[str, ...]:
     """As many prompts as the workload has requests, others in each round (`choose`). A built-in set that has not even
     as many begins again within a round; a user's is refused, with DatasetError: repeated prompts flatter a cache."""
     there, asked = _all(plan, workload).usable, workload.dataset.requests
-    if len(there) < asked and not workload.dataset.source.startswith(BUILTIN):
+    if len(there) < asked and workload.dataset.address.scheme is not Scheme.BUILTIN:
         raise DatasetError(
             f"{workload.name}: {workload.dataset.source} has {len(there)} usable prompts, and {asked} requests are to "
             f"be sent (requests, or five times the concurrency if that is more): add prompts, or lower these"
@@ -95,12 +95,13 @@ def sizes(plan: RoundPlan) -> dict[str, int]:
 
 def _all(plan: RoundPlan, workload: Workload) -> Prompts:
     dataset = workload.dataset
-    if dataset.source.startswith(BUILTIN):
-        usable = datasets.load(dataset.source.removeprefix(BUILTIN))
+    source = dataset.address
+    if source.scheme is Scheme.BUILTIN:
+        usable = datasets.load(source.name)
         return Prompts(usable=usable, sha256=hashlib.sha256(json.dumps(usable).encode()).hexdigest())
     if dataset.name not in plan.files:
         raise DatasetError(f"{workload.name}: cannot read {dataset.source}")
-    return read(Path(plan.files[dataset.name]), dataset.source)
+    return read(Path(plan.files[dataset.name]), source)
 
 
 def name_of(workload: Workload, *, warm_up: bool) -> str:

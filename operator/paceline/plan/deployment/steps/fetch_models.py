@@ -9,6 +9,7 @@ from typing import Any
 from paceline.api import Cause, Reason
 from paceline.api.status import DatasetStatus, ModelStatus
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL
+from paceline.fetching import FetchedModel, FetchResult, write_facts
 from paceline.plan.deployment.lasting import report_lasting
 from paceline.plan.deployment.lost import COMMIT, read_back
 from paceline.plan.deployment.pins import artifacts_of, datasets_of, key_of, models_of, pin
@@ -18,7 +19,6 @@ from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.objects import Object, annotations, condition, finished
 from paceline.plan.pods import Trouble, last_line, of_job, terminated
 from paceline.plan.step import Action, Apply, Delete, StepResult, parse_time, timestamp
-from paceline.preflight import Fetched, FetchedModel, write_facts
 from paceline.render import fetch_job
 from paceline.render.cache import A_PERSON_MUST_ACT, ROOM
 
@@ -210,7 +210,7 @@ def _with_field(snapshot: Snapshot, line: str) -> str:
     return f"{path}{field}: {line}" if path else line
 
 
-def _reported(prefetch: Prefetch, report: Fetched) -> dict[str, Any]:
+def _reported(prefetch: Prefetch, report: FetchResult) -> dict[str, Any]:
     """Fields of status, from the Job's report."""
     return {
         "models_hash": prefetch.inputs,
@@ -229,7 +229,7 @@ def _artifact(fetched: FetchedModel) -> dict[str, Any]:
     }
 
 
-def _facts(report: Fetched, source: str) -> str:
+def _facts(report: FetchResult, source: str) -> str:
     """As text: a new fact of preflight then needs no new field in the status's schema."""
     facts = report.facts.get(source)
     return json.dumps(write_facts(facts), separators=(",", ":")) if facts else ""

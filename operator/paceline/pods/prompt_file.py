@@ -1,7 +1,9 @@
 """Prompts in a user's file: OpenAI messages or ShareGPT conversations, one user message each.
 
-The benchmark client sends one user message a request. What it would leave out without a word (a system message, a
-second turn) is refused, by the number of its entry: nobody is to think that it was measured.
+The benchmark client sends one user message per request, and silently drops the rest of a conversation (a system
+message, a second turn). Such entries are refused by their number, so that no user believes they were measured.
+
+A prefetch reads the file before weights are downloaded, a round before it measures.
 """
 
 import hashlib
@@ -12,19 +14,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from paceline.core import HUB
+from paceline.core import Scheme, Source
 
-LARGEST = 256 << 20
+LARGEST_FILE = 256 << 20
 """Bytes of a file: it is held in memory, more than once."""
 
 
 class DatasetError(ValueError):
-    """A file that cannot be measured with; says which entry, and what to change."""
+    """A file that a round cannot use; the text names the entry and what to change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """How a conversation is written: a message's fields, and who asks and who answers."""
+    """A format of conversations: the fields of a message, the roles that ask and those that answer."""
 
     role: str
     text: str
@@ -37,7 +39,7 @@ SHAREGPT = Form(
     role="from", text="value", asks=frozenset({"human", "user"}), answers=frozenset({"gpt", "chatgpt", "assistant"})
 )
 FORMS: Mapping[str, Form] = {"messages": OPENAI, "conversations": SHAREGPT, "conversation": SHAREGPT}
-"""By the field of an entry that holds its messages."""
+"""By the field of an entry that has its messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,16 +51,17 @@ class Prompts:
 
 
 @cache
-def read(file: Path, source: str) -> Prompts:
-    """The prompts of a file, called `source` in messages. Read once: a ConfigMap may change while arms are measured,
-    and all of them are sent the same. Raises DatasetError."""
+def read(file: Path, source: Source) -> Prompts:
+    """The prompts of a file; messages name its `source`. Read once: a ConfigMap may change during a round, whose arms
+    must get the same prompts. Raises DatasetError."""
     try:
-        if file.stat().st_size > LARGEST:
-            raise DatasetError(f"{source}: larger than {LARGEST >> 20} MiB: take a part of it")
+        if file.stat().st_size > LARGEST_FILE:
+            raise DatasetError(f"{source}: larger than {LARGEST_FILE >> 20} MiB: take a part of it")
         content = file.read_bytes()
         entries = list(_entries(content.decode(), source))
     except FileNotFoundError as error:
-        way = "bring that commit, or correct it" if source.startswith(HUB) else "create it, or correct the source"
+        of_the_hub = source.scheme is Scheme.HUB_DATASET
+        way = "bring that commit, or correct it" if of_the_hub else "create it, or correct the source"
         raise DatasetError(f"{source}: there is no such file: {way}") from error
     except IsADirectoryError as error:
         raise DatasetError(f"{source}: a directory: name a file in it") from error
@@ -66,13 +69,13 @@ def read(file: Path, source: str) -> Prompts:
         raise DatasetError(f"{source}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise DatasetError(f"{source}: not UTF-8 at byte {error.start}") from error
-    found = (_prompt(entry, f"{source}: entry {number}") for number, entry in enumerate(entries, 1))
-    # One that stands there twice is one: sent again, it would come out of a cache, and no interval would say so.
-    return Prompts(usable=tuple(dict.fromkeys(filter(None, found))), sha256=hashlib.sha256(content).hexdigest())
+    prompts = (_prompt(entry, f"{source}: entry {number}") for number, entry in enumerate(entries, 1))
+    # Duplicates are dropped: the second one would be answered from the cache, and no interval would show it.
+    return Prompts(usable=tuple(dict.fromkeys(filter(None, prompts))), sha256=hashlib.sha256(content).hexdigest())
 
 
-def _entries(text: str, source: str) -> Iterator[Any]:
-    """Of a JSON array, or one a line."""
+def _entries(text: str, source: Source) -> Iterator[Any]:
+    """The items of a JSON array, or of JSON lines."""
     if text.lstrip()[:1] == "[":
         try:
             yield from json.loads(text)
@@ -88,7 +91,7 @@ def _entries(text: str, source: str) -> Iterator[Any]:
 
 
 def _prompt(entry: Any, where: str) -> str:
-    """What the user says; "" if that is nothing."""
+    """The user's message; "" if it is blank."""
     kind = next((kind for kind in FORMS if isinstance(entry, dict) and isinstance(entry.get(kind), list)), None)
     if kind is None:
         raise DatasetError(
@@ -101,13 +104,13 @@ def _prompt(entry: Any, where: str) -> str:
     for role in roles:
         if role not in form.asks | form.answers:
             raise DatasetError(f"{where} has a message of {role}: only one user message is sent; put its text in there")
-    asked = [message for message, role in zip(messages, roles, strict=True) if role in form.asks]
-    if len(asked) != 1 or len(messages) > 2 or roles[0] not in form.asks:
+    questions = [message for message, role in zip(messages, roles, strict=True) if role in form.asks]
+    if len(questions) != 1 or len(messages) > 2 or roles[0] not in form.asks:
         raise DatasetError(
-            f"{where} has {len(messages)} messages, {len(asked)} of them the user's: only single turns are measured; "
-            "write one user message, and at most one answer after it"
+            f"{where} has {len(messages)} messages, {len(questions)} of them the user's: only single turns are "
+            "measured; write one user message, and at most one answer after it"
         )
-    text = asked[0].get(form.text)
+    text = questions[0].get(form.text)
     if not isinstance(text, str):
         raise DatasetError(f"{where}: {form.text} must be text")
     return text if text.strip() else ""

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from paceline.pods.round.dataset import DatasetError, read
+from paceline.core import Source
+from paceline.pods.prompt_file import DatasetError, read
 
-SOURCE = "configMap://prompts/code.jsonl"
+SOURCE = Source.parse("configMap://prompts/code.jsonl")
 
 
 def said(role: str, text: Any) -> dict[str, Any]:
@@ -53,7 +54,7 @@ def test_a_prompt_of_nothing_is_not_usable(tmp_path: Path) -> None:
 def test_a_prompt_that_stands_there_twice_is_one(tmp_path: Path) -> None:
     """A hundred copies of one prompt are no set of a hundred: a cache would answer, and no interval would tell."""
     content = lines(*({"messages": [said("user", text)]} for text in ("one", "two", "one")))
-    assert read(file(tmp_path, content), "configMap://p/f").usable == ("one", "two")
+    assert read(file(tmp_path, content), SOURCE).usable == ("one", "two")
 
 
 def test_the_digest_is_sha256sums(tmp_path: Path) -> None:
@@ -87,7 +88,7 @@ TWO = [said("user", "One?"), said("assistant", "One."), said("user", "And two?")
 def test_what_would_be_measured_as_something_else_is_refused(tmp_path: Path, content: str | bytes, why: str) -> None:
     with pytest.raises(DatasetError) as refused:
         read(file(tmp_path, content), SOURCE)
-    assert str(refused.value).startswith(SOURCE)
+    assert str(refused.value).startswith(str(SOURCE))
     assert why in str(refused.value)
 
 

@@ -1,0 +1,68 @@
+"""The address of a model or of prompts: what holds it, and where in that."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+
+
+class Scheme(StrEnum):
+    """What holds it, by the beginning of its address."""
+
+    HUB = "hf://"
+    HUB_DATASET = "hf://datasets/"
+    CLAIM = "pvc://"
+    CONFIG_MAP = "configMap://"
+    BUILTIN = "builtin://"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """`name` is the repository (OWNER/NAME), the claim, the ConfigMap or the built-in set; `path` what lies in it: a
+    model's directory, a dataset's file, a key. "" for all of a repository, and for a built-in set."""
+
+    scheme: Scheme
+    name: str
+    path: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.scheme}{self.name}{'/' if self.path else ''}{self.path}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Source":
+        """The inverse of str(). Raises ValueError for every other text: names and paths become parts of file names."""
+        return _parsed(text)
+
+
+_REPOSITORY = r"(?P<name>[A-Za-z0-9][\w.-]*/[A-Za-z0-9_][\w.-]*)"
+_PATH = r"(?P<path>[A-Za-z0-9_][\w.-]*(?:/[A-Za-z0-9_][\w.-]*)*)"
+_OBJECT = r"(?P<name>[a-z0-9][a-z0-9.-]*)"
+_PATTERNS: Mapping[Scheme, str] = {
+    Scheme.HUB_DATASET: rf"{_REPOSITORY}/{_PATH}",
+    Scheme.HUB: _REPOSITORY,
+    Scheme.CLAIM: rf"{_OBJECT}/{_PATH}",
+    Scheme.CONFIG_MAP: rf"{_OBJECT}/(?P<path>[-\w][-.\w]*)",
+    Scheme.BUILTIN: _OBJECT,
+}
+"""A dataset of the hub comes first: a model's repository could be called datasets/NAME."""
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> Source:
+    for scheme, pattern in _PATTERNS.items():
+        if parts := re.fullmatch(f"{scheme}{pattern}", text, re.ASCII):
+            return Source(scheme=scheme, **parts.groupdict())
+    raise ValueError(f"{text!r:.300} is not an address: write {', '.join(FORMS.values())}")
+
+
+HUB = Scheme.HUB_DATASET.value
+
+FORMS: Mapping[Scheme, str] = {
+    Scheme.HUB: "hf://OWNER/NAME",
+    Scheme.HUB_DATASET: "hf://datasets/OWNER/NAME/PATH",
+    Scheme.CLAIM: "pvc://CLAIM/PATH",
+    Scheme.CONFIG_MAP: "configMap://NAME/KEY",
+    Scheme.BUILTIN: "builtin://NAME",
+}
+"""How an address is written."""

@@ -1,0 +1,17 @@
+"""What a prefetch is asked, and its result: two codecs that the operator and the prefetch's pod share. No I/O."""
+
+from paceline.fetching.facts import COMMIT, read_facts, write_facts
+from paceline.fetching.request import ENVIRONMENT, Artifact, FetchRequest
+from paceline.fetching.result import LONGEST, FetchedModel, FetchResult
+
+__all__ = [
+    "COMMIT",
+    "ENVIRONMENT",
+    "LONGEST",
+    "Artifact",
+    "FetchRequest",
+    "FetchResult",
+    "FetchedModel",
+    "read_facts",
+    "write_facts",
+]

@@ -1,0 +1,106 @@
+"""The result of a prefetch, and the termination message that carries it: the pod writes it, the planner reads it."""
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from paceline.core import ModelFacts
+from paceline.core.names import snapshot_path
+from paceline.fetching.facts import COMMIT, is_number, known_fields, read_facts, write_facts
+
+VERSION = 2
+"""Version of the message, which is the marker on the volume too. A new fact that rules need raises it: an older
+prefetch lacks that fact, and a missing fact would pass for "nothing wrong"."""
+LONGEST = 4096
+"""Bytes of a termination message that the kubelet keeps."""
+LARGEST_JSON = 1 << 18
+"""Bytes of facts once they are unpacked. Those of twenty models have some 20,000."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedModel:
+    """A repository on the cache volume: `bytes` of all files that were asked for, `path` of the snapshot. Of a dataset,
+    the one file."""
+
+    source: str
+    revision: str
+    commit: str
+    bytes: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchResult:
+    """`facts` by source of a model; a source may be missing."""
+
+    models: tuple[FetchedModel, ...]
+    facts: Mapping[str, ModelFacts]
+    datasets: tuple[FetchedModel, ...] = ()
+
+    def to_message(self) -> str:
+        """JSON of at most 4096 bytes. If the facts do not fit, they are packed; if they still do not fit, facts are
+        left out from the last model on, and preflight reports that it knows nothing of those.
+
+        Raises ValueError if the commits by themselves do not fit (some twenty models and datasets).
+        """
+        known = [(model.source, self.facts[model.source]) for model in self.models if model.source in self.facts]
+        commits: dict[str, Any] = {"models": list(map(_written, self.models))}
+        if self.datasets:
+            commits["datasets"] = list(map(_written, self.datasets))
+        for count in range(len(known), -1, -1):
+            facts = {source: write_facts(facts) for source, facts in known[:count]}
+            for shape in ({"facts": facts}, {"packed": _pack(facts)}):
+                text = json.dumps({"version": VERSION, **commits, **shape}, separators=(",", ":"))
+                if len(text) <= LONGEST:  # json.dumps writes ASCII: characters are bytes
+                    return text
+        what = f"{len(self.models)} models" + (f" and {len(self.datasets)} datasets" if self.datasets else "")
+        raise ValueError(f"{what} do not fit into a termination message of {LONGEST} bytes")
+
+    @classmethod
+    def from_message(cls, text: str) -> "FetchResult":
+        """The inverse. Raises ValueError for anything else: a failed fetch ends with a sentence, not with JSON.
+
+        What a newer release has added is ignored.
+        """
+        try:
+            value = json.loads(text)
+            if value["version"] != VERSION:
+                raise ValueError(f"version {value['version']}, not {VERSION}")
+            packed = _unpack(value["packed"]) if "packed" in value else value["facts"]
+            return cls(
+                models=tuple(map(_read, value["models"])),
+                facts={source: read_facts(facts) for source, facts in packed.items()},
+                datasets=tuple(map(_read, value.get("datasets", ()))),
+            )
+        except (KeyError, TypeError, AttributeError, ValueError, RecursionError, zlib.error) as error:
+            raise ValueError(f"not the message of a finished fetch: {error}") from error
+
+
+def _written(model: FetchedModel) -> dict[str, Any]:
+    """A path that follows from the commit is left out: it is the longest part."""
+    value = asdict(model)
+    if model.path == snapshot_path(model.source, model.commit):
+        del value["path"]
+    return value
+
+
+def _read(value: Mapping[str, Any]) -> FetchedModel:
+    known = known_fields(FetchedModel, value)
+    if not isinstance(known["source"], str) or not isinstance(known["revision"], str) or not is_number(known["bytes"]):
+        raise TypeError(f"a model or dataset of {known['source']!r:.80}")
+    if not COMMIT.fullmatch(known["commit"]):  # it becomes a part of a path, and of a server's argv
+        raise ValueError(f"{known['commit']!r:.80} is not a commit")
+    return FetchedModel(**{"path": snapshot_path(known["source"], known["commit"]), **known})
+
+
+def _pack(facts: Mapping[str, Any]) -> str:
+    return base64.b85encode(zlib.compress(json.dumps(facts, separators=(",", ":")).encode(), 9)).decode()
+
+
+def _unpack(text: str) -> Mapping[str, Any]:
+    inflater = zlib.decompressobj()
+    facts: Mapping[str, Any] = json.loads(inflater.decompress(base64.b85decode(text), LARGEST_JSON))
+    return facts

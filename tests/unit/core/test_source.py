@@ -1,0 +1,49 @@
+"""An address of a model or of prompts, and what it names."""
+
+import pytest
+
+from paceline.core import Scheme, Source
+from paceline.core.names import snapshot_path
+
+ADDRESSES = [
+    ("hf://Qwen/Qwen3-8B", Scheme.HUB, "Qwen/Qwen3-8B", ""),
+    ("hf://datasets/owner/prompts/data/code.jsonl", Scheme.HUB_DATASET, "owner/prompts", "data/code.jsonl"),
+    ("hf://datasets/name", Scheme.HUB, "datasets/name", ""),
+    ("pvc://models/heads/eagle3", Scheme.CLAIM, "models", "heads/eagle3"),
+    ("configMap://prompts/code.jsonl", Scheme.CONFIG_MAP, "prompts", "code.jsonl"),
+    ("builtin://swe", Scheme.BUILTIN, "swe", ""),
+]
+
+
+@pytest.mark.parametrize(("text", "scheme", "name", "path"), ADDRESSES)
+def test_an_address_has_a_scheme_a_name_and_a_path(text: str, scheme: Scheme, name: str, path: str) -> None:
+    source = Source.parse(text)
+    assert source == Source(scheme=scheme, name=name, path=path)
+    assert str(source) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "Qwen/Qwen3-8B", "hf://a", "hf://a/b/c", "hf://a/..", "hf://../b", "hf://datasets/a/b/../c", "pvc://claim",
+     "pvc://claim/../path", "pvc://claim/a//b", "configMap://name", "builtin://", "s3://bucket/key", "hf://a/b\n"],
+)  # fmt: skip
+def test_other_texts_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is not an address: write hf://OWNER/NAME, "):
+        Source.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("hf://Qwen/Qwen3-8B", "/models/hub/models--Qwen--Qwen3-8B/snapshots/c0"),
+        ("hf://datasets/o/n/data/code.jsonl", "/models/hub/datasets--o--n/snapshots/c0/data/code.jsonl"),
+        ("pvc://models/heads/eagle3", "/models/heads/eagle3"),
+    ],
+)
+def test_the_place_on_the_cache_volume_follows_from_the_address(text: str, path: str) -> None:
+    assert snapshot_path(text, "c0") == path
+
+
+def test_built_in_prompts_are_not_on_the_volume() -> None:
+    with pytest.raises(ValueError, match="builtin://code is not on the cache volume"):
+        snapshot_path("builtin://code", "")
