@@ -31,7 +31,7 @@ def test_a_status_that_is_refused_is_told(answer: ApiError) -> None:
             world.apply(example("latency"))
             await asyncio.sleep(600)
             (told,) = warnings(world)
-            assert told == f"StatusRefused: its status cannot be written, so nothing is done: {answer}"
+            assert told == f"StatusRefused: the status cannot be written, so no action is taken: {answer}"
 
     run(story())
 
@@ -50,7 +50,7 @@ def test_what_the_operator_cannot_make_out_is_told() -> None:
             world.edit(lambda spec: spec["pools"][0].update(replicas=2))
             await asyncio.sleep(600)
             (told,) = warnings(world)
-            assert told.startswith("OperatorFailed: the operator cannot decide what to do: ValueError: Invalid")
+            assert told.startswith("OperatorFailed: the operator failed to plan: ValueError: Invalid")
             assert world.complaints
             world.complaints.clear()
 

@@ -49,17 +49,17 @@ class Key:
 
 
 class Cluster:
-    """Stores are filled by `reflectors`, whose changes put the owners' keys into `queue`."""
+    """The cluster as watched: `reflectors` fill the stores and queue the owners of changed objects."""
 
     def __init__(self, api: Api, namespaces: tuple[str, ...] = ()) -> None:
         self.api = api
         self.namespaces = namespaces
-        """That we may look into; none named: all of them."""
+        """The namespaces that the operator works in; empty means all."""
         self.queue: WorkQueue[Key] = WorkQueue()
         self.known: set[Key] = set()
-        """Deployments heard of: a claim that changes concerns all of them in its namespace."""
+        """Known deployments: a changed claim concerns all of them in its namespace."""
         self.refusals: dict[Key, Mapping[tuple[str, str], str]] = {}
-        """What the API server refused in the last pass of an object of ours: by kind and name, in its words."""
+        """Key → kind and name → message of each object that the API server rejected in the last pass."""
         self.reflectors: tuple[Reflector, ...] = tuple(
             Reflector(
                 api,
@@ -76,16 +76,16 @@ class Cluster:
         )
 
     def absent(self, namespace: str) -> frozenset[str]:
-        """Kinds that the cluster does not know, or does not show us in this namespace."""
-        seen_here = [one for one in self.reflectors if one.namespace in (None, namespace)]
-        return frozenset(one.resource.kind for one in seen_here if one.absent)
+        """Kinds that the cluster lacks, or that the operator cannot list in this namespace."""
+        here = [reflector for reflector in self.reflectors if reflector.namespace in (None, namespace)]
+        return frozenset(reflector.resource.kind for reflector in here if reflector.absent)
 
     def closed(self, namespace: str | None) -> bool:
-        """The namespace is gone, or we may not look into it: what is there of ours is left alone."""
-        return any(one.closed for one in self.reflectors if one.namespace == namespace)
+        """The namespace is gone or forbidden; objects in it are left unchanged."""
+        return any(reflector.closed for reflector in self.reflectors if reflector.namespace == namespace)
 
     def hear(self, key: Key) -> None:
-        """Something may have happened to this object of ours."""
+        """Queue an object of ours that may have changed."""
         if key.plural == SPECULATIVE_DEPLOYMENT.plural:
             self.known.add(key)
         self.queue.add(key)
@@ -94,20 +94,18 @@ class Cluster:
         return [reflector.store for reflector in self.reflectors if reflector.resource.kind == kind]
 
     def get(self, kind: str, namespace: str, name: str) -> Manifest | None:
-        return next((found for store in self.stores(kind) if (found := store.get(namespace, name))), None)
+        return next((obj for store in self.stores(kind) if (obj := store.get(namespace, name))), None)
 
     def select(self, kind: str, namespace: str | None, labels: Mapping[str, str]) -> list[Manifest]:
-        """What has been left unread, because it is too large or too deep, is nothing that we made."""
-        return [
-            found for store in self.stores(kind) for found in store.select(namespace, labels) if UNREAD not in found
-        ]
+        """Objects with these labels, without those too large or too deep to read: we did not create them."""
+        return [obj for store in self.stores(kind) for obj in store.select(namespace, labels) if UNREAD not in obj]
 
     def spaces(self, kind: str) -> tuple[str, ...]:
         """The namespaces that have objects of this kind."""
         return tuple(sorted({namespace for store in self.stores(kind) for namespace in store.namespaces}))
 
     def saw(self, manifest: Manifest) -> None:
-        """The answer to an own write, ahead of the watch."""
+        """Store the response to our own write, ahead of the watch."""
         for reflector in self.reflectors:
             if reflector.resource.kind == manifest["kind"] and reflector.namespace in (
                 None,
@@ -115,22 +113,22 @@ class Cluster:
             ):
                 reflector.store.saw(manifest)
 
-    def _changed(self, event: str, found: Manifest, old: Manifest | None) -> None:
-        metadata = found["metadata"]
+    def _changed(self, event: str, obj: Manifest, old: Manifest | None) -> None:
+        metadata = obj["metadata"]
         labels, namespace = metadata.get("labels") or {}, metadata["namespace"]
-        if found.get("kind") == BENCHMARK_RUN.kind:
+        if obj.get("kind") == BENCHMARK_RUN.kind:
             self.queue.add(Key(BENCHMARK_RUN.plural, namespace, metadata["name"]))
         if RUN_LABEL in labels:
             self.queue.add(Key(BENCHMARK_RUN.plural, namespace, labels[RUN_LABEL]))
         elif DEPLOYMENT_LABEL in labels:
             self.queue.add(Key(SPECULATIVE_DEPLOYMENT.plural, namespace, labels[DEPLOYMENT_LABEL]))
-        elif found.get("kind") == CLAIM.kind:
+        elif obj.get("kind") == CLAIM.kind:
             for key in self.known:
                 if key.namespace == namespace:
                     self.queue.add(key)
 
     def _wake_deployments(self) -> None:
-        """A kind has come or gone: who waits for it has no event of their own."""
+        """Queue all deployments after a kind appeared or vanished: those that wait for it get no event."""
         for key in self.known:
             self.queue.add(key)
 
@@ -144,18 +142,18 @@ def lean_pod(pod: Manifest) -> Manifest:
 
 
 def lean_job(job: Manifest) -> Manifest:
-    """Of a Job's spec, whether somebody holds it back and what its round was asked: the wrapper's script alone has
-    nine kilobytes, and Jobs are kept as long as their runs."""
+    """The Job with only `suspend` and its round's plan of its spec: the wrapper's script has nine kilobytes, and Jobs
+    are kept as long as their runs."""
     lean = without_managed_fields(job)
     spec = lean.get("spec") or {}
     pod = (spec.get("template") or {}).get("spec") or {}
     containers = [
-        {"name": one["name"], "env": [said for said in one.get("env") or () if said["name"] == ENVIRONMENT]}
-        for one in pod.get("containers") or ()
+        {"name": container["name"], "env": [var for var in container.get("env") or () if var["name"] == ENVIRONMENT]}
+        for container in pod.get("containers") or ()
     ]
-    held = {"suspend": spec["suspend"]} if "suspend" in spec else {}
-    return lean | {"spec": held | {"template": {"spec": {"containers": containers}}}}
+    suspend = {"suspend": spec["suspend"]} if "suspend" in spec else {}
+    return lean | {"spec": suspend | {"template": {"spec": {"containers": containers}}}}
 
 
 LEAN: Mapping[Resource, Callable[[Manifest], Manifest]] = {POD: lean_pod, JOB: lean_job}
-"""Kind → what the store keeps of it, where that is not nearly all."""
+"""Kind → the function that reduces an object for the store; other kinds are stored almost whole."""

@@ -1,4 +1,4 @@
-"""All writing, in one place."""
+"""Writes status and carries out actions; nothing else writes."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -26,37 +26,37 @@ SCALED = ("Deployment", "LeaderWorkerSet")
 
 
 async def publish(cluster: Cluster, manifest: Manifest, status: Manifest) -> None:
-    """Nothing is written when nothing changed: a write of our own wakes us up again.
+    """Write the status unless it is unchanged, because our own write would trigger another pass.
 
-    Conflict if the object has changed since it was read: whoever was the leader until now must not undo with a late
-    write what the next one has decided. The queue reads and decides again."""
+    Raises Conflict if the object has changed since it was read: a late write of the previous leader must not undo the
+    decision of the next one. The queue then reads and decides again."""
     if not needs_status(manifest, status):
         return
     metadata = manifest["metadata"]
-    wanted = {
+    desired = {
         "apiVersion": manifest["apiVersion"],
         "kind": manifest["kind"],
         "metadata": {key: metadata[key] for key in ("name", "namespace", "uid", "resourceVersion")},
         "status": status,
     }
-    cluster.saw(await cluster.api.apply(wanted, manager=STATUS_MANAGER, subresource="status"))
+    cluster.saw(await cluster.api.apply(desired, manager=STATUS_MANAGER, subresource="status"))
 
 
 async def execute(cluster: Cluster, actions: Sequence[Action]) -> Mapping[Name, ApiError]:
-    """In order. What is refused is answered, and ends the actions of its pool alone; any other failure ends the pass,
-    and the next one starts from what is there by then."""
+    """Carry out the actions in order. A rejected action is returned and ends the actions of its pool only; any other
+    failure ends the pass, and the next pass starts from the state at that time."""
     refused: dict[Name, ApiError] = {}
     stopped: set[str] = set()
     for action in actions:
-        found = action.manifest if isinstance(action, Apply) else action.item
-        pool = (found["metadata"].get("labels") or {}).get(POOL_LABEL, "")
+        obj = action.manifest if isinstance(action, Apply) else action.item
+        pool = (obj["metadata"].get("labels") or {}).get(POOL_LABEL, "")
         if pool in stopped:
             continue
         try:
             await _do(cluster, action)
         except (Invalid, Forbidden) as error:
             stopped.add(pool)
-            refused[found["kind"], found["metadata"]["name"]] = error
+            refused[obj["kind"], obj["metadata"]["name"]] = error
     return refused
 
 
@@ -64,45 +64,45 @@ async def _do(cluster: Cluster, action: Action) -> None:
     match action:
         case Apply(manifest, why):
             await _apply(cluster, manifest, why)
-        case Delete(found, why):
-            ref = ref_of(found, KINDS)
+        case Delete(obj, why):
+            ref = ref_of(obj, KINDS)
             log.info("delete %s: %s", ref, why)
-            await cluster.api.delete(ref, uid=found["metadata"]["uid"])
-        case Adopt(found, reference, why):
-            await _adopt(cluster, found, reference, why)
+            await cluster.api.delete(ref, uid=obj["metadata"]["uid"])
+        case Adopt(obj, reference, why):
+            await _adopt(cluster, obj, reference, why)
         case _:
             assert_never(action)
 
 
-async def _adopt(cluster: Cluster, found: Object, reference: Manifest, why: str) -> None:
-    """By a manager of its own, for we do not say here what else is to be in the object. No object has two controllers,
-    so until our next apply of it this owner is none."""
-    log.info("adopt %s %s: %s", found["kind"], found["metadata"]["name"], why)
+async def _adopt(cluster: Cluster, obj: Object, reference: Manifest, why: str) -> None:
+    """Apply only the owner, with a field manager of its own, because the rest of the object stays as it is. An object
+    has one controller at most, so this owner is not one until our next full apply."""
+    log.info("adopt %s %s: %s", obj["kind"], obj["metadata"]["name"], why)
     owner = {key: value for key, value in reference.items() if key != "controller"}
-    wanted = {
-        "apiVersion": found["apiVersion"],
-        "kind": found["kind"],
+    desired = {
+        "apiVersion": obj["apiVersion"],
+        "kind": obj["kind"],
         "metadata": {
-            **{key: found["metadata"][key] for key in ("name", "namespace", "uid")},
+            **{key: obj["metadata"][key] for key in ("name", "namespace", "uid")},
             "ownerReferences": [owner],
         },
     }
-    cluster.saw(await cluster.api.apply(wanted, manager=OWNER_MANAGER))
+    cluster.saw(await cluster.api.apply(desired, manager=OWNER_MANAGER))
 
 
 async def _apply(cluster: Cluster, manifest: Manifest, why: str) -> None:
     metadata = manifest["metadata"]
     current = cluster.get(manifest["kind"], metadata["namespace"], metadata["name"])
-    wanted = stamped(manifest)
-    changed = difference(current, wanted) if current else "all of it"
+    desired = stamped(manifest)
+    changed = difference(current, desired) if current else "all of it"
     if changed is None:
         return
-    if current:  # an update of this very object: of one that was deleted meanwhile it must not make another
-        wanted = wanted | {"metadata": wanted["metadata"] | {"uid": current["metadata"]["uid"]}}
+    if current:  # update exactly this object: if it was deleted meanwhile, do not create another
+        desired = desired | {"metadata": desired["metadata"] | {"uid": current["metadata"]["uid"]}}
         if _left_to_an_autoscaler(manifest):
             await _hand_over_replicas(cluster, current)
     log.info("apply %s %s/%s (%s): %s", manifest["kind"], metadata["namespace"], metadata["name"], changed, why)
-    cluster.saw(await cluster.api.apply(wanted, manager=MANAGER))
+    cluster.saw(await cluster.api.apply(desired, manager=MANAGER))
 
 
 def _left_to_an_autoscaler(manifest: Manifest) -> bool:
@@ -110,24 +110,24 @@ def _left_to_an_autoscaler(manifest: Manifest) -> bool:
 
 
 async def _hand_over_replicas(cluster: Cluster, current: Manifest) -> None:
-    """Without it the API server would reset the number to 1, the default of a field that nobody applies any more.
+    """Keep the number of replicas under another field manager; otherwise the API server would reset a field that no
+    manager applies to its default, 1.
 
-    Only of a number that is ours, and as it is now: Conflict if an autoscaler changes it in between. Of one that is
-    another's nothing is written."""
+    Applies only if the number is ours. Raises Conflict if an autoscaler changes it in between."""
     live = await cluster.api.get(ref_of(current, KINDS))
     if live is None or not _owns_replicas(live):
         return
-    kept = {
+    handover = {
         "apiVersion": live["apiVersion"],
         "kind": live["kind"],
         "metadata": {key: live["metadata"][key] for key in ("name", "namespace", "uid", "resourceVersion")},
         "spec": {"replicas": live["spec"].get("replicas", 1)},
     }
-    await cluster.api.apply(kept, manager=HANDOVER_MANAGER)
+    await cluster.api.apply(handover, manager=HANDOVER_MANAGER)
 
 
 def _owns_replicas(live: Manifest) -> bool:
-    """Our last apply set the number, and nobody has changed it since."""
+    """Our last apply set the number, and it has not changed since."""
     return any(
         entry.get("manager") == MANAGER
         and entry.get("operation") == "Apply"

@@ -1,13 +1,13 @@
-"""All reading, in one place: an object of ours and everything its planner looks at.
+"""Reads an object of ours and everything that its planner needs; nothing else reads for a planner.
 
-our own object   read from the server on every pass: status is what was decided last, and must not be stale. Not that
-                 of a run that has ended: it changes no more
-children         from the stores; what the stores do not have under a name that we need is asked for once more,
-                 because a store holds only what carries our label, and a stranger's object must not be taken over
-a round's pod    asked for when its Job has ended and the result is not yet recorded: the store may lag behind
-what waits       asked for its Events, where it does not say itself why it waits (plan.silence)
-its neighbours   asked for then too: other pods with accelerators on its node, in the namespaces that we may look into
-a run's source   the run whose rounds it is to judge: read from the server while it has none itself
+our own object   from the server in every pass: status has the last decision and must not be stale. A finished run is
+                 read from the store, because it no longer changes
+children         from the stores. If a store lacks a name that we are about to write, the server is asked: a store has
+                 only objects with our label, and a foreign object must not be taken over
+a round's pod    from the server when its Job has ended and the result is not yet recorded: the store may lag behind
+neighbours       from the server at the same time: other pods with GPUs on the round's node, in readable namespaces
+warnings         Events of objects that wait without a reason in their status (plan.silence)
+a run's source   the run whose rounds it judges: from the server, until this run has rounds of its own
 """
 
 from collections.abc import Callable, Iterator
@@ -48,12 +48,12 @@ Spec = TypeVar("Spec", bound=DeploymentSpec | RunSpec)
 async def gather_deployment(
     cluster: Cluster, key: Key, settings: Settings, now: datetime
 ) -> deployment.Snapshot | None:
-    """None once the object is gone: its children go by their owner references."""
+    """None if the object is gone: owner references remove its children."""
     manifest = await cluster.api.get(Ref(SPECULATIVE_DEPLOYMENT, key.namespace, key.name))
     if manifest is None or "deletionTimestamp" in manifest["metadata"]:
         cluster.known.discard(key)
         return None
-    spec, invalid = _understood(api.deployment, manifest)
+    spec, invalid = _parse(api.deployment, manifest)
     mine = {DEPLOYMENT_LABEL: key.name}
     children = {
         resource.kind: tuple(cluster.select(resource.kind, key.namespace, mine))
@@ -65,8 +65,8 @@ async def gather_deployment(
         if ref.resource.kind not in absent and all(
             child["metadata"]["name"] != ref.name for child in children[ref.resource.kind]
         ):
-            found = cluster.get(ref.resource.kind, key.namespace, ref.name) or await cluster.api.get(ref)
-            children[ref.resource.kind] += (found,) if found else ()
+            child = cluster.get(ref.resource.kind, key.namespace, ref.name) or await cluster.api.get(ref)
+            children[ref.resource.kind] += (child,) if child else ()
     if any(_prefetch_ended(job) for job in children[JOB.kind]) and "modelsHash" not in (manifest.get("status") or {}):
         children[POD.kind] = tuple(await _pods(cluster, key.namespace, selector=f"{DEPLOYMENT_LABEL}={key.name}"))
     return deployment.Snapshot(
@@ -83,24 +83,22 @@ async def gather_deployment(
 
 
 async def _keys(cluster: Cluster, namespace: str, names: tuple[str, ...]) -> dict[str, frozenset[str] | None]:
-    """Of ConfigMaps. Nobody watches them: of the cluster's, these are the few that hold prompts."""
-    found: dict[str, frozenset[str] | None] = {}
+    """Name → keys of a ConfigMap; None if it does not exist. Only these few are read: ConfigMaps are not watched."""
+    keys: dict[str, frozenset[str] | None] = {}
     for name in names:
         with suppress(Forbidden):  # rights of an older release
             manifest = await cluster.api.get(Ref(CONFIG_MAP, namespace, name))
-            found[name] = (
-                frozenset({**manifest.get("data", {}), **manifest.get("binaryData", {})}) if manifest else None
-            )
-    return found
+            keys[name] = frozenset({**manifest.get("data", {}), **manifest.get("binaryData", {})}) if manifest else None
+    return keys
 
 
 async def gather_run(cluster: Cluster, key: Key, settings: Settings, now: datetime) -> run.Snapshot | None:
     manifest = cluster.get(BENCHMARK_RUN.kind, key.namespace, key.name)
-    if manifest is None or not finished(manifest):  # what has ended changes no more: thousands of them are kept
+    if manifest is None or not finished(manifest):  # thousands of finished runs are kept, and they no longer change
         manifest = await cluster.api.get(Ref(BENCHMARK_RUN, key.namespace, key.name))
     if manifest is None or "deletionTimestamp" in manifest["metadata"]:
         return None
-    spec, invalid = _understood(api.run, manifest)
+    spec, invalid = _parse(api.run, manifest)
     uid = manifest["metadata"]["uid"]
     mine = {RUN_LABEL: key.name}
     jobs = [job for job in cluster.select(JOB.kind, key.namespace, mine) if owned_by(job, uid)]
@@ -112,10 +110,10 @@ async def gather_run(cluster: Cluster, key: Key, settings: Settings, now: dateti
         pods = await _pods(cluster, key.namespace, selector=f"{RUN_LABEL}={key.name}")
     rounds = [Round(job=job, pod=_pod_of(job, pods)) for job in jobs]
     rounds = [
-        replace(one, neighbours=await _neighbours(cluster, one, spec.server.accelerator.resource_name))
-        if spec and one.node and one.ended and one.name not in recorded
-        else one
-        for one in rounds
+        replace(round, neighbours=await _neighbours(cluster, round, spec.server.accelerator.resource_name))
+        if spec and round.node and round.ended and round.name not in recorded
+        else round
+        for round in rounds
     ]
     return run.Snapshot(
         manifest=manifest,
@@ -132,16 +130,16 @@ async def gather_run(cluster: Cluster, key: Key, settings: Settings, now: dateti
 
 
 async def _source(cluster: Cluster, run: Manifest) -> Manifest | None:
-    """The run whose rounds are to be judged by this one; only asked for while it has none in status."""
+    """The run whose rounds this one judges; read only until this run has rounds in status."""
     name = run["spec"].get("roundsOf") if isinstance(run.get("spec"), dict) else None
     if not name or "rounds" in (run.get("status") or {}):
         return None
-    found = await cluster.api.get(Ref(BENCHMARK_RUN, run["metadata"]["namespace"], name))
-    return None if found is None or UNREAD in found else found
+    source = await cluster.api.get(Ref(BENCHMARK_RUN, run["metadata"]["namespace"], name))
+    return None if source is None or UNREAD in source else source
 
 
-def _understood(read: Callable[[Manifest], Spec], manifest: Manifest) -> tuple[Spec | None, str]:
-    """The spec, or what is wrong with it."""
+def _parse(read: Callable[[Manifest], Spec], manifest: Manifest) -> tuple[Spec | None, str]:
+    """The spec, or else the error in it."""
     if UNREAD in manifest:
         return None, manifest[UNREAD]
     try:
@@ -151,33 +149,33 @@ def _understood(read: Callable[[Manifest], Spec], manifest: Manifest) -> tuple[S
 
 
 async def _missed(cluster: Cluster, run: Manifest, known: set[str]) -> list[Manifest]:
-    """The Job that was there when the run was last looked at, if the store alone has lost it: a list may be behind, and
-    a round is not to be taken for deleted that goes on."""
+    """The Job of the last pass if only the store lacks it: a list may lag behind, and a running round must not count as
+    deleted."""
     progress = (run.get("status") or {}).get("progress", {})
     if not progress.get("seen") or progress.get("job", "") in known:
         return []
-    found = await cluster.api.get(Ref(JOB, run["metadata"]["namespace"], progress["job"]))
-    return [found] if found and owned_by(found, run["metadata"]["uid"]) else []
+    job = await cluster.api.get(Ref(JOB, run["metadata"]["namespace"], progress["job"]))
+    return [job] if job and owned_by(job, run["metadata"]["uid"]) else []
 
 
-async def _neighbours(cluster: Cluster, one: Round, resource: str) -> tuple[str, ...]:
-    found = [
+async def _neighbours(cluster: Cluster, round: Round, resource: str) -> tuple[str, ...]:
+    pods = [
         pod
         for namespace in cluster.namespaces or (None,)
         if not cluster.closed(namespace)
-        for pod in await _pods(cluster, namespace, fields=f"spec.nodeName={one.node}")
+        for pod in await _pods(cluster, namespace, fields=f"spec.nodeName={round.node}")
     ]
-    return neighbours(one.pod, found, resource)
+    return neighbours(round.pod, pods, resource)
 
 
 async def _pods(cluster: Cluster, namespace: str | None, selector: str = "", fields: str = "") -> list[Manifest]:
-    """As they are now; what cannot be read of them is none of ours."""
+    """Pods from the server. Unreadable ones are omitted: we did not create them."""
     listing = await cluster.api.list(POD, namespace, selector, fields=fields)
     return [pod for pod in listing.items if UNREAD not in pod]
 
 
 def _needed(spec: DeploymentSpec | None, key: Key, settings: Settings) -> Iterator[Ref]:
-    """Names that we are going to write and that somebody else may hold."""
+    """Objects that we are about to write and whose name a foreign object may have."""
     if spec is None:
         return
     if spec.cache_claim:

@@ -1,4 +1,4 @@
-"""The liveness endpoint: there from the start, so that a replica is not killed for waiting for the Lease."""
+"""The liveness endpoint. It runs from the start, so that a replica is not killed while it waits for the Lease."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 Check = Callable[[], str | None]
-"""What is wrong; None if nothing is."""
+"""Returns a fault, or None if the process is healthy."""
 
 
 class Health:
-    """`check` may be replaced as the process gets on."""
+    """`check` is replaced once the process works."""
 
     def __init__(self) -> None:
         self.check: Check = lambda: None
@@ -22,7 +22,7 @@ class Health:
 
 @asynccontextmanager
 async def serving(health: Health, port: int) -> AsyncIterator[None]:
-    """`GET /healthz` on all addresses while the context lasts. It answers only while the event loop runs."""
+    """`GET /healthz` on all addresses while the context lasts. It responds only while the event loop runs."""
     app = web.Application()
     app.router.add_get("/healthz", health.answer)
     runner = web.AppRunner(app, access_log=None)

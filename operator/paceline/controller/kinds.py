@@ -1,4 +1,4 @@
-"""Our two kinds, as the API server serves them, and what we make that is not built in."""
+"""Our two kinds, and the other kind that is not built into Kubernetes."""
 
 from paceline.kube import Kinds, Resource, kinds
 

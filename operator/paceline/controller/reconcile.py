@@ -22,14 +22,14 @@ from paceline.render import Settings
 log = logging.getLogger(__name__)
 
 RESYNC_SECONDS = 600.0
-"""A missed event costs at most this; nothing is written if nothing changed."""
+"""The longest delay after a missed event. A pass without changes writes nothing."""
 
 CLOSED_SECONDS = 30.0
-"""Until a namespace that is gone or forbidden is looked at again, in what the reflectors know of it."""
+"""Delay before the next pass in a namespace that the reflectors report as gone or forbidden."""
 
 
 class Recorder(Protocol):
-    """Tells people: an Event regarding an object."""
+    """Records an Event about an object."""
 
     async def __call__(self, regarding: Manifest, event: Event) -> None: ...
 
@@ -49,39 +49,39 @@ PLANNERS: Mapping[str, Kind] = {
 
 
 def now() -> datetime:
-    """To the second, as statuses keep it."""
+    """The time in whole seconds, as in status."""
     return datetime.now(UTC).replace(microsecond=0)
 
 
 @asynccontextmanager
-async def telling(record: Recorder, regarding: Manifest) -> AsyncIterator[None]:
-    """What keeps an object from having a status at all is told by an Event: there is no other place. It is tried again,
-    later and later."""
+async def reporting(record: Recorder, regarding: Manifest) -> AsyncIterator[None]:
+    """Report a failure that prevents a status from being written by an Event, the only place left. The queue retries
+    with growing delays."""
     try:
         yield
     except ApiError as error:
         if not isinstance(error, PASSING) or TOO_LARGE in error.message:
-            note = f"its status cannot be written, so nothing is done: {error}"
+            note = f"the status cannot be written, so no action is taken: {error}"
             await record(regarding, Event(reason="StatusRefused", note=printable(note), type="Warning"))
         raise
     except Exception as error:
-        what = f"the operator cannot decide what to do: {type(error).__name__}: {error}"
-        note = f"{what}; what serves goes on as it is; where it failed is in the operator's log"
+        failure = f"the operator failed to plan: {type(error).__name__}: {error}"
+        note = f"{failure}; running servers are not changed; the operator's log has the traceback"
         await record(regarding, Event(reason="OperatorFailed", note=printable(note), type="Warning"))
         raise
 
 
 PASSING = (Conflict, NotFound, TooManyRequests, Unavailable)
-"""Answers to a status that the next pass may not get."""
+"""Errors of a status write that may be gone in the next pass."""
 TOO_LARGE = "too large"
-"""In etcd's words, which come with status 500 as an outage does; the API server's own are a 413."""
+"""In etcd's message, which has status 500 like an outage; the API server's own limit has 413."""
 
 
 async def reconcile(
     cluster: Cluster, key: Key, settings: Settings, record: Recorder, clock: Callable[[], datetime] = now
 ) -> float | None:
-    """Seconds until the next look; None once the object is gone, or is a run that has ended and left nothing to do."""
-    if cluster.closed(key.namespace):  # a pass that does not see the children would start everything again
+    """Run one pass. Returns the seconds until the next, or None for a gone object or a finished run without work."""
+    if cluster.closed(key.namespace):  # without its children in view, a pass would create everything again
         return CLOSED_SECONDS
     kind = PLANNERS[key.plural]
     with metrics.reconciling(key.plural):
@@ -90,7 +90,7 @@ async def reconcile(
             metrics.forget(key.plural, key.namespace, key.name)
             return None
         at = clock()
-        async with telling(record, snapshot.manifest):
+        async with reporting(record, snapshot.manifest):
             plan = kind.plan(snapshot, at)
             if plan.status is not None:
                 await publish(cluster, snapshot.manifest, dict(plan.status))
@@ -98,15 +98,15 @@ async def reconcile(
             metrics.show(key.plural, snapshot.manifest, plan.status)
         for event in plan.events:
             await record(snapshot.manifest, event)
-        told_before = cluster.refusals.pop(key, {})
+        refused_before = cluster.refusals.pop(key, {})
         refused = await execute(cluster, plan.actions)
-        for error in refused.values():  # trying again will not help: somebody must hear of it
+        for error in refused.values():  # a retry does not help: report it
             await record(snapshot.manifest, Event(reason="Refused", note=str(error), type="Warning"))
         if refused:
             cluster.refusals[key] = {name: str(error) for name, error in refused.items()}
             raise next(iter(refused.values()))
-    if told_before:
-        return 0.0  # status says so until the next pass
+    if refused_before:
+        return 0.0  # status still shows the refusal until the next pass
     if plan.requeue_at is None and not plan.actions and finished(snapshot.manifest):
         return None
     wait = RESYNC_SECONDS if plan.requeue_at is None else (plan.requeue_at - at).total_seconds()

@@ -1,7 +1,7 @@
-"""Kopf as a shell: it hints at which of our objects changed, watches, and shuts us down.
+"""Kopf as a shell: it watches our objects, names the changed ones, and handles shutdown.
 
 Nothing else of Kopf is used: no handlers that write, no index, no finalizer, no posting, no peering (docs/decisions).
-One process works, the holder of a Lease; who loses it exits, because only a new process forgets everything.
+Only the holder of a Lease works. A process that loses it exits, because only a new process starts without old state.
 """
 
 import asyncio
@@ -30,20 +30,20 @@ log = logging.getLogger(__name__)
 
 WORKERS = 4
 EVERYWHERE = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"
-"""Of IPv4 and of IPv6, where the machine has both: a cluster may have either alone."""
+"""IPv4 and IPv6 if the machine has both: a cluster may have only one of them."""
 SILENT_SECONDS = 300.0
-"""A watch ends by itself within 75 s, which counts as a sign of life: longer silence means it is dead."""
+"""A watch ends by itself within 75 s, which counts as activity; a longer silence means that it is dead."""
 STUCK_SECONDS = 300.0
 
 
 def run(settings: OperatorSettings) -> int:
-    """Work until told to stop; 1 if the Lease was lost."""
+    """Run until a signal stops it. Returns 1 if the Lease was lost."""
     start_http_server(settings.metrics_port, addr=EVERYWHERE)
     return asyncio.run(_lead(settings))
 
 
 async def _lead(settings: OperatorSettings) -> int:
-    """Wait for the Lease, work while it is ours."""
+    """Wait for the Lease, and work while it is held."""
     health = Health()
     # A new identity for each process: a restart must not take its predecessor's lease for its own.
     identity = f"{settings.identity}_{uuid4().hex[:8]}"
@@ -62,9 +62,9 @@ async def _lead(settings: OperatorSettings) -> int:
 async def _operate(
     cluster: Cluster, api: Transport, settings: OperatorSettings, events: Recorder, lost: asyncio.Event
 ) -> None:
-    """The children's watches first: a pass that does not see the children would start everything again.
+    """Start the children's watches first: a pass without its children in view would create everything again.
 
-    Work stops the moment the lease is `lost`: Kopf would first wait 5 s for tasks that it takes for its own."""
+    Work stops as soon as the lease is `lost`: Kopf would first wait 5 s for tasks that it considers its own."""
     stop = asyncio.Event()
     work = asyncio.create_task(_work(cluster, settings, events))
     work.add_done_callback(lambda _: stop.set())
@@ -75,7 +75,7 @@ async def _operate(
     async def end_work(**_: Any) -> None:
         work.cancel()
 
-    kopf.on.cleanup(id="end-work", registry=registry)(end_work)  # told to stop: before Kopf waits
+    kopf.on.cleanup(id="end-work", registry=registry)(end_work)  # on a signal, before Kopf waits
     try:
         await kopf.operator(
             registry=registry,
@@ -99,7 +99,7 @@ async def _work(cluster: Cluster, settings: OperatorSettings, events: Recorder) 
     async def record(regarding: Manifest, event: Event) -> None:
         await events.record(regarding, event.type, event.reason, event.note)
 
-    async def one(key: Key) -> float | None:
+    async def reconcile_key(key: Key) -> float | None:
         return await reconcile(cluster, key, settings.render, record)
 
     metrics.of_namespaces(cluster.namespaces, cluster.closed)
@@ -108,11 +108,11 @@ async def _work(cluster: Cluster, settings: OperatorSettings, events: Recorder) 
             group.create_task(reflector.run())
         for reflector in cluster.reflectors:
             await reflector.synced.wait()
-        group.create_task(cluster.queue.run(one, workers=WORKERS))
+        group.create_task(cluster.queue.run(reconcile_key, workers=WORKERS))
 
 
 def fault(cluster: Cluster) -> str | None:
-    """Why this process should be replaced by a new one."""
+    """Why this process should be restarted; None if it is healthy."""
     silent = max(reflector.age for reflector in cluster.reflectors)
     if silent > SILENT_SECONDS:
         return f"a watch has been silent for {silent:.0f} s"
@@ -122,7 +122,7 @@ def fault(cluster: Cluster) -> str | None:
 
 
 def _registry(cluster: Cluster, api: Transport) -> kopf.OperatorRegistry:
-    """All we want of Kopf: a name. Runs are heard of from the store that holds them."""
+    """The handlers of Kopf: they only queue the name of a changed object. Runs are queued by their reflector."""
     registry = kopf.OperatorRegistry()
     plural = SPECULATIVE_DEPLOYMENT.plural
 
@@ -151,7 +151,7 @@ def _kopf_settings() -> kopf.OperatorSettings:
 
 
 class _Patient:
-    """Backoffs without end, so that a rolling API server does not restart us."""
+    """Endless backoffs, so that a rolling restart of the API server does not restart the operator."""
 
     def __iter__(self) -> Iterator[float]:
         first = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)

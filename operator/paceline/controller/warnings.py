@@ -1,4 +1,4 @@
-"""What Events say of objects that wait without saying why; nothing else of the cluster's Events is ever read."""
+"""Reads the Events of objects that wait without a reason in their status; no other Events are read."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -9,19 +9,19 @@ from paceline.kube.resources import EVENT
 from paceline.plan.objects import Object
 from paceline.plan.silence import event_selector, last_warning, silent
 
-MOST = 6
-"""Objects asked about in one pass: the first will tell what is wrong with the others."""
+MAX_LOOKUPS = 6
+"""Objects to look up in one pass: those that wait longest usually explain the others."""
 
 
 async def warnings(cluster: Cluster, waiting: Iterable[Object], now: datetime) -> Mapping[str, str]:
-    """By uid. Empty where nothing waits for long, and where we may not ask (rights of an older release)."""
-    told = {}
-    for found in silent(waiting, now)[:MOST]:
-        metadata = found["metadata"]
+    """Uid → last warning. Empty if nothing waits for long, or if the rights (of an older release) forbid it."""
+    warnings = {}
+    for obj in silent(waiting, now)[:MAX_LOOKUPS]:
+        metadata = obj["metadata"]
         try:
-            events = await cluster.api.list(EVENT, metadata["namespace"], fields=event_selector(found))
+            events = await cluster.api.list(EVENT, metadata["namespace"], fields=event_selector(obj))
         except Forbidden:
             return {}
-        if said := last_warning(found, events.items):
-            told[metadata["uid"]] = said
-    return told
+        if warning := last_warning(obj, events.items):
+            warnings[metadata["uid"]] = warning
+    return warnings
