@@ -25,7 +25,7 @@ def load(concurrency: int, source: str = "builtin://swe", tokens: int = 512, rat
 
 def refused(server: Server, *loads: Workload) -> list[tuple[str, str, str]]:
     adapter = ENGINES[server.engine.name]
-    return [(one.rule, one.path, one.message) for one in load_rules.refusals(adapter, server, loads)]
+    return [(refusal.rule, refusal.path, refusal.message) for refusal in load_rules.refusals(adapter, server, loads)]
 
 
 sglang, jax, vllm = servers.server, test_sglang_jax.server, vllm_server.server
@@ -72,9 +72,9 @@ def test_the_longest_prompts_are_those_of_the_built_in_sets() -> None:
 
 @pytest.mark.parametrize(("rule", "server", "asked", "message"), ROWS)
 def test_a_rule(rule: str, server: Server, asked: Workload, message: str) -> None:
-    ((found, path, said),) = refused(server, asked)
+    ((found, path, text),) = refused(server, asked)
     assert (found, path) == (rule, "engine.args[0]")
-    assert message in said
+    assert message in text
 
 
 def test_every_rule_has_a_row_and_says_why() -> None:

@@ -15,11 +15,11 @@ from paceline.engines.places import refused
 
 
 def over(nodes: int, engine: str = "SGLang", tensor_parallel_size: int = 8, *args: str) -> Server:
-    found = server()
+    one_node = server()
     return replace(
-        found,
-        engine=replace(found.engine, name=engine, args=(*found.engine.args, *args)),
-        accelerator=replace(found.accelerator, nodes=nodes, tensor_parallel_size=tensor_parallel_size),
+        one_node,
+        engine=replace(one_node.engine, name=engine, args=(*one_node.engine.args, *args)),
+        accelerator=replace(one_node.accelerator, nodes=nodes, tensor_parallel_size=tensor_parallel_size),
     )
 
 
@@ -31,7 +31,7 @@ def manifest(nodes: int, **promotion: Any) -> dict[str, Any]:
 
 
 def problems(of: dict[str, Any]) -> list[str]:
-    return [f"{found.path}: {found.message}" for found in refused(api.deployment(of), of["spec"])]
+    return [f"{refusal.path}: {refusal.message}" for refusal in refused(api.deployment(of), of["spec"])]
 
 
 @pytest.mark.parametrize("engine", ["SGLang", "SGLangJAX"])
@@ -65,7 +65,7 @@ def test_what_waits_for_a_verdict_that_cannot_come_is_refused() -> None:
 
 def test_a_run_of_several_nodes_is_refused() -> None:
     spec = replace(run(), server=over(2))
-    assert [found.path for found in refused(spec, {})] == ["spec.accelerator.nodes"]
+    assert [refusal.path for refusal in refused(spec, {})] == ["spec.accelerator.nodes"]
 
 
 def test_the_model_is_split_evenly_among_the_nodes() -> None:

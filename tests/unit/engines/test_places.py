@@ -26,7 +26,7 @@ def refusals(change: dict[str, Any]) -> list[tuple[str, str]]:
         for step in way:
             node = node[int(step)] if step.isdigit() else node[step]
         node[last] = value
-    return [(one.rule, one.path) for one in refused(api.deployment(manifest), manifest["spec"])]
+    return [(refusal.rule, refusal.path) for refusal in refused(api.deployment(manifest), manifest["spec"])]
 
 
 def test_the_example_is_not_refused() -> None:
@@ -68,8 +68,8 @@ def test_a_path_is_the_persons(change: dict[str, Any], rule: str, path: str) -> 
 
 
 def test_a_runs_own_loads_and_environment_are_looked_at() -> None:
-    asked = run()
+    spec = run()
     env = ({"name": "SIMULATE_ACC_LEN", "value": "4"},)
-    engine = replace(asked.server.engine, env=env, args=(*asked.server.engine.args, "--context-length=512"))
-    found = refused(replace(asked, server=replace(asked.server, engine=engine)), {})
-    assert [one.rule for one in found] == ["simulated-acceptance", "context-fits"]
+    engine = replace(spec.server.engine, env=env, args=(*spec.server.engine.args, "--context-length=512"))
+    refusals = refused(replace(spec, server=replace(spec.server, engine=engine)), {})
+    assert [refusal.rule for refusal in refusals] == ["simulated-acceptance", "context-fits"]

@@ -12,15 +12,15 @@ from paceline.engines.pod_template import refusals
 SERVER = "spec.containers[0]"
 
 
-def found(over: dict[str, Any], topology: str | None = None) -> dict[str, str]:
+def faults(over: dict[str, Any], topology: str | None = None) -> dict[str, str]:
     """Path below the pod template → message."""
-    asked = replace(
+    templated = replace(
         server(),
         engine=replace(server().engine, pod_template=over),
         accelerator=replace(server().accelerator, topology=topology),
     )
     start = len("engine.podTemplate.")
-    return {refusal.path[start:]: refusal.message for refusal in refusals(asked, ENGINES["SGLang"])}
+    return {refusal.path[start:]: refusal.message for refusal in refusals(templated, ENGINES["SGLang"])}
 
 
 def of_server(**fields: Any) -> dict[str, Any]:
@@ -114,16 +114,16 @@ def of_server(**fields: Any) -> dict[str, Any]:
     ],
 )
 def test_a_field_of_ours_is_refused_with_the_way_out(over: dict[str, Any], path: str, says: str) -> None:
-    told = found(over)
-    assert list(told) == [path]
-    assert says in told[path]
+    refused = faults(over)
+    assert list(refused) == [path]
+    assert says in refused[path]
 
 
 def test_the_topologys_label_is_ours_where_a_topology_is_asked_for() -> None:
     label = "cloud.google.com/gke-tpu-topology"
     over = {"spec": {"nodeSelector": {label: "4x4"}}}
-    assert found(over) == {}
-    assert list(found(over, topology="2x2")) == [f"spec.nodeSelector.{label}"]
+    assert faults(over) == {}
+    assert list(faults(over, topology="2x2")) == [f"spec.nodeSelector.{label}"]
 
 
 @pytest.mark.parametrize(
@@ -139,4 +139,4 @@ def test_the_topologys_label_is_ours_where_a_topology_is_asked_for() -> None:
     ],
 )
 def test_what_is_the_users_is_taken(over: dict[str, Any]) -> None:
-    assert found(over) == {}
+    assert faults(over) == {}

@@ -47,8 +47,8 @@ def arm(algorithm: str = "EAGLE3", *args: str, **shape: Any) -> Arm:
 
 def refused(server: Server, *arms: Arm) -> list[str]:
     """`rule path: message` of each; a path below an arm begins with its name."""
-    found = JAX.refusals(server, (BASELINE, *arms))
-    return [f"{one.rule} {f'{one.arm}.' if one.arm else ''}{one.path}: {one.message}" for one in found]
+    refusals = JAX.refusals(server, (BASELINE, *arms))
+    return [f"{one.rule} {f'{one.arm}.' if one.arm else ''}{one.path}: {one.message}" for one in refusals]
 
 
 # argv
@@ -268,8 +268,8 @@ def test_every_device() -> None:
 
 
 def test_two_devices_a_chip() -> None:
-    (found,) = refused(server(product="tpu7x"))
-    assert found.startswith("two-devices-a-chip accelerator.product: tpu7x has two devices a chip")
+    (refusals,) = refused(server(product="tpu7x"))
+    assert refusals.startswith("two-devices-a-chip accelerator.product: tpu7x has two devices a chip")
 
 
 @pytest.mark.parametrize(
@@ -287,8 +287,8 @@ def test_two_devices_a_chip() -> None:
 )
 def test_overlap(algorithm: str, version: str, args: tuple[str, ...], fits: bool) -> None:
     """What one arm needs is asked of all: the flag is in spec.engine.args."""
-    found = refused(server(*args, version=version), arm(algorithm))
-    assert [one.split(" is ")[0] for one in found] == (
+    refusals = refused(server(*args, version=version), arm(algorithm))
+    assert [one.split(" is ")[0] for one in refusals] == (
         [] if fits else ["overlap engine.args: --disable-overlap-schedule"]
     )
 
@@ -332,9 +332,9 @@ def test_recurrent_buffer() -> None:
     ],
 )
 def test_page_size(algorithm: str, args: tuple[str, ...], where: str | None) -> None:
-    asked = replace(server(), engine=replace(server().engine, args=args))
+    configured = replace(server(), engine=replace(server().engine, args=args))
     block = {"block_size": 16} if algorithm == "DFLASH" else {}
-    assert refused(asked, arm(algorithm, **block)) == (
+    assert refused(configured, arm(algorithm, **block)) == (
         []
         if where is None
         else [
@@ -343,7 +343,7 @@ def test_page_size(algorithm: str, args: tuple[str, ...], where: str | None) -> 
             "all run with"
         ]
     )
-    assert refused(asked) == [], "a baseline frees every token"
+    assert refused(configured) == [], "a baseline frees every token"
 
 
 def test_log_lines() -> None:

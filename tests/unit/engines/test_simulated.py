@@ -19,9 +19,9 @@ SERVERS = {"SGLang": servers.server(), "SGLangJAX": test_sglang_jax.server(), "V
 
 
 def refused(server: Server, **engine: Any) -> list[tuple[str, str]]:
-    found = list(simulated.refusals(replace(server, engine=replace(server.engine, **engine))))
-    assert all(one.rule == simulated.RULE and one.message.endswith("; remove it") for one in found)
-    return [(one.path, one.message) for one in found]
+    refusals = list(simulated.refusals(replace(server, engine=replace(server.engine, **engine))))
+    assert all(refusal.rule == simulated.RULE and refusal.message.endswith("; remove it") for refusal in refusals)
+    return [(refusal.path, refusal.message) for refusal in refusals]
 
 
 @pytest.mark.parametrize("engine", SERVERS)

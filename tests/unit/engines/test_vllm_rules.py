@@ -23,8 +23,8 @@ def custom(*args: str) -> Arm:
 
 def newer(*args: str) -> Server:
     """Of a release whose options are not known."""
-    asked = server(*args)
-    return replace(asked, engine=replace(asked.engine, version="0.33.1"))
+    known = server(*args)
+    return replace(known, engine=replace(known.engine, version="0.33.1"))
 
 
 ADAPTS = named("EAGLE3", adaptive=Adaptive())
@@ -108,10 +108,10 @@ ROWS: list[Row] = [
 
 @pytest.mark.parametrize(("rule", "server", "arm", "path", "message"), ROWS)
 def test_a_rule(rule: str, server: Server, arm: Arm, path: str, message: str) -> None:
-    found = VLLM.refusals(server, (arm,))
-    assert [(one.rule, one.path) for one in found] == [(rule, path)]
-    assert message in found[0].message
-    assert found[0].arm == (None if path.startswith("engine.") else arm.name)
+    refusals = VLLM.refusals(server, (arm,))
+    assert [(refusal.rule, refusal.path) for refusal in refusals] == [(rule, path)]
+    assert message in refusals[0].message
+    assert refusals[0].arm == (None if path.startswith("engine.") else arm.name)
 
 
 def test_every_rule_has_a_row() -> None:

@@ -18,9 +18,9 @@ def by_memory() -> list[str]:
 
 @pytest.mark.parametrize("read", moves.releases(), ids=lambda one: one.name)
 def test_the_memory_of_a_chain_is_asked_for_where_the_wheel_shows_that_it_moves(read: moves.Release) -> None:
-    asked = server(PINNED, version=read.name, pinned=False)
-    found = {one.rule for one in SGLANG.refusals(asked, (BASE, chain()))}
-    assert ("memory-moves" in found) is (read.name in by_memory())
+    unpinned = server(PINNED, version=read.name, pinned=False)
+    rules = {one.rule for one in SGLANG.refusals(unpinned, (BASE, chain()))}
+    assert ("memory-moves" in rules) is (read.name in by_memory())
     assert (read.memory["H200"]["baseline"] != read.memory["H200"]["EAGLE3"]) is (read.name in by_memory())
     pinned = server(PINNED, "--mem-fraction-static=0.85", version=read.name)
     assert "memory-moves" not in {one.rule for one in SGLANG.refusals(pinned, (BASE, chain()))}

@@ -237,10 +237,10 @@ ROWS: list[Row] = [
 
 @pytest.mark.parametrize(("rule", "server", "arm", "path", "message"), ROWS)
 def test_a_rule(rule: str, server: Server, arm: Arm, path: str, message: str) -> None:
-    found = SGLANG.refusals(server, (arm,))
-    assert [(one.rule, one.path) for one in found] == [(rule, path)]
-    assert message in found[0].message
-    assert found[0].arm == (None if path.startswith("engine.") else arm.name)
+    refusals = SGLANG.refusals(server, (arm,))
+    assert [(refusal.rule, refusal.path) for refusal in refusals] == [(rule, path)]
+    assert message in refusals[0].message
+    assert refusals[0].arm == (None if path.startswith("engine.") else arm.name)
 
 
 def test_two_candidates_that_are_served_alike() -> None:
@@ -254,9 +254,9 @@ def test_two_candidates_that_are_served_alike() -> None:
         (arm("NGRAM", name="a", ngram=ngram().ngram), arm("NGRAM", name="b", ngram=ngram(breadth=10).ngram)),
     ]
     for first, second in pairs:
-        (found,) = SGLANG.refusals(server(PINNED), (BASE, first, second))
-        assert (found.rule, found.arm, found.path) == ("candidates-same", "b", "name")
-        assert found.message == "b and a are served alike; keep one"
+        (refusals,) = SGLANG.refusals(server(PINNED), (BASE, first, second))
+        assert (refusals.rule, refusals.arm, refusals.path) == ("candidates-same", "b", "name")
+        assert refusals.message == "b and a are served alike; keep one"
     assert SGLANG.refusals(server(), (BASE, chain(steps=3, name="a"), chain(steps=4, name="b"))) == ()
 
 
