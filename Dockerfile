@@ -7,7 +7,7 @@ RUN python3 -m venv /opt/venv
 COPY requirements.lock requirements-bench.lock /src/
 # Of SGLang's wheel only the compiled benchmark client is used; it needs a bare CPython 3.11.
 RUN /opt/venv/bin/pip install --no-cache-dir --require-hashes -r /src/requirements.lock \
- && /opt/venv/bin/pip install --no-cache-dir --no-deps --require-hashes --target /tmp/wheel \
+ && /opt/venv/bin/pip install --no-cache-dir --no-deps --no-compile --require-hashes --target /tmp/wheel \
       -r /src/requirements-bench.lock \
  && mkdir -p /opt/bench/sglang/srt/rust_extensions \
  && cp /tmp/wheel/sglang/srt/rust_extensions/_bench.*.so /opt/bench/sglang/srt/rust_extensions/ \

@@ -4,7 +4,8 @@ SHELL := /bin/bash
 
 BIN := .venv/bin
 
-.PHONY: venv lint browser test test-all test-sglang demo demos demo-killed five-minutes bench generate cluster-up cluster-down images operator-up
+.PHONY: venv lint browser test test-all test-sglang demo demos demo-killed five-minutes bench generate
+.PHONY: prepare programs archives cluster-up cluster-down images operator-up
 
 venv: .venv/.installed
 
@@ -23,6 +24,17 @@ generate: venv
 	$(BIN)/paceline crds --directory charts/paceline/files/crds
 	$(BIN)/paceline crds --reference > docs/api.md
 
+# What takes long on a clean machine, side by side: one waits for its downloads while another compiles.
+prepare:
+	dev/cluster/install-packages
+	$(MAKE) --no-print-directory --jobs venv programs archives
+
+programs:
+	dev/cluster/build
+
+archives:
+	dev/cluster/build-images --no-import
+
 cluster-up:
 	dev/cluster/up
 
@@ -32,7 +44,7 @@ cluster-down:
 images: cluster-up
 	dev/cluster/build-images
 
-operator-up: images
+operator-up: prepare images
 	dev/install-operator
 
 browser:
@@ -41,13 +53,13 @@ browser:
 test: lint browser operator-up
 	$(BIN)/pytest -n 2
 
-demo: venv operator-up
+demo: operator-up venv
 	$(BIN)/python -m tests.demo.demo
 
-demos: venv operator-up
+demos: operator-up venv
 	$(BIN)/python -m tests.demo.demos
 
-demo-killed: venv operator-up
+demo-killed: operator-up venv
 	$(BIN)/python -m tests.demo.killed
 
 bench: venv
@@ -58,7 +70,7 @@ bench: venv
 five-minutes: venv
 	$(BIN)/python -m tests.unit.round.five_minutes
 
-test-sglang: venv operator-up
+test-sglang: operator-up venv
 	dev/test-sglang "$(DIR)"
 
 # What takes longer than `make test` may: its reports are docs/reports/demos.md and docs/reports/idle.md.
