@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from paceline.api.crd import KINDS, schema
 from paceline.api.model import API_VERSION, GROUP, Model
-from paceline.api.rules import IMMUTABLE, DeskRule, Rule
+from paceline.api.rules import IMMUTABLE, DeskRule, Rule, activation
 from paceline.api.types import LONGEST_NAME, NAME
 
 M = TypeVar("M", bound=Model)
@@ -76,8 +76,7 @@ def broken_rules(model: Model, path: str) -> Iterator[Problem]:
     refused = [
         Problem(path=at + below, message=message)
         for part, json, at in parts
-        for rule in part.rules
-        if isinstance(rule, Rule) and rule.cel != IMMUTABLE
+        for rule in _broken(part, json)
         for below, message in rule.findings(json)
     ]
     yield from refused or (
@@ -87,6 +86,12 @@ def broken_rules(model: Model, path: str) -> Iterator[Problem]:
         if isinstance(rule, DeskRule)
         for below, message in rule.broken(part)
     )
+
+
+def _broken(model: Model, document: Mapping[str, Any]) -> Iterator[Rule]:
+    if rules := [rule for rule in model.rules if isinstance(rule, Rule) and rule.cel != IMMUTABLE]:
+        values = activation(document)
+        yield from (rule for rule in rules if not rule.holds(values))
 
 
 def _parts(model: Model, document: Mapping[str, Any], path: str) -> Iterator[tuple[Model, Mapping[str, Any], str]]:

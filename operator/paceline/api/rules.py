@@ -21,6 +21,9 @@ Finding = tuple[str, str]
 Scope = Mapping[str, tuple[str, Any]]
 """Variable of CEL → the path below the model and the value that it has."""
 
+Values = cel.Activation
+"""Variables of CEL with their values."""
+
 VALUE = re.compile(r"\{([^{}]+)\}")
 FIELD = re.compile(r"(\w+)\.([\w.]+)")
 
@@ -50,23 +53,20 @@ class Rule:
 
     def over_all(self) -> str:
         """CEL for the whole model."""
-        rule = self.cel
-        for variable, source in reversed(list(self.each.items())):
-            absent = f"!has({source}) || " if FIELD.fullmatch(source) else ""
-            rule = f"{absent}{source}.all({variable}, {rule})"
-        return rule
+        return _over_all(self.cel, tuple(self.each.items()))
 
     def summary(self) -> str:
         """The message without values: no ` = {…}`, and no part after a semicolon that has one."""
         first, *others = re.sub(r" = \{[^{}]+\}", "", self.message).split("; ")
         return "; ".join([first, *(part for part in others if not VALUE.search(part))])
 
+    def holds(self, model: Values) -> bool:
+        """Whether `activation(document)` keeps the rule. An error of CEL does not."""
+        return _compiled(self.over_all(), ("self",)).eval(model).plain_value() is True
+
     def findings(self, document: Mapping[str, Any]) -> Iterator[Finding]:
         """One for each item that breaks the rule. `document` is the model as JSON, with its defaults."""
-        scope: Scope = {"self": ("", document)}
-        if evaluate(self.over_all(), scope) is True:
-            return
-        for path, inner in _items(scope, "", tuple(self.each.items())):
+        for path, inner in _items({"self": ("", document)}, "", tuple(self.each.items())):
             if evaluate(self.cel, inner) is not True:
                 yield path + self.field, self._message(inner)
 
@@ -91,10 +91,23 @@ class DeskRule:
         return self.message
 
 
+def activation(document: Mapping[str, Any]) -> Values:
+    """A model for CEL, as `self`: made once for all of its rules, which is most of their cost."""
+    return _environment(("self",)).Activation({"self": document})
+
+
 def evaluate(expression: str, scope: Scope) -> Any:
     """The value in CEL; an error of CEL is a value that is not True."""
     values = {variable: value for variable, (_, value) in scope.items()}
     return _compiled(expression, tuple(scope)).eval(data=values).plain_value()
+
+
+@cache
+def _over_all(rule: str, each: tuple[tuple[str, str], ...]) -> str:
+    for variable, source in reversed(each):
+        absent = f"!has({source}) || " if FIELD.fullmatch(source) else ""
+        rule = f"{absent}{source}.all({variable}, {rule})"
+    return rule
 
 
 @cache
