@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.support.running import Running, emulated, events, tree
 
-from paceline.pods.round.parity import read
+from paceline.pods.round.parity import read_answer
 
 CAPTURES = Path(__file__).parent / "captures"
 ARMS = ("base", "ngram", "eagle", "eagle3")
@@ -138,12 +138,12 @@ def test_logprobs_are_written_as_the_real_ones(server: Running) -> None:
             assert len(top) == 5
             assert top[0] == {key: entry[key] for key in ("token", "bytes", "logprob")}
             assert [one["logprob"] for one in top] == sorted((one["logprob"] for one in top), reverse=True)
-    assert "".join(one["token"] for one in ours["choices"][0]["logprobs"]["content"]) == read(ours).text
+    assert "".join(one["token"] for one in ours["choices"][0]["logprobs"]["content"]) == read_answer(ours).text
 
 
 def test_a_rounds_client_reads_the_real_ones() -> None:
     """Of a model with random weights, whose tokens are pieces of characters as often as not."""
-    answer = read(captured("base", "chat_logprobs.json"))
+    answer = read_answer(captured("base", "chat_logprobs.json"))
     assert (answer.cut, len(answer.tokens)) == (True, 12)
     pieces = [one.chosen for one in answer.tokens if one.chosen.text == "\ufffd"]
     assert pieces

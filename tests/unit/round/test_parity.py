@@ -9,7 +9,18 @@ import pytest
 
 from paceline.core import Parity
 from paceline.evidence import Outputs
-from paceline.pods.round.parity import Answer, Choice, Incomparable, Left, Token, asked, compare, leaves, outputs, read
+from paceline.pods.round.parity import (
+    Answer,
+    Choice,
+    Divergence,
+    Incomparable,
+    Token,
+    compare,
+    divergence,
+    outputs,
+    read_answer,
+    request_body,
+)
 
 ENDS = frozenset({b"<|im_end|>"})
 PARITY = Parity(samples=2, max_tokens=16, near_tie=0.25)
@@ -62,13 +73,13 @@ class Case:
     what: str
     baseline: Sequence[tuple[str | bytes, Others]]
     text: str
-    left: Left | None
+    left: Divergence | None
     cut: tuple[bool, bool] = (False, False)
     """Baseline's answer and candidate's."""
 
 
-def at(number: int, gap: float, among_top: bool = True) -> Left:
-    return Left(token=number, gap=pytest.approx(gap), among_top=among_top)  # type: ignore[arg-type]
+def at(number: int, gap: float, among_top: bool = True) -> Divergence:
+    return Divergence(token=number, gap=pytest.approx(gap), among_top=among_top)  # type: ignore[arg-type]
 
 
 CASES = (
@@ -99,7 +110,7 @@ CASES = (
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.what)
 def test_where_an_answer_leaves_the_baselines(case: Case) -> None:
     mine, theirs = case.cut
-    assert leaves(baseline(*case.baseline, cut=mine), candidate(case.text, cut=theirs), ENDS) == case.left
+    assert divergence(baseline(*case.baseline, cut=mine), candidate(case.text, cut=theirs), ENDS) == case.left
 
 
 def test_tokens_that_lose_the_space_before_them() -> None:
@@ -111,7 +122,7 @@ def test_tokens_that_lose_the_space_before_them() -> None:
         for text, other in (("The", "A"), ("dog", "cat"))
     ]
     answer = Answer(text="The dog", cut=False, tokens=tuple(plain))
-    assert leaves(answer, candidate("The cat"), ENDS) == at(1, 0.3)
+    assert divergence(answer, candidate("The cat"), ENDS) == at(1, 0.3)
 
 
 NOTHING_KNOWN = (
@@ -133,8 +144,8 @@ NOTHING_KNOWN = (
 @pytest.mark.parametrize(("answer", "text", "why"), NOTHING_KNOWN, ids=lambda one: str(one)[:20])
 def test_what_cannot_be_explained_is_neither_a_pass_nor_a_blame(answer: Answer, text: str, why: str) -> None:
     with pytest.raises(Incomparable, match=why):
-        leaves(answer, candidate(text), ENDS)
-    assert leaves(answer, candidate(answer.text), ENDS) is None
+        divergence(answer, candidate(text), ENDS)
+    assert divergence(answer, candidate(answer.text), ENDS) is None
 
 
 def test_an_early_end_where_nobody_knows_what_an_end_looks_like() -> None:
@@ -180,9 +191,9 @@ def body(**choice: Any) -> dict[str, Any]:
 
 
 def test_what_is_thought_belongs_to_the_answer() -> None:
-    assert read(body(message={"reasoning_content": "Hm.", "content": "Hi"})).text == "Hm.Hi"
-    assert read(body(message={"content": None})).text == ""
-    assert (read(body()).cut, read(body(finish_reason="length")).cut) == (False, True)
+    assert read_answer(body(message={"reasoning_content": "Hm.", "content": "Hi"})).text == "Hm.Hi"
+    assert read_answer(body(message={"content": None})).text == ""
+    assert (read_answer(body()).cut, read_answer(body(finish_reason="length")).cut) == (False, True)
 
 
 @pytest.mark.parametrize(
@@ -199,12 +210,12 @@ def test_what_is_thought_belongs_to_the_answer() -> None:
 )
 def test_half_an_answer_is_none(broken: dict[str, Any]) -> None:
     with pytest.raises(Incomparable):
-        read(broken)
+        read_answer(broken)
 
 
 def test_only_the_baseline_is_asked_for_logprobs() -> None:
     """With them a speculating server may answer in another way than it serves, or not at all."""
-    mine, theirs = (asked(PARITY, "pair", "Hello", candidate=one) for one in (False, True))
+    mine, theirs = (request_body(PARITY, "pair", "Hello", candidate=one) for one in (False, True))
     assert not any("logprobs" in field for field in theirs)
     assert mine == {**theirs, "logprobs": True, "top_logprobs": 5}
     assert (theirs["temperature"], theirs["max_completion_tokens"], "stream" in theirs) == (0, 16, False)

@@ -19,6 +19,7 @@ from paceline.pods.round.steps import (
     Get,
     Keep,
     Load,
+    Loaded,
     Ran,
     ServerFailed,
     Start,
@@ -51,7 +52,6 @@ INFO = {
 }
 REPORT = {
     "completed": 6,
-    "alike": 0.1,
     "total_input_tokens": 600,
     "total_output_tokens": 576,
     "duration": 2.3,
@@ -94,7 +94,7 @@ class Server:
                 return f'sglang:spec_verify_calls_total{{model_name="pair"}} {self.verify_calls}\n'
             case Load(warm_up=False):
                 self.verify_calls += 205
-                return REPORT
+                return Loaded(report=REPORT, shared_prompts=0.1)
             case Clocks():
                 self.looks += 1
                 return self.gpus(self.looks)
@@ -267,7 +267,7 @@ def test_another_configuration_is_not_measured() -> None:
 
 def test_a_page_that_is_no_json() -> None:
     _, ran = answering(server_info="<html>")
-    assert ran.replicate.error == "the server answered with no JSON: '<html>'"
+    assert ran.replicate.error == "the server did not answer with JSON: '<html>'"
 
 
 def test_a_server_without_speculation_counters() -> None:

@@ -66,7 +66,7 @@ def server() -> Iterator[int]:
 def sent(models: Path, port: int, workload: Workload) -> tuple[dict[str, Any], list[float], list[int]]:
     """The client's report; in the order of its details, when each request came by the server's clock, and as which."""
     plan = dataclasses.replace(PLAN, tokenizer=str(models / "target"), port=port)
-    found = dict(load.send(plan, workload, models, "", warm_up=False))
+    found = dict(load.send(plan, workload, models, "", warm_up=False).report)
     said = [text.split()[0].split(":") for text in found["generated_texts"]]
     first = min(Clock.arrived)
     return found, [float(came) - first for _, came in said], [int(number) for number, _ in said]

@@ -10,7 +10,7 @@ from tests.unit.round.pod import CODE_1
 from paceline.engines import ENGINES
 from paceline.evidence import ArmCommand
 from paceline.pods.round import watch
-from paceline.pods.round.steps import DRAFT_TOKENS, Load, ServerFailed
+from paceline.pods.round.steps import Load, ServerFailed
 
 SGLANG, VLLM = ENGINES["SGLang"].probe("0.5.23"), ENGINES["VLLM"].probe("0.33.0")
 CHOOSES = ArmCommand(name="adaptive", argv=(), candidate=True, engine_chooses_depth=True)
@@ -38,19 +38,19 @@ def pages(*bodies: str | ServerFailed) -> tuple[list[str], Callable[[str], str]]
     return asked, get
 
 
-def told(load: Load, get: Callable[[str], str], probe: object = SGLANG) -> dict[str, object]:
-    with watch.depth(load, probe, get) as found:  # type: ignore[arg-type]
+def depth(load: Load, get: Callable[[str], str], probe: object = SGLANG) -> float | None:
+    with watch.depth(load, probe, get) as samples:  # type: ignore[arg-type]
         time.sleep(0.3)
-    return found
+    return samples.mean
 
 
 def test_the_mean_of_what_it_says_without_the_root() -> None:
     """A gauge that is still 0 says nothing, and a page that does not come is no reason to end the load."""
     asked, get = pages(PAGE("0.0"), ServerFailed("no"), PAGE("6.0"))
-    assert told(Load(CHOOSES, CODE_1), get) == {DRAFT_TOKENS: 5.0}
+    assert depth(Load(CHOOSES, CODE_1), get) == 5.0
     assert len(asked) > 3
-    assert told(Load(CHOOSES, CODE_1), pages(PAGE("1.0"))[1]) == {DRAFT_TOKENS: 0.0}
-    assert told(Load(CHOOSES, CODE_1), pages(PAGE("0.0"))[1]) == {}
+    assert depth(Load(CHOOSES, CODE_1), pages(PAGE("1.0"))[1]) == 0.0
+    assert depth(Load(CHOOSES, CODE_1), pages(PAGE("0.0"))[1]) is None
 
 
 @pytest.mark.parametrize(
@@ -60,5 +60,5 @@ def test_the_mean_of_what_it_says_without_the_root() -> None:
 def test_no_other_arm_is_asked_while_it_is_measured(load: Load, probe: object) -> None:
     """Nor any whose engine counts it."""
     asked, get = pages(PAGE("6.0"))
-    assert told(load, get, probe) == {}
+    assert depth(load, get, probe) is None
     assert asked == []

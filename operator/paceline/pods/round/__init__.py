@@ -1,6 +1,6 @@
-"""The client of a round: asks the wrapper for one arm after another and measures each with SGLang's own client.
+"""The client of a round: starts one arm after another through the wrapper, and measures each with SGLang's own client.
 
-Read `steps` first: the protocol, without I/O. `room` does the I/O, with the help of `control` (the wrapper beside us),
-`server` (HTTP), `load` (the benchmark client) and `report` (what its numbers mean). `rust` is a process of its own: the
-compiled client of the pinned sglang wheel.
+Read `steps` first: the protocol, without I/O. `runner` does the I/O with `control` (the wrapper in the server's
+container), `server` (HTTP) and `load` (the benchmark client); `report` turns the client's numbers into points.
+`bench_client` runs as a process: the compiled client of the pinned sglang wheel.
 """

@@ -1,7 +1,7 @@
 """`python -m paceline.pods.round`: run the round in PACELINE_ROUND.
 
-Exit code 0: the termination message holds a result, even one in which every arm failed. 1: it holds what went wrong
-with the round itself.
+Exit code 0: the termination message is a result, even if every arm failed. 1: it is a sentence about the failure of
+the round itself.
 """
 
 import os
@@ -18,15 +18,15 @@ from paceline.pods.round import bench_client, keys, load
 from paceline.pods.round.control import Control, keep_beating
 from paceline.pods.round.runner import Runner, say
 
-CONTROL = "PACELINE_CTL"
-MESSAGE = "PACELINE_TERMINATION_LOG"
+CONTROL_DIRECTORY = "PACELINE_CTL"
+MESSAGE_PATH = "PACELINE_TERMINATION_LOG"
 
 
 def main() -> int:
     signal.signal(signal.SIGTERM, _terminated)
-    known = keys.read(os.environ)
-    control = Control(Path(os.environ.get(CONTROL, "/ctl")), known)
-    message = Path(os.environ.get(MESSAGE, "/dev/termination-log"))
+    server_keys = keys.read(os.environ)
+    control = Control(Path(os.environ.get(CONTROL_DIRECTORY, "/ctl")), server_keys)
+    message = Path(os.environ.get(MESSAGE_PATH, "/dev/termination-log"))
     try:
         keep_beating(control)
         plan = RoundPlan.from_json(os.environ[ENVIRONMENT])
@@ -34,8 +34,8 @@ def main() -> int:
         control.wait_for_wrapper(plan.start_timeout_seconds)
         with tempfile.TemporaryDirectory(prefix="paceline-") as scratch:
             message.write_text(encode(Runner(plan, control, Path(scratch)).run()))
-    except Exception as error:  # whatever it is, somebody waits for a sentence
-        text = known.fit_to_show(f"the round failed: {type(error).__name__}: {error}")
+    except Exception as error:  # any failure must leave a message for the operator
+        text = server_keys.fit_to_show(f"the round failed: {type(error).__name__}: {error}")
         say(text)
         message.write_bytes(text.encode()[:LONGEST])
         return 1
@@ -45,7 +45,7 @@ def main() -> int:
 
 
 def check(plan: RoundPlan) -> None:
-    """What every arm would fail on is found out before the first one takes a GPU."""
+    """Check what every arm would fail on, before the first one takes a GPU."""
     if plan.engine not in ENGINES:
         raise ValueError(f"cannot measure {plan.engine}")
     bench_client.extension()

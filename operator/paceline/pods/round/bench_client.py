@@ -1,7 +1,7 @@
 """`python -m paceline.pods.round.bench_client …`: SGLang's benchmark client, compiled, without SGLang.
 
 Only the extension module of the pinned sglang wheel is loaded, by path: importing `sglang` would bring torch. It is a
-process of its own, so that the heartbeat goes on beside it and a hang can be killed.
+process by itself: the heartbeat goes on during a load, and a client that hangs can be killed.
 """
 
 import importlib.util
@@ -19,8 +19,8 @@ def extension() -> Path:
     installed = package.submodule_search_locations if package else None
     roots = [Path(os.environ[HOME]) / "sglang"] if HOME in os.environ else [Path(root) for root in installed or ()]
     for root in roots:
-        for found in sorted((root / "srt" / "rust_extensions").glob("_bench.*.so")):
-            return found
+        for module in sorted((root / "srt" / "rust_extensions").glob("_bench.*.so")):
+            return module
     raise FileNotFoundError("SGLang's benchmark client is not installed (requirements-bench.lock)")
 
 
@@ -28,7 +28,7 @@ def main(argv: list[str]) -> None:
     path = extension()
     spec = importlib.util.spec_from_file_location("_bench", path)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is no extension module")
+        raise ImportError(f"{path} is not an extension module")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     module.run_argv(["sglang-bench", *argv])

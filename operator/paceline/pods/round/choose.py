@@ -1,7 +1,7 @@
-"""Which prompts of a set a round sends: the same on all of its arms and tries, others in every round (0027).
+"""The prompts that a round sends: the same for all of its arms and tries, other ones in every round (0027).
 
-A set is put in the order of its prompts' SHA-256, which has nothing to do with how a file happens to be sorted. Round n
-of a workload of k requests is sent the n-th k of them; where the set ends it begins again.
+A set is sorted by the SHA-256 of its prompts, which is independent of the order of a file. Round n of a workload of k
+requests sends the n-th k prompts; after the end of the set come its first prompts again.
 """
 
 import hashlib
@@ -16,18 +16,18 @@ def shuffled(usable: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def measured(usable: tuple[str, ...], round: int, requests: int) -> tuple[str, ...]:
-    """Those of a round, in the order in which the client's file has them. As many as `requests`: a set that has fewer
-    is sent again from its beginning."""
+    """The prompts of a round, in the order of the client's file. There are `requests` of them: a smaller set is sent
+    again from its beginning."""
     return _from(shuffled(usable), round * requests, requests)
 
 
 def warm_up(usable: tuple[str, ...], round: int, requests: int, places: int) -> tuple[str, ...]:
-    """One for each place. They are others than the round's own and all different, as far as the set has such; then
-    others of the round's own, and only then the same again (a flush follows anyway)."""
-    there = shuffled(usable)
+    """One prompt per concurrent slot, all different, preferably prompts that the round does not measure. A set that is
+    too small repeats some: reuse is harmless, the cache is flushed afterwards."""
+    prompts = shuffled(usable)
     own = frozenset(measured(usable, round, requests))
-    following = _from(there, (round + 1) * requests, len(there))
-    chosen = list(dict.fromkeys([*(one for one in following if one not in own), *following]))
+    following = _from(prompts, (round + 1) * requests, len(prompts))
+    chosen = list(dict.fromkeys([*(prompt for prompt in following if prompt not in own), *following]))
     return tuple(itertools.islice(itertools.cycle(chosen), places))
 
 

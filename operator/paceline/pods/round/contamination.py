@@ -1,6 +1,6 @@
-"""Whether it was the server that was started, it alone and with an empty cache: its counters against the client's.
+"""Compares the server's counters with the client's: did only this load reach the server, and was its cache empty?
 
-An arm of which this is not so is no evidence on any workload: what else happened to it is not known.
+A contaminated arm is not evidence for any workload: what else happened to its server is unknown.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,28 +10,27 @@ from typing import Any
 from paceline.engines import Work
 from paceline.evidence import Point
 
-ALIKE = "alike"
-"""In a report: the share of its prompts' text that is the beginning of another one, too."""
 CACHE_SLACK = 0.05
-"""Of the prompt tokens: what may be cached beside that, as the share is of characters and not of tokens."""
+"""Prompt tokens that may be cached beside shared beginnings, as a share of all: those are counted in characters."""
 
 
-def contamination(point: Point, report: Mapping[str, Any], work: Work) -> str:
-    """Why these numbers are not of the server alone; "" if nothing speaks against it. Failed requests are the judge's
-    affair: nobody knows which of them the server has counted."""
+def contamination(point: Point, report: Mapping[str, Any], shared: float, work: Work) -> str:
+    """Why the numbers do not come from this load on a fresh server; "" if the counters agree. `shared` is the
+    `shared_share` of its prompts. A load with failed requests is left to the judge: the server may have counted some
+    of them."""
     if point.errors or point.completed != point.asked:
         return ""
-    return _served_by_another(point, work) or _cached(point, report, work)
+    return _served_by_another(point, work) or _cached(point, report, shared, work)
 
 
-def alike(prompts: Sequence[str]) -> float:
-    """The share of all characters that a prefix cache may know from another of these prompts."""
+def shared_share(prompts: Sequence[str]) -> float:
+    """The share of all characters that begin another one of these prompts, too: a prefix cache may have them."""
     length = sum(map(len, prompts))
-    return sum(_common(one, next) for one, next in pairwise(sorted(prompts))) / length if length else 0.0
+    return sum(_common(*pair) for pair in pairwise(sorted(prompts))) / length if length else 0.0
 
 
 def _served_by_another(point: Point, work: Work) -> str:
-    """A request whose client left before its end is not seen on vLLM: it is in no counter of requests."""
+    """vLLM does not count a request whose client disconnects before its end."""
     if work.requests is None or work.requests == point.completed:
         return ""
     counted = f"{point.workload}: {point.completed} requests were answered, and the server counted {work.requests}"
@@ -40,12 +39,12 @@ def _served_by_another(point: Point, work: Work) -> str:
     return f"{counted}: somebody else used it"
 
 
-def _cached(point: Point, report: Mapping[str, Any], work: Work) -> str:
+def _cached(point: Point, report: Mapping[str, Any], shared: float, work: Work) -> str:
     if not work.prompt_tokens or work.cached_tokens is None:
         return ""
     template = max(0, work.prompt_tokens - int(report["total_input_tokens"]))  # the same before every prompt
     text = work.prompt_tokens - template
-    most = template + text * report[ALIKE] + work.prompt_tokens * CACHE_SLACK
+    most = template + text * shared + work.prompt_tokens * CACHE_SLACK
     if work.cached_tokens <= most:
         return ""
     return (
@@ -55,4 +54,5 @@ def _cached(point: Point, report: Mapping[str, Any], work: Work) -> str:
 
 
 def _common(one: str, other: str) -> int:
+    """Characters that both begin with."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))

@@ -1,4 +1,4 @@
-"""The keys of the server that is measured, from our own environment: they go into requests and nowhere else."""
+"""The keys of the measured server, from the client's environment. They are only sent in requests."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -19,26 +19,26 @@ class Keys:
 
     @property
     def administration(self) -> str:
-        """What a server wants for emptying its cache: its admin key alone, if it has one."""
+        """The key for flushing the cache: the admin key if the server has one."""
         return self.admin or self.api
 
     def hidden_in(self, text: str) -> str:
-        """A server may print the arguments it was started with."""
+        """The text with "***" for each key: a server may print its arguments."""
         for key in filter(None, (self.api, self.admin)):
             text = text.replace(key, HIDDEN)
         return text
 
     def fit_to_show(self, text: str) -> str:
-        """What a server made us say, as it may leave the round: without its keys, on one line, and without what a
-        terminal would obey."""
+        """A text that a server may have influenced, safe for messages: without keys and control characters, on one
+        line."""
         return printable(self.hidden_in(text))
 
-    def told(self, result: RoundResult) -> RoundResult:
-        """A result of which everything that a server has had a say in is fit to show."""
+    def masked(self, result: RoundResult) -> RoundResult:
+        """The result with every text that a server may have influenced fit to show."""
         shown = self.shown
         return replace(
             result,
-            replicates=tuple(map(self._of_an_arm, result.replicates)),
+            replicates=tuple(map(self._masked_replicate, result.replicates)),
             gpus=shown(result.gpus),
             gpu_model=shown(result.gpu_model),
             driver=shown(result.driver),
@@ -47,17 +47,17 @@ class Keys:
         )
 
     def shown(self, value: T) -> T:
-        """All of its texts fit to show."""
+        """The value with all of its texts fit to show."""
         return in_all_texts(value, self.fit_to_show)
 
-    def _of_an_arm(self, one: Replicate) -> Replicate:
+    def _masked_replicate(self, replicate: Replicate) -> Replicate:
         shown = self.shown
         return replace(
-            one,
-            error=shown(one.error),
-            resolved=shown(one.resolved),
-            differs=shown(one.differs),
-            outputs=shown(one.outputs),
+            replicate,
+            error=shown(replicate.error),
+            resolved=shown(replicate.resolved),
+            differs=shown(replicate.differs),
+            outputs=shown(replicate.outputs),
         )
 
 

@@ -1,7 +1,7 @@
-"""A workload as the benchmark client gets it: which prompts, in a file, and the command line.
+"""The benchmark client's file of prompts and its command line, for a workload.
 
-Every arm is sent the same prompts in the same order: the file holds just the requests of the workload, the client
-shuffles it by a fixed seed, and one worker thread keeps to that order (two were seen to race for the places).
+Every arm gets the same prompts in the same order: the file has only the requests of the workload, the client shuffles
+it with a fixed seed, and one worker thread keeps the order (two threads race for the slots).
 """
 
 import hashlib
@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,72 +19,71 @@ from paceline.evidence import ArmCommand, RoundPlan
 from paceline.pods import datasets
 from paceline.pods.prompt_file import DatasetError, Prompts, read
 from paceline.pods.round import choose
-from paceline.pods.round.contamination import ALIKE, alike
-from paceline.pods.round.parity import asked
+from paceline.pods.round.contamination import shared_share
+from paceline.pods.round.parity import request_body
+from paceline.pods.round.steps import Loaded
 
 SEED = 42
 WARM_UP_TOKENS = 32
 PARITY = "parity"
-"""Of the prompts that are compared: a name as `name_of` gives loads."""
+"""The name of the load that compares outputs, as `name_of` names the others."""
 COUNTED = {"stream_options": {"include_usage": True}}
-"""Of every request. An answer that does not tell its tokens has, for the client, as many as it was told to expect."""
+"""In every request. If a response omits usage, the client assumes it produced the expected number of tokens."""
 UNCOUNTED = 1
-"""So it is told to expect one more than an answer can have, and such an answer is known by that."""
+"""The expected number is one more than an answer can have, so such an answer is recognised."""
 BEARER = "OPENAI_API_KEY"
-"""Where the benchmark client looks for what it is to send as Authorization: Bearer."""
+"""The variable whose value the benchmark client sends as Authorization: Bearer."""
 PROXIES = frozenset({"http_proxy", "https_proxy", "all_proxy"})
-
-
 LARGEST_REPORT = 256 << 20
-"""Bytes of the benchmark client's report, which has every answer in it. A million tokens are some 5 MB."""
+"""Bytes of the benchmark client's report, which contains every answer. A million tokens are some 5 MB."""
 
 
 class LoadError(RuntimeError):
-    """The benchmark client gave no report."""
+    """The benchmark client left no usable report."""
 
 
 def prompts(plan: RoundPlan, workload: Workload) -> tuple[str, ...]:
-    """As many prompts as the workload has requests, others in each round (`choose`). A built-in set that has not even
-    as many begins again within a round; a user's is refused, with DatasetError: repeated prompts flatter a cache."""
-    there, asked = _all(plan, workload).usable, workload.dataset.requests
-    if len(there) < asked and workload.dataset.address.scheme is not Scheme.BUILTIN:
+    """One prompt per request of the workload, other ones in each round (`choose`). A built-in set that is smaller
+    repeats prompts within the round. A user's smaller set raises DatasetError: repeated prompts flatter a cache."""
+    usable, requests = _all(plan, workload).usable, workload.dataset.requests
+    if len(usable) < requests and workload.dataset.address.scheme is not Scheme.BUILTIN:
         raise DatasetError(
-            f"{workload.name}: {workload.dataset.source} has {len(there)} usable prompts, and {asked} requests are to "
-            f"be sent (requests, or five times the concurrency if that is more): add prompts, or lower these"
+            f"{workload.name}: {workload.dataset.source} has {len(usable)} usable prompts, and {requests} requests are "
+            "to be sent (requests, or five times the concurrency if that is more): add prompts, or lower these"
         )
-    return choose.measured(there, plan.round, asked)
+    return choose.measured(usable, plan.round, requests)
 
 
 def warm_up_prompts(plan: RoundPlan, workload: Workload) -> tuple[str, ...]:
-    """One for each place, and different ones as far as the set has them: a prompt that is in the cache warms up no
+    """One prompt per concurrent slot, different ones if the set has enough: a cached prompt does not warm up the
     prefill."""
-    there = _all(plan, workload).usable
-    return choose.warm_up(there, plan.round, workload.dataset.requests, workload.concurrency)
+    usable = _all(plan, workload).usable
+    return choose.warm_up(usable, plan.round, workload.dataset.requests, workload.concurrency)
 
 
 def compared_prompts(plan: RoundPlan) -> tuple[str, ...]:
-    """Those of parity: the first of the first dataset. Raises DatasetError where there are too few: one asked twice
-    shows nothing."""
+    """The prompts of parity: the first ones of the first dataset. Raises DatasetError if there are too few: a prompt
+    that is asked twice shows nothing."""
     assert plan.parity
-    there, first = _all(plan, plan.workloads[0]).usable, plan.workloads[0].dataset
-    if len(there) < plan.parity.samples:
+    usable, first = _all(plan, plan.workloads[0]).usable, plan.workloads[0].dataset
+    if len(usable) < plan.parity.samples:
         raise DatasetError(
-            f"parity: {first.source} has {len(there)} usable prompts, and {plan.parity.samples} are to be compared: "
+            f"parity: {first.source} has {len(usable)} usable prompts, and {plan.parity.samples} are to be compared: "
             "lower parity.samples"
         )
-    return there[: plan.parity.samples]
+    return usable[: plan.parity.samples]
 
 
 def question(plan: RoundPlan, arm: ArmCommand, prompt: int) -> Mapping[str, Any]:
     """The request for one prompt of parity."""
     assert plan.parity
     probe = ENGINES[plan.engine].probe(plan.engine_version)
-    body = asked(plan.parity, plan.served_name, compared_prompts(plan)[prompt], candidate=arm.candidate)
+    body = request_body(plan.parity, plan.served_name, compared_prompts(plan)[prompt], candidate=arm.candidate)
     return {**probe.body(PARITY), **probe.whole, **body}
 
 
 def digests(plan: RoundPlan) -> dict[str, str]:
-    """Dataset → the first 12 hex digits of its SHA-256: of a file, as sha256sum shows it."""
+    """Dataset → the first 12 hex digits of its SHA-256, for a file those of sha256sum."""
     return {workload.dataset.name: _all(plan, workload).sha256[:12] for workload in plan.workloads}
 
 
@@ -105,7 +104,7 @@ def _all(plan: RoundPlan, workload: Workload) -> Prompts:
 
 
 def name_of(workload: Workload, *, warm_up: bool) -> str:
-    """Of a load: no other load of the same server process has it. Letters, digits and "-" beside the dataset's own."""
+    """The name of a load, unique on its server process. It adds letters, digits and "-" to the dataset's name."""
     return f"{workload.dataset.name}-{workload.concurrency}{'-warm-up' if warm_up else ''}"
 
 
@@ -120,10 +119,10 @@ def command(
     tokens: int,
     rate: float | None = None,
 ) -> list[str]:
-    """Of the process that sends `requests` of the file's prompts and writes one line of JSON to `report`.
+    """The command that sends `requests` of the file's prompts and writes one line of JSON to `report`.
 
-    At a `rate` nothing holds a request back: the client's times begin when it is sent, so one that had to wait for a
-    place would seem faster than it was. The arrivals are of the same seed on every arm.
+    At a `rate` requests never wait for a slot: the client's times begin when a request is sent, so a wait would be
+    missing from them. Every arm has the arrivals of the same seed.
     """
     pace = ("--request-rate", f"{rate:g}") if rate else ("--max-concurrency", str(workload.concurrency))
     probe = ENGINES[plan.engine].probe(plan.engine_version)
@@ -154,61 +153,56 @@ def command(
 
 
 def _sampling(plan: RoundPlan, workload: Workload) -> Mapping[str, Any]:
-    """Fields of a request. The client says temperature 0 in every one that does not say another; null is none to a
-    server that has the model's own, and one that has always the same does not know null and is told that."""
-    asked = workload.dataset.temperature
-    if asked == 0:
+    """The temperature in the request's body. The client sends 0 unless the body has one. For the server's own default,
+    the body has null, or the default's value if the engine does not accept null."""
+    temperature = workload.dataset.temperature
+    if temperature == 0:
         return {}
     own = ENGINES[plan.engine].probe(plan.engine_version).own_temperature
-    return {"temperature": own if asked is None else asked}
+    return {"temperature": own if temperature is None else temperature}
 
 
-def send(plan: RoundPlan, workload: Workload, scratch: Path, key: str, *, warm_up: bool) -> Mapping[str, Any]:
-    """Run the client to its end; its report. Raises LoadError, or subprocess.TimeoutExpired."""
+def send(plan: RoundPlan, workload: Workload, scratch: Path, key: str, *, warm_up: bool) -> Loaded:
+    """Run the client to its end. Raises LoadError, or subprocess.TimeoutExpired."""
     chosen = warm_up_prompts(plan, workload) if warm_up else prompts(plan, workload)
     tokens = min(workload.dataset.max_tokens, WARM_UP_TOKENS) if warm_up else workload.dataset.max_tokens
     dataset, report = scratch / "prompts.json", scratch / "report.jsonl"
     dataset.write_text(json.dumps([_conversation(prompt) for prompt in chosen]))
     report.unlink(missing_ok=True)
     name = name_of(workload, warm_up=warm_up)
-    argv = command(
-        plan,
-        workload,
-        name=name,
-        dataset=dataset,
-        report=report,
-        requests=len(chosen),
-        tokens=tokens,
-        rate=None if warm_up else workload.rate,
-    )
+    rate = None if warm_up else workload.rate
+    options: dict[str, Any] = {"name": name, "requests": len(chosen), "tokens": tokens, "rate": rate}
+    argv = command(plan, workload, dataset=dataset, report=report, **options)
+    _run(argv, scratch, key, timeout=plan.timeout_of(workload))
+    return Loaded(report=_read_report(report), shared_prompts=shared_share(chosen))
+
+
+def _run(argv: Sequence[str], scratch: Path, key: str, *, timeout: float) -> None:
     ended = subprocess.run(
-        argv,
-        env=_environment(key),
-        cwd=scratch,
-        capture_output=True,
-        text=True,
-        timeout=plan.timeout_of(workload),
-        check=False,
+        argv, env=_environment(key), cwd=scratch, capture_output=True, text=True, timeout=timeout, check=False
     )
     if ended.returncode != 0:
-        said = (ended.stderr or ended.stdout).strip().splitlines() or [""]
-        raise LoadError(f"the benchmark client exited with {ended.returncode}: {said[-1]}")
+        log = (ended.stderr or ended.stdout).strip().splitlines() or [""]
+        raise LoadError(f"the benchmark client exited with {ended.returncode}: {log[-1]}")
+
+
+def _read_report(file: Path) -> Mapping[str, Any]:
+    """Without `server_info`, which contains the server's keys."""
     try:
-        if (size := report.stat().st_size) > LARGEST_REPORT:
+        if (size := file.stat().st_size) > LARGEST_REPORT:
             raise LoadError(f"{size >> 20} MiB of answers were reported; {LARGEST_REPORT >> 20} are read")
-        found: Mapping[str, Any] = json.loads(report.read_text().splitlines()[-1])
-    except (OSError, ValueError, IndexError, RecursionError) as error:
+        report: Mapping[str, Any] = json.loads(file.read_text().splitlines()[-1])
+        return {name: value for name, value in report.items() if name != "server_info"}
+    except (OSError, ValueError, IndexError, RecursionError, AttributeError) as error:
         raise LoadError(f"the benchmark client left no report: {error}") from error
-    told = {key: value for key, value in found.items() if key != "server_info"}  # that has the server's keys in it
-    return {**told, ALIKE: alike(chosen)}
 
 
 def _environment(key: str) -> dict[str, str]:
-    """Past any proxy, and with the server's key if it has one."""
-    kept = {name: value for name, value in os.environ.items() if name.lower() not in PROXIES}
-    return kept | ({BEARER: key} if key else {})
+    """Without proxies, and with the server's key if it has one."""
+    inherited = {name: value for name, value in os.environ.items() if name.lower() not in PROXIES}
+    return inherited | ({BEARER: key} if key else {})
 
 
 def _conversation(prompt: str) -> dict[str, Any]:
-    said = [{"from": "human", "value": prompt}, {"from": "gpt", "value": datasets.PLACEHOLDER}]
-    return {"conversations": said}
+    messages = [{"from": "human", "value": prompt}, {"from": "gpt", "value": datasets.PLACEHOLDER}]
+    return {"conversations": messages}

@@ -1,8 +1,8 @@
-"""Whether two arms answer alike: what is read of an answer, and where one leaves the other. Pure.
+"""Compares the answers of two arms: reads an answer, and finds where one diverges from the other. Pure.
 
-Engines agree on little but text, so the candidate's text is held against the baseline's tokens. Where it leaves them,
-the baseline's own logprobs at that place say how far the token that the candidate went on with was from being chosen.
-Only the baseline is asked for logprobs: with them a speculating server may take another path, or none (0018).
+Engines agree on little but text, so the candidate's text is compared with the baseline's tokens. Where they diverge,
+the baseline's logprobs show how close the candidate's token was to being chosen. Only the baseline is asked for
+logprobs: with them a speculating server may take another path, or none (0018).
 """
 
 import hashlib
@@ -16,20 +16,20 @@ from paceline.evidence import Outputs
 from paceline.evidence.outputs import DIGEST
 
 TOP = 5
-"""Alternatives asked for at each token. More cost memory and show no more of ties: vLLM refuses over 20 unless told
-otherwise, and a real SGLang 0.5.23 was seen to die of 5,000."""
+"""Alternatives per token. More cost memory and show no more of ties: by default vLLM refuses over 20, and a real
+SGLang 0.5.23 died of 5,000."""
 LOST = "\ufffd"
-"""What a tokenizer makes of bytes that are no character yet: at the end of an answer that was cut."""
+"""The character for incomplete UTF-8, at the end of an answer that was cut."""
 
 
 class Incomparable(ValueError):  # noqa: N818
-    """Nothing can be said of the two answers; the text says why. Never a pass, and nobody's fault."""
+    """The two answers cannot be compared; the text says why. It is not a pass, and not a failure of an arm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """A token that the baseline chose or might have chosen. `bytes` as the server says them, None where it does not:
-    those of a piece of a character are no text."""
+    """A token that the baseline chose or might have chosen. `bytes` as the server reports them (a part of a character
+    is not text), None if it does not."""
 
     text: str
     bytes: bytes | None
@@ -44,7 +44,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """`cut`: it ended at its most tokens, not by itself. `tokens` is empty where no logprobs came along."""
+    """`cut`: it ended at the token limit. `tokens` is empty if the server sent no logprobs."""
 
     text: str
     cut: bool
@@ -52,16 +52,17 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
-    """Where an answer left the baseline's: the token, counted from 0, and how many nats likelier the baseline's token
-    was. `among_top`: what the answer went on with is one of the alternatives; if not, the gap is at least this."""
+class Divergence:
+    """The first token, counted from 0, at which an answer differs from the baseline's, and how many nats likelier the
+    baseline's token was. `among_top`: the answer's token is one of the alternatives; if not, the gap is a lower
+    bound."""
 
     token: int
     gap: float
     among_top: bool
 
 
-def asked(parity: Parity, model: str, prompt: str, *, candidate: bool) -> dict[str, Any]:
+def request_body(parity: Parity, model: str, prompt: str, *, candidate: bool) -> dict[str, Any]:
     """The body of the request, for every engine."""
     logprobs = {} if candidate else {"logprobs": True, "top_logprobs": TOP}
     return {
@@ -73,8 +74,8 @@ def asked(parity: Parity, model: str, prompt: str, *, candidate: bool) -> dict[s
     }
 
 
-def read(body: Mapping[str, Any]) -> Answer:
-    """Of `/v1/chat/completions`. Raises Incomparable for what is no whole answer."""
+def read_answer(body: Mapping[str, Any]) -> Answer:
+    """The answer of `/v1/chat/completions`. Raises Incomparable if it is not complete."""
     try:
         choice = body["choices"][0]
         message, finish = choice["message"], choice["finish_reason"]
@@ -93,42 +94,44 @@ def digest(answer: Answer) -> str:
 
 
 def outputs(parity: Parity, answers: Mapping[str, tuple[Answer, ...] | str], baseline: str) -> dict[str, Outputs]:
-    """By arm, from its answers or why there are none."""
-    theirs = answers.get(baseline, "the round has no baseline")
-    found = {}
-    for arm, mine in answers.items():
-        if isinstance(mine, str):
-            found[arm] = Outputs(unknown=mine)
+    """By arm. An arm has its answers, or the reason why it has none."""
+    reference = answers.get(baseline, "the round has no baseline")
+    compared = {}
+    for arm, own in answers.items():
+        if isinstance(own, str):
+            compared[arm] = Outputs(unknown=own)
         elif arm == baseline:
-            found[arm] = Outputs(digests=tuple(map(digest, mine)))
+            compared[arm] = Outputs(digests=tuple(map(digest, own)))
+        elif isinstance(reference, str):
+            compared[arm] = Outputs(unknown=reference)
         else:
-            found[arm] = Outputs(unknown=theirs) if isinstance(theirs, str) else compare(parity, theirs, mine)
-    return found
+            compared[arm] = compare(parity, reference, own)
+    return compared
 
 
 def compare(parity: Parity, baseline: Sequence[Answer], candidate: Sequence[Answer]) -> Outputs:
     """Answers to the same prompts, in their order."""
     ends = frozenset(end for answer in baseline for end in _ends(answer))
     try:
-        found = [leaves(mine, theirs, ends) for mine, theirs in zip(baseline, candidate, strict=True)]
+        pairs = [divergence(*pair, ends) for pair in zip(baseline, candidate, strict=True)]
     except Incomparable as why:
         return Outputs(unknown=str(why))
-    left = {prompt: one for prompt, one in enumerate(found) if one}
-    diverged = tuple(n for n, one in left.items() if not (one.among_top and one.gap <= parity.near_tie))
+    differing = {prompt: place for prompt, place in enumerate(pairs) if place}
+    diverged = tuple(n for n, place in differing.items() if not (place.among_top and place.gap <= parity.near_tie))
     return Outputs(
-        samples=len(found),
-        near_ties=len(left) - len(diverged),
+        samples=len(pairs),
+        near_ties=len(differing) - len(diverged),
         diverged=diverged,
-        first=min((one.token for one in left.values()), default=None),
-        gap=max((one.gap for one in left.values()), default=None),
+        first=min((place.token for place in differing.values()), default=None),
+        gap=max((place.gap for place in differing.values()), default=None),
     )
 
 
-def leaves(baseline: Answer, candidate: Answer, ends: frozenset[bytes]) -> Left | None:
-    """Where the candidate leaves the baseline; None if it does not, as far as both were let go on.
+def divergence(baseline: Answer, candidate: Answer, ends: frozenset[bytes]) -> Divergence | None:
+    """The candidate's first divergence from the baseline; None if there is none up to the end of the shorter cut.
 
-    Of several ways to read the candidate's text as a token of the baseline's alternatives (` a`, ` an`) the likeliest
-    is taken: a greedy server chooses the likeliest. Raises Incomparable.
+    If the candidate's text can be read as several of the baseline's alternatives (` a`, ` an`), the likeliest counts: a
+    greedy server chooses the likeliest. Raises Incomparable.
     """
     mine, theirs = _bytes(baseline), _bytes(candidate)
     if mine == theirs:
@@ -139,7 +142,7 @@ def leaves(baseline: Answer, candidate: Answer, ends: frozenset[bytes]) -> Left 
     places = list(_places(baseline, mine, at))
     last = places[-1]
     ways = [
-        Left(token=place.number, gap=abs(place.token.chosen.logprob - other.logprob), among_top=True)
+        Divergence(token=place.number, gap=abs(place.token.chosen.logprob - other.logprob), among_top=True)
         for place in places
         for other in place.token.others
         if (length := place.fits(other, theirs, ends)) is not None and (place is last or place.start + length > at)
@@ -151,12 +154,12 @@ def leaves(baseline: Answer, candidate: Answer, ends: frozenset[bytes]) -> Left 
     if not last.token.others:
         raise Incomparable("outputs differ, and the baseline gave no logprobs")
     lowest = min(other.logprob for other in last.token.others)
-    return Left(token=last.number, gap=max(0.0, last.token.chosen.logprob - lowest), among_top=False)
+    return Divergence(token=last.number, gap=max(0.0, last.token.chosen.logprob - lowest), among_top=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A token of the baseline's answer, and where in its bytes it begins. `way`: how its tokens spell it."""
+    """A token of the baseline's answer and its first byte. `way`: the index of the spelling that the answer has."""
 
     number: int
     token: Token
@@ -164,7 +167,7 @@ class Place:
     way: int
 
     def fits(self, other: Choice, text: bytes, ends: frozenset[bytes]) -> int | None:
-        """How many bytes of `text` the alternative is here, where it goes on so; None if it does not."""
+        """The alternative's length in bytes if `text` has it at this place, else None."""
         if _raw(other) in ends:
             return 0 if self.start == len(text) else None
         spelt = _spellings(other)[self.way]
@@ -172,7 +175,7 @@ class Place:
 
 
 def _places(answer: Answer, text: bytes, upto: int) -> Iterator[Place]:
-    """The tokens up to the one that has the byte `upto`, or that ends the answer there."""
+    """The tokens up to the one that contains the byte `upto`, or ends the answer there."""
     start = 0
     if not answer.tokens:
         raise Incomparable("outputs differ, and the baseline gave no logprobs")
@@ -191,21 +194,21 @@ def _places(answer: Answer, text: bytes, upto: int) -> Iterator[Place]:
 
 
 def _ends(answer: Answer) -> Iterator[bytes]:
-    """Which token ends an answer is known by the answers that ended: it comes after all of their text."""
+    """The token that ends an answer: it comes after all of the text of an answer that was not cut."""
     text, start = _bytes(answer), 0
     for token in () if answer.cut else answer.tokens:
         if start == len(text):
             yield _raw(token.chosen)
             return
-        spelt = next((one for one in _spellings(token.chosen) if one and text.startswith(one, start)), b"")
+        spelt = next((way for way in _spellings(token.chosen) if way and text.startswith(way, start)), b"")
         if not spelt:
             return
         start += len(spelt)
 
 
 def _spellings(choice: Choice) -> tuple[bytes, bytes, bytes, bytes]:
-    """How a token may stand in the text: as its bytes, as its own text, with the space before it that some tokenizers
-    lose when they decode a token by itself, and, first in an answer, without one that it has."""
+    """The forms of a token in a text: its bytes, its text, with the leading space that some tokenizers drop when they
+    decode a single token, and, at the beginning of an answer, without its leading space."""
     text = choice.text.encode()
     return (choice.bytes or text, text, b" " + text, text.lstrip())
 
@@ -229,7 +232,7 @@ def _token(entry: Mapping[str, Any]) -> Token:
 
 
 def _choice(entry: Mapping[str, Any]) -> Choice:
-    said, logprob = entry.get("bytes"), float(entry["logprob"])
+    raw, logprob = entry.get("bytes"), float(entry["logprob"])
     if not math.isfinite(logprob):
         raise ValueError(f"a logprob of {logprob}")
-    return Choice(text=str(entry["token"]), bytes=bytes(said) if said is not None else None, logprob=logprob)
+    return Choice(text=str(entry["token"]), bytes=bytes(raw) if raw is not None else None, logprob=logprob)

@@ -24,6 +24,7 @@ from paceline.pods.round.steps import (
     Get,
     Keep,
     Load,
+    Loaded,
     Log,
     Ran,
     ServerFailed,
@@ -83,7 +84,7 @@ class Runner:
             lines_bytes=length,
             notes=tuple(self.notes),
         )
-        return self.control.keys.told(result)
+        return self.control.keys.masked(result)
 
     def compared(self, ran: Sequence[Ran]) -> tuple[Replicate, ...]:
         """With where their arguments are not the baseline's and what became of their answers, which is known when the
@@ -159,20 +160,20 @@ class Runner:
         say(f"{arm.name}: ready after {took:.1f} s")
         return took
 
-    def load(self, step: Load) -> Mapping[str, Any]:
+    def load(self, step: Load) -> Loaded:
         try:
             key = self.control.keys.api
-            with watch.depth(step, self.probe, lambda path: server.get(self.url, path, key)) as told:
-                report = load.send(self.plan, step.workload, self.scratch, key, warm_up=step.warm_up)
-            report = {**report, **told}
+            with watch.depth(step, self.probe, lambda path: server.get(self.url, path, key)) as depths:
+                loaded = load.send(self.plan, step.workload, self.scratch, key, warm_up=step.warm_up)
+            loaded = replace(loaded, draft_tokens=depths.mean)
         except subprocess.TimeoutExpired as error:  # its own words are the whole command line
             raise ServerFailed(f"{step.workload.name}: timed out after {error.timeout:.0f} s") from error
         except load.LoadError as error:
             raise ServerFailed(f"{step.workload.name}: {error}") from error
         if not step.warm_up:
-            self.useful_seconds += report["duration"]
-            say(f"{step.arm.name} {step.workload.name}: {report['output_throughput']:.2f} tok/s")
-        return report
+            self.useful_seconds += loaded.report["duration"]
+            say(f"{step.arm.name} {step.workload.name}: {loaded.report['output_throughput']:.2f} tok/s")
+        return loaded
 
     def ask(self, arm: ArmCommand, prompt: int) -> Mapping[str, Any] | str:
         began = time.monotonic()

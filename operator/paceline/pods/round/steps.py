@@ -15,13 +15,10 @@ from paceline.evidence.arguments import comparable, digest, pick, without_secret
 from paceline.evidence.clocks import Reading, seen
 from paceline.evidence.result import Point
 from paceline.pods.round.contamination import contamination
-from paceline.pods.round.parity import Answer, Incomparable, read
+from paceline.pods.round.parity import Answer, Incomparable, read_answer
 from paceline.pods.round.report import point
 
-MODELS = "/v1/models"
-DRAFT_TOKENS = "draft_tokens_seen"
-"""In a load's report, of arms whose depth the engine chooses: the mean of what it said while the load ran."""
-
+MODELS_PAGE = "/v1/models"
 
 UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 """What comes of a page that has its form and means nothing: a list where a number should be, a depth without end."""
@@ -65,9 +62,19 @@ class Flush:
     path: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """A load that has ended: the benchmark client's `report`, the `shared_share` of its prompts, and, for an arm whose
+    engine chooses its depth, the mean draft tokens per verify call while the load ran."""
+
+    report: Mapping[str, Any]
+    shared_prompts: float = 0.0
+    draft_tokens: float | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Send a workload's requests; a warm-up sends others. Answer: the benchmark client's report."""
+    """Send a workload's requests; a warm-up sends others. Answer: `Loaded`."""
 
     arm: ArmCommand
     workload: Workload
@@ -125,7 +132,7 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, Ran]:
     arguments: Mapping[str, str] = {}
     try:
         noted["start_seconds"] = yield Start(arm)
-        _check_models(plan, (yield Get(MODELS)))
+        _check_models(plan, (yield Get(MODELS_PAGE)))
         first = yield from _look(probe)
         resolved = probe.resolved(first)
         version = str(resolved.get("version", ""))
@@ -142,18 +149,19 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, Ran]:
                 yield Flush(probe.flush_path)
             before = yield from _look(probe)
             cold: tuple[Reading, ...] = yield Clocks()
-            report: Mapping[str, Any] = yield Load(arm, workload)
+            loaded: Loaded = yield Load(arm, workload)
+            report = loaded.report
             warm: tuple[Reading, ...] = yield Clocks()
             after = yield from _look(probe)
             noted["clocks"] = seen(noted.get("clocks"), workload.name, cold, warm, report["duration"])
             speculated, work = probe.speculation(before, after), probe.work(before, after)
             if speculated.draft_tokens is None:
-                speculated = replace(speculated, draft_tokens=report.get(DRAFT_TOKENS))
-            counted = {"speculation": asdict(speculated), "work": asdict(work)}
+                speculated = replace(speculated, draft_tokens=loaded.draft_tokens)
+            counted = {"speculation": asdict(speculated), "work": asdict(work), "shared_prompts": loaded.shared_prompts}
             read_twice = {"gpus": [[asdict(one) for one in moment] for moment in (cold, warm)]} if cold or warm else {}
             yield Keep({"arm": arm.name, "workload": workload.name, "report": report, **counted, **read_twice})
             measured = point(workload, report, speculated)
-            if why := contamination(measured, report, work):
+            if why := contamination(measured, report, loaded.shared_prompts, work):
                 points.clear()  # a server that ends now would have the last word, and these would pass for its own
                 raise ServerFailed(why)
             points.append(measured)
@@ -180,7 +188,7 @@ def _answers(arm: ArmCommand, probe: Probe, samples: int) -> Generator[Step, Any
         try:
             if isinstance(found, str):
                 raise Incomparable(found)
-            answers.append(read(found))
+            answers.append(read_answer(found))
         except Incomparable as why:
             return f"{arm.name} on prompt {prompt}: {why}"
     return tuple(answers)

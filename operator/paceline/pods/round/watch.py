@@ -1,55 +1,61 @@
-"""How deep an engine drafts that chooses so for itself: asked while a load runs, as no counter adds it up.
+"""The draft depth of an engine that chooses it while it serves: read from its metrics during a load.
 
-Of such arms alone: what the page costs the server is then paid by the candidate, and no baseline is slowed by it.
+No counter sums the depth, so it is sampled, and only for arms whose engine chooses: reading the page costs the
+candidate's server a little, and never slows a baseline.
 """
 
 import math
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass, field
 
 from paceline.engines import Probe
-from paceline.pods.round.steps import DRAFT_TOKENS, Load, ServerFailed
+from paceline.pods.round.steps import Load, ServerFailed
 
 METRICS = "/metrics"
 FIRST_SECONDS = 1.0
 EVERY_SECONDS = 5.0
-"""Until the first look at the page, and between two."""
+"""Until the first sample, and between two samples."""
+
+
+@dataclass(slots=True)
+class Samples:
+    """Draft tokens per verify call, one number per sample."""
+
+    values: list[float] = field(default_factory=list)
+
+    @property
+    def mean(self) -> float | None:
+        return math.fsum(self.values) / len(self.values) if self.values else None
 
 
 @contextmanager
-def depth(step: Load, probe: Probe, get: Callable[[str], str]) -> Iterator[dict[str, Any]]:
-    """What is to be added to the report of this load: the mean of what was seen, once the load has ended. `get` gives a
-    page of the server; one that it does not give is no reason to end the load."""
-    told: dict[str, Any] = {}
+def depth(step: Load, probe: Probe, get: Callable[[str], str]) -> Iterator[Samples]:
+    """The samples of this load; complete once it has ended. `get` returns a page of the server; a page that fails is
+    skipped and does not end the load."""
+    samples = Samples()
     read = probe.draft_tokens
     if read is None or step.warm_up or not step.arm.engine_chooses_depth:
-        yield told
+        yield samples
         return
-    seen: list[float] = []
     ended = threading.Event()
 
-    def look() -> None:
+    def sample() -> None:
         pause = FIRST_SECONDS
         while not ended.wait(pause):
             pause = EVERY_SECONDS
             try:
-                found = read(get(METRICS))
+                value = read(get(METRICS))
             except ServerFailed:
                 continue
-            if found is not None:
-                seen.append(found)
+            if value is not None:
+                samples.values.append(value)
 
-    thread = threading.Thread(target=look, name="depth", daemon=True)
+    thread = threading.Thread(target=sample, name="depth", daemon=True)
     thread.start()
     try:
-        yield told
+        yield samples
     finally:
         ended.set()
         thread.join()
-        told |= _mean(seen)
-
-
-def _mean(seen: list[float]) -> Mapping[str, float]:
-    return {DRAFT_TOKENS: math.fsum(seen) / len(seen)} if seen else {}
