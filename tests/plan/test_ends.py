@@ -8,7 +8,7 @@ import pytest
 
 from paceline.evidence import ENVIRONMENT, Failure, RoundPlan
 from paceline.evidence.failures import MANY
-from paceline.plan.run.ends import PULL_PATIENCE, end_of, held_seconds, hopeless, wakes
+from paceline.plan.run.ends import PULL_PATIENCE, deadlines, end_of, held_seconds, hopeless
 from paceline.plan.run.snapshot import End, Round
 from paceline.plan.run.starting import IMAGES_PATIENCE
 
@@ -169,8 +169,8 @@ def test_a_volume_that_another_node_has_is_nobodys_fault() -> None:
 
 def test_a_round_that_does_not_start_is_looked_at_again_when_patience_ends() -> None:
     for sandbox, patience in (("False", timedelta(minutes=10)), ("True", IMAGES_PATIENCE)):
-        assert wakes(Round(job=with_plan(job()), pod=starting(sandbox))) == (BEGAN + patience,)
-    assert wakes(Round(job=with_plan(job()), pod=pod(server={"running": {}}))) == ()
+        assert deadlines(Round(job=with_plan(job()), pod=starting(sandbox))) == (BEGAN + patience,)
+    assert deadlines(Round(job=with_plan(job()), pod=pod(server={"running": {}}))) == ()
 
 
 def with_plan(job: dict[str, Any]) -> dict[str, Any]:
@@ -207,7 +207,7 @@ def test_who_waits_for_an_init_container_that_failed_holds_nothing_after_it() ->
 
 def test_a_round_whose_init_container_cannot_be_pulled_is_looked_at_again_in_time() -> None:
     round = Round(job=with_plan(job()), pod=preparing(warm=waiting("ImagePullBackOff")))
-    assert wakes(round) == (BEGAN + PULL_PATIENCE,)
+    assert deadlines(round) == (BEGAN + PULL_PATIENCE,)
 
 
 def test_they_are_taken_when_the_pod_gets_its_node_and_not_when_that_takes_note_of_it() -> None:

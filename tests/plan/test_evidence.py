@@ -16,7 +16,7 @@ from paceline.api.run_status import Round
 from paceline.evidence import fingerprint
 from paceline.evidence import question as asks
 from paceline.plan.run.budget import exhausted
-from paceline.plan.run.snapshot import Evidence
+from paceline.plan.run.evidence import Evidence
 
 MONTH = 30 * 24 * 60
 """Minutes: the default of maxEvidenceAge."""

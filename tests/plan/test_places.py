@@ -10,7 +10,7 @@ from tests.support.stories import measuring, told
 from tests.support.world import World, example
 
 from paceline.evidence.failures import FEW, MANY
-from paceline.plan.run.again import FIRST_DISTANCE, LONGEST_DISTANCE, not_before, where
+from paceline.plan.run.next_round import FIRST_DISTANCE, LONGEST_DISTANCE, not_before, where
 from paceline.plan.step import parse_time, timestamp
 
 NAME = "qwen3-coder-next"

@@ -7,7 +7,7 @@ from tests.plan.test_runs import run_of
 from tests.support.in_status import records
 from tests.support.world import World, example
 
-from paceline.plan.run.collect import moved
+from paceline.plan.run.collect import image_moved
 from paceline.plan.run.neighbours import neighbours
 
 IMAGE = "docker.io/lmsysorg/sglang@sha256:0123"
@@ -43,7 +43,7 @@ BY_HAND, BY_OTHER_HAND = "sha256:4567", "sha256:89ab"
 def test_an_image_is_another_one_if_its_digest_is(first: str, then: str, noticed: bool) -> None:
     """Not if only its name is, nor where one node has a registry's digest and the other an id of its own."""
     before = [{"error": "evicted", "round": 0}, {"image": first}, {"image": ""}]
-    assert bool(moved(then, records(before))) is noticed
+    assert bool(image_moved(then, records(before))) is noticed
 
 
 def test_what_the_latest_round_says_of_its_accelerators_stands_above_all_rounds() -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,15 @@ from tests.support.in_status import round_status
 from paceline import api
 from paceline.core import RunSpec, Workload
 from paceline.evidence import RoundPlan, RoundResult, judge
-from paceline.plan.run.conclude import Conclusion, conclude
-from paceline.plan.run.snapshot import Evidence, Snapshot
+from paceline.plan.run.conclude import conclude
+from paceline.plan.run.conclusion import Conclusion
+from paceline.plan.run.evidence import Evidence
+from paceline.plan.run.snapshot import Snapshot
 from paceline.render import Settings
 
 FILE = Path(__file__).parents[2] / "examples" / "benchmark-only.yaml"
 Record = Mapping[str, Any]
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
 
 
 def question(candidate: str, workloads: Sequence[Workload]) -> RunSpec:
@@ -39,7 +43,7 @@ def recorded(plan: RoundPlan, result: RoundResult) -> Record:
 def concluded(spec: RunSpec, records: Iterable[Record]) -> Conclusion | None:
     """None while the run wants another round."""
     manifest = {"metadata": {"name": "run", "namespace": "models", "uid": "1", "generation": 1}, "spec": {}}
-    return conclude(between_rounds(manifest, spec), Evidence(spec=spec, records=in_status(records)))
+    return conclude(between_rounds(manifest, spec), Evidence(spec=spec, records=in_status(records)), NOW)
 
 
 def between_rounds(manifest: Mapping[str, Any], spec: RunSpec) -> Snapshot:
@@ -56,4 +60,5 @@ def between_rounds(manifest: Mapping[str, Any], spec: RunSpec) -> Snapshot:
 
 
 def outcome(conclusion: Conclusion) -> str:
-    return str(conclusion.status["verdict"].outcome)
+    assert conclusion.verdict
+    return conclusion.verdict.outcome

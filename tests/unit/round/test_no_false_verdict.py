@@ -19,7 +19,7 @@ from tests.unit.round.pod import workload
 
 from paceline.core import BASELINE, Parity
 from paceline.evidence import ArmCommand, Outputs, Point, Replicate, RoundPlan, RoundResult, decode, encode, judge
-from paceline.plan.run.collect import next_try
+from paceline.plan.run.next_round import next_try
 from paceline.render.benchmark import round_plan
 
 SEEDS = range(100)
@@ -169,7 +169,7 @@ def run(speeds: Callable[[int, str], float], dice: random.Random, ill: Callable[
         records.append(recorded(plan, RoundResult(round=number, attempt=attempt, replicates=tuple(measured.values()))))
         assert_seen(records[-1], ill(number))
         if conclusion := concluded(SPEC, records):
-            return UNRELIABLE if conclusion.status["verdict"].reason == UNRELIABLE else outcome(conclusion)
+            return UNRELIABLE if conclusion.verdict and conclusion.verdict.reason == UNRELIABLE else outcome(conclusion)
 
 
 def assert_seen(record: Record, ill: Mapping[str, Illness]) -> None:

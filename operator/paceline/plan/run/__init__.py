@@ -1,16 +1,19 @@
 """A BenchmarkRun: what to do now. Read this first.
 
-    check      a run made by hand may ask for what cannot be carried out: it ends, and says what to change
-    taken      the rounds of another run that are to be judged by this one's gate
-    collect    what the ended Jobs measured goes into status, once
-    conclude   the gate is asked; a run that is superseded, or whose harness keeps failing, ends
-    measure    the next round: one Job, where there is room, best where the last one ran
+    1. check      end a run whose spec cannot be carried out, and name the field to change
+    2. take_over  before its first round: copy the rounds of the run that spec.roundsOf names
+    3. collect    add the rounds whose Jobs have ended since the last pass, each once
+    4. conclude   ask the gate; end a run that has its answer, was superseded, or keeps failing
+    5. measure    start the next round, watch or remove the Job of the current one
 
-A run is its rounds: status.rounds is all that is remembered, and the next round's name follows from it. So a crash
-anywhere repeats an action (the same Job under the same name), never a round.
+A step returns what it has learnt (`Evidence`, for the steps after it), the run's end (`Conclusion`), what to do
+(`StepResult`), or None. Steps import no steps.
+
+`status.rounds` is all that a run remembers, and the next round's name follows from it. So a crash repeats an action
+(the same Job under the same name), never a round.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
@@ -20,59 +23,70 @@ from paceline.api.record import to_status
 from paceline.api.run_status import BenchmarkRunStatus, RunProgress
 from paceline.api.status import Condition
 from paceline.evidence.round_status import point_noise
-from paceline.plan.run.again import latest_node
-from paceline.plan.run.check import fault
+from paceline.plan.run.check import check
 from paceline.plan.run.collect import collect
-from paceline.plan.run.conclude import Conclusion, conclude, error
+from paceline.plan.run.conclude import conclude
+from paceline.plan.run.conclusion import Conclusion, error
+from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.measure import measure
+from paceline.plan.run.next_round import latest_node
 from paceline.plan.run.results import cost, events, results
-from paceline.plan.run.snapshot import Evidence, Snapshot
-from paceline.plan.run.taken import unlike
-from paceline.plan.step import Delete, Plan, timestamp
+from paceline.plan.run.snapshot import Snapshot
+from paceline.plan.run.take_over import take_over
+from paceline.plan.step import Delete, Plan, StepResult, timestamp
+
+Step = Callable[[Snapshot, Evidence, datetime], Evidence | Conclusion | StepResult | None]
+STEPS: tuple[Step, ...] = (check, take_over, collect, conclude, measure)
 
 
 def plan(snapshot: Snapshot, now: datetime) -> Plan:
     """Pure: the same snapshot at the same time gives the same status and actions."""
     if snapshot.finished:
-        return Plan(status=None, actions=_stop(snapshot, "the run has ended"))  # a crash may have come between
+        return Plan(status=None, actions=_stop(snapshot, "the run has ended"))  # after a crash a Job may be left
     if snapshot.spec is None:
-        return _told(snapshot, snapshot.status, error(snapshot.invalid), now)
-    if not snapshot.superseded and (wrong := fault(snapshot.spec) or unlike(snapshot)):
-        return _told(snapshot, snapshot.status, error(wrong), now)
-    records = collect(snapshot, now)
-    evidence = Evidence(spec=snapshot.spec, records=records)
-    status = BenchmarkRunStatus(
+        return _end(snapshot, snapshot.status, error(snapshot.invalid), now)
+    recorded = evidence = Evidence(spec=snapshot.spec, records=snapshot.status.rounds or ())
+    result = StepResult()
+    for step in STEPS:
+        match step(snapshot, evidence, now):
+            case Evidence() as learnt:
+                evidence = learnt
+            case StepResult() as result:
+                pass
+            case Conclusion() as conclusion:
+                status = snapshot.status if evidence is recorded else _status(snapshot, evidence)
+                return _end(snapshot, status, conclusion, now)
+    return _go_on(snapshot, _status(snapshot, evidence), result, now)
+
+
+def _status(snapshot: Snapshot, evidence: Evidence) -> BenchmarkRunStatus:
+    return BenchmarkRunStatus(
         started_at=snapshot.status.started_at,
-        node=latest_node(records) or snapshot.status.node,
-        rounds=records,
+        node=latest_node(evidence.records) or snapshot.status.node,
+        rounds=evidence.records,
         cost=cost(evidence),
-        noise=point_noise(records),
+        noise=point_noise(evidence.records),
         **results(evidence, snapshot),
     )
-    if conclusion := conclude(snapshot, evidence):
-        return _told(snapshot, status, conclusion, now)
-    said = measure(snapshot, evidence, now)
+
+
+def _go_on(snapshot: Snapshot, status: BenchmarkRunStatus, result: StepResult, now: datetime) -> Plan:
     status = replace(
         status,
-        conditions=_conditions(snapshot, said.causes, now),
+        conditions=_conditions(snapshot, result.causes, now),
         observed_generation=snapshot.generation,
-        **said.status,
+        **result.status,
     )
     return Plan(
         status=to_status(status),
-        actions=said.actions,
+        actions=result.actions,
         events=events(snapshot.status, status),
-        requeue_at=said.requeue_at,
+        requeue_at=result.requeue_at,
     )
 
 
-def _conditions(snapshot: Snapshot, causes: Iterable[Cause], now: datetime) -> tuple[Condition, ...]:
-    return conditions_of(causes, snapshot.status.conditions, snapshot.generation, now)
-
-
-def _told(snapshot: Snapshot, status: BenchmarkRunStatus, conclusion: Conclusion, now: datetime) -> Plan:
-    """The run ends; a round that is still going on is stopped and not kept."""
-    cause = Cause(conclusion.reason, None, conclusion.message)
+def _end(snapshot: Snapshot, status: BenchmarkRunStatus, conclusion: Conclusion, now: datetime) -> Plan:
+    """The run ends; a round under way is stopped and its result discarded."""
     final = replace(
         status,
         observed_generation=snapshot.generation,
@@ -82,8 +96,8 @@ def _told(snapshot: Snapshot, status: BenchmarkRunStatus, conclusion: Conclusion
             round=sum(1 for record in status.rounds or () if not record.error),
             message=conclusion.message,
         ),
-        conditions=_conditions(snapshot, (cause,), now),
-        **conclusion.status,
+        conditions=_conditions(snapshot, (Cause(conclusion.reason, None, conclusion.message),), now),
+        verdict=conclusion.verdict or status.verdict,
     )
     return Plan(
         status=to_status(final),
@@ -92,8 +106,12 @@ def _told(snapshot: Snapshot, status: BenchmarkRunStatus, conclusion: Conclusion
     )
 
 
+def _conditions(snapshot: Snapshot, causes: tuple[Cause, ...], now: datetime) -> tuple[Condition, ...]:
+    return conditions_of(causes, snapshot.status.conditions, snapshot.generation, now)
+
+
 def _stop(snapshot: Snapshot, why: str) -> tuple[Delete, ...]:
     return (Delete(snapshot.active.job, why),) if snapshot.active else ()
 
 
-__all__ = ["Evidence", "Snapshot", "plan"]
+__all__ = ["STEPS", "Evidence", "Snapshot", "plan"]

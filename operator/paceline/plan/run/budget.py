@@ -1,21 +1,21 @@
-"""What a run may take, asked before each of its rounds: nothing is stopped that is under way."""
+"""A run's budget, checked before each round; a round under way is never stopped."""
 
 from fractions import Fraction
 
-from paceline.plan.run.snapshot import Evidence
-from paceline.plan.run.taken import own
+from paceline.plan.run.evidence import Evidence
+from paceline.plan.run.origin import own
 
 EXHAUSTED = "BudgetExhausted"
 SECONDS = 3600
 
 
 def exhausted(evidence: Evidence) -> tuple[str, str] | None:
-    """A sentence and a reason if a round more, as long as those so far, would take the run beyond its budget. What gave
-    no result has held accelerators, too."""
+    """Message and reason if another round, as long as the mean so far, would exceed the budget. Tries without a result
+    count too: they held accelerators."""
     hours, gpus = evidence.spec.gpu_hours, evidence.spec.server.accelerator.count
     if hours is None:
         return None
-    budget = Fraction(str(hours)) * SECONDS  # as it was written: a round that fits exactly is not lost to binary
+    budget = Fraction(str(hours)) * SECONDS  # decimal as written: binary rounding must not cost a round that just fits
     spent = sum(record.held_seconds or 0 for record in own(evidence.records)) * gpus
     lengths = [(record.held_seconds or 0) * gpus for record in evidence.results]
     another = Fraction(sum(lengths)) / len(lengths) if lengths else Fraction(0)

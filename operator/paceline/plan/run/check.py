@@ -1,35 +1,42 @@
-"""What makes a run impossible to carry out, known before a GPU is taken: a run made by hand may say anything."""
+"""Step 1: a run that cannot be carried out ends before it takes a GPU. One made by hand may ask for anything."""
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from paceline.core import Dataset, Model, RunSpec
 from paceline.engines import places
+from paceline.plan.run.conclusion import Conclusion, error
+from paceline.plan.run.evidence import Evidence
+from paceline.plan.run.snapshot import Snapshot
 
 COMMIT = "set it to the commit that the cache holds, the directory below snapshots/"
 ANEW = "a spec cannot be changed: make another BenchmarkRun"
 
 
-def fault(spec: RunSpec) -> str:
-    """The fields in question and the way out; "" if there is nothing."""
-    found = tuple(_faults(spec))
-    return "; ".join((*found, ANEW)) if found else ""
+def check(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Conclusion | None:
+    """Ends a run whose spec cannot be carried out. A superseded run ends without: its spec does not matter any more."""
+    why = None if snapshot.superseded else fault(evidence.spec)
+    return error(why) if why else None
 
 
-def _faults(spec: RunSpec) -> Iterator[str]:
-    yield from (said for _, said in unpinned(spec))
-    for refusal in places.refused(spec, {}):
-        yield f"{refusal.path}: {refusal.message}"
+def fault(spec: RunSpec) -> str | None:
+    """The fields in question and the way out."""
+    faults = (
+        *(message for _, message in unpinned(spec)),
+        *(f"{refusal.path}: {refusal.message}" for refusal in places.refused(spec, {})),
+    )
+    return "; ".join((*faults, ANEW)) if faults else None
 
 
 def unpinned(spec: RunSpec) -> Iterator[tuple[Model | Dataset, str]]:
-    """What is of the hub and at no known commit, and what to do about it. Zeros stand for a commit where an example
-    leaves it to be filled in."""
+    """Models and datasets of the hub without a known commit, each with a message. An example may have zeros for a
+    commit that its reader fills in."""
     drafts = ((i, arm.draft.model) for i, arm in enumerate(spec.arms) if arm.draft and arm.draft.model)
-    named: tuple[tuple[str, Model | Dataset], ...] = (
+    artifacts: tuple[tuple[str, Model | Dataset], ...] = (
         ("spec.target", spec.server.target),
         *((f"spec.arms[{i}].draft", model) for i, model in drafts),
         *((f"spec.workloads[{i}]", workload.dataset) for i, workload in enumerate(spec.workloads)),
     )
-    for field, one in named:
-        if one.source.startswith("hf://") and not (one.commit or "").strip("0"):
-            yield one, f"{field}.commit is missing; {COMMIT}"
+    for field, artifact in artifacts:
+        if artifact.source.startswith("hf://") and not (artifact.commit or "").strip("0"):
+            yield artifact, f"{field}.commit is missing; {COMMIT}"

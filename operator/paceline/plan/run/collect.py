@@ -1,4 +1,4 @@
-"""What the ended Jobs measured goes into status, once."""
+"""Step 3: the results of Jobs that have ended go into status, each once."""
 
 from collections.abc import Container, Sequence
 from dataclasses import replace
@@ -8,80 +8,79 @@ from paceline.api import run_status
 from paceline.evidence import AnswerError, Failure, decode, judge
 from paceline.evidence.round_status import failed_round, round_record
 from paceline.plan.pods import terminated
-from paceline.plan.run.again import next_try
 from paceline.plan.run.ends import end_of, held_seconds, hopeless
+from paceline.plan.run.evidence import Evidence
+from paceline.plan.run.next_round import next_try
 from paceline.plan.run.snapshot import End, Round, Snapshot
-from paceline.plan.run.taken import rounds_so_far
 
 LONGEST = 600
-"""Of an error in status, in characters."""
+"""Characters of an error in status."""
 
 
-def collect(snapshot: Snapshot, now: datetime) -> tuple[run_status.Round, ...]:
-    """The rounds recorded so far and those that have ended since, or never will, in order."""
-    records = list(rounds_so_far(snapshot))
-    known = {record.job for record in records}
+def collect(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Evidence:
+    """The evidence with the rounds that have ended since the last pass, or never will, in order."""
+    records = list(evidence.records)
+    recorded = {record.job for record in records}
     for round in snapshot.rounds:
-        if round.name in known:
+        if round.name in recorded:
             continue
-        never = None if round.ended else hopeless(round, snapshot.told_of(round), now)
-        if round.ended or never:
-            records.append(_record(round, never, records, now))
-    if gone := _deleted(snapshot, known):
-        records.append(_vanished(gone, records, now))
-    return tuple(sorted(records, key=lambda one: (one.round, one.try_)))
+        end = None if round.ended else hopeless(round, snapshot.warning_of(round), now)
+        if round.ended or end:
+            records.append(_record(round, end, records, now))
+    if job := _deleted_job(snapshot, recorded):
+        records.append(_deleted(job, records, now))
+    return replace(evidence, records=tuple(sorted(records, key=lambda record: (record.round, record.try_))))
 
 
-def _deleted(snapshot: Snapshot, known: Container[str]) -> str:
-    """The Job that was there when we last looked, and that nobody has recorded: it was deleted, not by us. "" if there
-    is none. One that was only about to be made is made (again)."""
+def _deleted_job(snapshot: Snapshot, recorded: Container[str]) -> str:
+    """The unrecorded Job that existed in the last pass and was deleted since, not by us; "" if there is none. A Job
+    that had only been planned is planned again."""
     progress = snapshot.status.progress or run_status.RunProgress()
-    name = progress.job
-    there = {round.name for round in snapshot.rounds}
-    return name if progress.seen and name not in known and name not in there else ""
+    existing = {round.name for round in snapshot.rounds}
+    return progress.job if progress.seen and progress.job not in recorded and progress.job not in existing else ""
 
 
-def moved(image: str, before: Sequence[run_status.Round]) -> str:
-    """That this is not the image that the run's first round ran from, and the way out; "" if it is, or nobody can tell.
+def image_moved(image: str, before: Sequence[run_status.Round]) -> str | None:
+    """Message if this is not the image of the run's first round; None if it is, or the two cannot be compared.
 
-    A node that pulled it says REPOSITORY@DIGEST, one on which it was put by hand an id of its own: of these two kinds
-    one cannot be compared with the other.
+    A node that pulled the image reports REPOSITORY@DIGEST; a node on which it was loaded by hand reports its own id.
+    Only two of the same kind can be compared.
     """
     first = next((record.image for record in before if record.image), "")
-    (pulled, digest), (as_first, asked) = (("@" in name, name.rpartition("@")[2]) for name in (image, first))
-    if not (digest and asked) or pulled is not as_first or digest == asked:
-        return ""
+    (pulled, digest), (first_pulled, first_digest) = (("@" in name, name.rpartition("@")[2]) for name in (image, first))
+    if not (digest and first_digest) or pulled is not first_pulled or digest == first_digest:
+        return None
     return (
         f"the server ran from {image}, and from {first} in the rounds before: its tag has moved; name the image by its "
         "digest (engine.image: REPOSITORY@sha256:…)"
     )
 
 
-def _record(round: Round, never: End | None, before: Sequence[run_status.Round], now: datetime) -> run_status.Round:
-    """Of a round that has ended, or will `never` say more than it has: a client that was done has given its answer,
-    whatever became of its node."""
+def _record(round: Round, end: End | None, before: Sequence[run_status.Round], now: datetime) -> run_status.Round:
+    """A round that has ended, or that `end` gives up. A client that had written its result counts, no matter what
+    became of its node afterwards."""
     if round.unreadable:
         return _lost(round, End(failure=Failure.Unreadable, line=round.unreadable), before, now)
-    asked = round.plan
+    plan = round.plan
     client = (terminated(round.pod, "client") if round.pod else None) or {}
     try:
         result = decode(client.get("message", ""))
-    except AnswerError as unread:
-        return _lost(round, never or end_of(round, str(unread)), before, now)
+    except AnswerError as error:
+        return _lost(round, end or end_of(round, str(error)), before, now)
     image = round.image("server")
-    if other := moved(image, before):
-        return _lost(round, End(failure=Failure.ImageMoved, line=other), before, now)
-    entry = round_record(
-        asked,
+    if message := image_moved(image, before):
+        return _lost(round, End(failure=Failure.ImageMoved, line=message), before, now)
+    record = round_record(
+        plan,
         result,
-        judge(asked, result),
+        judge(plan, result),
         round.name,
         round.node,
         image,
         held_seconds(round, now),
         round.image("client"),
     )
-    return replace(entry, neighbours=round.neighbours)
+    return replace(record, neighbours=round.neighbours)
 
 
 def _lost(round: Round, end: End, before: Sequence[run_status.Round], now: datetime) -> run_status.Round:
@@ -98,8 +97,8 @@ def _lost(round: Round, end: End, before: Sequence[run_status.Round], now: datet
     )
 
 
-def _vanished(job: str, before: Sequence[run_status.Round], now: datetime) -> run_status.Round:
-    """It counts as a try: who deletes Jobs (a janitor, a TTL) will do it again."""
+def _deleted(job: str, before: Sequence[run_status.Round], now: datetime) -> run_status.Round:
+    """Counts as a try: what deleted this Job (a janitor, a TTL) will delete the next one too."""
     number, attempt = next_try(before)
     return failed_round(
         round=number,

@@ -1,4 +1,4 @@
-"""How a round ended that gave no result, or why it never will: which failure, and the last useful line of it."""
+"""Why a round has no result, or never will: the failure, and the last useful line about it."""
 
 import math
 from collections.abc import Mapping
@@ -14,9 +14,9 @@ from paceline.plan.run.starting import gives_up, hopeless_start, placed_since
 from paceline.plan.step import parse_time
 
 HEARTBEAT_LOST = 70
-"""The wrapper's exit code when the client fell silent."""
+"""The wrapper's exit code when the client stops its heartbeat."""
 PULL_PATIENCE = timedelta(minutes=5)
-"""A registry may be down for a moment; the GPUs are held meanwhile."""
+"""A registry may be down for a moment; the round holds its GPUs in the meantime."""
 NEVER_PULLED = ("InvalidImageName", "ErrImageNeverPull")
 TAKEN_AWAY: Mapping[str, Failure] = {
     "Preempting": Failure.Preempted,
@@ -31,56 +31,54 @@ TAKEN_AWAY: Mapping[str, Failure] = {
     "EvictionByEvictionAPI": Failure.Evicted,
     "TerminationByKubelet": Failure.Evicted,
 }
-"""A pod's own reason, or that of its condition DisruptionTarget, where the cluster ended it."""
+"""Reason of a pod that the cluster ended, or of its condition DisruptionTarget → failure."""
 
 
 def end_of(round: Round, unread: str) -> End:
-    """Of a Job that has ended; `unread` is what is wrong with its client's message."""
+    """Why a Job that has ended gave no result; `unread`: why its client's message could not be read."""
     pod, failed = round.pod or {}, condition(round.job, "Failed") or {}
-    if taken := taken_away(round):
-        return taken
-    said = f"{failed['reason']}: {failed.get('message', '')}" if failed.get("reason") else ""
+    if end := taken_away(round):
+        return end
+    job_failed = f"{failed['reason']}: {failed.get('message', '')}" if failed.get("reason") else ""
     late = "DeadlineExceeded" in (failed.get("reason"), pod.get("status", {}).get("reason"))
-    if late:  # its containers only saw that they were ended
-        return End(failure=Failure.TimedOut, line=said or str(pod.get("status", {}).get("message", "")))
-    if first := failed_before(pod):  # and the others were never started
+    if late:  # the exit codes of its containers only show that they were killed
+        return End(failure=Failure.TimedOut, line=job_failed or str(pod.get("status", {}).get("message", "")))
+    if first := failed_before(pod):  # the other containers were never started
         name, ended = first
         failure = Failure.OutOfMemory if _no_memory(ended) else Failure.ServerCrashed
         return End(failure=failure, line=exit_text(f"init container {name}", ended))
     server, client = (terminated(pod, name) or {} for name in ("server", "client"))
-    if server.get("exitCode", 0) not in (0, HEARTBEAT_LOST):  # the client only saw that it was gone
-        return End(failure=_of_container(server), line=exit_text("server container", server))
+    if server.get("exitCode", 0) not in (0, HEARTBEAT_LOST):  # the client only noticed that its server was gone
+        return End(failure=_failure_of(server), line=exit_text("server container", server))
     if client.get("exitCode"):
         return End(failure=Failure.ClientFailed, line=exit_text("client", client))
     if server.get("exitCode") == HEARTBEAT_LOST:
         return End(failure=Failure.ClientFailed, line="the client stopped responding and the wrapper ended the server")
-    return End(failure=Failure.Unreadable, line=said or unread)
+    return End(failure=Failure.Unreadable, line=job_failed or unread)
 
 
-def hopeless(round: Round, said: str, now: datetime) -> End | None:
-    """Why a round that has not ended can give no result and would hold its GPUs all the same. One that has no node
-    holds none, and waits for as long as it takes. `said` is what Events say of its pod."""
+def hopeless(round: Round, warning: str, now: datetime) -> End | None:
+    """Why a round under way can give no result any more, although it holds GPUs. A round without a node holds none and
+    may wait for any time. `warning`: the latest Event about its pod."""
     if round.unreadable:
         return End(failure=Failure.Unreadable, line=round.unreadable)
     pod = round.pod or {}
     if "deletionTimestamp" in pod.get("metadata", {}) and (lost := taken_away(round)):
-        # Of a node that does not answer nobody hears that the pod has ended: its Job goes on for ever.
+        # A pod on an unreachable node never reports its end, so its Job would go on for ever.
         return lost if lost.failure is Failure.NodeLost else None
-    return _unpulled(pod, now) or hopeless_start(round, said, now)
+    return _unpulled(pod, now) or hopeless_start(round, warning, now)
 
 
-def wakes(round: Round) -> tuple[datetime, ...]:
-    """When a round that does not start turns hopeless."""
-    pod, found = round.pod or {}, []
-    if any(_waiting(pod)) and (began := placed_since(pod)):
-        found.append(began + PULL_PATIENCE)
-    if end := gives_up(round):
-        found.append(end)
-    return tuple(found)
+def deadlines(round: Round) -> tuple[datetime, ...]:
+    """Times at which a round that does not start becomes hopeless."""
+    pod = round.pod or {}
+    began = placed_since(pod)
+    pulled_by = began + PULL_PATIENCE if began and any(_waiting(pod)) else None
+    return tuple(time for time in (pulled_by, gives_up(round)) if time)
 
 
 def held_seconds(round: Round, now: datetime) -> int | None:
-    """How long its pod has held accelerators; None where nobody says since when."""
+    """How long its pod has held accelerators; None if the start is not recorded."""
     pod = round.pod or {}
     began = placed_since(pod)
     if began is None:
@@ -94,7 +92,7 @@ def held_seconds(round: Round, now: datetime) -> int | None:
 
 
 def taken_away(round: Round) -> End | None:
-    """What the cluster says of a round that it ended for its own reasons."""
+    """Why the cluster ended the round for reasons of its own."""
     status = (round.pod or {}).get("status", {})
     if failure := TAKEN_AWAY.get(status.get("reason", "")) or _refused(status):
         return End(failure=failure, line=f"{status['reason']}: {status.get('message', '')}".removesuffix(": "))
@@ -104,21 +102,21 @@ def taken_away(round: Round) -> End | None:
         return End(failure=TAKEN_AWAY.get(reason, Failure.Evicted), line=line)
     failed = condition(round.job, "Failed")
     if round.pod is None and failed and failed.get("reason") == "BackoffLimitExceeded":
-        # Who fails leaves a pod behind; who is evicted or preempted is deleted.
+        # A failed pod stays; an evicted or preempted pod is deleted.
         return End(failure=Failure.Evicted, line="its pod is gone")
     return None
 
 
 def _refused(status: Mapping[str, Any]) -> Failure | None:
-    """A kubelet that does not take a pod ends it before anything of it runs. What it calls that, grows with every
-    release: UnexpectedAdmissionError, OutOfnvidia.com/gpu, TopologyAffinityError, NodeAffinity, …"""
-    of_itself = not status.get("reason") or status["reason"] == "DeadlineExceeded"
-    if status.get("phase") != "Failed" or of_itself or status.get("containerStatuses"):
+    """A kubelet that refuses a pod ends it before any container runs. Each release has more names for that:
+    UnexpectedAdmissionError, OutOfnvidia.com/gpu, TopologyAffinityError, NodeAffinity, …"""
+    not_refused = not status.get("reason") or status["reason"] == "DeadlineExceeded"
+    if status.get("phase") != "Failed" or not_refused or status.get("containerStatuses"):
         return None
     return Failure.NodeRefused
 
 
-def _of_container(ended: Mapping[str, Any]) -> Failure:
+def _failure_of(ended: Mapping[str, Any]) -> Failure:
     if _no_memory(ended):
         return Failure.OutOfMemory
     return Failure.ServerArguments if ended.get("exitCode") == ARGUMENTS else Failure.ServerCrashed
@@ -129,21 +127,22 @@ def _no_memory(ended: Mapping[str, Any]) -> bool:
 
 
 def _waiting(pod: Object) -> dict[str, Mapping[str, Any]]:
-    """Container → why it cannot be started. One that runs before the others holds their accelerators as they do."""
-    said = pod.get("status", {})
-    first = ((f"init container {status['name']}", status) for status in said.get("initContainerStatuses", ()))
-    others = ((status["name"], status) for status in said.get("containerStatuses", ()))
-    return {who: found for who, status in (*first, *others) if (found := not_startable(status))}
+    """Container → why it cannot be started. A pod whose init container waits holds accelerators too."""
+    status = pod.get("status", {})
+    init = ((f"init container {container['name']}", container) for container in status.get("initContainerStatuses", ()))
+    others = ((container["name"], container) for container in status.get("containerStatuses", ()))
+    return {name: waiting for name, container in (*init, *others) if (waiting := not_startable(container))}
 
 
 def _unpulled(pod: Object, now: datetime) -> End | None:
-    """A container that cannot be started, once the other one has ended or patience has: the pod stays Pending."""
+    """A container that cannot be started, given up once the other one or our patience has ended; the pod itself would
+    stay Pending."""
     statuses = pod.get("status", {}).get("containerStatuses", ())
     left_alone = any("terminated" in status.get("state", {}) for status in statuses)
     began = placed_since(pod)
     too_long = began is not None and now - began >= PULL_PATIENCE
-    for name, found in _waiting(pod).items():
-        if left_alone or too_long or found["reason"] in NEVER_PULLED:
-            line = f"the {name} never started: {found['reason']}: {last_line(found.get('message', ''))}"
+    for name, waiting in _waiting(pod).items():
+        if left_alone or too_long or waiting["reason"] in NEVER_PULLED:
+            line = f"the {name} never started: {waiting['reason']}: {last_line(waiting.get('message', ''))}"
             return End(failure=Failure.ImagePull, line=line.removesuffix(": "))
     return None

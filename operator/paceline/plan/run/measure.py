@@ -1,4 +1,4 @@
-"""The next round: one Job, best on the node where the run measured last."""
+"""Step 5: the next round, one Job, preferably on the node where the run measured last."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -6,13 +6,14 @@ from datetime import datetime
 
 from paceline.api import Cause, Reason, run_status
 from paceline.api.run_status import RunProgress
-from paceline.core import BASELINE, Arm
+from paceline.core import BASELINE, Arm, RunSpec
 from paceline.plan.pods import of_job, unplaced
-from paceline.plan.run.again import next_try, not_before, where
-from paceline.plan.run.conclude import in_question
-from paceline.plan.run.ends import wakes
-from paceline.plan.run.snapshot import Evidence, Round, Snapshot
-from paceline.plan.run.taken import own
+from paceline.plan.run.ends import deadlines
+from paceline.plan.run.evidence import Evidence
+from paceline.plan.run.give_up import in_question
+from paceline.plan.run.next_round import next_try, not_before, where
+from paceline.plan.run.origin import own
+from paceline.plan.run.snapshot import Round, Snapshot
 from paceline.plan.silence import recheck_at
 from paceline.plan.step import Apply, Delete, StepResult, earliest, parse_time, timestamp
 from paceline.render import round_job
@@ -21,7 +22,7 @@ from paceline.render.guards import rounds_network
 
 
 def measure(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult:
-    """Watch the round that is going on, or start the next."""
+    """Watch the round under way, or start the next."""
     active = snapshot.active
     if snapshot.suspended:
         stop = (Delete(active.job, "spec.suspend is set; a stopped round does not count"),) if active else ()
@@ -36,7 +37,7 @@ def measure(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult
 
 
 def _clear(evidence: Evidence, active: Round) -> StepResult:
-    """Of a round that is recorded before its Job has ended: the next one, or its next try, starts once that is gone."""
+    """Remove the Job of a round that was recorded before the Job ended; the next try starts once it is gone."""
     error = next(record.error for record in evidence.records if record.job == active.name)
     measured = len(evidence.results)
     message = (
@@ -53,46 +54,40 @@ def _clear(evidence: Evidence, active: Round) -> StepResult:
 
 
 def _watch(snapshot: Snapshot, evidence: Evidence, active: Round, now: datetime) -> StepResult:
-    asked = active.plan
+    plan = active.plan
     placed = {"node": active.node} if active.node else {}
-    arms = ", ".join(arm.name for arm in asked.arms)
+    arms = ", ".join(arm.name for arm in plan.arms)
     pods = [active.pod] if active.pod else []
-    found = of_job(active.job, pods, snapshot.warnings, now)
-    refused = found is not None and found.reason is Reason.PodRefused
+    trouble = of_job(active.job, pods, snapshot.warnings, now)
+    refused = trouble is not None and trouble.reason is Reason.PodRefused
     waits = active.suspended or (active.pod is not None and unplaced(active.pod) is not None)
-    held_up = timestamp(found.since) if found and found.since and (refused or waits) else ""
-    message = f"round {asked.round + 1}{_looks(evidence)}: {arms}" + (f"; {found.message}" if found else "")
+    held_up = timestamp(trouble.since) if trouble and trouble.since and (refused or waits) else ""
+    message = f"round {plan.round + 1}{_looks(evidence)}: {arms}" + (f"; {trouble.message}" if trouble else "")
     reason = Reason.RunRefused if refused else Reason.RunWaiting if waits else Reason.RunMeasuring
     progress = replace(_progress(evidence, message, active.name), seen=True, unplaced_since=held_up)
     return StepResult(
         causes=(Cause(reason, None, message),),
         status={**placed, "progress": progress},
-        requeue_at=earliest((*wakes(active), recheck_at(pods or [active.job], now))),
+        requeue_at=earliest((*deadlines(active), recheck_at(pods or [active.job], now))),
     )
 
 
 def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult:
-    assert snapshot.spec is not None
+    spec = evidence.spec
     number, attempt = next_try(evidence.records)
     due = not_before(evidence.records)
     if due is not None and now < due:
-        return _rest(evidence, due)
+        return _wait(evidence, due)
     candidates = in_question(evidence) if evidence.results else None
-    kept = {BASELINE, *(candidates or (arm.name for arm in snapshot.spec.arms))}
-    arms = rotated(snapshot.spec.arms, candidates, came_first(r for r in evidence.results if kept <= _there(r)))
-    asked = round_plan(snapshot.owner, snapshot.spec, arms, number, attempt)
-    job = round_job(
-        snapshot.owner,
-        snapshot.spec,
-        asked,
-        where(evidence.records, snapshot.namespaces),
-        snapshot.settings,
-    )
-    names = ", ".join(arm.name for arm in arms)
+    names = {BASELINE, *(candidates or (arm.name for arm in spec.arms))}
+    arms = rotated(spec.arms, candidates, came_first(record for record in evidence.results if names <= _arms(record)))
+    plan = round_plan(snapshot.owner, spec, arms, number, attempt)
+    job = round_job(snapshot.owner, spec, plan, where(evidence.records, snapshot.namespaces), snapshot.settings)
+    order = ", ".join(arm.name for arm in arms)
     again = f", try {attempt + 1}" if attempt else ""
-    message = f"round {number + 1}{_looks(evidence)}{again}: {names}"
-    actions = (*_apart(snapshot), Apply(job, f"measure {names} one after another on the same GPUs"))
-    refused = _refused(snapshot, actions)
+    message = f"round {number + 1}{_looks(evidence)}{again}: {order}"
+    actions = (*_isolate(snapshot, spec), Apply(job, f"measure {order} one after another on the same GPUs"))
+    refused = _refusal(snapshot, actions)
     if refused:
         message = f"{message}; {refused}"
     return StepResult(
@@ -105,25 +100,25 @@ def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult:
     )
 
 
-def _refused(snapshot: Snapshot, wanted: Iterable[Apply]) -> str:
-    """Which of these the API server refused last, in its words; "" if none. Its NetworkPolicy holds a round up, too."""
-    for kind, name in ((one.manifest["kind"], one.manifest["metadata"]["name"]) for one in wanted):
-        if words := snapshot.refusals.get((kind, name)):
-            return f"its {kind} is refused: {words}"
+def _refusal(snapshot: Snapshot, actions: Iterable[Apply]) -> str:
+    """Message about the first of these that the API server refused in the last pass; "" if it refused none. A refused
+    NetworkPolicy delays a round too."""
+    for kind, name in ((action.manifest["kind"], action.manifest["metadata"]["name"]) for action in actions):
+        if message := snapshot.refusals.get((kind, name)):
+            return f"its {kind} is refused: {message}"
     return ""
 
 
-def _apart(snapshot: Snapshot) -> tuple[Apply, ...]:
-    """Before the Job: no round is ever without it."""
+def _isolate(snapshot: Snapshot, spec: RunSpec) -> tuple[Apply, ...]:
+    """The NetworkPolicy of rounds, applied before the Job so that no round runs without it."""
     if "rounds" not in snapshot.settings.network_policies:
         return ()
-    assert snapshot.spec is not None
-    made = rounds_network(snapshot.owner, snapshot.spec.pool)
-    return (Apply(made, "isolate rounds: no ingress, and egress to DNS only"),)
+    policy = rounds_network(snapshot.owner, spec.pool)
+    return (Apply(policy, "isolate rounds: no ingress, and egress to DNS only"),)
 
 
-def _rest(evidence: Evidence, due: datetime) -> StepResult:
-    """Between two tries: what went wrong may pass."""
+def _wait(evidence: Evidence, due: datetime) -> StepResult:
+    """Wait between two tries: the cause of the failure may pass."""
     last = evidence.records[-1]
     message = f"round {last.round + 1}{_looks(evidence)} is tried again at {timestamp(due)}; {last.error}"
     return StepResult(
@@ -134,51 +129,50 @@ def _rest(evidence: Evidence, due: datetime) -> StepResult:
 
 
 def rotated(arms: tuple[Arm, ...], candidates: tuple[str, ...] | None, first: Sequence[str]) -> tuple[Arm, ...]:
-    """The baseline and the candidates still in question, another one first in each round: drift hits all alike.
+    """The baseline and the candidates still in question, rotated so that drift affects all arms alike.
 
-    `first` are the arms that rounds began with so far. Whoever was first least often is next; of several the one that
-    comes next after the last of them. So each is first once in every turn, and goes on to be when others drop out or a
-    round that it began was no evidence.
+    `first`: the arms that earlier rounds began with. The next round begins with the arm that was first least often; of
+    several, with the one that follows the latest. So each is first once per turn, and turns go on when other arms drop
+    out or a round was no evidence.
     """
-    kept = [arm for arm in arms if candidates is None or arm.name == BASELINE or arm.name in candidates]
+    remaining = [arm for arm in arms if candidates is None or arm.name == BASELINE or arm.name in candidates]
     names = [arm.name for arm in arms]
     last = names.index(first[-1]) if first else -1
-    in_turn = sorted(range(len(kept)), key=lambda i: (names.index(kept[i].name) - last - 1) % len(names))
-    shift = min(in_turn, key=lambda i: first.count(kept[i].name))
-    return tuple(kept[shift:] + kept[:shift])
+    in_turn = sorted(range(len(remaining)), key=lambda i: (names.index(remaining[i].name) - last - 1) % len(names))
+    shift = min(in_turn, key=lambda i: first.count(remaining[i].name))
+    return tuple(remaining[shift:] + remaining[:shift])
 
 
 def came_first(records: Iterable[run_status.Round]) -> list[str]:
-    """With which arm each round began that is evidence of it: with the baseline, of a candidate next to it."""
+    """The first arm of each round that is evidence of that arm: of the baseline, or of a candidate beside it."""
     return [first for record in records if (first := record.replicates[0].arm) in _compared(record)]
 
 
-def _there(record: run_status.Round) -> set[str]:
-    """The arms of a round. One of another run may lack a candidate: who was first in it is no affair of that one's."""
+def _arms(record: run_status.Round) -> set[str]:
+    """The arms of a round. A round of another run may lack a candidate; it then has no part in that one's turns."""
     return {replicate.arm for replicate in record.replicates}
 
 
 def _compared(record: run_status.Round) -> set[str]:
-    """The arms of a round that were compared: nothing, where the baseline or all candidates were not measured."""
+    """The arms that a round compares: none if the baseline or all candidates were invalid."""
     valid = {point.arm for point in record.points} - {point.arm for point in record.points if not point.valid}
     return valid if BASELINE in valid and len(valid) > 1 else set()
 
 
 def _looks(evidence: Evidence) -> str:
-    """` of 3, 5 or 8`: after how many rounds the gate is asked; of each candidate, where some have rounds already."""
+    """` of 3, 5 or 8`: rounds after which the gate is asked, per candidate if some rounds were taken over."""
     looks = [str(look) for look in evidence.spec.gate.decide_after_rounds]
-    said = f"{', '.join(looks[:-1])} or {looks[-1]}" if len(looks) > 1 else looks[0]
-    return f" of {said}" if own(evidence.records) == evidence.records else f" (of each candidate {said})"
+    text = f"{', '.join(looks[:-1])} or {looks[-1]}" if len(looks) > 1 else looks[0]
+    return f" of {text}" if own(evidence.records) == evidence.records else f" (of each candidate {text})"
 
 
 def _progress(evidence: Evidence, message: str, job: str = "") -> RunProgress:
-    """`round` counts the rounds measured; `secondsPerRound` is their mean: a reader knows when the next look comes. Of
-    no `job` between two tries."""
-    done = len(evidence.results)
+    """`round` counts the rounds measured; `secondsPerRound` is their mean, so that a reader can tell when the next look
+    comes. `job` is empty between two tries."""
     lengths = [_seconds(record) for record in evidence.results]
     return RunProgress(
         step="Measuring",
-        round=done,
+        round=len(evidence.results),
         job=job,
         message=message,
         seconds_per_round=round(sum(lengths) / len(lengths)) if lengths else None,
@@ -186,5 +180,5 @@ def _progress(evidence: Evidence, message: str, job: str = "") -> RunProgress:
 
 
 def _seconds(record: run_status.Round) -> float:
-    """By the node's clock, which somebody may have put back meanwhile."""
+    """Duration by the node's clock; 0 if that was set back in between."""
     return max(0.0, (parse_time(record.finished_at) - parse_time(record.started_at)).total_seconds())

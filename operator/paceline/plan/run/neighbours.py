@@ -1,4 +1,4 @@
-"""What else had accelerators on a round's node while it measured."""
+"""Other pods that had accelerators on a round's node while it measured."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -7,30 +7,29 @@ from paceline.plan.objects import Object
 from paceline.plan.step import parse_time
 
 MOST = 16
-"""That are named."""
+"""Named neighbours."""
 
 
-def neighbours(mine: Object | None, pods: Iterable[Object], resource: str) -> tuple[str, ...]:
-    """NAMESPACE/NAME (ACCELERATORS) of the pods on the node that were there at some time between the start of the
-    round's pod and now. One that was deleted meanwhile is not known any more."""
-    began = (mine or {}).get("status", {}).get("startTime")
-    own = mine["metadata"].get("uid") if mine else None
-    found = (
-        (f"{pod['metadata']['namespace']}/{pod['metadata']['name']}", _taken(pod, resource))
-        for pod in pods
-        if pod["metadata"].get("uid") != own and not _over_before(pod, began)
+def neighbours(pod: Object | None, pods: Iterable[Object], resource: str) -> tuple[str, ...]:
+    """NAMESPACE/NAME (ACCELERATORS) of the pods on the node at any time between the start of the round's `pod` and now.
+    A pod that was deleted in between is missing."""
+    began = (pod or {}).get("status", {}).get("startTime")
+    own = pod["metadata"].get("uid") if pod else None
+    counts = (
+        (f"{other['metadata']['namespace']}/{other['metadata']['name']}", _accelerators(other, resource))
+        for other in pods
+        if other["metadata"].get("uid") != own and not _ended_before(other, began)
     )
-    named = sorted(f"{name} ({count})" for name, count in found if count)
-    return tuple(named[:MOST])
+    return tuple(sorted(f"{name} ({count})" for name, count in counts if count)[:MOST])
 
 
-def _taken(pod: Object, resource: str) -> int:
+def _accelerators(pod: Object, resource: str) -> int:
     containers = pod.get("spec", {}).get("containers", ())
-    return sum(int(one.get("resources", {}).get("limits", {}).get(resource, 0)) for one in containers)
+    return sum(int(container.get("resources", {}).get("limits", {}).get(resource, 0)) for container in containers)
 
 
-def _over_before(pod: Object, began: str | None) -> bool:
-    """A pod that has ended keeps its place in the list until somebody collects it."""
+def _ended_before(pod: Object, began: str | None) -> bool:
+    """A pod that has ended stays in the list until it is garbage collected."""
     if began is None or pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
         return False
     ends = [parse_time(end) for end in _ends(pod)]

@@ -1,40 +1,38 @@
-"""A candidate's answers against the baseline's, over all rounds: what status says of them."""
-
-from collections.abc import Iterator
+"""A candidate's answers compared with the baseline's, over all rounds."""
 
 from paceline.api.run_status import ArmParity, ReplicateParity
-from paceline.evidence.round_status import answers
 from paceline.gate import compare_outputs
-from paceline.plan.run.snapshot import Evidence
+from paceline.plan.run.evidence import Evidence
 
 
 def parity(evidence: Evidence, arm: str) -> ArmParity | None:
-    """`parity` of an arm's verdict; nothing where nobody asked."""
+    """`parity` of an arm's verdict; None if spec.parity is not set."""
     if evidence.spec.parity is None:
         return None
-    said = dict(_said(evidence, arm))
-    compared = {number: one for number, one in said.items() if not one.unknown}
+    by_round = _by_round(evidence, arm)
+    compared = {number: replicate for number, replicate in by_round.items() if not replicate.unknown}
     if not compared:
-        whys = [one.unknown for one in said.values()]
+        whys = [replicate.unknown for replicate in by_round.values()]
         return ArmParity(rounds=0, unknown=whys[-1] if whys else "it was not asked")
-    found = compare_outputs({one.round: one for one in answers(evidence.records)}, arm, list(compared))
-    gaps = [one.largest_gap for one in compared.values() if one.largest_gap is not None]
-    firsts = [one.first_divergence for one in compared.values() if one.first_divergence is not None]
+    over_all = compare_outputs({answers.round: answers for answers in evidence.answers}, arm, list(compared))
+    gaps = [replicate.largest_gap for replicate in compared.values() if replicate.largest_gap is not None]
+    firsts = [replicate.first_divergence for replicate in compared.values() if replicate.first_divergence is not None]
     return ArmParity(
         rounds=len(compared),
         samples=evidence.spec.parity.samples,
-        settled=len(found.settled),
-        identical=sum(one.identical or 0 for one in compared.values()),
-        near_ties=sum(one.near_ties or 0 for one in compared.values()),
-        diverged=sum(one.diverged or 0 for one in compared.values()),
+        settled=len(over_all.settled),
+        identical=sum(replicate.identical or 0 for replicate in compared.values()),
+        near_ties=sum(replicate.near_ties or 0 for replicate in compared.values()),
+        diverged=sum(replicate.diverged or 0 for replicate in compared.values()),
         first_divergence=min(firsts, default=None),
         largest_gap=max(gaps, default=None),
     )
 
 
-def _said(evidence: Evidence, arm: str) -> Iterator[tuple[int, ReplicateParity]]:
-    """Round → what its replicate of this arm says."""
-    for record in evidence.results:
-        for one in record.replicates:
-            if one.arm == arm and one.parity is not None:
-                yield record.round, one.parity
+def _by_round(evidence: Evidence, arm: str) -> dict[int, ReplicateParity]:
+    return {
+        record.round: replicate.parity
+        for record in evidence.results
+        for replicate in record.replicates
+        if replicate.arm == arm and replicate.parity is not None
+    }

@@ -1,4 +1,4 @@
-"""What a verdict holds for: how its requests were sampled, and whether it is of the prompts of a set alone."""
+"""Limits of a verdict: how its requests were sampled, and whether it covers only the prompts that were sent."""
 
 from collections.abc import Iterable
 
@@ -9,20 +9,23 @@ from paceline.evidence import of_these_prompts
 
 
 def scope(spec: RunSpec, rounds: Iterable[Round]) -> str:
-    """For the end of a verdict's message; `rounds` of status, those that gave a result."""
-    sent = ((one.round, one.prompts) for one in rounds)
-    return "; ".join(filter(None, (sampled(spec), of_these_prompts(spec.workloads, sent))))
+    """For the end of a verdict's message. `rounds`: the records with a result."""
+    prompts = ((record.round, record.prompts) for record in rounds)
+    return "; ".join(filter(None, (sampled(spec), of_these_prompts(spec.workloads, prompts))))
 
 
 def sampled(spec: RunSpec) -> str:
-    """`at temperature 0`; where workloads differ, each by its name."""
-    ways = {workload.name: _way(spec, workload) for workload in spec.workloads}
-    if len(kinds := dict.fromkeys(ways.values())) == 1:
+    """`at temperature 0`; if workloads differ, each with its name."""
+    by_workload = {workload.name: _sampling(spec, workload) for workload in spec.workloads}
+    kinds = dict.fromkeys(by_workload.values())
+    if len(kinds) == 1:
         return next(iter(kinds))
-    return ", ".join(f"{' and '.join(name for name, way in ways.items() if way == kind)} {kind}" for kind in kinds)
+    return ", ".join(
+        f"{' and '.join(name for name, way in by_workload.items() if way == kind)} {kind}" for kind in kinds
+    )
 
 
-def _way(spec: RunSpec, workload: Workload) -> str:
+def _sampling(spec: RunSpec, workload: Workload) -> str:
     if workload.dataset.temperature is not None:
         return f"at temperature {workload.dataset.temperature:g}"
     engine = spec.server.engine

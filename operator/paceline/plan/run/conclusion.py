@@ -1,0 +1,22 @@
+"""The end of a run."""
+
+from dataclasses import dataclass
+
+from paceline.api import Reason
+from paceline.api.run_status import RunVerdict
+from paceline.core import Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conclusion:
+    """Why the run ends. `verdict` is None for a superseded run, which has none."""
+
+    reason: Reason
+    message: str
+    verdict: RunVerdict | None = None
+
+
+def error(message: str, reason: str = "InvalidSpec") -> Conclusion:
+    """The verdict Error. Without a verdict the deployment would take the run for superseded and make it again."""
+    verdict = RunVerdict(outcome=Outcome.ERROR.value, winner="", rounds=0, reason=reason, message=message)
+    return Conclusion(reason=Reason.RunError, message=message, verdict=verdict)

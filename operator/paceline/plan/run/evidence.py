@@ -1,0 +1,114 @@
+"""The rounds of a run as recorded so far, and all that is computed from them, once a pass."""
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from paceline.api import run_status
+from paceline.core import BASELINE, Answers, Measurement, Purpose, RunSpec, Verdict
+from paceline.evidence import Failure
+from paceline.evidence.round_status import answers, measurements
+from paceline.gate import Crossover, Load, crossover, decide
+
+ACCEPT_LENGTH = "acceptLength"
+"""The metric's name in a measurement."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedReplicate:
+    """Why an arm gave no evidence in one round: the failure, and the reason of its first invalid point."""
+
+    failure: Failure
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """A run's rounds, those that ended in this pass included."""
+
+    spec: RunSpec
+    records: tuple[run_status.Round, ...]
+
+    @property
+    def sweep(self) -> bool:
+        return self.spec.purpose is Purpose.SWEEP
+
+    @cached_property
+    def results(self) -> tuple[run_status.Round, ...]:
+        """Rounds with a result."""
+        return tuple(record for record in self.records if not record.error)
+
+    @property
+    def since_result(self) -> tuple[run_status.Round, ...]:
+        """The consecutive tries without a result up to now, newest first."""
+        return tuple(itertools.takewhile(lambda record: bool(record.error), reversed(self.records)))
+
+    @cached_property
+    def measurements(self) -> tuple[Measurement, ...]:
+        return tuple(measurements(self.records))
+
+    @cached_property
+    def answers(self) -> tuple[Answers, ...]:
+        return tuple(answers(self.records))
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """The gate's verdict on the rounds so far."""
+        return decide(
+            self.spec.gate,
+            [arm.name for arm in self.spec.arms],
+            {workload.name: workload.weight for workload in self.spec.workloads},
+            self.measurements,
+            self.answers,
+            [workload.name for workload in self.spec.workloads if workload.rate],
+        )
+
+    @cached_property
+    def crossover(self) -> Crossover | None:
+        """Bounds by concurrency. None for a run of one concurrency; workloads at a rate do not count."""
+        loads = {
+            workload.name: Load(concurrency=workload.concurrency, weight=workload.weight)
+            for workload in self.spec.workloads
+            if workload.rate is None
+        }
+        if len({load.concurrency for load in loads.values()}) < 2:
+            return None
+        return crossover(self.spec.gate, [arm.name for arm in self.spec.arms], loads, self.measurements)
+
+    @cached_property
+    def accept_lengths(self) -> Mapping[tuple[str, str], float]:
+        """(arm, workload) → mean acceptance length of its valid measurements."""
+        lengths: dict[tuple[str, str], list[float]] = {}
+        for measurement in self.measurements:
+            if measurement.valid and ACCEPT_LENGTH in measurement.metrics:
+                key = measurement.arm, measurement.workload
+                lengths.setdefault(key, []).append(measurement.metrics[ACCEPT_LENGTH])
+        return {key: sum(values) / len(values) for key, values in lengths.items()}
+
+    def failures(self, arm: str) -> tuple[FailedReplicate, ...]:
+        """This arm's current run of consecutive failed rounds, newest first.
+
+        A round fails if any of the arm's points is invalid (in a Sweep: if all are). Rounds without the arm, or without
+        a result, are skipped; for a candidate so are rounds in which the baseline failed, as no candidate can be valid
+        beside it.
+        """
+        rounds = [record for record in reversed(self.results) if any(point.arm == arm for point in record.points)]
+        if arm != BASELINE:
+            rounds = [record for record in rounds if not _failed(record, BASELINE, every=self.sweep)]
+        failures = (_failed(record, arm, every=self.sweep) for record in rounds)
+        return tuple(failed for failed in itertools.takewhile(bool, failures) if failed)
+
+
+def _failed(record: run_status.Round, arm: str, *, every: bool) -> FailedReplicate | None:
+    points = [point for point in record.points if point.arm == arm]
+    whys = [point.why for point in points if not point.valid]
+    if not whys or (every and len(whys) < len(points)):
+        return None
+    reasons = [replicate.reason for replicate in record.replicates if replicate.arm == arm and replicate.reason]
+    return FailedReplicate(failure=failure(reasons[0] if reasons else ""), why=whys[0])
+
+
+def failure(reason: str) -> Failure:
+    """The failure of this name in status; NotMeasured for a name that this release does not have."""
+    return Failure.__members__.get(reason, Failure.NotMeasured)

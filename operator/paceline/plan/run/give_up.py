@@ -1,0 +1,54 @@
+"""When further rounds are pointless: for the whole run, or for one of its candidates."""
+
+from collections.abc import Mapping, Sequence
+
+from paceline.core import BASELINE
+from paceline.evidence.failures import FEW, MANY, ONCE, VOIDS_THE_RUN, Failure
+from paceline.gate import undecided
+from paceline.plan.run.evidence import Evidence, FailedReplicate, failure
+from paceline.plan.run.origin import own
+
+PATIENCE: Mapping[int, str] = {
+    ONCE: "trying again would change nothing: ",
+    FEW: f"{FEW} rounds in a row gave no result; the last: ",
+    MANY: f"{MANY} rounds in a row were taken away; the last: ",
+}
+"""Permitted tries in a row without a result → how the message about the last one begins."""
+MOST_FAILURES = 2
+"""Rounds in a row with an invalid point of an arm after which the arm, or its server, is to blame."""
+
+
+def voided(evidence: Evidence) -> tuple[str, str] | None:
+    """Why no verdict is possible at all, in spite of earlier results: message and reason. None if one is."""
+    for record in evidence.records:
+        if record.error and (kind := failure(record.reason)) in VOIDS_THE_RUN:
+            return record.error, kind.name
+    return None
+
+
+def given_up(evidence: Evidence) -> tuple[str, str] | None:
+    """Why further rounds are pointless: message and reason. None while they are not."""
+    tries = [(failure(record.reason), record) for record in evidence.since_result]
+    for permitted, sentence in PATIENCE.items():
+        alike = [(kind, record) for kind, record in tries if kind.tries == permitted]
+        if len(alike) >= permitted:
+            kind, record = alike[0]
+            return f"{sentence}{record.error}", kind.name
+    failures = evidence.failures(BASELINE)
+    if keeps_failing(failures):
+        return f"the baseline could not be measured: {failures[0].why}", failures[0].failure.name
+    most = evidence.spec.gate.decide_after_rounds[-1] + MOST_FAILURES * len(evidence.spec.arms)
+    if len(own(evidence.results)) >= most and not evidence.verdict.final:
+        return f"{most} rounds were measured and too many of them were invalid", Failure.NotMeasured.name
+    return None
+
+
+def in_question(evidence: Evidence) -> tuple[str, ...]:
+    """Candidates of the next round: those that are undecided (all of them in a Sweep) and do not keep failing."""
+    candidates = [arm.name for arm in evidence.spec.arms[1:]] if evidence.sweep else undecided(evidence.verdict)
+    return tuple(arm for arm in candidates if not keeps_failing(evidence.failures(arm)))
+
+
+def keeps_failing(failures: Sequence[FailedReplicate]) -> bool:
+    """Whether these failures of one arm, newest first, are as many as its latest kind of failure permits."""
+    return bool(failures) and len(failures) >= min(MOST_FAILURES, failures[0].failure.tries)

@@ -1,0 +1,26 @@
+"""Which rounds of a run it measured itself, and which it took over from another run (0033)."""
+
+from collections.abc import Iterable
+
+from paceline.api.run_status import Round
+from paceline.plan.run.evidence import Evidence
+
+
+def own(records: Iterable[Round]) -> tuple[Round, ...]:
+    """Rounds that held accelerators for this run."""
+    return tuple(record for record in records if not record.run)
+
+
+def judged_again(evidence: Evidence) -> str:
+    """For the end of a verdict's message: the runs whose rounds it judges. "" if all rounds are its own."""
+    sources = [record.run for record in evidence.records if record.run]
+    if not sources:
+        return ""
+    measured = sum(1 for record in own(evidence.records) if not record.error)
+    names = " and ".join(dict.fromkeys(sources))
+    beside = f", and on {_rounds(measured)} of its own" if measured else ", and nothing was measured for it"
+    return f"judged again on {_rounds(len(sources))} of {names}{beside}"
+
+
+def _rounds(count: int) -> str:
+    return f"{count} round" if count == 1 else f"{count} rounds"
