@@ -73,7 +73,7 @@ def test_the_baseline_stands_first() -> None:
         ({"arms": example_run()["spec"]["arms"]}, "spec.arms[1].draft.commit is missing"),
         ({"workloads": [PROMPTS]}, "spec.workloads[0].commit is missing"),
         ({"workloads": [{**PROMPTS, "commit": "0" * 40}]}, "spec.workloads[0].commit is missing"),
-        ({"engine": {**example_run()["spec"]["engine"], "args": ["--no-such=1"]}}, "--no-such is no flag"),
+        ({"engine": {**example_run()["spec"]["engine"], "args": ["--no-such=1"]}}, "has no flag --no-such"),
         ({"engine": {**example_run()["spec"]["engine"], "args": ["--tp=8"]}}, "is set by Paceline"),
     ],
 )

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from paceline.core import ModelFacts, Parity, Workload
-from paceline.evidence import ArmCommand, Outputs, Point, Replicate, RoundPlan, RoundResult, encode
+from paceline.evidence import ArmCommand, Failure, Outputs, Point, Replicate, RoundPlan, RoundResult, encode
 from paceline.fetching import FetchedModel, FetchResult
 
 Truth = Mapping[str, Mapping[str, float]]
@@ -159,7 +159,7 @@ def out_of_memory(found: Replicate) -> Replicate:
 
 
 def too_slow(found: Replicate) -> Replicate:
-    return replace(found, start_seconds=None, error="not ready after 1800 s", points=())
+    return replace(found, start_seconds=None, error="not ready after 1800 s", failure=Failure.StartTimeout, points=())
 
 
 def noisy(found: Replicate) -> Replicate:

@@ -1,7 +1,7 @@
-"""What goes wrong with a round or with one of its servers: a closed list. None of it says how fast a candidate is; what
-happens to its servers alone, again and again, says that they are not to be relied on (docs/gate.md).
+"""Failures of a round or of one of its servers: a closed list. None of them shows how fast a candidate is; a failure
+that happens to its servers only, again and again, shows that they are unreliable (docs/gate.md).
 
-How a pod or a Job shows it is read in `plan/run/ends.py`; what the client of a round noted of a server, here.
+`plan/run/ends.py` reads the failures that a pod or a Job shows; `of_server` those of a server within a round.
 """
 
 import re
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from enum import Enum, unique
 
 ONCE, FEW, MANY = 1, 3, 20
-"""Tries in a row without a result after which a run ends: what cannot change; what may be bad luck; what the cluster
-does for its own reasons."""
+"""Tries in a row without a result after which a run ends: causes that cannot change, that may be bad luck, and that lie
+in the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What happened, in a sentence, and after how many tries of that patience in a row a run ends."""
+    """The failure in a sentence, and after how many tries in a row a run ends."""
 
     message: str
     tries: int
@@ -50,34 +50,34 @@ class Failure(Enum):
 
 
 VOIDS_THE_RUN = frozenset({Failure.ImageMoved})
-"""What leaves no verdict, whatever the rounds before have shown: that was of something else (0017)."""
+"""Failures after which no verdict is possible: the earlier rounds measured something else (0017)."""
 
 BLAMES_THE_SERVER = frozenset({
     Failure.ServerCrashed, Failure.OutOfMemory, Failure.Retracted, Failure.TimedOut, Failure.StartTimeout,
     Failure.RequestsFailed,
 })  # fmt: skip
-"""What a candidate's own server comes to while the baseline's lives on the same accelerators: once may be luck. One
-that hangs is ended by its client, and has not ended by itself; that is no less its own doing. A request that fails may
-be the client's, whose requests to the baseline would then fail as well: the gate sets one off against the other."""
+"""Failures that count against a candidate whose baseline runs on the same accelerators without them; once may be luck.
+A server that hangs is ended by the client, and counts too. If the client were to blame for a failed request, requests
+to the baseline would fail as well: the gate offsets one against the other."""
 
 ARGUMENTS = 2
-"""argparse's exit code: the arguments will be as wrong the next time."""
+"""argparse's exit code for arguments that it refuses."""
 MEMORY = re.compile(
     r"out of memory|not enough memory|outofmemory|OOMKilled|cannot allocate memory|std::bad_alloc", re.IGNORECASE
 )
+"""Words of PyTorch, the engines, the kubelet, the kernel and the C++ library: no exit code shows this failure."""
 
 
-def of_server(exit_code: int | None, error: str) -> Failure | None:
-    """Of a server as a round's client saw it: its exit code if it ended by itself, and its last useful line. None if
-    nothing was wrong."""
+def of_server(exit_code: int | None, error: str, seen: Failure | None = None) -> Failure | None:
+    """Why a server failed; None if it did not.
+
+    `exit_code`: if it ended by itself; `error`: the last useful line about it; `seen`: the failure that the round's
+    client saw and no exit code shows, such as a time that ran out.
+    """
     if exit_code == ARGUMENTS:
         return Failure.ServerArguments
     if MEMORY.search(error):
         return Failure.OutOfMemory
     if exit_code is not None:
         return Failure.ServerCrashed
-    if error.startswith("not ready after"):
-        return Failure.StartTimeout
-    if "timed out after" in error:
-        return Failure.TimedOut
-    return Failure.NotMeasured if error else None
+    return seen or (Failure.NotMeasured if error else None)

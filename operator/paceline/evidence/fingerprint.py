@@ -1,55 +1,56 @@
-"""What a run measures is one thing, by which rule that is judged another (0033): names for both, from a run's spec."""
+"""Names for a run's spec: the fingerprint covers what it measures, the question also how that is judged (0033)."""
 
-import hashlib
-import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from paceline.core import BASELINE, default_looks
+from paceline.core.canonical import digest, without_empty
 
 Spec = Mapping[str, Any]
-"""Of a BenchmarkRun, as `run_manifest_spec` writes it."""
+"""`spec` of a BenchmarkRun, as `run_manifest_spec` writes it."""
 
 WHY = ("attempt", "trigger", "token", "podLabels", "roundsOf")
-"""Why a run was started, and how its pods are called: no part of anything that is asked."""
+"""Fields about why a run was started and how its pods are labelled: part of no hash."""
 RULE = ("gate", "budget")
-"""How rounds are judged, and how many of them there may be."""
+"""Fields about how rounds are judged and how many there may be: part of the question only."""
 SERVER = ("target", "engine", "accelerator", "cache", "nodeSelector", "largestConcurrency")
-"""What all arms of a run share."""
+"""Fields that all arms of a run share."""
 RETRACTIONS = "retractions"
-"""The one limit that is held against a point when it is measured (`RoundPlan.retractions`), not when it is judged."""
+"""The only limit that is applied when a point is measured (`RoundPlan.retractions`): part of the fingerprint too."""
 
 
 def question(spec: Spec) -> str:
-    """Ten hex digits that name what a run is asked: equal for specs that differ only in why they were started, or in
-    what is empty (a field that a later release adds moves no question as long as nobody uses it)."""
+    """Ten hex digits that name what a run decides. Specs that differ only in why they were started, or in empty fields,
+    ask the same question; so a field that a later release adds moves it only where it is used."""
     return _digest(_without(spec, WHY))
 
 
 def fingerprint(spec: Spec) -> str:
     """Ten hex digits that name what a run measures: server, arms, workloads and how a round is carried out. Another
-    gate, another budget or another weight of a workload is another question to the same rounds."""
+    gate, budget or weight of a workload asks another question of the same rounds."""
     return _digest(_measured(spec))
 
 
 def surroundings(spec: Spec) -> str:
-    """The fingerprint but for the candidates: where it is the same, a candidate was measured alike whoever else was."""
+    """The fingerprint without the candidates. Runs with the same one measured each of their common candidates alike,
+    no matter which others they had."""
     return _digest(_without(_measured(spec), ("arms",)))
 
 
 def same_arms(spec: Spec, other: Spec) -> tuple[str, ...]:
-    """Names of the candidates of `spec` that `other` has too, each with the same head, shape and arguments."""
-    theirs = [_said(arm) for arm in other["arms"]]
-    return tuple(arm["name"] for arm in spec["arms"] if arm["name"] != BASELINE and _said(arm) in theirs)
+    """Names of the candidates of `spec` that `other` has too, with the same head, shape and arguments."""
+    arms = [without_empty(arm) for arm in other["arms"]]
+    return tuple(arm["name"] for arm in spec["arms"] if arm["name"] != BASELINE and without_empty(arm) in arms)
 
 
 def same_server(spec: Spec, other: Spec) -> bool:
-    """What the arms of both are started with is the same but for what each of them speculates with."""
-    return all(_said(spec.get(key)) == _said(other.get(key)) for key in SERVER)
+    """Whether both start their arms with the same arguments, apart from those of the speculation."""
+    return all(without_empty(spec.get(key)) == without_empty(other.get(key)) for key in SERVER)
 
 
 def narrowed(spec: Spec, names: Collection[str]) -> Spec:
-    """The question about the baseline and these candidates alone. Looks that nobody chose are those of so many arms."""
+    """The spec with only the baseline and these candidates. Looks that are the default for the number of arms stay the
+    default for the new number."""
     arms = [arm for arm in spec["arms"] if arm["name"] == BASELINE or arm["name"] in names]
     looks = spec["gate"].get("decideAfterRounds")
     if looks is None or tuple(looks) != default_looks(len(spec["arms"])):
@@ -64,18 +65,9 @@ def _measured(spec: Spec) -> Spec:
     return {**_without(spec, (*WHY, *RULE)), "workloads": workloads, RETRACTIONS: counted or None}
 
 
-def _without(said: Spec, keys: Iterable[str]) -> Spec:
-    return {key: value for key, value in said.items() if key not in keys}
+def _without(spec: Spec, keys: Iterable[str]) -> Spec:
+    return {key: value for key, value in spec.items() if key not in keys}
 
 
 def _digest(spec: Spec) -> str:
-    canonical = json.dumps(_said(spec), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()[:10]
-
-
-def _said(value: Any) -> Any:
-    """Without the fields that are empty; the items of a list all count."""
-    if isinstance(value, Mapping):
-        kept = {key: _said(inner) for key, inner in value.items()}
-        return {key: inner for key, inner in kept.items() if inner is not None and inner not in ({}, [], "")}
-    return [_said(inner) for inner in value] if isinstance(value, list | tuple) else value
+    return digest(without_empty(spec), ensure_ascii=False)

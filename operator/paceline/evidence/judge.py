@@ -1,11 +1,11 @@
-"""Which points of a round may be believed. Pods report numbers; what is valid is decided here, and can be again.
+"""Which points of a round are valid. Pods report numbers; validity is decided here, and can be decided again.
 
-A rule is a function from what is known to why the point is invalid, or "" if the rule has nothing against it. The
-first rule that objects gives the reason. What is absent or not a number never passes.
+A rule is a function from a case to an `Objection`, or None if it has none. A point without objections is valid; the
+first objection gives the reason in status. A number that is absent or not finite never passes.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeGuard
 
@@ -14,34 +14,52 @@ from paceline.evidence.result import Point, Replicate, RoundResult
 from paceline.evidence.round_plan import ArmCommand, RoundPlan
 
 ABSURD_LENGTHS = 0.25
-"""By which fraction one of two arms may write more tokens than the other in one round. Greedy answers part by rounding
-and then end elsewhere: that varies by some percent between rounds, which the gate looks at over all of them (0023)."""
+"""Fraction by which one of two arms may write more tokens than the other in one round. Greedy answers diverge by
+rounding and then end elsewhere: totals vary by some percent between rounds, which the gate bounds over all of them
+(0023)."""
 FEW_ANSWERS = 1.2
-"""Of few answers more: this over the root of their number. In the simulated rows of docs/validity.md at most 2 % of
-honest rounds of four workloads are beyond it, whatever share of 6, 24, 64 or 96 answers parts."""
+"""For few answers the fraction is this over the root of their number. In the simulated rows of docs/validity.md at most
+2 % of honest rounds of four workloads exceed it, for 6, 24, 64 or 96 answers and any share of them that diverges."""
 NOTHING_ACCEPTED_LENGTH = 1.005
 FEWEST_VERIFY_CALLS = 100
 ROUNDED = 0.005
-"""An acceptance length may be said in hundredths."""
+"""An engine may report an acceptance length in hundredths."""
 UNDER_LOAD = frozenset({Failure.OutOfMemory, Failure.ServerCrashed, Failure.TimedOut})
-"""What a load does to a server. It begins with that load."""
+"""Failures that a load causes; they begin with that load."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """Why a point is invalid: a code for programs, a sentence for people."""
+
+    failure: Failure
+    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """One point of the plan. `point` is None where nothing was measured; `why` is empty if and only if it is valid."""
+    """One point of the plan. `point` is None if nothing was measured."""
 
     arm: str
     workload: str
-    valid: bool
-    why: str
     point: Point | None
+    objections: tuple[Objection, ...] = ()
+    """Of all rules, in their order."""
     at_rest: bool = False
-    """Nothing was accepted under this load because the engine chose so: under another it got something (0028)."""
+    """Nothing was accepted under this load because the engine chose not to draft; under another load it did (0028)."""
+
+    @property
+    def valid(self) -> bool:
+        return not self.objections
+
+    @property
+    def why(self) -> str:
+        """Why it is invalid; "" if it is valid."""
+        return self.objections[0].message if self.objections else ""
 
     @property
     def nothing_accepted(self) -> bool:
-        """A measurement, not a fault: the head is no use on this target."""
+        """A valid measurement that shows a useless head."""
         return (
             self.valid
             and not self.at_rest
@@ -62,7 +80,7 @@ def nothing_accepted(accept_length: float | None, verify_calls: float | None) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """All that the rules see of one point: its arm and replicate, and the baseline's. None: not there."""
+    """What the rules see of one point: its arm and replicate, and the baseline's. None: missing from the result."""
 
     arm: ArmCommand
     replicate: Replicate | None
@@ -74,198 +92,186 @@ class Case:
     unseen: tuple[str, ...] = ()
     """Numbers that this engine cannot show."""
     parity: bool = False
-    """What the arms answer was asked for, too."""
+    """Whether the arms' answers are compared."""
     retractions: int = 0
-    """Requests of a point that a server may take back."""
+    """Requests of a point that a server may retract."""
     apart: bool = False
-    """Each workload stands alone."""
+    """Whether each workload is a question of its own."""
 
 
-Rule = Callable[[Case], str]
-Measured = Callable[[Case, Point], str]
+Rule = Callable[[Case], Objection | None]
+PointRule = Callable[[Case, Point], Objection | None]
 
 
-def was_run(case: Case) -> str:
-    return "" if case.replicate else "the arm was not run"
+def _unmeasured(message: str) -> Objection:
+    return Objection(Failure.NotMeasured, message)
 
 
-def server_lived(case: Case) -> str:
-    """Where workloads stand alone, only those that it did not live through are spoilt by its end."""
-    if case.replicate is None or (case.point and case.apart and _ended_under_load(case.replicate)):
-        return ""
-    return _end(case.replicate)
+def was_run(case: Case) -> Objection | None:
+    return None if case.replicate else _unmeasured("the arm was not run")
 
 
-def arguments_as_expected(case: Case) -> str:
-    return case.arm.other_than_expected(case.replicate.resolved) if case.replicate else ""
+def server_lived(case: Case) -> Objection | None:
+    """If each workload is a question of its own, the server's end under one of them spares those before it."""
+    if case.replicate is None:
+        return None
+    end = _end(case.replicate)
+    spared = case.point and case.apart and end and end.failure in UNDER_LOAD
+    return None if spared else end
 
 
-def arguments_equal(case: Case) -> str:
-    """Nothing but the speculation, and what it moves, may differ from the baseline. One that ended before it was
-    measured says nothing."""
+def arguments_as_expected(case: Case) -> Objection | None:
+    message = case.arm.other_than_expected(case.replicate.resolved) if case.replicate else None
+    return _unmeasured(message) if message else None
+
+
+def arguments_equal(case: Case) -> Objection | None:
+    """Only the speculation, and what it moves, may differ from the baseline. A baseline that ended before it was
+    measured is not compared with."""
     if case.replicate is None or case.baseline is None or (_end(case.baseline) and not case.baseline_point):
-        return ""
+        return None
     for key in case.compared:
         if key not in case.replicate.resolved:
-            return f"the server does not report its {key}"
-        mine, base = case.replicate.resolved[key], case.baseline.resolved.get(key, "unsaid")
-        if mine != base:
-            return f"{key} is {mine}, and {base} on the baseline"
+            return _unmeasured(f"the server does not report its {key}")
+        value, baseline = case.replicate.resolved[key], case.baseline.resolved.get(key, "unsaid")
+        if value != baseline:
+            return _unmeasured(f"{key} is {value}, and {baseline} on the baseline")
     if differs := case.replicate.differs:
         more = f" (the first of {len(differs)} that differ)" if len(differs) > 1 else ""
-        return f"{differs[0]}{more}"
+        return _unmeasured(f"{differs[0]}{more}")
     if differs is not None and case.replicate.rest_sha256 != case.baseline.rest_sha256:
-        return "an argument differs from the baseline's; which one is in the round's full lines on the cache volume"
-    return ""
+        return _unmeasured(
+            "an argument differs from the baseline's; which one is in the round's full lines on the cache volume"
+        )
+    return None
 
 
-def was_measured(case: Case) -> str:
-    return "" if case.point else "nothing was measured"
+def was_measured(case: Case) -> Objection | None:
+    return None if case.point else _unmeasured("nothing was measured")
 
 
-def measured(rule: Measured) -> Rule:
-    """A rule about numbers; says nothing where there are none (`was_measured` does)."""
-
-    def of(case: Case) -> str:
-        return rule(case, case.point) if case.point else ""
-
-    of.__name__ = rule.__name__
-    return of
+def all_completed(_: Case, point: Point) -> Objection | None:
+    if 0 < point.asked == point.completed:
+        return None
+    failure = Failure.RequestsFailed if point.completed < point.asked else Failure.NotMeasured
+    return Objection(failure, f"{point.completed} of {point.asked} requests completed")
 
 
-@measured
-def all_completed(_: Case, point: Point) -> str:
-    return "" if 0 < point.asked == point.completed else f"{point.completed} of {point.asked} requests completed"
+def no_errors(_: Case, point: Point) -> Objection | None:
+    return Objection(Failure.RequestsFailed, f"{point.errors} requests failed") if point.errors else None
 
 
-@measured
-def no_errors(_: Case, point: Point) -> str:
-    return "" if point.errors == 0 else f"{point.errors} requests failed"
-
-
-@measured
-def first_token_took_time(_: Case, point: Point) -> str:
+def first_token_took_time(_: Case, point: Point) -> Objection | None:
     times = (point.mean_ttft, point.p95_ttft)
-    return "" if all(_positive(time) for time in times) else "no time to first token"
+    return None if all(_positive(time) for time in times) else _unmeasured("no time to first token")
 
 
-@measured
-def throughput_is_a_number(case: Case, point: Point) -> str:
-    """In the steady window, which is what the gate compares of a closed loop (0025); nothing stands in for it."""
+def throughput_is_a_number(case: Case, point: Point) -> Objection | None:
+    """The throughput of the steady window, which the gate compares for a closed loop (0025), has no substitute."""
     if case.at_a_rate or _positive(point.steady_throughput):
-        return ""
+        return None
     if point.steady_throughput is None:
-        return "there was no time at which its requests were steadily under way: no throughput"
-    return f"the throughput is {point.steady_throughput}"
+        return _unmeasured("there was no time at which its requests were steadily under way: no throughput")
+    return _unmeasured(f"the throughput is {point.steady_throughput}")
 
 
-@measured
-def speed_is_a_number(case: Case, point: Point) -> str:
-    """At a rate it is what the gate compares (0014)."""
+def speed_is_a_number(case: Case, point: Point) -> Objection | None:
+    """The gate compares it at a rate (0014)."""
     good = not case.at_a_rate or _positive(point.request_speed)
-    return "" if good else f"the speed of a request is {point.request_speed}"
+    return None if good else _unmeasured(f"the speed of a request is {point.request_speed}")
 
 
 def largest_difference(answers: int) -> float:
-    """Of the output tokens of so many answers on two arms, as a fraction, before the round is no comparison."""
+    """Largest permitted difference of the output tokens of two arms in one round, as a fraction, for so many
+    answers."""
     return max(ABSURD_LENGTHS, FEW_ANSWERS / math.sqrt(max(1, answers)))
 
 
-@measured
-def tokens_are_comparable(case: Case, point: Point) -> str:
+def tokens_are_comparable(case: Case, point: Point) -> Objection | None:
     base = case.baseline_point.output_tokens if case.baseline_point else None
     if not _positive(base) or not _positive(point.output_tokens):
-        return "the output tokens cannot be compared with the baseline's"
+        return _unmeasured("the output tokens cannot be compared with the baseline's")
     most = largest_difference(point.completed)
     if max(point.output_tokens / base, base / point.output_tokens) > 1 + most:
-        return (
+        return _unmeasured(
             f"{point.output_tokens} output tokens, and {base} on the baseline: in {point.completed} answers they may "
             f"differ by {most:.0%}"
         )
-    return ""
+    return None
 
 
-@measured
-def nothing_but_the_candidates_speculated(case: Case, point: Point) -> str:
-    """What a candidate is compared with has no draft."""
+def only_candidates_speculate(case: Case, point: Point) -> Objection | None:
     base = case.baseline_point
     if base and (base.verify_calls or base.accept_length is not None):
-        return f"speculation was running on the baseline: {base.verify_calls} verify calls"
-    return ""
+        return _unmeasured(f"speculation was running on the baseline: {base.verify_calls} verify calls")
+    return None
 
 
-@measured
-def speculation_ran(case: Case, point: Point) -> str:
+def speculation_ran(case: Case, point: Point) -> Objection | None:
     if not case.arm.candidate:
-        return ""
+        return None
     if case.arm.engine_chooses_depth and case.replicate and point.verify_calls == 0:
-        ran = any(map(_ran, case.replicate.points))
-        return "" if ran else "no speculation was running on any workload: the engine proposed nothing at these loads"
+        if any(map(_ran, case.replicate.points)):
+            return None
+        return _unmeasured("no speculation was running on any workload: the engine proposed nothing at these loads")
     if "verify_calls" not in case.unseen and not _positive(point.verify_calls):
-        return "no speculation was running: no verify calls"
+        return _unmeasured("no speculation was running: no verify calls")
     if "accept_length" not in case.unseen and not _positive(point.accept_length):
-        return "no speculation was running: no acceptance length"
-    return ""
+        return _unmeasured("no speculation was running: no acceptance length")
+    return None
 
 
-@measured
-def length_is_possible(case: Case, point: Point) -> str:
-    """Every verify call adds a token of its own, and at most all of its drafts. These may not be known."""
+def length_is_possible(case: Case, point: Point) -> Objection | None:
+    """A verify call adds one token of its own and at most all of its draft tokens, whose number may be unknown."""
     length, drafts = point.accept_length, case.arm.drafts
     if not case.arm.candidate or not _positive(length):
-        return ""
+        return None
     if length < 1 - ROUNDED:
-        return f"the acceptance length is {length:g}, and the minimum is 1"
+        return _unmeasured(f"the acceptance length is {length:g}, and the minimum is 1")
     if drafts is not None and length > drafts + 1 + ROUNDED:
-        return f"the acceptance length is {length:g}, and {drafts + 1} is the maximum"
-    return ""
+        return _unmeasured(f"the acceptance length is {length:g}, and {drafts + 1} is the maximum")
+    return None
 
 
-@measured
-def none_retracted(case: Case, point: Point) -> str:
-    """Or as many as the gate's limit allows."""
+def none_retracted(case: Case, point: Point) -> Objection | None:
+    """At most as many as the gate's limit permits."""
     if point.retractions is None:
-        return "" if "retractions" in case.unseen else "retractions unknown"
-    return f"{point.retractions} requests were retracted" if retracted(case, point) else ""
+        return None if "retractions" in case.unseen else _unmeasured("retractions unknown")
+    if point.retractions > case.retractions:
+        return Objection(Failure.Retracted, f"{point.retractions} requests were retracted")
+    return None
 
 
-def retracted(case: Case, point: Point) -> bool:
-    return point.retractions is not None and point.retractions > case.retractions
-
-
-def outputs_compared(case: Case) -> str:
-    """A round answers the whole question or is no evidence. Whether outputs differ is the gate's affair."""
+def outputs_compared(case: Case) -> Objection | None:
+    """A round that was to compare answers and did not is no evidence. Whether they differ is for the gate to judge."""
     if not (case.parity and case.arm.candidate and case.replicate):
-        return ""
-    found = case.replicate.outputs
-    why = found.unknown if found else "the client did not ask for them"
-    return f"the outputs were not compared: {why}" if why else ""
+        return None
+    outputs = case.replicate.outputs
+    why = outputs.unknown if outputs else "the client did not ask for them"
+    return _unmeasured(f"the outputs were not compared: {why}") if why else None
 
 
-RULES: tuple[Rule, ...] = (
-    was_run,
-    server_lived,
-    arguments_as_expected,
-    arguments_equal,
-    was_measured,
+RULES: tuple[Rule, ...] = (was_run, server_lived, arguments_as_expected, arguments_equal, was_measured)
+POINT_RULES: tuple[PointRule, ...] = (
     all_completed,
     no_errors,
     first_token_took_time,
     throughput_is_a_number,
     speed_is_a_number,
-    nothing_but_the_candidates_speculated,
+    only_candidates_speculate,
     speculation_ran,
     length_is_possible,
     none_retracted,
     tokens_are_comparable,
-    outputs_compared,
 )
+"""Rules about numbers: they apply to points that were measured."""
+LAST_RULES: tuple[Rule, ...] = (outputs_compared,)
 
 
 def judge(plan: RoundPlan, result: RoundResult) -> tuple[Judged, ...]:
-    """Every point that the plan asked for, in its order, valid or not and why."""
+    """Every point of the plan, in its order."""
     replicates = {replicate.arm: replicate for replicate in result.replicates}
-    base = next((replicates.get(arm.name) for arm in plan.arms if not arm.candidate), None)
+    baseline = next((replicates.get(arm.name) for arm in plan.arms if not arm.candidate), None)
     judged = []
     for arm in plan.arms:
         replicate = replicates.get(arm.name)
@@ -275,30 +281,35 @@ def judge(plan: RoundPlan, result: RoundResult) -> tuple[Judged, ...]:
                 replicate=replicate,
                 point=_point(replicate, workload.name),
                 compared=plan.compared,
-                baseline=base,
-                baseline_point=_point(base, workload.name),
+                baseline=baseline,
+                baseline_point=_point(baseline, workload.name),
                 at_a_rate=workload.rate is not None,
                 unseen=plan.unseen,
                 parity=plan.parity is not None,
                 retractions=plan.retractions,
                 apart=plan.apart,
             )
-            why = next(filter(None, (rule(case) for rule in RULES)), "")
             judged.append(
                 Judged(
                     arm=arm.name,
                     workload=workload.name,
-                    valid=not why,
-                    why=why,
                     point=case.point,
+                    objections=tuple(_objections(case)),
                     at_rest=_at_rest(case),
                 )
             )
     return tuple(judged)
 
 
+def _objections(case: Case) -> Iterator[Objection]:
+    yield from filter(None, (rule(case) for rule in RULES))
+    if case.point:
+        yield from filter(None, (rule(case, case.point) for rule in POINT_RULES))
+    yield from filter(None, (rule(case) for rule in LAST_RULES))
+
+
 def _at_rest(case: Case) -> bool:
-    """Beside a workload on which the same server got something accepted: without one, its head is no use."""
+    """The same server got something accepted on another workload; without such a workload its head is useless."""
     if not (case.arm.engine_chooses_depth and case.point and case.replicate):
         return False
     return not _accepted(case.point) and any(map(_accepted, case.replicate.points))
@@ -312,15 +323,13 @@ def _accepted(point: Point) -> bool:
     return _ran(point) and _positive(point.accept_length) and point.accept_length > NOTHING_ACCEPTED_LENGTH
 
 
-def _end(replicate: Replicate) -> str:
-    """Why the server did not live to the end; "" if it did."""
+def _end(replicate: Replicate) -> Objection | None:
+    """Why the server did not live to the end; None if it did."""
+    failure = of_server(replicate.exit_code, replicate.error, replicate.failure)
+    if failure is None:
+        return None
     exited = "" if replicate.exit_code is None else f"the server exited with {replicate.exit_code}"
-    return ": ".join(filter(None, [exited, replicate.error]))
-
-
-def _ended_under_load(replicate: Replicate) -> bool:
-    """Of whatever else goes wrong nobody knows since when it did (`pods/round/contamination.py`)."""
-    return of_server(replicate.exit_code, replicate.error) in UNDER_LOAD
+    return Objection(failure, ": ".join(filter(None, [exited, replicate.error])) or failure.value.message)
 
 
 def _point(replicate: Replicate | None, workload: str) -> Point | None:

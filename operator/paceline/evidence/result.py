@@ -20,6 +20,7 @@ from paceline.core.text import in_all_texts, printable
 from paceline.evidence import clocks as gpu_clocks
 from paceline.evidence.arguments import Difference
 from paceline.evidence.clocks import Clocks
+from paceline.evidence.failures import Failure
 from paceline.evidence.outputs import Outputs, from_columns, to_columns
 from paceline.evidence.round_plan import Scalar
 
@@ -157,7 +158,9 @@ class Replicate:
     """Of its GPUs around its loads; None: nobody tells."""
     points: tuple[Point, ...] = ()
     outputs: Outputs | None = None
-    """None: nobody asked for them, or the round came to an end before."""
+    """None: not asked for, or the round ended before."""
+    failure: Failure | None = None
+    """The failure that the client saw and `exit_code` does not show: StartTimeout or TimedOut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,6 +243,7 @@ def _message(
         "clocks": clocks if with_clocks or not clocks else None,
         "outputs": to_columns([r.outputs for r in result.replicates], longest_error),
         "differs": [_few(r.differs, longest_error) for r in result.replicates],
+        "failures": [r.failure and r.failure.name for r in result.replicates],
         "points": [[_packed(name, getattr(point, name)) for point in points] for name in numbers],
         "at": at if positions or not at else None,
     }
@@ -303,6 +307,7 @@ def _result(raw: dict[str, Any]) -> RoundResult:
     clocks = raw.get("clocks", ())  # and of an older one asks no driver; None: there was no room
     seen = gpu_clocks.from_columns(clocks or (), len(arms))
     differs = raw.get("differs") or [None] * len(arms)
+    failures = raw.get("failures")
     return RoundResult(
         round=number,
         attempt=attempt,
@@ -323,6 +328,7 @@ def _result(raw: dict[str, Any]) -> RoundResult:
                 points=tuple(itertools.islice(points, count)),
                 outputs=outputs[row],
                 differs=None if differs[row] is None else tuple(Difference(*map(str, one)) for one in differs[row]),
+                failure=_former_failure(error) if failures is None else Failure.__members__.get(failures[row]),
             )
             for row, (arm, start, exit_code, error, rest, count) in enumerate(arms)
         ),
@@ -346,6 +352,15 @@ def _result(raw: dict[str, Any]) -> RoundResult:
             *raw["notes"],
         ),
     )
+
+
+def _former_failure(error: str) -> Failure | None:
+    """The failure in a message without `failures`. The client of the former release had only sentences, and a round
+    that it began may end after the operator's upgrade: read as NotMeasured, a candidate's hanging server would not
+    count against it. To be removed with the next prefix."""
+    if error.startswith("not ready after"):
+        return Failure.StartTimeout
+    return Failure.TimedOut if "timed out after" in error else None
 
 
 def _sizes(datasets: Iterable[str], sizes: Sequence[Any]) -> dict[str, int]:

@@ -30,14 +30,14 @@ class ArmCommand:
     engine_chooses_depth: bool = False
     """How many tokens are proposed is the engine's choice: it may rest at some loads, not at all of them (0028)."""
 
-    def other_than_expected(self, resolved: Mapping[str, Scalar]) -> str:
-        """What a server with these resolved arguments is not that it should be; "" if it is this arm."""
+    def other_than_expected(self, resolved: Mapping[str, Scalar]) -> str | None:
+        """How a server with these resolved arguments differs from this arm; None if it does not."""
         for key, value in self.expected.items():
             if key not in resolved:
                 return f"the server does not report its {key}"
             if resolved[key] != value:
                 return f"the server runs with {key}={resolved[key]}, not {value}"
-        return ""
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

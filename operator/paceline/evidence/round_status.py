@@ -56,9 +56,6 @@ def round_record(
     held = lasted if held_seconds is None else max(held_seconds, lasted)
     asked = {workload.name: workload for workload in plan.workloads}
     drafts = {arm.name: arm.drafts for arm in plan.arms}
-    retracted = {one.arm for one in judged if one.point and (one.point.retractions or 0) > plan.retractions}
-    failed = {one.arm for one in judged if one.point and (one.point.errors or one.point.completed < one.point.asked)}
-    suffered = {**dict.fromkeys(failed, Failure.RequestsFailed), **dict.fromkeys(retracted, Failure.Retracted)}
     lines = run_status.Raw(path=plan.lines_path, sha256=result.lines_sha256, bytes=result.lines_bytes)
     entry = Round(
         round=plan.round,
@@ -89,7 +86,7 @@ def round_record(
         ),
         engine_version=result.engine_version,
         emulated=result.emulated,
-        replicates=tuple(_replicate(replicate, suffered.get(replicate.arm)) for replicate in result.replicates),
+        replicates=tuple(_replicate(replicate, judged) for replicate in result.replicates),
         points=tuple(_point(one, asked[one.workload], drafts[one.arm]) for one in judged),
     )
     return from_status(Round, to_status(entry))
@@ -199,9 +196,8 @@ def point_noise(rounds: Iterable[Round]) -> float | None:
     return math.sqrt(squares / freedom)
 
 
-def _replicate(replicate: Replicate, suffered: Failure | None) -> run_status.Replicate:
-    """`suffered` is what its requests came to; its own end, or what it was not, is the better reason."""
-    failure = of_server(replicate.exit_code, replicate.error) or suffered
+def _replicate(replicate: Replicate, judged: Sequence[Judged]) -> run_status.Replicate:
+    failure = of_server(replicate.exit_code, replicate.error, replicate.failure) or _of_requests(replicate.arm, judged)
     return run_status.Replicate(
         arm=replicate.arm,
         start_seconds=replicate.start_seconds,
@@ -215,6 +211,12 @@ def _replicate(replicate: Replicate, suffered: Failure | None) -> run_status.Rep
         clocks=clocks_record(replicate.clocks) if replicate.clocks else None,
         parity=_parity(replicate.outputs) if replicate.outputs else None,
     )
+
+
+def _of_requests(arm: str, judged: Sequence[Judged]) -> Failure | None:
+    """The worst failure of an arm's requests, on any workload, of a server that lived to the end."""
+    failures = {objection.failure for point in judged if point.arm == arm for objection in point.objections}
+    return next((failure for failure in (Failure.Retracted, Failure.RequestsFailed) if failure in failures), None)
 
 
 def clocks_record(found: clocks.Clocks) -> run_status.ReplicateClocks:

@@ -1,7 +1,5 @@
 """What all builders share."""
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -68,9 +66,3 @@ def metadata(name: str, owner: Owner, labels: Mapping[str, str], **more: Any) ->
         "ownerReferences": [owner.reference],
         **more,
     }
-
-
-def digest(value: Any, length: int = 10) -> str:
-    """The first hex digits of the SHA-256 of canonical JSON."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:length]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from paceline.core import Dataset, Parity, Workload
-from paceline.evidence import ArmCommand, Judged, Outputs, Point, Replicate, RoundPlan, RoundResult, judge
+from paceline.evidence import ArmCommand, Failure, Judged, Outputs, Point, Replicate, RoundPlan, RoundResult, judge
 from paceline.evidence.arguments import Difference
 from paceline.evidence.judge import largest_difference
 
@@ -113,7 +113,7 @@ class TestWhereWorkloadsStandAlone:
         [
             {"exit_code": 1, "error": "CUDA out of memory"},
             {"exit_code": 0},
-            {"error": "chat@1: timed out after 1800 s"},
+            {"error": "chat@1: timed out after 1800 s", "failure": Failure.TimedOut},
             {"error": "chat@1: HTTP 500: CUDA out of memory"},
         ],
     )
@@ -144,7 +144,7 @@ class TestWhereWorkloadsStandAlone:
 
 
 def test_a_server_that_never_got_ready() -> None:
-    slow = Replicate(arm="wide", error="not ready after 1800 s")
+    slow = Replicate(arm="wide", error="not ready after 1800 s", failure=Failure.StartTimeout)
     assert verdict(wide=slow)["wide", "code@1"].why == "not ready after 1800 s"
 
 
@@ -329,3 +329,24 @@ def test_a_head_that_accepts_nothing_is_a_measurement(length: float, calls: int,
     point = dataclasses.replace(SPECULATED, accept_length=length, verify_calls=calls)
     judged = verdict(wide=dataclasses.replace(WIDE, points=both(point)))["wide", "code@1"]
     assert (judged.valid, judged.nothing_accepted) == (True, nothing)
+
+
+@pytest.mark.parametrize(
+    ("wide", "failures"),
+    [
+        ({}, []),
+        ({"exit_code": -9, "error": "CUDA error"}, [Failure.ServerCrashed]),
+        ({"error": "not ready after 1800 s", "failure": Failure.StartTimeout}, [Failure.StartTimeout]),
+        ({"points": both(dataclasses.replace(SPECULATED, errors=1))}, [Failure.RequestsFailed]),
+        ({"points": both(dataclasses.replace(SPECULATED, retractions=1))}, [Failure.Retracted]),
+        ({"points": both(dataclasses.replace(SPECULATED, verify_calls=0))}, [Failure.NotMeasured]),
+        (
+            {"points": both(dataclasses.replace(SPECULATED, errors=1, retractions=1))},
+            [Failure.RequestsFailed, Failure.Retracted],
+        ),
+    ],
+)
+def test_every_objection_has_a_code(wide: Mapping[str, Any], failures: list[Failure]) -> None:
+    judged = verdict(wide=dataclasses.replace(WIDE, **wide))["wide", "code@1"]
+    assert [objection.failure for objection in judged.objections] == failures
+    assert judged.why == (judged.objections[0].message if failures else "")

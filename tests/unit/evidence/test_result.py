@@ -13,7 +13,7 @@ from annotated_types import Le
 
 from paceline.api.gate import MOST_COMPARED, LimitSpec, ParitySpec
 from paceline.engines import ENGINES
-from paceline.evidence import AnswerError, Outputs, Point, Replicate, RoundResult, decode, encode
+from paceline.evidence import AnswerError, Failure, Outputs, Point, Replicate, RoundResult, decode, encode
 from paceline.evidence.arguments import Difference
 from paceline.evidence.clocks import Clocks, Throttled
 from paceline.evidence.result import LONGEST, NO_ROOM, NO_ROOM_AT, NO_ROOM_CLOCKS, NUMBERS, PREFIX
@@ -373,3 +373,46 @@ def test_a_client_from_before_the_latest_metric_is_read() -> None:
     (point, *_), (now, *_) = older.replicates[1].points, decode(encode(result_of(2, 4))).replicates[1].points
     assert point == dataclasses.replace(now, p90_ttft=None)
     assert now.p90_ttft is not None
+
+
+def test_a_failure_that_the_client_saw_is_a_code_beside_its_words() -> None:
+    late = Replicate(arm="wide", error="it took too long", failure=Failure.StartTimeout)
+    hung = Replicate(arm="deep", error="code@1: no end in sight", failure=Failure.TimedOut)
+    result = dataclasses.replace(result_of(1, 2), replicates=(late, hung))
+    assert decode(encode(result)).replicates == (late, hung)
+
+
+@pytest.mark.parametrize(("arms", "workloads"), [(2, 24), (12, 4), (48, 1)])
+def test_codes_fit_beside_48_points(arms: int, workloads: int) -> None:
+    rng = random.Random(4)
+    codes = (Failure.StartTimeout, Failure.TimedOut, None)
+    result = result_of(arms, workloads)
+    failed = tuple(dataclasses.replace(one, failure=rng.choice(codes)) for one in result.replicates)
+    message = encode(dataclasses.replace(result, replicates=failed))
+    assert len(message) <= LONGEST
+    assert [one.failure for one in decode(message).replicates] == [one.failure for one in failed]
+
+
+@pytest.mark.parametrize(
+    ("error", "failure"),
+    [
+        ("not ready after 1800 s", Failure.StartTimeout),
+        ("code@1: timed out after 1800 s", Failure.TimedOut),
+        ("the server serves other, not pair", None),
+    ],
+)
+def test_a_client_of_the_former_release_had_only_words(error: str, failure: Failure | None) -> None:
+    """Its round may end after the operator's upgrade."""
+    result = dataclasses.replace(result_of(1, 1), replicates=(Replicate(arm="wide", error=error),))
+    raw = json.loads(zlib.decompress(base64.b85decode(encode(result).removeprefix(PREFIX))))
+    del raw["failures"]
+    former = PREFIX + base64.b85encode(zlib.compress(json.dumps(raw).encode())).decode()
+    assert [one.failure for one in decode(former).replicates] == [failure]
+
+
+def test_a_code_of_a_later_release_is_none() -> None:
+    result = dataclasses.replace(result_of(1, 1), replicates=(Replicate(arm="wide", error="it burnt"),))
+    raw = json.loads(zlib.decompress(base64.b85decode(encode(result).removeprefix(PREFIX))))
+    raw["failures"] = ["OnFire"]
+    later = PREFIX + base64.b85encode(zlib.compress(json.dumps(raw).encode())).decode()
+    assert [one.failure for one in decode(later).replicates] == [None]

@@ -128,7 +128,7 @@ def test_a_candidate_whose_own_server_ended_is_told_from_one_that_was_no_evidenc
     ends = {
         "ServerCrashed": {"exit_code": -9, "error": "CUDA error: an illegal memory access"},
         "OutOfMemory": {"exit_code": 1, "error": "torch.OutOfMemoryError: CUDA out of memory."},
-        "StartTimeout": {"error": "not ready after 1800 s"},
+        "StartTimeout": {"error": "not ready after 1800 s", "failure": Failure.StartTimeout},
         "ServerArguments": {"exit_code": 2, "error": "unrecognized arguments: --fast-please"},
         "NotMeasured": {"error": "the server serves other, not pair"},
     }

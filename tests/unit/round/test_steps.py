@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from paceline.core import Dataset, Parity, Workload
-from paceline.evidence import ArmCommand, Point, RoundPlan
+from paceline.evidence import ArmCommand, Failure, Point, RoundPlan
 from paceline.evidence import clocks as evidence_clocks
 from paceline.evidence.clocks import Reading, Throttled
 from paceline.pods.round.parity import Answer
@@ -193,12 +193,12 @@ def test_secrets_do_not_reach_the_results() -> None:
     assert "sk-1" not in str(done) + str(ran)
 
 
-def failing_at(kind: type, ended: Ended) -> tuple[list[Step], Ran]:
+def failing_at(kind: type, ended: Ended, failure: Failure | None = None) -> tuple[list[Step], Ran]:
     server = Server(ended)
 
     def answer(step: Step) -> Any:
         if isinstance(step, kind):
-            raise ServerFailed("connection refused")
+            raise ServerFailed("connection refused", failure)
         return server(step)
 
     return drive(answer)
@@ -213,8 +213,10 @@ def test_a_server_that_dies_is_noted_with_its_last_words() -> None:
 
 
 def test_a_server_that_fails_but_lives_is_noted_with_what_was_seen() -> None:
-    _, ran = failing_at(Flush, LIVED)
-    assert (ran.replicate.exit_code, ran.replicate.error) == (None, "connection refused")
+    for failure in (None, Failure.TimedOut):
+        _, ran = failing_at(Flush, LIVED, failure)
+        assert (ran.replicate.exit_code, ran.replicate.error) == (None, "connection refused")
+        assert ran.replicate.failure is failure
 
 
 def test_a_server_that_dies_after_its_last_point_has_failed_too() -> None:

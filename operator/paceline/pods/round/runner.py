@@ -13,7 +13,7 @@ from typing import Any, assert_never
 from paceline import __version__
 from paceline.core.text import in_all_texts
 from paceline.engines import ENGINES, Probe
-from paceline.evidence import ArmCommand, Replicate, RoundPlan, RoundResult
+from paceline.evidence import ArmCommand, Failure, Replicate, RoundPlan, RoundResult
 from paceline.evidence.arguments import differences
 from paceline.pods.round import load, parity, server, watch
 from paceline.pods.round.control import Control
@@ -153,7 +153,8 @@ class Runner:
             if self.control.has_exited():
                 raise ServerFailed("the server exited")
             if time.monotonic() - began > self.plan.start_timeout_seconds:
-                raise ServerFailed(f"not ready after {self.plan.start_timeout_seconds:.0f} s")
+                message = f"not ready after {self.plan.start_timeout_seconds:.0f} s"
+                raise ServerFailed(message, Failure.StartTimeout)
             time.sleep(READY_POLL_SECONDS)
         took = time.monotonic() - began
         self.useful_seconds += took
@@ -167,7 +168,8 @@ class Runner:
                 loaded = load.send(self.plan, step.workload, self.scratch, key, warm_up=step.warm_up)
             loaded = replace(loaded, draft_tokens=depths.mean)
         except subprocess.TimeoutExpired as error:  # its own words are the whole command line
-            raise ServerFailed(f"{step.workload.name}: timed out after {error.timeout:.0f} s") from error
+            message = f"{step.workload.name}: timed out after {error.timeout:.0f} s"
+            raise ServerFailed(message, Failure.TimedOut) from error
         except load.LoadError as error:
             raise ServerFailed(f"{step.workload.name}: {error}") from error
         if not step.warm_up:

@@ -14,6 +14,7 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, IncompleteR
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+from paceline.evidence import Failure
 from paceline.pods.round.steps import ServerFailed
 
 TIMEOUT_SECONDS = 30.0
@@ -78,7 +79,8 @@ def ask(url: str, body: Mapping[str, Any], key: str, timeout_seconds: float) -> 
         found = json.loads(answer.body)
         return found if isinstance(found, dict) else "the answer is no object"
     except TimeoutError as error:
-        raise ServerFailed(f"a prompt of parity timed out after {timeout_seconds:.0f} s") from error
+        message = f"a prompt of parity timed out after {timeout_seconds:.0f} s"
+        raise ServerFailed(message, Failure.TimedOut) from error
     except NO_ANSWER as error:
         return f"POST {CHAT}: {_why(error)}"
 

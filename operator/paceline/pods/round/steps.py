@@ -10,7 +10,7 @@ from typing import Any
 
 from paceline.core import Workload
 from paceline.engines import ENGINES, Probe, ProbeError, Scrape, json_object
-from paceline.evidence import ArmCommand, Replicate, RoundPlan
+from paceline.evidence import ArmCommand, Failure, Replicate, RoundPlan
 from paceline.evidence.arguments import comparable, digest, pick, without_secrets
 from paceline.evidence.clocks import Reading, seen
 from paceline.evidence.result import Point
@@ -25,7 +25,12 @@ UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticErro
 
 
 class ServerFailed(Exception):  # noqa: N818
-    """The arm's server did not do its part; the text says what was seen of it."""
+    """The arm's server did not do its part; the text says what was seen of it. `failure`: its kind, where that is
+    known here; an exit code or the server's log shows the others."""
+
+    def __init__(self, message: str, failure: Failure | None = None) -> None:
+        super().__init__(message)
+        self.failure = failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +172,9 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, Ran]:
             points.append(measured)
         if plan.parity:
             answers = yield from _answers(arm, probe, plan.parity.samples)
-    except (ServerFailed, ProbeError) as failed:
+    except ServerFailed as failed:
+        noted |= {"error": str(failed), "failure": failed.failure}
+    except ProbeError as failed:
         noted["error"] = str(failed)
     except UNREADABLE as error:
         noted["error"] = f"what the server said cannot be read: {type(error).__name__}: {error}"

@@ -1,0 +1,49 @@
+"""What a hash is taken of: values in one form, without what equals its default.
+
+A field that a later release adds must move no hash of those who do not use it, so a default is never part of one. Every
+hash that outlives a process goes through here: `evidence/fingerprint.py` (a run's spec, where a default is left empty)
+and `render/revision.py` (records of `core`, whose fields have defaults).
+"""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+
+def digest(value: Any, length: int = 10, *, ensure_ascii: bool = True) -> str:
+    """The first hex digits of the SHA-256 of canonical JSON: sorted keys, no spaces, other types as `str`.
+
+    `ensure_ascii` is part of a hash's form and must never change for one that is in use: revisions escape what is not
+    ASCII, fingerprints do not.
+    """
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=ensure_ascii, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:length]
+
+
+def without_empty(value: Any) -> Any:
+    """`value` without the keys of maps whose value is empty (None, "", {} or []), at any depth. Items of lists all
+    stay."""
+    if isinstance(value, Mapping):
+        inner = {key: without_empty(item) for key, item in value.items()}
+        return {key: item for key, item in inner.items() if item is not None and item not in ({}, [], "")}
+    return [without_empty(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def without_defaults(value: Any) -> Any:
+    """A dataclass as the map of its fields that differ from their default, at any depth of dataclasses; any other value
+    as it is."""
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        return value
+    return {
+        field.name: without_defaults(getattr(value, field.name))
+        for field in dataclasses.fields(value)
+        if getattr(value, field.name) != _default(field)
+    }
+
+
+def _default(field: "dataclasses.Field[Any]") -> Any:
+    """MISSING, which equals nothing, for a field without one."""
+    factory = field.default_factory
+    return field.default if factory is dataclasses.MISSING else factory()
