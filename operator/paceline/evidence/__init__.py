@@ -1,18 +1,20 @@
 """From the bytes of a round to valid points.
 
-`round_plan` is what a round is asked to do, `result` what it returns, `outputs` the part about the texts that the arms
-wrote. `judge` decides which points are valid, `failures` names what went wrong instead, `loads` and `prompts` add notes
-about the load, `round_status` converts rounds to status and status to the gate's measurements, and `fingerprint` names
-what a run measures. Pods use the first three only. Import `round_status` by name: it needs the records of `api`, which
-pods must not load.
+`round_plan` is what a round is asked to do, `result` what it returns, `message` the form of the result in a pod's
+termination message; `outputs`, `clocks` and `arguments` are parts of the result. `judge` decides which points are
+valid, `failures` lists what can go wrong instead, `loads` and `prompts` add notes about the load. `round_status`
+converts rounds to status and status to the gate's measurements, and `fingerprint` names what a run measures. Pods do
+not use the judge or later modules. Import `round_status` by name: it needs the records of `api`, which pods must not
+load.
 """
 
 from paceline.evidence.failures import Failure
 from paceline.evidence.fingerprint import fingerprint, narrowed, question, same_arms, same_server, surroundings
 from paceline.evidence.judge import Judged, judge
+from paceline.evidence.message import AnswerError, decode, encode
 from paceline.evidence.outputs import Outputs
 from paceline.evidence.prompts import of_these_prompts
-from paceline.evidence.result import AnswerError, Point, Replicate, RoundResult, decode, encode
+from paceline.evidence.result import Point, Replicate, RoundResult
 from paceline.evidence.round_plan import ENVIRONMENT, ArmCommand, RoundPlan, Scalar
 
 __all__ = [

@@ -1,34 +1,33 @@
-"""What a server says it runs with: what of it may be told, and where one arm's is not the baseline's.
+"""Resolved arguments of a server: those that may be published, and where an arm differs from the baseline.
 
-All resolved arguments are compared, as names and values without structure (`cuda_graph_config.decode.max_bs`), but for
-those that the round's plan calls moved: what speculation is known to change by itself. Secrets are neither kept, hashed
-nor compared.
+All of them are compared, flattened to names and values (`cuda_graph_config.decode.max_bs`), except those that the
+round's plan lists as moved, which speculation changes by itself. Secrets are neither stored, hashed nor compared.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from paceline.core import canonical
 from paceline.evidence.round_plan import Scalar
 
 SECRET = re.compile(r"key|secret|password|token(?!iz)", re.IGNORECASE)
-"""Names of what may be one: all of them if its value is text. Numbers are told (`max_prefill_tokens`)."""
+"""Names that may hold a secret if their value is text; numbers may be published (`max_prefill_tokens`)."""
 VOLATILE = frozenset({"launch_command", "internal_states", "startup_time", "status", "env_vars"})
-"""What differs from process to process, and what repeats secrets."""
+"""Values that differ between processes, or repeat secrets."""
 MOST = 8
-"""Differences that a replicate tells; more are not worth a message's room."""
+"""Differences that a replicate reports; a message has no room for more."""
 LONGEST = 60
-"""Characters of a value that is told."""
+"""Characters of a reported value."""
 ABSENT = "—"
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """An argument that is not the baseline's; both values as text, "—" where it is not said, "" where a message had no
-    room for them."""
+    """An argument that differs from the baseline's, with both values as text: "—" if it is not reported, "" if the
+    message had no room for them."""
 
     name: str
     value: str
@@ -45,39 +44,38 @@ def pick(resolved: Mapping[str, Any], watched: tuple[str, ...]) -> dict[str, Sca
     return {
         key: resolved[key]
         for key in watched
-        if key in resolved and _is_scalar(value := resolved[key]) and _may(key, value)
+        if key in resolved and _is_scalar(value := resolved[key]) and _may_publish(key, value)
     }
 
 
 def without_secrets(resolved: Mapping[str, Any]) -> dict[str, Any]:
-    """What may be told of a server's resolved arguments and does not differ from process to process."""
-    return {key: value for key, value in resolved.items() if key not in VOLATILE and _may(key, value)}
+    """The resolved arguments that may be published and do not differ between processes."""
+    return {key: value for key, value in resolved.items() if key not in VOLATILE and _may_publish(key, value)}
 
 
 def comparable(resolved: Mapping[str, Any], moved: Sequence[str]) -> dict[str, str]:
-    """Name → value as JSON, of all that must be equal on all arms. A name in `moved` covers what is below it, and one
-    that ends in an asterisk all that begins so."""
+    """Name → value as JSON, for all arguments that must be equal on all arms. A name in `moved` covers all names below
+    it; one that ends in an asterisk all names with its prefix."""
     flat = dict(_flat(without_secrets(resolved), ""))
-    return {name: value for name, value in sorted(flat.items()) if not any(_covers(one, name) for one in moved)}
+    return {name: value for name, value in sorted(flat.items()) if not any(_covers(pattern, name) for pattern in moved)}
 
 
 def digest(arguments: Mapping[str, str]) -> str:
     """The first 8 hex digits of the SHA-256 of comparable arguments."""
-    canonical = json.dumps(arguments, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).hexdigest()[:8]
+    return canonical.digest(arguments, 8)
 
 
-def differences(mine: Mapping[str, str], baseline: Mapping[str, str]) -> tuple[Difference, ...]:
-    """The first few, by name."""
-    names = sorted(name for name in mine.keys() | baseline.keys() if mine.get(name) != baseline.get(name))
-    return tuple(Difference(name, _shown(mine.get(name)), _shown(baseline.get(name))) for name in names[:MOST])
+def differences(arm: Mapping[str, str], baseline: Mapping[str, str]) -> tuple[Difference, ...]:
+    """The first few, in the order of their names."""
+    names = sorted(name for name in arm.keys() | baseline.keys() if arm.get(name) != baseline.get(name))
+    return tuple(Difference(name, _shown(arm.get(name)), _shown(baseline.get(name))) for name in names[:MOST])
 
 
 def _flat(value: Any, name: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping) and value:
         for key, inner in value.items():
             below = f"{name}.{key}" if name else str(key)
-            if _may(str(key), inner):
+            if _may_publish(str(key), inner):
                 yield from _flat(inner, below)
     else:
         yield name, json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
@@ -87,8 +85,8 @@ def _covers(moved: str, name: str) -> bool:
     return name.startswith(moved[:-1]) if moved.endswith("*") else name == moved or name.startswith(f"{moved}.")
 
 
-def _may(name: str, value: Any) -> bool:
-    """Whether it is told: no text, nor anything that may hold some, under a name that looks like a secret."""
+def _may_publish(name: str, value: Any) -> bool:
+    """False for text, and for values that may contain text, under a name that looks like a secret's."""
     return not SECRET.search(name) or (_is_scalar(value) and not isinstance(value, str))
 
 

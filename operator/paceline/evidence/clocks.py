@@ -1,8 +1,8 @@
-"""What the driver said of the GPUs right before and right after each load: clocks, power, temperature, and what held
-the clocks down meanwhile.
+"""The driver's readings of the GPUs right before and after each load: clocks, power, temperature, and what throttled
+the clocks.
 
-It explains and decides nothing: an arm that draws so much power that its GPUs slow down does so in service, too. What
-nvidia-smi does not know ("[N/A]") is None, and a node without it has no readings at all.
+They explain a result and decide nothing: an arm that draws so much power that its GPUs slow down does so in service
+too. A value that nvidia-smi does not know ("[N/A]") is None; a node without nvidia-smi has no readings.
 """
 
 import csv
@@ -19,8 +19,7 @@ REASONS = {
     0x80: "HwPowerBrakeSlowdown",
 }
 """NVML's nvmlClocksEventReason… (nvml.h; docs.nvidia.com/deploy/nvml-api, "NvmlClocksEventReasons"), by their bits.
-GpuIdle (0x1) and the clocks that somebody has set (0x2 of applications, 0x100 of displays) hold nothing back that was
-meant to run."""
+GpuIdle (0x1) and clocks set on purpose (0x2 for applications, 0x100 for displays) are no throttling."""
 COUNTERS = {
     "clocks_event_reasons_counters.sw_power_cap": 0x4,
     "clocks_event_reasons_counters.sync_boost": 0x10,
@@ -28,18 +27,18 @@ COUNTERS = {
     "clocks_event_reasons_counters.hw_thermal_slowdown": 0x40,
     "clocks_event_reasons_counters.hw_power_brake_slowdown": 0x80,
 }
-"""Microseconds since the driver was loaded, and the reason that they count; drivers before about 570 have none."""
+"""Counter of microseconds since the driver was loaded → its reason; drivers before about 570 have none."""
 IDLE = 0x1
 ACTIVE = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
-"""What holds now; the second is the name in drivers before 535."""
+"""Field with the current reasons; the second name is that of drivers before 535."""
 LEAST = 0.01
-"""Of a load: what held for less is not told."""
+"""Fraction of a load; a shorter throttling is not reported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """One GPU at one time. Clocks of its SMs in MHz, power in W, temperature in °C; `reasons` are NVML's bits that hold
-    now, `held` microseconds by such a bit."""
+    """One GPU at one time. Clocks of its SMs in MHz, power in W, temperature in °C; `reasons`: NVML's bits; `held`:
+    bit → microseconds so far."""
 
     uuid: str = ""
     sm_mhz: int | None = None
@@ -53,8 +52,8 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttled:
-    """What held clocks down during one load, as NVML's bits; `percent` of its time at most, over GPUs and reasons. None
-    where the driver does not count: then `reasons` are only of the two moments before and after."""
+    """Why clocks were throttled during one load, as NVML's bits. `percent`: largest share of its time over GPUs and
+    reasons; None if the driver has no counters, and `reasons` are then those just before and after the load."""
 
     workload: str
     reasons: int
@@ -63,8 +62,8 @@ class Throttled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clocks:
-    """Of one replicate, over all of its loads and GPUs: the slowest SM clock of those that were not idle (yet, or
-    already), and the fastest there could be; the lowest power limit; the highest temperature."""
+    """One replicate, over all its loads and GPUs: slowest SM clock of a GPU that was not idle, and the maximum clock;
+    lowest power limit; highest temperature."""
 
     sm_mhz: int | None = None
     most_sm_mhz: int | None = None
@@ -74,26 +73,26 @@ class Clocks:
 
 
 def read(text: str) -> tuple[Reading, ...]:
-    """What the wrapper wrote: the names of the fields, then a line a GPU. Nothing of a line that is no such line."""
+    """Parse the wrapper's file: a line of field names, then one line per GPU. Malformed lines are skipped."""
     names, *lines = csv.reader(text.splitlines(), skipinitialspace=True) if text.strip() else [[]]
     return tuple(_reading(dict(zip(names, line, strict=True))) for line in lines if len(line) == len(names))
 
 
-def _reading(said: Mapping[str, str]) -> Reading:
+def _reading(fields: Mapping[str, str]) -> Reading:
     return Reading(
-        uuid=said.get("uuid", ""),
-        sm_mhz=_whole(said.get("clocks.sm")),
-        most_sm_mhz=_whole(said.get("clocks.max.sm")),
-        watts=_number(said.get("power.draw")),
-        limit_watts=_whole(said.get("power.limit")),
-        celsius=_whole(said.get("temperature.gpu")),
-        reasons=next((int(said[name], 16) for name in ACTIVE if said.get(name, "").startswith("0x")), 0),
-        held={bit: held for name, bit in COUNTERS.items() if (held := _whole(said.get(name))) is not None},
+        uuid=fields.get("uuid", ""),
+        sm_mhz=_whole(fields.get("clocks.sm")),
+        most_sm_mhz=_whole(fields.get("clocks.max.sm")),
+        watts=_number(fields.get("power.draw")),
+        limit_watts=_whole(fields.get("power.limit")),
+        celsius=_whole(fields.get("temperature.gpu")),
+        reasons=next((int(fields[name], 16) for name in ACTIVE if fields.get(name, "").startswith("0x")), 0),
+        held={bit: held for name, bit in COUNTERS.items() if (held := _whole(fields.get(name))) is not None},
     )
 
 
 def _number(text: str | None) -> float | None:
-    """Its unit, where an older nvidia-smi writes one all the same, is left out."""
+    """Without the unit, which an older nvidia-smi writes although it is asked not to."""
     try:
         return float((text or "").split()[0])
     except (ValueError, IndexError):
@@ -101,46 +100,46 @@ def _number(text: str | None) -> float | None:
 
 
 def _whole(text: str | None) -> int | None:
-    found = _number(text)
-    return None if found is None else round(found)
+    number = _number(text)
+    return None if number is None else round(number)
 
 
 def seen(
     so_far: Clocks | None, workload: str, before: Sequence[Reading], after: Sequence[Reading], seconds: float
 ) -> Clocks | None:
-    """With what was read around a load that took so many seconds; None as long as nothing was."""
+    """`so_far` together with the readings around a load of so many seconds; None as long as there are no readings."""
     if not (before or after):
         return so_far
-    known, both = so_far or Clocks(), (*before, *after)
+    clocks, readings = so_far or Clocks(), (*before, *after)
     throttled = _throttled(workload, before, after, seconds)
-    awake = (None if one.reasons & IDLE else one.sm_mhz for one in both)
+    busy = (None if reading.reasons & IDLE else reading.sm_mhz for reading in readings)
     return replace(
-        known,
-        sm_mhz=min(_known(known.sm_mhz, *awake), default=None),
-        most_sm_mhz=max(_known(known.most_sm_mhz, *(one.most_sm_mhz for one in both)), default=None),
-        limit_watts=min(_known(known.limit_watts, *(one.limit_watts for one in both)), default=None),
-        celsius=max(_known(known.celsius, *(one.celsius for one in both)), default=None),
-        throttled=(*known.throttled, *throttled),
+        clocks,
+        sm_mhz=min(_not_none(clocks.sm_mhz, *busy), default=None),
+        most_sm_mhz=max(_not_none(clocks.most_sm_mhz, *(r.most_sm_mhz for r in readings)), default=None),
+        limit_watts=min(_not_none(clocks.limit_watts, *(r.limit_watts for r in readings)), default=None),
+        celsius=max(_not_none(clocks.celsius, *(r.celsius for r in readings)), default=None),
+        throttled=(*clocks.throttled, *throttled),
     )
 
 
-def _known(*values: int | None) -> list[int]:
+def _not_none(*values: int | None) -> list[int]:
     return [value for value in values if value is not None]
 
 
 def _throttled(
     workload: str, before: Sequence[Reading], after: Sequence[Reading], seconds: float
 ) -> Iterator[Throttled]:
-    """Nothing if nothing held the clocks down."""
+    """At most one; none if nothing throttled the clocks."""
     moments = 0
-    for one in (*before, *after):
-        moments |= one.reasons
+    for reading in (*before, *after):
+        moments |= reading.reasons
     shares: dict[int, float] = {}
     for first, last in zip(before, after, strict=False):
         for bit in first.held.keys() & last.held.keys():
             share = (last.held[bit] - first.held[bit]) / (seconds * 1e6) if seconds else 0.0
             shares[bit] = max(shares.get(bit, 0.0), min(1.0, share))
-    # What is counted is known for the whole load; what held in one of two moments only tells more where nothing counts.
+    # A counter covers the whole load; the two moments before and after only matter for reasons without a counter.
     reasons = sum(bit for bit in REASONS if (shares[bit] >= LEAST if bit in shares else moments & bit))
     if reasons:
         largest = max((share for bit, share in shares.items() if bit & reasons), default=None)
@@ -149,26 +148,26 @@ def _throttled(
 
 
 def names(reasons: int) -> list[str]:
-    """As NVML calls them."""
+    """NVML's names."""
     return [name for bit, name in REASONS.items() if reasons & bit]
 
 
-def to_columns(found: Sequence[Clocks | None]) -> list[Any]:
-    """A row an arm, as its message carries it; nothing at all where no arm has any."""
-    if not any(found):
+def to_columns(clocks: Sequence[Clocks | None]) -> list[Any]:
+    """One row per arm, for the message; empty if no arm has clocks."""
+    if not any(clocks):
         return []
     return [
-        one
+        arm
         and [
-            *(one.sm_mhz, one.most_sm_mhz, one.limit_watts, one.celsius),
-            [[held.workload, held.reasons, held.percent] for held in one.throttled],
+            *(arm.sm_mhz, arm.most_sm_mhz, arm.limit_watts, arm.celsius),
+            [[load.workload, load.reasons, load.percent] for load in arm.throttled],
         ]
-        for one in found
+        for arm in clocks
     ]
 
 
 def from_columns(rows: Sequence[Any], arms: int) -> list[Clocks | None]:
-    """Raises ValueError and TypeError for what `to_columns` does not write."""
+    """Raises ValueError or TypeError for rows that `to_columns` does not write."""
     return [row and _clocks(*row) for row in rows] if rows else [None] * arms
 
 
@@ -184,19 +183,19 @@ def _clocks(
     )
 
 
-MOST_TOLD = 6
-"""Loads that a note names; status has all."""
+MOST_NAMED = 6
+"""Loads that a note names; status lists all."""
 
 
-def note(found: Iterable[tuple[str, Clocks | None]]) -> list[str]:
-    """One sentence of all arms' throttled loads; none if there are none."""
-    loads = [(arm, one) for arm, clocks in found if clocks for one in clocks.throttled]
+def note(clocks_by_arm: Iterable[tuple[str, Clocks | None]]) -> list[str]:
+    """One sentence about all throttled loads; empty if there are none."""
+    loads = [(arm, load) for arm, clocks in clocks_by_arm if clocks for load in clocks.throttled]
     if not loads:
         return []
-    told = [
-        f"{' and '.join(names(one.reasons))} on {one.workload} of {arm}"
-        + ("" if one.percent is None else f" ({one.percent} % of the time)")
-        for arm, one in sorted(loads, key=lambda load: -(load[1].percent or 0))[:MOST_TOLD]
+    texts = [
+        f"{' and '.join(names(load.reasons))} on {load.workload} of {arm}"
+        + ("" if load.percent is None else f" ({load.percent} % of the time)")
+        for arm, load in sorted(loads, key=lambda pair: -(pair[1].percent or 0))[:MOST_NAMED]
     ]
-    more = f", and {len(loads) - MOST_TOLD} loads more" if len(loads) > MOST_TOLD else ""
-    return [f"throttled: {', '.join(told)}{more}"]
+    more = f", and {len(loads) - MOST_NAMED} loads more" if len(loads) > MOST_NAMED else ""
+    return [f"throttled: {', '.join(texts)}{more}"]

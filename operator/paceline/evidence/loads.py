@@ -1,4 +1,4 @@
-"""What status says of the load itself: how full the places of a closed loop were, and whether a rate was kept."""
+"""Notes about the load itself: whether a closed loop kept its concurrency, and whether a rate was kept."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,44 +8,44 @@ from paceline.evidence.result import Point
 from paceline.evidence.round_plan import RoundPlan
 
 FULL = 0.9
-"""Of the concurrency: with fewer requests under way, on average, a point is not what its name says."""
+"""Fraction of the concurrency; with fewer requests under way on average, a point does not deserve its name."""
 KEPT = 0.95
-"""Of the rate: a server that answers fewer does not keep up with it."""
+"""Fraction of the rate; a server that answers fewer requests does not keep up with it."""
 
 
 def under_way(point: Point, workload: Workload) -> float | None:
-    """Requests under way in the steady window, as an average over its time."""
+    """Mean number of requests under way in the steady window."""
     return None if point.fullness is None else point.fullness * workload.concurrency
 
 
 def saturated(point: Point, workload: Workload) -> bool:
-    """How much faster another arm is depends then on how long one measures: the longer, the more."""
+    """Whether the rate was not kept. A speed-up then depends on the length of the measurement."""
     return bool(workload.rate and point.kept_rate is not None and point.kept_rate < KEPT * workload.rate)
 
 
 def load_notes(plan: RoundPlan, judged: Sequence[Judged]) -> Iterator[str]:
-    """What a person should know of valid points. Neither spoils one: the arms of a round had the same client, and what
-    is measured at another load than was asked for is a measurement all the same, of that load. The worst is named."""
-    asked = {workload.name: workload for workload in plan.workloads}
-    points = [(one, one.point, asked[one.workload]) for one in judged if one.valid and one.point]
+    """One sentence for each kind of deviation, naming the worst valid point. Neither kind invalidates a point: the arms
+    of a round share a client, and a measurement at another load is still a measurement of that load."""
+    workloads = {workload.name: workload for workload in plan.workloads}
+    points = [(entry, entry.point, workloads[entry.workload]) for entry in judged if entry.valid and entry.point]
     empty = [
-        (busy / load.concurrency, f"{one.arm} on {one.workload} had {busy:.3g} requests under way on average", load)
-        for one, point, load in points
+        (busy / load.concurrency, f"{entry.arm} on {entry.workload} had {busy:.3g} requests under way on average", load)
+        for entry, point, load in points
         if (busy := under_way(point, load)) is not None and busy < FULL * load.concurrency
     ]
     if empty:
-        _, said, load = min(empty, key=lambda pair: pair[0])
+        _, message, load = min(empty, key=lambda pair: pair[0])
         yield (
-            f"{said}, not {load.concurrency}{_others(len(empty))}: the benchmark client did not keep up "
+            f"{message}, not {load.concurrency}{_others(len(empty))}: the benchmark client did not keep up "
             "the concurrency; give its container more CPU"
         )
     late = [
         (
             point.kept_rate / load.rate,
-            f"{one.arm} on {one.workload} answered {point.kept_rate:.3g} requests a second in the second half, and "
+            f"{entry.arm} on {entry.workload} answered {point.kept_rate:.3g} requests a second in the second half, and "
             f"{load.rate:g} came",
         )
-        for one, point, load in points
+        for entry, point, load in points
         if saturated(point, load) and point.kept_rate and load.rate
     ]
     if late:

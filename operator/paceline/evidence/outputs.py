@@ -1,21 +1,21 @@
-"""What a round says of its arms' answers, and how it stands in the round's message."""
+"""The arms' answers to the prompts of parity, and their form in the round's message."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 DIGEST = 4
-"""Hex digits of an answer's SHA-256: two answers that differ look alike once in 65,536 times."""
+"""Hex digits of an answer's SHA-256: two different answers have the same digits once in 65,536 times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outputs:
-    """One arm's answers to the prompts of parity. Of the baseline `digests`, one an answer; of a candidate what came of
-    the comparison with the baseline in the same round.
+    """One arm's answers to the prompts of parity. The baseline has `digests`, one per answer; a candidate has the
+    comparison with the baseline of the same round.
 
-    `diverged` are prompts, counted from 0, at which the candidate left the baseline's answer and no near tie explains
-    it. `first` is the earliest token, counted from 0, at which any answer was left, near ties included; `gap` the
-    widest gap in nats at such a place. `unknown` is why nothing is known; "" where all is.
+    `diverged`: prompts, counted from 0, whose answer diverges from the baseline's without a near tie to explain it.
+    `first`: earliest token, counted from 0, at which any answer diverges, near ties included; `gap`: widest gap in nats
+    at such a token. `unknown`: why nothing was compared; "" if it was.
     """
 
     unknown: str = ""
@@ -31,23 +31,23 @@ class Outputs:
         return self.samples - self.near_ties - len(self.diverged)
 
 
-def to_columns(found: Sequence[Outputs | None], longest: int) -> list[list[Any]]:
-    """By column, for the message; nothing where no arm was asked. `longest`: characters of a reason."""
-    if not any(found):
+def to_columns(outputs: Sequence[Outputs | None], longest: int) -> list[list[Any]]:
+    """One column per field, for the message; empty if no arm has outputs. `longest`: characters of `unknown`."""
+    if not any(outputs):
         return []
     rows = [
         (
-            one.unknown[:longest],
-            "".join(one.digests),
-            one.samples,
-            one.near_ties,
-            f"{sum(1 << prompt for prompt in one.diverged):x}",
-            one.first,
-            None if one.gap is None else round(one.gap, 2),
+            arm.unknown[:longest],
+            "".join(arm.digests),
+            arm.samples,
+            arm.near_ties,
+            f"{sum(1 << prompt for prompt in arm.diverged):x}",
+            arm.first,
+            None if arm.gap is None else round(arm.gap, 2),
         )
-        if one
+        if arm
         else (None,) * 7
-        for one in found
+        for arm in outputs
     ]
     return [list(column) for column in zip(*rows, strict=True)]
 
@@ -74,5 +74,5 @@ def _outputs(
 
 
 def cut(digests: str) -> Iterable[str]:
-    """One digest an answer."""
-    return (digests[at : at + DIGEST] for at in range(0, len(digests), DIGEST))
+    """The digests of a text, one per answer."""
+    return (digests[start : start + DIGEST] for start in range(0, len(digests), DIGEST))

@@ -1,57 +1,25 @@
-"""What a round answers, small enough for a termination message.
+"""The result of a round: what its client reports. Its form in a termination message is in `message.py`."""
 
-A message is `paceline1:` and the base85 of a deflated compact JSON. It is written by column, so equal values beside
-each other cost almost nothing, and times as whole microseconds: 48 points fit with their arms, however they are cut.
-What is only worth knowing (`SPARE`) goes along where there is room, and is said to be missing where there is none.
-Pods report numbers and judge nothing; the operator does, so that evidence can be judged again.
-"""
-
-import base64
-import dataclasses
-import itertools
-import json
-import math
-import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from paceline.core.text import in_all_texts, printable
-from paceline.evidence import clocks as gpu_clocks
 from paceline.evidence.arguments import Difference
 from paceline.evidence.clocks import Clocks
 from paceline.evidence.failures import Failure
-from paceline.evidence.outputs import Outputs, from_columns, to_columns
+from paceline.evidence.outputs import Outputs
 from paceline.evidence.round_plan import Scalar
-
-PREFIX = "paceline1:"
-LONGEST = 4096
-"""Bytes the kubelet keeps of a container's termination message (of a longer one: the last)."""
-LONGEST_ERRORS = (200, 60, 20)
-"""Characters kept of each error: the first length with which the whole fits."""
-LARGEST_JSON = 1 << 20
-DIGITS = {"output_throughput": 5, "steady_throughput": 5, "fullness": 2, "kept_rate": 3} | dict.fromkeys(
-    ("p95_ttft", "p99_ttft", "p95_tpot", "p99_tpot", "p99_itl", "p95_e2e"), 3
-)
-OTHER_DIGITS = 4
-"""Significant digits of a number with a fraction: far below the noise of any measurement. Whole numbers keep all."""
-
-
-class AnswerError(ValueError):
-    """A message that holds no result, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One arm on one workload. Times in seconds, throughputs in output tokens per second; None: not to be had.
+    """One arm on one workload. Times in seconds, throughputs in output tokens per second; None: not available.
 
-    `output_throughput` is output tokens over the client's duration; `steady_throughput` pieces of answers a second in
-    the window in which at least 90 % of the peak concurrency was reached, times tokens a piece of all answers, and what
-    is judged of a closed loop (0025). `fullness` is
-    how many requests were under way in that window, as an average over its time and a fraction of the concurrency;
-    `kept_rate` requests a second that were answered in the second half of a workload at a rate. `accept_length` is the
-    server's average since the flush before the workload; `verify_calls` and `retractions` are differences of its
-    counters. `itl` is the time between two pieces of an answer, `e2e` that of a whole request.
+    `output_throughput`: output tokens over the client's duration. `steady_throughput`: chunks of answers per second in
+    the window with at least 90 % of the peak concurrency, times the tokens per chunk of all answers; judged for a
+    closed loop (0025). `fullness`: mean number of requests under way in that window, as a fraction of the concurrency.
+    `kept_rate`: requests answered per second in the second half of a workload at a rate. `accept_length`: the server's
+    average since the flush before the workload; `verify_calls` and `retractions`: differences of its counters. `itl`:
+    time between two chunks of an answer; `e2e`: time of a whole request.
     """
 
     workload: str
@@ -78,15 +46,15 @@ class Point:
     verify_calls: int | None = None
     retractions: int | None = None
     draft_tokens: float | None = None
-    """The mean number of draft tokens that were proposed for a verify call."""
+    """Mean number of draft tokens proposed per verify call."""
     p90_ttft: float | None = None
-    """What clients before it do not send stands last: a message is read by the order of these fields."""
+    """Fields that older clients do not send stand last: a message is read by the order of these fields."""
     accepted_at: tuple[float, ...] = ()
-    """Fraction of verify calls that accepted the draft token of a position, the first one first; empty: not told."""
+    """Fraction of verify calls that accepted the draft token of each position, in order; empty if not reported."""
 
     @property
     def duration(self) -> float | None:
-        """The client's, in seconds: what the throughput was made with, so no message needs to carry it."""
+        """The client's duration in seconds, from tokens and throughput: no message needs to carry it."""
         return self.output_tokens / self.output_throughput if self.output_tokens and self.output_throughput else None
 
     @property
@@ -97,51 +65,12 @@ class Point:
         return self.output_tokens / (self.completed * self.mean_e2e)
 
 
-SPARE = frozenset({"output_throughput", "p50_ttft", "p90_ttft", "p99_ttft", "p50_tpot", "p99_tpot", "draft_tokens"})
-"""Numbers that decide nothing: they are left out where all do not fit."""
-NO_ROOM = (
-    "the round's message had no room for throughput over the whole time, medians and 99th percentiles: they are in its "
-    "full lines on the cache volume"
-)
-NO_ROOM_CLOCKS = (
-    "the round's message had no room for the GPUs' clocks, and for what throttled them: they are in its full lines on "
-    "the cache volume"
-)
-NO_ROOM_AT = "the round's message had no room for acceptance by position: it is in its full lines on the cache volume"
-EVERY = tuple(f.name for f in dataclasses.fields(Point) if f.name not in ("workload", "accepted_at"))
-NUMBERS = tuple(name for name in EVERY if name not in SPARE)
-"""Of a point, that there is always room for; what is judged is among them."""
-TIMES = frozenset(name for name in EVERY if name.endswith(("_ttft", "_tpot", "_itl", "_e2e")))
-MICROSECONDS = 1_000_000
-FORMS = (
-    (LONGEST_ERRORS[0], EVERY, True, True),
-    (LONGEST_ERRORS[0], EVERY, False, True),
-    (LONGEST_ERRORS[0], NUMBERS, False, True),
-    *((longest, NUMBERS, False, False) for longest in LONGEST_ERRORS),
-)
-"""Characters of an error, numbers of a point, whether positions and whether clocks go along: the first form that fits
-is sent."""
-LONGEST_WORD = 500
-"""Characters of a version, a product or an id: of status, which takes no longer one, and no status at all with it."""
-LONGEST_VALUE = 2048
-"""Characters of a resolved argument: of those that anybody may set none is longer (`api.words.Argument`)."""
-MOST_GPUS, MOST_POSITIONS = 64, 64
-LARGEST, SMALLEST = 1e15, 1e-9
-"""Of a number of a server's, beside 0: what is beyond was never measured. A status has 32 characters for it."""
-LAST_SECOND = 253402300799
-"""Of the year 9999."""
-MOST_ARMS = 16
-"""Of a pool: for their KV capacities, which a limit may name, there is always room."""
-SHORT_SHA = 16
-"""Hex digits of the lines' SHA-256 where all do not fit."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replicate:
-    """One fresh server process of one arm. `exit_code` and `error` are set if it did not live to the end.
+    """One fresh server process of one arm. `exit_code`, `error` and `failure` are set if it failed.
 
-    `resolved` are the values of the plan's watched arguments; `rest_sha256` the first 8 hex digits of the SHA-256 of
-    all that are comparable, and `differs` the first of these that are not the baseline's (`arguments`).
+    `resolved`: values of the plan's watched arguments; `rest_sha256`: first 8 hex digits of the SHA-256 of all
+    comparable arguments; `differs`: the first of these that differ from the baseline's (`arguments`).
     """
 
     arm: str
@@ -151,11 +80,11 @@ class Replicate:
     resolved: Mapping[str, Scalar] = field(default_factory=dict)
     rest_sha256: str = ""
     differs: tuple[Difference, ...] | None = None
-    """None: not compared, as there was nothing to compare it with, or the client is of an older release."""
+    """None: not compared, for lack of a baseline or because the client is of an older release."""
     kv_tokens: int | None = None
-    """Tokens that its KV cache holds, if the server says so."""
+    """Capacity of its KV cache in tokens, if the server reports it."""
     clocks: Clocks | None = None
-    """Of its GPUs around its loads; None: nobody tells."""
+    """State of its GPUs around its loads; None without a driver."""
     points: tuple[Point, ...] = ()
     outputs: Outputs | None = None
     """None: not asked for, or the round ended before."""
@@ -165,9 +94,9 @@ class Replicate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundResult:
-    """`started` and `finished` are epoch seconds. `overhead_seconds` are those in between that were neither the start
-    of a server that became ready nor the client's own duration of a measured workload: warm-ups and what failed are in
-    them, as no number comes of those."""
+    """`started` and `finished`: epoch seconds. `overhead_seconds`: the time in between without the starts of servers
+    that became ready and without the client's durations of measured workloads. Warm-ups and failures are overhead: they
+    give no number."""
 
     round: int
     attempt: int
@@ -178,232 +107,17 @@ class RoundResult:
     datasets: Mapping[str, str] = field(default_factory=dict)
     """Dataset → the first 12 hex digits of the SHA-256 of its prompts."""
     prompts: Mapping[str, int] = field(default_factory=dict)
-    """Dataset → how many usable prompts it has. A client of an older release does not say."""
+    """Dataset → number of usable prompts. A client of an older release does not report it."""
     engine_version: str = ""
     paceline: str = ""
-    """Release of the client that measured; "" of one that does not say."""
+    """Release of the client; "" if it does not report one."""
     emulated: bool = False
     started: float = 0.0
     finished: float = 0.0
     overhead_seconds: float = 0.0
     lines_sha256: str = ""
-    """Of the file at the plan's `lines_path`, and how many bytes it has; "" where it could not be written. The first 16
-    digits where a message has no room for more."""
+    """SHA-256 of the file at the plan's `lines_path`; its first 16 digits if the message had no room for more; "" if
+    the file could not be written."""
     lines_bytes: int = 0
     notes: tuple[str, ...] = ()
-    """What did not spoil the round but should be known, such as an unwritable results directory."""
-
-
-def encode(result: RoundResult) -> str:
-    """The message: ASCII, at most 4096 bytes. Raises AnswerError if the result does not fit."""
-    message = ""
-    for form in FORMS:
-        message = _message(result, *form)
-        if len(message) <= LONGEST:
-            return message
-    points = sum(len(replicate.points) for replicate in result.replicates)
-    raise AnswerError(f"the result of {points} points takes {len(message)} bytes; a message holds {LONGEST}")
-
-
-def _message(
-    result: RoundResult, longest_error: int, numbers: tuple[str, ...], positions: bool, with_clocks: bool
-) -> str:
-    points = [point for replicate in result.replicates for point in replicate.points]
-    workloads = list(dict.fromkeys(point.workload for point in points))
-    keys = list(dict.fromkeys(key for replicate in result.replicates for key in replicate.resolved))
-    whole, at = numbers == EVERY, _positions(points)
-    clocks = gpu_clocks.to_columns([r.clocks for r in result.replicates])
-    arms = [
-        (r.arm, _short(r.start_seconds), r.exit_code, r.error[:longest_error], _digest(r, longest_error), len(r.points))
-        for r in result.replicates
-    ]
-    raw = {
-        "round": [
-            result.round,
-            result.attempt,
-            round(result.started),
-            round(result.finished),
-            _short(result.overhead_seconds),
-            result.lines_sha256[: None if whole else SHORT_SHA],
-            result.lines_bytes,
-        ],
-        "gpus": list(result.gpus),
-        "datasets": dict(result.datasets),
-        "prompts": [result.prompts.get(name) for name in result.datasets],
-        "engine": [result.engine_version, result.emulated, result.gpu_model, result.driver],
-        "paceline": result.paceline,
-        "notes": [note[:longest_error] for note in result.notes[:4]],
-        "keys": keys,
-        "arms": list(zip(*arms, strict=True)),
-        "resolved": [[[r.resolved[key]] if key in r.resolved else [] for r in result.replicates] for key in keys],
-        "workloads": workloads,
-        "of": [workloads.index(point.workload) for point in points],
-        "whole": whole,
-        "kv": [r.kv_tokens if whole or len(arms) <= MOST_ARMS else None for r in result.replicates],
-        "clocks": clocks if with_clocks or not clocks else None,
-        "outputs": to_columns([r.outputs for r in result.replicates], longest_error),
-        "differs": [_few(r.differs, longest_error) for r in result.replicates],
-        "failures": [r.failure and r.failure.name for r in result.replicates],
-        "points": [[_packed(name, getattr(point, name)) for point in points] for name in numbers],
-        "at": at if positions or not at else None,
-    }
-    packed = zlib.compress(json.dumps(raw, separators=(",", ":")).encode(), level=9)
-    return PREFIX + base64.b85encode(packed).decode()
-
-
-def _digest(replicate: Replicate, longest: int) -> str:
-    """Where there is little room a digest that is not the baseline's gives way to what differs."""
-    return "" if replicate.differs and longest == LONGEST_ERRORS[-1] else replicate.rest_sha256
-
-
-def _few(differs: tuple[Difference, ...] | None, longest: int) -> list[list[str]] | None:
-    """As many as errors of that length leave room for; of the first at least its name."""
-    if differs is None:
-        return None
-    if longest == LONGEST_ERRORS[-1]:
-        return [[one.name, "", ""] for one in differs[:1]]
-    return [[one.name, one.value[:longest], one.baseline[:longest]] for one in differs[: max(1, longest // 50)]]
-
-
-def _positions(points: Sequence[Point]) -> list[list[float | None]]:
-    """Of every point; nothing if none of them has any."""
-    found = [[_short(fraction) for fraction in point.accepted_at] for point in points]
-    return found if any(found) else []
-
-
-def decode(text: str) -> RoundResult:
-    """The result in a termination message. Raises AnswerError and says what is wrong with it."""
-    text = text.strip()
-    if not text:
-        raise AnswerError("the message is empty")
-    if not text.startswith(PREFIX):
-        raise AnswerError(f"the message does not begin with {PREFIX} but with {text[: LONGEST_ERRORS[0]]!r}")
-    try:
-        packed = base64.b85decode(text.removeprefix(PREFIX))
-        inflater = zlib.decompressobj()
-        raw = inflater.decompress(packed, LARGEST_JSON)
-    except (ValueError, zlib.error) as error:
-        raise AnswerError(f"the message is damaged: {error}") from error
-    if not inflater.eof:
-        raise AnswerError("the message is cut off")
-    try:
-        return _result(in_all_texts(json.loads(raw), printable))
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError) as error:
-        raise AnswerError(f"the message holds no result of this version: {error!r}") from error
-
-
-def _result(raw: dict[str, Any]) -> RoundResult:
-    columns = dict(zip(EVERY if raw["whole"] else NUMBERS, raw["points"], strict=False))
-    at = raw.get("at", [])  # an older release says nothing of it; None: there was no room
-    points = iter(
-        [_point(raw["workloads"][of], columns, row, at[row] if at else []) for row, of in enumerate(raw["of"])]
-    )
-    number, attempt, started, finished, overhead, lines_sha256, lines_bytes = raw["round"]
-    version, emulated, gpu_model, driver = raw["engine"]
-    if not 0 <= min(started, finished) <= max(started, finished) <= LAST_SECOND:
-        raise ValueError(f"it began at {started} and ended at {finished}")
-    arms = list(zip(*raw["arms"], strict=True))
-    outputs = from_columns(raw.get("outputs", ()), len(arms))  # a client of an older release asks for none
-    clocks = raw.get("clocks", ())  # and of an older one asks no driver; None: there was no room
-    seen = gpu_clocks.from_columns(clocks or (), len(arms))
-    differs = raw.get("differs") or [None] * len(arms)
-    failures = raw.get("failures")
-    return RoundResult(
-        round=number,
-        attempt=attempt,
-        replicates=tuple(
-            Replicate(
-                arm=arm,
-                start_seconds=_measured(start),
-                exit_code=None if exit_code is None else max(-(2**31), min(2**31 - 1, exit_code)),
-                error=error,
-                rest_sha256=_word(rest),
-                kv_tokens=_measured(raw["kv"][row]),
-                resolved={
-                    key: of[row][0][:LONGEST_VALUE] if isinstance(of[row][0], str) else of[row][0]
-                    for key, of in zip(raw["keys"], raw["resolved"], strict=True)
-                    if of[row]
-                },
-                clocks=seen[row],
-                points=tuple(itertools.islice(points, count)),
-                outputs=outputs[row],
-                differs=None if differs[row] is None else tuple(Difference(*map(str, one)) for one in differs[row]),
-                failure=_former_failure(error) if failures is None else Failure.__members__.get(failures[row]),
-            )
-            for row, (arm, start, exit_code, error, rest, count) in enumerate(arms)
-        ),
-        gpus=tuple(map(_word, raw["gpus"][:MOST_GPUS])),
-        gpu_model=gpu_model and _word(gpu_model),
-        driver=driver and _word(driver),
-        datasets=dict(raw["datasets"]),
-        prompts=_sizes(raw["datasets"], raw.get("prompts", ())),
-        engine_version=_word(version),
-        paceline=_word(raw.get("paceline", "")),
-        emulated=bool(emulated),
-        started=started,
-        finished=finished,
-        overhead_seconds=_measured(overhead) or 0.0,
-        lines_sha256=_word(lines_sha256),
-        lines_bytes=_measured(lines_bytes) or 0,
-        notes=(
-            *(() if raw["whole"] else (NO_ROOM,)),
-            *((NO_ROOM_AT,) if at is None else ()),
-            *((NO_ROOM_CLOCKS,) if clocks is None else ()),
-            *raw["notes"],
-        ),
-    )
-
-
-def _former_failure(error: str) -> Failure | None:
-    """The failure in a message without `failures`. The client of the former release had only sentences, and a round
-    that it began may end after the operator's upgrade: read as NotMeasured, a candidate's hanging server would not
-    count against it. To be removed with the next prefix."""
-    if error.startswith("not ready after"):
-        return Failure.StartTimeout
-    return Failure.TimedOut if "timed out after" in error else None
-
-
-def _sizes(datasets: Iterable[str], sizes: Sequence[Any]) -> dict[str, int]:
-    return {name: int(size) for name, size in zip(datasets, sizes, strict=False) if _measured(size) is not None}
-
-
-def _point(workload: str, columns: Mapping[str, list[Any]], row: int, at: Sequence[Any]) -> Point:
-    numbers = {name: _unpacked(name, column[row]) for name, column in columns.items()}
-    if not all(isinstance(numbers[name], int) for name in ("asked", "completed", "errors")):
-        raise TypeError("a point without counts")
-    positions = tuple(map(float, at[:MOST_POSITIONS]))
-    told = positions if all(_measured(fraction) is not None for fraction in positions) else ()
-    return Point(workload=workload, accepted_at=told, **numbers)
-
-
-def _packed(name: str, value: float | None) -> float | None:
-    unit = MICROSECONDS if name in TIMES else 1
-    return _short(None if value is None else value * unit, DIGITS.get(name, OTHER_DIGITS))
-
-
-def _unpacked(name: str, value: Any) -> Any:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{value!r} is no number")
-    return _measured(value / MICROSECONDS if name in TIMES else value)
-
-
-def _measured(value: Any) -> Any:
-    """None for what nobody measures: a counter that went backwards, a cache of more tokens than there are atoms. That
-    costs the arm its point; a status with such a number in it would be refused, and the run never come to an end."""
-    return value if value is None or value == 0 or SMALLEST <= value <= LARGEST else None
-
-
-def _word(text: Any) -> str:
-    return str(text)[:LONGEST_WORD]
-
-
-def _short(value: float | None, digits: int = OTHER_DIGITS) -> float | None:
-    """A whole number as it is; any other with so many significant digits; None if it is not finite."""
-    if value is None or isinstance(value, int):
-        return value
-    if not math.isfinite(value):
-        return None
-    rounded = float(f"{value:.{digits}g}")
-    return int(rounded) if rounded.is_integer() else rounded
+    """Problems that do not invalidate the round, such as an unwritable results directory."""

@@ -1,4 +1,4 @@
-"""What a round is asked: everything the client of a round needs, in one environment variable."""
+"""The plan of a round: everything that its client needs, in one environment variable."""
 
 import dataclasses
 import json
@@ -16,19 +16,20 @@ Scalar = str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmCommand:
-    """One arm as it is started: the argv that would be served, byte for byte.
+    """One arm as it is started, with exactly the argv that would be served.
 
-    `expected` are values that the server's resolved arguments must have (`speculative_num_steps: 3`).
+    `expected`: values that the server's resolved arguments must have (`speculative_num_steps: 3`).
     """
 
     name: str
     argv: tuple[str, ...]
     candidate: bool
     drafts: int | None = None
-    """Draft tokens that a verify call checks; None: none, or not always as many."""
+    """Draft tokens checked per verify call, excluding the bonus token. None for the baseline and for arms whose depth
+    varies."""
     expected: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
     engine_chooses_depth: bool = False
-    """How many tokens are proposed is the engine's choice: it may rest at some loads, not at all of them (0028)."""
+    """The engine chooses how many tokens it drafts: at some loads, but not at all, it may draft none (0028)."""
 
     def other_than_expected(self, resolved: Mapping[str, Scalar]) -> str | None:
         """How a server with these resolved arguments differs from this arm; None if it does not."""
@@ -44,10 +45,10 @@ class ArmCommand:
 class RoundPlan:
     """One replicate of each arm, in this order, each on all workloads.
 
-    `tokenizer` is a directory that the client can read, `port` the server's on localhost, `results_dir` where the full
-    lines go (the cache volume; best effort), `compared` the resolved arguments that every server must say and that must
-    be equal on all arms. The timeouts are in seconds: from an arm's start to ready, and for one workload or one prompt
-    of parity.
+    `tokenizer`: a directory that the client can read; `port`: the server's on localhost; `results_dir`: directory of
+    the full lines (on the cache volume; best effort); `compared`: resolved arguments that every server must report and
+    that must be equal on all arms. Timeouts are in seconds: from an arm's start to ready, and for one workload or one
+    prompt of parity.
     """
 
     run: str
@@ -62,27 +63,27 @@ class RoundPlan:
     results_dir: str
     compared: tuple[str, ...] = ()
     moved: tuple[str, ...] | None = None
-    """Resolved arguments that are not compared, as speculation changes them by itself; None: `compared` alone are."""
+    """Resolved arguments that are not compared because speculation changes them; None: compare only `compared`."""
     engine_version: str = ""
-    """What the image speaks: names of pages and metrics depend on it."""
+    """Release of the image; names of pages and metrics depend on it."""
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Dataset → where the client finds it, of those that are not built in."""
+    """Dataset → its file, for datasets that are not built in."""
     unseen: tuple[str, ...] = ()
-    """Numbers of a point that this engine cannot show: no point is refused for want of them."""
+    """Numbers of a point that this engine cannot show; their absence does not invalidate a point."""
     parity: Parity | None = None
-    """None: what the arms answer is not compared."""
+    """None: the arms' answers are not compared."""
     retractions: int = 0
-    """Requests of a point that a server may take back for want of memory: where it takes more, the point is invalid."""
+    """Requests of a point that a server may retract when memory runs out; with more the point is invalid."""
     apart: bool = False
-    """Each workload is a question of its own: a server that ends under one has answered those before it."""
+    """Each workload is a question of its own: points measured before the server ended under another stay valid."""
     start_timeout_seconds: float = 1800.0
     workload_timeout_seconds: float = 3600.0
     workload_timeouts: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    """By name, of the workloads that get another time."""
+    """Workload → its timeout, where that differs from `workload_timeout_seconds`."""
 
     @property
     def lines_path(self) -> str:
-        """Where the full lines are kept: gzip of one JSON object a line."""
+        """File of the full lines: gzip, one JSON object per line."""
         return f"{self.results_dir}/{self.round}-{self.attempt}.jsonl.gz"
 
     def timeout_of(self, workload: Workload) -> float:
@@ -94,47 +95,47 @@ class RoundPlan:
         return tuple(dict.fromkeys([*self.compared, *(key for arm in self.arms for key in arm.expected)]))
 
     def to_json(self) -> str:
-        """Where a dataset is from is told by `files`: its revision and commit are not repeated."""
-        said = dataclasses.asdict(self)
-        for workload in said["workloads"]:
+        """Leaves out defaults, and revision and commit of datasets: the client takes them from `files`."""
+        raw = dataclasses.asdict(self)
+        for workload in raw["workloads"]:
             for key in ("revision", "commit"):
                 del workload["dataset"][key]
             if workload["dataset"]["temperature"] == 0:
                 del workload["dataset"]["temperature"]
-        for arm in said["arms"]:
+        for arm in raw["arms"]:
             if not arm["engine_chooses_depth"]:
                 del arm["engine_chooses_depth"]
         if self.parity is None:
-            del said["parity"]
+            del raw["parity"]
         for key in ("apart", "retractions", "workload_timeouts"):
-            if not said[key]:
-                del said[key]
+            if not raw[key]:
+                del raw[key]
         if self.moved is None:
-            del said["moved"]
-        return json.dumps(said, separators=(",", ":"))
+            del raw["moved"]
+        return json.dumps(raw, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> "RoundPlan":
-        """The plan, without what only another release knows; raises ValueError if `text` is none."""
+        """The plan, without fields that this release does not know; raises ValueError if `text` is not a plan."""
         try:
             raw: dict[str, Any] = json.loads(text)
             raw["arms"] = tuple(
-                ArmCommand(**_known(ArmCommand, {**arm, "argv": tuple(arm["argv"])})) for arm in raw["arms"]
+                ArmCommand(**_declared(ArmCommand, {**arm, "argv": tuple(arm["argv"])})) for arm in raw["arms"]
             )
             raw["workloads"] = tuple(
-                Workload(dataset=Dataset(**_known(Dataset, one["dataset"])), concurrency=one["concurrency"])
-                for one in raw["workloads"]
+                Workload(dataset=Dataset(**_declared(Dataset, load["dataset"])), concurrency=load["concurrency"])
+                for load in raw["workloads"]
             )
             raw["compared"] = tuple(raw["compared"])
             raw["unseen"] = tuple(raw.get("unseen", ()))
             raw["moved"] = None if raw.get("moved") is None else tuple(raw["moved"])
-            raw["parity"] = Parity(**_known(Parity, raw["parity"])) if raw.get("parity") else None
-            return cls(**_known(cls, raw))
+            raw["parity"] = Parity(**_declared(Parity, raw["parity"])) if raw.get("parity") else None
+            return cls(**_declared(cls, raw))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"not a round's plan: {type(error).__name__}: {error}") from error
 
 
-def _known(kind: type, said: Mapping[str, Any]) -> dict[str, Any]:
-    """What has a field of this name."""
+def _declared(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that the dataclass has a field for."""
     names = {field.name for field in dataclasses.fields(kind)}
-    return {name: value for name, value in said.items() if name in names}
+    return {name: value for name, value in values.items() if name in names}

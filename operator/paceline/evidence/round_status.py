@@ -1,7 +1,7 @@
-"""What a run's status keeps of its rounds, and what is made of it again: measurements for the gate, the noise.
+"""Rounds as records of status (`api/run_status.py`), and from these records the gate's measurements and the noise.
 
-The records are those of `api/run_status.py`. A number is kept as status has it, with at most six digits, so that the
-gate reads the same in the pass that collects a round and in all later ones.
+Numbers are rounded to the six digits of status at once, so that the gate reads the same values in the pass that
+collects a round and in all later ones.
 """
 
 import json
@@ -25,11 +25,11 @@ from paceline.evidence.prompts import repeated_note
 from paceline.evidence.result import Point, Replicate, RoundResult
 from paceline.evidence.round_plan import RoundPlan, Scalar
 
-SHARED = tuple({one.name for one in fields(run_status.Point)} & {one.name for one in fields(Point)} - {"workload"})
-"""Numbers that status keeps of a point as the round's message has them."""
+SHARED = tuple({f.name for f in fields(run_status.Point)} & {f.name for f in fields(Point)} - {"workload"})
+"""Numbers of a point that status takes unchanged from the round's message."""
 METRICS = {slot.wire: slot.name for slot in slots(run_status.Point) if inner(slot.type) in (int, float)}
-"""What a measurement carries of a point: name in status, which `Gate.limits` have too, → the record's field. And
-`kvTokens`, which is the replicate's."""
+"""Metrics of a measurement: name in status and in `Gate.limits` → the point record's field. `kvTokens`, the
+replicate's, comes on top."""
 UNSEEN = {
     "accept_length": "acceptance is unavailable: whether anything was accepted was not checked",
     "verify_calls": "verify calls are unavailable: whether speculation ran and accepted anything was not checked",
@@ -37,7 +37,7 @@ UNSEEN = {
     "draft_tokens": "proposed tokens are unavailable: how deep the engine drafted was not seen",
     "accepted_at": "acceptance by position is unavailable: this engine does not report it",
 }
-"""What is said of a number that the engine cannot show (`RoundPlan.unseen`)."""
+"""Note for each number that the engine cannot show (`RoundPlan.unseen`)."""
 
 
 def round_record(
@@ -50,14 +50,14 @@ def round_record(
     held_seconds: float | None = None,
     client_image: str = "",
 ) -> Round:
-    """Of a round that gave a result (docs/architecture.md). Images are those that ran, by digest; `held_seconds` how
-    long the round's pod held accelerators, by the client's own clock if nobody says."""
+    """A round with a result (docs/architecture.md). Images: those that ran, by digest. `held_seconds`: how long the
+    round's pod held accelerators; None: as long as the client's clock shows."""
     lasted = result.finished - result.started
     held = lasted if held_seconds is None else max(held_seconds, lasted)
-    asked = {workload.name: workload for workload in plan.workloads}
+    workloads = {workload.name: workload for workload in plan.workloads}
     drafts = {arm.name: arm.drafts for arm in plan.arms}
     lines = run_status.Raw(path=plan.lines_path, sha256=result.lines_sha256, bytes=result.lines_bytes)
-    entry = Round(
+    record = Round(
         round=plan.round,
         try_=plan.attempt,
         job=job,
@@ -77,43 +77,44 @@ def round_record(
         raw=lines if result.lines_sha256 else None,
         notes=(
             *(UNSEEN[name] for name in plan.unseen if name in UNSEEN),
-            *_all_cut(plan, judged),
-            *_rests(judged),
+            *_all_cut_note(plan, judged),
+            *_rest_notes(judged),
             *load_notes(plan, judged),
             *repeated_note(plan.workloads, plan.round, result.prompts),
-            *clocks.note((one.arm, one.clocks) for one in result.replicates),
+            *clocks.note((replicate.arm, replicate.clocks) for replicate in result.replicates),
             *result.notes,
         ),
         engine_version=result.engine_version,
         emulated=result.emulated,
         replicates=tuple(_replicate(replicate, judged) for replicate in result.replicates),
-        points=tuple(_point(one, asked[one.workload], drafts[one.arm]) for one in judged),
+        points=tuple(_point(point, workloads[point.workload], drafts[point.arm]) for point in judged),
     )
-    return from_status(Round, to_status(entry))
+    return from_status(Round, to_status(record))
 
 
-def _rests(judged: Sequence[Judged]) -> list[str]:
-    """By arm, where its engine chose not to speculate (0028)."""
+def _rest_notes(judged: Sequence[Judged]) -> list[str]:
+    """One per arm: the workloads on which its engine chose not to draft (0028)."""
     where: dict[str, list[str]] = defaultdict(list)
-    for one in judged:
-        if one.at_rest:
-            where[one.arm].append(one.workload)
+    for point in judged:
+        if point.at_rest:
+            where[point.arm].append(point.workload)
     return [
         f"{arm} rested on {', '.join(workloads)}: its engine chose not to draft at these loads"
         for arm, workloads in where.items()
     ]
 
 
-def _all_cut(plan: RoundPlan, judged: Sequence[Judged]) -> list[str]:
-    """Where answers are cut, all arms write as many tokens whatever they write: the judge's comparison is an empty
-    one."""
-    most = {one.name: one.dataset.requests * one.dataset.max_tokens for one in plan.workloads}
-    points = [one.point for one in judged if one.valid and one.point]
-    cut = [name for name in most if all(one.output_tokens == most[name] for one in points if one.workload == name)]
-    cut = [name for name in cut if any(one.workload == name for one in points)]
-    if not cut:
+def _all_cut_note(plan: RoundPlan, judged: Sequence[Judged]) -> list[str]:
+    """If every answer hit max_tokens, all arms produce the same token count, so comparing counts proves nothing."""
+    most = {load.name: load.dataset.requests * load.dataset.max_tokens for load in plan.workloads}
+    counts: dict[str, set[int | None]] = defaultdict(set)
+    for entry in judged:
+        if entry.valid and entry.point:
+            counts[entry.workload].add(entry.point.output_tokens)
+    all_cut = [name for name in most if counts[name] == {most[name]}]
+    if not all_cut:
         return []
-    return [f"every answer reached maxTokens on {', '.join(cut)}: equal token counts prove nothing there"]
+    return [f"every answer reached maxTokens on {', '.join(all_cut)}: equal token counts prove nothing there"]
 
 
 def failed_round(
@@ -127,8 +128,8 @@ def failed_round(
     held_seconds: int | None = None,
     ended: datetime | None = None,
 ) -> Round:
-    """A round that gave no result: it counts as a try and measures nothing; all of its time was idle.
-    `ended` is when that was known: the next try keeps a distance from it."""
+    """A round without a result: it counts as a try, measures nothing, and all of its time was idle. `ended`: when it
+    was given up; the next try keeps a distance from that time."""
     return Round(
         round=round,
         try_=attempt,
@@ -143,50 +144,51 @@ def failed_round(
 
 
 def last_tries(rounds: Iterable[Round]) -> tuple[Round, ...]:
-    """Of every round that gave a result the last try that did, in order."""
-    return tuple({one.round: one for one in sorted(rounds, key=_order) if not one.error}.values())
+    """The last try with a result of every round, in order."""
+    return tuple({record.round: record for record in sorted(rounds, key=_order) if not record.error}.values())
 
 
 def measurements(rounds: Iterable[Round]) -> list[Measurement]:
-    """What the gate reads: every point of the last try of each round that gave a result, in order.
-
-    Its speed is `judged_speed`: of a closed loop in its steady window, at a rate that of a request."""
+    """The gate's input: every point of the last try with a result of each round, in order, with its `judged_speed`."""
     return [
-        _measurement(one.round, point, _of_arm(one, point.arm)) for one in last_tries(rounds) for point in one.points
+        _measurement(record.round, point, _replicate_of(record, point.arm))
+        for record in last_tries(rounds)
+        for point in record.points
     ]
 
 
-def _of_arm(entry: Round, arm: str) -> run_status.Replicate:
-    """Its replicate in that round."""
-    return next((one for one in entry.replicates if one.arm == arm), run_status.Replicate())
+def _replicate_of(record: Round, arm: str) -> run_status.Replicate:
+    return next((replicate for replicate in record.replicates if replicate.arm == arm), run_status.Replicate())
 
 
 def answers(rounds: Iterable[Round]) -> list[Answers]:
-    """What the gate reads: of every round that gave a result and whose baseline answered, in order."""
-    return [found for one in rounds if not one.error and (found := _answers(one))]
+    """The gate's input about answers: every round with a result whose baseline answered, in order."""
+    return [answers for record in rounds if not record.error and (answers := _answers(record))]
 
 
-def _answers(entry: Round) -> Answers | None:
-    said = {one.arm: one.parity or ReplicateParity() for one in entry.replicates}
-    baseline = next((parity.outputs for parity in said.values() if parity.outputs), "")
+def _answers(record: Round) -> Answers | None:
+    parities = {replicate.arm: replicate.parity or ReplicateParity() for replicate in record.replicates}
+    baseline = next((parity.outputs for parity in parities.values() if parity.outputs), "")
     if not baseline:
         return None
     return Answers(
-        round=entry.round,
+        round=record.round,
         baseline=tuple(cut(baseline)),
-        diverged={arm: frozenset(parity.diverged_at) for arm, parity in said.items() if parity.diverged is not None},
+        diverged={
+            arm: frozenset(parity.diverged_at) for arm, parity in parities.items() if parity.diverged is not None
+        },
     )
 
 
 def point_noise(rounds: Iterable[Round]) -> float | None:
     """The noise of a point: pooled standard deviation of ln throughput over rounds, per arm and workload.
 
-    Near the coefficient of variation for small values (0.003 is 0.3 %). None before anything was measured twice.
+    For small values close to the coefficient of variation (0.003 is 0.3 %). None until a point was measured twice.
     """
     groups: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for one in measurements(rounds):
-        if one.valid and one.output_throughput:
-            groups[one.arm, one.workload].append(math.log(one.output_throughput))
+    for measured in measurements(rounds):
+        if measured.valid and measured.output_throughput:
+            groups[measured.arm, measured.workload].append(math.log(measured.output_throughput))
     repeated = [logs for logs in groups.values() if len(logs) > 1]
     freedom = sum(len(logs) - 1 for logs in repeated)
     if not freedom:
@@ -219,46 +221,46 @@ def _of_requests(arm: str, judged: Sequence[Judged]) -> Failure | None:
     return next((failure for failure in (Failure.Retracted, Failure.RequestsFailed) if failure in failures), None)
 
 
-def clocks_record(found: clocks.Clocks) -> run_status.ReplicateClocks:
+def clocks_record(readings: clocks.Clocks) -> run_status.ReplicateClocks:
     """`clocks` of a replicate."""
     return run_status.ReplicateClocks(
-        sm_mhz=found.sm_mhz,
-        most_sm_mhz=found.most_sm_mhz,
-        power_limit_watts=found.limit_watts,
-        celsius=found.celsius,
+        sm_mhz=readings.sm_mhz,
+        most_sm_mhz=readings.most_sm_mhz,
+        power_limit_watts=readings.limit_watts,
+        celsius=readings.celsius,
         throttled=tuple(
             run_status.ReplicateThrottled(
-                workload=one.workload, reasons=tuple(clocks.names(one.reasons)), percent=one.percent
+                workload=load.workload, reasons=tuple(clocks.names(load.reasons)), percent=load.percent
             )
-            for one in found.throttled
+            for load in readings.throttled
         ),
     )
 
 
-def _parity(found: Outputs) -> ReplicateParity:
-    if found.unknown:
-        return ReplicateParity(unknown=found.unknown)
-    if found.digests:
-        return ReplicateParity(samples=len(found.digests), outputs="".join(found.digests))
+def _parity(outputs: Outputs) -> ReplicateParity:
+    if outputs.unknown:
+        return ReplicateParity(unknown=outputs.unknown)
+    if outputs.digests:
+        return ReplicateParity(samples=len(outputs.digests), outputs="".join(outputs.digests))
     return ReplicateParity(
-        samples=found.samples,
-        identical=found.identical,
-        near_ties=found.near_ties,
-        diverged=len(found.diverged),
-        diverged_at=found.diverged,
-        first_divergence=found.first,
-        largest_gap=found.gap,
+        samples=outputs.samples,
+        identical=outputs.identical,
+        near_ties=outputs.near_ties,
+        diverged=len(outputs.diverged),
+        diverged_at=outputs.diverged,
+        first_divergence=outputs.first,
+        largest_gap=outputs.gap,
     )
 
 
 def _point(judged: Judged, workload: Workload, drafts: int | None) -> run_status.Point:
-    known = run_status.Point(arm=judged.arm, workload=judged.workload, valid=judged.valid, why=judged.why)
+    record = run_status.Point(arm=judged.arm, workload=judged.workload, valid=judged.valid, why=judged.why)
     if judged.point is None:
-        return known
-    numbers: dict[str, Any] = {name: _kept(getattr(judged.point, name)) for name in SHARED}
+        return record
+    numbers: dict[str, Any] = {name: _finite(getattr(judged.point, name)) for name in SHARED}
     proposed, length = drafts or judged.point.draft_tokens, judged.point.accept_length
     return replace(
-        known,
+        record,
         **numbers,
         at_rest=judged.at_rest,
         accept_rate=(length - 1) / proposed if length and proposed else None,
@@ -269,25 +271,24 @@ def _point(judged: Judged, workload: Workload, drafts: int | None) -> run_status
     )
 
 
-def _kept(value: Any) -> Any:
-    """A number that is finite, or a row of them."""
+def _finite(value: Any) -> Any:
+    """The number if it is finite, else None; a tuple as it is."""
     return value if isinstance(value, tuple) else finite(value)
 
 
 def judged_speed(point: run_status.Point) -> float | None:
-    """What the gate compares, in output tokens per second: of a request under way where requests arrived at a rate
-    (0014), else of all together in the steady window (0025). None, and nothing else in its place, where that is not
-    there."""
+    """The speed that the gate compares, in output tokens per second: at a rate that of a request under way (0014), for
+    a closed loop that of all requests in the steady window (0025). Without a substitute: None if it is missing."""
     return finite(point.steady_throughput if point.request_speed is None else point.request_speed)
 
 
 def _measurement(number: int, point: run_status.Point, replicate: run_status.Replicate) -> Measurement:
     throughput = judged_speed(point)
-    said = {wire: value for wire, name in METRICS.items() if (value := getattr(point, name)) is not None}
+    values = {wire: value for wire, name in METRICS.items() if (value := getattr(point, name)) is not None}
     if replicate.kv_tokens is not None:
-        said["kvTokens"] = replicate.kv_tokens
-    metrics = {name: float(value) for name, value in said.items() if finite(value) is not None}
-    garbage = throughput is None or throughput <= 0 or len(metrics) < len(said)
+        values["kvTokens"] = replicate.kv_tokens
+    metrics = {name: float(value) for name, value in values.items() if finite(value) is not None}
+    garbage = throughput is None or throughput <= 0 or len(metrics) < len(values)
     valid = point.valid and not garbage
     accepted_nothing = nothing_accepted(finite(point.accept_length), point.verify_calls) and not point.at_rest
     return Measurement(
@@ -304,8 +305,8 @@ def _measurement(number: int, point: run_status.Point, replicate: run_status.Rep
 
 
 def _ended(replicate: run_status.Replicate) -> str:
-    """Why its server did not get through the round: of the baseline whatever happened to it, of a candidate what
-    blames its own server and not the one who asked."""
+    """Why its server did not last the round: any failure for the baseline; for a candidate only one that blames the
+    server. "" if there is none."""
     blamed = replicate.arm == BASELINE or replicate.reason in {failure.name for failure in BLAMES_THE_SERVER}
     return replicate.reason if blamed else ""
 
@@ -318,5 +319,5 @@ def _rfc3339(epoch: float) -> str:
     return datetime.fromtimestamp(int(epoch), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _order(one: Round) -> tuple[int, int]:
-    return one.round, one.try_
+def _order(record: Round) -> tuple[int, int]:
+    return record.round, record.try_

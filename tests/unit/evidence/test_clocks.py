@@ -4,7 +4,7 @@ import pytest
 
 from paceline.api.record import to_status
 from paceline.evidence.clocks import (
-    MOST_TOLD,
+    MOST_NAMED,
     Clocks,
     Reading,
     Throttled,
@@ -156,7 +156,7 @@ def test_a_throttled_round_says_so_the_worst_first() -> None:
 def test_a_note_names_only_so_many() -> None:
     everywhere = Clocks(throttled=tuple(Throttled(workload=f"code@{n}", reasons=POWER, percent=9) for n in range(24)))
     (said,) = note([("baseline", everywhere), ("wide", everywhere)])
-    assert said.count(" on code@") == MOST_TOLD
+    assert said.count(" on code@") == MOST_NAMED
     assert said.endswith(", and 42 loads more")
 
 

@@ -16,7 +16,7 @@ from paceline.engines import ENGINES
 from paceline.evidence import AnswerError, Failure, Outputs, Point, Replicate, RoundResult, decode, encode
 from paceline.evidence.arguments import Difference
 from paceline.evidence.clocks import Clocks, Throttled
-from paceline.evidence.result import LONGEST, NO_ROOM, NO_ROOM_AT, NO_ROOM_CLOCKS, NUMBERS, PREFIX
+from paceline.evidence.message import LONGEST, NO_ROOM, NO_ROOM_AT, NO_ROOM_CLOCKS, NUMBERS, PREFIX
 from paceline.evidence.round_status import METRICS
 
 RESOLVED = dict.fromkeys(ENGINES["SGLang"].compared, "triton") | {
@@ -387,7 +387,10 @@ def test_codes_fit_beside_48_points(arms: int, workloads: int) -> None:
     rng = random.Random(4)
     codes = (Failure.StartTimeout, Failure.TimedOut, None)
     result = result_of(arms, workloads)
-    failed = tuple(dataclasses.replace(one, failure=rng.choice(codes)) for one in result.replicates)
+    failed = tuple(
+        dataclasses.replace(one, error="not the words that matter", failure=rng.choice(codes))
+        for one in result.replicates
+    )
     message = encode(dataclasses.replace(result, replicates=failed))
     assert len(message) <= LONGEST
     assert [one.failure for one in decode(message).replicates] == [one.failure for one in failed]

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from paceline.engines import ENGINES
 from paceline.evidence import ENVIRONMENT, RoundPlan, encode
-from paceline.evidence.result import LONGEST
+from paceline.evidence.message import LONGEST
 from paceline.pods.round import bench_client, keys, load
 from paceline.pods.round.control import Control, keep_beating
 from paceline.pods.round.runner import Runner, say
