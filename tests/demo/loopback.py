@@ -25,7 +25,7 @@ from tests.support.running import HEAD, TARGET
 
 from paceline import core, gate, render
 from paceline.evidence import ENVIRONMENT, ArmCommand, RoundPlan, decode, judge
-from paceline.plan.run.measure import came_first, rotated
+from paceline.plan.run.steps.measure import came_first, rotated
 from paceline_emulator.hub import tokenizer
 
 WIDE = core.Arm(name="wide", tree=core.Tree(num_steps=3, top_k=4, num_draft_tokens=8))

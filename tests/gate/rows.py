@@ -19,7 +19,7 @@ from scipy.stats import binom
 from tests.support.campaigns import LATENCY, THROUGHPUT, THROUGHPUT_GATE, WORKLOADS, Truth, against, measure
 
 from paceline import core
-from paceline.plan.run.measure import rotated
+from paceline.plan.run.steps.measure import rotated
 
 CAMPAIGNS = 4000
 DOUBT = 0.001

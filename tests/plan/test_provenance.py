@@ -7,8 +7,8 @@ from tests.plan.test_runs import run_of
 from tests.support.in_status import records
 from tests.support.world import World, example
 
-from paceline.plan.run.collect import image_moved
 from paceline.plan.run.neighbours import neighbours
+from paceline.plan.run.steps.collect import image_moved
 
 IMAGE = "docker.io/lmsysorg/sglang@sha256:0123"
 

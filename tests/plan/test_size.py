@@ -21,7 +21,7 @@ from paceline.evidence import Failure, Point, Replicate, decode, encode, judge
 from paceline.evidence.clocks import Clocks, Throttled
 from paceline.evidence.failures import MANY
 from paceline.plan import run
-from paceline.plan.run.collect import LONGEST
+from paceline.plan.run.steps.collect import LONGEST
 from paceline.render import Owner
 from paceline.render.benchmark import round_plan
 

@@ -8,7 +8,7 @@ import pytest
 from tests.support.in_status import records as in_status
 
 from paceline import core
-from paceline.plan.run.measure import came_first, rotated
+from paceline.plan.run.steps.measure import came_first, rotated
 
 ARMS = tuple(core.Arm(name=name) for name in ("baseline", "narrow", "wide", "deep"))
 

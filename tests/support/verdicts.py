@@ -13,10 +13,10 @@ from tests.support.in_status import round_status
 from paceline import api
 from paceline.core import RunSpec, Workload
 from paceline.evidence import RoundPlan, RoundResult, judge
-from paceline.plan.run.conclude import conclude
 from paceline.plan.run.conclusion import Conclusion
 from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.snapshot import Snapshot
+from paceline.plan.run.steps.conclude import conclude
 from paceline.render import Settings
 
 FILE = Path(__file__).parents[2] / "examples" / "benchmark-only.yaml"

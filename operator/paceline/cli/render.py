@@ -20,8 +20,8 @@ from paceline.core import BASELINE, Arm, DeploymentSpec, RunSpec
 from paceline.plan.deployment.pins import artifacts_of, datasets_of, models_of, pin
 from paceline.plan.deployment.pool import Pool, pools
 from paceline.plan.deployment.snapshot import Snapshot
-from paceline.plan.run.check import unpinned
 from paceline.plan.run.snapshot import Round
+from paceline.plan.run.steps.check import unpinned
 from paceline.render import (
     Manifest,
     Owner,

@@ -11,8 +11,8 @@ from paceline import api
 from paceline.cli import main
 from paceline.core import Purpose, RunSpec
 from paceline.evidence import RoundPlan
-from paceline.plan.run.check import fault
 from paceline.plan.run.snapshot import Round
+from paceline.plan.run.steps.check import fault
 from paceline.render.benchmark import round_plan
 
 

@@ -69,6 +69,7 @@ def test_a_candidate_that_writes_less_is_rejected_over_the_run_and_not_by_the_ro
     plans = [dataclasses.replace(shorter.plan, round=number) for number in range(ROUNDS)]
     conclusion = concluded(spec, [recorded(plan, shorter.result) for plan in plans])
     assert conclusion is not None
-    verdict = conclusion.status["verdict"]
+    verdict = conclusion.verdict
+    assert verdict
     assert (verdict.outcome, verdict.reason) == ("Reject", "LengthsDiffer")
     assert "% fewer tokens than the baseline" in verdict.message

@@ -23,16 +23,16 @@ from paceline.api.record import to_status
 from paceline.api.run_status import BenchmarkRunStatus, RunProgress
 from paceline.api.status import Condition
 from paceline.evidence.round_status import point_noise
-from paceline.plan.run.check import check
-from paceline.plan.run.collect import collect
-from paceline.plan.run.conclude import conclude
 from paceline.plan.run.conclusion import Conclusion, error
 from paceline.plan.run.evidence import Evidence
-from paceline.plan.run.measure import measure
 from paceline.plan.run.next_round import latest_node
 from paceline.plan.run.results import cost, events, results
 from paceline.plan.run.snapshot import Snapshot
-from paceline.plan.run.take_over import take_over
+from paceline.plan.run.steps.check import check
+from paceline.plan.run.steps.collect import collect
+from paceline.plan.run.steps.conclude import conclude
+from paceline.plan.run.steps.measure import measure
+from paceline.plan.run.steps.take_over import take_over
 from paceline.plan.step import Delete, Plan, StepResult, timestamp
 
 Step = Callable[[Snapshot, Evidence, datetime], Evidence | Conclusion | StepResult | None]
