@@ -30,13 +30,13 @@ from paceline.render.where import Where, affinity
 FROM_CLIENT, FROM_SERVER = f"{CONTROL}/in", f"{CONTROL}/out"
 """Two directions, each written by one container and read-only in the other (0037)."""
 MOST_FROM_SERVER = "2Gi"
-"""Its log, whole. More than that is a server gone wild, and the node is worth more than the round."""
+"""Room for a server's whole log. A server that writes more is broken, and must not fill the node's disk."""
 RESULTS = f"{MODELS}/.paceline/results"
 
 # Beside starts and workloads: scheduling, image pulls, the client's own start.
 SLACK_SECONDS = 900
 LONGEST_DEADLINE = 2**31 - 1
-"""Seconds; Kubernetes takes no more."""
+"""Seconds: the most that Kubernetes accepts."""
 
 
 def benchmark_run(owner: Owner, pool: str, name: str, spec: Mapping[str, Any]) -> Manifest:
@@ -50,7 +50,7 @@ def benchmark_run(owner: Owner, pool: str, name: str, spec: Mapping[str, Any]) -
 
 
 def round_plan(owner: Owner, run: RunSpec, arms: tuple[Arm, ...], number: int, attempt: int) -> RoundPlan:
-    """What the client of a round of the BenchmarkRun `owner` is asked; `arms` in the order to run."""
+    """The plan of a round of the BenchmarkRun `owner`, for its client; `arms` in the order to run."""
     server, adapter = run.server, ENGINES[run.server.engine.name]
     assert server.target.commit, "a run is made after the prefetch has pinned its commits"
     model = snapshot_path(server.target.source, server.target.commit)
@@ -92,7 +92,7 @@ def round_plan(owner: Owner, run: RunSpec, arms: tuple[Arm, ...], number: int, a
 
 
 def _in_turn(run: RunSpec) -> tuple[Workload, ...]:
-    """Of a Sweep the lightest load first: what a server ends under is the last that it is asked."""
+    """A Sweep starts with the lightest load: a server that dies under one has been measured on all lighter ones."""
     if run.purpose is not Purpose.SWEEP:
         return run.workloads
     return tuple(sorted(run.workloads, key=lambda workload: workload.concurrency))
@@ -105,9 +105,10 @@ def round_job(
     where: Where,
     settings: Settings,
 ) -> Manifest:
-    """One replicate of every arm on the same GPUs, one after another, in the pod that serves as far as it matters.
+    """The Job of a round: one replicate of every arm on the same GPUs, one after another, in a pod that equals a served
+    one wherever that matters.
 
-    What the user labels its pod with labels the Job, too: a queue such as Kueue reads its name there.
+    The Job has the labels of the user's pod template, too: a queue such as Kueue reads its name from them.
     """
     labels = {
         **run.pod_labels,
@@ -158,7 +159,7 @@ def round_job(
 
 
 def _deadline(plan: RoundPlan) -> int:
-    """Seconds after which a round is hopeless: every arm started as slowly, every workload as long as is allowed."""
+    """Seconds that a round takes at most: every start and every workload uses its whole timeout."""
     loads = sum(map(plan.timeout_of, plan.workloads)) + (plan.workload_timeout_seconds if plan.parity else 0)
     return min(LONGEST_DEADLINE, math.ceil(SLACK_SECONDS + len(plan.arms) * (plan.start_timeout_seconds + loads)))
 
@@ -174,21 +175,21 @@ def _server(owner: Owner, run: RunSpec, settings: Settings) -> Manifest:
 
 
 def as_it_is(script: str) -> str:
-    """As a word of `command`: in it the kubelet fills in $(NAME) of the container's environment, which is the user's to
-    name, and makes $$ one $."""
+    """The script as a word of `command`, in which the kubelet replaces $(NAME) by variables that the user may name, and
+    $$ by $."""
     return script.replace("$", "$$")
 
 
 def _client(run: RunSpec, plan: RoundPlan, settings: Settings) -> Manifest:
-    asked = [{"name": ENVIRONMENT, "value": plan.to_json()}, {"name": "HOME", "value": "/tmp"}]
+    variables = [{"name": ENVIRONMENT, "value": plan.to_json()}, {"name": "HOME", "value": "/tmp"}]
     return {
         "name": "client",
         "image": settings.image,
         "imagePullPolicy": settings.image_pull_policy,
         "command": ["python", "-m", "paceline.pods.round"],
-        "env": [*asked, *(dict(variable) for variable in keys.env(run.server))],
+        "env": [*variables, *(dict(variable) for variable in keys.env(run.server))],
         **of_ours("client", settings),
-        # It was killed before it could write its own message.
+        # A container that is killed cannot write its own message.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": restricted(),
         "volumeMounts": [

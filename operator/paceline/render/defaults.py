@@ -1,7 +1,7 @@
-"""What the installation gives a container that the user says nothing of: resources, and a security context.
+"""The installation's defaults for containers: resources, and a security context.
 
-A server's are laid under `engine.podTemplate`. They are no part of a revision or of a question, as the rest of how a
-release renders is not: another default reaches a pool with its next revision.
+`engine.podTemplate` overrides those of a server. Like everything that a release renders, they are not part of a
+revision or a fingerprint: a new default reaches a pool with its next revision.
 """
 
 from collections.abc import Mapping
@@ -19,8 +19,8 @@ def server_defaults(server: Server, settings: Settings) -> Manifest:
     """Resources and securityContext of the server's container, with its accelerators."""
     said = _said(server)
     asked: dict[str, Mapping[str, Any]] = {part: said.get("resources", {}).get(part) or {} for part in PARTS}
-    # Of a resource that the user names at all everything is the user's: Kubernetes makes requests of limits, and a pod
-    # that asks for all that it may have is Guaranteed.
+    # If the user names a resource, the installation sets neither its limit nor its request: Kubernetes derives requests
+    # from limits, and a pod whose requests equal its limits is Guaranteed.
     theirs = {name for part in asked.values() for name in part}
     ours = settings.resources.get("server", {})
     resources = {
@@ -35,18 +35,18 @@ def server_defaults(server: Server, settings: Settings) -> Manifest:
 
 
 def of_ours(container: str, settings: Settings) -> Manifest:
-    """Resources of a container of our own image."""
+    """Resources of a container of Paceline's image."""
     return {"resources": settings.resources[container]} if settings.resources.get(container) else {}
 
 
 def pull_secrets(settings: Settings) -> Manifest:
-    """Of a pod with a container of our own image."""
+    """Pull secrets of a pod with a container of Paceline's image."""
     names = [{"name": name} for name in settings.image_pull_secrets]
     return {"imagePullSecrets": names} if names else {}
 
 
 def _security(said: Mapping[str, Any], settings: Settings) -> Manifest:
-    """Kubernetes refuses a container that has all rights and is kept from gaining any."""
+    """Kubernetes refuses allowPrivilegeEscalation: false for a privileged container."""
     context = dict(settings.server_security)
     added = (said.get("capabilities") or {}).get("add") or ()
     if said.get("privileged") or "SYS_ADMIN" in added or "CAP_SYS_ADMIN" in added:

@@ -1,4 +1,4 @@
-"""What stands around pods: who reaches them, whom they reach, and how many of them a drain takes at a time."""
+"""Objects that protect pods: network policies, and disruption budgets that limit a drain."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -14,8 +14,8 @@ DNS = 53
 
 
 def servers_network(owner: Owner, pool: str, server: Server) -> Manifest:
-    """In: the engine's port, and those that the user's containers declare; between the nodes of a server all ports. Out
-    is left open: a server may keep what it computed elsewhere."""
+    """Ingress to the engine's port and the ports that the user's containers declare, and to all ports between the nodes
+    of a server. Egress is unrestricted: a server may store its cache elsewhere."""
     among = labels(owner, pool)
     ingress: list[Manifest] = [{"ports": list(_ports(server))}]
     if server.accelerator.nodes > 1:
@@ -29,8 +29,8 @@ def servers_network(owner: Owner, pool: str, server: Server) -> Manifest:
 
 
 def rounds_network(owner: Owner, pool: str) -> Manifest:
-    """Of all rounds of the BenchmarkRun `owner`. In: nothing, for the client speaks to its own pod alone. Out: names
-    may be looked up, and that is all: the models are there, and another's machine would be measured too."""
+    """For all rounds of the BenchmarkRun `owner`. No ingress: the client only talks to its own pod. Egress to DNS only:
+    the models are on the volume, and a round must not measure another machine."""
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": NETWORK_POLICY,
@@ -44,8 +44,8 @@ def rounds_network(owner: Owner, pool: str) -> Manifest:
 
 
 def disruption_budget(owner: Owner, pool: str) -> Manifest:
-    """One server at a time, and the only one of a pool of one: no drain waits for ever, neither for such a pool nor for
-    a server that does not work."""
+    """A drain takes one server at a time. It may take the only server of a pool, and one that is not ready, so that no
+    drain waits for ever."""
     among = labels(owner, pool)
     return {
         "apiVersion": "policy/v1",
@@ -64,6 +64,6 @@ def _ports(server: Server) -> Iterator[Mapping[str, Any]]:
     spec = server.engine.pod_template.get("spec", {})
     for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
         for port in container.get("ports") or ():
-            # What else stands there the API server refuses, of the pod.
+            # The API server refuses anything else when the pod is created.
             if isinstance(port, Mapping) and isinstance(number := port.get("containerPort"), int):
                 yield {"port": number, "protocol": port.get("protocol", "TCP")}

@@ -1,12 +1,12 @@
-"""What the user lays over our pods (`engine.podTemplate`).
+"""The user's overlay for pods (`engine.podTemplate`).
 
-The rule: maps merge; lists of named objects merge by name, ours first; anything else replaces. Two lists of core/v1 are
-told apart otherwise: a volumeMount is known by its mountPath, for the name in it is the volume's; and an env entry
-takes the place of ours as a whole, for `value` and `valueFrom` cannot stand side by side.
+Maps merge; lists of named objects merge by name, ours first; anything else replaces. Two lists of core/v1 have other
+rules: the key of a volumeMount is its mountPath, because its name is the volume's; and an env entry replaces ours as a
+whole, because `value` and `valueFrom` exclude each other.
 
-A served pod gets all of it. A round's pod gets what makes its server the same and decides where it runs (`IN_A_ROUND`):
-no labels, or a Service of the user's would send it traffic; no sidecars; no probes and hooks. What Paceline owns is
-refused before anything is rendered (`engines.pod_template`).
+A served pod gets all of it. A round's pod gets what makes its server the same and what decides its placement
+(`IN_A_ROUND`): no labels, or a Service of the user would send it traffic; no sidecars; no probes and hooks. Fields that
+Paceline owns are refused before anything is rendered (`engines.pod_template`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,14 +23,14 @@ IN_A_ROUND = frozenset({
     "nodeSelector", "os", "overhead", "resourceClaims", "resources", "runtimeClassName", "schedulerName",
     "securityContext", "serviceAccountName", "tolerations",
 })  # fmt: skip
-"""And volumes, init containers that end, and the node affinity."""
+"""Beside volumes, init containers that end, and the node affinity."""
 IN_A_FETCH = frozenset({"dnsConfig", "dnsPolicy", "hostAliases", "imagePullSecrets", "nodeSelector", "schedulerName",
                         "tolerations"})  # fmt: skip
 """The prefetch runs where the accelerators are, and takes none."""
 
 
 def laid_over(base: Any, over: Any, field: str = "") -> Any:
-    """`over` on `base`, both left as they are; `field` is where they stand."""
+    """`base` overridden by `over`; neither is changed. `field` is the field that holds them."""
     if isinstance(base, Mapping) and isinstance(over, Mapping):
         return {**base, **{key: laid_over(base[key], over[key], key) if key in base else over[key] for key in over}}
     key = KEYS.get(field, "name")
@@ -40,14 +40,14 @@ def laid_over(base: Any, over: Any, field: str = "") -> Any:
 
 
 def without_probes(over: Mapping[str, Any]) -> Mapping[str, Any]:
-    """For pods of a server that answer no HTTP: what was said of the server's probes has nothing to stand on."""
+    """The overlay for a server's worker pods, which answer no HTTP: without the server's probes."""
     spec = over.get("spec", {})
     containers = [_without(one, PROBES) if one["name"] == SERVER else one for one in spec.get("containers", ())]
     return {**over, **({"spec": {**spec, "containers": containers}} if containers else {})}
 
 
 def in_a_round(over: Mapping[str, Any]) -> Manifest:
-    """What of it a round's pod gets."""
+    """The part for a round's pod."""
     spec = over.get("spec", {})
     servers = [_without(one, (*PROBES, "lifecycle")) for one in spec.get("containers", ()) if one["name"] == SERVER]
     first = [one for one in spec.get("initContainers", ()) if one.get("restartPolicy") != SIDECAR]
@@ -55,7 +55,7 @@ def in_a_round(over: Mapping[str, Any]) -> Manifest:
     parts = {
         "containers": servers,
         "initContainers": first,
-        # One that only a sidecar mounts may be taken.
+        # A volume that only a sidecar mounts may be in use elsewhere.
         "volumes": [volume for volume in spec.get("volumes", ()) if volume["name"] in mounted | {"shm"}],
     }
     annotations = over.get("metadata", {}).get("annotations")
@@ -69,27 +69,27 @@ def in_a_round(over: Mapping[str, Any]) -> Manifest:
 
 
 def in_a_fetch(over: Mapping[str, Any]) -> Manifest:
-    """What of it the prefetch's pod gets: where it runs, and who may read the volume."""
+    """The part for the prefetch's pod: its placement, and the groups that own the volume."""
     spec = over.get("spec", {})
-    found = {field: value for field, value in spec.items() if field in IN_A_FETCH}
+    fields = {field: value for field, value in spec.items() if field in IN_A_FETCH}
     groups = {key: spec["securityContext"][key] for key in SHARED if key in spec.get("securityContext", {})}
     affinity = node_affinity(over)
     return {
-        **found,
+        **fields,
         **({"securityContext": groups} if groups else {}),
         **({"affinity": {"nodeAffinity": affinity}} if affinity else {}),
     }
 
 
 SHARED = ("fsGroup", "fsGroupChangePolicy", "seLinuxOptions", "supplementalGroups")
-"""Of a pod's security context, what decides to whom the files on a volume belong: two pods that disagree would change
-their owner back and forth."""
+"""Fields of a pod's security context that set the owner of the files on a volume: two pods that disagree would change
+it back and forth."""
 
 
 def node_affinity(over: Mapping[str, Any]) -> Manifest:
-    """The nodes that servers are to run on. Affinity between pods concerns the servers among themselves."""
-    found: Manifest = over.get("spec", {}).get("affinity", {}).get("nodeAffinity", {})
-    return found
+    """The user's node affinity. Affinity between pods only concerns servers."""
+    affinity: Manifest = over.get("spec", {}).get("affinity", {}).get("nodeAffinity", {})
+    return affinity
 
 
 def _joined(base: Sequence[Any], over: Sequence[Any], key: str, whole: bool) -> list[Any]:

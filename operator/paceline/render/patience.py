@@ -1,5 +1,5 @@
-"""How long a server may take to start: as the spec says now, not as it said when the rendering was kept. It shapes no
-server, so it is in no revision."""
+"""The time that a server may take to start: from the current spec, not from the one whose rendering is kept. It does
+not shape a server, so no revision depends on it."""
 
 import math
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ PROBE = "startupProbe"
 
 
 def with_patience(kept: Mapping[str, Any], deadline: timedelta) -> Manifest:
-    """A kept rendering whose server is given so long by its startup probe; as it is, if it has none."""
+    """The kept rendering with a startup probe that lasts until `deadline`; unchanged if it has no such probe."""
     probe = startup_probe(kept["template"])
     if probe is None:
         return dict(kept)
@@ -22,7 +22,7 @@ def with_patience(kept: Mapping[str, Any], deadline: timedelta) -> Manifest:
 
 
 def with_tries(kept: Mapping[str, Any], tries: int) -> Manifest:
-    """A kept rendering whose server is asked so many times whether it has started."""
+    """The kept rendering with a startup probe of so many tries."""
     template = kept["template"]
     containers = [
         {**one, PROBE: {**one[PROBE], "failureThreshold": tries}} if one["name"] == SERVER and PROBE in one else one
@@ -37,5 +37,5 @@ def startup_probe(template: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def has_own(over: Mapping[str, Any]) -> bool:
-    """The user's engine.podTemplate says when the server has started."""
+    """The user's engine.podTemplate has its own startup probe."""
     return startup_probe({"spec": {"containers": over.get("spec", {}).get("containers", ())}}) is not None

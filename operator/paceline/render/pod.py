@@ -29,14 +29,14 @@ def server_container(owner: Owner, server: Server, command: list[str], settings:
 
 
 def jit_path(owner: Owner, server: Server) -> str:
-    """Compiled kernels fit one engine version on one kind of GPU; and they are code, which whoever compiles may write:
-    no deployment, and no run made by hand, loads what another one has compiled (0037)."""
+    """The directory of compiled kernels. They fit one engine version on one kind of GPU; and they are code, so a
+    deployment, or a run made by hand, never loads kernels that another one has compiled (0037)."""
     fits = f"{server.engine.name}-{server.engine.version}-{server.accelerator.product}".lower()
     return f"jit/{owner.namespace}/{owner.deployment or owner.uid}/{fits}"
 
 
 def placement(server: Server) -> Manifest:
-    """Only nodes with the product and topology asked for; the taint that GPU nodes usually carry is tolerated."""
+    """Only nodes with the requested product and topology; the usual taint of GPU nodes is tolerated."""
     accelerator = server.accelerator
     topology = {accelerator.topology_label: accelerator.topology} if accelerator.topology else {}
     return {
@@ -52,13 +52,13 @@ def volumes(server: Server) -> list[Manifest]:
 
 def models_volume(server: Server) -> Manifest:
     if server.cache.host_path:
-        # The kubelet would make it root's: the prefetch could not write to it.
+        # A directory that the kubelet creates belongs to root: the prefetch could not write to it.
         return {"name": "models", "hostPath": {"path": server.cache.host_path, "type": "Directory"}}
     return {"name": "models", "persistentVolumeClaim": {"claimName": server.cache.claim}}
 
 
 def restricted() -> Manifest:
-    """The security context of containers of our own image."""
+    """The security context of containers of Paceline's image."""
     return {
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},

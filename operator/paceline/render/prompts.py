@@ -1,4 +1,4 @@
-"""The files with a run's prompts, where the client of its rounds finds them. The server does not see them."""
+"""The files with a run's prompts, in the client's container. The server does not see them."""
 
 from collections.abc import Iterator
 
@@ -21,8 +21,8 @@ def prompt_files(run: RunSpec) -> dict[str, str]:
 
 
 def prompt_volumes(run: RunSpec) -> list[Manifest]:
-    """A claim that is mounted already, as the cache or for another dataset, is not mounted again: two volumes of one
-    claim in a pod can keep each other from being mounted."""
+    """One volume per ConfigMap or claim. A claim that is mounted already, as the cache or for another dataset, is not
+    mounted again: two volumes of one claim can block each other in a pod."""
     return [
         {"name": _volume(dataset), "configMap": _config_map(dataset)}
         if dataset.address.scheme is Scheme.CONFIG_MAP

@@ -1,4 +1,4 @@
-"""What serves a pool: a Deployment, or a LeaderWorkerSet where one server takes several nodes; and a Service."""
+"""A pool's servers: a Deployment, or a LeaderWorkerSet if one server takes several nodes; and a Service."""
 
 import math
 from collections.abc import Mapping
@@ -38,8 +38,8 @@ def rendering(
     settings: Settings,
     progress_deadline: timedelta = timedelta(minutes=30),
 ) -> Manifest:
-    """What a ControllerRevision keeps of a revision: its pod `template`; of several `nodes` that is the first one's,
-    and the others have that of the `workers`. `progress_deadline` as it was then."""
+    """The content of a ControllerRevision: the pod `template`. For several `nodes` that is the first node's, and the
+    others have that of the `workers`. `progress_deadline` is that of the time of rendering."""
     pod = template(owner, pool, server, arm, revision, settings, progress_deadline)
     if server.accelerator.nodes == 1:
         return {"template": pod}
@@ -74,7 +74,7 @@ def template(
     settings: Settings,
     progress_deadline: timedelta = timedelta(minutes=30),
 ) -> Manifest:
-    """The pod that answers, with what the user lays over it."""
+    """The pod that answers, with the user's overlay."""
     adapter = ENGINES[server.engine.name]
     tries = math.ceil(progress_deadline.total_seconds() / STARTUP_PERIOD_SECONDS)
     version = server.engine.version
@@ -92,7 +92,7 @@ def template(
 def _pod(
     owner: Owner, pool: str, server: Server, arm: Arm, revision: str, settings: Settings, **answers: Manifest
 ) -> Manifest:
-    """Of every node of a server; `answers` are the probes and hooks of the one that speaks HTTP."""
+    """The pod of every node of a server; `answers` are the probes and hooks of the one that speaks HTTP."""
     container = server_container(owner, server, list(ENGINES[server.engine.name].argv(server, arm)), settings) | answers
     security = {"securityContext": dict(settings.server_pod_security)} if settings.server_pod_security else {}
     priority = {"priorityClassName": settings.server_priority_class} if settings.server_priority_class else {}
@@ -140,7 +140,7 @@ def deployment(
 
 
 def service(owner: Owner, pool: str, nodes: int) -> Manifest:
-    """Of servers of so many nodes. Of several only the first answers."""
+    """The Service of servers with so many nodes. Of several, only the first one answers."""
     answering = LEADER if nodes > 1 else {}
     return {
         "apiVersion": "v1",

@@ -1,4 +1,4 @@
-"""Where a round runs: what has to be so, and what is only better (decision 0036)."""
+"""The placement of a round: what is required, and what is preferred (decision 0036)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,14 +11,13 @@ HOSTNAME = "kubernetes.io/hostname"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 MOST_WEIGHT = 100
-"""Kubernetes takes no more."""
+"""The most that Kubernetes accepts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Where:
-    """`node` is where the run measured last and would best go on; `avoid` are nodes on which its latest tries came to
-    nothing. Both are wishes: a round runs where there is room. `namespaces` are those in which somebody measures, its
-    own among them or not."""
+    """`node` is where the run measured last; `avoid` are nodes on which its latest tries failed. Both are preferences:
+    a round runs wherever accelerators are free. `namespaces` are those with runs, with or without the run's own."""
 
     node: str = ""
     avoid: tuple[str, ...] = ()
@@ -29,11 +28,11 @@ ANYWHERE = Where()
 
 
 def affinity(where: Where, namespace: str, wanted: Mapping[str, Any]) -> Manifest:
-    """Of a round's pod in `namespace`; `wanted` is the node affinity that the user has for servers.
+    """The affinity of a round's pod in `namespace`; `wanted` is the user's node affinity for servers.
 
-    Only one round has a node at a time. Whichever of two pods came later names the namespace of the other, and the
-    scheduler asks both: so it is enough to name those that have runs, and a pod elsewhere that merely carries our label
-    keeps nobody from measuring.
+    A node runs one round at a time. The scheduler checks the anti-affinity of both pods, and the later pod names the
+    namespace of the earlier one. So it is enough to name the namespaces with runs, and a pod in another namespace that
+    merely has our label cannot block a round.
     """
     nodes = _nodes(where, wanted)
     rule = {
@@ -45,7 +44,7 @@ def affinity(where: Where, namespace: str, wanted: Mapping[str, Any]) -> Manifes
 
 
 def _nodes(where: Where, wanted: Mapping[str, Any]) -> Manifest:
-    """By the node's own name: its hostname label may be another."""
+    """Nodes are selected by name: the hostname label may differ."""
     better = [
         *([[_named("In", where.node)]] if where.node else ()),
         *([[_named("NotIn", node) for node in sorted(where.avoid)]] if where.avoid else ()),
@@ -57,5 +56,5 @@ def _nodes(where: Where, wanted: Mapping[str, Any]) -> Manifest:
 
 
 def _named(operator: str, node: str) -> Manifest:
-    """Kubernetes takes one value of a field, no more."""
+    """A term with one node: Kubernetes accepts one value per field."""
     return {"key": "metadata.name", "operator": operator, "values": [node]}

@@ -1,7 +1,7 @@
-"""The client's side of /ctl. The other side, and what each file means, is in `render/wrapper.sh`.
+"""The client's side of /ctl. The other side, and the meaning of each file, is in `render/wrapper.sh`.
 
-What we read there a server may have put there: only regular files are opened, never through a link, never so that we
-wait for somebody at the other end, and no more of them is read than there is use for.
+A server may have written the files there. Only regular files are opened, never through a link and never in a way that
+blocks, and every read has a limit.
 """
 
 import os
@@ -24,7 +24,7 @@ from paceline.pods.round.steps import Ended, ServerFailed
 HEARTBEAT_SECONDS = 3.0
 POLL_SECONDS = 0.1
 STOP_SECONDS = 300.0
-"""More than the wrapper takes at most: its graces, and the wait for the GPUs' memory."""
+"""More than the wrapper needs: its grace periods, and the wait for the GPUs' memory."""
 ALIVE_SECONDS = 30.0
 """The wrapper writes `alive` at least every second, and every 10 while the driver does not answer it."""
 CLOCKS_SECONDS = 15.0
@@ -34,19 +34,19 @@ LONGEST_FILE = 64 << 10
 LONGEST_LOG = 64 << 20
 """Bytes. An engine that logs a line each step writes a few MB an hour."""
 LONGEST_ENDING = 1 << 20
-"""Of a log: where the last words are looked for."""
+"""Bytes at the end of a log that are searched for the cause of its server's end."""
 FILLED_IN = {f"$({name})": f'"${name}"' for name in (API_KEY, ADMIN_KEY)}
-"""As the kubelet fills in what is served; here the shell does that starts the server, so that no file has the key."""
+"""The shell that starts the server fills the keys in, as the kubelet does when it is served: no file has a key."""
 
 
 class WrapperError(RuntimeError):
-    """The wrapper does not do what it promises: the round cannot go on."""
+    """The wrapper breaks its protocol: the round cannot go on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What the wrapper said before any server ran, so that none has had a hand in it. `seals` open the exits of one
-    server after another."""
+    """The wrapper's report from before the first server, which no server can have changed. Each server's exit status
+    has the next of the `seals`."""
 
     gpus: tuple[str, ...] = ()
     model: str | None = None
@@ -69,7 +69,7 @@ class Control:
     _seen: float = 0.0
 
     def wait_for_wrapper(self, seconds: float) -> None:
-        """The server's container may come up long after ours: its image is large."""
+        """Wait for the server's container, which may start long after the client's: its image is large."""
         self._await("seals", seconds, "the server's container did not start")
         self.machine = Machine(
             gpus=tuple(filter(None, printable(self._read("gpus")).split(","))),
@@ -83,16 +83,16 @@ class Control:
         if self._server == len(self.machine.seals):
             raise WrapperError(f"the server's container gave {self._server} seals, and a server more is to be started")
         self._server += 1
-        self._tell(f"start.{self._server}", f"exec {' '.join(_words(argv))}\n")
+        self._write(f"start.{self._server}", f"exec {' '.join(_words(argv))}\n")
 
     def has_exited(self) -> bool:
-        """The server that was started last, for whatever reason. Raises WrapperError if its container is gone."""
+        """Whether the last server has ended, for any reason. Raises WrapperError if its container is gone."""
         self.check_wrapper()
         return self._exit() is not None
 
     def check_wrapper(self) -> None:
-        """Raises WrapperError where `alive` stands still; as long as there is none, the wrapper has not begun. It stays
-        open from then on: a server cannot put another file in the place of this one."""
+        """Raises WrapperError if `alive` is no longer written; without that file the wrapper has not begun. It stays
+        open, so a server cannot replace it."""
         if self._pulse is None:
             with suppress(FileNotFoundError):
                 self._pulse = os.open(self.directory / "out" / "alive", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -104,9 +104,9 @@ class Control:
             raise WrapperError("the server container has ended")
 
     def stop(self) -> Ended:
-        """End the server, wait until nothing is left of it, and say how it ended."""
+        """End the server, wait until all of its processes are gone, and return how it ended."""
         if not self.has_exited():
-            self._tell(f"stop.{self._server}", "")
+            self._write(f"stop.{self._server}", "")
             deadline = time.monotonic() + STOP_SECONDS
             while not self.has_exited():
                 _pause(deadline, f"the server could not be ended in {STOP_SECONDS:.0f} s")
@@ -114,26 +114,26 @@ class Control:
         return Ended(None if how == "stopped" else int(code), self.last_words())
 
     def done(self) -> None:
-        self._tell("done", "")
+        self._write("done", "")
 
     def beat(self, count: int) -> None:
-        self._tell("heartbeat", str(count))
+        self._write("heartbeat", str(count))
 
     def clocks(self) -> tuple[Reading, ...]:
-        """How each GPU is right now; nothing without a driver that can be asked, or if it does not answer."""
+        """The current reading of each GPU; empty without a driver, or if it does not answer."""
         if not self.machine.driver:
             return ()
         self._look += 1
-        self._tell(f"look.{self._look}", "")
+        self._write(f"look.{self._look}", "")
         with suppress(TimeoutError):
             self._await(f"clocks.{self._look}", CLOCKS_SECONDS, "no clocks", TimeoutError)
         return read(self._read(f"clocks.{self._look}"))
 
     def log(self) -> str:
-        """Of the server that was started last, since its start; without its keys."""
-        if len(said := self._bytes("log", LONGEST_LOG + 1)) > LONGEST_LOG:
+        """The log of the last server, since its start; without its keys."""
+        if len(log := self._bytes("log", LONGEST_LOG + 1)) > LONGEST_LOG:
             raise ServerFailed(f"the server has logged more than {LONGEST_LOG >> 20} MiB: lower its log level")
-        return self.keys.hidden_in(said.decode(errors="replace").strip())
+        return self.keys.hidden_in(log.decode(errors="replace").strip())
 
     def last_words(self) -> str:
         """The line of the server's log that tells why it ended."""
@@ -141,11 +141,11 @@ class Control:
         return self.keys.fit_to_show(failure_line(self.keys.hidden_in(ending), LONGEST_LINE))
 
     def _exit(self) -> str | None:
-        """Status and how; None as long as there is none with this server's seal."""
+        """Exit status and manner; None until there is one with this server's seal."""
         seal, _, how = self._read(f"exit.{self._server}").partition(" ")
         return how if self._server and seal == self.machine.seals[self._server - 1] else None
 
-    def _tell(self, name: str, text: str) -> None:
+    def _write(self, name: str, text: str) -> None:
         hidden = self.directory / "in" / f".{name}"
         hidden.write_text(text)
         hidden.rename(self.directory / "in" / name)

@@ -1,4 +1,4 @@
-"""From the benchmark client's report, and what the server showed of its speculation, to a point."""
+"""A point from the benchmark client's report and the server's counters of speculation."""
 
 import heapq
 import math
@@ -12,11 +12,11 @@ from paceline.engines import Speculation
 from paceline.evidence import Point
 
 STEADY = 0.9
-"""Of the peak concurrency: the steady-state window is the longest time with at least so much."""
+"""Share of the peak concurrency: the steady-state window is the longest time with at least this share."""
 STEPS = 1000
-"""Of the time in which the first requests are prefilled: how finely it is divided."""
+"""Steps into which the time of the first prefills is divided."""
 FEWEST = 8
-"""Requests in the second half, or a rate says nothing of it."""
+"""Requests that the second half of an open loop needs for its rate."""
 
 
 LATENCIES = {
@@ -33,11 +33,11 @@ LATENCIES = {
     "mean_e2e": "mean_e2e_latency",
     "p95_e2e": "p95_e2e_latency",
 }
-"""Of a point → as the client calls it."""
+"""Field of a point → the client's name."""
 
 
-def point(workload: Workload, report: Mapping[str, Any], seen: Speculation) -> Point:
-    """An answer that never came to its end tells no number of tokens (`load.UNCOUNTED`): it is not completed."""
+def point(workload: Workload, report: Mapping[str, Any], speculation: Speculation) -> Point:
+    """An answer that broke off has no number of tokens (`load.UNCOUNTED`): it is not completed."""
     uncounted = sum(length > workload.dataset.max_tokens for length in report.get("output_lens", ()))
     errors = sum(1 for error in report.get("errors", ()) if error) + uncounted
     window = None if errors or workload.rate else steady(report, workload.concurrency)
@@ -51,12 +51,12 @@ def point(workload: Workload, report: Mapping[str, Any], seen: Speculation) -> P
         steady_throughput=window.throughput if window else None,
         fullness=window.concurrency / workload.concurrency if window else None,
         kept_rate=kept_rate(report, workload.rate) if workload.rate and not errors else None,
-        **{name: _seconds(report.get(f"{said}_ms")) for name, said in LATENCIES.items()},
-        accept_length=seen.accept_length,
-        verify_calls=seen.verify_calls,
-        retractions=seen.retractions,
-        draft_tokens=seen.draft_tokens,
-        accepted_at=seen.accepted_at,
+        **{name: _seconds(report.get(f"{metric}_ms")) for name, metric in LATENCIES.items()},
+        accept_length=speculation.accept_length,
+        verify_calls=speculation.verify_calls,
+        retractions=speculation.retractions,
+        draft_tokens=speculation.draft_tokens,
+        accepted_at=speculation.accepted_at,
     )
 
 
@@ -80,11 +80,11 @@ class Steady:
 
 
 def steady(report: Mapping[str, Any], concurrency: int) -> Steady | None:
-    """Of the longest time with at least 90 % of the peak concurrency; None where nothing was answered.
+    """The steady window: the longest time with at least 90 % of the peak concurrency; None if nothing was answered.
 
-    The window says how fast pieces of answers come with the places full; how many tokens a piece has is of all
-    answers, from beginning to end. The tokens of the window itself would be too many: it ends before the last answers
-    do, and those are the ones of which each piece has few (decision 0025).
+    The window gives the rate of pieces of answers at full concurrency; the tokens per piece come from all answers, from
+    beginning to end. Tokens counted in the window would be too many: it ends before the last answers do, and those have
+    the fewest tokens per piece (decision 0025).
 
     The client's details have no start times. They follow from its closed loop: requests go out in the order of the
     details as soon as one of `concurrency` places is free (held to by one worker thread, and to the server's own clock
@@ -136,7 +136,7 @@ def _beginning(
 
 
 def _came(times: Sequence[float], by: float, since: float = 0.0) -> float:
-    """How many of these, which are sorted; of what comes next, evenly as much as of the time since the one before."""
+    """The number of these sorted times up to `by`, with a linear share of the next one."""
     count = bisect_right(times, by)
     if count == len(times):
         return count
@@ -188,7 +188,7 @@ def _slope(times: Sequence[float], lengths: Sequence[float]) -> tuple[float, flo
 
 
 def _without(values: Sequence[float], lengths: Sequence[float]) -> list[float]:
-    """What a straight line in the lengths leaves of the values."""
+    """The residuals of the values after a linear fit to the lengths."""
     mean, length = math.fsum(values) / len(values), math.fsum(lengths) / len(lengths)
     spread = math.fsum((one - length) ** 2 for one in lengths)
     shared = math.fsum((value - mean) * (one - length) for value, one in zip(values, lengths, strict=True))
@@ -197,7 +197,7 @@ def _without(values: Sequence[float], lengths: Sequence[float]) -> list[float]:
 
 
 def _longest(spans: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
-    """The longest time in which at least 90 % of the most that ever ran at once did; the first of equals."""
+    """The longest time with at least 90 % of the peak concurrency; the first one of equals."""
     changes: dict[float, int] = {}
     for start, end in spans:
         changes[start] = changes.get(start, 0) + 1
