@@ -272,12 +272,12 @@ def result(verdict: core.Verdict) -> dict[str, Any]:
         "arms": {
             name: {
                 "mean": _bounds(arm.mean) if arm.mean else None,
-                "workloads": {workload: _bounds(found) for workload, found in arm.workloads.items()},
+                "workloads": {workload: _bounds(bounds) for workload, bounds in arm.workloads.items()},
                 "verdict": arm.outcome,
                 "reason": gate.explain(arm),
                 "margin": _finite(arm.margin),
                 "rated": _bounds(arm.rated) if arm.rated else None,
-                "tokens": {workload: _bounds(found) for workload, found in arm.lengths.items()},
+                "tokens": {workload: _bounds(bounds) for workload, bounds in arm.lengths.items()},
                 "lost": arm.lost,
             }
             for name, arm in verdict.arms.items()
@@ -285,8 +285,8 @@ def result(verdict: core.Verdict) -> dict[str, Any]:
     }
 
 
-def _bounds(found: core.Bounds) -> dict[str, float | None]:
-    return {"ratio": _finite(found.ratio), "lower": _finite(found.lower), "upper": _finite(found.upper)}
+def _bounds(bounds: core.Bounds) -> dict[str, float | None]:
+    return {"ratio": _finite(bounds.ratio), "lower": _finite(bounds.lower), "upper": _finite(bounds.upper)}
 
 
 def _finite(value: float | None) -> float | None:
@@ -357,7 +357,7 @@ EXPECTED = {
 
 def _wrong(fault: Mapping[str, Any]) -> str:
     """What was found, and what belongs there."""
-    kind, found = fault["type"], json.dumps(fault["input"], default=str)
+    kind, value = fault["type"], json.dumps(fault["input"], default=str)
     if kind == "missing":
         return "is missing"
     if kind == "extra_forbidden":
@@ -366,5 +366,5 @@ def _wrong(fault: Mapping[str, Any]) -> str:
         return f"unknown field; there are {known}"
     if kind == "json_invalid":
         return str(fault["msg"])
-    shown = found if len(found) <= 40 else f"{found[:37]}..."
+    shown = value if len(value) <= 40 else f"{value[:37]}..."
     return f"{EXPECTED.get(kind, fault['msg'])}; found {shown}"

@@ -27,10 +27,10 @@ def ours(file: str) -> tuple[Manifest, ...]:
         raise RefusedError(f"{file}: {' '.join(str(error).split())}") from error
     if problems := [f"{file}: {problem}" for problem in of_text(text)]:
         raise RefusedError("\n".join(problems))
-    found = tuple(one for one in documents(text) if one.get("kind") in (DEPLOYMENT, RUN))
-    if not found:
-        raise RefusedError(f"{file}: there is neither a SpeculativeDeployment nor a BenchmarkRun in it")
-    return found
+    manifests = tuple(manifest for manifest in documents(text) if manifest.get("kind") in (DEPLOYMENT, RUN))
+    if not manifests:
+        raise RefusedError(f"{file}: it has neither a SpeculativeDeployment nor a BenchmarkRun")
+    return manifests
 
 
 def documents(text: str) -> Iterator[Manifest]:

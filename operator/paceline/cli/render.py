@@ -73,16 +73,16 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 
 def run(args: argparse.Namespace) -> int:
     try:
-        found = [(one, tuple(rendered(one, args.pool, args.arm))) for one in ours(args.file)]
+        rendering = [(manifest, tuple(rendered(manifest, args.pool, args.arm))) for manifest in ours(args.file)]
     except RefusedError as refused:
         print(refused, file=sys.stderr)
         return 1
     except LookupError as missing:
         print(f"{args.file}: {missing}", file=sys.stderr)
         return 1
-    if any(manifest["kind"] == DEPLOYMENT for manifest, _ in found):
+    if any(manifest["kind"] == DEPLOYMENT for manifest, _ in rendering):
         print(f"# Without a cluster the commits of models are not known: {UNKNOWN} stands for each.")
-    print("---\n".join(_printed(manifest, one) for manifest, objects in found for one in objects), end="")
+    print("---\n".join(_printed(manifest, obj) for manifest, objects in rendering for obj in objects), end="")
     return 0
 
 
@@ -134,8 +134,8 @@ def _round(manifest: Manifest, pool: str | None, arm: str | None) -> Iterator[Ma
     arms = [one for one in spec.arms if arm in (None, one.name) or one.name == BASELINE]
     if arm not in (None, *(one.name for one in arms)):
         raise LookupError(f"no arm {arm}; the run {owner.name} has {', '.join(one.name for one in spec.arms)}")
-    if missing := [said for one, said in unpinned(spec) if one.commit is None]:
-        raise RefusedError("\n".join(f"{owner.name}: {said}" for said in missing))
+    if missing := [text for model, text in unpinned(spec) if model.commit is None]:
+        raise RefusedError("\n".join(f"{owner.name}: {text}" for text in missing))
     yield round_job(owner, spec, round_plan(owner, spec, tuple(arms), 0, 0), ANYWHERE, SETTINGS)
 
 
@@ -154,7 +154,7 @@ def _about(spec: RunSpec, job: Manifest) -> Iterator[str]:
     asked = Round(job=job, pod=None).plan
     yield f"The first round of {asked.run}: {len(asked.arms)} servers, one after another on the same accelerators."
     yield from (f"{arm.name}: {shlex.join(arm.argv)}" for arm in asked.arms)
-    yield from (f"To fill in: {said}" for _, said in unpinned(spec))
+    yield from (f"To fill in: {text}" for _, text in unpinned(spec))
 
 
 def _created(manifest: Manifest) -> Manifest:

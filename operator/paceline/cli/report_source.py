@@ -28,10 +28,10 @@ KINDS: dict[str, tuple[Resource, ...]] = {
 
 def read(names: Sequence[str], args: argparse.Namespace) -> list[Manifest]:
     """The BenchmarkRuns that are meant, at least one. Raises OSError, ValueError, ApiError."""
-    found = [run for name in names for run in (of_file(name) if is_file(name) else of_cluster(name, args))]
-    if not found:
+    runs = [run for name in names for run in (of_file(name) if is_file(name) else of_cluster(name, args))]
+    if not runs:
         raise ValueError(f"no BenchmarkRun in {', '.join(names)}")
-    return found
+    return runs
 
 
 def is_file(name: str) -> bool:
@@ -61,14 +61,14 @@ async def named(api: Api, namespace: str, name: str) -> list[Manifest]:
     """The run of that name, else the latest run of each pool of the deployment of that name."""
     kind, _, bare = name.rpartition("/")
     if kind.lower() not in KINDS:
-        raise ValueError(f"{name}: must be a file that is there, NAME, bench/NAME or specdep/NAME")
+        raise ValueError(f"{name}: must be an existing file, NAME, bench/NAME or specdep/NAME")
     for resource in KINDS[kind.lower()]:
-        found = await api.get(Ref(resource, namespace, bare))
-        if found and resource is BENCHMARK_RUN:
-            return [found]
-        if found:
+        manifest = await api.get(Ref(resource, namespace, bare))
+        if manifest and resource is BENCHMARK_RUN:
+            return [manifest]
+        if manifest:
             listing = await api.list(BENCHMARK_RUN, namespace, selector({DEPLOYMENT_LABEL: bare}))
-            pools = [pool["name"] for pool in found["spec"]["pools"]]
+            pools = [pool["name"] for pool in manifest["spec"]["pools"]]
             return latest(listing.items, pools)
     kinds = " or ".join(resource.kind for resource in KINDS[kind.lower()])
     raise ValueError(

@@ -65,14 +65,18 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 
 
 def run(args: argparse.Namespace) -> int:
-    found = [(file, problem) for name in args.files for file, problem in check(name, args.recursive, args.models)]
+    problems_by_file = [
+        (file, problem) for name in args.files for file, problem in check(name, args.recursive, args.models)
+    ]
     if args.output == "json":
-        entries = [{"file": file, "path": problem.path, "message": problem.message} for file, problem in found]
+        entries = [
+            {"file": file, "path": problem.path, "message": problem.message} for file, problem in problems_by_file
+        ]
         print(json.dumps(entries, indent=2))
     else:
-        for file, problem in found:
+        for file, problem in problems_by_file:
             print(_printable(f"{file}: {problem}"))
-    return 1 if found else 0
+    return 1 if problems_by_file else 0
 
 
 def _printable(line: str) -> str:
@@ -86,10 +90,10 @@ def check(name: str, recursive: bool = False, models: Path | None = None) -> Ite
     if not Path(name).is_dir():
         yield from ((name, problem) for problem in _of_file(name, models))
         return
-    found = sorted(path for path in Path(name).glob("**/*" if recursive else "*") if path.suffix in SUFFIXES)
-    if not found:
+    paths = sorted(path for path in Path(name).glob("**/*" if recursive else "*") if path.suffix in SUFFIXES)
+    if not paths:
         yield name, Problem(path="", message=f"has no file that ends in {', '.join(SUFFIXES)}")
-    for path in found:
+    for path in paths:
         yield from ((str(path), problem) for problem in _of_file(str(path), models))
 
 
@@ -123,8 +127,8 @@ def of_text(text: str, models: Path | None = None) -> Iterator[Problem]:
 
 def wrong(manifest: Mapping[str, Any], models: Path | None = None) -> list[Problem]:
     """What the API server refuses; else what the engine would; else, given `models`, what preflight would find."""
-    if found := problems(manifest):
-        return found
+    if faults := problems(manifest):
+        return faults
     spec, written = READ[manifest["kind"]](manifest), manifest["spec"]
     refused = [Problem(path=refusal.path, message=refusal.message) for refusal in places.refused(spec, written)]
     if refused or models is None or isinstance(spec, RunSpec):

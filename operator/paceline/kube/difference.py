@@ -46,8 +46,8 @@ def needs_apply(current: Mapping[str, Any] | None, desired: Mapping[str, Any]) -
 
 def needs_status(current: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
     """The status is not exactly `status`. All of it is ours and nothing is defaulted: no hash is needed."""
-    there = current.get("status") or {}
-    return difference(there, status) is not None or difference(status, there) is not None
+    published = current.get("status") or {}
+    return difference(published, status) is not None or difference(status, published) is not None
 
 
 def difference(current: Any, desired: Any, path: str = "", quantity: bool = False) -> str | None:
@@ -58,7 +58,7 @@ def difference(current: Any, desired: Any, path: str = "", quantity: bool = Fals
         case Mapping():
             if not isinstance(current, Mapping):
                 return path
-            found = (
+            differences = (
                 difference(current.get(key), value, f"{path}.{key}", quantity or key in QUANTITIES)
                 for key, value in desired.items()
             )
@@ -66,19 +66,21 @@ def difference(current: Any, desired: Any, path: str = "", quantity: bool = Fals
             if not isinstance(current, Sequence) or isinstance(current, str):
                 return path
             if key := _list_key(desired):
-                there = {item.get(key): item for item in current if isinstance(item, Mapping)}
-                found = (difference(there.get(item[key]), item, f"{path}[{item[key]}]", quantity) for item in desired)
+                by_key = {item.get(key): item for item in current if isinstance(item, Mapping)}
+                differences = (
+                    difference(by_key.get(item[key]), item, f"{path}[{item[key]}]", quantity) for item in desired
+                )
             elif len(current) != len(desired):
                 return path
             else:
-                found = (
+                differences = (
                     difference(now, item, f"{path}[{n}]", quantity)
                     for n, (now, item) in enumerate(zip(current, desired, strict=True))
                 )
         case _:
             same = amount(current) == amount(desired) if quantity else current == desired
             return None if same else path
-    return next((where for where in found if where is not None), None)
+    return next((where for where in differences if where is not None), None)
 
 
 def amount(value: Any) -> Any:

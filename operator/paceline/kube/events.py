@@ -58,7 +58,7 @@ class Recorder:
     async def _write(self, event: Manifest) -> None:
         try:
             await self._api.create(event)
-        except Conflict:  # said before: count it
+        except Conflict:  # recorded before: count it
             ref = Ref(EVENT, event["metadata"]["namespace"], event["metadata"]["name"])
             known = await self._api.get(ref)
             if known is not None:
@@ -68,8 +68,8 @@ class Recorder:
     def _event(self, regarding: Mapping[str, Any], type: str, reason: str, note: str, action: str) -> Manifest:
         metadata = regarding["metadata"]
         now = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        said = "\n".join((metadata["uid"], type, reason, note))
-        digest = hashlib.sha256(said.encode()).hexdigest()[:16]
+        identity = "\n".join((metadata["uid"], type, reason, note))
+        digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
         return {
             "apiVersion": EVENT.api_version,
             "kind": EVENT.kind,

@@ -34,14 +34,14 @@ async def leading(
     who has not left `grace` seconds later is ended by `end`. `reach` and `lease` are called on the thread."""
     here = asyncio.get_running_loop()
     ours, lost = here.create_future(), asyncio.Event()
-    there: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]] = []
+    loops: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]] = []
 
     def tell(call: Callable[..., object], *args: object) -> None:
         with suppress(RuntimeError):  # the loop is closed: nobody listens any more
             here.call_soon_threadsafe(call, *args)
 
     async def keep() -> None:
-        there.append((asyncio.get_running_loop(), _this_task()))
+        loops.append((asyncio.get_running_loop(), _this_task()))
         async with await reach() as api:
             candidate = lease(api)
             try:
@@ -73,7 +73,7 @@ async def leading(
         await ours
         yield lost
     finally:
-        for loop, task in there:
+        for loop, task in loops:
             with suppress(RuntimeError):  # it has ended by itself
                 loop.call_soon_threadsafe(task.cancel)
         await asyncio.to_thread(thread.join, 2 * grace)

@@ -51,10 +51,10 @@ def names_only(plural: str) -> aiohttp.ClientMiddlewareType:
 def names(text: bytes) -> bytes:
     """The JSON with WANTED fields alone. What is left out is dropped while it is parsed."""
     try:
-        found = json.loads(text, object_pairs_hook=_wanted)
+        listed = json.loads(text, object_pairs_hook=_wanted)
     except RecursionError:
-        found = json.loads(shallow(text), object_pairs_hook=_wanted)
-    return json.dumps(found).encode()
+        listed = json.loads(shallow(text), object_pairs_hook=_wanted)
+    return json.dumps(listed).encode()
 
 
 def _wanted(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -34,14 +34,14 @@ class Store:
     ) -> list[Manifest]:
         """Objects in the namespace (None: in all) with these labels and an owner of this uid, ordered by name."""
         spaces = self._objects.values() if namespace is None else [self._objects.get(namespace, {})]
-        found = [
+        selected = [
             manifest
             for space in spaces
             for manifest in space.values()
             if matches(manifest["metadata"].get("labels") or {}, labels or {})
             and (owner is None or owner in _owners(manifest))
         ]
-        return sorted(found, key=key_of)
+        return sorted(selected, key=key_of)
 
     @property
     def namespaces(self) -> frozenset[str]:

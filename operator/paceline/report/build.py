@@ -42,7 +42,7 @@ def run(manifest: Manifest) -> Run:
     verdict = status.verdict or RunVerdict()
     replicates = tuple(measured.replicates(workloads, rounds))
     swept = crossing if sweeps else None
-    said = " ".join([swept.sentence if swept else _sentence(status, candidates, rule), *facts.own_args(spec)])
+    sentence = " ".join([swept.sentence if swept else _sentence(status, candidates, rule), *facts.own_args(spec)])
     return Run(
         name=manifest["metadata"]["name"],
         namespace=manifest["metadata"].get("namespace", ""),
@@ -50,7 +50,7 @@ def run(manifest: Manifest) -> Run:
         served_name=spec["target"].get("servedName", ""),
         outcome=verdict.outcome or ("Ended" if any(_ended(status)) else "Measuring"),
         winner=verdict.winner or "",
-        sentence=f"Emulated: {said}" if emulated else said,
+        sentence=f"Emulated: {sentence}" if emulated else sentence,
         advice=capital(verdict.crossing),
         speed_up=_speed_up(verdict.winner or "", candidates),
         emulated=emulated,
@@ -154,7 +154,7 @@ def _sentence(status: BenchmarkRunStatus, candidates: Sequence[Candidate], rule:
         case "Inconclusive":
             return f"The baseline stays: {used} did not show enough to decide{f' on {only}, {by}' if by else ''}."
         case "Error":
-            return f"Nothing is said about the candidates, because the measurement failed: {message}"
+            return f"The measurement failed, which says nothing about the candidates: {message}"
     ended = next(_ended(status), None)
     if ended and ended.type == "Failed":
         return f"Ended without a verdict: {ended.message or ended.reason}"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from paceline import core, gate
 from paceline.api.run_status import Round
 from paceline.evidence.round_status import measurements
-from paceline.report.model import MEAN, Crossover, Curve, Manifest, Spot
+from paceline.report.model import MEAN, Crossover, Curve, CurvePoint, Manifest
 from paceline.report.read import workload
 from paceline.report.text import capital
 
@@ -18,22 +18,22 @@ def crossover(spec: Manifest, rule: core.Gate, rounds: Sequence[Round]) -> Cross
         name: gate.Load(concurrency=one["concurrency"], weight=float(one.get("weight", 1)))
         for name, one in placed.items()
     }
-    found = gate.crossover(rule, arms, loads, measurements(rounds))
-    if sum(bool(spot.effects) for spot in found.results) < 2:
+    table = gate.crossover(rule, arms, loads, measurements(rounds))
+    if sum(bool(result.effects) for result in table.results) < 2:
         return None
     datasets = list(dict.fromkeys(one["name"] for one in placed.values()))
     names = [*([MEAN] if len(datasets) > 1 else []), *datasets]
-    spots: dict[str, dict[str, list[Spot]]] = {name: {arm: [] for arm in arms[1:]} for name in names}
-    for spot in found.results:
-        for arm, effect in spot.effects.items():
+    spots: dict[str, dict[str, list[CurvePoint]]] = {name: {arm: [] for arm in arms[1:]} for name in names}
+    for result in table.results:
+        for arm, effect in result.effects.items():
             here = {placed[name]["name"]: bounds for name, bounds in effect.workloads.items()} | {MEAN: effect.mean}
             for name in names:
                 if name in here:
-                    spots[name][arm].append(Spot(concurrency=spot.concurrency, bounds=here[name]))
+                    spots[name][arm].append(CurvePoint(concurrency=result.concurrency, bounds=here[name]))
     curves = {
         name: tuple(Curve(arm=arm, spots=tuple(of)) for arm, of in each.items() if of) for name, each in spots.items()
     }
-    sentence, *numbers = found.message.split("; ")
+    sentence, *numbers = table.message.split("; ")
     return Crossover(
-        sentence=capital(f"{sentence}."), numbers=capital("; ".join(numbers)), between=found.between, curves=curves
+        sentence=capital(f"{sentence}."), numbers=capital("; ".join(numbers)), between=table.between, curves=curves
     )

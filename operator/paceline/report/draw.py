@@ -45,7 +45,7 @@ STYLE: dict[Any, Any] = {
 }
 SVG = "http://www.w3.org/2000/svg"
 LINK = "{http://www.w3.org/1999/xlink}href"
-SAID = "said:"
+TOOLTIP = "tooltip:"
 
 
 def arm_name(index: int) -> str:
@@ -57,9 +57,9 @@ def arm_colour(index: int) -> str:
     return COLOUR[arm_name(index)]
 
 
-def said(text: str) -> str:
+def tooltip(text: str) -> str:
     """As `gid` of an artist: what a pointer that rests on it is told."""
-    return SAID + text
+    return TOOLTIP + text
 
 
 def svg(run: Run, width: float, height: float, draw: Callable[[Figure], None], *, title: str, description: str) -> str:
@@ -104,12 +104,12 @@ def _inlined(text: str, title: str, description: str) -> str:
 def _tidy(root: ET.Element) -> None:
     """Only ids that something refers to stay, the page's font is the figure's, and what is said becomes a title."""
     used = {link.removeprefix("#") for e in root.iter() if (link := e.get(LINK))}
-    used |= {found for e in root.iter() for found in re.findall(r"url\(#(\w+)\)", e.get("clip-path", ""))}
+    used |= {ref for e in root.iter() for ref in re.findall(r"url\(#(\w+)\)", e.get("clip-path", ""))}
     for element in root.iter():
         identity = element.get("id", "")
-        if identity.startswith(SAID):
+        if identity.startswith(TOOLTIP):
             label = ET.Element(f"{{{SVG}}}title")
-            label.text = identity.removeprefix(SAID)
+            label.text = identity.removeprefix(TOOLTIP)
             element.insert(0, label)
         if identity and identity not in used:
             del element.attrib["id"]

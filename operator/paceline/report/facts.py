@@ -18,14 +18,14 @@ ABSENT = ""
 def configuration(manifest: Manifest, rounds: Sequence[Round]) -> Configuration:
     spec = manifest["spec"]
     arms = [arm["name"] for arm in spec["arms"]]
-    asked, said = [_asked(arm) for arm in spec["arms"]], _resolved(arms, rounds)
-    spoke = [column for column in said if column]
-    keys = dict.fromkeys(key for column in said for key in column)
+    requested, reported = [_asked(arm) for arm in spec["arms"]], _resolved(arms, rounds)
+    spoke = [column for column in reported if column]
+    keys = dict.fromkeys(key for column in reported for key in column)
     differ = {key for key in keys if len({column.get(key, ABSENT) for column in spoke}) > 1}
     engine = ENGINES.get(spec["engine"].get("name", ""))
     return Configuration(
-        asked=tuple(_differences(dict.fromkeys(key for column in asked for key in column), asked)),
-        resolved=tuple(_differences([key for key in keys if key in differ], said)),
+        asked=tuple(_differences(dict.fromkeys(key for column in requested for key in column), requested)),
+        resolved=tuple(_differences([key for key in keys if key in differ], reported)),
         equal=tuple((key, spoke[0][key]) for key in sorted(keys) if key not in differ),
         unequal=(*(key for key in engine.compared if key in differ), *_unlike(rounds)) if engine else (),
         commands=_commands(manifest),
@@ -42,7 +42,7 @@ def own_args(spec: Manifest) -> Iterator[str]:
 def _unlike(rounds: Sequence[Round]) -> list[str]:
     """What servers said they run with otherwise than the baseline."""
     replicates = [one for entry in rounds for one in entry.replicates]
-    return _unique([f"{one.arm}: {said}" for one in replicates for said in one.differs])
+    return _unique([f"{replicate.arm}: {difference}" for replicate in replicates for difference in replicate.differs])
 
 
 def _differences(keys: Sequence[str] | dict[str, None], columns: Sequence[dict[str, str]]) -> Iterator[Difference]:
@@ -59,7 +59,7 @@ def _asked(arm: Manifest) -> dict[str, str]:
         **{f"ngram.{key}": value for key, value in (arm.get("ngram") or {}).items()},
         **{f"adaptive.{key}": value for key, value in (arm.get("adaptive") or {}).items()},
     }
-    told = {
+    facts = {
         "algorithm": draft.get("name") or draft.get("algorithm", ""),
         "draft": model(draft) if draft.get("source") else "",
         **{key: str(value) for key, value in shapes.items() if value is not None},
@@ -70,7 +70,7 @@ def _asked(arm: Manifest) -> dict[str, str]:
         "custom": " ".join((arm.get("custom") or {}).get("args") or ()),
         "args": " ".join(arm.get("args") or ()),
     }
-    return {key: value for key, value in told.items() if value}
+    return {key: value for key, value in facts.items() if value}
 
 
 def _resolved(arms: Sequence[str], rounds: Sequence[Round]) -> list[dict[str, str]]:
@@ -205,7 +205,7 @@ def _measured_by(status: BenchmarkRunStatus, rounds: Sequence[Round]) -> str:
 
 
 def _data(workload: Manifest, digest: str, size: int | None) -> str:
-    said = [
+    parts = [
         model(workload),
         f"sha256 {digest}" if digest else "",
         _sent(workload["requests"], size) if workload.get("requests") else "",
@@ -213,7 +213,7 @@ def _data(workload: Manifest, digest: str, size: int | None) -> str:
         f"at most {workload['maxTokens']} tokens each" if workload.get("maxTokens") else "",
         f"weight {workload.get('weight', 1)}",
     ]
-    return ", ".join(filter(None, said))
+    return ", ".join(filter(None, parts))
 
 
 def _sent(requests: int, size: int | None) -> str:

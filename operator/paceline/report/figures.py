@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from paceline.report.draw import COLOUR, FONT, arm_colour, said, svg
+from paceline.report.draw import COLOUR, FONT, arm_colour, svg, tooltip
 from paceline.report.model import MEANS, Curve, Effect, Run, Series, Shown
 from paceline.report.text import Family, change, interval, number, ratio, workload
 
@@ -95,8 +95,8 @@ def forest(run: Run, layout: Layout) -> str:
 
 def _ratios_across(axes: Axes, effects: Sequence[Effect]) -> list[float]:
     """Everything that is shown, the baseline and the thresholds; an interval beyond fourfold is cut. The ticks."""
-    found = [x for e in effects for x in (e.bounds.lower, e.bounds.upper, e.threshold or 1)]
-    low, high = _reach(found, 0.06)
+    ratios = [x for e in effects for x in (e.bounds.lower, e.bounds.upper, e.threshold or 1)]
+    low, high = _reach(ratios, 0.06)
     axes.set_xscale("log")
     axes.set_xlim(low, high)
     ticks = _ticks(low, high, 6)
@@ -145,7 +145,7 @@ def _named(axes: Axes, effect: Effect, y: float, first: bool) -> None:
 
 def _bar(axes: Axes, effect: Effect, y: float) -> None:
     bounds, tone, (low, high) = effect.bounds, TONE[effect.shown], axes.get_xlim()
-    tip = said(f"{workload(effect.workload)}: {ratio(bounds.ratio, 3)}, {interval(bounds, 3)}")
+    tip = tooltip(f"{workload(effect.workload)}: {ratio(bounds.ratio, 3)}, {interval(bounds, 3)}")
     ends = [max(bounds.lower, low), min(bounds.upper, high)]
     if ends[0] < ends[1]:
         axes.plot(ends, [y, y], color=tone, linewidth=5, alpha=0.4, zorder=3, gid=tip)
@@ -205,7 +205,7 @@ def crossing(run: Run, dataset: str, curves: Sequence[Curve]) -> str:
             across = [spot.concurrency for spot in curve.spots]
             axes.plot(across, [spot.bounds.ratio for spot in curve.spots], color=colour, linewidth=1.8, zorder=3)
             for spot in curve.spots:
-                tip = said(
+                tip = tooltip(
                     f"{curve.arm} at {spot.concurrency}: {ratio(spot.bounds.ratio, 3)}, {interval(spot.bounds, 3)}"
                 )
                 ends = [max(spot.bounds.lower, low), min(spot.bounds.upper, high)]
@@ -250,18 +250,18 @@ def by_workload(run: Run, title: str, metrics: Sequence[str], unit: str, scale: 
             if row:
                 axes.axhline(step * row, color=COLOUR["line"], linewidth=1, xmin=-0.4, clip_on=False)
             for place, arm in enumerate(arms):
-                found = [scale * shown[m, arm, name].typical for m in metrics if (m, arm, name) in shown]
-                if not found:
+                spread = [scale * shown[m, arm, name].typical for m in metrics if (m, arm, name) in shown]
+                if not spread:
                     continue
                 y = step * row + 6 + BAND * (place + 0.5)
                 colour = arm_colour(run.arms.index(arm))
-                tip = said(
-                    f"{arm} on {name}: {' to '.join(number(x) for x in dict.fromkeys((found[0], found[-1])))} {unit}"
+                tip = tooltip(
+                    f"{arm} on {name}: {' to '.join(number(x) for x in dict.fromkeys((spread[0], spread[-1])))} {unit}"
                 )
-                axes.plot([found[0], found[-1]], [y, y], color=colour, linewidth=2.5, alpha=0.45, gid=tip)
-                if len(found) > 1:
-                    axes.plot([found[-1]], [y], marker="|", markersize=9, markeredgewidth=2, color=colour, gid=tip)
-                axes.plot([found[0]], [y], marker="o", markersize=7, color=colour, zorder=4, gid=tip)
+                axes.plot([spread[0], spread[-1]], [y, y], color=colour, linewidth=2.5, alpha=0.45, gid=tip)
+                if len(spread) > 1:
+                    axes.plot([spread[-1]], [y], marker="|", markersize=9, markeredgewidth=2, color=colour, gid=tip)
+                axes.plot([spread[0]], [y], marker="o", markersize=7, color=colour, zorder=4, gid=tip)
         high = axes.get_xlim()[1]
         axes.set_xlim(start, start + (high - start) * 1.04)
 
@@ -276,8 +276,8 @@ def by_workload(run: Run, title: str, metrics: Sequence[str], unit: str, scale: 
 
 
 def latency(run: Run, family: Family) -> str:
-    found = [v.typical for v in run.values if v.metric in family.metrics.values()]
-    unit, scale = ("s", 1.0) if max(found) >= 1 else ("ms", 1000.0)
+    typical = [v.typical for v in run.values if v.metric in family.metrics.values()]
+    unit, scale = ("s", 1.0) if max(typical) >= 1 else ("ms", 1000.0)
     return by_workload(run, family.name, tuple(family.metrics.values()), unit, scale)
 
 
@@ -296,19 +296,19 @@ def panels(run: Run) -> Iterator[tuple[str, str]]:
     reach = max([LEAST_REACH, *(abs(x) for one in run.series for _, x, why in _deviations(one) if not why)]) * 1.15
     last = max([1, *(dot.round for one in run.series for dot in one.dots)])
     for name in run.workloads:
-        found = [one for one in run.series if one.workload == name]
-        if found:
+        series = [line for line in run.series if line.workload == name]
+        if series:
             yield name, svg(
                 run, *PANEL,
-                _panel(run, found, reach, last),
+                _panel(run, series, reach, last),
                 title=f"{name}: throughput over rounds",
                 description="; ".join(
-                    f"{one.arm} {', '.join(_told(*dot) for dot in _deviations(one))}" for one in found
+                    f"{line.arm} {', '.join(_dot_text(*dot) for dot in _deviations(line))}" for line in series
                 ),
             )  # fmt: skip
 
 
-def _panel(run: Run, found: Sequence[Series], reach: float, last: int) -> Callable[[Figure], None]:
+def _panel(run: Run, series: Sequence[Series], reach: float, last: int) -> Callable[[Figure], None]:
     def draw(figure: Figure) -> None:
         axes = axes_in(figure, 42, 24, 10, 8)
         axes.set_xlim(-0.3, last + 0.3)
@@ -319,13 +319,13 @@ def _panel(run: Run, found: Sequence[Series], reach: float, last: int) -> Callab
         axes.set_yticks([-tick, 0, tick], [change(-tick), "mean", change(tick)])
         axes.grid(axis="y", color=COLOUR["line"], linewidth=1)
         axes.axhline(0, color=COLOUR["quiet"], linewidth=1)
-        for one in found:
-            colour = arm_colour(run.arms.index(one.arm))
-            dots = _deviations(one)
+        for line in series:
+            colour = arm_colour(run.arms.index(line.arm))
+            dots = _deviations(line)
             used = [(n, x) for n, x, why in dots if not why]
             axes.plot([n for n, _ in used], [x for _, x in used], color=colour, linewidth=1.8)
             for n, x, why in dots:
-                tip = said(f"{one.arm}, {_told(n, x, why)}")
+                tip = tooltip(f"{line.arm}, {_dot_text(n, x, why)}")
                 if why:
                     place = min(max(x, -0.94 * reach), 0.94 * reach)
                     mark: dict[str, Any] = {"marker": "X", "markersize": 9, "markerfacecolor": COLOUR["bad"]}
@@ -336,7 +336,7 @@ def _panel(run: Run, found: Sequence[Series], reach: float, last: int) -> Callab
     return draw
 
 
-def _told(n: int, x: float, why: str) -> str:
+def _dot_text(n: int, x: float, why: str) -> str:
     return f"round {n + 1} {change(x)}" + (f", not used: {why}" if why else "")
 
 

@@ -53,7 +53,7 @@ def _run(run: Run) -> Iterator[str]:
         yield from _table(requests(run))
     if run.unused or run.notes:
         yield from ("", "### Not used, and notes", "")
-        yield from (f"- {escaped(said)}" for said in (*run.unused, *run.notes))
+        yield from (f"- {escaped(note)}" for note in (*run.unused, *run.notes))
     yield from ("", "### What differs between the arms", "")
     different = (*run.configuration.asked, *run.configuration.resolved)
     rows = [[f"{escaped(one.name)}", *(escaped(value) or "–" for value in one.values)] for one in different]

@@ -18,8 +18,8 @@ METRICS = tuple(slot.wire for slot in slots(Point) if inner(slot.type) is float 
 
 def judged(point: Point) -> float | None:
     """Output tokens per second, as the gate compares them."""
-    found = round_status.judged_speed(point)
-    return found if found and found > 0 else None
+    speed = round_status.judged_speed(point)
+    return speed if speed and speed > 0 else None
 
 
 def values(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[Value]:
@@ -28,9 +28,9 @@ def values(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round
     for entry in round_status.last_tries(rounds):
         for point in entry.points:
             for metric in METRICS if not why(point) else ():
-                found = finite(getattr(point, round_status.METRICS[metric]))
-                if found is not None and found > 0:
-                    seen.setdefault((metric, point.workload, point.arm), {})[entry.round] = found
+                value = finite(getattr(point, round_status.METRICS[metric]))
+                if value is not None and value > 0:
+                    seen.setdefault((metric, point.workload, point.arm), {})[entry.round] = value
     for metric in METRICS:
         for workload in workloads:
             base = seen.get((metric, workload, arms[0]), {})
@@ -70,24 +70,24 @@ def _points(
     arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]
 ) -> Iterator[tuple[str, str, list[Point]]]:
     """Workload, arm and its points, one a round, workload by workload."""
-    found: dict[tuple[str, str], list[Point]] = {}
+    points: dict[tuple[str, str], list[Point]] = {}
     for entry in round_status.last_tries(rounds):
         for point in entry.points:
-            found.setdefault((point.workload, point.arm), []).append(point)
+            points.setdefault((point.workload, point.arm), []).append(point)
     for workload in workloads:
         for arm in arms:
-            yield workload, arm, found.get((workload, arm), [])
+            yield workload, arm, points.get((workload, arm), [])
 
 
 def _total(counts: Iterable[int | None]) -> int | None:
-    told = [count for count in counts if count is not None]
-    return sum(told) if told else None
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
 
 
 def positions(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[Positions]:
     """Of every arm on every workload that has any. A round that knows fewer positions says nothing of the others."""
     for workload, arm, points in _points(arms, workloads, rounds):
-        if mine := [told for point in points if not why(point) and (told := _accepted(point))]:
+        if mine := [share for point in points if not why(point) and (share := _accepted(point))]:
             columns = ([one for one in column if one is not None] for column in zip_longest(*mine))
             accepted = tuple(math.fsum(column) / len(column) for column in columns)
             yield Positions(arm=arm, workload=workload, accepted=accepted)
@@ -107,13 +107,13 @@ def limits(spec: Manifest, rule: core.Gate, workloads: Sequence[str], rounds: Se
     if not asked:
         return []
     measurements = round_status.measurements(rounds)
-    found = gate.decide(rule, arms, weights, measurements, round_status.answers(rounds), rated).arms
+    verdicts = gate.decide(rule, arms, weights, measurements, round_status.answers(rounds), rated).arms
     return [
         LimitEffect(
             metric=limit.metric,
             arm=arm,
             workload=workload,
-            bounds=(bounds := found[arm].limits.get(limit.metric, {}).get(workload)),
+            bounds=(bounds := verdicts[arm].limits.get(limit.metric, {}).get(workload)),
             threshold=gate.threshold(limit),
             at_least=limit.maximum_decrease is not None,
             shown=_shown(bounds, limit),
@@ -178,9 +178,9 @@ def _why_ended(entry: Round | run_status.Replicate) -> str:
     return ": ".join(filter(None, (entry.reason, entry.error)))
 
 
-def unused(found: Iterable[Replicate], workloads: Sequence[str]) -> Iterator[str]:
+def unused(replicates: Iterable[Replicate], workloads: Sequence[str]) -> Iterator[str]:
     """One sentence for each; points that are missing for the same reason share it."""
-    for replicate in found:
+    for replicate in replicates:
         again = f", try {replicate.attempt + 1}" if replicate.attempt else ""
         where = f"Round {replicate.round + 1}{again}"
         if not replicate.arm:

@@ -149,7 +149,7 @@ class Replicate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spot:
+class CurvePoint:
     concurrency: int
     bounds: Bounds
 
@@ -159,7 +159,7 @@ class Curve:
     """One candidate on one dataset over concurrencies, rising."""
 
     arm: str
-    spots: tuple[Spot, ...]
+    spots: tuple[CurvePoint, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from paceline.report.model import ArmOutputs, Manifest, Outputs
 from paceline.report.read import number
 from paceline.report.text import count
 
-NOT_COMPARED = "Outputs were not compared: nothing is said about whether the arms answer alike."
+NOT_COMPARED = "Outputs were not compared: it is unknown whether the arms answer alike."
 
 
 def outputs(spec: Manifest, status: BenchmarkRunStatus) -> Outputs:
@@ -29,16 +29,16 @@ def outputs(spec: Manifest, status: BenchmarkRunStatus) -> Outputs:
 
 def _arms(status: BenchmarkRunStatus) -> Iterator[ArmOutputs]:
     for verdict in status.arm_verdicts or ():
-        if said := verdict.parity:
+        if parity := verdict.parity:
             yield ArmOutputs(
                 arm=verdict.arm,
-                unknown=said.unknown,
-                rounds=said.rounds or 0,
-                samples=said.samples or 0,
-                settled=said.settled or 0,
-                identical=said.identical or 0,
-                near_ties=said.near_ties or 0,
-                diverged=said.diverged or 0,
-                first=said.first_divergence,
-                gap=finite(said.largest_gap),
+                unknown=parity.unknown,
+                rounds=parity.rounds or 0,
+                samples=parity.samples or 0,
+                settled=parity.settled or 0,
+                identical=parity.identical or 0,
+                near_ties=parity.near_ties or 0,
+                diverged=parity.diverged or 0,
+                first=parity.first_divergence,
+                gap=finite(parity.largest_gap),
             )

@@ -30,26 +30,26 @@ class Table:
 
 def speed_ups(run: Run) -> Table:
     """Every interval, what it was held against and whether that was shown."""
-    told = any(effect.tokens for candidate in run.candidates for effect in candidate.effects)
+    with_tokens = any(effect.tokens for candidate in run.candidates for effect in candidate.effects)
     against = "Asked for" if run.asks else "Beside the baseline"
     rows = (
         (
             Cell(text=candidate.name),
             Cell(text=workload(effect.workload)),
             *_against(effect, ">"),
-            *((_drift(effect),) if told else ()),
+            *((_drift(effect),) if with_tokens else ()),
         )
         for candidate in run.candidates
         for effect in candidate.effects
     )
-    head = ("Arm", "Workload", against, "Ratio", "Interval", *(("Tokens written",) if told else ()))
+    head = ("Arm", "Workload", against, "Ratio", "Interval", *(("Tokens written",) if with_tokens else ()))
     return Table(head=head, words=2, rows=tuple(rows))
 
 
 def _drift(effect: Effect) -> Cell:
     """How much more the candidate writes than the baseline, and within which bounds."""
-    found = effect.tokens
-    return Cell(text=change(found.ratio - 1), note=interval(found, 3)) if found else Cell(text="–")
+    tokens = effect.tokens
+    return Cell(text=change(tokens.ratio - 1), note=interval(tokens, 3)) if tokens else Cell(text="–")
 
 
 def limits(run: Run) -> Table:
@@ -100,19 +100,19 @@ def _against(effect: Effect | LimitEffect, sign: str) -> tuple[Cell, ...]:
 
 def latencies(run: Run) -> Table:
     """Throughput, acceptance and every latency that was measured, arm by arm; changes are those of paired rounds."""
-    found = {(v.metric, v.arm, v.workload): v for v in run.values}
-    columns = [column for column in COLUMNS if any(metric == column.metric for metric, _, _ in found)]
+    values = {(v.metric, v.arm, v.workload): v for v in run.values}
+    columns = [column for column in COLUMNS if any(metric == column.metric for metric, _, _ in values)]
     longest = {c.metric: max(v.typical for v in run.values if v.metric == c.metric) for c in columns}
     units = [c.unit(longest[c.metric]) for c in columns]
     rows = tuple(
         (
             Cell(text=name),
             Cell(text=arm),
-            *(_value(found.get((c.metric, arm, name)), scale) for c, (_, scale) in zip(columns, units, strict=True)),
+            *(_value(values.get((c.metric, arm, name)), scale) for c, (_, scale) in zip(columns, units, strict=True)),
         )
         for name in run.workloads
         for arm in run.arms
-        if any((c.metric, arm, name) in found for c in columns)
+        if any((c.metric, arm, name) in values for c in columns)
     )
     heads = [", ".join(filter(None, (c.head, unit))) for c, (unit, _) in zip(columns, units, strict=True)]
     return Table(head=("Workload", "Arm", *heads), words=2, rows=rows)
@@ -121,7 +121,7 @@ def latencies(run: Run) -> Table:
 def requests(run: Run) -> Table:
     """What was sent and what came of it, over all rounds."""
 
-    def told(value: int | None) -> Cell:
+    def count_cell(value: int | None) -> Cell:
         return Cell(text="–" if value is None else f"{value:,}")
 
     rows = (
@@ -129,7 +129,7 @@ def requests(run: Run) -> Table:
             Cell(text=one.workload),
             Cell(text=one.arm),
             *map(
-                told,
+                count_cell,
                 (
                     one.rounds,
                     one.asked,

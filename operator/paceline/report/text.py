@@ -65,8 +65,8 @@ def change(value: float | None) -> str:
     """+4.1 %, −22.0 %; empty where there is nothing to compare with."""
     if value is None:
         return ""
-    said = f"{100 * value:+.1f} %"
-    return "±0.0 %" if said[1:] == "0.0 %" else said.replace("-", "−")
+    text = f"{100 * value:+.1f} %"
+    return "±0.0 %" if text[1:] == "0.0 %" else text.replace("-", "−")
 
 
 def count(n: int, word: str) -> str:
@@ -87,14 +87,14 @@ def key_figures(run: Run) -> list[tuple[str, str, str]]:
     lengths = [v.typical for v in run.values if v.metric == "acceptLength" and v.arm == (run.winner or v.arm)]
     hours = None if run.cost.gpu_seconds is None else f"{run.cost.gpu_seconds / 3600:.2f} h"
     margins = ", ".join(f"margin {c.margin:.2%} ({c.name})" for c in run.candidates if c.margin is not None)
-    found = [
+    figures = [
         ("Speed-up", ratio(run.speed_up.ratio), interval(run.speed_up)) if run.speed_up else None,
         ("Acceptance length", _between(lengths), "tokens a verify step") if lengths else None,
         ("Rounds", str(run.cost.rounds), count(len(run.workloads), "workload")),
         ("GPU time", hours, count(run.cost.server_starts or 0, "server start")) if hours else None,
         ("Noise of a point", f"{run.noise:.2%}", margins or "between rounds") if run.noise is not None else None,
     ]
-    return [figure for figure in found if figure]
+    return [figure for figure in figures if figure]
 
 
 def _between(values: list[float]) -> str:
