@@ -83,7 +83,7 @@ def test_a_run_under_way_says_how_it_stands() -> None:
         (
             {"verdict": {"outcome": "Error", "rounds": 0, "message": "the server exited with 2"}},
             "Error",
-            "Nothing is said about the candidates, because the measurement failed: the server exited with 2",
+            "The measurement failed, which says nothing about the candidates: the server exited with 2",
         ),
         (
             {"conditions": [{"type": "Failed", "status": "True", "reason": "Superseded", "message": "it has changed"}]},

@@ -124,7 +124,7 @@ async def test_a_runs_name_means_that_run(cluster: MemoryApi, kind: str) -> None
             "nothing: is no file, and namespace models has no BenchmarkRun or SpeculativeDeployment of that name",
         ),
         ("bench/qwen3-coder-next", "has no BenchmarkRun of that name"),
-        ("runs/of-mine", "runs/of-mine: must be a file that is there, NAME, bench/NAME or specdep/NAME"),
+        ("runs/of-mine", "runs/of-mine: must be an existing file, NAME, bench/NAME or specdep/NAME"),
     ],
 )
 async def test_a_name_that_nothing_has_is_said(cluster: MemoryApi, name: str, why: str) -> None:
