@@ -1,4 +1,4 @@
-"""What is other in one question than in another, in words."""
+"""The differences between two questions, in sentences."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def engine(**changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "sentence"),
     [
         ({"attempt": 2}, ""),
         (engine(image="b"), "the image changed: a to b"),
@@ -56,5 +56,5 @@ def engine(**changes: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_it_is_named_with_both_values(change: dict[str, Any], said: str) -> None:
-    assert summary(SPEC, {**SPEC, **change}) == said
+def test_it_is_named_with_both_values(change: dict[str, Any], sentence: str) -> None:
+    assert summary(SPEC, {**SPEC, **change}) == sentence

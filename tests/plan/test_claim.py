@@ -13,8 +13,8 @@ NAME = "qwen3-coder-next"
 
 
 def volume(world: World) -> Any:
-    (found,) = world.cluster.of("PersistentVolumeClaim")
-    return found["spec"]
+    (volume,) = world.cluster.of("PersistentVolumeClaim")
+    return volume["spec"]
 
 
 def size(world: World) -> str:

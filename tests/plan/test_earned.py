@@ -88,7 +88,7 @@ def in_production(pool: str, promotion: str = "Automatic", replicas: int = 1) ->
 
 
 @pytest.mark.parametrize(
-    ("pool", "edit", "promotion", "replicas", "said"),
+    ("pool", "edit", "promotion", "replicas", "message"),
     [
         ("latency", reshaped, "Automatic", 1, "candidate wide: tree.numDraftTokens changed: 8 to 7"),
         ("latency", loosened, "Automatic", 1, "gate.minimumImprovement changed: 0.05 to 0.04"),
@@ -101,7 +101,7 @@ def in_production(pool: str, promotion: str = "Automatic", replicas: int = 1) ->
     ],
 )
 def test_an_edit_takes_nothing_out_of_production(
-    pool: str, edit: Edit, promotion: str, replicas: int, said: str
+    pool: str, edit: Edit, promotion: str, replicas: int, message: str
 ) -> None:
     """Not for a moment, and nobody is told that nothing was ever shown; what has changed is told by name."""
     world = in_production(pool, promotion, replicas)
@@ -115,9 +115,9 @@ def test_an_edit_takes_nothing_out_of_production(
             assert not world.condition("Ready").startswith("False")
     assert (served(world), world.condition("Ready"), world.condition("Stalled")) == ({before}, "True Serving", "")
     assert {pod["metadata"]["uid"] for pod in world.cluster.of("Pod", component="server")} == pods
-    words = " ".join(word for one in world.told for word in (*one.events, *one.actions, *one.conditions.values()))
+    words = " ".join(word for step in world.told for word in (*step.events, *step.actions, *step.conditions.values()))
     assert "no candidate has been shown" not in words
-    assert said in words
+    assert message in words
 
 
 def test_another_load_of_the_same_arguments_takes_nothing_out_of_production() -> None:
@@ -202,8 +202,8 @@ def test_of_an_edited_shape_that_crashed_nothing_is_tried_again() -> None:
     promoted(world, "latency")
     old = world.pool("latency")["target"]["revision"]
     world.edit("numDraftTokens 7", reshaped)
-    (found,) = world.cluster.of("SpeculativeDeployment")
-    found["status"]["pools"][0]["hold"] = {"reason": "NotReady", "revision": old, "since": "2026-11-21T12:00:00Z"}
+    (deployed,) = world.cluster.of("SpeculativeDeployment")
+    deployed["status"]["pools"][0]["hold"] = {"reason": "NotReady", "revision": old, "since": "2026-11-21T12:00:00Z"}
     world.settle("it is held", 0)
     world.servers_ready()
     assert served(world) == {world.pool("latency")["target"]["revision"]} != {old}
@@ -229,7 +229,7 @@ def test_another_server_is_served_by_its_baseline(what: str, edit: Edit) -> None
         world.prefetch_ends()
     world.servers_ready()
     assert world.serving("latency") == "baseline"
-    events = [event for one in world.told for event in one.events if "RollingBack" in event]
+    events = [event for shown in world.told for event in shown.events if "RollingBack" in event]
     assert len(events) == 1
     assert what in events[0]
 
@@ -252,8 +252,8 @@ def test_an_older_releases_status_keeps_what_it_promoted() -> None:
     world = World()
     promoted(world, "latency")
     before = served(world)
-    (found,) = world.cluster.of("SpeculativeDeployment")
-    (entry,) = found["status"]["pools"]
+    (deployed,) = world.cluster.of("SpeculativeDeployment")
+    (entry,) = deployed["status"]["pools"]
     for name in ("target", "serving"):
         entry[name].pop("speedup")
     entry["target"]["fingerprint"] = entry["verdict"]["fingerprint"] = "0123456789"

@@ -75,7 +75,7 @@ def test_a_pool_is_removed_while_models_cannot_be_fetched(world: World) -> None:
         another_target(spec)
 
     world.edit("a pool is removed, and a target that is not there", change)
-    assert [found["metadata"]["name"] for found in world.cluster.of("Deployment")] == [f"{NAME}-latency"]
+    assert [servers["metadata"]["name"] for servers in world.cluster.of("Deployment")] == [f"{NAME}-latency"]
     assert not world.runs("throughput")
 
 
@@ -116,14 +116,14 @@ def test_a_pool_of_which_no_server_has_room_does_not_serve() -> None:
 
 
 def test_a_server_over_two_nodes_is_one_server_unplaced_servers() -> None:
-    said = {
+    unscheduled = {
         "type": "PodScheduled",
         "status": "False",
         "message": "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.",
     }
     labels = [{"leaderworkerset.sigs.k8s.io/group-index": str(number)} for number in (0, 0, 1)]
     pods = [
-        {"metadata": {"name": f"pod-{n}", "labels": group}, "spec": {}, "status": {"conditions": [said]}}
+        {"metadata": {"name": f"pod-{n}", "labels": group}, "spec": {}, "status": {"conditions": [unscheduled]}}
         for n, group in enumerate(labels)
     ]
     assert unplaced_servers(pods) == 2

@@ -52,18 +52,18 @@ def test_without_a_run_what_is_kept_of_the_servers_tells() -> None:
     lose_the_status(world)
     world.settle("the status is lost", 1)
     world.prefetch_ends(today=LATER)
-    assert [one["commit"] for one in world.status()["models"]] == [one["commit"] for one in models]
+    assert [model["commit"] for model in world.status()["models"]] == [model["commit"] for model in models]
 
 
 def test_of_another_revision_nothing_is_read_back() -> None:
     """The spec was changed as well: whatever v2 is, it is not what main was."""
     world = World()
     promoted(world, "latency")
-    before = [one["commit"] for one in world.status()["models"]]
+    before = [model["commit"] for model in world.status()["models"]]
     lose_the_status(world)
     world.edit("another revision", lambda spec: spec["target"].update(revision="v2"))
     world.prefetch_ends(today=LATER)
-    now = [one["commit"] for one in world.status()["models"]]
+    now = [model["commit"] for model in world.status()["models"]]
     assert [was == commit for was, commit in zip(before, now, strict=True)] == [False, True]
 
 
@@ -75,7 +75,7 @@ def test_an_owner_that_was_restored_adopts_what_names_it(world: World) -> None:
     deployed["metadata"]["uid"] = "another-uid"
     deployed.pop("status")
     world.settle("a backup is restored", 1)
-    owners = [one["uid"] for one in world.cluster.of("Deployment")[0]["metadata"]["ownerReferences"]]
+    owners = [owner["uid"] for owner in world.cluster.of("Deployment")[0]["metadata"]["ownerReferences"]]
     assert "another-uid" in owners
     if world.under_way("fetch"):
         world.prefetch_ends(today=LATER)
@@ -92,9 +92,9 @@ def test_what_was_restored_without_any_owner_is_adopted_too() -> None:
     (pod,) = world.cluster.of("Pod", component="server")
     deployed["metadata"]["uid"] = "another-uid"
     deployed.pop("status")
-    for (kind, _), found in world.cluster.objects.items():
+    for (kind, _), child in world.cluster.objects.items():
         if kind in ("Deployment", "Service", "ControllerRevision", "BenchmarkRun"):
-            del found["metadata"]["ownerReferences"]
+            del child["metadata"]["ownerReferences"]
     world.settle("a backup is restored", 1)
     if world.under_way("fetch"):
         world.prefetch_ends(today=LATER)

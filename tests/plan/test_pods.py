@@ -19,7 +19,7 @@ def ended(name: str, code: int, log: str = "") -> dict[str, Any]:
     return {"name": name, "state": {"terminated": {"exitCode": code, "message": log}}}
 
 
-def test_an_init_container_that_fails_is_told() -> None:
+def test_an_init_container_that_fails_is_reported() -> None:
     starts = pod(initContainerStatuses=[ended("warm", 1, "no such bucket")])
     assert trouble([starts]) == Trouble(message="the warm exited with 1: no such bucket")
 
@@ -34,7 +34,7 @@ def test_a_server_that_ended_well_is_in_trouble_all_the_same() -> None:
     assert trouble([pod("Never", containerStatuses=[ended("server", 0)])]) is None
 
 
-def test_an_image_of_the_users_that_cannot_be_pulled_is_told() -> None:
+def test_an_image_of_the_users_that_cannot_be_pulled_is_reported() -> None:
     waits = {"name": "warm", "state": {"waiting": {"reason": "ErrImagePull", "message": "warm:1: not found"}}}
     assert trouble([pod(initContainerStatuses=[waits])]) == Trouble(
         message="ErrImagePull: warm:1: not found", reason=Reason.CannotStart
@@ -42,18 +42,18 @@ def test_an_image_of_the_users_that_cannot_be_pulled_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("capture", "code", "said"),
+    ("capture", "code", "reason"),
     [
         ("sglang_jax/refused_fp8.log", 137, "ValueError: Unsupported kv_cache_dtype: fp8_e4m3."),
         ("sglang_jax/eagle3_page1_dies.log", 137, "ValueError: token_to_kv_pool_allocator memory leak detected!"),
         ("vllm/engine_killed.log", 1, "[shutdown] MPClient: engine core exited unexpectedly; starting cleanup"),
     ],
 )
-def test_of_a_server_that_crashed_the_reason_is_told_and_not_its_last_line(capture: str, code: int, said: str) -> None:
+def test_the_reason_of_a_crash_is_reported_and_not_the_last_line(capture: str, code: int, reason: str) -> None:
     """The kubelet hands over the last 2048 bytes of its log."""
     log = (CAPTURES / capture).read_bytes()[-2048:].decode(errors="replace")
     assert trouble([pod(containerStatuses=[ended("server", code, log)])]) == Trouble(
-        message=f"the server exited with {code}: {said}"
+        message=f"the server exited with {code}: {reason}"
     )
 
 

@@ -12,7 +12,7 @@ NAME = "qwen3-coder-next"
 HEAD = "hf://thoughtworks/Qwen3-Coder-Next-Eagle3"
 
 
-def asked(world: World) -> dict[str, object]:
+def fetch_request(world: World) -> dict[str, object]:
     """Of the prefetch under way."""
     (job,) = world.under_way("fetch")
     (fetch,) = job["spec"]["template"]["spec"]["containers"]
@@ -65,11 +65,11 @@ def test_what_is_worth_knowing_stands_in_notes_and_is_told_once(world: World) ->
     assert world.message("CacheReady") == "the models are on the cache volume"
 
     world.edit("quantise", lambda spec: spec["engine"]["args"].append("--quantization=fp8"))
-    told = f"spec.pools[0].candidates[0].args: --quantization fp8 in spec.engine.args, and {HEAD}"
-    assert told in world.status()["notes"][0]
+    note = f"spec.pools[0].candidates[0].args: --quantization fp8 in spec.engine.args, and {HEAD}"
+    assert note in world.status()["notes"][0]
     assert world.message("CacheReady") == "the models are on the cache volume"
     world.wait(10)
-    events = [event for one in world.told for event in one.events]
+    events = [event for shown in world.told for event in shown.events]
     assert len([event for event in events if event.startswith("Normal Preflight: ")]) == 1
 
     world.edit("or not", lambda spec: spec["engine"]["args"].pop())
@@ -84,14 +84,14 @@ def test_a_head_that_reads_other_layers_is_measured_and_its_verdict_says_why_it_
     world.apply(manifest)
     world.prefetch_ends(target=replace(TARGET_FACTS, num_hidden_layers=48))
     world.servers_ready()
-    known = f"{HEAD} names no layers: SGLang 0.5.23 takes states before layers 2, 24, 45 then"
-    assert known in " ".join(world.status()["notes"])
+    note = f"{HEAD} names no layers: SGLang 0.5.23 takes states before layers 2, 24, 45 then"
+    assert note in " ".join(world.status()["notes"])
 
     slower = {"baseline": BASELINE_1, "wide": {name: 0.7 * x for name, x in BASELINE_1.items()}}
     while not world.outcome("latency"):
         world.round_ends(truth=slower)
     assert world.condition("Promoted") == "False BaselineFaster"
-    assert f"expected: {known}" in world.message("Promoted")
+    assert f"expected: {note}" in world.message("Promoted")
 
 
 @told
@@ -108,11 +108,12 @@ def test_the_volume_keeps_as_many_revisions_as_asked_and_what_is_served(world: W
     manifest = example("latency")
     manifest["spec"]["cache"]["keepRevisions"] = 5
     world.apply(manifest)
-    assert (asked(world)["keepRevisions"], asked(world)["inUse"], asked(world)["user"]) == (5, [], f"models/{NAME}")
+    request = fetch_request(world)
+    assert (request["keepRevisions"], request["inUse"], request["user"]) == (5, [], f"models/{NAME}")
     world.prefetch_ends()
     served = {model["commit"] for model in world.status()["models"]}
     world.edit("another head", lambda spec: spec["draft"].update(source="hf://other/head"))
-    assert asked(world)["inUse"] == sorted(served)
+    assert fetch_request(world)["inUse"] == sorted(served)
 
 
 def test_facts_that_an_older_release_believed_stop_nobody() -> None:

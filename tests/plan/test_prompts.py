@@ -16,7 +16,7 @@ def with_prompts(*pools: str) -> dict[str, Any]:
     return manifest
 
 
-def asked(world: World) -> Any:
+def fetch_request(world: World) -> Any:
     """Of the prefetch under way."""
     (job,) = world.under_way("fetch")
     (fetch,) = job["spec"]["template"]["spec"]["containers"]
@@ -45,7 +45,7 @@ def measured(world: World) -> None:
 def test_prompts_come_with_the_models(world: World) -> None:
     """Both or neither: nothing is served before they are there, and the run says at which commit."""
     world.apply(with_prompts("latency"))
-    assert asked(world)["datasets"] == [{"source": SOURCE, "revision": "main"}]
+    assert fetch_request(world)["datasets"] == [{"source": SOURCE, "revision": "main"}]
     world.prefetch_ends()
     world.servers_ready()
     (run,) = world.runs("latency")
@@ -63,9 +63,9 @@ def test_other_prompts_are_another_question_and_no_other_server(world: World) ->
     measured(world)
     before, served, models = commit(world), revision(world), world.status()["models"]
     world.edit("revision: v2", lambda spec: spec["benchmark"]["datasets"][0].update(revision="v2"))
-    assert [model["commit"] for model in asked(world)["models"]] == [model["commit"] for model in models]
-    assert "commit" not in asked(world)["datasets"][0]
-    assert before in asked(world)["inUse"]  # the run of before may still have a round under way
+    assert [model["commit"] for model in fetch_request(world)["models"]] == [model["commit"] for model in models]
+    assert "commit" not in fetch_request(world)["datasets"][0]
+    assert before in fetch_request(world)["inUse"]  # the run of before may still have a round under way
     world.prefetch_ends(today="a week later")
     first, second = world.runs("latency")
     assert first["status"]["fingerprint"] != second["status"]["fingerprint"]
@@ -81,7 +81,7 @@ def test_the_commit_that_is_measured_may_be_named(world: World) -> None:
     (before,) = world.runs("latency")
     pinned = commit(world)
     world.edit("the commit", lambda spec: spec["benchmark"]["datasets"][0].update(revision=pinned))
-    assert asked(world)["datasets"] == [{"source": SOURCE, "revision": pinned}]
+    assert fetch_request(world)["datasets"] == [{"source": SOURCE, "revision": pinned}]
     world.prefetch_ends()
     (after,) = world.runs("latency")
     assert (after["metadata"]["name"], world.under_way("round") != []) == (before["metadata"]["name"], True)
@@ -93,8 +93,8 @@ def test_another_head_moves_no_prompts(world: World) -> None:
     measured(world)
     before = commit(world)
     world.edit("another head", lambda spec: spec["draft"].update(source="hf://other/head"))
-    assert asked(world)["datasets"] == [{"source": SOURCE, "revision": "main", "commit": before}]
-    assert not any("commit" in model for model in asked(world)["models"])
+    assert fetch_request(world)["datasets"] == [{"source": SOURCE, "revision": "main", "commit": before}]
+    assert not any("commit" in model for model in fetch_request(world)["models"])
     world.prefetch_ends(today="a week later")
     assert commit(world) == before
 
@@ -104,7 +104,7 @@ def test_one_more_dataset_leaves_the_others_where_they_are(world: World) -> None
     measured(world)
     more = {"name": "chat", "source": SOURCE.replace("code.jsonl", "data/chat.json")}
     world.edit("one more", lambda spec: spec["benchmark"]["datasets"].append(more))
-    assert [("commit" in one) for one in asked(world)["datasets"]] == [True, False]
+    assert [("commit" in dataset) for dataset in fetch_request(world)["datasets"]] == [True, False]
     world.prefetch_ends(today="a week later")
     assert len(world.status()["datasets"]) == 2
 
@@ -137,4 +137,4 @@ def test_what_no_pool_is_measured_on_is_not_brought() -> None:
     manifest["spec"]["pools"][0]["datasets"] = ["chat"]
     world = World()
     world.apply(manifest)
-    assert "datasets" not in asked(world)
+    assert "datasets" not in fetch_request(world)

@@ -108,20 +108,20 @@ def test_an_attempt_that_was_asked_for_is_not_made_anew_because_the_spec_was_ano
 
 
 @pytest.mark.parametrize(
-    ("key", "said"),
+    ("key", "message"),
     [
         ("retry.paceline.dev/latnecy", "pool latnecy does not exist (there are: latency"),
         ("promote.paceline.dev/thruput", "pool thruput does not exist (there are: latency"),
         ("rollback.paceline.dev/latency", "rollback is not a request (there are: promote, retry)"),
     ],
 )
-def test_a_request_that_nobody_would_hear_is_answered(key: str, said: str) -> None:
+def test_a_request_to_no_pool_is_answered(key: str, message: str) -> None:
     world = World()
     promoted(world, "latency")
     world.annotate(key, "now")
     (answer,) = world.status()["refused"]
-    assert answer.startswith(f"{key}=now: {said}")
-    assert said in events(world)
+    assert answer.startswith(f"{key}=now: {message}")
+    assert message in events(world)
     assert world.condition("Stalled") == ""
 
     world.annotate(key, "")
@@ -138,4 +138,4 @@ def test_of_all_that_nobody_would_hear_status_holds_so_many() -> None:
 
 
 def events(world: World) -> str:
-    return "; ".join(event for one in world.told for event in one.events)
+    return "; ".join(event for shown in world.told for event in shown.events)

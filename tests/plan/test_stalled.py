@@ -98,13 +98,13 @@ def refused_servers() -> World:
 
 
 def servers(world: World) -> tuple[int, str]:
-    (found,) = world.cluster.of("Deployment")
-    return found["metadata"]["generation"], json.dumps(found["spec"])
+    (servers,) = world.cluster.of("Deployment")
+    return servers["metadata"]["generation"], json.dumps(servers["spec"])
 
 
 def asked_again(world: World, since: int) -> int:
     """How many passes after the first so many have written the Deployment."""
-    written = [action for one in world.told[since:] for action in one.actions]
+    written = [action for shown in world.told[since:] for action in shown.actions]
     return sum(action.startswith("Apply Deployment") for action in written)
 
 
@@ -158,7 +158,7 @@ def test_a_later_round_that_is_refused_is_waited_for_as_a_first_one_is() -> None
     world.rounds_placed()
     for _ in range(2):
         world.round_ends()
-    assert [one.get("reason", "") for one in run["status"]["rounds"]] == ["", "", ""]
+    assert [record.get("reason", "") for record in run["status"]["rounds"]] == ["", "", ""]
 
 
 def test_whoever_may_not_read_events_tells_where_to_look() -> None:
@@ -232,11 +232,11 @@ def test_a_node_that_does_not_answer(world: World) -> None:
     promoted(world, "latency")
     for pod in world.cluster.of("Pod", component="server"):
         since = timestamp(world.cluster.now)
-        said = {"Ready": "False", "ContainersReady": "True", "PodScheduled": "True"}
+        conditions = {"Ready": "False", "ContainersReady": "True", "PodScheduled": "True"}
         pod["status"] = {
             "phase": "Pending",  # not counted as ready
             "conditions": [
-                {"type": kind, "status": status, "lastTransitionTime": since} for kind, status in said.items()
+                {"type": kind, "status": status, "lastTransitionTime": since} for kind, status in conditions.items()
             ],
         }
         node = pod["spec"]["nodeName"]
@@ -295,8 +295,8 @@ def test_nothing_pretends_to_work_beside_an_invalid_spec(world: World) -> None:
     manifest["spec"]["engine"]["args"].append("--tp=8")
     world.apply(manifest)
     assert not world.cluster.of("Job")
-    said = {one["type"]: one["reason"] for one in world.status()["conditions"]}
-    assert said == {"Ready": "NotStarted", "Stalled": "InvalidSpec"}
+    reasons = {condition["type"]: condition["reason"] for condition in world.status()["conditions"]}
+    assert reasons == {"Ready": "NotStarted", "Stalled": "InvalidSpec"}
     assert world.status()["state"] == "Stalled:InvalidSpec"
 
 
@@ -363,12 +363,12 @@ def test_room_comes_back_by_itself_and_a_node_that_nobody_has_does_not(words: st
 
 def unplaced(world: World, words: str) -> None:
     """The scheduler finds no node for a server, for a reason of its own."""
-    said: Object = {"type": "PodScheduled", "status": "False", "message": words}
-    said["lastTransitionTime"] = timestamp(world.cluster.now)
+    unscheduled: Object = {"type": "PodScheduled", "status": "False", "message": words}
+    unscheduled["lastTransitionTime"] = timestamp(world.cluster.now)
     world.cluster.nodes = {}
     for pod in world.cluster.of("Pod", component="server"):
         pod["spec"].pop("nodeName", None)
-    world.cluster.unplaced = said
+    world.cluster.unplaced = unscheduled
     world.wait(1)
 
 
@@ -433,8 +433,8 @@ def test_an_image_of_another_version_is_noted() -> None:
     (run,) = world.runs("latency")
     run["status"]["engineVersion"] = "0.9.9"
     world.wait(1)
-    asked = world.spec()["engine"]["version"]
-    assert world.status()["notes"] == [f"spec.engine.version: {asked}, but the image reports 0.9.9: set it to that"]
+    version = world.spec()["engine"]["version"]
+    assert world.status()["notes"] == [f"spec.engine.version: {version}, but the image reports 0.9.9: set it to that"]
 
 
 def test_why_a_run_failed_is_told_where_a_person_looks() -> None:
