@@ -1,13 +1,13 @@
 """What a prefetch is asked, and its result: two codecs that the operator and the prefetch's pod share. No I/O."""
 
 from paceline.fetching.facts import COMMIT, read_facts, write_facts
-from paceline.fetching.request import ENVIRONMENT, Artifact, FetchRequest
-from paceline.fetching.result import LONGEST, FetchedModel, FetchResult
+from paceline.fetching.request import FETCH_VARIABLE, Artifact, FetchRequest
+from paceline.fetching.result import LARGEST_MESSAGE, FetchedModel, FetchResult
 
 __all__ = [
     "COMMIT",
-    "ENVIRONMENT",
-    "LONGEST",
+    "FETCH_VARIABLE",
+    "LARGEST_MESSAGE",
     "Artifact",
     "FetchRequest",
     "FetchResult",

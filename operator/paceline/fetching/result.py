@@ -14,7 +14,7 @@ from paceline.fetching.facts import COMMIT, is_number, known_fields, read_facts,
 VERSION = 2
 """Version of the message, which is the marker on the volume too. A new fact that rules need raises it: an older
 prefetch lacks that fact, and a missing fact would pass for "nothing wrong"."""
-LONGEST = 4096
+LARGEST_MESSAGE = 4096
 """Bytes of a termination message that the kubelet keeps."""
 LARGEST_JSON = 1 << 18
 """Bytes of facts once they are unpacked. Those of twenty models have some 20,000."""
@@ -54,10 +54,10 @@ class FetchResult:
             facts = {source: write_facts(facts) for source, facts in known[:count]}
             for shape in ({"facts": facts}, {"packed": _pack(facts)}):
                 text = json.dumps({"version": VERSION, **commits, **shape}, separators=(",", ":"))
-                if len(text) <= LONGEST:  # json.dumps writes ASCII: characters are bytes
+                if len(text) <= LARGEST_MESSAGE:  # json.dumps writes ASCII: characters are bytes
                     return text
         what = f"{len(self.models)} models" + (f" and {len(self.datasets)} datasets" if self.datasets else "")
-        raise ValueError(f"{what} do not fit into a termination message of {LONGEST} bytes")
+        raise ValueError(f"{what} do not fit into a termination message of {LARGEST_MESSAGE} bytes")
 
     @classmethod
     def from_message(cls, text: str) -> "FetchResult":

@@ -17,8 +17,7 @@ from typing import Any
 from paceline.core import Parity, Workload
 from paceline.core.names import COMPONENT_LABEL
 from paceline.evidence import ArmCommand, Outputs, Point, Replicate, RoundPlan, RoundResult, encode
-from paceline.fetching import ENVIRONMENT as FETCH
-from paceline.fetching import Artifact, FetchedModel, FetchRequest, FetchResult
+from paceline.fetching import FETCH_VARIABLE, Artifact, FetchedModel, FetchRequest, FetchResult
 from paceline.plan.deployment.servers import pod_template
 from paceline.plan.objects import Object, finished
 from paceline.plan.run.snapshot import Round
@@ -206,7 +205,7 @@ def _within(wanted: Any, found: Any) -> bool:
 def _fetched(job: Manifest) -> str:
     """Commits are made up, and facts are not known: preflight has nothing to say."""
     (container,) = pod_template(job)["spec"]["containers"]
-    request = FetchRequest.from_json(next(v["value"] for v in container["env"] if v["name"] == FETCH))
+    request = FetchRequest.from_json(next(v["value"] for v in container["env"] if v["name"] == FETCH_VARIABLE))
     models, datasets = (tuple(map(_downloaded, artifacts)) for artifacts in (request.models, request.datasets))
     return FetchResult(models=models, facts={}, datasets=datasets).to_message()
 

@@ -3,7 +3,7 @@
 from paceline.core import ClaimTemplate, Dataset, Model, Server
 from paceline.core.canonical import digest
 from paceline.core.names import CACHE_LABEL, COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, MODELS, child_name
-from paceline.fetching import ENVIRONMENT, Artifact, FetchRequest
+from paceline.fetching import FETCH_VARIABLE, Artifact, FetchRequest
 from paceline.render.common import Manifest, Owner, Settings, metadata
 from paceline.render.defaults import of_ours, pull_secrets
 from paceline.render.overlay import in_a_fetch, laid_over
@@ -119,7 +119,7 @@ def _container(server: Server, request: FetchRequest, settings: Settings) -> Man
         "imagePullPolicy": settings.image_pull_policy,
         "command": ["python", "-m", "paceline.pods.fetch"],
         "env": [
-            {"name": ENVIRONMENT, "value": request.to_json()},
+            {"name": FETCH_VARIABLE, "value": request.to_json()},
             {"name": "HOME", "value": "/tmp"},
             *(dict(variable) for variable in server.cache.env),
         ],

@@ -69,7 +69,7 @@ def test_an_answer_that_is_none_is_the_servers_failure(stand: Stand, way: str, w
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert str(failed.value).strip() == why
-    assert most < 3 * server.LONGEST
+    assert most < 3 * server.LARGEST_BODY
     if way not in ("no_text", "a_flood"):
         assert not server.is_ready(url, "/page", 2.0)
     if way != "no_text":  # what a flush answers nobody reads

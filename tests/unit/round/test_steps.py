@@ -12,15 +12,15 @@ from paceline.evidence import clocks as evidence_clocks
 from paceline.evidence.clocks import Reading, Throttled
 from paceline.pods.round.parity import Answer
 from paceline.pods.round.steps import (
+    ArmResult,
     Ask,
     Clocks,
     Ended,
     Flush,
     Get,
-    Keep,
     Load,
     Loaded,
-    Ran,
+    SaveLine,
     ServerFailed,
     Start,
     Step,
@@ -105,7 +105,7 @@ class Server:
         return None
 
 
-def drive(answer: Callable[[Step], Any], plan: RoundPlan = PLAN) -> tuple[list[Step], Ran]:
+def drive(answer: Callable[[Step], Any], plan: RoundPlan = PLAN) -> tuple[list[Step], ArmResult]:
     """Every step that was asked for, and the replicate."""
     steps, done = replicate(plan, WIDE), []
     try:
@@ -124,7 +124,7 @@ def drive(answer: Callable[[Step], Any], plan: RoundPlan = PLAN) -> tuple[list[S
 
 def test_the_steps_of_an_arm() -> None:
     done, _ = drive(Server())
-    assert [step for step in done if not isinstance(step, Keep)] == [
+    assert [step for step in done if not isinstance(step, SaveLine)] == [
         Start(WIDE),
         Get("/v1/models"),
         Get("/metrics"),
@@ -155,7 +155,7 @@ def test_what_is_noted_of_an_arm() -> None:
 
 def test_prompts_are_asked_after_all_that_is_measured_of_an_empty_cache() -> None:
     done, ran = drive(Server(), dataclasses.replace(PLAN, parity=Parity(samples=2)))
-    after = [step for step in done if not isinstance(step, Keep)][-4:]
+    after = [step for step in done if not isinstance(step, SaveLine)][-4:]
     assert after == [Flush("/flush_cache?timeout=30"), Ask(WIDE, 0), Ask(WIDE, 1), Stop()]
     assert ran.answers == (Answer(text="Hi", cut=False),) * 2
     assert drive(Server())[1].answers == "wide was not asked"
@@ -178,14 +178,14 @@ def test_what_the_driver_says_around_a_load_is_noted_and_kept() -> None:
     assert ran.replicate.clocks == evidence_clocks.Clocks(
         sm_mhz=1978, celsius=62, throttled=(Throttled(workload="code@1", reasons=0x4, percent=50),)
     )
-    (line,) = (step.line for step in done if isinstance(step, Keep) and "report" in step.line)
+    (line,) = (step.line for step in done if isinstance(step, SaveLine) and "report" in step.line)
     assert [[one["sm_mhz"] for one in moment] for moment in line["gpus"]] == [[1979], [1978]]
 
 
 def test_where_nobody_can_be_asked_nothing_is_said_of_the_gpus() -> None:
     done, ran = drive(Server())
     assert ran.replicate.clocks is None
-    assert not any("gpus" in step.line for step in done if isinstance(step, Keep))
+    assert not any("gpus" in step.line for step in done if isinstance(step, SaveLine))
 
 
 def test_secrets_do_not_reach_the_results() -> None:
@@ -193,7 +193,7 @@ def test_secrets_do_not_reach_the_results() -> None:
     assert "sk-1" not in str(done) + str(ran)
 
 
-def failing_at(kind: type, ended: Ended, failure: Failure | None = None) -> tuple[list[Step], Ran]:
+def failing_at(kind: type, ended: Ended, failure: Failure | None = None) -> tuple[list[Step], ArmResult]:
     server = Server(ended)
 
     def answer(step: Step) -> Any:
@@ -243,7 +243,7 @@ def test_a_server_that_does_not_start_is_asked_nothing() -> None:
     assert ran.replicate.start_seconds is None
 
 
-def answering(**pages: Any) -> tuple[list[Step], Ran]:
+def answering(**pages: Any) -> tuple[list[Step], ArmResult]:
     """A good server but for the pages named, by their last part."""
     server = Server()
 

@@ -16,7 +16,7 @@ os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 from paceline.core.text import printable
-from paceline.fetching import ENVIRONMENT, LONGEST, Artifact, FetchedModel, FetchRequest, FetchResult
+from paceline.fetching import FETCH_VARIABLE, LARGEST_MESSAGE, Artifact, FetchedModel, FetchRequest, FetchResult
 from paceline.pods import prompt_file
 from paceline.pods.fetch import hub, local, verify, volume
 from paceline.pods.fetch.lock import BEAT, STALE, holding
@@ -35,7 +35,7 @@ def main(environment: Mapping[str, str]) -> int:
     try:
         with ExitStack() as locks:
             _release_on_sigterm(locks)
-            result = fetch(read_request(environment.get(ENVIRONMENT, "")), locks)
+            result = fetch(read_request(environment.get(FETCH_VARIABLE, "")), locks)
         message.write_text(result.to_message())
     except FetchError as error:
         return _failed(message, str(error), 2 if error.final else 1)
@@ -48,7 +48,7 @@ def main(environment: Mapping[str, str]) -> int:
 def _failed(message: Path, sentence: str, code: int) -> int:
     shown = printable(sentence)
     print(shown, file=sys.stderr, flush=True)
-    message.write_bytes(shown.encode()[:LONGEST])
+    message.write_bytes(shown.encode()[:LARGEST_MESSAGE])
     return code
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from huggingface_hub import HFCacheInfo, scan_cache_dir
 
 from paceline.core.text import printable
-from paceline.fetching import COMMIT, LONGEST, FetchRequest, FetchResult
+from paceline.fetching import COMMIT, LARGEST_MESSAGE, FetchRequest, FetchResult
 from paceline.pods.fetch.hub import ENLARGE_CLAIM, Listing, Pinned
 from paceline.pods.fetch.request import FetchError, patterns
 from paceline.pods.opened import small_file
@@ -231,7 +231,7 @@ def _marker(request: FetchRequest, pins: Sequence[Pinned]) -> Path:
 
 
 def _read_marker(marker: Path) -> FetchResult | None:
-    text = small_file(marker, LONGEST)
+    text = small_file(marker, LARGEST_MESSAGE)
     try:
         return FetchResult.from_message(text.decode()) if text else None
     except ValueError:

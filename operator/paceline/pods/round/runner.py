@@ -1,4 +1,4 @@
-"""Where a round happens: does what the protocol's steps ask for, and times it."""
+"""Performs the steps of the protocol, and times them."""
 
 import gzip
 import hashlib
@@ -18,15 +18,15 @@ from paceline.evidence.arguments import differences
 from paceline.pods.round import load, parity, server, watch
 from paceline.pods.round.control import Control
 from paceline.pods.round.steps import (
+    ArmResult,
     Ask,
     Clocks,
     Flush,
     Get,
-    Keep,
     Load,
     Loaded,
     Log,
-    Ran,
+    SaveLine,
     ServerFailed,
     Start,
     Step,
@@ -61,14 +61,14 @@ class Runner:
         """Every arm in its turn. A server's failure is in the result; a failure of the round itself is raised."""
         began = time.monotonic()
         started = time.time()
-        self.begin_anew()
-        ran = [self.drive(arm) for arm in self.plan.arms]
-        versions = [one.version for one in ran if one.version]
-        digest, length = self.kept()
+        self.truncate_lines()
+        results = [self.drive(arm) for arm in self.plan.arms]
+        versions = [one.version for one in results if one.version]
+        digest, length = self.lines_digest()
         result = RoundResult(
             round=self.plan.round,
             attempt=self.plan.attempt,
-            replicates=self.compared(ran),
+            replicates=self.compared(results),
             gpus=self.control.machine.gpus,
             gpu_model=self.control.machine.model,
             driver=self.control.machine.driver,
@@ -86,23 +86,23 @@ class Runner:
         )
         return self.control.keys.masked(result)
 
-    def compared(self, ran: Sequence[Ran]) -> tuple[Replicate, ...]:
+    def compared(self, results: Sequence[ArmResult]) -> tuple[Replicate, ...]:
         """With where their arguments are not the baseline's and what became of their answers, which is known when the
         last arm has answered."""
         baseline = next((arm.name for arm in self.plan.arms if not arm.candidate), "")
-        base = next((one.arguments for one in ran if one.replicate.arm == baseline), {})
-        told = [one.replicate for one in ran]
+        base = next((one.arguments for one in results if one.replicate.arm == baseline), {})
+        told = [one.replicate for one in results]
         if self.plan.moved is not None and base:
             told = [
                 replace(one.replicate, differs=differences(one.arguments, base)) if one.arguments else one.replicate
-                for one in ran
+                for one in results
             ]
         if not self.plan.parity:
             return tuple(told)
-        found = parity.outputs(self.plan.parity, {one.replicate.arm: one.answers for one in ran}, baseline)
+        found = parity.outputs(self.plan.parity, {one.replicate.arm: one.answers for one in results}, baseline)
         return tuple(replace(one, outputs=found[one.arm]) for one in told)
 
-    def drive(self, arm: ArmCommand) -> Ran:
+    def drive(self, arm: ArmCommand) -> ArmResult:
         """Walk the protocol of one arm to its end."""
         steps = replicate(self.plan, arm)
         step = next(steps)
@@ -116,9 +116,9 @@ class Runner:
                 else:
                     step = steps.send(answer)
             except StopIteration as end:
-                ran: Ran = end.value
-                say(f"{arm.name}: {self.control.keys.fit_to_show(ran.replicate.error) or 'done'}")
-                return ran
+                result: ArmResult = end.value
+                say(f"{arm.name}: {self.control.keys.fit_to_show(result.replicate.error) or 'done'}")
+                return result
 
     def perform(self, step: Step) -> Any:
         match step:
@@ -136,8 +136,8 @@ class Runner:
                 return self.control.clocks()
             case Ask(arm, prompt):
                 return self.ask(arm, prompt)
-            case Keep(line):
-                return self.keep(line)
+            case SaveLine(line):
+                return self.save_line(line)
             case Stop():
                 return self.control.stop()
             case _:
@@ -184,35 +184,35 @@ class Runner:
         self.useful_seconds += time.monotonic() - began
         return found
 
-    def begin_anew(self) -> None:
-        """A round that was stopped comes again under its name, and what it had written is no part of this one."""
+    def truncate_lines(self) -> None:
+        """Empty the file of lines: a round that was stopped is repeated under the same name."""
         path = Path(self.plan.lines_path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(b"")
         except OSError as error:
-            self.not_kept(error)
+            self.note_unsaved(error)
 
-    def keep(self, line: Mapping[str, Any]) -> None:
-        """Whole lines are a help, not a condition: a volume that cannot be written is a note in the result."""
+    def save_line(self, line: Mapping[str, Any]) -> None:
+        """Append a line, best effort: a volume that cannot be written is a note in the result."""
         path = Path(self.plan.lines_path)
         try:
             with gzip.open(path, "at") as lines:
                 lines.write(json.dumps(in_all_texts(line, self.control.keys.hidden_in)) + "\n")
         except (OSError, RecursionError) as error:
-            self.not_kept(error)
+            self.note_unsaved(error)
 
-    def kept(self) -> tuple[str, int]:
+    def lines_digest(self) -> tuple[str, int]:
         """SHA-256 and length of the lines' file, as it is read back; "" and 0 if there is none."""
         path = Path(self.plan.lines_path)
         try:
             content = path.read_bytes() if path.is_file() else b""
         except OSError as error:
-            self.not_kept(error)
+            self.note_unsaved(error)
             return "", 0
         return hashlib.sha256(content).hexdigest() if content else "", len(content)
 
-    def not_kept(self, error: OSError | RecursionError) -> None:
+    def note_unsaved(self, error: OSError | RecursionError) -> None:
         note = f"results not kept: {error}"
         if not any(said.startswith("results not kept") for said in self.notes):
             self.notes.append(note)

@@ -19,7 +19,7 @@ from paceline.pods.round.steps import ServerFailed
 
 TIMEOUT_SECONDS = 30.0
 CHAT = "/v1/chat/completions"
-LONGEST = 32 << 20
+LARGEST_BODY = 32 << 20
 """Bytes of a body. The largest that is asked for: 4096 tokens with five alternatives each, of about 1 KB."""
 LONGEST_REFUSAL = 200
 FLUSH_TRIES = 5
@@ -106,9 +106,9 @@ def exchange(
         connection.request(method, path, sent, headers)
         answer = HTTPResponse(cast("socket.socket", _Until(connection.sock, until)), method=method)
         answer.begin()
-        found = answer.read(LONGEST + 1)
-        if len(found) > LONGEST:
-            raise ValueError(f"an answer of more than {LONGEST >> 20} MiB")
+        found = answer.read(LARGEST_BODY + 1)
+        if len(found) > LARGEST_BODY:
+            raise ValueError(f"an answer of more than {LARGEST_BODY >> 20} MiB")
         if answer.length:  # asked for so many bytes at most, the library does not mind that fewer came
             raise IncompleteRead(found, answer.length)
         return Answer(answer.status, found)

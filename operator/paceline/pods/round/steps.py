@@ -1,4 +1,4 @@
-"""The protocol of a round without I/O: what is done to one arm's server, in which order, and what is noted.
+"""The protocol of a round without I/O: the steps for one arm's server, in order, and the replicate they give.
 
 `replicate` yields one step at a time and is sent its answer. Whoever drives it does the I/O; what goes wrong with the
 server is thrown in as `ServerFailed` and becomes the replicate's error, so the arms after it still run.
@@ -102,8 +102,8 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
-    """Write a line to the results on the cache volume, as far as that is possible. Answer: None."""
+class SaveLine:
+    """Append a line to the results on the cache volume, best effort. Answer: None."""
 
     line: Mapping[str, Any]
 
@@ -113,11 +113,11 @@ class Stop:
     """End the server, if it still runs. Answer: `Ended`."""
 
 
-Step = Start | Get | Log | Flush | Load | Clocks | Ask | Keep | Stop
+Step = Start | Get | Log | Flush | Load | Clocks | Ask | SaveLine | Stop
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class ArmResult:
     """A replicate, what its server called itself ("" if it never said), its answers to the prompts of parity or why
     there are none, and the arguments that are to be equal on all arms (nothing if it never said them)."""
 
@@ -127,7 +127,7 @@ class Ran:
     arguments: Mapping[str, str] = field(default_factory=dict)
 
 
-def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, Ran]:
+def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, ArmResult]:
     """One fresh server process of `arm`, measured on every workload, and what came of it."""
     probe = ENGINES[plan.engine].probe(plan.engine_version)
     noted: dict[str, Any] = {}
@@ -145,7 +145,7 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, Ran]:
         noted |= {"resolved": pick(resolved, plan.watched), "rest_sha256": digest(arguments)}
         noted["kv_tokens"] = probe.kv_tokens(first)
         told = {"resolved": without_secrets(resolved), "kv_tokens": noted["kv_tokens"]}
-        yield Keep({"arm": arm.name, "start_seconds": noted["start_seconds"], **told})
+        yield SaveLine({"arm": arm.name, "start_seconds": noted["start_seconds"], **told})
         if other := arm.other_than_expected(noted["resolved"]):
             raise ServerFailed(other)
         for workload in plan.workloads:
@@ -164,7 +164,7 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, Ran]:
                 speculated = replace(speculated, draft_tokens=loaded.draft_tokens)
             counted = {"speculation": asdict(speculated), "work": asdict(work), "shared_prompts": loaded.shared_prompts}
             read_twice = {"gpus": [[asdict(one) for one in moment] for moment in (cold, warm)]} if cold or warm else {}
-            yield Keep({"arm": arm.name, "workload": workload.name, "report": report, **counted, **read_twice})
+            yield SaveLine({"arm": arm.name, "workload": workload.name, "report": report, **counted, **read_twice})
             measured = point(workload, report, speculated)
             if why := contamination(measured, report, loaded.shared_prompts, work):
                 points.clear()  # a server that ends now would have the last word, and these would pass for its own
@@ -181,7 +181,7 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, Ran]:
     ended: Ended = yield Stop()
     if ended.exit_code is not None:
         noted |= {"exit_code": ended.exit_code, "error": ended.last_words or noted.get("error", "")}
-    return Ran(Replicate(arm=arm.name, points=tuple(points), **noted), version, answers, arguments)
+    return ArmResult(Replicate(arm=arm.name, points=tuple(points), **noted), version, answers, arguments)
 
 
 def _answers(arm: ArmCommand, probe: Probe, samples: int) -> Generator[Step, Any, tuple[Answer, ...] | str]:
@@ -191,7 +191,7 @@ def _answers(arm: ArmCommand, probe: Probe, samples: int) -> Generator[Step, Any
     answers = []
     for prompt in range(samples):
         found: Mapping[str, Any] | str = yield Ask(arm, prompt)
-        yield Keep({"arm": arm.name, "prompt": prompt, "answer": found})
+        yield SaveLine({"arm": arm.name, "prompt": prompt, "answer": found})
         try:
             if isinstance(found, str):
                 raise Incomparable(found)
