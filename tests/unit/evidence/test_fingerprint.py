@@ -1,9 +1,11 @@
 """What a run measures, what it is asked, and what two runs have in common."""
 
+import hashlib
 from typing import Any
 
 import pytest
 
+from paceline.core import canonical
 from paceline.evidence import fingerprint, narrowed, question, same_arms, same_server, surroundings
 
 LIMIT = {"metric": "retractions", "maximum": 3}
@@ -75,3 +77,9 @@ def test_looks_that_nobody_chose_are_those_of_so_many_arms(looks: list[int], nar
     found = narrowed(spec, {"wide"})
     assert [arm["name"] for arm in found["arms"]] == ["baseline", "wide"]
     assert list(found["gate"]["decideAfterRounds"]) == narrow
+
+
+def test_the_form_that_hashes_are_taken_of_holds_still() -> None:
+    """Text that is not ASCII: a fingerprint has it as UTF-8, a revision (and an arm's arguments) escaped."""
+    assert question({"image": "é"}) == hashlib.sha256('{"image":"é"}'.encode()).hexdigest()[:10]
+    assert canonical.digest({"image": "é"}) == hashlib.sha256(rb'{"image":"\u00e9"}').hexdigest()[:10]
