@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from paceline.core import Dataset, Server, Workload
+from paceline.core import Dataset, Scheme, Server, Workload
 from paceline.engines import rules
 from paceline.engines.adapter import Adapter, Bound, Refusal
 from paceline.engines.rules import Rule
 
-BUILTIN = "builtin://"
 MOST_CHARACTERS = 6
 """Characters a token, on average over a prompt: more than any tokenizer packs. Counted on the built-in sets with
 Mistral's Tekken (131k tokens) and its older vocabulary of 32k: 5.4 at most, 2.2 at least."""
@@ -118,7 +117,7 @@ def _tokens(dataset: Dataset, characters: int) -> int:
 
 def _longest(dataset: Dataset) -> int:
     """Characters of the longest prompt; 0 for a user's own."""
-    return LONGEST.get(dataset.source.removeprefix(BUILTIN), 0)
+    return LONGEST.get(dataset.address.name, 0) if dataset.address.scheme is Scheme.BUILTIN else 0
 
 
 def _of(dataset: Dataset) -> str:

@@ -71,4 +71,4 @@ def test_a_file_with_nothing_of_ours(tmp_path: Path, capsys: pytest.CaptureFixtu
     path = tmp_path / "other.yaml"
     path.write_text("kind: ConfigMap\n")
     assert main(["render", str(path)]) == 1
-    assert capsys.readouterr().err == f"{path}: there is neither a SpeculativeDeployment nor a BenchmarkRun in it\n"
+    assert capsys.readouterr().err == f"{path}: it has neither a SpeculativeDeployment nor a BenchmarkRun\n"

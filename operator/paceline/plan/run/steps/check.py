@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from paceline.core import Dataset, Model, RunSpec
+from paceline.core import Dataset, Model, RunSpec, Scheme
 from paceline.engines import places
 from paceline.plan.run.conclusion import Conclusion, error
 from paceline.plan.run.evidence import Evidence
@@ -38,5 +38,5 @@ def unpinned(spec: RunSpec) -> Iterator[tuple[Model | Dataset, str]]:
         *((f"spec.workloads[{i}]", workload.dataset) for i, workload in enumerate(spec.workloads)),
     )
     for field, artifact in artifacts:
-        if artifact.source.startswith("hf://") and not (artifact.commit or "").strip("0"):
+        if artifact.address.scheme in (Scheme.HUB, Scheme.HUB_DATASET) and not (artifact.commit or "").strip("0"):
             yield artifact, f"{field}.commit is missing; {COMMIT}"
