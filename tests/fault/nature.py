@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-import yaml
 from tests.support.answers import HEAD_FACTS, Truth, answer, fetched
 from tests.support.campaigns import LATENCY, THROUGHPUT
 from tests.support.memory import Controllers, Exit
 
 from paceline.core.names import COMPONENT_LABEL, POOL_LABEL
 from paceline.evidence import ENVIRONMENT, RoundPlan
+from paceline.fetching import FETCH_VARIABLE, FetchRequest
 from paceline.kube import Manifest
 from paceline.kube.resources import POD
 
@@ -65,7 +65,7 @@ class Nature(Controllers):
         return {"client": Exit(0, answer(asked, truth, ended - JOB_SECONDS, ended, {}))}
 
     def fetch_ends(self, pod: Manifest) -> Mapping[str, Exit]:
-        return {"fetch": Exit(0, fetched(yaml.safe_load(variable(pod, "PACELINE_FETCH")), HEAD_FACTS))}
+        return {"fetch": Exit(0, fetched(FetchRequest.from_json(variable(pod, FETCH_VARIABLE)), HEAD_FACTS))}
 
     def _collect_garbage(self) -> None:
         """Only if there is some: looking for it takes more time than all the rest."""

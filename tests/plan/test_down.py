@@ -413,12 +413,12 @@ def test_a_quota_that_a_changed_spec_exceeds() -> None:
     """What served before did not exceed it. Until the deadline somebody may raise it."""
     world = World()
     promoted(world, "latency")
-    world.cluster.refuses["server"] = "exceeded quota: gpus, requested: requests.nvidia.com/gpu=4"
+    world.faults.refuses["server"] = "exceeded quota: gpus, requested: requests.nvidia.com/gpu=4"
     world.edit("another image", another_image)
     world.wait(20)
     assert (arm(world), hold(world)) == ("baseline", None)
     world.wait(10)
-    world.cluster.refuses.clear()
+    world.faults.refuses.clear()
     world.servers_ready()
     assert (world.serving("latency"), world.condition("Stalled")) == ("wide", "True NotReady")
     assert "exceeded quota" in world.message("Stalled")
@@ -428,7 +428,7 @@ def test_a_quota_that_a_promoted_candidate_exceeds_by_now() -> None:
     """The baseline would exceed it, too."""
     world = World()
     promoted(world, "latency")
-    world.cluster.refuses["server"] = "exceeded quota: gpus, requested: requests.nvidia.com/gpu=4"
+    world.faults.refuses["server"] = "exceeded quota: gpus, requested: requests.nvidia.com/gpu=4"
     world.delete("Pod", world.cluster.of("Pod", component="server")[0]["metadata"]["name"])
     world.wait(24 * 60)
     assert (arm(world), hold(world), world.condition("Stalled")) == ("wide", None, "True PodRefused")

@@ -185,10 +185,10 @@ def test_the_runs_node_is_lost_when_its_client_was_done(world: World) -> None:
 def test_a_queue_holds_a_round_back_for_two_hours(world: World) -> None:
     """And then there is no room for ten minutes. That is nothing to the run: it waits, and goes on."""
     measuring(world, "latency")
-    world.cluster.queued = True
+    world.faults.queued = True
     world.round_ends()
     world.wait(120)
-    world.cluster.queued, world.cluster.nodes = False, {"gpu-0": 4, "gpu-1": 0}
+    world.faults.queued, world.cluster.nodes = False, {"gpu-0": 4, "gpu-1": 0}
     world.wait(10)
     assert world.condition("Measuring") == "False WaitingForCapacity"
     world.cluster.nodes = {"gpu-0": 8, "gpu-1": 8}

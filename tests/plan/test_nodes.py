@@ -85,7 +85,7 @@ def test_a_quota_refuses_a_server_over_two_nodes(world: World) -> None:
     """Only Events of its StatefulSets tell. As of a Deployment: named within a minute, Stalled at the deadline, over
     when the quota is."""
     world.apply(over_two_nodes())
-    world.cluster.refuses["server"] = QUOTA
+    world.faults.refuses["server"] = QUOTA
     world.prefetch_ends()
     assert world.condition("Ready") == "False ServersStarting"
     world.wait(1)
@@ -95,7 +95,7 @@ def test_a_quota_refuses_a_server_over_two_nodes(world: World) -> None:
     world.wait(30)
     assert world.condition("Stalled") == "True PodRefused"
 
-    world.cluster.refuses.clear()
+    world.faults.refuses.clear()
     world.servers_ready()
     world.servers_ready()
     assert (world.condition("Ready"), world.condition("Stalled")) == ("True Serving", "")

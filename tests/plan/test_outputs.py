@@ -3,17 +3,17 @@
 from typing import Any
 
 from tests.support.answers import anew, nearly_alike, not_compared, otherwise
-from tests.support.cluster import Object
 from tests.support.stories import told
 from tests.support.world import World, example
 
 from paceline.core import Parity
 from paceline.plan.run.snapshot import Round
+from paceline.plan.step import Manifest
 
 PARITY = {"samples": 4, "maxTokens": 64}
 
 
-def compared(pool: str) -> Object:
+def compared(pool: str) -> Manifest:
     manifest = example(pool)
     manifest["spec"].setdefault("benchmark", {})["parity"] = PARITY
     return manifest

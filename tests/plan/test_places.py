@@ -4,14 +4,13 @@ against a run."""
 from datetime import timedelta
 from typing import Any
 
-from tests.support.cluster import Object
 from tests.support.in_status import records as in_status
 from tests.support.stories import measuring, told
 from tests.support.world import World, example
 
 from paceline.evidence.failures import FEW, MANY
 from paceline.plan.run.next_round import FIRST_DISTANCE, LONGEST_DISTANCE, not_before, where
-from paceline.plan.step import parse_time, timestamp
+from paceline.plan.step import Manifest, parse_time, timestamp
 
 NAME = "qwen3-coder-next"
 CREATING = {"waiting": {"reason": "ContainerCreating"}}
@@ -31,14 +30,14 @@ def reasons(world: World) -> list[str]:
     return [record.get("reason", "") for record in records(world)]
 
 
-def pod_under_way(world: World) -> Object:
+def pod_under_way(world: World) -> Manifest:
     (job,) = world.under_way("round")
     return world.pod_of(job)
 
 
 def does_not_start(world: World, why: str) -> None:
     pod = pod_under_way(world)
-    world.cluster.events[pod["metadata"]["uid"]] = why
+    world.faults.events[pod["metadata"]["uid"]] = why
     states = [{"name": name, "state": CREATING} for name in ("client", "server")]
     placed = {"type": "PodScheduled", "status": "True", "lastTransitionTime": timestamp(world.cluster.now)}
     world.round_shows("its containers do not start", 1, conditions=[placed, BEHIND], containerStatuses=states)

@@ -8,8 +8,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from tests.support.answers import died, half_failed, nothing_accepted
-from tests.support.cluster import Key, Object
-from tests.support.world import OURS, World, example
+from tests.support.world import World, example
 
 from paceline.core import BASELINE
 from paceline.evidence import question
@@ -18,7 +17,9 @@ from paceline.plan.deployment.pins import pin
 from paceline.plan.deployment.pool import pools
 from paceline.plan.deployment.servers import pod_template
 from paceline.plan.objects import finished
-from paceline.plan.step import Action
+from paceline.plan.simulation.cluster import Key
+from paceline.plan.simulation.reconciler import OURS, ours
+from paceline.plan.step import Action, Manifest
 from paceline.render.serving import ARM_LABEL
 
 ROOM = {"gpu-0": 8, "gpu-1": 8, "gpu-2": 8, "gpu-3": 8}
@@ -134,7 +135,7 @@ def moments(draw: st.DrawFn) -> World:
 @quick
 @given(moments())
 def test_the_same_snapshot_gives_the_same_plan(world: World) -> None:
-    for key in world.ours():
+    for key in ours(world.cluster):
         assert world.plan(key) == world.plan(key)
 
 
@@ -147,7 +148,7 @@ def test_the_order_of_children_changes_nothing(world: World, dice: random.Random
     now, seen = world.cluster.now, world.deployment_snapshot()
     mixed = replace(seen, children={kind: shuffled(found) for kind, found in seen.children.items()})
     assert deployment.plan(mixed, now) == deployment.plan(seen, now)
-    for _, name in [key for key in world.ours() if key[0] == "BenchmarkRun"]:
+    for _, name in [key for key in ours(world.cluster) if key[0] == "BenchmarkRun"]:
         of_run = world.run_snapshot(name)
         mixed_run = replace(of_run, rounds=shuffled(of_run.rounds))
         assert run.plan(mixed_run, now) == run.plan(of_run, now)
@@ -157,7 +158,7 @@ def test_the_order_of_children_changes_nothing(world: World, dice: random.Random
 @given(moments())
 def test_what_was_planned_and_done_is_not_planned_again(world: World) -> None:
     """A pass that only applied leaves nothing to do, until something else happens."""
-    for key in world.ours():
+    for key in ours(world.cluster):
         actions = act(world, key)
         if actions and not any(action.startswith("Delete") for action in actions):
             assert act(world, key) == []
@@ -214,7 +215,7 @@ def test_a_status_that_is_lost_moves_no_server_and_measures_nothing_again(
     world = started()
     for event in history:
         event(world)
-    lost = data.draw(st.sampled_from(world.ours()))
+    lost = data.draw(st.sampled_from(ours(world.cluster)))
     assume(lost[0] == "BenchmarkRun" or not world.spec().get("suspend"))
     assume(lost[0] == "BenchmarkRun" or not any(held(world)))
     before = {key: found["metadata"]["generation"] for key, found in world.cluster.objects.items()}
@@ -254,7 +255,7 @@ def names(world: World, kind: str) -> list[str]:
     return [found["metadata"]["name"] for found in world.cluster.of(kind)]
 
 
-def proven(servers: Object) -> bool:
+def proven(servers: Manifest) -> bool:
     """What makes servers says by whose evidence they serve a candidate."""
     arm = pod_template(servers)["metadata"]["labels"][ARM_LABEL]
     why = servers["metadata"]["annotations"]["paceline.dev/why"]

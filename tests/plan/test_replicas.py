@@ -5,16 +5,15 @@ from datetime import timedelta
 
 import pytest
 from tests.support.answers import Spoiled, half_failed
-from tests.support.cluster import Object
 from tests.support.stories import promoted, told
 from tests.support.world import World, example
 
-from paceline.plan.step import Action, Apply
+from paceline.plan.step import Action, Apply, Manifest
 
 DEPLOYMENT = ("Deployment", "qwen3-coder-next-latency")
 
 
-def servers(world: World) -> Object:
+def servers(world: World) -> Manifest:
     return world.cluster.objects[DEPLOYMENT]
 
 
@@ -24,7 +23,7 @@ def tries(world: World) -> int:
     return int(container["startupProbe"]["failureThreshold"])
 
 
-def left_to_an_autoscaler(**promotion: str) -> Object:
+def left_to_an_autoscaler(**promotion: str) -> Manifest:
     manifest = example("latency")
     del manifest["spec"]["pools"][0]["replicas"]
     manifest["spec"]["promotion"] = promotion

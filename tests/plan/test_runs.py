@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 from tests.support.answers import half_failed, noisy, shared
-from tests.support.cluster import Object
 from tests.support.edits import example_run
 from tests.support.world import World, example
 
 from paceline import api
 from paceline.evidence import ENVIRONMENT
 from paceline.evidence.failures import FEW, MANY
+from paceline.plan.simulation import controllers
+from paceline.plan.step import Manifest
 
 COMMIT = "0123456789" * 4
 PROMPTS = {"name": "code", "source": "hf://datasets/paceline-test/prompts/code.jsonl", "concurrency": 32}
@@ -40,7 +41,7 @@ def measured(*pools: str) -> World:
     return world
 
 
-def run_of(world: World) -> Object:
+def run_of(world: World) -> Manifest:
     (run,) = world.cluster.of("BenchmarkRun")
     return run
 
@@ -50,12 +51,12 @@ def verdict(world: World) -> Mapping[str, Any]:
     return found
 
 
-def job_of(world: World) -> Object:
+def job_of(world: World) -> Manifest:
     (job,) = world.under_way("round")
     return job
 
 
-def pod_of(world: World) -> Object:
+def pod_of(world: World) -> Manifest:
     (pod,) = world.cluster.owned("Pod", job_of(world))
     return pod
 
@@ -136,7 +137,7 @@ def test_its_delete_is_lost_and_it_counts_once() -> None:
         {"name": "client", "state": {"waiting": {"reason": "ErrImagePull"}}},
         {"name": "server", "state": {"terminated": {"exitCode": 70}}},
     ]
-    world.cluster.turn()
+    controllers.step(world.cluster)
     for _ in range(3):
         world.reconcile(("BenchmarkRun", "mine"))
     assert len(run_of(world)["status"]["rounds"]) == 1

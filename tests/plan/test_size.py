@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from tests.plan.test_sweep import COMMIT
 from tests.support.answers import answer
-from tests.support.cluster import Object
 from tests.support.edits import example_run
 from tests.support.in_status import failed_round, round_status
 from tests.support.verdicts import between_rounds
@@ -22,6 +21,7 @@ from paceline.evidence.clocks import Clocks, Throttled
 from paceline.evidence.failures import MANY
 from paceline.plan import run
 from paceline.plan.run.steps.collect import LONGEST
+from paceline.plan.step import Manifest
 from paceline.render import Owner
 from paceline.render.benchmark import round_plan
 
@@ -36,8 +36,8 @@ MOST_TRIES = 512
 """Bound of status.rounds."""
 
 
-def asking(arms: int, workloads: int, rounds: int) -> Object:
-    manifest: Object = example_run()
+def asking(arms: int, workloads: int, rounds: int) -> Manifest:
+    manifest: Manifest = example_run()
     spec = manifest["spec"]
     manifest["metadata"] |= LONG
     spec["target"]["commit"] = COMMIT

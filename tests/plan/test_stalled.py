@@ -6,11 +6,10 @@ from datetime import timedelta
 
 import pytest
 from tests.support.answers import half_failed
-from tests.support.cluster import Object
 from tests.support.stories import by_hand, measuring, promoted, told
 from tests.support.world import World, example
 
-from paceline.plan.step import timestamp
+from paceline.plan.step import Manifest, timestamp
 
 NAME = "qwen3-coder-next"
 QUOTA = "exceeded quota: nogpu, requested: requests.nvidia.com/gpu=4, used: requests.nvidia.com/gpu=0, limited: 0"
@@ -22,7 +21,7 @@ CREATING = {"state": {"waiting": {"reason": "ContainerCreating"}}}
 def test_a_quota_refuses_the_servers(world: World) -> None:
     """Told at once, for the Deployment knows; Stalled at the deadline; once it is lifted all goes on by itself."""
     world.apply(example("latency"))
-    world.cluster.refuses["server"] = QUOTA
+    world.faults.refuses["server"] = QUOTA
     world.prefetch_ends()
     assert world.condition("Ready") == "False PodRefused"
     assert QUOTA in world.message("Ready")
@@ -33,7 +32,7 @@ def test_a_quota_refuses_the_servers(world: World) -> None:
     assert QUOTA in world.message("Stalled")
     assert (world.status()["state"], world.condition("Reconciling")) == ("Stalled:PodRefused", "")
 
-    world.cluster.refuses.clear()
+    world.faults.refuses.clear()
     world.servers_ready()
     world.servers_ready()
     assert (world.condition("Ready"), world.condition("Stalled")) == ("True Serving", "")
@@ -53,7 +52,7 @@ def test_what_is_refused_is_asked_for_again_once_a_minute() -> None:
     assert servers(world) == before
     assert world.condition("Stalled") == "True PodRefused"
 
-    world.cluster.refuses.clear()
+    world.faults.refuses.clear()
     world.servers_ready()
     passes = len(world.told)
     world.servers_ready()
@@ -92,7 +91,7 @@ def test_beside_an_invalid_spec_it_is_asked_for_again_too() -> None:
 def refused_servers() -> World:
     world = World()
     world.apply(example("latency"))
-    world.cluster.refuses["server"] = QUOTA
+    world.faults.refuses["server"] = QUOTA
     world.prefetch_ends()
     return world
 
@@ -111,7 +110,7 @@ def asked_again(world: World, since: int) -> int:
 @told
 def test_pod_security_refuses_the_prefetch(world: World) -> None:
     """A Job does not say so itself: its Events are asked for when it has had no pod for half a minute."""
-    world.cluster.refuses["fetch"] = RESTRICTED
+    world.faults.refuses["fetch"] = RESTRICTED
     world.apply(example("latency"))
     assert world.condition("CacheReady") == "False Prefetching"
     world.wait(1)
@@ -130,7 +129,7 @@ def test_a_quota_refuses_a_round(world: World) -> None:
     """It serves and measures nothing, and says why; Stalled at the deadline; no wake is missed when it is lifted."""
     world.apply(example("latency"))
     world.prefetch_ends()
-    world.cluster.refuses["round"] = QUOTA
+    world.faults.refuses["round"] = QUOTA
     world.servers_ready()
     world.wait(1)
     (run,) = world.runs("latency")
@@ -140,7 +139,7 @@ def test_a_quota_refuses_a_round(world: World) -> None:
     world.wait(30)
     assert (world.condition("Ready"), world.condition("Stalled")) == ("True Serving", "True PodRefused")
 
-    world.cluster.refuses.clear()
+    world.faults.refuses.clear()
     world.rounds_placed()
     assert (world.condition("Measuring"), world.condition("Stalled")) == ("True Measuring", "")
 
@@ -149,12 +148,12 @@ def test_a_later_round_that_is_refused_is_waited_for_as_a_first_one_is() -> None
     """It holds nothing, and nobody is kept off a node by it: no try is spent, however long it takes."""
     world = World()
     measuring(world, "latency")
-    world.cluster.refuses["round"] = QUOTA
+    world.faults.refuses["round"] = QUOTA
     world.round_ends()
     (run,) = world.runs("latency")
     world.wait(24 * 60)
     assert world.condition("Complete", run) == "False PodRefused"
-    world.cluster.refuses.clear()
+    world.faults.refuses.clear()
     world.rounds_placed()
     for _ in range(2):
         world.round_ends()
@@ -162,12 +161,10 @@ def test_a_later_round_that_is_refused_is_waited_for_as_a_first_one_is() -> None
 
 
 def test_whoever_may_not_read_events_tells_where_to_look() -> None:
-    world = World()
-    world.cluster.refuses["fetch"] = RESTRICTED
+    world = World(sees_events=False)
+    world.faults.refuses["fetch"] = RESTRICTED
     world.apply(example("latency"))
-    world.cluster.events.clear()
     (job,) = world.cluster.of("Job")
-    world.cluster.turn = lambda: None  # type: ignore[method-assign]
     world.wait(1)
     assert f"kubectl describe job {job['metadata']['name']}" in world.message("CacheReady")
 
@@ -180,7 +177,7 @@ def test_a_storage_class_that_nobody_has(world: World) -> None:
     world.apply(manifest)
     (volume,) = world.cluster.of("PersistentVolumeClaim")
     volume["status"] = {"phase": "Pending"}
-    world.cluster.events[volume["metadata"]["uid"]] = 'storageclass.storage.k8s.io "nobody" not found'
+    world.faults.events[volume["metadata"]["uid"]] = 'storageclass.storage.k8s.io "nobody" not found'
     world.wait(1)
     assert 'storageclass.storage.k8s.io "nobody" not found (spec.cache.claim.storageClassName)' in (
         world.message("CacheReady")
@@ -218,7 +215,7 @@ def test_a_directory_that_no_node_has(world: World) -> None:
             "conditions": [placed],
             "containerStatuses": [{"name": "server", **CREATING}],
         }
-        world.cluster.events[pod["metadata"]["uid"]] = words
+        world.faults.events[pod["metadata"]["uid"]] = words
     world.wait(1)
     assert world.condition("Ready") == "False CannotStart"
     assert f"{words} (spec.cache.hostPath)" in world.message("Ready")
@@ -281,7 +278,7 @@ def test_a_restart_by_hand_is_called_so() -> None:
     annotations = {"kubectl.kubernetes.io/restartedAt": "2026-11-21T12:00:00Z"}
     deployment["spec"]["template"]["metadata"]["annotations"] = annotations
     rolls = {"type": "Progressing", "status": "True", "reason": "ReplicaSetUpdated"}
-    world.cluster.conditions = [rolls]
+    world.faults.conditions = [rolls]
     (pod,) = world.cluster.of("Pod", component="server")
     world.cluster.delete("Pod", pod["metadata"]["name"])
     world.wait(1)
@@ -363,7 +360,7 @@ def test_room_comes_back_by_itself_and_a_node_that_nobody_has_does_not(words: st
 
 def unplaced(world: World, words: str) -> None:
     """The scheduler finds no node for a server, for a reason of its own."""
-    unscheduled: Object = {"type": "PodScheduled", "status": "False", "message": words}
+    unscheduled: Manifest = {"type": "PodScheduled", "status": "False", "message": words}
     unscheduled["lastTransitionTime"] = timestamp(world.cluster.now)
     world.cluster.nodes = {}
     for pod in world.cluster.of("Pod", component="server"):

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 from tests.support.answers import died
-from tests.support.cluster import Object
 from tests.support.edits import example_run
 from tests.support.stories import measuring, told
 from tests.support.world import World
 
 from paceline.evidence import Replicate
 from paceline.plan.run.snapshot import Round
+from paceline.plan.step import Manifest
 
 COMMIT = "0123456789" * 4
 GB10 = {"baseline": {"code@1": 25.0, "code@8": 316.0}, "narrow": {"code@1": 35.0, "code@8": 270.0}}
@@ -20,9 +20,9 @@ GB10 = {"baseline": {"code@1": 25.0, "code@8": 316.0}, "narrow": {"code@1": 35.0
 ROUNDS = 3
 
 
-def sweep(**edit: Any) -> Object:
+def sweep(**edit: Any) -> Manifest:
     """Two concurrencies, one dataset, one candidate; no SpeculativeDeployment anywhere."""
-    manifest: Object = example_run()
+    manifest: Manifest = example_run()
     spec = manifest["spec"]
     manifest["metadata"] |= {"name": "mine", "namespace": "models"}
     spec["target"]["commit"] = COMMIT

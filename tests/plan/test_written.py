@@ -10,9 +10,10 @@ from tests.plan.test_prompts import with_prompts
 from tests.plan.test_requests import RETRY, held, in_error
 from tests.plan.test_sweep import CROSSING
 from tests.support.answers import not_compared, otherwise
-from tests.support.world import OURS, World, example
+from tests.support.world import World, example
 
 from paceline import api
+from paceline.plan.simulation.reconciler import OURS
 
 STATUS = {
     crd["spec"]["names"]["kind"]: crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]
@@ -129,7 +130,7 @@ def too_late() -> Seen:
 
 def refused() -> Seen:
     world = Seen()
-    world.cluster.refuses["round"] = "exceeded quota"
+    world.faults.refuses["round"] = "exceeded quota"
     world.apply(example("latency"))
     world.prefetch_ends()
     world.servers_ready()

@@ -2,14 +2,13 @@
 
 import math
 import random
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
-from paceline.core import ModelFacts, Parity, Workload
-from paceline.evidence import ArmCommand, Failure, Outputs, Point, Replicate, RoundPlan, RoundResult, encode
-from paceline.fetching import FetchedModel, FetchResult
+from paceline.core import ModelFacts, Workload
+from paceline.evidence import ArmCommand, Failure, Outputs, Point, Replicate, RoundPlan, encode
+from paceline.fetching import FetchRequest
+from paceline.plan.simulation import answers
 
 Truth = Mapping[str, Mapping[str, float]]
 """Arm → dataset, or workload where its concurrency makes a difference → output tokens per second."""
@@ -17,89 +16,44 @@ Spoiled = Callable[[Replicate], Replicate]
 
 NOISE = 0.002
 """Standard deviation of a point, as a fraction; the same arm, workload and round always give the same number."""
-ACCEPT_LENGTH = 2.8
+START_SECONDS = 60.0
 TARGET_FACTS = ModelFacts(architectures=("Qwen3NextForCausalLM",), hidden_size=2048, num_attention_heads=16)
 HEAD_FACTS = ModelFacts(architectures=("LlamaForCausalLMEagle3",), hidden_size=2048)
 
 
-def fetched(request: Mapping[str, Any], head: ModelFacts, today: str = "", target: ModelFacts = TARGET_FACTS) -> str:
-    """The prefetch's message."""
-    models, datasets = (tuple(_brought(one, today) for one in request.get(kind, ())) for kind in ("models", "datasets"))
-    facts = {model.source: head if number else target for number, model in enumerate(models)}
-    return FetchResult(models=models, facts=facts, datasets=datasets).to_message()
+def fetched(request: FetchRequest, head: ModelFacts, today: str = "", target: ModelFacts = TARGET_FACTS) -> str:
+    """The prefetch's message: the first model is the target, all others are heads. `today` is a word that moves every
+    branch."""
+
+    def commit_of(branch: str) -> str:
+        return random.Random(f"{branch}{today}").randbytes(20).hex()
+
+    return answers.fetched(request, (target, *[head] * (len(request.models) - 1)), commit_of)
 
 
-def _brought(asked: Mapping[str, str], today: str) -> FetchedModel:
-    """A commit stays what it is; that of a branch is a function of the repository's name, the branch's and `today`."""
-    source, revision = asked["source"], asked["revision"]
-    known = asked.get("commit") or (revision if re.fullmatch("[0-9a-f]{40}", revision) else "")
-    return FetchedModel(
-        source=source,
-        revision=revision,
-        commit=known or random.Random(f"{source}@{revision}{today}").randbytes(20).hex(),
-        bytes=4_000_000,
-        path=f"/models/hub/{source}",
-    )
+def answer(plan: RoundPlan, truth: Truth, began: float, ended: float, spoiled: Mapping[str, Spoiled]) -> str:
+    """The client's message after all arms of `plan` ran. `spoiled` maps arms to what went wrong with their
+    replicates."""
 
+    def speed_of(arm: ArmCommand, workload: Workload) -> float:
+        noise = random.Random(f"{arm.name} {workload.name} {plan.round}").gauss(0, NOISE)
+        return (truth[arm.name].get(workload.name) or truth[arm.name][workload.dataset.name]) * math.exp(noise)
 
-def answer(asked: RoundPlan, truth: Truth, began: float, ended: float, spoiled: Mapping[str, Spoiled]) -> str:
-    """The client's message after all arms of `asked` ran. `spoiled` says by arm what went wrong with its replicate."""
-    replicates = [_replicate(asked, arm, truth[arm.name]) for arm in asked.arms]
+    result = answers.round_result(plan, speed_of, START_SECONDS, began, ended)
     return encode(
-        RoundResult(
-            round=asked.round,
-            attempt=asked.attempt,
-            replicates=tuple(spoiled[one.arm](one) if one.arm in spoiled else one for one in replicates),
+        replace(
+            result,
+            replicates=tuple(
+                spoiled[replicate.arm](replicate) if replicate.arm in spoiled else replicate
+                for replicate in result.replicates
+            ),
             gpus=("GPU-0", "GPU-1", "GPU-2", "GPU-3"),
             gpu_model="NVIDIA H200",
             driver="550.127.08",
-            engine_version=asked.engine_version,
             paceline="0.1.0",
             emulated=True,
-            started=began,
-            finished=ended,
         )
     )
-
-
-def _replicate(asked: RoundPlan, arm: ArmCommand, truth: Mapping[str, float]) -> Replicate:
-    return Replicate(
-        arm=arm.name,
-        start_seconds=60.0,
-        resolved={**dict.fromkeys(asked.compared, "as asked"), **arm.expected},
-        points=tuple(
-            Point(
-                workload=workload.name,
-                asked=workload.dataset.requests,
-                completed=workload.dataset.requests,
-                errors=0,
-                output_tokens=(tokens := workload.dataset.requests * workload.dataset.max_tokens),
-                output_throughput=(speed := _speed(arm, workload, asked.round, truth)),
-                steady_throughput=None if workload.rate else speed,
-                fullness=None if workload.rate else 1.0,
-                mean_ttft=0.04,
-                p95_ttft=0.05,
-                accept_length=ACCEPT_LENGTH if arm.candidate else None,
-                verify_calls=round(tokens / ACCEPT_LENGTH) if arm.candidate else 0,
-                retractions=0,
-            )
-            for workload in asked.workloads
-        ),
-        outputs=_alike(asked.parity, arm),
-    )
-
-
-def _speed(arm: ArmCommand, workload: Workload, number: int, truth: Mapping[str, float]) -> float:
-    noise = random.Random(f"{arm.name} {workload.name} {number}").gauss(0, NOISE)
-    return (truth.get(workload.name) or truth[workload.dataset.name]) * math.exp(noise)
-
-
-def _alike(parity: Parity | None, arm: ArmCommand) -> Outputs | None:
-    """Where outputs are compared they are the same, on all servers."""
-    if parity is None:
-        return None
-    digests = tuple(f"{prompt:04x}" for prompt in range(parity.samples))
-    return Outputs(samples=parity.samples) if arm.candidate else Outputs(digests=digests)
 
 
 def nearly_alike(found: Replicate) -> Replicate:

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.support import golden
-from tests.support.world import World, example, story
+from tests.support.passes import story
+from tests.support.world import World, example
 
 STORIES = Path(__file__).parents[1] / "plan" / "stories"
 

@@ -1,5 +1,5 @@
-"""A simulated cluster for the pure planners: a story moves it, `settle` reconciles until nothing changes, and what was
-planned is told.
+"""A story in the simulated cluster of `paceline plan`: a test moves it, `settle` reconciles until nothing changes, and
+every pass that did something is recorded.
 
     world = World()
     world.apply(example())
@@ -12,7 +12,7 @@ planned is told.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,48 +21,36 @@ import yaml
 from tests.support import admitted
 from tests.support.answers import HEAD_FACTS, TARGET_FACTS, Spoiled, Truth, answer, fetched
 from tests.support.campaigns import LATENCY, THROUGHPUT
-from tests.support.cluster import ALIVE, Cluster, Key, Object
+from tests.support.faults import Faults
+from tests.support.passes import Pass, changed_conditions
 
-from paceline import api
 from paceline.core import ModelFacts
 from paceline.kube.difference import needs_status
 from paceline.plan import deployment, run
-from paceline.plan.objects import finished, suspended
+from paceline.plan.objects import finished
 from paceline.plan.run.snapshot import Round
 from paceline.plan.silence import silent, waiting
-from paceline.plan.step import Action, Adopt, Apply, Event, Plan, timestamp
-from paceline.render import Settings
+from paceline.plan.simulation import controllers, kubelet, reconciler
+from paceline.plan.simulation.answers import fetch_request
+from paceline.plan.simulation.cluster import Cluster, Key
+from paceline.plan.simulation.reconciler import ours
+from paceline.plan.simulation.scheduler import ALIVE
+from paceline.plan.step import Action, Apply, Manifest, Plan, timestamp
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "qwen3-coder-next.yaml"
 START = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
-OURS = ("SpeculativeDeployment", "BenchmarkRun")
-FREE_FOR_ALL = ("PersistentVolumeClaim", "Deployment", "LeaderWorkerSet", "Service")
-"""Kinds of which a stranger may hold a name that we need: the planner sees them all."""
 TRUTHS: Mapping[str, Truth] = {"latency": LATENCY, "throughput": THROUGHPUT}
 MOST_PASSES = 40
 
 
-def example(*pools: str) -> Object:
+def example(*pools: str) -> Manifest:
     """examples/qwen3-coder-next.yaml with these of its pools, all of them if none is named; looked at as early as three
     rounds allow, which makes short stories."""
-    manifest: Object = yaml.safe_load(EXAMPLE.read_text())
+    manifest: Manifest = yaml.safe_load(EXAMPLE.read_text())
     manifest["spec"].setdefault("benchmark", {})["decideAfterRounds"] = [3, 5, 8]
     manifest["metadata"]["namespace"] = "models"
     manifest["spec"]["pools"] = [pool for pool in manifest["spec"]["pools"] if not pools or pool["name"] in pools]
     return manifest
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pass:
-    """One reconcile that did something. `conditions` are those that changed."""
-
-    at: datetime
-    after: str
-    of: str
-    actions: Sequence[str]
-    conditions: Mapping[str, str]
-    summary: str
-    events: Sequence[str]
 
 
 @dataclass(repr=False)
@@ -85,12 +73,15 @@ class World:
     config_maps: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
     """Keys of those with prompts; None: it is not there."""
     told: list[Pass] = field(default_factory=list)
+    sees_events: bool = True
+    """Whether the operator may read Events."""
     cluster: Cluster = field(init=False)
+    faults: Faults = field(default_factory=Faults)
     wakes: dict[Key, datetime | None] = field(default_factory=dict)
     _after: str = ""
 
     def __post_init__(self) -> None:
-        self.cluster = Cluster(now=START, nodes=self.nodes)
+        self.cluster = Cluster(now=START, nodes=self.nodes, admit=self.faults.admit)
 
     def __repr__(self) -> str:
         return f"World after: {'; '.join(one.after for one in self.told if one.after)}; unseen: {self._after}"
@@ -101,11 +92,11 @@ class World:
 
     # What people do.
 
-    def apply(self, manifest: Object) -> None:
+    def apply(self, manifest: Manifest) -> None:
         self.cluster.apply({**manifest, "metadata": {**manifest["metadata"], "labels": {}}})
         self.settle(f"kubectl apply {manifest['kind']} {manifest['metadata']['name']}", 0)
 
-    def edit(self, what: str, change: Callable[[Object], object]) -> None:
+    def edit(self, what: str, change: Callable[[Manifest], object]) -> None:
         """`change` edits the spec in place."""
         deployed = self._deployed()
         change(deployed["spec"])
@@ -138,8 +129,7 @@ class World:
     def prefetch_ends(self, head: ModelFacts = HEAD_FACTS, today: str = "", target: ModelFacts = TARGET_FACTS) -> None:
         """`today`: what every branch has moved to meanwhile."""
         job = self.under_way("fetch")[0]
-        (variable,) = (v for v in _container(job, "fetch")["env"] if v["name"] == "PACELINE_FETCH")
-        self._end(job, "fetch", 0, fetched(yaml.safe_load(variable["value"]), head, today, target))
+        self._end(job, "fetch", 0, fetched(fetch_request(job), head, today, target))
         self.settle("the prefetch has ended", 4)
 
     def prefetch_fails(self, line: str, code: int = 2) -> None:
@@ -150,8 +140,7 @@ class World:
     def servers_ready(self) -> None:
         for pod in self._servers():
             if "nodeName" in pod["spec"]:
-                said = [{"type": kind, "status": "True"} for kind in ("PodScheduled", "Ready")]
-                pod["status"] = {"phase": "Running", "conditions": said}
+                kubelet.mark_ready(pod)
         self.settle("the servers that have a node are ready", 2)
 
     def server_exits(self, pool: str, code: int, log: str) -> None:
@@ -180,8 +169,7 @@ class World:
         self.settle(f"server {number} of {pool} is not ready", 0)
 
     def server_ready(self, pool: str, number: int) -> None:
-        said = [{"type": kind, "status": "True"} for kind in ("PodScheduled", "Ready")]
-        self._servers(pool=pool)[number]["status"] = {"phase": "Running", "conditions": said}
+        kubelet.mark_ready(self._servers(pool=pool)[number])
         self.settle(f"server {number} of {pool} is ready", 2)
 
     def rounds_placed(self) -> None:
@@ -245,7 +233,7 @@ class World:
     def serving(self, pool: str) -> str:
         return str(self.pool(pool)["serving"]["arm"])
 
-    def condition(self, kind: str, found: Object | None = None) -> str:
+    def condition(self, kind: str, found: Manifest | None = None) -> str:
         """`True Serving`; "" where there is none."""
         status = (found or self._deployed()).get("status") or {}
         said = [c for c in status.get("conditions", ()) if c["type"] == kind]
@@ -262,16 +250,16 @@ class World:
     def spec(self) -> Mapping[str, Any]:
         return dict(self._deployed()["spec"])
 
-    def pod_of(self, job: Object) -> Object:
+    def pod_of(self, job: Manifest) -> Manifest:
         """Of a round."""
         (pod,) = self.cluster.owned("Pod", job)
         return pod
 
-    def under_way(self, component: str) -> list[Object]:
+    def under_way(self, component: str) -> list[Manifest]:
         """Jobs that have not ended: `fetch` or `round`."""
         return [job for job in self.cluster.of("Job", component=component) if not finished(job)]
 
-    def runs(self, pool: str) -> list[Object]:
+    def runs(self, pool: str) -> list[Manifest]:
         return self.cluster.of("BenchmarkRun", pool=pool)
 
     def outcome(self, pool: str) -> str:
@@ -285,8 +273,9 @@ class World:
         self._advance(minutes, at)
         self._after = after
         for _ in range(MOST_PASSES):
-            self.cluster.turn()
-            if self.away or not any([self.reconcile(key) for key in self.ours()]):  # noqa: C419 (all of them)
+            self._advance_cluster()
+            reconciled = [] if self.away else [self.reconcile(key) for key in ours(self.cluster)]
+            if not any(reconciled):
                 return
         raise AssertionError(f"the planners never come to rest after {after}")
 
@@ -309,11 +298,8 @@ class World:
             late = plan.requeue_at is None or plan.requeue_at > self.cluster.now
             assert late, f"{key} would be reconciled in an endless loop"
             return False
-        self._tell(key, was, plan, sent)
+        self._record(key, was, plan, sent)
         return True
-
-    def ours(self) -> list[Key]:
-        return [key for key in self.cluster.objects if key[0] in OURS]
 
     def plan(self, key: Key) -> Plan:
         if key[0] == "BenchmarkRun":
@@ -321,101 +307,72 @@ class World:
         return deployment.plan(self.deployment_snapshot(), self.cluster.now)
 
     def deployment_snapshot(self) -> deployment.Snapshot:
-        manifest = self._deployed()
-        name = manifest["metadata"]["name"]
-        try:
-            spec, invalid = api.deployment(manifest), ""
-        except api.InvalidManifestError as error:
-            spec, invalid = None, str(error)
-        children = {kind: tuple(self.cluster.of(kind)) for kind in FREE_FOR_ALL} | {
-            kind: tuple(self.cluster.of(kind, deployment=name))
-            for kind in ("Job", "Pod", "ControllerRevision", "BenchmarkRun")
-        }
-        return deployment.Snapshot(
-            manifest=manifest,
-            spec=spec,
-            invalid=invalid,
-            children=children,
-            settings=Settings(image="paceline"),
+        snapshot = reconciler.deployment_snapshot(self.cluster, self._deployed()["metadata"]["name"])
+        return replace(
+            snapshot,
             absent=self.absent,
-            warnings=self._warnings(children),
+            warnings=self._warnings(snapshot.children),
             refusals=self.refusals,
             config_maps=self.config_maps,
         )
 
     def run_snapshot(self, name: str) -> run.Snapshot:
-        manifest = self.cluster.objects["BenchmarkRun", name]
-        jobs = self.cluster.owned("Job", manifest)
-        try:
-            spec, invalid = api.run(manifest), ""
-        except api.InvalidManifestError as error:
-            spec, invalid = None, str(error)
-        return run.Snapshot(
-            manifest=manifest,
-            spec=spec,
-            invalid=invalid,
-            rounds=tuple(Round(job=job, pod=next(iter(self.cluster.owned("Pod", job)), None)) for job in jobs),
-            namespaces=(manifest["metadata"]["namespace"],),
-            suspended=suspended(manifest),
-            settings=Settings(image="paceline"),
-            warnings=self._warnings(
-                {"Job": jobs, "Pod": [pod for job in jobs for pod in self.cluster.owned("Pod", job)]}
-            ),
-            source=self.cluster.objects.get(("BenchmarkRun", manifest["spec"].get("roundsOf", ""))),
-        )
+        snapshot = reconciler.run_snapshot(self.cluster, name)
+        jobs = [round.job for round in snapshot.rounds]
+        pods = [round.pod for round in snapshot.rounds if round.pod]
+        return replace(snapshot, warnings=self._warnings({"Job": jobs, "Pod": pods}))
 
-    def _warnings(self, children: Mapping[str, Sequence[Object]]) -> Mapping[str, str]:
-        """As the operator asks for them: of what is silent alone."""
-        asked = (found["metadata"]["uid"] for found in silent(waiting(children), self.cluster.now))
-        return {uid: self.cluster.events[uid] for uid in asked if uid in self.cluster.events}
+    def _warnings(self, children: Mapping[str, Sequence[Manifest]]) -> Mapping[str, str]:
+        """The operator asks for Events of silent objects only."""
+        if not self.sees_events:
+            return {}
+        uids = (waiter["metadata"]["uid"] for waiter in silent(waiting(children), self.cluster.now))
+        return {uid: self.faults.events[uid] for uid in uids if uid in self.faults.events}
 
     def _act(self, action: Action) -> bool:
         if isinstance(action, Apply):
             assert action.manifest["kind"] not in self.absent, "the API server would answer 404"
-            return self.cluster.apply(action.manifest)
-        if isinstance(action, Adopt):
-            owners = action.item["metadata"].get("ownerReferences", [])
-            self.cluster.objects[action.item["kind"], action.item["metadata"]["name"]]["metadata"] |= {
-                "ownerReferences": [*owners, action.reference]
-            }
-            return True
-        self.cluster.delete(action.item["kind"], action.item["metadata"]["name"])
-        return True
+        return reconciler.carry_out(self.cluster, action)
 
-    def _tell(self, key: Key, was: Mapping[str, Any], plan: Plan, sent: Sequence[str]) -> None:
-        """A pass of which nobody would see anything is not told."""
-        now = plan.status or was
-        told = Pass(
+    def _advance_cluster(self) -> None:
+        self.faults.open_gates(self.cluster)
+        controllers.step(self.cluster)
+        self.faults.report(self.cluster)
+
+    def _record(self, key: Key, before: Mapping[str, Any], plan: Plan, sent: Sequence[str]) -> None:
+        """A pass that changes nothing visible is left out."""
+        after = plan.status or before
+        recorded = Pass(
             at=self.cluster.now,
             after=self._after,
             of=key[1],
             actions=sent,
-            conditions=_changed(was, now),
-            summary=now.get("summary", "") if now.get("summary") != was.get("summary") else "",
-            events=[_shown(event) for event in plan.events],
+            conditions=changed_conditions(before, after),
+            summary=after.get("summary", "") if after.get("summary") != before.get("summary") else "",
+            events=[f"{event.type} {event.reason}: {event.note}" for event in plan.events],
         )
-        if told.actions or told.conditions or told.summary or told.events:
-            self.told.append(told)
+        if recorded.actions or recorded.conditions or recorded.summary or recorded.events:
+            self.told.append(recorded)
             self._after = ""
 
     def _advance(self, minutes: int, at: datetime | None = None) -> None:
         self.cluster.now = at or self.cluster.now + timedelta(minutes=minutes)
 
-    def _deployed(self) -> Object:
+    def _deployed(self) -> Manifest:
         (found,) = self.cluster.of("SpeculativeDeployment")
         return found
 
-    def _servers(self, **labels: str) -> list[Object]:
+    def _servers(self, **labels: str) -> list[Manifest]:
         return self.cluster.of("Pod", component="server", **labels)
 
-    def _servers_show(self, pool: str, status: Object) -> None:
+    def _servers_show(self, pool: str, status: Manifest) -> None:
         for pod in self._servers(pool=pool):
             if "nodeName" in pod["spec"]:
                 placed = [one for one in pod["status"].get("conditions", ()) if one["type"] == "PodScheduled"]
                 shown = [{"name": "server", **status}]
                 pod["status"] = {"phase": "Pending", "conditions": placed, "containerStatuses": shown}
 
-    def _rounds(self, pools: Sequence[str]) -> list[Object]:
+    def _rounds(self, pools: Sequence[str]) -> list[Manifest]:
         found = [
             job
             for job in self.under_way("round")
@@ -425,75 +382,23 @@ class World:
         assert found, "no round is under way"
         return found
 
-    def _answer(self, job: Object, truth: Truth | None, spoiled: Mapping[str, Spoiled]) -> str:
+    def _answer(self, job: Manifest, truth: Truth | None, spoiled: Mapping[str, Spoiled]) -> str:
         known = truth or self.truths[job["metadata"]["labels"]["paceline.dev/pool"]]
         ended_at = self.cluster.now.timestamp()
         return answer(Round(job=job, pod=None).plan, known, ended_at - 1080, ended_at, spoiled)
 
-    def _end(self, job: Object, container: str, code: int, message: str) -> None:
-        (pod,) = self.cluster.owned("Pod", job)
-        state = {"terminated": {"exitCode": code, "message": message}}
-        server = [{"name": "server", "imageID": self.image, "state": {}}] if self.image else []
-        pod["status"] |= {
-            "phase": "Failed" if code else "Succeeded",
-            "containerStatuses": [{"name": container, "state": state}, *server],
-        }
-        why = {"reason": "BackoffLimitExceeded", "message": "Job has reached the specified backoff limit"}
-        done = {"type": "Failed", **why} if code else {"type": "Complete"}
-        job["status"] = {"conditions": [{**done, "status": "True", "lastTransitionTime": timestamp(self.cluster.now)}]}
-
-
-def story(told: Sequence[Pass]) -> list[dict[str, Any]]:
-    """Passes as a golden file has them: what is empty is left out, hashes are numbered in the order of their coming."""
-    seen: dict[str, str] = {}
-
-    def numbered(match: re.Match[str]) -> str:
-        return seen.setdefault(match[0], f"#{len(seen) + 1}")
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, str):
-            return re.sub(r"\b[0-9a-f]{10}\b", numbered, value)
-        if isinstance(value, Mapping):
-            return {key: plain(one) for key, one in value.items()}
-        return [plain(one) for one in value]
-
-    passes = (
-        {
-            "at": one.at.strftime("%H:%M"),
-            "after": one.after,
-            "of": one.of,
-            "actions": one.actions,
-            "conditions": one.conditions,
-            "summary": one.summary,
-            "events": one.events,
-        }
-        for one in told
-    )
-    return [plain({key: value for key, value in one.items() if value}) for one in passes]
-
-
-def _changed(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str]:
-    before, after = (
-        {c["type"]: f"{c['status']} {c['reason']}: {c['message']}" for c in status.get("conditions", ())}
-        for status in (was, now)
-    )
-    gone = {kind: "gone" for kind in before if kind not in after}
-    return {kind: said for kind, said in after.items() if before.get(kind) != said} | gone
+    def _end(self, job: Manifest, container: str, code: int, message: str) -> None:
+        kubelet.end(self.cluster, job, container, code, message)
+        if self.image:
+            statuses = self.pod_of(job)["status"]["containerStatuses"]
+            statuses.append({"name": "server", "imageID": self.image, "state": {}})
 
 
 def _word(action: Action) -> str:
-    found = action.manifest if isinstance(action, Apply) else action.item
-    return f"{type(action).__name__} {found['kind']} {found['metadata']['name']}"
-
-
-def _shown(event: Event) -> str:
-    return f"{event.type} {event.reason}: {event.note}"
+    changed = action.manifest if isinstance(action, Apply) else action.item
+    return f"{type(action).__name__} {changed['kind']} {changed['metadata']['name']}"
 
 
 def _spoiled(spoiled: Mapping[str, Spoiled]) -> str:
-    said = [f"{arm} {what.__name__.replace('_', ' ')}" for arm, what in spoiled.items()]
-    return f", {', '.join(said)}" if said else ""
-
-
-def _container(job: Object, name: str) -> Mapping[str, Any]:
-    return next(c for c in job["spec"]["template"]["spec"]["containers"] if c["name"] == name)
+    faults = [f"{arm} {fault.__name__.replace('_', ' ')}" for arm, fault in spoiled.items()]
+    return f", {', '.join(faults)}" if faults else ""

@@ -1,6 +1,6 @@
 """`paceline plan FILE`: what an apply would do and what it would cost, before anything is applied.
 
-It runs the operator's own planners in an imagined cluster (`paceline.plan.forecast`). Twice: lower, all candidates are
+It runs the operator's own planners in a simulated cluster (`paceline.plan.forecast`). Twice: lower, all candidates are
 plainly faster and everything is quick; upper, no candidate is ever decided and everything is slow.
 """
 
@@ -18,8 +18,7 @@ from paceline.cli.manifests import RUN, Manifest, RefusedError, documents, ours
 from paceline.cli.patience import too_slow
 from paceline.cli.validate import read
 from paceline.core import DeploymentSpec, Parity, PoolSpec, PromotionMode, Scheme, Workload
-from paceline.plan.forecast import CLEAR, NOISY, Cost, Course, forecast
-from paceline.plan.simulate import Assumptions
+from paceline.plan.forecast import ALL_FASTER, UNDECIDED, Assumptions, Cost, Forecast, forecast
 from paceline.pods import datasets
 from paceline.preflight.promotion import losses
 
@@ -32,7 +31,7 @@ STREAMS = (171.0, 48.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """The two ends of what may come, and where they are from."""
+    """The best and the worst case, and the source of their numbers."""
 
     lower: Assumptions
     upper: Assumptions
@@ -58,26 +57,29 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 
 def run(args: argparse.Namespace) -> int:
     try:
-        asked = ours(args.file)
-        there = list(documents(read(args.cluster))) if args.cluster else []
+        manifests = ours(args.file)
+        existing = list(documents(read(args.cluster))) if args.cluster else []
     except RefusedError as refused:
         print(refused, file=sys.stderr)
         return 1
     except (OSError, ValueError, yaml.YAMLError) as error:
         print(f"{args.cluster}: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
-    bounds, now, failed = _bounds(args.start_seconds, args.tokens_per_second, there), datetime.now(UTC), False
-    for manifest in asked:
-        lower = forecast(manifest, there, CLEAR, bounds.lower, None, now)
-        upper = forecast(manifest, there, NOISY, bounds.upper, None, now)
-        crowded = forecast(manifest, there, CLEAR, bounds.lower, args.gpus_free, now) if args.gpus_free else None
-        print("\n".join([*told(manifest, lower, upper, bounds), *room(manifest, upper, crowded, args.gpus_free)]))
+    bounds, now, failed = _bounds(args.start_seconds, args.tokens_per_second, existing), datetime.now(UTC), False
+    for manifest in manifests:
+        lower = forecast(manifest, existing, ALL_FASTER, bounds.lower, None, now)
+        upper = forecast(manifest, existing, UNDECIDED, bounds.upper, None, now)
+        crowded = (
+            forecast(manifest, existing, ALL_FASTER, bounds.lower, args.gpus_free, now) if args.gpus_free else None
+        )
+        lines = [*costs(manifest, lower, upper, bounds), *capacity(manifest, upper, crowded, args.gpus_free)]
+        print("\n".join(lines))
         failed |= bool(lower.stalled)
     return 1 if failed else 0
 
 
-def asked_of(manifest: Manifest) -> DeploymentSpec:
-    """A run is as a deployment of one pool that serves nothing."""
+def spec_of(manifest: Manifest) -> DeploymentSpec:
+    """Of a run, the spec of a deployment with one pool that serves nothing."""
     if manifest["kind"] != RUN:
         return api.deployment(manifest)
     run = api.run(manifest)
@@ -92,8 +94,9 @@ def asked_of(manifest: Manifest) -> DeploymentSpec:
     )
 
 
-def told(manifest: Manifest, lower: Course, upper: Course, bounds: Bounds) -> Iterator[str]:
-    spec = asked_of(manifest)
+def costs(manifest: Manifest, lower: Forecast, upper: Forecast, bounds: Bounds) -> Iterator[str]:
+    """The table of costs, the steps, and what they assume."""
+    spec = spec_of(manifest)
     yield f"{manifest['metadata']['name']}\n"
     yield f"{'POOL':<20} {'ROUNDS':>7} {'JOBS':>7} {'SERVER STARTS':>14} {'GPU-HOURS':>14}"
     pairs = [(pool, lower.pools[pool], upper.pools[pool]) for pool in lower.pools]
@@ -121,11 +124,11 @@ def told(manifest: Manifest, lower: Course, upper: Course, bounds: Bounds) -> It
         yield from too_slow(measured, spec.run_timeouts, at, bounds.upper)
 
 
-def room(manifest: Manifest, course: Course, crowded: Course | None, free: int | None) -> Iterator[str]:
-    """How many GPUs there have to be, and what waits if there are no more than `free`."""
-    spec = asked_of(manifest)
+def capacity(manifest: Manifest, upper: Forecast, crowded: Forecast | None, free: int | None) -> Iterator[str]:
+    """How many GPUs are needed, and what waits if only `free` are free."""
+    spec = spec_of(manifest)
     each = spec.server.accelerator.count * spec.server.accelerator.nodes
-    largest = max(cost.accelerators for cost in course.pools.values())
+    largest = max(cost.accelerators for cost in upper.pools.values())
     if manifest["kind"] == RUN and not largest:
         return
     if manifest["kind"] == RUN:
@@ -141,9 +144,9 @@ def room(manifest: Manifest, course: Course, crowded: Course | None, free: int |
         yield f"  {crowded.most_at_once} runs take turns: there is not room for a round of each at the same time"
 
 
-def _steps(course: Course) -> Iterator[str]:
-    """What has the same reason is one step."""
-    for why, group in groupby(course.steps, key=lambda step: step[1]):
+def _steps(forecast: Forecast) -> Iterator[str]:
+    """Changes with the same reason are one step."""
+    for why, group in groupby(forecast.steps, key=lambda step: step[1]):
         keys = [key for key, _ in group]
         kinds = ", ".join(dict.fromkeys(kind for kind, _ in keys))
         yield f"{kinds} {min((name for _, name in keys), key=len)}: {why}"
@@ -160,17 +163,17 @@ def _assumed(pools: Sequence[PoolSpec], parity: Parity | None, bounds: Bounds) -
         for workload in pool.workloads:
             span = _span(lower.of_workload(workload) / 60, upper.of_workload(workload) / 60, 1)
             over = f" over {workload.dataset.requests / workload.rate:.0f} s" if workload.rate else ""
-            what = f"{workload.dataset.requests} requests{over} of at most {workload.dataset.max_tokens} tokens"
+            load = f"{workload.dataset.requests} requests{over} of at most {workload.dataset.max_tokens} tokens"
             again = _again(workload, pool.gate.decide_after_rounds[-1])
-            yield f"    {pool.name:<16} {workload.name:<16} {what}: {span} min{again}"
+            yield f"    {pool.name:<16} {workload.name:<16} {load}: {span} min{again}"
     if parity:
         span = _span(lower.of_parity(parity) / 60, upper.of_parity(parity) / 60, 1)
-        what = f"{parity.samples} prompts, one after another, of at most {parity.max_tokens} tokens"
-        yield f"    {'each pool':<16} {'parity':<16} {what}: {span} min"
+        load = f"{parity.samples} prompts, one after another, of at most {parity.max_tokens} tokens"
+        yield f"    {'each pool':<16} {'parity':<16} {load}: {span} min"
 
 
 def _again(workload: Workload, rounds: int) -> str:
-    """Of a built-in set, whose size is known here: from which round on its prompts come again (0027)."""
+    """The round from which a built-in dataset repeats its prompts (0027); "" for a dataset of unknown size."""
     if workload.dataset.address.scheme is not Scheme.BUILTIN:
         return ""
     size = len(datasets.load(workload.dataset.address.name))
@@ -179,13 +182,13 @@ def _again(workload: Workload, rounds: int) -> str:
 
 
 def once_promoted(spec: DeploymentSpec) -> Iterator[str]:
-    """What changes for those who send requests."""
-    lost = losses(spec.server, [arm for pool in spec.pools for arm in pool.arms])
-    yield from (["\nOnce a candidate is promoted:", *(f"  {one}." for one in lost)] if lost else ())
+    """What clients lose."""
+    changes = losses(spec.server, [arm for pool in spec.pools for arm in pool.arms])
+    yield from (["\nOnce a candidate is promoted:", *(f"  {change}." for change in changes)] if changes else ())
 
 
 def _row(least: Cost, most: Cost, prefetches: int = 0) -> str:
-    """A round is a Job."""
+    """Each round is a Job, and so is each prefetch."""
     rounds, jobs = _span(least.jobs, most.jobs), _span(least.jobs + prefetches, most.jobs + prefetches)
     hours = _span(least.accelerator_seconds / 3600, most.accelerator_seconds / 3600, 1)
     return f"{rounds:>7} {jobs:>7} {_span(least.server_starts, most.server_starts):>14} {hours:>14}"
@@ -204,13 +207,13 @@ def _span(least: float, most: float, digits: int = 0) -> str:
     return first if first == last else f"{first}-{last}"
 
 
-def _bounds(start_seconds: int | None, tokens_per_second: int | None, there: Sequence[Manifest]) -> Bounds:
-    """What a person says, else what earlier runs have measured, else a guess."""
+def _bounds(start_seconds: int | None, tokens_per_second: int | None, existing: Sequence[Manifest]) -> Bounds:
+    """From the arguments, else from earlier runs, else a guess."""
     measured = [
         float(replicate["startSeconds"])
-        for found in there
-        if found.get("kind") == "BenchmarkRun"
-        for entry in found.get("status", {}).get("rounds", ())
+        for stored in existing
+        if stored.get("kind") == "BenchmarkRun"
+        for entry in stored.get("status", {}).get("rounds", ())
         for replicate in entry.get("replicates", ())
         if "startSeconds" in replicate
     ]

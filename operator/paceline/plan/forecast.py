@@ -1,39 +1,73 @@
-"""What the planners would do from here on: `paceline plan`.
+"""What the planners would do from here on, if everything succeeds: `paceline plan`.
 
-The real planners are asked again and again, each pass as in the operator, and in between an imagined cluster goes on.
-Nothing here knows what comes next; it only counts what came.
+The real planners reconcile a simulated cluster (`plan.simulation`) until nothing changes; between two passes servers
+get ready, and prefetches and rounds end. Nothing here knows what comes next: the steps are what the planners applied.
 """
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from paceline import api
+from paceline.core import Parity, Workload
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, POOL_LABEL, RUN_LABEL
-from paceline.plan import deployment, run
-from paceline.plan.objects import Object, condition, suspended
+from paceline.evidence import ArmCommand, RoundPlan, encode
+from paceline.plan.deployment.servers import pod_template
+from paceline.plan.objects import Object, condition, finished
 from paceline.plan.run.snapshot import Round
-from paceline.plan.simulate import Assumptions, Cluster, Key, Tale, accelerators, key_of
-from paceline.plan.step import Action, Adopt, Apply, Manifest, Plan
-from paceline.render import Settings
-from paceline.render.group import KIND as GROUPS
+from paceline.plan.simulation import controllers, kubelet, reconciler
+from paceline.plan.simulation.answers import fetch_request, fetched, round_result
+from paceline.plan.simulation.cluster import Cluster, Key, key_of
+from paceline.plan.simulation.scheduler import accelerators, is_round
+from paceline.plan.step import Action, Adopt, Apply, Manifest
 
-CLEAR: Tale = lambda number: 1.5  # noqa: E731
-"""Every candidate is plainly faster: the gate decides at its first look."""
-NOISY: Tale = lambda number: 1.5 if number % 2 else 0.7  # noqa: E731
+Scenario = Callable[[int], float]
+"""Round → the throughput of every candidate in it, over the baseline's."""
+ALL_FASTER: Scenario = lambda number: 1.5  # noqa: E731
+"""The gate decides at its first look."""
+UNDECIDED: Scenario = lambda number: 1.5 if number % 2 else 0.7  # noqa: E731
 """No candidate is ever decided: all are in every round there can be."""
 
+BASELINE_SPEED = 100.0
+"""Output tokens per second. Only ratios count."""
+NODE = "simulated"
+"""It stands for all nodes: accelerators are a number here."""
 CLAIM = "PersistentVolumeClaim"
-CHILDREN = (CLAIM, "Job", "Pod", "Deployment", GROUPS, "Service", "ControllerRevision", "BenchmarkRun")
+OWNED = {"SpeculativeDeployment": DEPLOYMENT_LABEL, "BenchmarkRun": RUN_LABEL}
+"""Kind → the label by which its children name it."""
 WAITING = ("NoCapacity", "WaitingForCapacity")
 NEVER = ("NotMeasurable",)
-SETTINGS = Settings(image="paceline")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumptions:
+    """`start_seconds` from a server's start to ready; `stream` is output tokens per second of each request that is
+    under way."""
+
+    start_seconds: float
+    stream: float
+
+    def of_round(self, plan: RoundPlan) -> float:
+        """Seconds, without scheduling, warm-up and what is between two arms."""
+        loads = sum(map(self.of_workload, plan.workloads)) + self.of_parity(plan.parity)
+        return len(plan.arms) * (self.start_seconds + loads)
+
+    def of_parity(self, parity: Parity | None) -> float:
+        """Seconds, one prompt after another, if every answer goes to its cap."""
+        return parity.samples * parity.max_tokens / self.stream if parity else 0.0
+
+    def of_workload(self, workload: Workload) -> float:
+        """Seconds, if every answer goes to its cap."""
+        answer = workload.dataset.max_tokens / self.stream
+        if workload.rate:
+            return workload.dataset.requests / workload.rate + answer
+        return workload.dataset.requests / workload.concurrency * answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Of one pool's question. A Job is a round; `reused` is the run that has answered the question before."""
+    """The cost of one pool's evidence. A Job is a round; `reused` names the run whose evidence is used again."""
 
     jobs: int = 0
     server_starts: int = 0
@@ -44,9 +78,9 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
-    """`steps`: what was applied or deleted, rounds aside, and why. `waiting`, `never` (what is not measured) and
-    `stalled` are the planners' words."""
+class Forecast:
+    """`steps` are what was applied or deleted, except rounds, each with its reason. `waiting`, `never` (pools that
+    cannot be measured) and `stalled` are messages of the planners' conditions."""
 
     pools: Mapping[str, Cost]
     steps: tuple[tuple[Key, str], ...]
@@ -54,151 +88,218 @@ class Course:
     never: tuple[str, ...]
     stalled: str
     serving: int
-    """Accelerators of the servers in the end."""
+    """Accelerators that ready servers hold in the end."""
     most_at_once: int
-    """Rounds that had to take turns."""
+    """Rounds that take turns: each of them fits, all of them together do not. 0 if none has to."""
 
 
 @dataclass(kw_only=True)
-class Story:
-    """What has been seen so far."""
+class Simulation:
+    """A cluster in which everything succeeds, and what the planners have done to it so far. `free` is how many
+    accelerators there are for everything here."""
 
+    cluster: Cluster
+    scenario: Scenario
+    assumptions: Assumptions
+    free: float
     costs: dict[str, Cost]
     steps: list[tuple[Key, str]] = field(default_factory=list)
     runs: set[str] = field(default_factory=set)
-    """That were made in this story: what they show is made up."""
+    """BenchmarkRuns that were made here: their measurements are invented."""
+    most_at_once: int = 0
 
 
 def forecast(
-    manifest: Object, there: Collection[Object], tale: Tale, assumptions: Assumptions, room: int | None, now: datetime
-) -> Course:
-    """From `manifest`, a deployment or a run, applied to a cluster that holds `there`, until nothing moves any more."""
+    manifest: Object,
+    existing: Collection[Object],
+    scenario: Scenario,
+    assumptions: Assumptions,
+    free: int | None,
+    now: datetime,
+) -> Forecast:
+    """Apply `manifest`, a deployment or a run, to a cluster that holds `existing` and reconcile until nothing changes.
+
+    `free` is the number of free accelerators; None: as many as are wanted."""
+    available = math.inf if free is None else free
+    simulation = Simulation(
+        cluster=Cluster(
+            now=now,
+            nodes={NODE: available},
+            objects={key_of(stored): deepcopy(dict(stored)) for stored in _stored(manifest, existing)},
+            one_round_per_node=False,
+            unplaced={"message": "no accelerators are left for it"},
+        ),
+        scenario=scenario,
+        assumptions=assumptions,
+        free=available,
+        costs={pool: Cost() for pool in _pools(manifest)},
+    )
+    _start_servers(simulation.cluster)
+    while _reconcile(simulation) or _advance(simulation):
+        pass
+    return _forecast(simulation, simulation.cluster.objects[key_of(manifest)]["status"])
+
+
+def _stored(manifest: Object, existing: Collection[Object]) -> list[Object]:
+    """What the API server holds once `manifest` is applied: of `existing` only what its planner would read."""
     key = kind, name = key_of(manifest)
-    before = next((dict(thing) for thing in there if key_of(thing) == key), {})
-    label = OWNED[kind]
-    named = ("BenchmarkRun", manifest["spec"].get("roundsOf"))
+    before = next((dict(stored) for stored in existing if key_of(stored) == key), {})
+    source = ("BenchmarkRun", manifest["spec"].get("roundsOf"))
     children = [
-        thing
-        for thing in there
-        if thing["kind"] == CLAIM or _labels(thing).get(label) == name or key_of(thing) == named
+        stored
+        for stored in existing
+        if stored["kind"] == CLAIM
+        or (stored["metadata"].get("labels") or {}).get(OWNED[kind]) == name
+        or key_of(stored) == source
     ]
     metadata = {"namespace": "default", "uid": "not-yet-made", "generation": 1, **manifest["metadata"]}
     resource = {**manifest, "metadata": metadata | before.get("metadata", {}), "status": before.get("status", {})}
-    cluster = Cluster(
-        now=now,
-        tale=tale,
-        assumptions=assumptions,
-        room=room,
-        objects={key_of(thing): deepcopy(dict(thing)) for thing in (resource, *children)},
-    )
-    pools = [pool["name"] for pool in manifest["spec"].get("pools", ())] or [manifest["spec"]["pool"]]
-    story = Story(costs={pool: Cost() for pool in pools})
-    while _reconcile(cluster, story) or cluster.turn():
-        pass
-    return _course(cluster, story, cluster.objects[key]["status"])
+    return [resource, *children]
 
 
-def _reconcile(cluster: Cluster, story: Story) -> bool:
-    """One pass over everything of ours. True if anything changed."""
-    changed = False
-    for key in [key for key in cluster.objects if key[0] in PLANNERS]:
-        found, plan = cluster.objects[key], PLANNERS[key[0]](cluster, key[1])
-        if plan.status is not None and plan.status != found.get("status"):
-            found["status"], changed = deepcopy(dict(plan.status)), True
+def _pools(manifest: Object) -> list[str]:
+    return [pool["name"] for pool in manifest["spec"].get("pools", ())] or [manifest["spec"]["pool"]]
+
+
+def _start_servers(cluster: Cluster) -> None:
+    """Existing servers serve: listings of a cluster seldom have their pods."""
+    controllers.step(cluster)
+    _servers_get_ready(cluster)
+    controllers.step(cluster)
+
+
+# The operator's part.
+
+
+def _reconcile(simulation: Simulation) -> bool:
+    """One pass over every object of ours. True if anything changed."""
+    cluster, changed = simulation.cluster, False
+    for key in reconciler.ours(cluster):
+        stored, plan = cluster.objects[key], reconciler.plan(cluster, key)
+        if plan.status is not None and plan.status != stored.get("status"):
+            stored["status"], changed = deepcopy(dict(plan.status)), True
         for action in plan.actions:
-            changed |= _act(cluster, story, action)
+            changed |= _carry_out(simulation, action)
     return changed
 
 
-def _act(cluster: Cluster, story: Story, action: Action) -> bool:
-    if isinstance(action, Adopt):
-        return False  # an imagined owner is never another
-    if not isinstance(action, Apply):
-        story.steps.append((("delete " + key_of(action.item)[0], key_of(action.item)[1]), action.why))
-        return cluster.delete(action.item)
-    kind, name = key_of(action.manifest)
-    if not cluster.apply(action.manifest):
+def _carry_out(simulation: Simulation, action: Action) -> bool:
+    if not reconciler.carry_out(simulation.cluster, action):
         return False
-    if kind == "Job" and action.manifest["metadata"]["labels"][COMPONENT_LABEL] == "round":
-        _count(cluster, story, action.manifest)
-        return True
-    story.steps.append(((kind, name), _hedged(story, action.why)))
-    if kind == "BenchmarkRun":
-        story.runs.add(name)
+    if isinstance(action, Apply):
+        _note(simulation, action.manifest, action.why)
+    elif not isinstance(action, Adopt):
+        kind, name = key_of(action.item)
+        simulation.steps.append(((f"delete {kind}", name), action.why))
     return True
 
 
-def _hedged(story: Story, why: str) -> str:
-    """Numbers that a run of this story has shown are not repeated."""
-    shown = next((name for name in story.runs if f": {name}: " in why), None)
-    return f"{why.partition(':')[0]}, if {shown} shows it to be the fastest" if shown else why
+def _note(simulation: Simulation, applied: Manifest, why: str) -> None:
+    """A round is a cost, everything else a step."""
+    kind, name = key_of(applied)
+    if kind == "Job" and applied["metadata"]["labels"][COMPONENT_LABEL] == "round":
+        _count(simulation, applied)
+        return
+    simulation.steps.append(((kind, name), _hedged(simulation, why)))
+    if kind == "BenchmarkRun":
+        simulation.runs.add(name)
 
 
-def _count(cluster: Cluster, story: Story, job: Manifest) -> None:
-    asked, pool = Round(job=job, pod=None).plan, job["metadata"]["labels"][POOL_LABEL]
-    before, each = story.costs[pool], accelerators(job)
-    story.costs[pool] = replace(
+def _hedged(simulation: Simulation, why: str) -> str:
+    """Without numbers that an invented run has measured."""
+    run = next((name for name in simulation.runs if f": {name}: " in why), None)
+    return f"{why.partition(':')[0]}, if {run} shows it to be the fastest" if run else why
+
+
+def _count(simulation: Simulation, job: Manifest) -> None:
+    plan, pool = Round(job=job, pod=None).plan, job["metadata"]["labels"][POOL_LABEL]
+    before, each = simulation.costs[pool], accelerators(pod_template(job))
+    simulation.costs[pool] = replace(
         before,
         jobs=before.jobs + 1,
-        server_starts=before.server_starts + len(asked.arms),
-        accelerator_seconds=before.accelerator_seconds + cluster.assumptions.of_round(asked) * each,
+        server_starts=before.server_starts + len(plan.arms),
+        accelerator_seconds=before.accelerator_seconds + simulation.assumptions.of_round(plan) * each,
         accelerators=each,
     )
 
 
-def _course(cluster: Cluster, story: Story, status: Object) -> Course:
+# The cluster's part.
+
+
+def _advance(simulation: Simulation) -> bool:
+    """The next thing that happens without the operator. False if nothing does."""
+    cluster = simulation.cluster
+    return (
+        controllers.step(cluster) or _prefetch_ends(cluster) or _servers_get_ready(cluster) or _round_ends(simulation)
+    )
+
+
+def _prefetch_ends(cluster: Cluster) -> bool:
+    """At once. Commits are invented and facts unknown, so preflight has nothing to say."""
+    job = next((job for job in cluster.of("Job", component="fetch") if not finished(job)), None)
+    if job is not None:
+        kubelet.end(cluster, job, "fetch", 0, fetched(fetch_request(job)))
+    return job is not None
+
+
+def _servers_get_ready(cluster: Cluster) -> bool:
+    """At once: the start of a server that nothing waits for costs no time."""
+    starting = [pod for pod in _placed_servers(cluster) if pod["status"]["phase"] != "Running"]
+    for pod in starting:
+        kubelet.mark_ready(pod)
+    return bool(starting)
+
+
+def _round_ends(simulation: Simulation) -> bool:
+    """The oldest of those under way, after the time that the assumptions give it."""
+    cluster = simulation.cluster
+    pods = [pod for pod in cluster.of("Pod") if is_round(pod) and pod["status"]["phase"] in ("Pending", "Running")]
+    left = simulation.free - sum(map(accelerators, _placed_servers(cluster)))
+    fitting = [accelerators(pod) for pod in pods if accelerators(pod) <= left]
+    if sum(fitting) > left:
+        simulation.most_at_once = max(simulation.most_at_once, len(fitting))
+    jobs = (job for job in cluster.of("Job", component="round") if not finished(job))
+    job = next((job for job in jobs if any("nodeName" in pod["spec"] for pod in cluster.owned("Pod", job))), None)
+    if job is None:
+        return False
+    plan, began = Round(job=job, pod=None).plan, cluster.now.timestamp()
+
+    def speed(arm: ArmCommand, _workload: Workload) -> float:
+        return BASELINE_SPEED * (simulation.scenario(plan.round) if arm.candidate else 1)
+
+    cluster.now += timedelta(seconds=simulation.assumptions.of_round(plan))
+    result = round_result(plan, speed, simulation.assumptions.start_seconds, began, cluster.now.timestamp())
+    kubelet.end(cluster, job, "client", 0, encode(result))
+    return True
+
+
+def _placed_servers(cluster: Cluster) -> list[Manifest]:
+    return [pod for pod in cluster.of("Pod", component="server") if pod["spec"].get("nodeName") == NODE]
+
+
+# What came of it.
+
+
+def _forecast(simulation: Simulation, status: Object) -> Forecast:
     runs = {entry["name"]: (entry.get("verdict") or {}).get("benchmarkRun", "") for entry in status.get("pools", ())}
     costs = {
-        pool: replace(cost, reused="" if runs.get(pool, "") in story.runs else runs.get(pool, ""))
-        for pool, cost in story.costs.items()
+        pool: replace(cost, reused="" if runs.get(pool, "") in simulation.runs else runs.get(pool, ""))
+        for pool, cost in simulation.costs.items()
     }
     conditions = status.get("conditions", ())
-    return Course(
+    return Forecast(
         pools=costs,
-        steps=tuple(story.steps),
+        steps=tuple(simulation.steps),
         waiting=tuple(c["message"] for c in conditions if c["reason"] in WAITING),
         never=tuple(c["message"] for c in conditions if c["reason"] in NEVER),
         stalled=_stalled(status),
-        serving=cluster.serving,
-        most_at_once=cluster.most_at_once,
+        serving=sum(map(accelerators, _placed_servers(simulation.cluster))),
+        most_at_once=simulation.most_at_once,
     )
 
 
 def _stalled(status: Object) -> str:
-    """Of a deployment, why nothing goes on; of a run, why it could not be carried out."""
+    """Why a deployment stalls, or why a run could not be carried out."""
     verdict = status.get("verdict") or {}
     failed = verdict.get("message", "") if verdict.get("outcome") == "Error" else ""
     return str((condition({"status": status}, "Stalled") or {}).get("message", failed))
-
-
-def _labels(thing: Object) -> Mapping[str, str]:
-    return thing["metadata"].get("labels") or {}
-
-
-def _deployment(cluster: Cluster, name: str) -> Plan:
-    manifest = cluster.objects["SpeculativeDeployment", name]
-    spec = api.deployment(manifest)
-    children = {kind: tuple(cluster.of(kind)) for kind in CHILDREN}
-    seen = deployment.Snapshot(manifest=manifest, spec=spec, invalid="", children=children, settings=SETTINGS)
-    return deployment.plan(seen, cluster.now)
-
-
-def _run(cluster: Cluster, name: str) -> Plan:
-    manifest = cluster.objects["BenchmarkRun", name]
-    jobs = cluster.of("Job", RUN_LABEL, name)
-    seen = run.Snapshot(
-        manifest=manifest,
-        spec=api.run(manifest),
-        invalid="",
-        rounds=tuple(Round(job=job, pod=cluster.pod_of(job)) for job in jobs),
-        namespaces=(),
-        suspended=suspended(manifest),
-        settings=SETTINGS,
-        source=cluster.objects.get(("BenchmarkRun", manifest["spec"].get("roundsOf", ""))),
-    )
-    return run.plan(seen, cluster.now)
-
-
-PLANNERS: Mapping[str, Callable[[Cluster, str], Plan]] = {"SpeculativeDeployment": _deployment, "BenchmarkRun": _run}
-OWNED = {"SpeculativeDeployment": DEPLOYMENT_LABEL, "BenchmarkRun": RUN_LABEL}
-"""Kind → the label by which its children name it."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 from tests.support.answers import died, half_failed
-from tests.support.world import OURS, World
+from tests.support.world import World
 from tests.support.world import example as with_pools
 
 from paceline import api
@@ -20,6 +20,7 @@ from paceline.kube import APPLIED
 from paceline.plan.deployment.pins import datasets_of, models_of, pin
 from paceline.plan.deployment.pool import Pool, pools
 from paceline.plan.deployment.snapshot import Snapshot
+from paceline.plan.simulation.reconciler import OURS
 from paceline.render import Owner, Settings, round_job
 from paceline.render.benchmark import round_plan
 from paceline.render.serving import ARM_LABEL, REVISION_LABEL, template

@@ -17,8 +17,7 @@ from tests.support.world import World
 from tests.support.world import example as in_world
 
 from paceline.cli import main
-from paceline.plan.forecast import CLEAR, NOISY, Course, Tale, forecast
-from paceline.plan.simulate import Assumptions
+from paceline.plan.forecast import ALL_FASTER, UNDECIDED, Assumptions, Forecast, Scenario, forecast
 
 NEXT = str(EXAMPLES / "qwen3-coder-next.yaml")
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
@@ -26,19 +25,19 @@ ASSUMED = Assumptions(start_seconds=120, stream=100)
 LATENCY_ARM, THROUGHPUT_ARM = 1430.72, 222.4
 
 
-def course(tale: Tale, *, room: int | None = None, there: Any = (), **edits: Any) -> Course:
+def forecast_of(scenario: Scenario, *, free: int | None = None, **edits: Any) -> Forecast:
     manifest = example("qwen3-coder-next")
     manifest["spec"] |= edits
-    return forecast(manifest, there, tale, ASSUMED, room, NOW)
+    return forecast(manifest, (), scenario, ASSUMED, free, NOW)
 
 
-def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+def output(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
     assert main(["plan", NEXT, "--start-seconds", "120", "--tokens-per-second", "100", *arguments]) == 0
     return capsys.readouterr().out.splitlines()
 
 
 def test_rounds_starts_and_seconds_if_all_goes_well() -> None:
-    pools = course(CLEAR).pools
+    pools = forecast_of(ALL_FASTER).pools
     assert {name: (cost.jobs, cost.server_starts) for name, cost in pools.items()} == {
         "latency": (4, 4 * 2),
         "throughput": (3, 3 * 3),
@@ -48,7 +47,7 @@ def test_rounds_starts_and_seconds_if_all_goes_well() -> None:
 
 
 def test_rounds_starts_and_seconds_if_nothing_is_ever_decided() -> None:
-    pools = course(NOISY).pools
+    pools = forecast_of(UNDECIDED).pools
     assert {name: (cost.jobs, cost.server_starts) for name, cost in pools.items()} == {
         "latency": (8, 8 * 2),
         "throughput": (9, 9 * 3),
@@ -59,7 +58,7 @@ def test_rounds_starts_and_seconds_if_nothing_is_ever_decided() -> None:
 def test_answers_that_are_compared_take_their_time_too(capsys: pytest.CaptureFixture[str]) -> None:
     """16 prompts of 128 tokens, one after another: 20.48 s on each arm."""
     compared = {**example("qwen3-coder-next")["spec"].get("benchmark", {}), "parity": {"samples": 16}}
-    pools = course(CLEAR, benchmark=compared).pools
+    pools = forecast_of(ALL_FASTER, benchmark=compared).pools
     assert pools["latency"].jobs == 4
     assert pools["latency"].accelerator_seconds == pytest.approx(4 * 2 * (LATENCY_ARM + 20.48) * 4)
     assert main(["plan", str(EXAMPLES / "ngram-no-draft.yaml"), "--tokens-per-second", "100"]) == 0
@@ -67,7 +66,7 @@ def test_answers_that_are_compared_take_their_time_too(capsys: pytest.CaptureFix
 
 
 def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [line.split() for line in told(capsys)[2:6]]
+    rows = [line.split() for line in output(capsys)[2:6]]
     assert rows == [
         ["POOL", "ROUNDS", "JOBS", "SERVER", "STARTS", "GPU-HOURS"],
         ["latency", "4-8", "4-8", "8-16", "12.7-25.4"],
@@ -78,7 +77,7 @@ def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_steps_are_those_of_the_planner() -> None:
     """Claim, prefetch, the baseline of each pool, a run for each, and the candidates."""
-    steps = course(CLEAR).steps
+    steps = forecast_of(ALL_FASTER).steps
     kinds = [kind for (kind, _), _ in steps]
     servers = ["ControllerRevision", "Deployment", "Service"]
     promotion = ["ControllerRevision", "Deployment"]
@@ -93,7 +92,7 @@ def test_the_steps_are_those_of_the_planner() -> None:
 
 
 def test_nothing_is_promoted_that_nobody_has_decided() -> None:
-    kinds = [kind for (kind, _), _ in course(NOISY).steps]
+    kinds = [kind for (kind, _), _ in forecast_of(UNDECIDED).steps]
     assert kinds[-2:] == ["BenchmarkRun", "BenchmarkRun"]
 
 
@@ -105,15 +104,15 @@ def test_nothing_is_promoted_that_nobody_has_decided() -> None:
     ],
 )
 def test_too_few_gpus(free: int, waits: str) -> None:
-    found = course(CLEAR, room=free)
-    assert any(waits in message for message in found.waiting)
-    assert found.serving == min(free, 8)
+    outcome = forecast_of(ALL_FASTER, free=free)
+    assert any(waits in message for message in outcome.waiting)
+    assert outcome.serving == min(free, 8)
 
 
 def test_room_for_one_round(capsys: pytest.CaptureFixture[str]) -> None:
-    found = course(CLEAR, room=12)
-    assert (found.waiting, found.most_at_once) == ((), 2)
-    assert told(capsys, "--gpus-free", "12")[-4:] == [
+    outcome = forecast_of(ALL_FASTER, free=12)
+    assert (outcome.waiting, outcome.most_at_once) == ((), 2)
+    assert output(capsys, "--gpus-free", "12")[-4:] == [
         "Servers take 8 GPUs in all, a round takes 4 on one node beside them.",
         "With 12 free:",
         "  nothing waits for ever",
@@ -122,7 +121,7 @@ def test_room_for_one_round(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_room_for_both_rounds() -> None:
-    assert course(CLEAR, room=16).most_at_once == 0
+    assert forecast_of(ALL_FASTER, free=16).most_at_once == 0
 
 
 def test_what_is_known_already_is_reused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -135,7 +134,10 @@ def test_what_is_known_already_is_reused(tmp_path: Path, capsys: pytest.CaptureF
         world.round_ends()
     world.servers_ready()
     there = tmp_path / "there.yaml"
-    listing = {"kind": "List", "items": [found for (kind, _), found in world.cluster.objects.items() if kind != "Pod"]}
+    listing = {
+        "kind": "List",
+        "items": [stored for (kind, _), stored in world.cluster.objects.items() if kind != "Pod"],
+    }
     there.write_text(json.dumps(listing))
 
     manifest = in_world()
@@ -147,7 +149,7 @@ def test_what_is_known_already_is_reused(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["plan", str(changed), "--cluster", str(there)]) == 0
 
     lines = capsys.readouterr().out.splitlines()
-    (run,) = (found["metadata"]["name"] for found in world.runs("latency"))
+    (run,) = (stored["metadata"]["name"] for stored in world.runs("latency"))
     assert lines[3].split() == ["latency", "0", "0", "0", "0.0", "reuses", run]
     assert lines[4].split()[:4] == ["throughput", "3-8", "3-8", "6-16"]
     assert "  A server is ready 60 s after its start: measured in 15 starts of earlier runs." in lines
@@ -162,28 +164,28 @@ def test_applied_again_nothing_happens() -> None:
     for _ in range(3):
         world.round_ends()
     world.servers_ready()
-    there = [found for (kind, _), found in world.cluster.objects.items() if kind != "Pod"]
-    again = forecast(in_world(), there, CLEAR, ASSUMED, None, NOW)
+    there = [stored for (kind, _), stored in world.cluster.objects.items() if kind != "Pod"]
+    again = forecast(in_world(), there, ALL_FASTER, ASSUMED, None, NOW)
     assert [key for key, _ in again.steps] == []
     assert {name: cost.jobs for name, cost in again.pools.items()} == {"latency": 0, "throughput": 0}
 
 
 def test_servers_of_several_nodes_are_served_and_not_measured() -> None:
-    found = course(CLEAR, accelerator={**example("qwen3-coder-next")["spec"]["accelerator"], "nodes": 2})
-    assert found.serving == 2 * 2 * 4
-    assert {cost.jobs for cost in found.pools.values()} == {0}
-    assert "nodes" in found.never[0]
+    outcome = forecast_of(ALL_FASTER, accelerator={**example("qwen3-coder-next")["spec"]["accelerator"], "nodes": 2})
+    assert outcome.serving == 2 * 2 * 4
+    assert {cost.jobs for cost in outcome.pools.values()} == {0}
+    assert "nodes" in outcome.never[0]
 
 
 def test_suspended_nothing_is_measured() -> None:
-    assert [kind for (kind, _), _ in course(CLEAR, suspend=True).steps][-1] == "Service"
+    assert [kind for (kind, _), _ in forecast_of(ALL_FASTER, suspend=True).steps][-1] == "Service"
 
 
 def test_the_single_gpu_is_measured_on_because_nothing_holds_it() -> None:
     """examples/gb10-single-gpu.yaml: both verdicts with one GPU, one run after the other."""
-    found = forecast(example("gb10-single-gpu"), [], CLEAR, ASSUMED, 1, NOW)
-    assert (found.waiting, found.serving, found.most_at_once) == ((), 0, 2)
-    assert {name: cost.jobs for name, cost in found.pools.items()} == {"alone": 4, "parallel": 4}
+    outcome = forecast(example("gb10-single-gpu"), [], ALL_FASTER, ASSUMED, 1, NOW)
+    assert (outcome.waiting, outcome.serving, outcome.most_at_once) == ((), 0, 2)
+    assert {name: cost.jobs for name, cost in outcome.pools.items()} == {"alone": 4, "parallel": 4}
 
 
 def test_what_validate_refuses_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -240,7 +242,7 @@ def test_what_takes_longer_than_a_round_waits_is_told(tmp_path: Path, capsys: py
 
 
 def test_as_it_stands_nothing_is_too_slow(capsys: pytest.CaptureFixture[str]) -> None:
-    assert not any("Too slow" in line for line in told(capsys))
+    assert not any("Too slow" in line for line in output(capsys))
 
 
 def test_how_long_a_rate_lasts(capsys: pytest.CaptureFixture[str]) -> None:
@@ -248,9 +250,9 @@ def test_how_long_a_rate_lasts(capsys: pytest.CaptureFixture[str]) -> None:
     assert "480 requests over 60 s of at most 256 tokens" in capsys.readouterr().out
 
 
-def test_from_which_round_on_prompts_come_again_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_from_which_round_on_prompts_come_again_is_output(capsys: pytest.CaptureFixture[str]) -> None:
     """512 prompts are eight rounds of 64, and three of 160 and a part of a fourth."""
-    lines = [line for line in told(capsys) if "requests of at most" in line]
+    lines = [line for line in output(capsys) if "requests of at most" in line]
     assert [line.rpartition(" min")[2] for line in lines] == [
         *[""] * 4,
         *["; from round 4 on its 512 prompts come again"] * 4,

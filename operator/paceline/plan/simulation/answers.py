@@ -1,0 +1,111 @@
+"""What the pods of a simulated cluster report when they end well: a prefetch its commits, a round its measurements."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+
+from paceline.core import ModelFacts, Parity, Workload
+from paceline.evidence import ArmCommand, Outputs, Point, Replicate, RoundPlan, RoundResult
+from paceline.fetching import COMMIT, FETCH_VARIABLE, Artifact, FetchedModel, FetchRequest, FetchResult
+from paceline.plan.deployment.servers import pod_template
+from paceline.plan.objects import Object
+
+Speed = Callable[[ArmCommand, Workload], float]
+"""Output tokens per second of an arm under a workload."""
+
+ACCEPT_LENGTH = 2.8
+"""Tokens per verification of every candidate. Any number above 1 will do: a candidate whose drafts are never accepted
+is not valid."""
+LATENCY = 0.04
+"""Seconds, of every latency that is measured. No gate of an example limits one below."""
+MODEL_BYTES = 4_000_000
+
+
+def fetch_request(job: Object) -> FetchRequest:
+    """What a prefetch Job is asked to bring."""
+    containers = pod_template(job)["spec"]["containers"]
+    variables = (variable for container in containers for variable in container.get("env", ()))
+    return FetchRequest.from_json(next(v["value"] for v in variables if v["name"] == FETCH_VARIABLE))
+
+
+def invented_commit(branch: str) -> str:
+    return hashlib.sha1(branch.encode(), usedforsecurity=False).hexdigest()
+
+
+def fetched(
+    request: FetchRequest,
+    facts: Sequence[ModelFacts] = (),
+    commit_of: Callable[[str], str] = invented_commit,
+) -> str:
+    """The prefetch's message. `facts` are those of the models, in their order; preflight has no findings on a model
+    without facts. `commit_of` maps SOURCE@BRANCH to the commit there."""
+    models, datasets = (
+        tuple(_downloaded(artifact, commit_of) for artifact in artifacts)
+        for artifacts in (request.models, request.datasets)
+    )
+    by_source = {model.source: known for model, known in zip(models, facts, strict=False)}
+    return FetchResult(models=models, facts=by_source, datasets=datasets).to_message()
+
+
+def round_result(plan: RoundPlan, speed: Speed, start_seconds: float, began: float, ended: float) -> RoundResult:
+    """Every point is valid, all arms give the same answers, and only their speeds differ. Times are seconds since
+    1970."""
+    return RoundResult(
+        round=plan.round,
+        attempt=plan.attempt,
+        replicates=tuple(
+            Replicate(
+                arm=arm.name,
+                start_seconds=start_seconds,
+                resolved={**dict.fromkeys(plan.compared, "as asked"), **arm.expected},
+                points=tuple(_point(arm, workload, speed(arm, workload)) for workload in plan.workloads),
+                outputs=_outputs(plan.parity, arm),
+            )
+            for arm in plan.arms
+        ),
+        engine_version=plan.engine_version,
+        started=began,
+        finished=ended,
+    )
+
+
+def _downloaded(artifact: Artifact, commit_of: Callable[[str], str]) -> FetchedModel:
+    source, revision = str(artifact.source), artifact.revision
+    pinned = artifact.commit or (revision if COMMIT.fullmatch(revision) else "")
+    return FetchedModel(
+        source=source,
+        revision=revision,
+        commit=pinned or commit_of(f"{source}@{revision}"),
+        bytes=MODEL_BYTES,
+        path=f"/models/hub/{source}",
+    )
+
+
+def _point(arm: ArmCommand, workload: Workload, speed: float) -> Point:
+    """Every answer goes to its cap."""
+    tokens = workload.dataset.requests * workload.dataset.max_tokens
+    return Point(
+        workload=workload.name,
+        asked=workload.dataset.requests,
+        completed=workload.dataset.requests,
+        errors=0,
+        output_tokens=tokens,
+        output_throughput=speed,
+        steady_throughput=None if workload.rate else speed,
+        fullness=None if workload.rate else 1.0,
+        mean_ttft=LATENCY,
+        p95_ttft=LATENCY,
+        mean_tpot=LATENCY,
+        p95_tpot=LATENCY,
+        p95_e2e=LATENCY,
+        mean_e2e=1 / speed,
+        accept_length=ACCEPT_LENGTH if arm.candidate else None,
+        verify_calls=round(tokens / ACCEPT_LENGTH) if arm.candidate else 0,
+        retractions=0,
+    )
+
+
+def _outputs(parity: Parity | None, arm: ArmCommand) -> Outputs | None:
+    if parity is None:
+        return None
+    digests = tuple(f"{prompt:04x}" for prompt in range(parity.samples))
+    return Outputs(samples=parity.samples) if arm.candidate else Outputs(digests=digests)

@@ -1,0 +1,87 @@
+"""The objects of a simulated cluster, as an API server keeps them."""
+
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from paceline.kube.difference import needs_apply, stamped
+from paceline.plan.objects import Object, owned_by
+from paceline.plan.step import Manifest, timestamp
+from paceline.render.group import KIND as LEADER_WORKER_SET
+
+Key = tuple[str, str]
+"""Kind and name: a simulation has one namespace."""
+Admission = Callable[[Object, Manifest], Manifest | None]
+"""A pod's owner and the pod → the pod as the admission webhooks leave it; None if they refuse it."""
+
+SERVERS = ("Deployment", LEADER_WORKER_SET)
+KEPT = ("uid", "generation", "creationTimestamp")
+"""Metadata that the API server sets and no apply changes."""
+
+
+def admitted(_owner: Object, pod: Manifest) -> Manifest:
+    return pod
+
+
+@dataclass(kw_only=True)
+class Cluster:
+    """`nodes` maps names to accelerators; `now` moves only by its owner's hand."""
+
+    now: datetime
+    nodes: Mapping[str, float]
+    objects: dict[Key, Manifest] = field(default_factory=dict)
+    admit: Admission = admitted
+    one_round_per_node: bool = True
+    """As the pod anti-affinity of rounds asks; off where the only node stands for all nodes there are."""
+    unplaced: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the condition PodScheduled of a pod that fits nowhere, instead of the scheduler's own."""
+    created: int = 0
+
+    def of(self, kind: str, **labels: str) -> list[Manifest]:
+        """Objects of a kind whose labels have these values; `pool` stands for paceline.dev/pool."""
+        wanted = {f"paceline.dev/{key}": value for key, value in labels.items()}
+        return [
+            stored
+            for (stored_kind, _), stored in self.objects.items()
+            if stored_kind == kind and wanted.items() <= (stored["metadata"].get("labels") or {}).items()
+        ]
+
+    def owned(self, kind: str, owner: Object) -> list[Manifest]:
+        return [stored for stored in self.of(kind) if owned_by(stored, owner["metadata"].get("uid", ""))]
+
+    def apply(self, manifest: Object) -> bool:
+        """Server-side apply by the only writer of the object. False if nothing changed."""
+        wanted = stamped(deepcopy(dict(manifest)))
+        key = key_of(wanted)
+        current = self.objects.get(key)
+        if current is None:
+            self.created += 1
+            uid, created_at = f"uid-{self.created}", timestamp(self.now)
+            wanted["metadata"] |= {"uid": uid, "generation": 1, "creationTimestamp": created_at}
+            if wanted["kind"] in SERVERS:
+                wanted["spec"].setdefault("replicas", 1)
+            self.objects[key] = wanted
+            return True
+        if not needs_apply(current, wanted):
+            return False
+        if wanted["kind"] in SERVERS:  # the executor hands the number of replicas over
+            wanted["spec"].setdefault("replicas", current["spec"].get("replicas", 1))
+            wanted["spec"] |= {"paused": True} if current["spec"].get("paused") else {}  # a person's field
+        wanted["metadata"] |= {name: current["metadata"][name] for name in KEPT if name in current["metadata"]}
+        if current.get("spec") != wanted.get("spec"):
+            wanted["metadata"]["generation"] = current["metadata"].get("generation", 0) + 1
+        self.objects[key] = wanted | ({"status": current["status"]} if "status" in current else {})
+        return True
+
+    def delete(self, kind: str, name: str) -> None:
+        """The object and, as the garbage collector does, everything that it owns."""
+        deleted = self.objects.pop((kind, name))
+        for key, stored in list(self.objects.items()):
+            if key in self.objects and owned_by(stored, deleted["metadata"].get("uid", "")):
+                self.delete(*key)
+
+
+def key_of(manifest: Object) -> Key:
+    return str(manifest["kind"]), str(manifest["metadata"]["name"])

@@ -1,0 +1,44 @@
+"""What a simulated node reports of its pods: that they run, are ready, or have ended."""
+
+from paceline.plan.simulation.cluster import Cluster
+from paceline.plan.simulation.scheduler import is_round
+from paceline.plan.step import Manifest, timestamp
+
+READY = ("PodScheduled", "Ready")
+
+
+def start_rounds(cluster: Cluster) -> bool:
+    """Every round's pod that has a node and no report of its containers yet. False if there is none."""
+    starting = [
+        pod
+        for pod in cluster.of("Pod")
+        if is_round(pod) and "nodeName" in pod["spec"] and pod["status"].keys() <= {"phase", "conditions"}
+    ]
+    for pod in starting:
+        running = {"running": {"startedAt": timestamp(cluster.now)}}
+        names = [container["name"] for container in pod["spec"]["containers"]]
+        pod["status"]["phase"] = "Running"
+        pod["status"]["containerStatuses"] = [{"name": name, "state": running} for name in names]
+    return bool(starting)
+
+
+def mark_ready(pod: Manifest) -> None:
+    """The server in it answers its readiness probe."""
+    pod["status"] = {"phase": "Running", "conditions": [{"type": kind, "status": "True"} for kind in READY]}
+
+
+def end(cluster: Cluster, job: Manifest, container: str, exit_code: int, message: str) -> None:
+    """The Job and its pod, with the termination message of the container that decides."""
+    (pod,) = cluster.owned("Pod", job)
+    state = {"terminated": {"exitCode": exit_code, "message": message}}
+    pod["status"] |= {
+        "phase": "Failed" if exit_code else "Succeeded",
+        "containerStatuses": [{"name": container, "state": state}],
+    }
+    failed = {
+        "type": "Failed",
+        "reason": "BackoffLimitExceeded",
+        "message": "Job has reached the specified backoff limit",
+    }
+    outcome = failed if exit_code else {"type": "Complete"}
+    job["status"] = {"conditions": [{**outcome, "status": "True", "lastTransitionTime": timestamp(cluster.now)}]}

@@ -1,0 +1,72 @@
+"""The operator in a simulated cluster: what its planners are given, and how their actions are carried out."""
+
+from paceline import api
+from paceline.plan import deployment, run
+from paceline.plan.objects import suspended
+from paceline.plan.run.snapshot import Round
+from paceline.plan.simulation.cluster import SERVERS, Cluster, Key, key_of
+from paceline.plan.step import Action, Adopt, Apply, Plan
+from paceline.render import Settings
+
+OURS = ("SpeculativeDeployment", "BenchmarkRun")
+UNDER_OUR_NAMES = ("PersistentVolumeClaim", *SERVERS, "Service")
+"""Kinds in which another owner's object may have a name that we need: the planner sees all of them."""
+LABELLED = ("Job", "Pod", "ControllerRevision", "BenchmarkRun")
+SETTINGS = Settings(image="paceline")
+
+
+def ours(cluster: Cluster) -> list[Key]:
+    return [key for key in cluster.objects if key[0] in OURS]
+
+
+def plan(cluster: Cluster, key: Key) -> Plan:
+    """What the planner of this object's kind wants now."""
+    kind, name = key
+    if kind == "BenchmarkRun":
+        return run.plan(run_snapshot(cluster, name), cluster.now)
+    return deployment.plan(deployment_snapshot(cluster, name), cluster.now)
+
+
+def deployment_snapshot(cluster: Cluster, name: str) -> deployment.Snapshot:
+    manifest = cluster.objects["SpeculativeDeployment", name]
+    try:
+        spec, invalid = api.deployment(manifest), ""
+    except api.InvalidManifestError as error:
+        spec, invalid = None, str(error)
+    children = {kind: tuple(cluster.of(kind)) for kind in UNDER_OUR_NAMES} | {
+        kind: tuple(cluster.of(kind, deployment=name)) for kind in LABELLED
+    }
+    return deployment.Snapshot(manifest=manifest, spec=spec, invalid=invalid, children=children, settings=SETTINGS)
+
+
+def run_snapshot(cluster: Cluster, name: str) -> run.Snapshot:
+    manifest = cluster.objects["BenchmarkRun", name]
+    try:
+        spec, invalid = api.run(manifest), ""
+    except api.InvalidManifestError as error:
+        spec, invalid = None, str(error)
+    return run.Snapshot(
+        manifest=manifest,
+        spec=spec,
+        invalid=invalid,
+        rounds=tuple(
+            Round(job=job, pod=next(iter(cluster.owned("Pod", job)), None)) for job in cluster.owned("Job", manifest)
+        ),
+        namespaces=(manifest["metadata"]["namespace"],),
+        suspended=suspended(manifest),
+        settings=SETTINGS,
+        source=cluster.objects.get(("BenchmarkRun", manifest["spec"].get("roundsOf", ""))),
+    )
+
+
+def carry_out(cluster: Cluster, action: Action) -> bool:
+    """False if nothing changed."""
+    if isinstance(action, Apply):
+        return cluster.apply(action.manifest)
+    key = key_of(action.item)
+    if isinstance(action, Adopt):
+        metadata = cluster.objects[key]["metadata"]
+        metadata["ownerReferences"] = [*metadata.get("ownerReferences", ()), action.reference]
+        return True
+    cluster.delete(*key)
+    return True
