@@ -1,4 +1,4 @@
-"""asked.py DIR: what the examples start, for resolve.py: DIR/asked.json and, below DIR/models, every config.json.
+"""collect_arms.py DIR: what examples start, for resolve.py: DIR/asked.json and, below DIR/models, every config.json.
 
 Every arm of every deployment of SGLang 0.5.23 in examples/ and in the file of all shapes, rendered as it is measured.
 """

@@ -10,7 +10,8 @@
 Held to captures of the real one on a CPU (tests/contract/captures/vllm), as far as the operator reads them.
 
 Left out: the development mode, histograms, completions, everything about several nodes and adapters. The environment is
-that of the emulated SGLang (`emulator.settings`), VLLM_API_KEY is read as vLLM reads it. Its version says `+emulated`.
+that of the emulated SGLang (`paceline_emulator.settings`); VLLM_API_KEY is read as vLLM reads it. Its version says
+`+emulated`.
 """
 
 from paceline_emulator.vllm.main import main

@@ -140,7 +140,7 @@ class Cause:
 
 
 def conditions(causes: Iterable[Cause]) -> dict[str, Cause]:
-    """Type → its worst mark; what nobody said is absent."""
+    """Type of condition → its worst cause; a type without a cause is absent."""
     found: dict[str, Cause] = {}
     for cause in sorted(causes, key=lambda cause: RANK[cause.reason]):
         found.setdefault(cause.reason.value.condition, cause)
@@ -150,8 +150,8 @@ def conditions(causes: Iterable[Cause]) -> dict[str, Cause]:
 def to_status(
     causes: Iterable[Cause], previous: Iterable[Condition], generation: int, now: datetime
 ) -> tuple[Condition, ...]:
-    """`status.conditions`: what is absent from `marks` is absent here, the time of a transition stays until `status`
-    flips, and the message names every pool that shares the winning reason."""
+    """`status.conditions`: a type without a cause is left out, the time of a transition stays until `status` flips, and
+    the message names every pool that shares the worst reason."""
     causes = list(causes)
     since: dict[tuple[str, str], str] = {(was.type, was.status): was.last_transition_time for was in previous}
     worst = conditions(causes)

@@ -66,7 +66,7 @@ Number5 = Annotated[float, Decimals(5)]
 
 
 def decimal(value: float) -> str:
-    """Plain decimal digits, six of them significant; `nan` of what is no number."""
+    """Plain decimal digits, six of them significant; `nan` for NaN."""
     return f"{Decimal(f'{value:.6g}').normalize():f}" if math.isfinite(value) else "nan"
 
 

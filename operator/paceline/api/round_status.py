@@ -40,7 +40,7 @@ class ReplicateThrottled:
     """Causes that held down the GPUs' clocks during one load."""
 
     workload: Annotated[Name, ALWAYS] = ""
-    """DATASET@CONCURRENCY."""
+    """DATASET@CONCURRENCY or DATASET@RATE/s."""
     reasons: Annotated[tuple[Name, ...], Field(max_length=8), ALWAYS] = ()
     """NVML's names: SwPowerCap, HwSlowdown, SyncBoost, SwThermalSlowdown, HwThermalSlowdown or HwPowerBrakeSlowdown."""
     percent: Count | None = None
@@ -82,7 +82,8 @@ class Replicate:
     resolved: Annotated[Strings, ALWAYS] = field(default_factory=dict)
     """Selected resolved arguments of the server: those that every server must report."""
     rest_sha256: Annotated[Name, ALWAYS] = ""
-    """SHA-256 of all resolved arguments except those that speculation changes; equal on all arms of a round."""
+    """First 8 hex digits of the SHA-256 of all resolved arguments except those that speculation changes; equal on all
+    arms of a valid round."""
     differs: Annotated[tuple[Text, ...], Field(max_length=8)] = ()
     """First of these arguments that differs from the baseline's, with both values; absent if all are equal."""
     kv_tokens: Count | None = None
@@ -100,7 +101,7 @@ class Point:
     arm: Annotated[Name, ALWAYS] = ""
     """Which arm."""
     workload: Annotated[Name, ALWAYS] = ""
-    """DATASET@CONCURRENCY."""
+    """DATASET@CONCURRENCY or DATASET@RATE/s."""
     valid: Annotated[bool, ALWAYS] = False
     """Whether the gate may use it."""
     why: Annotated[Text, ALWAYS] = ""

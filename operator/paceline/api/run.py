@@ -68,7 +68,7 @@ class RunCache(Model):
     host_path: HostPath | None = None
     """A directory of the node."""
     env: Env = ()
-    """Of no use: nothing is fetched for a run. Releases before this one wrote their prefetch's environment here."""
+    """Ignored: a run downloads nothing."""
 
 
 class ArmSpec(Model):

@@ -59,7 +59,7 @@ LIGHTEST, HEAVIEST = 1e-6, 1e6
 
 
 def _weight(value: float) -> float:
-    """What is beyond this cannot be told from 0, or from all there is; further out a mean is no number."""
+    """Weights outside these bounds are refused: the weighted mean would not be finite."""
     if value == 0 or LIGHTEST <= value <= HEAVIEST:
         return value
     raise PydanticCustomError("weight", "a weight is 0 or from 0.000001 to 1000000, as only their proportions count")
@@ -72,16 +72,16 @@ LEAST, MOST = 1e-9, 1e12
 
 
 def _throughput(value: float) -> float:
-    """What is none is let in: the gate calls it invalid."""
+    """NaN and infinities pass: the gate counts them as invalid."""
     if not 0 < value < math.inf or SLOWEST <= value <= FASTEST:
         return value
     raise PydanticCustomError("throughput", "tokens per second are from 0.000001 to 1000000000")
 
 
 Finite = Annotated[FiniteFloat, BeforeValidator(_number)]
-"""JSON numbers and decimal strings; true is no number."""
+"""JSON numbers and decimal strings; booleans are refused."""
 Measured = Annotated[float, BeforeValidator(_number)]
-"""NaN and infinities are let in: who reads it tells them."""
+"""NaN and infinities pass; the reader of the field decides about them."""
 
 
 class Part(BaseModel):
@@ -241,7 +241,7 @@ def _ends(case: Case) -> Iterator[str]:
 
 
 def _metrics(case: Case) -> Iterator[str]:
-    """What is no number would be left out in silence, and with it the limit or the comparison that it is for."""
+    """Refuse values that are not numbers: ignoring them would silently drop the limit or comparison that needs them."""
     for i, m in enumerate(case.measurements):
         for name, value in m.metrics.items():
             place, counted = f"measurements[{i}].metrics.{name}", BOUNDED_BY.get(name) == "maximum"

@@ -108,7 +108,7 @@ def _of_file(file: str, models: Path | None) -> Iterator[Problem]:
 
 
 def read(file: str) -> str:
-    """Of stdin for `-`. Raises OSError, and ValueError for what is no text."""
+    """The text of a file, or of stdin for `-`. Raises OSError, and ValueError if it is not text."""
     return sys.stdin.read() if file == "-" else Path(file).read_text()
 
 

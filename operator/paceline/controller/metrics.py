@@ -43,13 +43,13 @@ def reconciling(kind: str) -> Iterator[None]:
 
 
 def of_namespaces(named: Iterable[str], closed: Callable[[str], bool]) -> None:
-    """Of those that the installation names; asked for when somebody looks."""
+    """Set the gauge of each namespace that the installation names; computed when the metrics are read."""
     for namespace in named:
         CLOSED.labels(namespace).set_function(partial(closed, namespace))
 
 
 def forget(kind: str, namespace: str, name: str) -> None:
-    """Of an object that is gone nothing is said any more."""
+    """Remove all metrics of an object that is gone."""
     for condition in CONDITIONS[kind]:
         _remove(CONDITION, kind, namespace, name, condition)
     _remove(ROUNDS, namespace, name)
@@ -58,7 +58,7 @@ def forget(kind: str, namespace: str, name: str) -> None:
 
 
 def _speedups(namespace: str, name: str, of: Mapping[str, float]) -> None:
-    """Of a pool that is no more, or serves nothing, there is none."""
+    """Set the speed-up of each pool; remove it for pools that are gone or serve nothing."""
     for pool in SHOWN.pop((namespace, name), set()) - of.keys():
         _remove(SPEEDUP, namespace, name, pool)
     for pool, speedup in of.items():

@@ -1,4 +1,4 @@
-"""The domain as frozen types. It imports nothing of Paceline; everything else imports it."""
+"""The domain as frozen types. It imports nothing of Paceline; every other package but `kube` builds on it."""
 
 from paceline.core.algorithms import ALGORITHMS, SHAPES, SPECULATORS, WITH_A_HEAD
 from paceline.core.arm import BASELINE, Arm

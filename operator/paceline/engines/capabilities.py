@@ -1,4 +1,4 @@
-"""What an engine can do: one row an engine, from which the rules of the API are made, in CEL and in Python.
+"""What an engine can do: one row an engine, from which the rules of the API are rendered in CEL.
 
 What depends on an engine's version or on its other arguments stands in the engine's own rules.
 """

@@ -3,8 +3,8 @@
 `round_plan` is what a round is asked to do, `result` what it returns, `message` the form of the result in a pod's
 termination message; `outputs`, `clocks` and `arguments` are parts of the result. `judge` decides which points are
 valid, `failures` lists what can go wrong instead, `loads` and `prompts` add notes about the load. `round_status`
-converts rounds to status and status to the gate's measurements, and `fingerprint` names what a run measures. Pods do
-not use the judge or later modules. Import `round_status` by name: it needs the records of `api`, which pods must not
+converts rounds to status and status to the gate's measurements, and `fingerprint` names what a run measures. Pods use
+none of these but `failures`. Import `round_status` by name: it needs the records of `api`, which pods must not
 load.
 """
 

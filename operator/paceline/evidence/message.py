@@ -42,11 +42,11 @@ class AnswerError(ValueError):
 SPARE = frozenset({"output_throughput", "p50_ttft", "p90_ttft", "p99_ttft", "p50_tpot", "p99_tpot", "draft_tokens"})
 """Numbers that decide nothing: left out if not all fit."""
 NO_ROOM = (
-    "the round's message had no room for throughput over the whole time, medians and 99th percentiles: they are in its "
-    "full lines on the cache volume"
+    "the round's message had no room for throughput over the whole time, medians, 90th and 99th percentiles and draft "
+    "tokens per step: they are in its full lines on the cache volume"
 )
 NO_ROOM_CLOCKS = (
-    "the round's message had no room for the GPUs' clocks, and for what throttled them: they are in its full lines on "
+    "the round's message had no room for the GPUs' clocks and the causes of throttling: they are in its full lines on "
     "the cache volume"
 )
 NO_ROOM_AT = "the round's message had no room for acceptance by position: it is in its full lines on the cache volume"
@@ -66,7 +66,7 @@ sent."""
 LONGEST_WORD = 500
 """Characters of a version, a product or an id: the API server refuses a status with a longer one."""
 LONGEST_VALUE = 2048
-"""Characters of a resolved argument; one that a user may set is never longer (`api.words.Argument`)."""
+"""Characters of a resolved argument; one that a user may set is never longer (`api.types.Argument`)."""
 MOST_GPUS, MOST_POSITIONS = 64, 64
 LARGEST, SMALLEST = 1e15, 1e-9
 """Range of a server's number besides 0; one outside was never measured. A status has 32 characters for it."""

@@ -261,12 +261,12 @@ def _faults(
     looks = gate.decide_after_rounds
     if not looks or looks[0] < 2 or any(later <= earlier for earlier, later in pairwise(looks)):
         yield "decideAfterRounds: needs rising numbers of rounds, the first at least 2"
-    compare_outputs = set()
+    cells = set()
     for i, m in enumerate(measurements):
         if m.arm not in arms:
             yield f"measurements[{i}].arm: unknown arm {m.arm!r}; there are {', '.join(arms)}"
         if m.workload not in workloads:
             yield f"measurements[{i}].workload: unknown workload {m.workload!r}; there are {', '.join(workloads)}"
-        if (cell := (m.round, m.arm, m.workload)) in compare_outputs:
+        if (cell := (m.round, m.arm, m.workload)) in cells:
             yield f"measurements[{i}]: duplicate measurement of round {m.round}, arm {m.arm}, workload {m.workload}"
-        compare_outputs.add(cell)
+        cells.add(cell)

@@ -1,4 +1,4 @@
-"""What an API server can answer besides yes. One class for each thing a caller does differently."""
+"""Errors of the API server: one class for each way in which callers react."""
 # ruff: noqa: N818 (these are the server's words, not ours)
 
 from collections.abc import Mapping

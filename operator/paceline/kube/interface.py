@@ -1,4 +1,4 @@
-"""The five verbs everything above this package speaks. `Transport` speaks them to a real API server."""
+"""The seven verbs of the API that Paceline uses. `Transport` sends them to a real API server."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass

@@ -79,7 +79,7 @@ class Store:
         self.version = max(self.version, version)
 
     def clear(self) -> None:
-        """The kind is no more, and so is everything of it."""
+        """Remove every object: the cluster no longer has the kind."""
         for known in [manifest for space in self._objects.values() for manifest in space.values()]:
             self._drop(known)
 

@@ -1,4 +1,4 @@
-"""Opening what somebody else may have put there: a server in /ctl, another deployment on the cache volume."""
+"""Opens files that another party may have written: a server in /ctl, another deployment on the cache volume."""
 
 import os
 import stat

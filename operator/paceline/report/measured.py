@@ -94,7 +94,7 @@ def positions(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Ro
 
 
 def _accepted(point: Point) -> list[float]:
-    """By position; nothing where one of them is no number."""
+    """Acceptance by position; empty if any value is not a number."""
     return list(point.accepted_at) if all(map(math.isfinite, point.accepted_at)) else []
 
 

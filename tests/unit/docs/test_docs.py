@@ -17,7 +17,7 @@ TEST = re.compile(r"tests/[\w/]+\.py(?:::\w+)+")
 FILE = re.compile(r"(?<![\w/.-])(?:charts|crds|dev|docs|examples|operator|paceline_emulator|tests)/[\w./-]*\w")
 TARGET = re.compile(r"\bmake ([a-z][a-z-]*)")
 COMMAND = re.compile(r"\.venv/bin/paceline ([a-z]+)")
-CONTRACT = re.compile(r"importlinter:([a-z]+)")
+CONTRACT = re.compile(r"importlinter:([a-z-]+)")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 document = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -63,7 +63,7 @@ def test_its_links_lead_somewhere(path: Path) -> None:
 @document
 def test_its_commands_are_there(path: Path) -> None:
     targets = set(re.findall(r"(?m)^([a-z][a-z-]*):", (ROOT / "Makefile").read_text()))
-    contracts = set(re.findall(r"(?m)^\[importlinter:contract:([a-z]+)\]", (ROOT / ".importlinter").read_text()))
+    contracts = set(re.findall(r"(?m)^\[importlinter:contract:([a-z-]+)\]", (ROOT / ".importlinter").read_text()))
     assert set(TARGET.findall(code(path))) <= targets
     assert set(COMMAND.findall(code(path))) <= set(COMMANDS)
     assert set(CONTRACT.findall(code(path))) <= contracts

@@ -24,7 +24,7 @@ BUILT_IN = ("--uno-",)
 DEEPEST = 100
 """Brackets of a value: one nested much deeper cannot be parsed."""
 SECRETIVE = ("key", "token", "secret", "password")
-"""A round hides text of an argument with such a name (`evidence.pick`)."""
+"""A round hides text of an argument with such a name (`evidence.arguments.pick`)."""
 
 
 def algorithm(arm: Arm) -> str:
