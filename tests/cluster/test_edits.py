@@ -43,7 +43,7 @@ def test_a_looser_gate_is_judged_on_the_rounds_there_are(
     here.apply(small(NAME, hub, pools=pools, gate={**GATE, **gate}))
     run = here.wait("a run that judges again", lambda: judged_again(here, known), 30)
     assert run["status"]["verdict"]["outcome"] == "Promote"
-    assert "nothing was measured for it" in run["status"]["verdict"]["message"]
+    assert "no further round was measured" in run["status"]["verdict"]["message"]
     assert names(here, "jobs", ROUNDS) <= jobs
     here.wait("it to be what production goes by", lambda: evidence(here) == run["metadata"]["name"], 20)
     assert uninterrupted(here, replicas) == before

@@ -259,7 +259,7 @@ def proven(servers: Manifest) -> bool:
     """What makes servers says by whose evidence they serve a candidate."""
     arm = pod_template(servers)["metadata"]["labels"][ARM_LABEL]
     why = servers["metadata"]["annotations"]["paceline.dev/why"]
-    return arm == BASELINE or "against the baseline" in why or "back to the last revision that served, by" in why
+    return arm == BASELINE or "as fast as the baseline" in why or "back to the last revision that served, by" in why
 
 
 def promoted(world: World, pool: str, still: bool) -> bool:

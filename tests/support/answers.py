@@ -93,7 +93,9 @@ def half_failed(found: Replicate) -> Replicate:
 
 def shared(found: Replicate) -> Replicate:
     """Somebody else asked the server for something meanwhile."""
-    return replace(found, error="code@1: 64 requests were answered, and the server counted 65: somebody else used it")
+    return replace(
+        found, error="code@1: 64 requests were answered, and the server counted 65: it received other requests"
+    )
 
 
 def died(found: Replicate) -> Replicate:

@@ -30,7 +30,7 @@ class ClaimSpec(Model):
 RESERVED = r"^(HOME|PACELINE_.*|LD_.*|PYTHON.*)$"
 NOT_FOR_THE_FETCH = (
     "env must not have HOME and PACELINE_, which the prefetch sets, nor LD_ and PYTHON,"
-    " which would run other code in it"
+    " which could make it run other code"
 )
 
 

@@ -130,7 +130,7 @@ class SpeculativeDeploymentSpec(Model):
         Rule(
             each={"p": "self.pools", "d": "p.datasets"},
             cel=f"{_SETS} ? self.benchmark.datasets.exists(s, s.name == d) : d in {list(BUILTIN)}",
-            message="datasets must be names in benchmark.datasets (by default: code, swe, terminal, chat); got {d}",
+            message="datasets must be listed in benchmark.datasets (by default: code, swe, terminal, chat); got {d}",
         ),
         Rule(
             each={"p": "self.pools"},

@@ -117,7 +117,7 @@ class CustomSpec(Model):
 
 ON_CLAIM = Rule(
     cel="!has(self.source) || !self.source.startsWith('pvc://') || self.revision == 'main'",
-    message="revision must be left out for pvc://: what lies there is served as it is",
+    message="revision must be left out for pvc://, whose files are served as they are",
     field=".revision",
 )
 
@@ -148,8 +148,7 @@ class DraftSpec(Model):
         *(
             Rule(
                 cel=f"!has(self.name) || !self.name.matches('(?i)^({names})$')",
-                message="name must be of an algorithm that there is no word for, or its rules would not be checked: "
-                f"{way_out}; got {{self.name}}",
+                message=f"name must be of an algorithm that `algorithm` does not list: {way_out}; got {{self.name}}",
                 field=".name",
             )
             for names, way_out in NOT_CUSTOM.items()

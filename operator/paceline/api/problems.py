@@ -145,7 +145,7 @@ def _problem(details: ErrorDetails, model: type[Model]) -> Problem:
         case "extra_forbidden":
             fields = _fields_beside(details["loc"], schema(model))
             near = get_close_matches(str(details["loc"][-1]), fields, n=1)
-            message = f"is no field here; did you mean {near[0]}?" if near else f"is no field here: {', '.join(fields)}"
+            message = "is not a field here" + (f"; did you mean {near[0]}?" if near else f": {', '.join(fields)}")
         case "string_type":
             message = f"must be a string: put it in quotes; got {json.dumps(details['input'])[:100]}"
         case "enum" | "literal_error" if isinstance(details["input"], bool):

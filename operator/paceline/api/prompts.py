@@ -94,7 +94,7 @@ def only_of_the_hub(field: str) -> Rule:
     """A field of prompts that only sources of hf://datasets/ have."""
     return Rule(
         cel=f"!has(self.{field}) || self.source.startsWith('{core.HUB}')",
-        message=f"{field} must be left out where source is not of {core.HUB}: only the hub has one",
+        message=f"{field} must be left out unless source begins with {core.HUB}: other sources have none",
         field=f".{field}",
     )
 

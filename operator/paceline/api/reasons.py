@@ -73,7 +73,7 @@ class Reason(Enum):
     BaselineHeld = Row("Measuring", False, "the baseline does not run, so no candidate can be compared with it")
     WaitingForPrompts = Row("Measuring", False, "a run waits for its prompts")
     RoundRefused = Row("Measuring", False, "the cluster refuses the pod of a round", "PodRefused")
-    WaitingForCapacity = Row("Measuring", False, "a run waits for accelerators")
+    WaitingForCapacity = Row("Measuring", False, "a run has to wait")
     Suspended = Row("Measuring", False, "spec.suspend is set")
     NothingToMeasure = Row("Measuring", False, "no question is open")
 
@@ -86,16 +86,16 @@ class Reason(Enum):
     Inconclusive = Row("Decided", False, "rounds or budget are used up and candidates are still undecided")
     NotMeasurable = Row("Decided", False, "no run can compare the candidates, so the baseline is served")
     Undecided = Row("Decided", False, "no verdict yet")
-    AllDecided = Row("Decided", True, "every pool has a verdict")
+    AllDecided = Row("Decided", True, "every pool is decided")
 
     # Every pool serves a candidate.
     NothingAccepted = Row("Promoted", False, "the target accepts none of the head's draft tokens")
     OutputsDiffer = Row("Promoted", False, "a candidate's answers differ from the baseline's")
-    BaselineFaster = Row("Promoted", False, "no candidate was shown to be fast enough; the baseline is served")
+    BaselineFaster = Row("Promoted", False, "every candidate was rejected; the baseline is served")
     Held = Row("Promoted", False, "a hold keeps the candidate from being served")
     AwaitingPromote = Row("Promoted", False, "promotion.mode is Manual: waiting for a promote request")
     Promoting = Row("Promoted", False, "a candidate is being rolled out")
-    NotDecided = Row("Promoted", False, "no verdict yet")
+    NotDecided = Row("Promoted", False, "no decision for or against a candidate")
     StillPromoted = Row(
         "Promoted", True, "every pool serves a candidate, at least one on evidence for an earlier question"
     )
@@ -105,14 +105,14 @@ class Reason(Enum):
     Superseded = Row("Failed", True, "the question was replaced; this result is never used")
     RunError = Row("Failed", True, "the harness or a server failed; the candidates were not judged", "Error")
     RunRefused = Row("Complete", False, "the cluster refuses a round's pod", "PodRefused")
-    RunWaiting = Row("Complete", False, "no node has room for a round", "WaitingForCapacity")
+    RunWaiting = Row("Complete", False, "a round has to wait", "WaitingForCapacity")
     RunSuspended = Row("Complete", False, "suspended", "Suspended")
     RunMeasuring = Row("Complete", False, "rounds are being measured", "Measuring")
     Inconclusively = Row(
         "Complete", True, "rounds or budget are used up and candidates are still undecided", "Inconclusive"
     )
-    Swept = Row("Complete", True, "where speculation pays")
-    Reject = Row("Complete", True, "no candidate was shown to be fast enough")
+    Swept = Row("Complete", True, "the concurrencies are compared")
+    Reject = Row("Complete", True, "every candidate was rejected")
     Promote = Row("Complete", True, "a candidate was shown to be faster")
 
     @property

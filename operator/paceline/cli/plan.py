@@ -106,7 +106,7 @@ def costs(manifest: Manifest, lower: Forecast, upper: Forecast, bounds: Bounds) 
     prefetches = sum(kind == "Job" for (kind, _), _ in lower.steps)
     least, most = _sum([cost for _, cost, _ in pairs]), _sum([cost for _, _, cost in pairs])
     yield f"{'all':<20} {_row(least, most, prefetches)}  {'with the prefetch' if prefetches else ''}".rstrip()
-    yield "\nLower: every candidate is shown to be faster at the first look. Upper: none is decided at the last."
+    yield "\nLower: every candidate is shown to be faster at the first look. Upper: none is decided at any look."
     yield from (f"Not measured: {why}" for why in lower.never)
     if lower.stalled:
         yield f"\nStalled: {lower.stalled}"
@@ -115,7 +115,7 @@ def costs(manifest: Manifest, lower: Forecast, upper: Forecast, bounds: Bounds) 
     for number, line in enumerate(_steps(lower), 1):
         yield f"{number:>4}. {line}"
     if spec.promotion.mode is PromotionMode.MANUAL:
-        yield "      Then a person's promote is awaited (spec.promotion.mode is Manual)."
+        yield "      Then it waits for a person's `promote` request (spec.promotion.mode is Manual)."
     measured = [pool for pool in spec.pools if upper.pools[pool.name].jobs]
     if measured:
         yield from _assumed(measured, spec.run_parity, bounds)
@@ -139,7 +139,7 @@ def capacity(manifest: Manifest, upper: Forecast, crowded: Forecast | None, free
     if crowded is None:
         return
     yield f"With {free} free:"
-    yield from (f"  {message}" for message in crowded.waiting or ("nothing waits for ever",))
+    yield from (f"  {message}" for message in crowded.waiting or ("everything finds room in the end",))
     if crowded.most_at_once:
         yield f"  {crowded.most_at_once} runs take turns: there is not room for a round of each at the same time"
 
@@ -154,11 +154,11 @@ def _steps(forecast: Forecast) -> Iterator[str]:
 
 def _assumed(pools: Sequence[PoolSpec], parity: Parity | None, bounds: Bounds) -> Iterator[str]:
     lower, upper = bounds.lower, bounds.upper
-    starts, streams = _span(lower.start_seconds, upper.start_seconds), _span(lower.stream, upper.stream)
+    starts, streams = _span(lower.start_seconds, upper.start_seconds), _span(upper.stream, lower.stream)
     yield "\nAssumed:"
     yield f"  A server is ready {starts} s after its start: {bounds.starts}."
     yield f"  A request gets {streams} tokens a second: {bounds.streams}."
-    yield "  Every answer goes to its cap. So, on one arm:"
+    yield "  Every answer has maxTokens tokens. Time on one arm:"
     for pool in pools:
         for workload in pool.workloads:
             span = _span(lower.of_workload(workload) / 60, upper.of_workload(workload) / 60, 1)
@@ -178,7 +178,7 @@ def _again(workload: Workload, rounds: int) -> str:
         return ""
     size = len(datasets.load(workload.dataset.address.name))
     first = size // workload.dataset.requests
-    return f"; from round {first + 1} on its {size} prompts come again" if first < rounds else ""
+    return f"; its {size} prompts repeat from round {first + 1} on" if first < rounds else ""
 
 
 def once_promoted(spec: DeploymentSpec) -> Iterator[str]:
@@ -217,8 +217,8 @@ def _bounds(start_seconds: int | None, tokens_per_second: int | None, existing: 
         for replicate in entry.get("replicates", ())
         if "startSeconds" in replicate
     ]
-    starts, first = GUESSED_START, "a guess; say --start-seconds"
-    streams, second = STREAMS, "Qwen3-Coder-Next on 4x H200, alone and as one of 32; say --tokens-per-second"
+    starts, first = GUESSED_START, "a guess; set --start-seconds"
+    streams, second = STREAMS, "Qwen3-Coder-Next on 4x H200, alone and as one of 32; set --tokens-per-second"
     if measured:
         starts, first = (min(measured), max(measured)), f"measured in {len(measured)} starts of earlier runs"
     if start_seconds is not None:

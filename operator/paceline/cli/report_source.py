@@ -72,7 +72,7 @@ async def named(api: Api, namespace: str, name: str) -> list[Manifest]:
             return latest(listing.items, pools)
     kinds = " or ".join(resource.kind for resource in KINDS[kind.lower()])
     raise ValueError(
-        f"{bare}: is no file, and namespace {namespace} has no {kinds} of that name: see kubectl get bench"
+        f"{bare}: is not a file, and namespace {namespace} has no {kinds} of that name: see kubectl get bench"
     )
 
 

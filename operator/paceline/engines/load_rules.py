@@ -49,7 +49,7 @@ def _under(kind: str, fault: Callable[[Bound, Workload], str]) -> Callable[[Load
 
 def _requests(bound: Bound, load: Workload) -> str:
     if bound.most < 1:
-        return f"{bound.flag} lets no request in; write at least {load.concurrency}, or leave it out"
+        return f"{bound.flag} admits no request; write at least {load.concurrency}, or leave it out"
     if load.rate is not None or load.concurrency <= bound.most:
         return ""
     return (
@@ -72,7 +72,7 @@ def _all(bound: Bound, load: Workload) -> str:
         return ""
     if load.rate is not None:
         return (
-            f"{bound.flag} lets nothing through; write at least {_tokens(load.dataset, FEWEST_CHARACTERS)}"
+            f"{bound.flag} admits no tokens; write at least {_tokens(load.dataset, FEWEST_CHARACTERS)}"
             f"{_and_prompts(load.dataset)} for each request that may be under way, or leave it out"
         )
     return (

@@ -53,5 +53,5 @@ def never_served(spec: DeploymentSpec) -> Iterator[Refusal]:
     """Pools that would wait for a verdict that cannot come."""
     why = unmeasurable(spec.server)
     if why and spec.promotion.until_decided is UntilDecided.NOTHING:
-        message = f"Nothing would be served for ever, for {why}: write Baseline"
+        message = f"Nothing never gets a verdict, because {why}: write Baseline"
         yield Refusal(rule="nodes-nothing", path="spec.promotion.untilDecided", message=message)

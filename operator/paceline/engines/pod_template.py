@@ -34,18 +34,18 @@ PATIENCE = frozenset({"initialDelaySeconds", "periodSeconds", "timeoutSeconds", 
 
 POD: Mapping[str, str] = {
     "restartPolicy": "a server that ends is always started again, a round never: leave it out",
-    "activeDeadlineSeconds": "a server has no end: leave it out",
+    "activeDeadlineSeconds": "would end a server that serves: leave it out",
     "automountServiceAccountToken": "no server speaks to the API server, so it stays false: leave it out",
     "serviceAccount": "write serviceAccountName",
     "enableServiceLinks": "stays false, or variables of Services would be read as the engine's: leave it out",
     "hostPID": "an arm of a round ends with all of its processes, and those of a node are not its own: leave it out",
-    "shareProcessNamespace": "stays true, or a server whose scheduler died would exit 0: leave it out",
-    "nodeName": "passes by the scheduler: use nodeSelector or affinity",
+    "shareProcessNamespace": "must stay true: without it a server whose scheduler died exits 0; leave it out",
+    "nodeName": "bypasses the scheduler: use nodeSelector or affinity",
     "hostname": "is the name that the nodes of one server find each other by: leave it out",
     "subdomain": "is the name that the nodes of one server find each other by: leave it out",
     "setHostnameAsFQDN": "is the name that the nodes of one server find each other by: leave it out",
     "ephemeralContainers": "are added to a running pod: use kubectl debug",
-    "priority": "is made of priorityClassName: write that",
+    "priority": "follows from priorityClassName: set that instead",
 }
 CONTAINER: Mapping[str, str] = {
     "image": "write it in spec.engine.image",
@@ -200,7 +200,7 @@ def _server_container(where: str, container: Mapping[str, Any], server: Server, 
         for field in sorted(set(container.get(probe, {})) - PATIENCE):
             yield f"{where}.{probe}.{field}", f"is set by the engine; you may set {', '.join(sorted(PATIENCE))}"
     if "preStop" in container.get("lifecycle", {}):
-        yield f"{where}.lifecycle.preStop", "waits until no endpoint sends anything new: leave it out"
+        yield f"{where}.lifecycle.preStop", "is Paceline's: it waits for endpoints to be updated; leave it out"
     for part in ("limits", "requests"):
         wanted = container.get("resources", {}).get(part)
         if isinstance(wanted, Mapping) and server.accelerator.resource_name in wanted:

@@ -184,7 +184,7 @@ def _different(configuration: Configuration) -> Iterator[Refusal]:
             known = parsed.flag or (parsed.written and not flags.complete)
             if known and not flags.is_own(parsed) and not flags.is_ours(parsed):
                 yield parsed.refused(
-                    f"{parsed.written} is no part of speculation, and arms may differ in nothing else: "
+                    f"{parsed.written} is not a speculation flag, and arms may differ in speculation only: "
                     "set it in spec.engine.args, for all arms"
                 )
 
@@ -237,7 +237,7 @@ def _read_as(parsed: ParsedFlag, name: str) -> str:
 def _way_out(flags: FlagList, name: str) -> str:
     if release := flags.first_with(name):
         return f"{release} has it"
-    near = get_close_matches(name, [flag for flag in flags.flags if flag not in flags.managed], n=1)
+    near = get_close_matches(name, [flag for flag in flags.flags if flag not in flags.managed], n=1, cutoff=0.8)
     return f"did you mean {near[0]}?" if near else "remove it"
 
 

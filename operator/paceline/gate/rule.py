@@ -111,9 +111,9 @@ def _rejected_for_outputs(
 
 def _different(comparison: OutputComparison) -> ArmVerdict:
     message = (
-        f"its answers differ from the baseline's, beyond near ties, on {len(comparison.diverged)} of the "
-        f"{len(comparison.settled)} prompts (of {comparison.samples}) that the baseline answered identically in "
-        f"{comparison.rounds} rounds"
+        f"its answers differ from the baseline's, beyond near ties, on {len(comparison.diverged)} of "
+        f"{len(comparison.settled)} comparable prompts (of {comparison.samples}; comparable: the baseline answered "
+        f"identically in all {comparison.rounds} rounds)"
     )
     return ArmVerdict(
         outcome=ArmOutcome.REJECTED, reason=Finding.OUTPUTS_DIFFER.value, message=message, rounds=comparison.rounds

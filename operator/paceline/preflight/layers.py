@@ -25,7 +25,7 @@ def aux_layers_attend(pair: PairFacts) -> Iterator[Finding]:
             f"{pair.name} reads layers {listed(linear)} of the target, which have no attention (those with: "
             f"{listed(attention)})"
         )
-        yield of_head(pair, "source", problem, "nothing, if it was trained so", blocks=False)
+        yield of_head(pair, "source", problem, "no change is needed if it was trained on these layers", blocks=False)
 
 
 RULES: tuple[ModelRule[PairFacts], ...] = (

@@ -6,7 +6,7 @@ from paceline.core import Arm, Server
 from paceline.engines import ENGINES
 from paceline.engines.model_rules import Finding, ModelRule, PoolFacts
 
-CHECK = "see that no client needs it, or leave this pool without candidates"
+CHECK = "check that no client needs this, or remove the pool's candidates"
 
 
 def losses(server: Server, arms: Sequence[Arm]) -> tuple[str, ...]:

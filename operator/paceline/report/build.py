@@ -76,7 +76,7 @@ def run(manifest: Manifest) -> Run:
     )
 
 
-NOTHING_ASKED = "Nothing is asked of a candidate: a Sweep shows where speculation pays, and promotes nobody."
+NOTHING_ASKED = "Nothing is asked of a candidate: a Sweep shows where speculation pays and promotes no candidate."
 
 
 def _asked(rule: core.Gate) -> str:

@@ -50,7 +50,7 @@ def test_each_problem_is_a_line_with_file_path_and_fix(bad: Path, capsys: pytest
         f"{bad}: spec.pools[1].candidates[1].tree.numDraftTokens: "
         "numDraftTokens must be numSteps + 1 = 6 where topK is 1 (a chain); got 8 (document 1 of 2)",
         f"{bad}: spec.target.servedName: must be set (document 2 of 2)",
-        f"{bad}: spec.target.servedname: is no field here; did you mean servedName? (document 2 of 2)",
+        f"{bad}: spec.target.servedname: is not a field here; did you mean servedName? (document 2 of 2)",
     ]
 
 

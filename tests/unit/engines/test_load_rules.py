@@ -35,17 +35,17 @@ ROWS: list[tuple[str, Server, Workload, str]] = [
      "--max-running-requests=4 is below the concurrency of swe@16: it would be measured with 4 at a time; write at "
      "least 16, or leave it out"),
     ("requests-fit", jax("--max-running-requests", "4"), load(16), "write at least 16"),
-    ("requests-fit", jax("--max-running-requests=0"), load(1), "lets no request in; write at least 1, or leave it out"),
+    ("requests-fit", jax("--max-running-requests=0"), load(1), "admits no request; write at least 1, or leave it out"),
     ("requests-fit", sglang("--max-running-requests=-1"), load(16),
-     "--max-running-requests=-1 lets no request in; write at least 16, or leave it out"),
-    ("requests-fit", sglang("--max-running-requests", "-1"), load(16, rate=8), "lets no request in"),
-    ("requests-fit", vllm("--max-num-seqs=-1"), load(16), "--max-num-seqs=-1 lets no request in; write at least 16"),
-    ("requests-fit", vllm("--max_num_seqs", "0"), load(16, rate=8), "lets no request in"),
+     "--max-running-requests=-1 admits no request; write at least 16, or leave it out"),
+    ("requests-fit", sglang("--max-running-requests", "-1"), load(16, rate=8), "admits no request"),
+    ("requests-fit", vllm("--max-num-seqs=-1"), load(16), "--max-num-seqs=-1 admits no request; write at least 16"),
+    ("requests-fit", vllm("--max_num_seqs", "0"), load(16, rate=8), "admits no request"),
     ("context-fits", sglang("--context-length=-1"), load(1), "--context-length=-1 is too short for swe@1"),
     ("context-fits", vllm("--max-model-len=0"), load(1), "--max-model-len=0 is too short for swe@1"),
     ("tokens-fit", sglang("--max-total-tokens=0"), load(16), "--max-total-tokens=0 is too few for swe@16"),
     ("tokens-fit", jax("--max-total-tokens", "-8k"), load(16, MINE, rate=8),
-     "--max-total-tokens=-8k lets nothing through; write at least 513 and the longest prompt for each request that may "
+     "--max-total-tokens=-8k admits no tokens; write at least 513 and the longest prompt for each request that may "
      "be under way, or leave it out"),
     ("requests-fit", vllm("--max_num_seqs=4"), load(16), "with 4 at a time; write at least 16"),
     ("requests-fit", sglang("--max-running-requests=4", "--dp-size=2"), load(16), "with 8 at a time"),

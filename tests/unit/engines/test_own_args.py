@@ -66,7 +66,7 @@ def test_an_argument_that_is_no_speculation_is_refused_at_the_desk(
     assert cli.main(["validate", str(manifest)]) == 1
     said = capsys.readouterr()
     assert PLACE in said.out + said.err
-    assert f"{argument.split('=')[0]} is no part of speculation, and arms may differ in nothing else: " in said.out
+    assert f"{argument.split('=')[0]} is not a speculation flag, and arms may differ in speculation only: " in said.out
     assert "set it in spec.engine.args, for all arms" in said.out
 
 

@@ -115,7 +115,7 @@ def test_room_for_one_round(capsys: pytest.CaptureFixture[str]) -> None:
     assert output(capsys, "--gpus-free", "12")[-4:] == [
         "Servers take 8 GPUs in all, a round takes 4 on one node beside them.",
         "With 12 free:",
-        "  nothing waits for ever",
+        "  everything finds room in the end",
         "  2 runs take turns: there is not room for a round of each at the same time",
     ]
 
@@ -255,5 +255,5 @@ def test_from_which_round_on_prompts_come_again_is_output(capsys: pytest.Capture
     lines = [line for line in output(capsys) if "requests of at most" in line]
     assert [line.rpartition(" min")[2] for line in lines] == [
         *[""] * 4,
-        *["; from round 4 on its 512 prompts come again"] * 4,
+        *["; its 512 prompts repeat from round 4 on"] * 4,
     ]

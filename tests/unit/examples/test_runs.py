@@ -105,7 +105,7 @@ def test_what_a_run_costs_is_planned(tmp_path: Path, capsys: pytest.CaptureFixtu
     said = capsys.readouterr().out.splitlines()
     hours = 5 * 2 * (120 + 64 * 512 / 100 * (1 + 1 / 2 + 1 / 4 + 1 / 8)) / 3600
     assert said[3].split() == ["gb10", "5", "5", "10", f"{hours:.1f}"]
-    assert said[-3:] == ["A round takes 1 GPUs on one node.", "With 1 free:", "  nothing waits for ever"]
+    assert said[-3:] == ["A round takes 1 GPUs on one node.", "With 1 free:", "  everything finds room in the end"]
 
 
 def test_a_run_that_cannot_be_carried_out_is_planned_as_such(

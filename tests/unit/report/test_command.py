@@ -121,7 +121,7 @@ async def test_a_runs_name_means_that_run(cluster: MemoryApi, kind: str) -> None
     [
         (
             "nothing",
-            "nothing: is no file, and namespace models has no BenchmarkRun or SpeculativeDeployment of that name",
+            "nothing: is not a file, and namespace models has no BenchmarkRun or SpeculativeDeployment of that name",
         ),
         ("bench/qwen3-coder-next", "has no BenchmarkRun of that name"),
         ("runs/of-mine", "runs/of-mine: must be an existing file, NAME, bench/NAME or specdep/NAME"),

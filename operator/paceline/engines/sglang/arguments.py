@@ -150,7 +150,7 @@ def _tokenizers(configuration: Configuration) -> Iterator[Refusal]:
 def _grpc(configuration: Configuration) -> Iterator[Refusal]:
     engine = configuration.server.engine
     for parsed in configuration.find("--grpc-port") if engine.api_key or engine.admin_key else ():
-        yield parsed.refused(f"{parsed.written} would answer without a key; remove it, or the keys")
+        yield parsed.refused(f"{parsed.written} opens a port that needs no key; remove it, or the keys")
 
 
 RULES = (

@@ -250,7 +250,7 @@ def _half_a_server(configuration: Configuration) -> Iterator[Refusal]:
     for parsed in configuration.find("--disaggregation-mode"):
         if parsed.value != "null":
             yield parsed.refused(
-                f"{parsed.written}={parsed.value} is half a server, which cannot be measured; remove it"
+                f"{parsed.written}={parsed.value} starts half of a server, which cannot be measured; remove it"
             )
 
 

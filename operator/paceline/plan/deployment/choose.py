@@ -124,7 +124,7 @@ def _remembered(target: Target, arm: str) -> Choice:
 def _why_not(pool: Pool) -> str:
     """Why the baseline is served: a hold, Manual mode, a verdict, a changed question, or no verdict at all."""
     if held := hold(pool):
-        return f"held: {held.reason}: {held.message or held.revision}"
+        return f"the candidate is held ({held.reason}): {held.message or held.revision}"
     if shown := winner(pool):
         return f"{shown.evidence} has shown {shown.arm}, and promotion.mode is Manual"
     promoted_once = any(run.outcome == "Promote" for run in pool.runs)
@@ -134,7 +134,7 @@ def _why_not(pool: Pool) -> str:
 
 
 NO_WINNER = {
-    "Reject": "no candidate was shown to be fast enough",
+    "Reject": "every candidate was rejected",
     "Inconclusive": "no candidate could be decided",
     "Error": "nothing could be measured",
 }

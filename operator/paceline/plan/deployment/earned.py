@@ -51,7 +51,7 @@ def _had_promoted(run: Run, arm: Arm, wanted: Mapping[str, Any]) -> bool:
 
 def shown(run: Run) -> str:
     """The result of a run that promotes, in a sentence."""
-    return f"{run.name}: {run.winner} is {bounds(run.ratio(run.winner))} against the baseline"
+    return f"{run.name}: {run.winner} is {bounds(run.ratio(run.winner))} as fast as the baseline"
 
 
 def bounds(speed: Result | None) -> str:

@@ -96,8 +96,8 @@ def _retried(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
         return
     held, anew = was.hold, entry.retried
     done = [
-        *([f"what was held ({held.reason}) is released"] if held and not entry.hold else []),
-        *([f"attempt {anew.attempt} is followed by another"] if anew and anew != was.retried else []),
+        *([f"the hold ({held.reason}) is released"] if held and not entry.hold else []),
+        *([f"another attempt follows attempt {anew.attempt}"] if anew and anew != was.retried else []),
     ]
     nothing = "nothing to do: there is no hold, and the last run did not end in Error or Inconclusive"
     yield Event(reason="Retried", note=f"{entry.name}: retry={token}: {' and '.join(done) or nothing}")
@@ -118,7 +118,7 @@ def _hold(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
     if not held or held.arm == BASELINE:  # a held baseline is Stalled instead, for as long as it lasts
         return
     if not before or (held.since, held.revision) != (before.since, before.revision):
-        what = f"{held.arm or 'revision'} at {held.revision} is taken off: {held.message}"
+        what = f"{held.arm or 'revision'} at {held.revision} is no longer served: {held.message}"
         yield Event(reason=held.reason or "NotReady", note=f"{entry.name}: {what}", type="Warning")
 
 

@@ -10,8 +10,8 @@ from paceline.plan.run.origin import own
 
 PATIENCE: Mapping[int, str] = {
     ONCE: "trying again would change nothing: ",
-    FEW: f"{FEW} rounds in a row gave no result; the last: ",
-    MANY: f"{MANY} rounds in a row were taken away; the last: ",
+    FEW: f"{FEW} tries in a row gave no result; the last: ",
+    MANY: f"the cluster ended {MANY} tries in a row; the last: ",
 }
 """Permitted tries in a row without a result → how the message about the last one begins."""
 MOST_FAILURES = 2

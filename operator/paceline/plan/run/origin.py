@@ -18,7 +18,7 @@ def judged_again(evidence: Evidence) -> str:
         return ""
     measured = sum(1 for record in own(evidence.records) if not record.error)
     names = " and ".join(dict.fromkeys(sources))
-    beside = f", and on {_rounds(measured)} of its own" if measured else ", and nothing was measured for it"
+    beside = f", and on {_rounds(measured)} of its own" if measured else "; no further round was measured"
     return f"judged again on {_rounds(len(sources))} of {names}{beside}"
 
 

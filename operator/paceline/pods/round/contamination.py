@@ -35,8 +35,8 @@ def _served_by_another(point: Point, work: Work) -> str:
         return ""
     counted = f"{point.workload}: {point.completed} requests were answered, and the server counted {work.requests}"
     if work.requests < point.completed:
-        return f"{counted}: it was restarted meanwhile, or another one answered"
-    return f"{counted}: somebody else used it"
+        return f"{counted}: it was restarted, or another server answered"
+    return f"{counted}: it received other requests"
 
 
 def _cached(point: Point, report: Mapping[str, Any], shared: float, work: Work) -> str:

@@ -189,7 +189,7 @@ ROWS: list[Row] = [
     ("args-twice", server("--ep-size=2", "--expert-parallel-size=2"), BASE, "engine.args[1]", "given twice"),
     ("args-twice", server("--lora-strict-loading", "--no-lora-strict-loading"), BASE, "engine.args[1]", "given twice"),
     ("args-different", server(), chain("--mem-fraction-static=0.7"), "args[0]",
-     "is no part of speculation, and arms may differ in nothing else: set it in spec.engine.args, for all arms"),
+     "is not a speculation flag, and arms may differ in speculation only: set it in spec.engine.args, for all arms"),
 
     ("key-variables", server(env=({"name": "PACELINE_API_KEY", "value": "sk-1"},)), BASE, "engine.env[0].name",
      "PACELINE_API_KEY is set by Paceline; write apiKeySecretRef"),
@@ -198,7 +198,7 @@ ROWS: list[Row] = [
     ("key-tokenizers", server("--tokenizer-worker-num=2", api_key=secret("api")), BASE, "engine.args[0]",
      "does not go with apiKeySecretRef; remove one of them"),
     ("key-grpc", server("--grpc-port=9000", admin_key=secret("admin")), BASE, "engine.args[0]",
-     "would answer without a key; remove it, or the keys"),
+     "opens a port that needs no key; remove it, or the keys"),
 
     ("pipeline-parallel-before", server("--pp-size=2", version=OLD, **OVERLAPS), chain(algorithm="EAGLE"),
      "engine.args[0]", "--pp-size does not go with EAGLE: remove it"),

@@ -179,7 +179,7 @@ def _failed(
     again = None if final else parse_time(failed["lastTransitionTime"]) + RETRY_AFTER
     if again is None:
         note = _with_field(snapshot, note)
-        note += f" (fixed without a change of the spec? delete Job {job['metadata']['name']})"
+        note += f" (if you fix it outside the spec, delete Job {job['metadata']['name']} to try again)"
     else:
         note += f" (tried again at {timestamp(again)})"
     due = again is not None and again <= now

@@ -163,7 +163,7 @@ def _not_promoted(rollout: Rollout, otherwise: Reason = Reason.NotDecided, messa
     pool, choice = rollout.pool, rollout.choice
     if not choice.evidence:
         return Cause(otherwise, pool.name, message)
-    stays = f"{choice.arm}{': ' if baseline_held(pool) else ' stays, by '}{choice.why}"
+    stays = f"{choice.arm}{': ' if baseline_held(pool) else ' keeps serving on '}{choice.why}"
     if not (rollout.settled or rollout.has_served):
         return Cause(Reason.Promoting, pool.name, choice.why)
     if manual(pool) and otherwise is not Reason.NotDecided:
