@@ -240,8 +240,8 @@ def test_no_variables() -> None:
 )
 def test_equal_arms(args: tuple[str, ...]) -> None:
     assert refused(server(), arm("EAGLE3", *args)) == [
-        f"equal-arms chain.args[0]: {args[0].split('=')[0]} is no part of speculation, and arms may differ in nothing "
-        "else: set it in spec.engine.args, for all arms"
+        f"equal-arms chain.args[0]: {args[0].split('=')[0]} is not a speculation flag, and arms may differ in "
+        "speculation only: set it in spec.engine.args, for all arms"
     ]
 
 

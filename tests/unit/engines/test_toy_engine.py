@@ -135,7 +135,7 @@ REFUSED: tuple[tuple[tuple[Change, ...], str], ...] = (
     ((("spec.engine.args", ["--depth=3"]),), "spec.engine.args[0]: --depth is set by Paceline from the resource"),
     ((("spec.engine.args", ["--slotz=3"]),), "spec.engine.args[0]: Toy has no flag --slotz; did you mean --slots?"),
     ((("spec.engine.args", ["--slots=many"]),), "spec.engine.args[0]: --slots takes a whole number; got many"),
-    (((f"{CANDIDATE}.args", ["--slots=8"]),), "candidates[0].args[0]: --slots is no part of speculation"),
+    (((f"{CANDIDATE}.args", ["--slots=8"]),), "candidates[0].args[0]: --slots is not a speculation flag"),
     ((("spec.engine.args", ["--slots=2"]),), "--slots=2 is below the concurrency of code@4"),
     ((("spec.accelerator.nodes", 2),), "2 nodes are served with SGLang and SGLangJAX only, not Toy: set 1"),
     # Those of the API, from its capabilities.

@@ -56,7 +56,7 @@ ROWS: list[Row] = [
     ("vllm-quiet", server(env=({"name": "VLLM_LOGGING_LEVEL", "value": "error"},)), BASE, "engine.env[0]",
      "error hides the start log, which has the arguments of the server; write INFO"),
     ("vllm-different", server(), chain(4, "--max-num-batched-tokens=8192"), "args[0]", "set it in spec.engine.args"),
-    ("vllm-different", server(), chain(4, "--no-enable-prefix-caching"), "args[0]", "is no part of speculation"),
+    ("vllm-different", server(), chain(4, "--no-enable-prefix-caching"), "args[0]", "is not a speculation flag"),
     ("vllm-seats", server("--max-num-seqs=many"), BASE, "engine.args[0]", "many is not a number of requests"),
     ("vllm-block", server(), named("DFLASH", block_size=1), "blockSize", "leaves no token to propose"),
     ("vllm-shared-kv", server("--kv-sharing-fast-prefill"), chain(4), "engine.args[0]", "does not go with EAGLE3"),

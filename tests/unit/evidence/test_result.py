@@ -191,7 +191,8 @@ def test_and_where_there_is_none_the_round_says_so() -> None:
     assert point.output_throughput is None
     assert None not in (point.mean_e2e, point.p99_itl, point.steady_throughput, point.fullness)
     assert [note.partition(":")[0] for note in read.notes] == [
-        "the round's message had no room for throughput over the whole time, medians, 90th and 99th percentiles"
+        "the round's message had no room for throughput over the whole time, medians, 90th and 99th percentiles "
+        "and draft tokens per step"
     ]
 
 

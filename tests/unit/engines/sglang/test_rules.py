@@ -229,7 +229,7 @@ ROWS: list[Row] = [
     ("context-parallel-cache", server("--dcp-size=2", "--enable-hicache"), chain(), "engine.args[0]", "take DSPARK"),
     ("watermark", server("--enable-watermark"), block("DFLASH"), "engine.args[0]", "take EAGLE, EAGLE3, NGRAM"),
     ("dwdp", server("--dwdp-size=2"), chain(), "engine.args[0]", "does not go with EAGLE3: remove it"),
-    ("disaggregation", server("--disaggregation-mode=decode"), BASE, "engine.args[0]", "is half a server"),
+    ("disaggregation", server("--disaggregation-mode=decode"), BASE, "engine.args[0]", "starts half of a server"),
     ("mamba-track-interval", server("--mamba-track-interval=4"), block("DSPARK", 8), "engine.args[0]",
      "must be at least the 9 draft tokens of one"),
 ]  # fmt: skip
