@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from paceline.plan.step import Action, Apply
+
 
 @dataclass(frozen=True, kw_only=True)
 class Pass:
@@ -56,3 +58,8 @@ def changed_conditions(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[s
     )
     gone = {kind: "gone" for kind in before if kind not in after}
     return {kind: text for kind, text in after.items() if before.get(kind) != text} | gone
+
+
+def action_text(action: Action) -> str:
+    changed = action.manifest if isinstance(action, Apply) else action.item
+    return f"{type(action).__name__} {changed['kind']} {changed['metadata']['name']}: {action.why}"

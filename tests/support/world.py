@@ -22,7 +22,7 @@ from tests.support import admitted
 from tests.support.answers import HEAD_FACTS, TARGET_FACTS, Spoiled, Truth, answer, fetched
 from tests.support.campaigns import LATENCY, THROUGHPUT
 from tests.support.faults import Faults
-from tests.support.passes import Pass, changed_conditions
+from tests.support.passes import Pass, action_text, changed_conditions
 
 from paceline.core import ModelFacts
 from paceline.kube.difference import needs_status
@@ -292,7 +292,7 @@ class World:
             conditions = {one["type"] for one in plan.status["conditions"]}
             assert not {"Stalled", "Reconciling"} <= conditions, "kstatus, Argo and Flux would take it for broken"
         survived = self.crash(plan.actions)
-        sent = [f"{_word(action)}: {action.why}" for action in survived if self._act(action)]
+        sent = [action_text(action) for action in survived if self._act(action)]
         self.wakes[key] = plan.requeue_at
         if not (published or sent or len(survived) < len(plan.actions)):
             late = plan.requeue_at is None or plan.requeue_at > self.cluster.now
@@ -392,11 +392,6 @@ class World:
         if self.image:
             statuses = self.pod_of(job)["status"]["containerStatuses"]
             statuses.append({"name": "server", "imageID": self.image, "state": {}})
-
-
-def _word(action: Action) -> str:
-    changed = action.manifest if isinstance(action, Apply) else action.item
-    return f"{type(action).__name__} {changed['kind']} {changed['metadata']['name']}"
 
 
 def _spoiled(spoiled: Mapping[str, Spoiled]) -> str:

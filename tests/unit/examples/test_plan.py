@@ -126,13 +126,7 @@ def test_room_for_both_rounds() -> None:
 
 def test_what_is_known_already_is_reused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Only the throughput pool has changed: the latency pool's verdict stands, and its models are there."""
-    world = World()
-    world.apply(in_world())
-    world.prefetch_ends()
-    world.servers_ready()
-    for _ in range(3):
-        world.round_ends()
-    world.servers_ready()
+    world = in_production(in_world())
     there = tmp_path / "there.yaml"
     listing = {
         "kind": "List",
@@ -156,18 +150,41 @@ def test_what_is_known_already_is_reused(tmp_path: Path, capsys: pytest.CaptureF
     assert not any("Job " in line for line in lines)
 
 
-def test_applied_again_nothing_happens() -> None:
+def in_production(manifest: Any) -> World:
+    """Both pools serve the candidates that have won."""
     world = World()
-    world.apply(in_world())
+    world.apply(manifest)
     world.prefetch_ends()
     world.servers_ready()
     for _ in range(3):
         world.round_ends()
     world.servers_ready()
-    there = [stored for (kind, _), stored in world.cluster.objects.items() if kind != "Pod"]
-    again = forecast(in_world(), there, ALL_FASTER, ASSUMED, None, NOW)
-    assert [key for key, _ in again.steps] == []
+    return world
+
+
+def test_applied_again_nothing_happens() -> None:
+    again = forecast(in_world(), listed(in_production(in_world())), ALL_FASTER, ASSUMED, None, NOW)
+    assert again.steps == ()
     assert {name: cost.jobs for name, cost in again.pools.items()} == {"latency": 0, "throughput": 0}
+
+
+def test_a_quantity_that_the_api_server_writes_otherwise_is_no_step() -> None:
+    """Half a core comes back as 500m."""
+    manifest = in_world()
+    half_a_core = {"containers": [{"name": "server", "resources": {"requests": {"cpu": "0.5"}}}]}
+    manifest["spec"]["engine"]["podTemplate"] = {"spec": half_a_core}
+    existing = listed(in_production(manifest))
+    for stored in existing:
+        if stored["kind"] == "Deployment":
+            (server,) = stored["spec"]["template"]["spec"]["containers"]
+            assert server["resources"]["requests"].pop("cpu") == "0.5"
+            server["resources"]["requests"]["cpu"] = "500m"
+    assert forecast(manifest, existing, ALL_FASTER, ASSUMED, None, NOW).steps == ()
+
+
+def listed(world: World) -> list[Any]:
+    """What kubectl get lists as the help of `paceline plan` advises: no pods."""
+    return [stored for (kind, _), stored in world.cluster.objects.items() if kind != "Pod"]
 
 
 def test_servers_of_several_nodes_are_served_and_not_measured() -> None:
