@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from importlib import resources
 from typing import Any
 
@@ -21,6 +22,8 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "size": (SIZE, "a whole number such as 8192, 8k (8000) or 8Ki (8192)"),
 }
 """Kind of a flag → the pattern of its values, and that in words."""
+SAME_WORD = 0.9
+"""difflib's ratio from which an unknown name is a known one, misspelt: --speculative-attenton-mode has 0.98."""
 NEGATIVE = re.compile(rf"(?:{NUMBER})[kKmMgGtT]?i?")
 """Words that begin with a dash and are values: -1, -0.5, -8k."""
 
@@ -132,8 +135,10 @@ class FlagList:
         return bool(self.managed_as(parsed) or self.forbidden_as(parsed))
 
     def is_own(self, parsed: ParsedFlag) -> bool:
-        """Whether a candidate may set it."""
-        newer = bool(self.newer_own) and not self.complete and not parsed.flag
+        """Whether a candidate may set it: a flag that no known release has may be a fork's, or of a newer release."""
+        listed = parsed.flag or self.short_for(parsed.name) or (self.complete and self.first_with(parsed.name))
+        misspelt = self.complete and get_close_matches(parsed.name, self.flags, n=1, cutoff=SAME_WORD)
+        newer = bool(self.newer_own) and not listed and not misspelt
         return parsed.name in self.own or (newer and parsed.name.startswith(self.newer_own))
 
     def _readings(self, parsed: ParsedFlag) -> tuple[str, ...]:

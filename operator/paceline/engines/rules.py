@@ -153,7 +153,7 @@ def _retired(configuration: Configuration) -> Iterator[Refusal]:
 def _unknown(configuration: Configuration) -> Iterator[Refusal]:
     flags = configuration.flags
     for parsed in _unlisted(configuration) if flags.complete else ():
-        if not flags.short_for(parsed.name):
+        if not flags.short_for(parsed.name) and not flags.is_own(parsed):
             yield parsed.refused(f"{flags.source} has no flag {parsed.written}; {_way_out(flags, parsed.name)}")
 
 

@@ -303,6 +303,10 @@ GOOD: list[tuple[Server, Arm]] = [
     (server(), chain("--speculative-use-rejection-sampling", "--speculative-draft-attention-backend=fa3")),
     (server("--tp-size-of-something=1", "--bogus", version=NEWER), block("DFLASH")),
     (server(version=NEWER), chain("--speculative-dsa-topk-backend=new", "--speculative-tuning-to-come=1")),
+    # A fork's own flag of speculation, which no known release has: an image may be of any fork.
+    (server(), chain("--speculative-fork-depth=3")),
+    (server(PINNED, version=OLD), wide("--speculative-fork-depth=3")),
+    (server("--speculative-fork-depth=3"), chain()),
     (server("--attn-dp-size=2", version=BETWEEN), BASE),
     (server("--attention-backend=brand_new", version=LATER), block("DFLASH")),
     (server("--tokenizer-worker-num=1", api_key=secret("api"), admin_key=secret("admin")), chain()),
