@@ -40,7 +40,10 @@ def test_however_fast_it_is_other_answers_reject_it_in_the_second_round() -> Non
     wide = verdict.arms["wide"]
     assert (verdict.outcome, verdict.rounds, verdict.final) == (Outcome.REJECT, 2, True)
     assert (wide.outcome, wide.reason) == (ArmOutcome.REJECTED, "OutputsDiffer")
-    assert "on 2 of the 4 prompts (of 4) that the baseline answered alike in 2 rounds" in gate.explain(wide)
+    assert (
+        "on 2 of 4 comparable prompts (of 4; comparable: the baseline answered identically in all 2 rounds)"
+        in gate.explain(wide)
+    )
 
 
 def test_one_round_shows_nothing_as_nobody_knows_what_the_baseline_does_with_itself() -> None:
@@ -65,7 +68,7 @@ def test_a_baseline_that_agrees_on_few_prompts_promotes_nobody_and_more_rounds_w
     wide = verdict.arms["wide"]
     assert (verdict.outcome, verdict.final, gate.undecided(verdict)) == (Outcome.INCONCLUSIVE, True, ())
     assert (wide.outcome, wide.reason) == (ArmOutcome.UNDECIDED, "OutputsUnstable")
-    assert "answered only 1 of 4 prompts alike in 4 rounds" in gate.explain(wide)
+    assert "answered only 1 of 4 prompts identically in 4 rounds" in gate.explain(wide)
 
 
 def test_a_slow_candidate_is_rejected_for_that_whatever_the_baseline_answers() -> None:

@@ -64,7 +64,7 @@ def verdict(*ended: Outcome) -> str:
     spec = dataclasses.replace(question("wide", (CODE,)), parity=PARITY)
     plans = [dataclasses.replace(one.plan, round=number) for number, one in enumerate(ended)]
     concluding = concluded(spec, [recorded(p, one.result) for p, one in zip(plans, ended, strict=True)])
-    return f"{outcome(concluding)} {concluding.status['verdict'].reason}" if concluding else "goes on"
+    return f"{outcome(concluding)} {concluding.verdict.reason}" if concluding else "goes on"
 
 
 @pytest.mark.xdist_group("parity")
