@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 SCRIPT = Path(__file__).parents[3] / "dev" / "count-status-keys"
@@ -9,7 +10,7 @@ MOST = 150
 
 
 def test_few_keys_of_status_are_read_as_strings() -> None:
-    printed = subprocess.run([SCRIPT], capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run([sys.executable, SCRIPT], capture_output=True, text=True, check=True).stdout
     count = re.match(r"string keys read from status: (\d+) ", printed)
     assert count, printed
     assert 0 < int(count[1]) <= MOST
