@@ -136,10 +136,15 @@ class FlagList:
 
     def is_own(self, parsed: ParsedFlag) -> bool:
         """Whether a candidate may set it: a flag that no known release has may be a fork's, or of a newer release."""
-        listed = parsed.flag or self.short_for(parsed.name) or (self.complete and self.first_with(parsed.name))
-        misspelt = self.complete and get_close_matches(parsed.name, self.flags, n=1, cutoff=SAME_WORD)
-        newer = bool(self.newer_own) and not listed and not misspelt
-        return parsed.name in self.own or (newer and parsed.name.startswith(self.newer_own))
+        return parsed.name in self.own or (
+            bool(self.newer_own)
+            and parsed.name.startswith(self.newer_own)
+            and not (parsed.flag or self.short_for(parsed.name))
+            and not (self.complete and self._is_listed_elsewhere_or_misspelt(parsed.name))
+        )
+
+    def _is_listed_elsewhere_or_misspelt(self, name: str) -> bool:
+        return bool(self.first_with(name) or get_close_matches(name, self.flags, n=1, cutoff=SAME_WORD))
 
     def _readings(self, parsed: ParsedFlag) -> tuple[str, ...]:
         """The names that `parsed` may stand for; none if it is not ours."""

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Generic, TypeVar
 
 from paceline.core import Arm, Server
@@ -28,9 +29,9 @@ class Rule(Generic[Subject]):
     check: Callable[[Subject], Iterable[Refusal]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Configuration:
-    """A server and the arms that share it, as an engine's version reads their arguments."""
+    """A server and the arms that share it, as an engine's version reads their arguments: once for all rules."""
 
     server: Server
     arms: tuple[Arm, ...]
@@ -45,7 +46,7 @@ class Configuration:
         """For messages."""
         return f"{self.server.engine.name} {self.version}"
 
-    @property
+    @cached_property
     def shared(self) -> tuple[ParsedFlag, ...]:
         """The arguments of all arms."""
         return self.flags.parse(self.server.engine.args)
@@ -53,12 +54,10 @@ class Configuration:
     def own(self, arm: Arm) -> tuple[ParsedFlag, ...]:
         return self.flags.parse(arm.args, arm.name, "args")
 
-    @property
-    def lists(self) -> Iterator[tuple[ParsedFlag, ...]]:
+    @cached_property
+    def lists(self) -> tuple[tuple[ParsedFlag, ...], ...]:
         """Each argument list of the resource."""
-        yield self.shared
-        for arm in self.arms:
-            yield self.own(arm)
+        return (self.shared, *(self.own(arm) for arm in self.arms))
 
     @property
     def all(self) -> Iterator[ParsedFlag]:
