@@ -1,0 +1,62 @@
+"""What takes servers down, and where stories of it begin."""
+
+from typing import Any
+
+from tests.support.stories import measuring
+from tests.support.world import World, example
+
+NAME = "qwen3-coder-next"
+RETRY = "retry.paceline.dev/latency"
+OLD = example("latency")["spec"]["engine"]["image"]
+NOT_FOUND = 'Back-off pulling image "lmsysorg/sglang:v0.5.99": not found'
+
+
+def another_image(spec: dict[str, Any]) -> None:
+    spec["engine"]["image"] = "lmsysorg/sglang:v0.5.99"
+
+
+def the_old_image(spec: dict[str, Any]) -> None:
+    spec["engine"]["image"] = OLD
+
+
+def a_small_limit(spec: dict[str, Any]) -> None:
+    limits = {"containers": [{"name": "server", "resources": {"limits": {"memory": "20Mi"}}}]}
+    spec["engine"]["podTemplate"] = {"spec": limits}
+
+
+def another_dataset(spec: dict[str, Any]) -> None:
+    spec["benchmark"] = {"datasets": [{"name": "code", "source": "builtin://code"}]}
+
+
+def a_longer_deadline(spec: dict[str, Any]) -> None:
+    spec["promotion"] = {"progressDeadline": "3h"}
+
+
+def arm(world: World) -> str:
+    """Of the servers that there are to be."""
+    return str(world.pool("latency")["target"]["arm"])
+
+
+def hold(world: World) -> Any:
+    return world.pool("latency").get("hold", {}).get("reason")
+
+
+def rolling_out(replicas: int, nodes: int = 2) -> World:
+    """A candidate that has won is to serve with so many replicas, each of which has a node; none is ready."""
+    world = World(nodes={f"gpu-{number}": 4 * replicas for number in range(nodes)})
+    manifest = example("latency")
+    manifest["spec"]["pools"][0]["replicas"] = replicas
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    for _ in range(3):
+        world.round_ends()
+    assert arm(world) == "wide"
+    return world
+
+
+def won(world: World, pool: str) -> None:
+    """A candidate is to serve and has not come up yet."""
+    measuring(world, pool)
+    for _ in range(3):
+        world.round_ends()
