@@ -18,6 +18,7 @@ from paceline.kube.resources import (
     REVISION,
     SERVICE,
 )
+from paceline.watch import Judgement, Watched
 
 GUARDS = (NETWORK_POLICY, DISRUPTION_BUDGET)
 CHILDREN: tuple[Resource, ...] = (
@@ -60,6 +61,10 @@ class Cluster:
         """Known deployments: a changed claim concerns all of them in its namespace."""
         self.refusals: dict[Key, Mapping[tuple[str, str], str]] = {}
         """Key → kind and name → message of each object that the API server rejected in the last pass."""
+        self.watched: dict[Key, Mapping[str, Watched]] = {}
+        """Deployment → its pools whose servers' counters are judged, as its last pass had it."""
+        self.judgements: dict[Key, Mapping[str, Judgement]] = {}
+        """Deployment → pool → what its servers' counters show."""
         self.reflectors: tuple[Reflector, ...] = tuple(
             Reflector(
                 api,
@@ -89,6 +94,20 @@ class Cluster:
         if key.plural == SPECULATIVE_DEPLOYMENT.plural:
             self.known.add(key)
         self.queue.add(key)
+
+    def watch(self, key: Key, pools: Mapping[str, Watched]) -> None:
+        """Judge the counters of these pools' servers from now on, and of no other pool of this deployment."""
+        self.watched.pop(key, None)
+        if pools:
+            self.watched[key] = pools
+        self.judgements[key] = {pool: each for pool, each in self.judgements.pop(key, {}).items() if pool in pools}
+        if not self.judgements[key]:
+            del self.judgements[key]
+
+    def forget(self, key: Key) -> None:
+        """A deployment is gone."""
+        self.known.discard(key)
+        self.watch(key, {})
 
     def stores(self, kind: str) -> list[Store]:
         return [reflector.store for reflector in self.reflectors if reflector.resource.kind == kind]

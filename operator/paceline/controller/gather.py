@@ -51,7 +51,7 @@ async def gather_deployment(
     """None if the object is gone: owner references remove its children."""
     manifest = await cluster.api.get(Ref(SPECULATIVE_DEPLOYMENT, key.namespace, key.name))
     if manifest is None or "deletionTimestamp" in manifest["metadata"]:
-        cluster.known.discard(key)
+        cluster.forget(key)
         return None
     spec, invalid = _parse(api.deployment, manifest)
     mine = {DEPLOYMENT_LABEL: key.name}
@@ -79,6 +79,7 @@ async def gather_deployment(
         warnings=await warnings(cluster, waiting(children), now),
         refusals=cluster.refusals.get(key, {}),
         config_maps=await _keys(cluster, key.namespace, config_maps(spec)) if spec else {},
+        judgements=cluster.judgements.get(key, {}),
     )
 
 

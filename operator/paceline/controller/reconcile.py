@@ -96,6 +96,7 @@ async def reconcile(
                 await publish(cluster, snapshot.manifest, dict(plan.status))
         if plan.status is not None:
             metrics.show(key.plural, snapshot.manifest, plan.status)
+        cluster.watch(key, plan.watched)
         for event in plan.events:
             await record(snapshot.manifest, event)
         refused_before = cluster.refusals.pop(key, {})

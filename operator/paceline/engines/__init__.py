@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from paceline.engines import sglang, sglang_jax, vllm
 from paceline.engines.adapter import Adapter, Refusal, Scalar
 from paceline.engines.capabilities import TPU, Capabilities
+from paceline.engines.monitor import Counts, Monitor, UnreadableError
 from paceline.engines.probe import Probe, ProbeError, Scrape, Speculation, Work, json_object
 
 ENGINES: Mapping[str, Adapter] = {
@@ -28,12 +29,15 @@ __all__ = [
     "TPU",
     "Adapter",
     "Capabilities",
+    "Counts",
+    "Monitor",
     "Probe",
     "ProbeError",
     "Refusal",
     "Scalar",
     "Scrape",
     "Speculation",
+    "UnreadableError",
     "Work",
     "engines_with",
     "json_object",

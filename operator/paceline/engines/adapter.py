@@ -7,6 +7,7 @@ from typing import Any
 from paceline.core import Arm, Server
 from paceline.engines.capabilities import Capabilities
 from paceline.engines.model_rules import ModelRule, PairFacts
+from paceline.engines.monitor import Monitor
 from paceline.engines.probe import Probe
 
 Scalar = str | int | float | bool | None
@@ -102,6 +103,8 @@ class Adapter:
     model_rules: tuple[ModelRule[PairFacts], ...] = ()
     """Preflight's rules of this engine; each replaces the shared rule of its id."""
     memory_flags: MemoryFlags = MemoryFlags()
+    monitor: Callable[[str], Monitor] = lambda _: Monitor(cannot="no metrics of this engine are known")
+    """Engine version → how its servers are watched while they serve."""
 
     def draft_tokens(self, arm: Arm) -> int | None:
         """Draft tokens of every verify step, without its root; None without speculation, and if the engine chooses how

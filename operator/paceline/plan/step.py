@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar
 from paceline.api.reasons import Cause, Reason
 from paceline.core import DeploymentSpec
 from paceline.plan.objects import Object
+from paceline.watch import Watched
 
 Manifest = dict[str, Any]
 
@@ -74,6 +75,8 @@ class Plan:
     actions: tuple[Action, ...] = ()
     events: tuple[Event, ...] = ()
     requeue_at: datetime | None = None
+    watched: Mapping[str, Watched] = field(default_factory=dict)
+    """Pool → what its servers' counters are judged by; a pool that is left out is not watched."""
 
 
 ANNOUNCEMENTS = frozenset({Reason.Fetching, Reason.Prefetching})

@@ -14,6 +14,7 @@ from paceline.engines.sglang.arguments import COMPARED, MOVED, flag_list
 from paceline.engines.sglang.argv import JIT_CACHE, PORT, argv, env, expected, verify_tokens
 from paceline.engines.sglang.capabilities import CAPABILITIES
 from paceline.engines.sglang.model_rules import MODEL_RULES
+from paceline.engines.sglang.monitor import monitor
 from paceline.engines.sglang.probe import probe
 from paceline.engines.sglang.rules import refusals
 from paceline.engines.sglang.versions import KNOWN, eagle3_hooks, is_newer, known_release, neighbours
@@ -65,6 +66,7 @@ ADAPTER = Adapter(
     health_path="/health",
     health_timeout_seconds=25,  # /health generates a token: never under a second, up to 20
     probe=probe,
+    monitor=monitor,
     jit_cache=JIT_CACHE,
     seed_argument="random_seed",
 )

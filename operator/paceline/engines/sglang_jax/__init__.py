@@ -13,6 +13,7 @@ from paceline.engines.adapter import Adapter, Bound, MemoryFlags
 from paceline.engines.sglang_jax.argv import JIT_CACHE, PORT, argv, env, expected, verify_tokens
 from paceline.engines.sglang_jax.capabilities import CAPABILITIES
 from paceline.engines.sglang_jax.losses import loses
+from paceline.engines.sglang_jax.monitor import MONITOR
 from paceline.engines.sglang_jax.probe import probe
 from paceline.engines.sglang_jax.rules import COMPARED, MOVED, eagle3_targets, flag_list, refusals
 
@@ -48,6 +49,7 @@ ADAPTER = Adapter(
     health_path="/health",  # says only that the process answers; its own watchdog ends a scheduler that hangs
     health_timeout_seconds=5,
     probe=probe,
+    monitor=lambda _: MONITOR,
     jit_cache=JIT_CACHE,
     seed_argument="random_seed",
     loses=loses,

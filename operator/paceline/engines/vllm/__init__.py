@@ -14,6 +14,7 @@ from paceline.engines.vllm.arguments import COMPARED, FLAGS, MOVED
 from paceline.engines.vllm.argv import JIT_CACHE, PORT, argv, env, expected
 from paceline.engines.vllm.capabilities import CAPABILITIES
 from paceline.engines.vllm.model_rules import MODEL_RULES
+from paceline.engines.vllm.monitor import MONITOR
 from paceline.engines.vllm.probe import probe
 from paceline.engines.vllm.rules import draft_tokens, refusals
 from paceline.engines.vllm.targets import loses, without_hidden_states
@@ -50,6 +51,7 @@ ADAPTER = Adapter(
     health_path="/health",
     health_timeout_seconds=5,
     probe=probe,
+    monitor=lambda _: MONITOR,
     jit_cache=JIT_CACHE,
     seed_argument="seed",
     without_hidden_states=without_hidden_states,

@@ -16,6 +16,7 @@ from paceline.plan.objects import Object, condition, owned_by
 from paceline.plan.step import parse_time
 from paceline.render import Owner, Settings
 from paceline.render.serving import REVISION_LABEL
+from paceline.watch import Judgement
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +41,9 @@ class Snapshot:
     config_maps: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
     """Name of a ConfigMap with prompts → its keys; None if it does not exist. Those that the operator may not read are
     left out."""
+    judgements: Mapping[str, Judgement] = field(default_factory=dict)
+    """Pool → what its servers' counters show. Its revision may be one that the pool no longer serves; its message and
+    numbers are of now, so what is written of it is written when `since` changes."""
 
     @property
     def name(self) -> str:

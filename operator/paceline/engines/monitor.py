@@ -1,0 +1,122 @@
+"""How a served pool is watched: which counters of an engine's /metrics page are read, and what they add up to.
+
+A round asks one server at rest (`engines.probe`); production is watched by the differences of counters between two
+pages, so every row here is sums of counters, and two gauges.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
+
+Sum = Mapping[str, int]
+"""Metric name → how many times its samples, over all label sets, are added."""
+
+
+class UnreadableError(ValueError):
+    """A page without what is watched; the text is for a person."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """A server at one moment. All but the last two are totals since its start.
+
+    `accepted` are accepted draft tokens; with `verify_steps` they make the acceptance length: 1 + accepted / steps.
+    `moved` grows with every token or request, and means nothing else. `under_way` are requests that run or wait;
+    `accept_length` is the engine's own, of its last interval, where it does not count verify steps; 0 if unknown.
+    """
+
+    requests: float
+    """That it finished."""
+    tokens: float
+    """Generated for them, without the first of each."""
+    verify_steps: float
+    accepted: float
+    ttft_seconds: float
+    first_tokens: float
+    itl_seconds: float
+    later_tokens: float
+    moved: float
+    under_way: float
+    accept_length: float = 0.0
+
+
+TOTALS = (
+    "requests", "tokens", "verify_steps", "accepted", "ttft_seconds", "first_tokens", "itl_seconds", "later_tokens",
+    "moved",
+)  # fmt: skip
+"""The totals among the fields of `Counts`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Monitor:
+    """What an engine's release shows of its servers while they serve.
+
+    `sums` has fields of `Counts`; one that it lacks is 0. `accept_length` is the gauge of a release that counts no
+    verify steps. `cannot` is why this release cannot be watched, for a person; "" if it can.
+    """
+
+    path: str = "/metrics"
+    prefix: str = ""
+    """How the names of the engine's own metrics begin: a page without any of them is another program's."""
+    sums: Mapping[str, Sum] = field(default_factory=dict)
+    accept_length: str = ""
+    idle_seconds: float = 0.0
+    """How long `under_way` may still show requests that have ended."""
+    cannot: str = ""
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Of all metrics that are read."""
+        gauge = (self.accept_length,) if self.accept_length else ()
+        return frozenset((*gauge, *(name for each in self.sums.values() for name in each)))
+
+    @cached_property
+    def sample(self) -> re.Pattern[bytes]:
+        """A line with one of the names: the name without the prefix, and the value.
+
+        It begins with a literal, which the matcher looks for as fast as memory is read: a page has 700 other lines.
+        """
+        short = sorted((name.removeprefix(self.prefix).encode() for name in self.names), key=len, reverse=True)
+        names = b"|".join(map(re.escape, short))
+        return re.compile(rb"\n" + re.escape(self.prefix.encode()) + rb"(" + names + rb")(?:\{[^\n]*\})? (\S+)")
+
+    def read(self, page: bytes) -> Counts:
+        """Raises UnreadableError. A counter appears with its first event, so one that is absent is 0."""
+        if self.prefix.encode() not in page:
+            raise UnreadableError(f"{self.path} has no line of {self.prefix}*")
+        lines = self.sample.findall(b"\n" + page)
+        return self.counts((self.prefix + name.decode(), _float(value)) for name, value in lines)
+
+    def counts(self, samples: Iterable[tuple[str, float]]) -> Counts:
+        """From samples of the watched metrics, by name, in any order. Raises UnreadableError if one is no number."""
+        totals, lengths = dict[str, float](), list[float]()
+        for name, value in samples:
+            if not math.isfinite(value):
+                raise UnreadableError(f"{self.path}: {name} is not a number")
+            totals[name] = totals.get(name, 0.0) + value
+            if name == self.accept_length and value >= 1:
+                lengths.append(value)
+        fields = {name: _sum(self.sums.get(name, {}), totals) for name in (*TOTALS, "under_way")}
+        return Counts(**fields, accept_length=math.fsum(lengths) / len(lengths) if lengths else 0.0)
+
+
+def added(*sums: Sum) -> Sum:
+    return reduce(lambda one, other: {**one, **{name: one.get(name, 0) + n for name, n in other.items()}}, sums, {})
+
+
+def less(one: Sum, *others: Sum) -> Sum:
+    """`one` without `others`."""
+    return added(one, *({name: -n for name, n in other.items()} for other in others))
+
+
+def _sum(sum: Sum, totals: Mapping[str, float]) -> float:
+    return math.fsum(times * totals.get(name, 0.0) for name, times in sum.items())
+
+
+def _float(text: bytes) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

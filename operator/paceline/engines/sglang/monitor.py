@@ -1,0 +1,43 @@
+"""What SGLang shows of a server in service. Source: the wheels of 0.4.5, 0.5.6 and 0.5.23, and captures of the last.
+
+A finished request adds its tokens and verify calls to the counters (metrics_collector.py:2092); its first token comes
+from prefill and is in no verify call, so accepted drafts = generated tokens - finished requests - verify calls. That is
+too low by what the last step of a request had to throw away: about one token a request, 2.47 for 2.51 over answers of
+61 tokens. 0.4.5 and 0.5.6 count no verify calls; their gauge is the mean of the last decode-log-interval steps.
+"""
+
+from paceline.engines.monitor import Monitor, Sum, added, less
+from paceline.engines.sglang.versions import KnownRelease, known_release
+
+REQUESTS: Sum = {"sglang:num_requests_total": 1}
+TOKENS: Sum = less({"sglang:generation_tokens_total": 1}, REQUESTS)
+FIRST: Sum = {"sglang:time_to_first_token_seconds_count": 1}
+LATER: Sum = {"sglang:inter_token_latency_seconds_count": 1}
+"""One a token: a chunk of several counts as many times (metrics_collector.py:2161)."""
+EVERY_STEP: Sum = {"sglang:realtime_tokens_total": 1}
+"""Grows with every batch, prefill and decode (metrics_reporter.py:810, :912); 0.4.5 and 0.5.6 have none."""
+ACCEPT_LENGTH = "sglang:spec_accept_length"
+IDLE_SECONDS = 30.0
+"""An idle scheduler of 0.4.5 (scheduler.py:1135) and 0.5.6 (scheduler_runtime_checker_mixin.py:226) corrects its gauges
+so late; 0.5.23 (metrics_reporter.py:1490) does at once. One that hangs does not."""
+
+
+def monitor(version: str) -> Monitor:
+    return _monitor(known_release(version))
+
+
+def _monitor(release: KnownRelease) -> Monitor:
+    sums = {
+        "requests": REQUESTS,
+        "tokens": TOKENS,
+        "ttft_seconds": {"sglang:time_to_first_token_seconds_sum": 1},
+        "first_tokens": FIRST,
+        "itl_seconds": {"sglang:inter_token_latency_seconds_sum": 1},
+        "later_tokens": LATER,
+        "moved": added(FIRST, LATER, EVERY_STEP),
+        "under_way": {"sglang:num_running_reqs": 1, "sglang:num_queue_reqs": 1},
+    }
+    if release.verify_calls is None:
+        return Monitor(prefix="sglang:", sums=sums, accept_length=ACCEPT_LENGTH, idle_seconds=IDLE_SECONDS)
+    steps = {release.verify_calls: 1}
+    return Monitor(prefix="sglang:", sums=sums | {"verify_steps": steps, "accepted": less(TOKENS, steps)})

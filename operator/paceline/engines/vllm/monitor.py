@@ -1,0 +1,26 @@
+"""What vLLM shows of a server in service. Source: vLLM 0.33.0 (v1/spec_decode/metrics.py, v1/metrics/loggers.py)."""
+
+from paceline.engines.monitor import Monitor, Sum, less
+from paceline.engines.vllm.probe import ACCEPTED, COUNTERS, DRAFTS
+
+FIRST: Sum = {"vllm:time_to_first_token_seconds_count": 1}
+GENERATED: Sum = {"vllm:generation_tokens_total": 1}
+LATER: Sum = less(GENERATED, FIRST)
+"""The histogram of latencies between tokens has one sample an output step, of several tokens (v1/metrics/stats.py:551):
+its sum is divided by tokens all the same."""
+
+MONITOR = Monitor(
+    prefix="vllm:",
+    sums={
+        "requests": {COUNTERS["requests"]: 1},
+        "tokens": LATER,
+        "verify_steps": {DRAFTS: 1},
+        "accepted": {ACCEPTED: 1},
+        "ttft_seconds": {"vllm:time_to_first_token_seconds_sum": 1},
+        "first_tokens": FIRST,
+        "itl_seconds": {"vllm:inter_token_latency_seconds_sum": 1},
+        "later_tokens": LATER,
+        "moved": {**GENERATED, **FIRST},
+        "under_way": {"vllm:num_requests_running": 1, "vllm:num_requests_waiting": 1},
+    },
+)
