@@ -1,12 +1,14 @@
-"""A real API server takes every example, and its CEL understands what Flux is given to read a BenchmarkRun's health."""
+"""A real API server takes every example, and its CEL understands what Flux is given to read our health."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from tests.support.apiserver import Running
+from tests.support.health import FLUX, IN_THIS_ORDER, flux
 
 from paceline.api import crds
 
@@ -27,63 +29,69 @@ def test_the_kustomization_builds(apiserver: Running) -> None:
 
 # Flux evaluates an expression with the object's fields as variables; a rule of a CRD has them below `self`.
 GROUP = "probe.example.com"
-HEALTH = ("inProgress", "failed", "current")
 
 
 @pytest.fixture(scope="module")
-def probe(apiserver: Running, tmp_path_factory: pytest.TempPathFactory) -> Running:
-    """A kind with a BenchmarkRun's status, which is refused by the name of every expression that holds for it."""
-    run = next(crd for crd in crds() if crd["spec"]["names"]["kind"] == "BenchmarkRun")
-    schema = run["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    documents = yaml.safe_load_all((EXAMPLES / "gitops" / "flux.yaml").read_text())
-    (said,) = next(one for one in documents if one["kind"] == "Kustomization")["spec"]["healthCheckExprs"]
-    rules = [
-        {
-            "rule": f"!({said[name].replace('status.', 'self.status.')})",
-            "message": f"is {name}",
-        }
-        for name in HEALTH
-    ]
-    version = {
-        "name": "v1",
-        "served": True,
-        "storage": True,
-        "schema": {
-            "openAPIV3Schema": {
-                "type": "object",
-                "properties": {"status": schema["properties"]["status"]},
-                "x-kubernetes-validations": rules,
-            }
-        },
-    }
-    names = {"kind": "Probe", "plural": "probes", "singular": "probe"}
-    crd = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"probes.{GROUP}"},
-        "spec": {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]},
-    }
-    definition = tmp_path_factory.mktemp("probes") / "crd.json"
-    definition.write_text(json.dumps(crd))
-    apiserver.install(definition)
+def probes(apiserver: Running, tmp_path_factory: pytest.TempPathFactory) -> Running:
+    """Kinds with the status of ours, each refused by the name of every expression that holds for it."""
+    definitions = tmp_path_factory.mktemp("probes") / "crds.json"
+    ours = {crd["spec"]["names"]["kind"]: crd for crd in crds()}
+    items = [_probe(ours[kind], expressions) for kind, expressions in FLUX.items()]
+    definitions.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    apiserver.install(definitions)
     return apiserver
 
 
-def condition(kind: str, status: str) -> dict[str, Any]:
+def _probe(ours: dict[str, Any], expressions: Mapping[str, str]) -> dict[str, Any]:
+    rules = [
+        {
+            "rule": f"!({expressions[name].replace('status.conditions', 'self.status.conditions')})",
+            "message": f"is {name}",
+        }
+        for name in IN_THIS_ORDER
+    ]
+    schema = ours["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]
+    conditions = {"type": "object", "properties": {"conditions": schema["properties"]["conditions"]}}
+    openapi = {"type": "object", "properties": {"status": conditions}, "x-kubernetes-validations": rules}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": openapi}}
+    plural = f"{ours['spec']['names']['singular']}probes"
+    names = {"kind": f"{ours['spec']['names']['kind']}Probe", "plural": plural, "singular": plural[:-1]}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{GROUP}"},
+        "spec": {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+
+
+def conditions(**statuses: str) -> list[dict[str, Any]]:
     times = {"lastTransitionTime": "2026-11-21T10:00:00Z"}
-    return {"type": kind, "status": status, "reason": "Because", "message": "so", **times}
+    return [
+        {"type": kind, "status": said, "reason": "Because", "message": "so", **times} for kind, said in statuses.items()
+    ]
 
 
 @pytest.mark.parametrize(
-    ("status", "health"),
+    ("kind", "said", "health"),
     [
-        ({}, "inProgress"),
-        ({"conditions": [condition("Complete", "False")]}, "inProgress"),
-        ({"conditions": [condition("Complete", "True")]}, "current"),
-        ({"conditions": [condition("Failed", "True")]}, "failed"),
+        ("BenchmarkRun", conditions(), "InProgress"),
+        ("BenchmarkRun", conditions(Complete="False"), "InProgress"),
+        ("BenchmarkRun", conditions(Complete="True"), "Current"),
+        ("BenchmarkRun", conditions(Failed="True"), "Failed"),
+        ("SpeculativeDeployment", conditions(), "InProgress"),
+        ("SpeculativeDeployment", conditions(Ready="False"), "InProgress"),
+        ("SpeculativeDeployment", conditions(Ready="False", Reconciling="True"), "InProgress"),
+        ("SpeculativeDeployment", conditions(Ready="True", Reconciling="True"), "InProgress"),
+        ("SpeculativeDeployment", conditions(Ready="True", Stalled="True"), "Failed"),
+        ("SpeculativeDeployment", conditions(Ready="True", Promoted="False"), "Current"),
     ],
 )
-def test_flux_reads_a_runs_health(probe: Running, status: dict[str, Any], health: str) -> None:
-    manifest = {"apiVersion": f"{GROUP}/v1", "kind": "Probe", "metadata": {"name": "run"}, "status": status}
-    answer = probe.request("POST", f"/apis/{GROUP}/v1/namespaces/default/probes?dryRun=All", manifest)
-    assert [name for name in HEALTH if f"is {name}" in answer["message"]] == [health]
+def test_flux_reads_the_health_of_ours(probes: Running, kind: str, said: list[dict[str, Any]], health: str) -> None:
+    """As docs/states.md has it of every state, whose CEL is not the API server's."""
+    status = {"conditions": said} if said else {}
+    manifest = {"apiVersion": f"{GROUP}/v1", "kind": f"{kind}Probe", "metadata": {"name": "one"}, "status": status}
+    plural = f"{kind.lower()}probes"
+    answer = probes.request("POST", f"/apis/{GROUP}/v1/namespaces/default/{plural}?dryRun=All", manifest)
+    held = [IN_THIS_ORDER[name] for name in IN_THIS_ORDER if f"is {name}" in answer["message"]]
+    assert held[:1] == [health]
+    assert flux({"kind": kind, "metadata": {"generation": 1}, "status": status}) == health

@@ -23,6 +23,7 @@ from tests.support.answers import HEAD_FACTS, TARGET_FACTS, Spoiled, Truth, answ
 from tests.support.campaigns import LATENCY, THROUGHPUT
 from tests.support.faults import Faults
 from tests.support.passes import Pass, action_text, changed_conditions
+from tests.support.states import as_seen, words
 
 from paceline.core import ModelFacts
 from paceline.kube.difference import needs_status
@@ -73,6 +74,8 @@ class World:
     config_maps: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
     """Keys of those with prompts; None: it is not there."""
     told: list[Pass] = field(default_factory=list)
+    seen: dict[str, Manifest] = field(default_factory=dict)
+    """The states of our objects before and after each pass: what kubectl would have shown."""
     sees_events: bool = True
     """Whether the operator may read Events."""
     cluster: Cluster = field(init=False)
@@ -285,10 +288,12 @@ class World:
             return False
         found, plan = self.cluster.objects[key], self.plan(key)
         was = found.get("status") or {}
+        self._see(found)
         published = plan.status is not None and needs_status(found, dict(plan.status))
         if plan.status is not None:
             admitted.check(key[0], plan.status)
             found["status"] = deepcopy(dict(plan.status))
+            self._see(found)
             conditions = {one["type"] for one in plan.status["conditions"]}
             assert not {"Stalled", "Reconciling"} <= conditions, "kstatus, Argo and Flux would take it for broken"
         survived = self.crash(plan.actions)
@@ -300,6 +305,10 @@ class World:
             return False
         self._record(key, was, plan, sent)
         return True
+
+    def _see(self, found: Manifest) -> None:
+        shown = as_seen(found)
+        self.seen.setdefault(words(shown), shown)
 
     def plan(self, key: Key) -> Plan:
         if key[0] == "BenchmarkRun":

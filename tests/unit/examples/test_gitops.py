@@ -1,28 +1,17 @@
-"""The health checks for Argo CD, run by the Lua that Argo CD runs, on statuses that the planners have written."""
+"""The health checks for Argo CD, run by the Lua that Argo CD runs, on statuses that the planners have written. Every
+state of every story: tests/plan/test_states.py."""
 
-import json
 from typing import Any
 
 import pytest
 import yaml
-from lupa import lua51
 from tests.support.answers import half_failed
-from tests.support.rendered import EXAMPLES
+from tests.support.health import GITOPS
+from tests.support.health import argocd as health
 from tests.support.stories import measuring, promoted
 from tests.support.world import World, example
 
-GITOPS = EXAMPLES / "gitops"
-SCRIPTS = yaml.safe_load((GITOPS / "argocd-health.yaml").read_text())["data"]
-
 Manifest = dict[str, Any]
-
-
-def health(manifest: Manifest) -> tuple[str, str]:
-    """Status and message, as Argo CD would show them."""
-    lua = lua51.LuaRuntime(unpack_returned_tuples=True)
-    lua.globals().obj = lua.table_from(json.loads(json.dumps(manifest)), recursive=True)
-    said = lua.execute(SCRIPTS[f"resource.customizations.health.paceline.dev_{manifest['kind']}"])
-    return said.status, said.message
 
 
 def deployed(world: World) -> Manifest:

@@ -1,0 +1,50 @@
+"""docs/states.md has every state that a story of this directory reaches, and what kubectl, Argo CD and Flux say of it.
+
+`PACELINE_GOLDEN=write pytest tests/plan/test_states.py` writes its tables anew; the diff is what a review reads.
+"""
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+from tests.support.golden import WRITE
+from tests.support.health import Manifest
+from tests.support.states import Reader, State, healths, runs, servers, states, table, verdicts
+from tests.support.stories import every_story, name_of, played
+from tests.support.world import example
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "states.md"
+TABLES: dict[str, Reader] = {"servers": servers, "verdicts": verdicts, "runs": runs}
+ALIKE = {"Healthy": "Current", "Suspended": "Current", "Progressing": "InProgress", "Degraded": "Failed"}
+"""What Argo CD says → what Flux says of the same. Only Argo CD knows what is suspended."""
+
+
+@cache
+def reached(name: str) -> list[State]:
+    return states(TABLES[name], {name_of(tell): played(tell).seen for tell in every_story()})
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_its_tables_are_those_of_the_stories(name: str) -> None:
+    told, page = table([state.row for state in reached(name)]), DOCUMENT.read_text()
+    before, mark, rest = page.partition(f"<!-- {name} -->\n")
+    written, end, after = rest.partition("<!-- end -->\n")
+    assert end, f"docs/states.md has no place for {name}"
+    if WRITE:
+        DOCUMENT.write_text("".join((before, mark, told, end, after)))
+        written = told
+    assert written == told, "PACELINE_GOLDEN=write pytest tests/plan/test_states.py, then read the diff"
+
+
+def test_argo_cd_and_flux_agree_in_every_state_of_a_deployment() -> None:
+    said = [(state.shown, dict(one)) for state in reached("servers") for one in state.healths]
+    of_seen = [(shown, one) for shown, one in said if one["Flux"] != "Unknown"]
+    assert len(of_seen) > 30
+    assert [case for case in of_seen if {ALIKE[case[1]["Argo CD"]], case[1]["kstatus"]} != {case[1]["Flux"]}] == []
+
+
+def test_nothing_is_healthy_before_the_operator_has_seen_it() -> None:
+    """But for kstatus alone, which takes what has no conditions for current."""
+    unseen: Manifest = example()
+    said = healths({**unseen, "metadata": {**unseen["metadata"], "generation": 1}})
+    assert said == {"Argo CD": "Progressing", "Flux": "Unknown", "kstatus": "Current"}
