@@ -10,6 +10,7 @@ from prometheus_client import Counter, Gauge, Histogram
 from paceline.api.reasons import ORDER
 from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
 from paceline.kube import Manifest
+from paceline.watch import Numbers
 
 OF_RUNS = ("Complete", "Failed")
 CONDITIONS: Mapping[str, tuple[str, ...]] = {
@@ -26,6 +27,27 @@ SPEEDUP = Gauge(
     ["namespace", "name", "pool"],
 )
 CONDITION = Gauge("paceline_condition", "1 where the condition is True", ["kind", "namespace", "name", "type"])
+OF_POOL = ["namespace", "name", "pool"]
+WATCHED: Mapping[str, Gauge] = {
+    "accept_length": Gauge(
+        "paceline_pool_accept_length",
+        "Tokens per verify step of a pool's servers over the last window; 1 accepts no draft",
+        OF_POOL,
+    ),
+    "expected_accept_length": Gauge(
+        "paceline_pool_accept_length_expected", "What the pool's evidence expects of it at that load", OF_POOL
+    ),
+    "running_requests": Gauge(
+        "paceline_pool_running_requests", "Requests under way per server, mean of the last window", OF_POOL
+    ),
+    "ttft_seconds": Gauge("paceline_pool_ttft_seconds", "Mean time to the first token over the last window", OF_POOL),
+    "itl_seconds": Gauge(
+        "paceline_pool_inter_token_latency_seconds",
+        "Mean time per token after the first, over the last window",
+        OF_POOL,
+    ),
+}
+"""Field of `Numbers` → its gauge; absent where the number is not known."""
 SHOWN: dict[tuple[str, str], set[str]] = {}
 """Deployment → pools that SPEEDUP has a value of."""
 CLOSED = Gauge(
@@ -55,6 +77,16 @@ def forget(kind: str, namespace: str, name: str) -> None:
     _remove(ROUNDS, namespace, name)
     if kind == SPECULATIVE_DEPLOYMENT.plural:
         _speedups(namespace, name, {})
+
+
+def watched(namespace: str, name: str, pool: str, numbers: Numbers | None) -> None:
+    """What a pool's servers count now. None removes it."""
+    for field, gauge in WATCHED.items():
+        number = getattr(numbers, field, None)
+        if number is None:
+            _remove(gauge, namespace, name, pool)
+        else:
+            gauge.labels(namespace, name, pool).set(number)
 
 
 def _speedups(namespace: str, name: str, of: Mapping[str, float]) -> None:

@@ -23,6 +23,7 @@ from paceline.controller.health import Health, serving
 from paceline.controller.kinds import KINDS, SPECULATIVE_DEPLOYMENT
 from paceline.controller.reconcile import reconcile
 from paceline.controller.settings import OperatorSettings
+from paceline.controller.watch import Watcher
 from paceline.kube import Lease, Manifest, Recorder, Transport, connect, leading, names_only
 from paceline.plan.step import Event
 
@@ -108,6 +109,7 @@ async def _work(cluster: Cluster, settings: OperatorSettings, events: Recorder) 
             group.create_task(reflector.run())
         for reflector in cluster.reflectors:
             await reflector.synced.wait()
+        group.create_task(Watcher(cluster).run())
         group.create_task(cluster.queue.run(reconcile_key, workers=WORKERS))
 
 

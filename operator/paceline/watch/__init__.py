@@ -9,6 +9,6 @@ Why the thresholds are what they are: docs/guard.md.
 """
 
 from paceline.watch.model import Expected, Judgement, Kind, Numbers, Watched
-from paceline.watch.observe import PoolWatch, observe, period_seconds
+from paceline.watch.observe import PoolWatch, Process, observe, period_seconds
 
-__all__ = ["Expected", "Judgement", "Kind", "Numbers", "PoolWatch", "Watched", "observe", "period_seconds"]
+__all__ = ["Expected", "Judgement", "Kind", "Numbers", "PoolWatch", "Process", "Watched", "observe", "period_seconds"]

@@ -31,7 +31,7 @@ BACK_BELOW = 0.9
 @dataclass(frozen=True, kw_only=True)
 class Facts:
     """Everything that a judgement is made of. `silent_seconds` is how long no server could be read, and `error` why
-    the last one could not. `servers` are those read last time, by pod."""
+    one of the ready servers cannot be read now. `servers` are those that were read lately, by pod."""
 
     watched: Watched
     monitor: Monitor
@@ -47,7 +47,7 @@ class Facts:
     @cached_property
     def full(self) -> tuple[ServerWindow, ...]:
         """The servers whose readings fill the window; a young process has not been watched for long enough."""
-        return tuple(each for each in self.servers.values() if each.seconds >= 0.9 * self.window)
+        return tuple(each for each in self.servers.values() if each.seconds >= self.window)
 
     @cached_property
     def whole(self) -> Increase:
@@ -100,9 +100,9 @@ def _hung(facts: Facts) -> str | None:
 
 
 def _unread(facts: Facts) -> str | None:
-    if facts.silent_seconds < facts.window / 2:
+    if not facts.error or facts.silent_seconds < facts.window / 2:
         return None
-    return f"no ready server could be read for {_time(facts.silent_seconds)}: {facts.error or 'none is ready'}"
+    return f"no ready server could be read for {_time(facts.silent_seconds)}: {facts.error}"
 
 
 def _too_little(facts: Facts) -> str | None:

@@ -1,7 +1,7 @@
 """One look at a pool: its servers' counts become windows, and the windows a judgement."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from paceline.engines import ENGINES
@@ -13,6 +13,9 @@ from paceline.watch.windows import ServerWindow, read
 LONGEST_PERIOD, LEAST_PERIOD = 30.0, 1.0
 READINGS = 20
 """Of a window, at least: ten of each half. A window of ten minutes is read every 30 seconds."""
+
+PATIENCE = 0.5
+"""Of a window: a server that cannot be read for so long is forgotten, a pool of such servers is Unreadable."""
 
 
 def period_seconds(watched: Watched) -> float:
@@ -35,8 +38,8 @@ class PoolWatch:
 
     watched: Watched
     read_at: float
-    servers: Mapping[Process, ServerWindow] = field(default_factory=dict)
-    judgement: Judgement | None = None
+    servers: Mapping[Process, ServerWindow]
+    judgement: Judgement
 
 
 def observe(
@@ -45,32 +48,38 @@ def observe(
     """What is known after a look at `at`, in seconds of a clock that never steps back; `now` is the time of day.
 
     `seen` are the ready servers, each with its counts or with why it could not be read. Another revision, or another
-    way of judging it, begins anew: nothing that one server did is held against its successor.
+    window, begins anew: nothing that one server did is held against its successor.
     """
-    if before is None or before.watched.revision != watched.revision or before.watched.window != watched.window:
-        before = PoolWatch(watched=watched, read_at=at)
+    if before and (before.watched.revision, before.watched.window) != (watched.revision, watched.window):
+        before = None
     monitor = ENGINES[watched.engine].monitor(watched.version)
-    window = watched.window.total_seconds()
-    counted = {process: counts for process, counts in seen.items() if isinstance(counts, Counts)}
-    servers = {
-        process: read(before.servers.get(process), monitor, counts, at, window) for process, counts in counted.items()
+    known = before.servers if before else {}
+    errors = [counts for counts in seen.values() if isinstance(counts, str)]
+    counted = {
+        process: read(known.get(process), monitor, counts, at, watched.window.total_seconds())
+        for process, counts in seen.items()
+        if isinstance(counts, Counts)
     }
-    unread = {process: known for process, known in before.servers.items() if process in seen and process not in counted}
-    read_at = at if counted else before.read_at
+    missed = {
+        process: server
+        for process, server in known.items()
+        if process in seen.keys() - counted.keys() and at - server.last.at < PATIENCE * watched.window.total_seconds()
+    }
+    read_at = before.read_at if before and errors and not counted else at
     facts = Facts(
         watched=watched,
         monitor=monitor,
-        servers={process.pod: server for process, server in servers.items()},
+        servers={process.pod: server for process, server in (missed | counted).items()},
         silent_seconds=at - read_at,
-        error=next((str(error) for process, error in seen.items() if process not in counted), ""),
-        before=before.judgement.kind if before.judgement else None,
+        error=next(iter(errors), ""),
+        before=before.judgement.kind if before else None,
     )
     kind, message = judge(facts)
-    known = before.judgement
-    since = known.since if known and known.kind is kind else now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    stays = before if before and before.judgement.kind is kind else None
+    since = stays.judgement.since if stays else now.strftime("%Y-%m-%dT%H:%M:%SZ")
     return PoolWatch(
         watched=watched,
         read_at=read_at,
-        servers=servers | unread,
+        servers=missed | counted,
         judgement=Judgement(kind=kind, message=message, revision=watched.revision, since=since, numbers=facts.numbers),
     )

@@ -96,7 +96,7 @@ def _steps_by_gauge(last: Counts, now: Counts) -> Counts:
 
 def _thinned(readings: tuple[Reading, ...], window: float) -> tuple[Reading, ...]:
     """Without the last where it came sooner after the one before than a window's readings need."""
-    close = len(readings) > 2 and readings[-1].at - readings[-2].at < 0.9 * window / MOST_READINGS
+    close = len(readings) > 2 and readings[-1].at - readings[-2].at < window / MOST_READINGS
     return readings[:-1] if close else readings
 
 
