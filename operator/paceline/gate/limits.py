@@ -34,6 +34,8 @@ def limits(gate: Gate, rated: Collection[str]) -> tuple[Limit, ...]:
 def counted(measurements: Sequence[Measurement], bounds: Sequence[Limit]) -> list[Measurement]:
     """Invalidate points that exceed a `maximum`; their server counts as failed in the round (Retracted, or worse)."""
     most = {limit.metric: limit.maximum for limit in bounds if limit.maximum is not None}
+    if not most:
+        return list(measurements)
 
     def beyond(m: Measurement) -> bool:
         return any(m.metrics.get(metric, 0) > maximum for metric, maximum in most.items())

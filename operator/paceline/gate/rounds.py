@@ -1,6 +1,7 @@
 """Measurements as a table, and the rounds that count for a candidate."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
@@ -14,30 +15,33 @@ Cell = tuple[int, str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rounds:
-    """The measurements of a baseline and its candidates. A cell that was not measured is absent."""
+    """The measurements of a baseline and its candidates. A cell that was not measured is absent.
+
+    `table` makes it: the other fields follow from `cells`. They are asked for again and again, at each look."""
 
     baseline: str
     workloads: Mapping[str, float]
     """Name → weight."""
     cells: Mapping[Cell, Measurement]
+    numbers: Mapping[str, list[int]]
+    """Arm → the rounds that contain it, in order."""
+    usable: Mapping[str, frozenset[int]]
+    """Arm → the rounds in which it is valid on all workloads."""
+    failures: Mapping[tuple[str, int], str]
+    """Arm and round → why the arm's own server failed in it, the worst over all workloads."""
 
     def of(self, arm: str) -> list[int]:
         """The rounds that contain the arm, in order."""
-        return sorted({number for number, name, _ in self.cells if name == arm})
+        return self.numbers.get(arm, [])
 
     def complete(self, candidate: str) -> list[int]:
         """The rounds in which candidate and baseline are valid on all workloads, in order."""
-        pair = (self.baseline, candidate)
-        return [
-            n
-            for n in self.of(candidate)
-            if all(usable(self.cells.get((n, arm, w))) for arm in pair for w in self.workloads)
-        ]
+        both = self.usable.get(candidate, frozenset()) & self.usable.get(self.baseline, frozenset())
+        return sorted(both)
 
     def ended(self, arm: str, number: int) -> str:
         """Why the arm's own server failed in that round, the worst over all workloads; "" if it did not."""
-        cells = (self.cells.get((number, arm, w)) for w in self.workloads)
-        return worst(cell.ended for cell in cells if cell)
+        return self.failures.get((arm, number), "")
 
     def saturated(self, workload: str, numbers: Sequence[int]) -> int:
         """In how many of these rounds the baseline missed the workload's request rate."""
@@ -67,8 +71,27 @@ class Rounds:
 
 
 def table(baseline: str, workloads: Mapping[str, float], measurements: Sequence[Measurement]) -> Rounds:
-    cells = {(m.round, m.arm, m.workload): m for m in measurements}
-    return Rounds(baseline=baseline, workloads=workloads, cells=cells)
+    cells = {(m.round, m.arm, m.workload): m for m in measurements if m.workload in workloads}
+    numbers: dict[str, set[int]] = {}
+    valid: Counter[tuple[str, int]] = Counter()
+    ended: dict[tuple[str, int], list[str]] = {}
+    for (number, arm, _), cell in cells.items():
+        numbers.setdefault(arm, set()).add(number)
+        if usable(cell):
+            valid[arm, number] += 1
+        if cell.ended:
+            ended.setdefault((arm, number), []).append(cell.ended)
+    return Rounds(
+        baseline=baseline,
+        workloads=workloads,
+        cells=cells,
+        numbers={arm: sorted(rounds) for arm, rounds in numbers.items()},
+        usable={
+            arm: frozenset(number for number in rounds if valid[arm, number] == len(workloads))
+            for arm, rounds in numbers.items()
+        },
+        failures={at: worst(reasons) for at, reasons in ended.items()},
+    )
 
 
 def usable(measurement: Measurement | None) -> bool:

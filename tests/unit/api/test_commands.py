@@ -3,7 +3,6 @@
 import argparse
 import io
 import json
-import resource
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.support.processor_time import least_seconds
 
 from paceline.api import crds as definitions
 from paceline.cli import crds, validate
@@ -209,14 +209,14 @@ def test_of_a_list_that_is_too_short_nothing_else_is_told(tmp_path: Path, capsys
     assert "fromBatchSize must be unique; 1 stands twice" in capsys.readouterr().out
 
 
-def test_one_file_takes_less_than_a_second() -> None:
-    """Of the processor: the machine may be busy with others. What would make it slow is an import it does not need."""
+def test_one_file_takes_little_longer_than_to_import_what_it_needs() -> None:
+    """Some six times as long as the three libraries, for the models of the API. An import it does not need is what
+    would make it slow."""
     code = "import sys; from paceline.cli import main; assert main(sys.argv[1:]) == 0; print(*sys.modules)"
     command = [sys.executable, "-c", code, "validate", str(EXAMPLE)]
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 1
+    libraries = least_seconds("-c", "import pydantic, yaml, cel_expr_python")
+    assert least_seconds(*command[1:]) < 15 * libraries
     loaded = {name.partition(".")[0] for name in done.stdout.split()}
     assert loaded.isdisjoint({"kopf", "kubernetes", "scipy", "numpy", "aiohttp", "jinja2", "huggingface_hub"})
 

@@ -45,7 +45,7 @@ async def running(api: MemoryApi) -> AsyncIterator[tuple[Reflector, list[float]]
     reflector = Reflector(api, CONFIG_MAP, sleep=sleep)
     task = asyncio.create_task(reflector.run())
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await reflector.synced.wait()
             yield reflector, sleeps
     finally:
@@ -187,7 +187,7 @@ async def looking_for(cluster: Cluster, api: MemoryApi) -> AsyncIterator[tuple[R
         sleep=lambda seconds: sleep() if seconds == ABSENT_DELAY else asyncio.sleep(seconds),
     )
     task = asyncio.create_task(reflector.run())
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await reflector.synced.wait()
         yield reflector, told
         assert not task.done(), task

@@ -83,7 +83,7 @@ def test_an_answer_that_never_ends_has_a_deadline(stand: Stand) -> None:
     with pytest.raises(TimeoutError):
         server.exchange(url, "GET", "/page", seconds=1.0)
     assert not server.is_ready(url, "/page", 1.0)
-    assert time.monotonic() - before < 4
+    assert time.monotonic() - before < 20
 
 
 def test_a_redirect_takes_no_key_elsewhere(stand: Stand) -> None:

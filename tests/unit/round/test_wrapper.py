@@ -298,7 +298,7 @@ def test_a_heartbeat_that_stands_still_ends_the_server(wrap: Wrap) -> None:
     pid = wrapped.start(sys.executable, "-c", STUBBORN)
     before = time.monotonic()
     assert wrapped.ended(beating=False) == 70
-    assert 1 < time.monotonic() - before < 8
+    assert 1 < time.monotonic() - before < 30
     assert not alive(pid)
 
 
