@@ -3,13 +3,15 @@
 import argparse
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-COMMANDS = ("validate", "render", "plan", "crds", "gate", "datasets", "report", "operator")
-"""Modules of this package, imported only when asked for: `paceline validate` must not wait for Kopf."""
-
-
-PLUGIN = ("report", "gate")
+FILES = ("validate", "render", "plan", "crds", "gate", "datasets", "report", "operator")
+"""Subcommands on files, and what the operator's pod runs."""
+LIVE = ("status", "watch", "why")
+"""Subcommands on a deployment in a cluster."""
+COMMANDS: Mapping[str, str] = {name: name for name in (*FILES, *LIVE)}
+"""Subcommand → module of this package, imported only when asked for: `paceline validate` must not wait for Kopf."""
+PLUGIN: Mapping[str, str] = {name: COMMANDS[name] for name in (*LIVE, "gate", "report")}
 """Those that are `kubectl paceline …`, too."""
 
 
@@ -23,14 +25,15 @@ def plugin(argv: Sequence[str] | None = None) -> int:
     return _run("kubectl paceline", PLUGIN, argv)
 
 
-def _run(program: str, commands: Sequence[str], argv: Sequence[str] | None) -> int:
+def _run(program: str, commands: Mapping[str, str], argv: Sequence[str] | None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
-    named = [name for name in commands if name in arguments[:1]] or list(commands)
+    named = [commands[name] for name in arguments[:1] if name in commands] or commands.values()
     parser = argparse.ArgumentParser(prog=program, description="Speculative decoding, on measured evidence.")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    modules = {name: importlib.import_module(f"paceline.cli.{name}") for name in named}
+    modules = {name: importlib.import_module(f"paceline.cli.{name}") for name in dict.fromkeys(named)}
     for module in modules.values():
         module.add(subparsers)
     args = parser.parse_args(arguments)
-    code: int = modules[args.command].run(args)
+    args.program = program
+    code: int = modules[commands[args.command]].run(args)
     return code

@@ -14,13 +14,6 @@ config: Any = kubernetes.aio.config
 """Any: half of its functions are untyped."""
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """kubectl's own."""
-    parser.add_argument("-n", "--namespace", help="namespace to look in")
-    parser.add_argument("--kubeconfig", metavar="FILE", help="[$KUBECONFIG, ~/.kube/config]")
-    parser.add_argument("--context", help="context of the kubeconfig")
-
-
 @asynccontextmanager
 async def connection(args: argparse.Namespace) -> AsyncIterator[tuple[Api, str]]:
     """The API server and the namespace that are meant. Raises ValueError where no kubeconfig says so."""
@@ -28,7 +21,9 @@ async def connection(args: argparse.Namespace) -> AsyncIterator[tuple[Api, str]]
         namespace = args.namespace or _namespace(args.kubeconfig, args.context)
         transport = await connect(args.kubeconfig, context=args.context)
     except config.ConfigException as error:
-        raise ValueError(f"--kubeconfig: {error}") from error
+        raise ValueError(
+            f"--kubeconfig: {error}; name a cluster's file by --kubeconfig or $KUBECONFIG, its context by --context"
+        ) from error
     async with transport:
         yield transport, namespace
 

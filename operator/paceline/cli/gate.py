@@ -28,6 +28,7 @@ from pydantic.alias_generators import to_camel, to_snake
 from pydantic_core import PydanticCustomError
 
 from paceline import core, gate
+from paceline.cli import options
 from paceline.evidence.failures import BLAMES_THE_SERVER, Failure
 from paceline.gate.limits import BOUNDED_BY
 
@@ -43,6 +44,9 @@ outputThroughput is the speed of a request, and such workloads have their own me
 in the round (ServerCrashed). saturated: the arm did not keep the rate.
 Exit: 0 Promote, 10 Reject, 11 Inconclusive, 12 Error, 1 if FILE cannot be judged.
 A FILE named *.jsonl holds one case per line and gives one result per line; its exit code is 0.
+
+Of a NAME, the verdict is on the spec as it is now. With several pools the highest code counts. Two more codes:
+13 no verdict yet, or none in the time of --wait; 14 none before a person acts (the deployment is Stalled).
 """
 
 
@@ -176,20 +180,47 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         epilog=NOTES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", metavar="FILE", type=Path, help="a case as JSON, or cases as JSON lines (*.jsonl)")
+    parser.add_argument(
+        "file",
+        nargs="?",
+        metavar="FILE|NAME",
+        help="a case as JSON, or cases as JSON lines (*.jsonl); otherwise the name of a SpeculativeDeployment in the "
+        "cluster, which may be left out where there is only one",
+    )
+    parser.add_argument("--pool", help="of a NAME: only this pool")
+    parser.add_argument(
+        "--wait",
+        type=options.seconds,
+        default=0,
+        metavar="DURATION",
+        help="of a NAME: wait so long for verdicts, such as 2h [not at all]",
+    )
+    options.add_json(parser)
+    options.add_kubectls(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the verdict; the exit code tells it too."""
+    if not is_file(args.file):
+        from paceline.cli import gate_live
+
+        return gate_live.run(args)
+    if args.pool or args.wait:
+        print(f"{args.file}: --pool and --wait are for the NAME of a SpeculativeDeployment", file=sys.stderr)
+        return 1
     gc.disable()  # A hundred thousand measurements are read in a third of the time, and hold no cycles.
     try:
-        return _run(args.file)
+        return _run(Path(args.file))
     except BrokenPipeError:  # Whoever reads has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     finally:
         gc.enable()
+
+
+def is_file(name: str | None) -> bool:
+    return name is not None and (Path(name).suffix in (".json", ".jsonl") or "/" in name or Path(name).is_file())
 
 
 def _run(file: Path) -> int:

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from paceline.cli import cluster, report_source
+from paceline.cli import options, report_source
 from paceline.kube import ApiError
 from paceline.report import FORMATS, report
 
@@ -30,7 +30,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
     )
     parser.add_argument("--format", choices=tuple(FORMATS), help="output format (default: by FILE's ending, else html)")
     parser.add_argument("--title", default="", help="title of the page")
-    cluster.add_options(parser)
+    options.add_kubectls(parser)
     parser.set_defaults(run=run)
 
 

@@ -1,0 +1,52 @@
+"""What the subcommands on a cluster share: NAME, kubectl's options, -o json, and errors that say what to do."""
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from paceline.cli import cluster, options
+from paceline.cli.live.errors import said
+from paceline.kube import Api, ApiError
+
+Command = Callable[[Api, str, argparse.Namespace], Awaitable[int]]
+"""With the API server and the namespace; gives the exit code."""
+NEEDS = "this view needs rich: pip install 'paceline[kubectl]'; -o json does without"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "name", nargs="?", metavar="NAME", help="a SpeculativeDeployment; may be left out where there is only one"
+    )
+    options.add_json(parser)
+    options.add_kubectls(parser)
+
+
+def run(command: Command, args: argparse.Namespace) -> int:
+    """The command's exit code; 1 with a sentence on stderr for what cannot be done."""
+    try:
+        return asyncio.run(_connected(command, args))
+    except ApiError as error:
+        return _failed(args, said(error))
+    except ImportError as error:
+        return _failed(args, f"{NEEDS} ({error})")
+    except ValueError as error:
+        return _failed(args, " ".join(str(error).split()))
+    except KeyboardInterrupt:
+        return 130
+
+
+async def _connected(command: Command, args: argparse.Namespace) -> int:
+    async with cluster.connection(args) as (api, namespace):
+        return await command(api, namespace, args)
+
+
+def _failed(args: argparse.Namespace, why: str) -> int:
+    print(f"{args.program} {args.command}: {why}", file=sys.stderr)
+    return 1
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))

@@ -1,0 +1,90 @@
+"""A deployment as a person looks at it: status, what was asked for, and the runs that its pools refer to."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from paceline.api.record import from_status
+from paceline.api.status import Condition, PoolStatus
+from paceline.api.status import SpeculativeDeploymentStatus as Status
+from paceline.cli.live.progress import Progress, progress
+
+Manifest = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """One pool. `asked` is None where an autoscaler decides."""
+
+    name: str
+    asked: int | None
+    status: PoolStatus
+    progress: Progress | None
+    """Of the run under way; None if there is none."""
+    emulated: frozenset[str]
+    """Names of runs in which no model ran."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    namespace: str
+    name: str
+    generation: int
+    suspended: bool
+    manual: bool
+    """promotion.mode is Manual."""
+    status: Status
+    pools: tuple[Pool, ...]
+    stored: Manifest
+    """The status as the API server holds it."""
+
+    @property
+    def seen(self) -> bool:
+        """Whether the operator's status is of the spec as it is now."""
+        return self.status.observed_generation == self.generation
+
+    def chosen(self, pool: str | None) -> tuple[Pool, ...]:
+        """The pool of that name, or all. Raises ValueError with the names that there are."""
+        found = tuple(one for one in self.pools if pool in (None, one.name))
+        if not found:
+            raise ValueError(f"--pool: {self.name} has no pool {pool}; it has {', '.join(p.name for p in self.pools)}")
+        return found
+
+    def condition(self, kind: str) -> Condition | None:
+        return next((condition for condition in self.status.conditions if condition.type == kind), None)
+
+
+def deployment(
+    manifest: Manifest, runs: Sequence[Manifest], started: Mapping[str, datetime], now: datetime
+) -> Deployment:
+    """`runs` are those of its pools, in any order; `started`: Job of a round under way → when its pod began."""
+    spec, metadata = manifest.get("spec") or {}, manifest["metadata"]
+    status = from_status(Status, manifest.get("status"))
+    entries = {entry.name: entry for entry in status.pools}
+    emulated = frozenset(run["metadata"]["name"] for run in runs if (run.get("status") or {}).get("emulated"))
+    by_name = {run["metadata"]["name"]: run for run in runs}
+    pools = []
+    for asked in (pool for pool in spec.get("pools") or () if isinstance(pool, Mapping)):
+        name = str(asked.get("name", ""))
+        entry = entries.pop(name, PoolStatus(name=name))
+        run = by_name.get(entry.progress.benchmark_run if entry.progress else "")
+        pools.append(
+            Pool(
+                name=name,
+                asked=asked.get("replicas"),
+                status=entry,
+                progress=progress(run, started, now) if run else None,
+                emulated=emulated,
+            )
+        )
+    return Deployment(
+        namespace=metadata.get("namespace", ""),
+        name=metadata["name"],
+        generation=metadata.get("generation", 1),
+        suspended=spec.get("suspend") is True,
+        manual=(spec.get("promotion") or {}).get("mode") == "Manual",
+        status=status,
+        pools=tuple(pools),
+        stored=manifest.get("status") or {},
+    )

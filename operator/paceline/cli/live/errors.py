@@ -1,0 +1,41 @@
+"""What the API server's refusals mean to a person, and the way out."""
+
+import re
+
+from paceline.kube import ApiError, Forbidden, NotFound, Unavailable
+
+CANNOT = re.compile(r'cannot (?P<verb>\w+) resource "(?P<what>[\w./]+)"(?:.*in the namespace "(?P<namespace>[^"]+)")?')
+ROLES = {"get": "view", "list": "view", "watch": "view", "patch": "edit"}
+"""Verb → the chart's ClusterRole that has it, and the built-in one that it is part of."""
+
+
+def said(error: ApiError) -> str:
+    """One sentence, or two: what failed, and what to do."""
+    match error:
+        case Forbidden(status=401):
+            return "the API server does not know these credentials: log in again, or name another context by --context"
+        case Forbidden():
+            return _forbidden(error.message)
+        case NotFound():
+            return (
+                "this cluster does not know SpeculativeDeployments: install the operator by its chart "
+                "(charts/paceline), or its kinds alone by kubectl apply --server-side -f crds"
+            )
+        case Unavailable(status=0):
+            return (
+                f"the API server does not answer ({' '.join(error.message.split())}): is it the right cluster? Name "
+                "another by --context, --kubeconfig or $KUBECONFIG"
+            )
+    return " ".join(str(error).split())
+
+
+def _forbidden(message: str) -> str:
+    """An admission policy's refusal names its way out itself."""
+    found = CANNOT.search(message)
+    if not found:
+        return " ".join(message.split())
+    verb, resource, namespace = found["verb"], found["what"], found["namespace"]
+    where = f" in namespace {namespace}" if namespace else ""
+    role = ROLES.get(verb)
+    ask = f"ask for the built-in role {role}, or the chart's paceline-{role}" if role and "/" not in resource else ""
+    return f"no permission to {verb} {resource}{where}: {ask or 'ask for a role that may'}"

@@ -1,0 +1,62 @@
+"""The deployment that is meant, from the cluster."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+
+from paceline.api.record import from_status
+from paceline.api.run_status import BenchmarkRunStatus, RunProgress
+from paceline.cli.live.deployment import Deployment, Manifest, deployment
+from paceline.cli.live.words import time_of
+from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
+from paceline.core.names import DEPLOYMENT_LABEL
+from paceline.core.text import in_all_texts, printable_lines
+from paceline.kube import Api, Forbidden, Ref, selector
+from paceline.kube.resources import JOB
+from paceline.plan import objects
+
+
+async def named(api: Api, namespace: str, name: str | None) -> str:
+    """The name that is meant. Raises ValueError with the names that there are; NotFound where the kind is not
+    installed."""
+    if name and await api.get(Ref(SPECULATIVE_DEPLOYMENT, namespace, name)):
+        return name
+    there = [one["metadata"]["name"] for one in (await api.list(SPECULATIVE_DEPLOYMENT, namespace)).items]
+    if not name and len(there) == 1:
+        return str(there[0])
+    if not there:
+        raise ValueError(
+            f"namespace {namespace} has no SpeculativeDeployment; name another one by -n, or see those of all "
+            "namespaces: kubectl get specdep -A"
+        )
+    what = f"has no SpeculativeDeployment {name}" if name else "has several SpeculativeDeployments"
+    raise ValueError(f"namespace {namespace} {what}; name one of: {', '.join(there)}")
+
+
+def clock() -> datetime:
+    return datetime.now(UTC)
+
+
+async def load(api: Api, namespace: str, name: str, now: Callable[[], datetime] = clock) -> Deployment:
+    """As it is now. Raises ValueError if it is not there any more."""
+    manifest = await api.get(Ref(SPECULATIVE_DEPLOYMENT, namespace, name))
+    if manifest is None:
+        raise ValueError(f"the SpeculativeDeployment {name} of namespace {namespace} has been deleted")
+    runs = (await api.list(BENCHMARK_RUN, namespace, selector({DEPLOYMENT_LABEL: name}))).items
+    safe = in_all_texts([manifest, *runs], printable_lines)
+    return deployment(safe[0], safe[1:], await _started(api, namespace, runs), now())
+
+
+async def _started(api: Api, namespace: str, runs: Sequence[Manifest]) -> Mapping[str, datetime]:
+    """Of the Jobs of rounds under way. Who may not read Jobs sees the times of finished rounds only."""
+    started: dict[str, datetime] = {}
+    for run in runs:
+        progress = from_status(BenchmarkRunStatus, run.get("status")).progress or RunProgress()
+        if not progress.job or objects.finished(run):
+            continue
+        try:
+            job = await api.get(Ref(JOB, namespace, progress.job))
+        except Forbidden:
+            return started
+        if time := time_of(str(((job or {}).get("status") or {}).get("startTime", ""))):
+            started[progress.job] = time
+    return started

@@ -1,0 +1,154 @@
+"""Why a pool serves what it serves, in one paragraph: since when, on which evidence, and what would change it."""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+
+from paceline.api.record import finite
+from paceline.api.status import PoolVerdict
+from paceline.cli.live.advice import UNDECIDED, advice, promotable
+from paceline.cli.live.deployment import Deployment, Pool
+from paceline.cli.live.progress import rounds, time_left
+from paceline.cli.live.words import faster, marked, since
+from paceline.core import BASELINE
+
+Sentences = Iterator[str]
+
+
+def paragraph(deployment: Deployment, pool: Pool, now: datetime) -> str:
+    return " ".join(sentence for say in SAID for sentence in say(deployment, pool, now))
+
+
+def _unread(deployment: Deployment, pool: Pool, now: datetime) -> Sentences:
+    if not deployment.stored:
+        yield f"The operator has written no status of {deployment.name} yet: is it running?"
+    elif not deployment.seen:
+        yield f"Generation {deployment.generation} of the spec is not read yet; this is of an earlier one."
+
+
+def _stalled(deployment: Deployment, pool: Pool, now: datetime) -> Sentences:
+    stalled = deployment.condition("Stalled")
+    if stalled:
+        yield f"A person must act ({stalled.reason}): {stalled.message}."
+
+
+def _serves(deployment: Deployment, pool: Pool, now: datetime) -> Sentences:
+    serving, target = pool.status.serving, pool.status.target
+    if serving is None or not serving.revision:
+        yield f"{pool.name} has not served anything yet{_not_ready(deployment)}."
+    else:
+        yield f"{pool.name} serves {serving.arm} (revision {serving.revision}) since {since(serving.since, now)}."
+        if target and target.revision == serving.revision and target.why:
+            yield f"It was chosen because {target.why}."
+    if target and not (serving and serving.revision == target.revision):
+        yield f"It is to serve {target.arm} (revision {target.revision}), because {target.why}."
+
+
+def _not_ready(deployment: Deployment) -> str:
+    ready = deployment.condition("Ready")
+    return f": {ready.message}" if ready and ready.status != "True" else ""
+
+
+def _evidence(deployment: Deployment, pool: Pool, now: datetime) -> Sentences:
+    serving, verdict = pool.status.serving, pool.status.verdict
+    if serving and serving.evidence:
+        speed = f", {faster(serving.speedup)} the baseline's throughput" if finite(serving.speedup) else ""
+        yield f"Its evidence is {serving.evidence}{speed}{_interval(serving.evidence, verdict)}."
+        if serving.evidence in pool.emulated:
+            yield "That run was emulated: no model ran, and its numbers are no measurements."
+    if verdict and not (serving and serving.evidence == verdict.benchmark_run):
+        run = marked(verdict.benchmark_run, emulated=verdict.benchmark_run in pool.emulated)
+        yield f"The verdict on the present question is {verdict.outcome}, by {run}: {verdict.message}."
+
+
+def _interval(evidence: str, verdict: PoolVerdict | None) -> str:
+    if verdict is None or verdict.benchmark_run != evidence:
+        return ""
+    lower, upper = finite(verdict.lower), finite(verdict.upper)
+    return f" ({lower:.2f}–{upper:.2f})" if lower is not None and upper is not None else ""
+
+
+def _held(deployment: Deployment, pool: Pool, now: datetime) -> Sentences:
+    hold = pool.status.hold
+    if hold:
+        yield (
+            f"{hold.arm.capitalize() if hold.arm == BASELINE else hold.arm} (revision {hold.revision}) is held "
+            f"({hold.reason}) since {since(hold.since, now)}: {hold.message}."
+        )
+
+
+# What would change it.
+
+
+def _change(deployment: Deployment, pool: Pool, now: datetime) -> Sentences:
+    yield from next(found for ask in CHANGES if (found := tuple(ask(deployment, pool))))
+
+
+def _suspended(deployment: Deployment, pool: Pool) -> Sentences:
+    if deployment.suspended:
+        yield "spec.suspend is set: nothing is measured or rolled out until it is removed."
+
+
+def _measuring(deployment: Deployment, pool: Pool) -> Sentences:
+    progress = pool.progress
+    if progress:
+        yield f"{progress.run} {'waits' if progress.waits else 'measures'} ({rounds(progress)}; {time_left(progress)})."
+        if deployment.manual:
+            yield "A winner waits for a person: promotion.mode is Manual."
+        else:
+            yield "If it shows a candidate to be faster, that one is served."
+
+
+def _awaiting(deployment: Deployment, pool: Pool) -> Sentences:
+    if revision := promotable(deployment, pool):
+        yield f"Revision {revision} waits for a person: {advice(deployment, pool)}."
+
+
+def _released(deployment: Deployment, pool: Pool) -> Sentences:
+    hold = pool.status.hold
+    if hold:
+        what = "a spec that renders another server" if hold.arm == BASELINE else "another question, newer evidence"
+        yield f"The hold ends with {what}, or by {advice(deployment, pool)}."
+
+
+def _not_decided(deployment: Deployment, pool: Pool) -> Sentences:
+    verdict = pool.status.verdict
+    if verdict and verdict.outcome in UNDECIDED:
+        yield f"Another spec, or another attempt, may decide it: {advice(deployment, pool)}."
+
+
+def _decided(deployment: Deployment, pool: Pool) -> Sentences:
+    serving = pool.status.serving
+    if pool.status.verdict and serving and serving.arm != BASELINE:
+        yield (
+            "Another target, head, image or arguments would make it the baseline until measured again; a server that "
+            "does not run, or a verdict that rejects it, takes it off."
+        )
+    elif pool.status.verdict:
+        yield "Another candidate, target, image or gate in the spec is a new question, and is measured."
+
+
+def _waiting(deployment: Deployment, pool: Pool) -> Sentences:
+    step = pool.status.progress
+    yield f"Nothing is measured yet{f': {step.message}' if step and step.message else ''}."
+
+
+CHANGES: tuple[Callable[[Deployment, Pool], Sentences], ...] = (
+    _suspended,
+    _measuring,
+    _awaiting,
+    _released,
+    _not_decided,
+    _decided,
+    _waiting,
+)
+"""The first that has something to say says what comes next."""
+
+SAID: tuple[Callable[[Deployment, Pool, datetime], Sentences], ...] = (
+    _unread,
+    _stalled,
+    _serves,
+    _evidence,
+    _held,
+    _change,
+)
+"""In the order of the paragraph."""

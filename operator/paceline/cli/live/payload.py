@@ -1,0 +1,51 @@
+"""A deployment as JSON: what status has under the names that status has, and beside it what a reader would compute."""
+
+from typing import Any
+
+from paceline.api.record import to_camel
+from paceline.cli.live.deployment import Deployment, Pool
+from paceline.cli.live.progress import Progress
+
+COMPUTED = (
+    "rounds",
+    "looks",
+    "next_look",
+    "going_on",
+    "seconds_per_round",
+    "seconds_to_next_look",
+    "seconds_to_last_look",
+    "gpu_seconds",
+    "emulated",
+    "waits",
+)
+
+
+def payload(deployment: Deployment) -> dict[str, Any]:
+    """All of status. Each pool also has `replicas` (asked for), `run` (the run under way, or null) and `emulated`
+    (whether what serves was promoted by a run in which no model ran)."""
+    entries = {entry.get("name"): entry for entry in deployment.stored.get("pools") or ()}
+    return {
+        "namespace": deployment.namespace,
+        "name": deployment.name,
+        "generation": deployment.generation,
+        "current": deployment.seen,
+        **deployment.stored,
+        "pools": [
+            {
+                "name": pool.name,
+                **entries.get(pool.name, {}),
+                "replicas": pool.asked,
+                "emulated": on_emulated_evidence(pool),
+                "run": run(pool.progress) if pool.progress else None,
+            }
+            for pool in deployment.pools
+        ],
+    }
+
+
+def on_emulated_evidence(pool: Pool) -> bool:
+    return pool.status.serving is not None and pool.status.serving.evidence in pool.emulated
+
+
+def run(progress: Progress) -> dict[str, Any]:
+    return {"name": progress.run, **{to_camel(name): getattr(progress, name) for name in COMPUTED}}

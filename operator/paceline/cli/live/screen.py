@@ -1,0 +1,24 @@
+"""Where output goes: drawn in colours and as wide as the terminal, or as plain lines of any length elsewhere."""
+
+import io
+import sys
+
+from rich.console import Console, RenderableType
+
+UNBOUNDED = 10_000
+"""Columns where nobody looks: a line stays a line, for grep."""
+
+
+def show(what: RenderableType) -> None:
+    """rich leaves colours out for NO_COLOR and a dumb terminal by itself."""
+    if sys.stdout.isatty():
+        Console(highlight=False).print(what)
+    else:
+        print(plain(what))
+
+
+def plain(what: RenderableType, width: int = UNBOUNDED) -> str:
+    """Without colours, and without spaces at the end of lines."""
+    written = io.StringIO()
+    Console(file=written, width=width, color_system=None, highlight=False, legacy_windows=False).print(what)
+    return "\n".join(line.rstrip() for line in written.getvalue().splitlines())

@@ -1,0 +1,166 @@
+"""A deployment as a tree: its pools, and for each what serves, on which evidence, what is going on, what one can do."""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+
+from rich.text import Text
+from rich.tree import Tree
+
+from paceline.api.status import Condition
+from paceline.cli.live.advice import advice
+from paceline.cli.live.deployment import Deployment, Pool
+from paceline.cli.live.progress import cells, rounds, spent, time_left
+from paceline.cli.live.words import faster, marked, since, span, time_of
+
+GOOD, BUSY, BAD, FAINT = "green", "yellow", "red", "dim"
+
+AT_REST = {("Ready", "Serving"), ("CacheReady", "Cached")}
+"""Condition and reason of which there is nothing to say."""
+OF_POOLS = ("Measuring", "Decided", "Promoted")
+"""Conditions of which the lines of each pool say more."""
+
+IDLE = {"Suspended": "suspended: spec.suspend is set"}
+"""Step of a pool that has no message → what it means."""
+PATIENCE = 120
+"""Seconds without progress of a roll-out that are nothing to speak of."""
+LABEL = 9
+"""Characters of the longest label."""
+
+
+def tree(deployment: Deployment, now: datetime) -> Tree:
+    root = Tree(_title(deployment), guide_style=FAINT)
+    for line in _general(deployment, now):
+        root.add(line)
+    for pool in deployment.pools:
+        branch = root.add(Text(pool.name, style="bold"))
+        for label, say in PARTS.items():
+            for number, (text, style) in enumerate(say(deployment, pool, now)):
+                branch.add(_line("" if number else label, text, style))
+    return root
+
+
+def _title(deployment: Deployment) -> Text:
+    state = deployment.status.state or "no status yet"
+    where = f"{deployment.namespace}/{deployment.name}"
+    return Text.assemble((where, "bold"), "  ", (state, _style_of(deployment)), "  ", deployment.status.summary)
+
+
+def _style_of(deployment: Deployment) -> str:
+    ready = deployment.condition("Ready")
+    if deployment.condition("Stalled"):
+        return BAD
+    return GOOD if ready and ready.status == "True" else BUSY
+
+
+def _line(label: str, text: str, style: str = "") -> Text:
+    return Text.assemble((f"{label:<{LABEL}} ", FAINT), (text, style))
+
+
+def _general(deployment: Deployment, now: datetime) -> Iterator[Text]:
+    """What concerns all pools."""
+    if not deployment.stored:
+        yield _line("operator", "it has written no status yet; is it running?", BUSY)
+    elif not deployment.seen:
+        seen = deployment.status.observed_generation or 0
+        yield _line(
+            "operator", f"this is of generation {seen}; generation {deployment.generation} is not read yet", BUSY
+        )
+    told: set[str] = set()
+    for condition in deployment.status.conditions:
+        rests = condition.type in OF_POOLS or (condition.type, condition.reason) in AT_REST
+        if not rests and condition.message not in told:
+            text = f"{condition.type} {condition.reason}: {condition.message}; {_age(condition, now)}"
+            yield _line("condition", text, _colour(condition))
+        told.add(condition.message)
+    for refused in deployment.status.refused:
+        yield _line("refused", refused, BAD)
+    for note in deployment.status.notes:
+        yield _line("note", note)
+
+
+def _age(condition: Condition, now: datetime) -> str:
+    return since(condition.last_transition_time, now)
+
+
+def _colour(condition: Condition) -> str:
+    if condition.type in ("Stalled", "SpeculationDegraded"):
+        return BAD
+    return BUSY if condition.status != "True" or condition.type == "Reconciling" else ""
+
+
+# The lines of a pool.
+
+Lines = Iterator[tuple[str, str]]
+"""Text and style."""
+
+
+def _serves(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
+    serving, ready = pool.status.serving, pool.status.ready_replicas or 0
+    asked = f"{ready} of {pool.asked} servers ready" if pool.asked is not None else f"{ready} servers ready"
+    if serving is None or not serving.revision:
+        yield f"nothing yet; {asked}", BUSY
+        return
+    speed = marked(faster(serving.speedup), emulated=serving.evidence in pool.emulated)
+    arm = " ".join(filter(None, (serving.arm, speed)))
+    style = GOOD if pool.asked is None or ready >= pool.asked else BUSY
+    yield f"{arm} at {serving.revision}, since {since(serving.since, now)}; {asked}", style
+    if serving.evidence:
+        yield f"on the evidence of {serving.evidence}", ""
+
+
+def _target(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
+    target, serving = pool.status.target, pool.status.serving
+    if target and not (serving and serving.revision == target.revision):
+        yield f"{target.arm} at {target.revision}, because {target.why}", BUSY
+        if (moved := time_of(target.stands_since)) and (stood := (now - moved).total_seconds()) >= PATIENCE:
+            yield f"no progress for {span(stood)}", BUSY
+
+
+def _run(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
+    progress, step = pool.progress, pool.status.progress
+    if progress is None:
+        if step and step.step != "Decided":
+            yield step.message or IDLE.get(step.step, step.step), BUSY
+        return
+    yield progress.run, ""
+    yield f"{cells(progress)} {rounds(progress)}", BUSY
+    yield f"{time_left(progress)}; {spent(progress)}", ""
+
+
+def _verdict(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
+    verdict = pool.status.verdict
+    if verdict:
+        style = {"Promote": GOOD, "Reject": "", "Error": BAD}.get(verdict.outcome, BUSY)
+        by = marked(verdict.benchmark_run, emulated=verdict.benchmark_run in pool.emulated)
+        yield f"{verdict.outcome}: {verdict.message}; by {by}", style
+        if verdict.crossing:
+            yield verdict.crossing, BUSY
+
+
+def _hold(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
+    hold = pool.status.hold
+    if hold:
+        yield f"{hold.arm} at {hold.revision}: {hold.reason} since {since(hold.since, now)}: {hold.message}", BAD
+
+
+def _next(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
+    if command := advice(deployment, pool):
+        yield command, "bold"
+
+
+def _address(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
+    if pool.status.endpoint:
+        yield pool.status.endpoint, FAINT
+
+
+Part = Callable[[Deployment, Pool, datetime], Lines]
+PARTS: dict[str, Part] = {
+    "serves": _serves,
+    "target": _target,
+    "run": _run,
+    "verdict": _verdict,
+    "hold": _hold,
+    "you can": _next,
+    "address": _address,
+}
+"""Label → lines, in the order in which a person asks."""

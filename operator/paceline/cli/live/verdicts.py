@@ -1,0 +1,106 @@
+"""What the gate says of a deployment's pools, for the spec as it is now; and the exit code that tells it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from paceline.api.record import decimal, finite
+from paceline.cli.live.deployment import Deployment, Pool
+from paceline.cli.live.progress import rounds
+from paceline.cli.live.words import EMULATED
+
+UNDECIDED, STALLED = "Undecided", "Stalled"
+EXIT = {"Promote": 0, "Reject": 10, "Inconclusive": 11, "Error": 12, UNDECIDED: 13, STALLED: 14}
+"""Those of `paceline gate FILE`, and two that a cluster adds: no verdict in time; no verdict before a person acts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    pool: str
+    outcome: str
+    """A key of EXIT."""
+    message: str
+    winner: str = ""
+    speedup: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    run: str = ""
+    emulated: bool = False
+
+    @property
+    def final(self) -> bool:
+        return self.outcome != UNDECIDED
+
+    def __str__(self) -> str:
+        by = f"; by {self.run}" if self.run and self.final else ""
+        return f"{self.pool}: {self.outcome}: {self.message}{by}{f' ({EMULATED})' if self.emulated else ''}"
+
+
+def answers(deployment: Deployment, pool: str | None = None) -> tuple[Answer, ...]:
+    """One for each pool, or for that one."""
+    return tuple(_answer(deployment, each) for each in deployment.chosen(pool))
+
+
+def _answer(deployment: Deployment, pool: Pool) -> Answer:
+    verdict, step, stalled = pool.status.verdict, pool.status.progress, deployment.condition("Stalled")
+    if not deployment.seen:
+        message = f"the operator has not read generation {deployment.generation} yet"
+        return Answer(pool=pool.name, outcome=UNDECIDED, message=message)
+    if verdict and verdict.outcome in EXIT:
+        return Answer(
+            pool=pool.name,
+            outcome=verdict.outcome,
+            message=verdict.message,
+            winner=verdict.winner or "",
+            speedup=finite(verdict.speedup),
+            lower=finite(verdict.lower),
+            upper=finite(verdict.upper),
+            run=verdict.benchmark_run,
+            emulated=verdict.benchmark_run in pool.emulated,
+        )
+    if step and step.step == "NotMeasurable":
+        return Answer(pool=pool.name, outcome=STALLED, message=step.message)
+    if pool.progress and pool.progress.going_on:
+        message = f"{pool.progress.run} is measuring: {rounds(pool.progress)}"
+        return Answer(pool=pool.name, outcome=UNDECIDED, message=message, emulated=pool.progress.emulated)
+    if stalled:
+        return Answer(pool=pool.name, outcome=STALLED, message=f"{stalled.reason}: {stalled.message}")
+    return Answer(pool=pool.name, outcome=UNDECIDED, message=_waits_for(deployment, pool))
+
+
+def _waits_for(deployment: Deployment, pool: Pool) -> str:
+    if pool.status.progress and pool.status.progress.message:
+        return pool.status.progress.message
+    said = (deployment.condition(kind) for kind in ("Reconciling", "Measuring", "Ready"))
+    return next((condition.message for condition in said if condition), "nothing is measured yet")
+
+
+def exit_code(found: Sequence[Answer]) -> int:
+    """The highest of all pools': 0 says that each has a winner."""
+    return max(EXIT[answer.outcome] for answer in found)
+
+
+def payload(deployment: Deployment, found: Sequence[Answer]) -> dict[str, Any]:
+    worst = max(found, key=lambda answer: EXIT[answer.outcome])
+    return {
+        "namespace": deployment.namespace,
+        "name": deployment.name,
+        "generation": deployment.generation,
+        "outcome": worst.outcome,
+        "pools": [
+            {
+                "name": answer.pool,
+                "outcome": answer.outcome,
+                "winner": answer.winner,
+                **{key: None if value is None else decimal(value) for key, value in _numbers(answer)},
+                "message": answer.message,
+                "benchmarkRun": answer.run,
+                "emulated": answer.emulated,
+            }
+            for answer in found
+        ],
+    }
+
+
+def _numbers(answer: Answer) -> tuple[tuple[str, float | None], ...]:
+    return ("speedup", answer.speedup), ("lower", answer.lower), ("upper", answer.upper)

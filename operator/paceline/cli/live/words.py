@@ -1,0 +1,57 @@
+"""Times, revisions and speed-ups as a person reads them."""
+
+from datetime import UTC, datetime
+
+from paceline.api.record import finite
+from paceline.report.text import ratio
+
+MINUTE, HOUR, DAY = 60, 3600, 86400
+EMULATED = "emulated"
+"""Stands beside every number of a run in which no model ran."""
+
+
+def time_of(text: str) -> datetime | None:
+    """Of a time in status; None where there is none."""
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except ValueError:
+        return None
+
+
+def when(text: str) -> str:
+    """To the minute, in UTC."""
+    time = time_of(text)
+    return f"{time:%Y-%m-%d %H:%M} UTC" if time else text
+
+
+def since(text: str, now: datetime) -> str:
+    """2026-11-21 11:13 UTC (2 h ago)."""
+    time = time_of(text)
+    return f"{when(text)} ({span((now - time).total_seconds())} ago)" if time else text
+
+
+def span(seconds: float) -> str:
+    """44 s, 12 min, 3 h 20 min, 5 d."""
+    whole = max(0, round(seconds))
+    if whole < 2 * MINUTE:
+        return f"{whole} s"
+    if whole < HOUR:
+        return f"{whole // MINUTE} min"
+    if whole < DAY:
+        minutes = whole % HOUR // MINUTE
+        return f"{whole // HOUR} h {minutes} min" if minutes else f"{whole // HOUR} h"
+    return f"{whole // DAY} d"
+
+
+def gpu_hours(gpu_seconds: int) -> str:
+    return f"{gpu_seconds / HOUR:.1f} GPU-hours"
+
+
+def faster(speedup: float | None) -> str:
+    """1.36x; empty where nothing was measured."""
+    value = finite(speedup)
+    return ratio(value) if value is not None else ""
+
+
+def marked(text: str, *, emulated: bool) -> str:
+    return f"{text} ({EMULATED})" if text and emulated else text

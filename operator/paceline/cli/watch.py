@@ -1,0 +1,74 @@
+"""`kubectl paceline watch NAME`: `status` again and again, drawn in place on a terminal."""
+
+import argparse
+import json
+import sys
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+from paceline.cli.live import command
+from paceline.cli.live.deployment import Deployment
+from paceline.cli.live.find import named
+from paceline.cli.live.look import looks
+from paceline.cli.live.payload import payload
+from paceline.kube import Api
+
+
+def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "watch",
+        help="show `status` live: rounds, the time left and GPU-hours so far; ends with Ctrl-C",
+        epilog="Where the output is no terminal, or with -o json, it is written again whenever it has changed.",
+    )
+    command.add_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    return command.run(_watch, args)
+
+
+async def _watch(api: Api, namespace: str, args: argparse.Namespace) -> int:
+    name = await named(api, namespace, args.name)
+    seen = looks(api, namespace, name)
+    if args.output == "json":
+        async for deployment in changes(seen):
+            print(json.dumps(payload(deployment), ensure_ascii=False), flush=True)
+        return 0
+    await (_draw if sys.stdout.isatty() else _print)(seen)
+    return 0
+
+
+async def changes(seen: AsyncIterator[Deployment]) -> AsyncIterator[Deployment]:
+    """Those that differ from the one before in more than the time that has passed."""
+    before: object = None
+    async for deployment in seen:
+        runs = [
+            (pool.progress.run, pool.progress.rounds, pool.progress.message)
+            for pool in deployment.pools
+            if pool.progress
+        ]
+        now = (deployment.generation, deployment.stored, runs)
+        if now != before:
+            yield deployment
+        before = now
+
+
+async def _print(seen: AsyncIterator[Deployment]) -> None:
+    from paceline.cli.live.screen import plain
+    from paceline.cli.live.tree import tree
+
+    async for deployment in changes(seen):
+        now = datetime.now(UTC)
+        print(f"{now:%H:%M:%S} UTC\n{plain(tree(deployment, now))}\n", flush=True)
+
+
+async def _draw(seen: AsyncIterator[Deployment]) -> None:
+    from rich.console import Console
+    from rich.live import Live
+
+    from paceline.cli.live.tree import tree
+
+    with Live(console=Console(highlight=False), auto_refresh=False, vertical_overflow="visible") as screen:
+        async for deployment in seen:
+            screen.update(tree(deployment, datetime.now(UTC)), refresh=True)

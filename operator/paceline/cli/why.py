@@ -1,0 +1,44 @@
+"""`kubectl paceline why NAME`: a paragraph for each pool."""
+
+import argparse
+import shutil
+import sys
+import textwrap
+from datetime import UTC, datetime
+
+from paceline.cli.live import command
+from paceline.cli.live.find import load, named
+from paceline.cli.live.paragraph import paragraph
+from paceline.kube import Api
+
+
+def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "why", help="say in a paragraph what each pool serves, since when, on which evidence, and what would change it"
+    )
+    command.add_options(parser)
+    parser.add_argument("--pool", help="only this pool")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    return command.run(_why, args)
+
+
+async def _why(api: Api, namespace: str, args: argparse.Namespace) -> int:
+    deployment = await load(api, namespace, await named(api, namespace, args.name))
+    now = datetime.now(UTC)
+    texts = {pool.name: paragraph(deployment, pool, now) for pool in deployment.chosen(args.pool)}
+    if args.output == "json":
+        command.print_json({"namespace": namespace, "name": deployment.name, "pools": texts})
+    else:
+        print("\n\n".join(_wrapped(text) for text in texts.values()))
+    return 0
+
+
+def _wrapped(text: str) -> str:
+    """On a terminal only."""
+    if not sys.stdout.isatty():
+        return text
+    width = min(100, shutil.get_terminal_size().columns)
+    return textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)

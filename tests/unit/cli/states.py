@@ -1,0 +1,116 @@
+"""States of a deployment, each told as a story once."""
+
+from functools import cache
+
+from tests.support.campaigns import LATENCY
+from tests.support.stories import by_hand, measuring, promoted
+from tests.support.world import World, example
+
+SLOWER = {
+    arm: {name: speed * (0.8 if arm == "wide" else 1) for name, speed in of.items()} for arm, of in LATENCY.items()
+}
+
+
+@cache
+def not_seen() -> World:
+    """Applied, and no operator is there."""
+    world = World(away=True)
+    world.apply(example())
+    return world
+
+
+@cache
+def prefetching() -> World:
+    """The operator has read it; models are downloaded."""
+    world = World()
+    world.apply(example())
+    return world
+
+
+@cache
+def measuring_round_2_of_3() -> World:
+    """One pool is in its second round, the other in its first; five minutes into each."""
+    world = World()
+    measuring(world)
+    world.round_ends("latency")
+    return world
+
+
+@cache
+def no_room() -> World:
+    """Both pools serve, and no node has room for a round."""
+    world = World(nodes={"gpu-0": 8})
+    world.apply(example())
+    world.prefetch_ends()
+    world.servers_ready()
+    return world
+
+
+@cache
+def both_promoted() -> World:
+    """Two pools, two winners."""
+    world = World()
+    promoted(world)
+    return world
+
+
+@cache
+def rejected() -> World:
+    """The candidate is slower: the baseline stays."""
+    world = World(truths={"latency": SLOWER})
+    measuring(world, "latency")
+    for _ in range(3):
+        world.round_ends()
+    return world
+
+
+@cache
+def held() -> World:
+    """A promoted candidate keeps crashing: it is taken off."""
+    world = World()
+    promoted(world, "latency")
+    world.wait(600)
+    world.server_loops("latency", 1, "torch.OutOfMemoryError: CUDA out of memory.")
+    world.servers_ready()
+    return world
+
+
+@cache
+def awaiting_promote() -> World:
+    """promotion.mode is Manual: a verdict waits for a person."""
+    world = by_hand()
+    for _ in range(3):
+        world.round_ends()
+    return world
+
+
+@cache
+def stalled() -> World:
+    """The models cannot be downloaded."""
+    world = World()
+    world.apply(example())
+    world.prefetch_fails("hf://thoughtworks/Qwen3-Coder-Next-Eagle3: 401 Unauthorized")
+    return world
+
+
+@cache
+def suspended() -> World:
+    """spec.suspend is set in the middle of a run."""
+    world = World()
+    measuring(world, "latency")
+    world.edit("suspend", lambda spec: spec.update(suspend=True))
+    return world
+
+
+STATES = (
+    not_seen,
+    prefetching,
+    measuring_round_2_of_3,
+    no_room,
+    both_promoted,
+    rejected,
+    held,
+    awaiting_promote,
+    stalled,
+    suspended,
+)

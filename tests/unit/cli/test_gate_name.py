@@ -1,0 +1,167 @@
+"""`paceline gate NAME --wait`: exit codes by state; and, beside the real operator in virtual time, that it waits."""
+
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+from tests.fault.stories import PROMOTED, another_image, example, tell_once
+from tests.fault.virtual import run
+from tests.fault.world import NAME, NAMESPACE, World
+from tests.support.looked_at import looked_at
+from tests.support.memory import MemoryApi
+from tests.support.world import START
+from tests.support.world import World as Simulated
+from tests.unit.cli.states import awaiting_promote, both_promoted, no_room, not_seen, rejected, stalled, suspended
+
+from paceline.cli.gate_live import wait
+from paceline.cli.live.deployment import Deployment, deployment
+from paceline.cli.live.look import looks
+from paceline.cli.live.verdicts import answers, exit_code, payload
+from paceline.kube import Manifest, Ref, Unavailable
+
+HOUR = 3600
+EVERY = 60.0
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "says"),
+    [
+        (not_seen, 13, "the operator has not read generation 1 yet"),
+        (both_promoted, 0, "Promote: wide 1.36x"),
+        (awaiting_promote, 0, "Promote: wide 1.36x"),
+        (rejected, 10, "Reject: wide 1.09x"),
+        (no_room, 13, "not placed: 0/1 nodes are available"),
+        (suspended, 13, "Undecided: spec.suspend is set"),
+        (stalled, 14, "Stalled: PrefetchFailed: the models could not be downloaded"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_the_code_tells_the_state(state: Callable[[], Simulated], code: int, says: str) -> None:
+    found = answers(looked_at(state()))
+    assert exit_code(found) == code
+    assert says in str(found[0])
+
+
+def of(*pools: tuple[str, Manifest], generation: int = 1, stalled: str = "") -> Deployment:
+    """A deployment with such entries of status."""
+    conditions = [
+        {"type": "Stalled", "status": "True", "reason": stalled, "message": "it is", "lastTransitionTime": "2026-11-21"}
+    ]
+    manifest = {
+        "metadata": {"name": "coder", "namespace": "models", "generation": generation},
+        "spec": {"pools": [{"name": name} for name, _ in pools]},
+        "status": {
+            "observedGeneration": 1,
+            "conditions": conditions if stalled else [],
+            "pools": [{"name": name, **entry} for name, entry in pools],
+        },
+    }
+    return deployment(manifest, (), {}, START)
+
+
+def verdict(outcome: str) -> Manifest:
+    return {"verdict": {"outcome": outcome, "message": "said so", "benchmarkRun": "a-run"}}
+
+
+@pytest.mark.parametrize(
+    ("found", "code"),
+    [
+        (of(("a", verdict("Promote"))), 0),
+        (of(("a", verdict("Reject"))), 10),
+        (of(("a", verdict("Inconclusive"))), 11),
+        (of(("a", verdict("Error"))), 12),
+        (of(("a", verdict("Promote")), generation=2), 13),
+        (of(("a", {})), 13),
+        (of(("a", {}), stalled="ServerFailed"), 14),
+        (of(("a", {"progress": {"step": "NotMeasurable", "message": "two nodes"}})), 14),
+        (of(("a", verdict("Promote")), stalled="ServerFailed"), 0),
+        (of(("a", verdict("Promote")), ("b", verdict("Reject"))), 10),
+        (of(("a", verdict("Error")), ("b", verdict("Reject"))), 12),
+        (of(("a", verdict("Promote")), ("b", {})), 13),
+    ],
+)
+def test_of_several_pools_the_highest_code_counts(found: Deployment, code: int) -> None:
+    assert exit_code(answers(found)) == code
+
+
+def test_one_pool_can_be_asked_for() -> None:
+    found = of(("a", verdict("Promote")), ("b", verdict("Reject")))
+    assert [exit_code(answers(found, pool)) for pool in ("a", "b")] == [0, 10]
+    with pytest.raises(ValueError, match="--pool: coder has no pool c; it has a, b"):
+        answers(found, "c")
+
+
+def test_json_has_the_pools_and_the_worst_of_them() -> None:
+    found = of(("a", verdict("Promote")), ("b", verdict("Reject")))
+    shown = payload(found, answers(found))
+    assert (shown["outcome"], [pool["outcome"] for pool in shown["pools"]]) == ("Reject", ["Promote", "Reject"])
+    assert shown["pools"][0] == {
+        "name": "a", "outcome": "Promote", "winner": "", "speedup": None, "lower": None, "upper": None,
+        "message": "said so", "benchmarkRun": "a-run", "emulated": False,
+    }  # fmt: skip
+
+
+# Beside the operator.
+
+
+def waited(
+    act: Callable[[World], object], longest: float, after: World | None = None
+) -> tuple[int, list[str], Deployment]:
+    """Exit code, what was told meanwhile, and the deployment in the end."""
+
+    async def story() -> tuple[int, list[str], Deployment]:
+        heard: list[str] = []
+        async with after.twin() if after else World() as world:
+            act(world)
+            world.operate()
+            seen = looks(MemoryApi(world.cluster), NAMESPACE, NAME, EVERY)
+            found = await wait(seen, None, longest, heard.append)
+        assert found is not None
+        return exit_code(answers(found)), heard, found
+
+    return run(story())
+
+
+def test_it_waits_for_the_verdict_and_says_what_goes_on() -> None:
+    code, heard, found = waited(lambda world: world.apply(example("latency")), 24 * HOUR)
+    assert code == 0
+    assert any("is measuring: round 2 of 2" in line for line in heard)
+    assert str(answers(found)[0]).startswith("latency: Promote: wide ")
+    assert str(answers(found)[0]).endswith("(emulated)")
+
+
+def test_it_waits_no_longer_than_it_may() -> None:
+    code, _, found = waited(lambda world: world.apply(example("latency")), 120)
+    assert code == 13
+    assert [pool.status.verdict for pool in found.pools] == [None]
+
+
+def test_the_verdict_on_an_earlier_spec_is_none_on_this_one() -> None:
+    """The spec is edited and the gate asked in the same moment: the operator has not even read it."""
+    before = tell_once(PROMOTED)
+    run_before = before.found()["status"]["pools"][0]["verdict"]["benchmarkRun"]
+    code, heard, found = waited(lambda world: world.edit(another_image), 24 * HOUR, after=before)
+    assert code == 0
+    assert heard[0] == "latency: Undecided: the operator has not read generation 2 yet"
+    assert answers(found)[0].run != run_before
+
+
+class Deaf(MemoryApi):
+    """Does not answer the first time."""
+
+    asked = 0
+
+    async def get(self, ref: Ref) -> Manifest | None:
+        self.asked += 1
+        if self.asked == 1:
+            raise Unavailable(0, "ClientConnectorError", "connection refused")
+        return await super().get(ref)
+
+
+def test_a_server_that_does_not_answer_is_asked_again(capsys: pytest.CaptureFixture[str]) -> None:
+    async def first(seen: AsyncIterator[Deployment]) -> Deployment:
+        return await anext(seen)
+
+    world = tell_once(PROMOTED)
+    found = run(first(looks(Deaf(world.cluster), NAMESPACE, NAME, EVERY)))
+    assert exit_code(answers(found)) == 0
+    assert "the API server does not answer (connection refused): is it the right cluster?" in capsys.readouterr().err

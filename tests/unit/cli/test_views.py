@@ -1,0 +1,56 @@
+"""What `kubectl paceline status` and `why` say of a deployment: golden files, one for each state."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from tests.support import golden
+from tests.support.looked_at import looked_at, numbered
+from tests.support.world import World, example
+from tests.unit.cli.states import STATES, measuring_round_2_of_3
+
+from paceline.cli.live.paragraph import paragraph
+from paceline.cli.live.payload import payload
+from paceline.cli.live.screen import plain
+from paceline.cli.live.tree import tree
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.mark.parametrize("state", STATES, ids=lambda state: state.__name__)
+def test_what_is_shown(state: Callable[[], World]) -> None:
+    world = state()
+    deployment, now = looked_at(world, into_the_round=timedelta(minutes=5)), world.cluster.now
+    shown = {
+        "status": plain(tree(deployment, now)),
+        "why": {pool.name: paragraph(deployment, pool, now) for pool in deployment.pools},
+    }
+    golden.check(GOLDEN / f"{state.__name__}.yaml", numbered(shown), state.__doc__ or "")
+
+
+def test_json_is_the_status_and_what_a_reader_would_compute() -> None:
+    """Under the names that status has."""
+    world = measuring_round_2_of_3()
+    shown = payload(looked_at(world, into_the_round=timedelta(minutes=5)))
+    assert {name: shown[name] for name in world.status() if name != "pools"} == {
+        name: value for name, value in world.status().items() if name != "pools"
+    }
+    assert (shown["namespace"], shown["name"], shown["current"]) == ("models", "qwen3-coder-next", True)
+    latency, throughput = shown["pools"]
+    assert latency.items() >= world.pool("latency").items()
+    run = world.runs("latency")[0]["metadata"]["name"]
+    assert latency["run"] == {
+        "name": run, "rounds": 1, "looks": (3, 5, 8), "nextLook": 3, "goingOn": True, "secondsPerRound": 1080,
+        "secondsToNextLook": 2 * 1080 - 300, "secondsToLastLook": 7 * 1080 - 300,
+        "gpuSeconds": 4 * (1200 + 300), "emulated": True, "waits": "",
+    }  # fmt: skip
+    assert throughput["run"]["secondsToNextLook"] is None
+
+
+def test_a_terminal_is_sent_nothing_that_it_would_obey() -> None:
+    """Square brackets are text, not rich's markup."""
+    world = World()
+    world.apply(example())
+    world.prefetch_fails("[red]not[/red] ours")
+    assert "[red]not[/red] ours" in plain(tree(looked_at(world), world.cluster.now))
