@@ -112,7 +112,10 @@ def test_an_attempt_that_was_asked_for_is_not_made_anew_because_the_spec_was_ano
     [
         ("retry.paceline.dev/latnecy", "pool latnecy does not exist (there are: latency"),
         ("promote.paceline.dev/thruput", "pool thruput does not exist (there are: latency"),
-        ("rollback.paceline.dev/latency", "rollback is not a request (there are: promote, retry)"),
+        (
+            "demote.paceline.dev/latency",
+            "demote is not a request (there are: promote, promote-anyway, abort, retry, rollback)",
+        ),
     ],
 )
 def test_a_request_to_no_pool_is_answered(key: str, message: str) -> None:

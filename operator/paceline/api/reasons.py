@@ -75,6 +75,7 @@ class Reason(Enum):
     RoundRefused = Row("Measuring", False, "the cluster refuses the pod of a round", "PodRefused")
     WaitingForCapacity = Row("Measuring", False, "a run has to wait")
     Suspended = Row("Measuring", False, "spec.suspend is set")
+    RunsHeld = Row("Measuring", False, "a hold that a person asked for lets no run start", "Held")
     NothingToMeasure = Row("Measuring", False, "no question is open")
 
     # Every pool has a verdict for this generation.
@@ -84,6 +85,7 @@ class Reason(Enum):
         "a run failed and its candidates were not judged; annotate retry.paceline.dev/POOL to run it again",
     )
     Inconclusive = Row("Decided", False, "rounds or budget are used up and candidates are still undecided")
+    DecisionHeld = Row("Decided", False, "a hold that a person asked for lets no run start", "Held")
     NotMeasurable = Row("Decided", False, "no run can compare the candidates, so the baseline is served")
     Undecided = Row("Decided", False, "no verdict yet")
     AllDecided = Row("Decided", True, "every pool is decided")
@@ -96,6 +98,7 @@ class Reason(Enum):
     AwaitingPromote = Row("Promoted", False, "promotion.mode is Manual: waiting for a promote request")
     Promoting = Row("Promoted", False, "a candidate is being rolled out")
     NotDecided = Row("Promoted", False, "no decision for or against a candidate")
+    PromotedAnyway = Row("Promoted", True, "every pool serves a candidate, at least one whatever the verdict")
     StillPromoted = Row(
         "Promoted", True, "every pool serves a candidate, at least one on evidence for an earlier question"
     )
@@ -103,6 +106,7 @@ class Reason(Enum):
 
     # A BenchmarkRun, while it goes on and when it has ended.
     Superseded = Row("Failed", True, "the question was replaced; this result is never used")
+    RunAborted = Row("Failed", True, "a person has ended it; this result is never used", "Aborted")
     RunError = Row("Failed", True, "the harness or a server failed; the candidates were not judged", "Error")
     RunRefused = Row("Complete", False, "the cluster refuses a round's pod", "PodRefused")
     RunWaiting = Row("Complete", False, "a round has to wait", "WaitingForCapacity")

@@ -81,14 +81,38 @@ class Serving:
     """Start of serving."""
 
 
+Kind = Literal[
+    "Started",
+    "Updated",
+    "Promoted",
+    "PromotedAnyway",
+    "Demoted",
+    "TakenDown",
+    "Fallback",
+    "RolledBack",
+    "Aborted",
+    "Stopped",
+]
+"""How a pool came to serve what it serves. Started: the first servers; Updated: the spec asks for others; Promoted: by
+a verdict; PromotedAnyway: against one, or without; Demoted: a verdict rejects what was promoted; TakenDown: what was
+chosen did not run; Fallback: speculation stopped paying; RolledBack: a person went back; Aborted: a person ended the
+roll-out of another; Stopped: nothing is served until there is a verdict."""
+WHY_LENGTH = 500
+"""Characters of a reason in `history`, of which status has many."""
+
+
 @record
 class Target(Serving):
     """Configuration to serve; written before any action."""
 
     fingerprint: Name = ""
-    """Fingerprint of its evidence."""
+    """Fingerprint of its evidence; of a candidate that was promoted against a verdict, that of the verdict."""
     why: Text = ""
     """Reason for the choice."""
+    kind: Kind | None = None
+    """How it was chosen; absent in the status of an older release."""
+    request: Name = ""
+    """The request that it was chosen by, as VERB=VALUE; empty if the operator chose by itself."""
     stands_since: Time = ""
     """Time of its last progress, from which promotion.progressDeadline counts. Absent while all is well, and while
     accelerators are lacking."""
@@ -137,21 +161,52 @@ class PoolVerdict:
 
 
 @record
-class Hold:
-    """A revision that was taken off because it did not run. Another revision, or `retry`, releases it."""
+class Change:
+    """One change of what a pool serves."""
 
-    reason: Literal["NotReady", "Crashed"] | None = None
-    """NotReady: it never became ready; Crashed: it had served before."""
+    time: Time = ""
+    """When all servers were of the revision, and ready."""
+    revision: Name = ""
+    """What serves since then; empty if nothing does."""
+    arm: Name = ""
+    """`baseline` or a candidate."""
+    kind: Kind | None = None
+    """How it came to be served."""
+    speedup: Number4 | None = None
+    """Its throughput divided by the baseline's, according to its evidence."""
+    evidence: Name = ""
+    """BenchmarkRun that showed it to be faster; it may have been deleted since."""
+    why: Annotated[str, Field(max_length=WHY_LENGTH)] = ""
+    """Reason for the choice."""
+    request: Name = ""
+    """The request that asked for it, as VERB=VALUE; empty if the operator chose by itself."""
+
+
+MOST_CHANGES = 20
+"""Entries of `history`."""
+
+HoldReason = Literal["NotReady", "Crashed", "Fallback", "RolledBack", "Aborted"]
+
+
+@record
+class Hold:
+    """What may not be served, and why: by `retry` it is released whatever its reason."""
+
+    reason: HoldReason | None = None
+    """NotReady: the revision never became ready; Crashed: it had served before; Fallback: its speculation stopped
+    paying; RolledBack: a person went back from it; Aborted: a person ended the run or the roll-out."""
+    request: Name = ""
+    """The request that asked for it, as VERB=VALUE; empty if the operator decided by itself."""
     message: Text = ""
     """Reason, in a sentence."""
     since: Time = ""
     """Time of the hold."""
     revision: Name = ""
-    """Revision that is held back."""
+    """Revision that is held back; empty if only a run was aborted."""
     arm: Name = ""
     """`baseline` or a candidate."""
     evidence: Name = ""
-    """BenchmarkRun on which it was served; a run that ends later releases it."""
+    """BenchmarkRun on which it was served. A run that ends later releases NotReady, Crashed and Fallback."""
     fingerprint: Name = ""
     """Fingerprint of the question at that time."""
     deadline_seconds: Count | None = None
@@ -165,8 +220,14 @@ class Handled:
 
     promote: Name = ""
     """Last `promote`."""
+    promote_anyway: Name = ""
+    """Last `promote-anyway`."""
+    abort: Name = ""
+    """Last `abort`."""
     retry: Name = ""
     """Last `retry`."""
+    rollback: Name = ""
+    """Last `rollback`."""
 
 
 @record
@@ -196,9 +257,11 @@ class PoolStatus:
     verdict: PoolVerdict | None = None
     """Result of the run that answers the current question; absent if there is none."""
     hold: Hold | None = None
-    """Revision that may not be served."""
+    """What may not be served."""
     handled: Handled | None = None
     """Requests that were carried out."""
+    history: Annotated[tuple[Change, ...], Field(max_length=MOST_CHANGES)] = ()
+    """Changes of what it serves, the latest first; older ones are dropped."""
     retried: Retried | None = None
     """The last run that a person's `retry` repeated."""
     attempts: Count | None = None

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from paceline.core.names import SUPERSEDED, SUSPENDED
+from paceline.core.names import ABORTED, SUPERSEDED, SUSPENDED
 
 Object = Mapping[str, Any]
 """An object as read from the cluster; never edited."""
@@ -36,4 +36,9 @@ def suspended(run: Object) -> bool:
 
 def superseded(run: Object) -> bool:
     """Whether a BenchmarkRun is annotated to end without a verdict."""
-    return annotations(run).get(SUPERSEDED) == "true"
+    return annotations(run).get(SUPERSEDED) == "true" or bool(aborted(run))
+
+
+def aborted(run: Object) -> str:
+    """The request by which a person has ended a BenchmarkRun, as VERB=VALUE; "" if none has."""
+    return annotations(run).get(ABORTED, "")

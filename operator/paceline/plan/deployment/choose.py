@@ -2,11 +2,19 @@
 
 from dataclasses import dataclass
 
-from paceline.api.status import Serving, Target
+from paceline.api.status import Kind, Serving, Target
 from paceline.core import BASELINE
 from paceline.plan.deployment.changed import asked_anew
-from paceline.plan.deployment.earned import manual, may_stay, promoted_before, shown
-from paceline.plan.deployment.hold import baseline_held, held_revision, hold
+from paceline.plan.deployment.earned import (
+    manual,
+    may_stay,
+    overridden,
+    promoted_before,
+    refuted,
+    shown,
+    still_rendered,
+)
+from paceline.plan.deployment.hold import baseline_held, held_by_a_person, held_revision, hold
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.step import parse_time
 
@@ -20,6 +28,8 @@ class Choice:
     revision: str
     why: str
     fingerprint: str
+    kind: Kind
+    """How it is chosen, if it was not the target before."""
     evidence: str = ""
     speedup: float | None = None
 
@@ -42,18 +52,30 @@ def back(pool: Pool) -> Choice | None:
         arm=last.arm,
         revision=last.revision,
         fingerprint="",
+        kind="TakenDown",
         evidence=last.evidence,
         speedup=last.speedup,
         why=f"back to the last revision that served{by}; held: {held.reason}",
     )
 
 
+def left(pool: Pool) -> Choice | None:
+    """While a person's hold stands, what their request has left the pool to serve, whatever the verdict."""
+    target = pool.remembered.target
+    if target is None or not held_by_a_person(pool) or target.revision == held_revision(pool):
+        return None
+    at_hand = target.revision in pool.kept or target.revision == pool.revision(pool.arms[BASELINE])
+    return _remembered(target, target.arm) if at_hand else None
+
+
 def proven(pool: Pool) -> Choice | None:
-    """The winner of the run that decides the present question; in Manual mode, once a person has chosen it."""
+    """The winner of the run that decides the present question; in Manual mode, and against a promotion whatever the
+    verdict, once a person has chosen it."""
     choice = winner(pool)
     if choice is None or choice.revision == held_revision(pool):
         return None
-    return choice if not manual(pool) or _chosen_before(pool) == choice.revision else None
+    by_hand = manual(pool) or overridden(pool)
+    return choice if not by_hand or _chosen_before(pool) == choice.revision else None
 
 
 def as_before(pool: Pool) -> Choice | None:
@@ -66,12 +88,12 @@ def as_before(pool: Pool) -> Choice | None:
 
 def unproven(pool: Pool) -> Choice:
     """The baseline: no candidate has been shown to be faster."""
-    return baseline(pool, _why_not(pool))
+    return baseline(pool, _why_not(pool), _kind_of_baseline(pool))
 
 
-def baseline(pool: Pool, why: str) -> Choice:
+def baseline(pool: Pool, why: str, kind: Kind) -> Choice:
     revision = pool.revision(pool.arms[BASELINE])
-    return Choice(arm=BASELINE, revision=revision, fingerprint=pool.fingerprint, why=why)
+    return Choice(arm=BASELINE, revision=revision, fingerprint=pool.fingerprint, why=why, kind=kind)
 
 
 def winner(pool: Pool) -> Choice | None:
@@ -85,15 +107,18 @@ def winner(pool: Pool) -> Choice | None:
         arm=arm.name,
         revision=pool.revision(arm),
         fingerprint=run.fingerprint,
+        kind="Promoted",
         evidence=run.name,
         speedup=speed.ratio if speed else None,
         why=shown(run),
     )
 
 
-def intent(choice: Choice, since: str) -> Target:
-    """The choice as `target` of status, which is written before any action."""
+def intent(choice: Choice, since: str, request: str = "") -> Target:
+    """The choice as `target` of status, which is written before any action. `request` is the one that asked for it."""
     return Target(
+        kind=choice.kind,
+        request=request,
         revision=choice.revision,
         arm=choice.arm,
         why=choice.why,
@@ -115,10 +140,20 @@ def _remembered(target: Target, arm: str) -> Choice:
         arm=arm,
         revision=target.revision,
         fingerprint=target.fingerprint,
+        kind=target.kind or ("Promoted" if target.evidence else "Updated"),
         evidence=target.evidence,
         speedup=target.speedup,
         why=target.why,
     )
+
+
+def _kind_of_baseline(pool: Pool) -> Kind:
+    target, held, arm = pool.remembered.target, hold(pool), still_rendered(pool)
+    if target is None:
+        return "Started"
+    if held and held.revision == target.revision:
+        return "Fallback" if held.reason == "Fallback" else "TakenDown"
+    return "Demoted" if arm and refuted(pool.decided, arm.name) else "Updated"
 
 
 def _why_not(pool: Pool) -> str:
@@ -140,7 +175,7 @@ NO_WINNER = {
 }
 """Outcome of the present question → why no candidate is served, where an earlier run had promoted one."""
 
-CHOICES = (frozen, back, proven, as_before)
+CHOICES = (frozen, back, left, proven, as_before)
 """The first rule that gives a choice wins; if none does, the baseline is served."""
 
 

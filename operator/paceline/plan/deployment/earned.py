@@ -12,11 +12,15 @@ from paceline.plan.deployment.alike import LOAD, same_argv
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.runs import Run
 
+ANYWAY = "PromotedAnyway"
+"""Kind of a target that a person has promoted whatever the verdict: it has no evidence, and stays all the same."""
+
 
 def promoted_before(pool: Pool) -> Target | None:
     """The pool's target if it is a promoted candidate; if status was lost, the one that the servers run."""
     target = pool.remembered.target or _promoted_servers(pool)
-    return target if target and target.evidence and target.arm != BASELINE else None
+    earned = target is not None and (target.evidence or target.kind == ANYWAY)
+    return target if target and earned and target.arm != BASELINE else None
 
 
 def _promoted_servers(pool: Pool) -> Target | None:
@@ -89,8 +93,18 @@ def may_stay(pool: Pool) -> Arm | None:
     """The candidate of the spec as which the promoted one serves on; None if it does not."""
     waits = manual(pool) or pool.decided is None or pool.decided.outcome == "Error"
     if arm := still_rendered(pool):
-        return arm if manual(pool) or not refuted(pool.decided, arm.name) else None
+        stays = manual(pool) or overridden(pool) or not refuted(pool.decided, arm.name)
+        return arm if stays else None
     return reshaped(pool) if waits else None
+
+
+def overridden(pool: Pool) -> bool:
+    """Whether a person has promoted a candidate whatever the verdict says that counts now. It is the same verdict for
+    as long as the same is measured: under another gate, for fewer candidates, or in another attempt."""
+    target = promoted_before(pool)
+    if target is None or target.kind != ANYWAY:
+        return False
+    return target.fingerprint == (pool.decided.fingerprint if pool.decided else pool.fingerprint)
 
 
 def refuted(run: Run | None, arm: str) -> bool:

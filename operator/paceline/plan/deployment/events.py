@@ -6,6 +6,7 @@ from paceline.api import Cause, Reason
 from paceline.api.status import Condition, Hold, PoolProgress, PoolStatus, Target
 from paceline.api.status import SpeculativeDeploymentStatus as Status
 from paceline.core import BASELINE
+from paceline.plan.deployment.hold import BY_A_PERSON
 from paceline.plan.deployment.runs import BEING_MADE
 from paceline.plan.step import Event
 
@@ -73,6 +74,8 @@ def _pools(before: Status, after: Status) -> Iterator[Event]:
     for entry in after.pools:
         was = remembered.get(entry.name, PoolStatus(name=entry.name))
         yield from _retried(was, entry)
+        yield from _aborted(was, entry)
+        yield from _chosen(was, entry)
         yield from _verdict(was, entry)
         yield from _hold(was, entry)
         yield from _target(was, entry)
@@ -103,6 +106,29 @@ def _retried(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
     yield Event(reason="Retried", note=f"{entry.name}: retry={token}: {' and '.join(done) or nothing}")
 
 
+def _aborted(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
+    token = entry.handled.abort if entry.handled else ""
+    if not token or (was.handled and token == was.handled.abort):
+        return
+    held, nothing = entry.hold, "nothing to do: neither a run nor a candidate's roll-out is under way"
+    done = f"{held.message}; none is made until retry" if held and held != was.hold and held.reason == "Aborted" else ""
+    yield Event(reason="Aborted", note=f"{entry.name}: abort={token}: {done or nothing}")
+
+
+CHOSEN = {"rollback": "RolledBack", "promote_anyway": "PromotedAnyway"}
+"""Requests for what is to serve, by their field of `handled` → reason of the Event."""
+
+
+def _chosen(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
+    for field, reason in CHOSEN.items():
+        value = getattr(entry.handled, field, "")
+        if value and value != getattr(was.handled, field, ""):
+            target = entry.target
+            asked = f"{field.replace('_', '-')}={value}"
+            done = f"{target.arm} at {target.revision}: {target.why}" if target and target.request == asked else ""
+            yield Event(reason=reason, note=f"{entry.name}: {asked}: {done or 'nothing to do: it is served already'}")
+
+
 def _verdict(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
     verdict = entry.verdict
     if verdict and not (was.verdict and verdict.benchmark_run == was.verdict.benchmark_run):
@@ -115,7 +141,8 @@ def _verdict(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
 
 def _hold(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
     held, before = entry.hold, was.hold
-    if not held or held.arm == BASELINE:  # a held baseline is Stalled instead, for as long as it lasts
+    # A held baseline is Stalled instead, for as long as it lasts; a person's request has its own Event.
+    if not held or held.arm == BASELINE or held.reason in BY_A_PERSON:
         return
     if not before or (held.since, held.revision) != (before.since, before.revision):
         what = f"{held.arm or 'revision'} at {held.revision} is no longer served: {held.message}"
@@ -144,9 +171,13 @@ def _roll_out(before: Target | None, target: Target, held: Hold | None) -> str:
 def _serving(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
     serving, before = entry.serving, was.serving
     if serving and (not before or before.revision != serving.revision):
-        promoted = serving.arm != BASELINE
+        promoted = serving.arm != BASELINE and not (entry.target and entry.target.kind in UNDONE)
         note = f"{entry.name}: {serving.arm} is served at revision {serving.revision}"
         yield Event(reason="Promoted" if promoted else "Serving", note=note)
+
+
+UNDONE = ("RolledBack", "Aborted", "TakenDown")
+"""Kinds of a target that serves since another was undone."""
 
 
 def _condition(status: Status, kind: str) -> Condition | None:

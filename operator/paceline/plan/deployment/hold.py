@@ -1,4 +1,8 @@
-"""The hold of a pool: a revision that was taken down, the evidence that had promoted it, and what releases it."""
+"""The hold of a pool: what must not be served, the evidence that had promoted it, and what releases it.
+
+Released by `retry` are all. NotReady, Crashed and Fallback end with newer evidence; RolledBack and Aborted, by which a
+person has spoken, end with `promote`, and no run is made for them. A changed fingerprint ends those of candidates.
+"""
 
 from datetime import timedelta
 
@@ -6,6 +10,9 @@ from paceline.api.status import Hold
 from paceline.core import BASELINE
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.step import parse_time
+
+BY_A_PERSON = ("RolledBack", "Aborted")
+"""Reasons that a person's request gives. What was chosen need not be broken, and no run goes on."""
 
 
 def hold(pool: Pool) -> Hold | None:
@@ -20,21 +27,34 @@ def held_revision(pool: Pool) -> str | None:
     return held.revision if held else None
 
 
-def baseline_held(pool: Pool) -> bool:
-    """Whether the spec's baseline is held. None of its arms can be served then: candidates are measured against it."""
+def held_by_a_person(pool: Pool) -> Hold | None:
+    """The hold, if a person has asked for it. What they left the pool to serve stays until it is released."""
     held = hold(pool)
-    return held is not None and held.arm == BASELINE
+    return held if held and held.reason in BY_A_PERSON else None
+
+
+def baseline_held(pool: Pool) -> bool:
+    """Whether the spec's baseline is held as it does not run. None of its arms can be served then: candidates are
+    measured against it."""
+    held = hold(pool)
+    return held is not None and held.arm == BASELINE and held.reason not in BY_A_PERSON
 
 
 def way_out(pool: Pool) -> str:
     """What a person can do about a hold."""
-    what = "change the spec" if baseline_held(pool) else "newer evidence releases it"
-    return f"{what}, or annotate retry.paceline.dev/{pool.name}=TOKEN (TOKEN: any word) to try it again"
+    if held_by_a_person(pool):
+        what, to = "change what is measured", "go by verdicts again"
+    else:
+        what, to = "change the spec" if baseline_held(pool) else "newer evidence releases it", "try it again"
+    return f"{what}, or annotate retry.paceline.dev/{pool.name}=TOKEN (TOKEN: any word) to {to}"
 
 
 def _released(pool: Pool, held: Hold) -> bool:
     """Released by a spec without this revision, by a longer deadline than the one that it missed, and for a candidate
-    by another question or by a run that has ended since."""
+    by another question or by a run that has ended since. What a person has asked for is released by another question
+    alone."""
+    if held.reason in BY_A_PERSON:
+        return held.fingerprint != pool.fingerprint
     if held.revision not in {pool.revision(arm) for arm in pool.spec.arms}:
         return True
     missed = held.deadline_seconds

@@ -40,6 +40,8 @@ class Pool:
     """Hash of what is to be decided now: what is measured, and by which rule."""
     loads: frozenset[int]
     """Largest concurrencies that its runs were made for."""
+    asked: str = ""
+    """The request that was carried out in this pass, as VERB=VALUE; "" if there was none, or nothing to do for it."""
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""A BenchmarkRun as its pool sees it: question, progress and verdict; and the actions that suspend or supersede it."""
+"""A BenchmarkRun as its pool sees it: question, progress and verdict; and the actions that end or suspend it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Any
 from paceline.api import Reason, run_status
 from paceline.api.record import from_status
 from paceline.api.run_status import BenchmarkRunStatus, Result, RunProgress, RunVerdict
-from paceline.core.names import SUPERSEDED, SUSPENDED
+from paceline.core.names import ABORTED, SUPERSEDED, SUSPENDED
 from paceline.evidence import fingerprint, narrowed, question
 from paceline.plan import objects
 from paceline.plan.objects import Object
@@ -132,17 +132,22 @@ class Run:
 def suspend(owner: Owner, runs: Iterable[Run]) -> tuple[Apply, ...]:
     """Let these runs rest as long as they are under way: they keep their rounds."""
     why = "spec.suspend is set"
-    return tuple(Apply(annotated(owner, run, SUSPENDED), why) for run in runs if run.under_way)
+    return tuple(Apply(annotated(owner, run, {SUSPENDED: "true"}), why) for run in runs if run.under_way)
 
 
 def supersede(owner: Owner, runs: Iterable[Run]) -> tuple[Apply, ...]:
     """End these runs without a verdict if they are under way."""
     why = "the question has changed"
-    return tuple(Apply(annotated(owner, run, SUPERSEDED), why) for run in runs if run.under_way)
+    return tuple(Apply(annotated(owner, run, {SUPERSEDED: "true"}), why) for run in runs if run.under_way)
 
 
-def annotated(owner: Owner, run: Run, *annotations: str) -> Manifest:
+def abort(owner: Owner, runs: Iterable[Run], request: str) -> tuple[Apply, ...]:
+    """End these runs without a verdict, at a person's request, if they are under way."""
+    return tuple(Apply(annotated(owner, run, {ABORTED: request}), request) for run in runs if run.under_way)
+
+
+def annotated(owner: Owner, run: Run, annotations: Mapping[str, str]) -> Manifest:
     """The run with these annotations of ours and no others. Its spec goes along: an apply without it removes it."""
     manifest = benchmark_run(owner, run.pool, run.name, run.manifest["spec"])
-    manifest["metadata"]["annotations"] = dict.fromkeys(annotations, "true")
+    manifest["metadata"]["annotations"] = dict(annotations)
     return manifest

@@ -1,12 +1,15 @@
 """How many servers a pool has."""
 
-from paceline.api.status import PoolStatus
+from paceline.api.status import Hold, PoolStatus
 from paceline.core import BASELINE, DeploymentSpec, UntilDecided
 from paceline.plan.deployment.servers import Servers
 
 
-def waits_for_verdict(deployment: DeploymentSpec, arm: str, *, decided: bool) -> bool:
-    """Whether `untilDecided: Nothing` keeps the pool without servers for now."""
+def waits_for_verdict(deployment: DeploymentSpec, arm: str, held: Hold | None, *, decided: bool) -> bool:
+    """Whether `untilDecided: Nothing` keeps the pool without servers for now. A person who rolled back to a baseline
+    wants it served."""
+    if held and held.reason == "RolledBack":
+        return False
     nothing = deployment.promotion.until_decided is UntilDecided.NOTHING
     return nothing and arm == BASELINE and not decided
 

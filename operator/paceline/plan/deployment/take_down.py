@@ -16,9 +16,9 @@ from typing import Literal
 from paceline.api import Reason
 from paceline.api.status import Hold, Target
 from paceline.core import BASELINE
-from paceline.plan.deployment.choose import Choice, as_chosen, choose, has_served, last_served
+from paceline.plan.deployment.choose import Choice, as_chosen, baseline, choose, has_served, intent, last_served
 from paceline.plan.deployment.conflicts import name_conflict
-from paceline.plan.deployment.hold import baseline_held
+from paceline.plan.deployment.hold import baseline_held, held_by_a_person
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.rollout import Rollout
 from paceline.plan.deployment.servers import Servers
@@ -42,6 +42,8 @@ def take_down(pool: Pool, now: datetime) -> Rollout:
     failure = failed(pool, choice, now)
     if failure is None or not _can_be_replaced(pool, choice):
         return Rollout(pool=pool, choice=choice)
+    if held_by_a_person(pool) and not _baseline_of_spec(pool, choice):
+        return _to_baseline(pool, choice, failure, now)
     held = Hold(
         reason=failure.reason,
         message=failure.message,
@@ -54,6 +56,19 @@ def take_down(pool: Pool, now: datetime) -> Rollout:
     )
     without = replace(pool, remembered=replace(pool.remembered, hold=held))
     return Rollout(pool=without, choice=choose(without))
+
+
+def _to_baseline(pool: Pool, choice: Choice, failure: Failure, now: datetime) -> Rollout:
+    """The baseline of the spec, in place of what a person's request had left. Their hold stays: without it the operator
+    would promote again what they went back from."""
+    why = f"{choice.arm} at {choice.revision} did not run: {failure.message}"
+    target = intent(baseline(pool, why, "TakenDown"), timestamp(now))
+    without = replace(pool, remembered=replace(pool.remembered, target=target))
+    return Rollout(pool=without, choice=choose(without))
+
+
+def _baseline_of_spec(pool: Pool, choice: Choice) -> bool:
+    return choice.revision == pool.revision(pool.arms[BASELINE])
 
 
 def failed(pool: Pool, choice: Choice, now: datetime) -> Failure | None:
@@ -138,7 +153,11 @@ def _servers_of_choice(pool: Pool, choice: Choice) -> Servers | None:
 
 def _can_be_replaced(pool: Pool, choice: Choice) -> bool:
     """A candidate can, by the baseline. A baseline that has not served yet can, by the revision that served last if it
-    is not held. A baseline that has served, or is held, cannot: no better revision is known."""
+    is not held. A baseline that has served, or is held, cannot: no better revision is known. What a person's request
+    has left can, by the baseline unless they went back from that."""
+    asked = held_by_a_person(pool)
+    if asked and not _baseline_of_spec(pool, choice):
+        return asked.revision != pool.revision(pool.arms[BASELINE])
     if choice.arm != BASELINE and not baseline_held(pool):
         return True
     new = not baseline_held(pool) and not has_served(pool, choice.revision)

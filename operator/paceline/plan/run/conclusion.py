@@ -9,7 +9,7 @@ from paceline.core import Outcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conclusion:
-    """Why the run ends. `verdict` is None for a superseded run, which has none."""
+    """Why the run ends. `verdict` is None for a run that was superseded or aborted, which has none."""
 
     reason: Reason
     message: str

@@ -10,7 +10,7 @@ from paceline.core import RunSpec
 from paceline.core.names import RUN_LABEL
 from paceline.evidence import ENVIRONMENT, Failure, RoundPlan
 from paceline.plan import pods
-from paceline.plan.objects import Object, finished, superseded
+from paceline.plan.objects import Object, aborted, finished, superseded
 from paceline.render import Owner, Settings
 
 
@@ -115,6 +115,11 @@ class Snapshot:
     @property
     def finished(self) -> bool:
         return finished(self.manifest)
+
+    @property
+    def aborted(self) -> str:
+        """The request by which a person has ended it; "" if none has."""
+        return aborted(self.manifest)
 
     @property
     def superseded(self) -> bool:

@@ -70,7 +70,7 @@ def _serve(
         rendering=kept["data"],
         why=served.why if isinstance(served, Target) else "",
         has_served=entry.serving is not None and entry.serving.revision == served.revision,
-        waits=waits_for_verdict(spec, served.arm, decided=entry.verdict is not None),
+        waits=waits_for_verdict(spec, served.arm, entry.hold, decided=entry.verdict is not None),
     )
     wanted = server_manifest(snapshot.owner, spec, pool, entry, servers, goal, now)
     existing = snapshot.child(wanted["kind"], wanted["metadata"]["name"])

@@ -6,20 +6,20 @@ from typing import Any
 
 from paceline.api import Cause, Reason, run_manifest_spec
 from paceline.api.run_status import RunProgress
-from paceline.api.status import PoolProgress, PoolVerdict
+from paceline.api.status import Hold, PoolProgress, PoolVerdict
 from paceline.core import BASELINE, Trigger
 from paceline.core.names import child_name
 from paceline.engines.nodes import unmeasurable
 from paceline.plan.deployment.again import source
 from paceline.plan.deployment.changed import asked_anew
 from paceline.plan.deployment.conflicts import name_conflict
-from paceline.plan.deployment.earned import bounds, manual
-from paceline.plan.deployment.hold import baseline_held, hold, way_out
+from paceline.plan.deployment.earned import ANYWAY, bounds, manual
+from paceline.plan.deployment.hold import baseline_held, held_by_a_person, hold, way_out
 from paceline.plan.deployment.lasting import report_lasting
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.preflight import foretold
 from paceline.plan.deployment.prompts import missing
-from paceline.plan.deployment.requests import annotation
+from paceline.plan.deployment.requests.request import annotation
 from paceline.plan.deployment.rollout import Rollout
 from paceline.plan.deployment.runs import BEING_MADE, Run, annotated
 from paceline.plan.silence import ASK_AGAIN
@@ -45,11 +45,22 @@ def measure(rollout: Rollout, now: datetime) -> StepResult:
         return StepResult(causes=causes, status=_verdict(pool, run), notes=_other_version(pool))
     if why := unmeasurable(pool.server):
         return _never(pool, f"{why}; set it to 1 to compare the candidates")
-    causes = (Cause(Reason.Undecided, pool.name, asked_anew(pool)), _not_promoted(rollout))
+    held_by = held_by_a_person(pool)
+    undecided = (
+        Cause(Reason.DecisionHeld, pool.name, _held(pool, held_by))
+        if held_by
+        else Cause(Reason.Undecided, pool.name, asked_anew(pool))
+    )
+    causes = (undecided, _not_promoted(rollout))
     running = next((run for run in pool.attempts if not run.finished), None)
     if pool.suspended:
         progress = PoolProgress(step="Suspended", benchmark_run=running.name if running else "")
         return StepResult(causes=(*causes, Cause(Reason.Suspended, pool.name)), status={"progress": progress})
+    if held_by:
+        return StepResult(
+            causes=(*causes, Cause(Reason.RunsHeld, pool.name, _held(pool, held_by))),
+            status={"progress": PoolProgress(step="Held", message=held_by.message)},
+        )
     if baseline_held(pool) and (held := hold(pool)):
         note = f"revision {held.revision}: {way_out(pool)}"
         return StepResult(
@@ -120,7 +131,7 @@ def _follow(pool: Pool, run: Run, causes: tuple[Cause, ...], now: datetime) -> S
     waits = Reason.RoundRefused if run.refused else Reason.WaitingForCapacity
     reason = waits if run.waits or run.refused else Reason.Measuring
     stalled = report_lasting(pool.snapshot, run.refused, pool.name, now)
-    resume = Apply(annotated(pool.snapshot.owner, run), "spec.suspend is no longer set")
+    resume = Apply(annotated(pool.snapshot.owner, run, {}), "spec.suspend is no longer set")
     return StepResult(
         causes=(*causes, Cause(reason, pool.name, progress.message), *stalled.causes),
         actions=(resume,) if run.suspended else (),
@@ -161,8 +172,12 @@ def _other_version(pool: Pool) -> tuple[str, ...]:
 def _not_promoted(rollout: Rollout, otherwise: Reason = Reason.NotDecided, message: str = "") -> Cause:
     """Promoted, where the present question has promoted no candidate: one that was promoted before may still serve."""
     pool, choice = rollout.pool, rollout.choice
+    if choice.kind == ANYWAY:
+        return _promoted_anyway(rollout, message)
+    held = held_by_a_person(pool)
+    message = "; ".join(filter(None, (message, _held(pool, held) if held else "")))
     if not choice.evidence:
-        return Cause(otherwise, pool.name, message)
+        return Cause(Reason.Held if held else otherwise, pool.name, message)
     stays = f"{choice.arm}{': ' if baseline_held(pool) else ' keeps serving on '}{choice.why}"
     if not (rollout.settled or rollout.has_served):
         return Cause(Reason.Promoting, pool.name, choice.why)
@@ -172,13 +187,32 @@ def _not_promoted(rollout: Rollout, otherwise: Reason = Reason.NotDecided, messa
     return Cause(Reason.StillPromoted, pool.name, "; ".join(filter(None, (stays, message))))
 
 
+def _promoted_anyway(rollout: Rollout, message: str = "") -> Cause:
+    """Promoted, where a person has promoted a candidate whatever the verdict."""
+    pool, choice = rollout.pool, rollout.choice
+    if not (rollout.settled or rollout.has_served):
+        return Cause(Reason.Promoting, pool.name, choice.why)
+    undo = f"to undo it, annotate {annotation('rollback', pool.name)}=@TOKEN (TOKEN: any word)"
+    return Cause(Reason.PromotedAnyway, pool.name, "; ".join(filter(None, (choice.why, message, undo))))
+
+
+def _held(pool: Pool, held: Hold) -> str:
+    """A person's hold, and the way out."""
+    return f"{held.reason} since {held.since}: {held.message}; {way_out(pool)}"
+
+
 def _promoted(rollout: Rollout, run: Run) -> Cause:
     """Promoted, where the run has a winner: whether that is served, and if not, why."""
     pool, message = rollout.pool, run.verdict.message
     if rollout.choice.evidence == run.name:
         served = rollout.settled or rollout.has_served
         return Cause(Reason.AllPromoted if served else Reason.Promoting, pool.name, message)
+    if rollout.choice.kind == ANYWAY:
+        return _promoted_anyway(rollout, message)
     revision = pool.revision(pool.arms[run.winner or ""])
+    if held_by_a_person(pool):
+        ask = f"annotate {annotation('promote', pool.name)}={revision}@TOKEN to serve {run.winner}"
+        return _not_promoted(rollout, Reason.Held, f"{message}; {ask}")
     if (held := hold(pool)) and (revision == held.revision or baseline_held(pool)):
         why = f"{held.reason} since {held.since}: {held.message or held.revision}"
         return Cause(Reason.Held, pool.name, f"{message}; {why}; {way_out(pool)}")

@@ -12,7 +12,8 @@ from paceline.plan.deployment.choose import intent
 from paceline.plan.deployment.conflicts import name_conflict
 from paceline.plan.deployment.drift import drift
 from paceline.plan.deployment.guard import guard
-from paceline.plan.deployment.hold import baseline_held, hold, way_out
+from paceline.plan.deployment.history import past, with_change
+from paceline.plan.deployment.hold import baseline_held, held_by_a_person, hold, way_out
 from paceline.plan.deployment.lasting import STALLED
 from paceline.plan.deployment.restoring import restoring
 from paceline.plan.deployment.rollout import Rollout
@@ -30,7 +31,7 @@ def serve(rollout: Rollout, now: datetime) -> StepResult:
     pool, choice = rollout.pool, rollout.choice
     if conflict := name_conflict(pool):
         return _conflict(rollout, conflict)
-    waits = waits_for_verdict(pool.deployment, choice.arm, decided=pool.decided is not None)
+    waits = waits_for_verdict(pool.deployment, choice.arm, hold(pool), decided=pool.decided is not None)
     wanted = replicas(pool.spec.replicas, waits, pool.remembered, pool.servers)
     settled = rollout.settled and not leaves_zero(wanted, pool.servers)
     target = _target(rollout, now)
@@ -40,7 +41,7 @@ def serve(rollout: Rollout, now: datetime) -> StepResult:
         "endpoint": f"http://{child_name(pool.snapshot.name, pool.name)}.{pool.snapshot.namespace}.svc",
     }
     if settled:
-        status["serving"] = None if waits else _serving(rollout, target, now)
+        status |= _serves_now(rollout, None if waits else _serving(rollout, target, now), target, now)
     final = pool.servers.trouble.final if pool.servers and pool.servers.trouble else None
     # After these times only an event changes anything; a requeue in the past would come again and again.
     due = [at for at in (deadline(pool, target.stands_since), final) if at and at > now]
@@ -52,6 +53,13 @@ def serve(rollout: Rollout, now: datetime) -> StepResult:
         blocks=not settled,
         requeue_at=earliest((tries(pool.servers, pool.remembered, now)[1], *(() if settled else due))),
     )
+
+
+def _serves_now(rollout: Rollout, serving: Serving | None, target: Target, now: datetime) -> dict[str, Any]:
+    """What serves, and a line of history if that is new."""
+    pool = rollout.pool
+    new = not rollout.has_served if serving else pool.remembered.serving is not None
+    return {"serving": serving} | ({"history": with_change(pool, serving, target, now)} if new else {})
 
 
 def _conflict(rollout: Rollout, conflict: str) -> StepResult:
@@ -113,18 +121,26 @@ def _rendering(rollout: Rollout) -> Manifest:
 
 
 def _prune_revisions(rollout: Rollout) -> list[Delete]:
-    """Delete renderings beyond the history limit, and none that may be chosen now."""
+    """Delete renderings beyond the history limit, and none that may be chosen now. Those that served last are kept
+    longest: `rollback` can go back to them."""
     pool = rollout.pool
     last = pool.remembered.serving.revision if pool.remembered.serving else None
     needed = {rollout.choice.revision, last, *(pool.revision(arm) for arm in pool.spec.arms)}
     if pool.servers:
         needed.add(pool.servers.revision)
+    latest_first = list(dict.fromkeys(change.revision for change in past(pool)))
+    ages = {revision: -age for age, revision in enumerate(latest_first)}
     spare = sorted(
-        (kept for revision, kept in pool.kept.items() if revision not in needed),
-        key=lambda kept: (kept["metadata"].get("creationTimestamp", ""), kept["metadata"]["name"]),
+        ((revision, kept) for revision, kept in pool.kept.items() if revision not in needed),
+        key=lambda one: (
+            one[0] in ages,
+            ages.get(one[0], 0),
+            one[1]["metadata"].get("creationTimestamp", ""),
+            one[1]["metadata"]["name"],
+        ),
     )
     surplus = len(spare) - pool.deployment.promotion.revision_history_limit
-    return [Delete(kept, "beyond revisionHistoryLimit") for kept in spare[: max(0, surplus)]]
+    return [Delete(kept, "beyond revisionHistoryLimit") for _, kept in spare[: max(0, surplus)]]
 
 
 def _causes(rollout: Rollout, settled: bool, now: datetime) -> tuple[Cause, ...]:
@@ -151,7 +167,8 @@ def _serves(rollout: Rollout) -> Cause:
     pool, choice = rollout.pool, rollout.choice
     if pool.servers and not pool.servers.ready:
         return Cause(Reason.ScaledToZero, pool.name, "replicas is 0")
-    note = choice.arm if choice.arm == BASELINE else f"{choice.arm}, {choice.why}"
+    plain = choice.arm == BASELINE and not held_by_a_person(pool)
+    note = choice.arm if plain else f"{choice.arm}, {choice.why}"
     added, short = _added(rollout), pool.servers.short if pool.servers else ""
     message = "; ".join(filter(None, (note, added, short)))
     return Cause(Reason.Drifted if added else Reason.Serving, pool.name, message)
@@ -170,11 +187,13 @@ def _added(rollout: Rollout) -> str:
 
 
 def _target(rollout: Rollout, now: datetime) -> Target:
-    """The intent, written before the servers are changed."""
+    """The intent, written before the servers are changed. How a revision came to be chosen stays with it."""
     pool, choice = rollout.pool, rollout.choice
     before, progress = pool.remembered.target, standing(pool, choice, now)
-    since = before.since if before and before.revision == choice.revision else timestamp(now)
-    return replace(intent(choice, since), stands_since=progress.stands_since, ready=progress.ready)
+    new = intent(choice, timestamp(now), pool.asked)
+    if before and before.revision == choice.revision:
+        new = replace(new, since=before.since, kind=before.kind or choice.kind, request=before.request)
+    return replace(new, stands_since=progress.stands_since, ready=progress.ready)
 
 
 def _serving(rollout: Rollout, target: Target, now: datetime) -> Serving:

@@ -28,6 +28,8 @@ REASONS = {
 
 def conclude(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Conclusion | None:
     """None while another round is wanted."""
+    if snapshot.aborted:
+        return Conclusion(reason=Reason.RunAborted, message=f"a person has ended it: {snapshot.aborted}")
     if snapshot.superseded:
         return Conclusion(reason=Reason.Superseded, message="the question has changed")
     if void := voided(evidence):

@@ -1,0 +1,59 @@
+"""Requests of people: annotations `VERB.paceline.dev/POOL: VALUE` of the SpeculativeDeployment.
+
+Each value is carried out once. It changes the pool's memory before any step, and `handled` repeats the value in the
+same status: an operator that crashes has written both or neither.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from paceline.api.status import Handled
+from paceline.plan.deployment.pool import Pool
+from paceline.plan.deployment.requests.abort import abort
+from paceline.plan.deployment.requests.promote import promote
+from paceline.plan.deployment.requests.promote_anyway import promote_anyway
+from paceline.plan.deployment.requests.request import Effect, Refusal, Request, requests
+from paceline.plan.deployment.requests.retry import retry
+from paceline.plan.deployment.requests.rollback import rollback
+from paceline.plan.deployment.snapshot import Snapshot
+
+VERBS: Mapping[str, Callable[[Pool, Request, datetime], Effect | Refusal]] = {
+    "promote": promote,
+    "promote-anyway": promote_anyway,
+    "abort": abort,
+    "retry": retry,
+    "rollback": rollback,
+}
+
+
+def carry_out(pool: Pool, now: datetime) -> tuple[Pool, tuple[str, ...]]:
+    """The pool with its requests in its memory; and why others cannot be carried out."""
+    refused = []
+    for request in requests(pool.snapshot):
+        if request.pool != pool.name or request.verb not in VERBS:
+            continue
+        handled, name = pool.remembered.handled or Handled(), request.verb.replace("-", "_")
+        if getattr(handled, name) == request.value:
+            continue
+        effect = VERBS[request.verb](pool, request, now)
+        if isinstance(effect, Refusal):
+            refused.append(f"{request}: {effect}")
+            continue
+        remembered = replace(pool.remembered, handled=replace(handled, **{name: request.value}), **effect)
+        pool = replace(pool, remembered=remembered, asked=request.in_short if effect else pool.asked)
+    return pool, tuple(refused)
+
+
+def unknown_requests(snapshot: Snapshot) -> tuple[str, ...]:
+    """Why requests to no pool, or with an unknown verb, cannot be carried out."""
+    if snapshot.spec is None:
+        return ()
+    pools = [pool.name for pool in snapshot.spec.pools]
+    return tuple(
+        f"{request}: pool {request.pool} does not exist (there are: {', '.join(pools)}); remove it"
+        if request.verb in VERBS
+        else f"{request}: {request.verb} is not a request (there are: {', '.join(VERBS)}); remove it"
+        for request in requests(snapshot)
+        if request.verb not in VERBS or request.pool not in pools
+    )

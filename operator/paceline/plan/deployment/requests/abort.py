@@ -1,0 +1,67 @@
+"""`abort.paceline.dev/POOL: TOKEN`: end the run, or the roll-out of a candidate, that is under way."""
+
+from datetime import datetime
+from typing import Any
+
+from paceline.api.status import Hold, Target
+from paceline.core import BASELINE
+from paceline.engines.nodes import unmeasurable
+from paceline.plan.deployment.choose import baseline, has_served, intent
+from paceline.plan.deployment.hold import baseline_held, held_by_a_person
+from paceline.plan.deployment.pool import Pool
+from paceline.plan.deployment.requests.request import Effect, Request
+from paceline.plan.step import timestamp
+
+
+def abort(pool: Pool, request: Request, now: datetime) -> Effect:
+    """Hold the question: `stop_runs` then ends its run, and no other is made. A candidate that is being rolled out
+    gives way to what served before. With nothing under way the request is handled all the same: it must not lie in wait
+    for the next run."""
+    rolling = _rolled_out(pool)
+    if rolling is None and not _asks(pool):
+        return {}
+    held = Hold(
+        reason="Aborted",
+        request=request.in_short,
+        message=f"a person has ended the roll-out of {rolling.arm}" if rolling else "a person has ended the run",
+        since=timestamp(now),
+        revision=rolling.revision if rolling else "",
+        arm=rolling.arm if rolling else "",
+        evidence=rolling.evidence if rolling else "",
+        fingerprint=pool.fingerprint,
+    )
+    effect: dict[str, Any] = {"hold": held}
+    return {**effect, "target": _before(pool, rolling, request, now)} if rolling else effect
+
+
+def _rolled_out(pool: Pool) -> Target | None:
+    """The candidate that is being rolled out. A roll-back is not among them: it has been asked for."""
+    target = pool.remembered.target
+    if target is None or target.arm == BASELINE or target.kind == "RolledBack" or has_served(pool, target.revision):
+        return None
+    return target
+
+
+def _asks(pool: Pool) -> bool:
+    """Whether a question is open that a run decides, or would: it may still wait for accelerators or prompts."""
+    if held_by_a_person(pool) or baseline_held(pool):
+        return False
+    open_ = pool.decided is None and not unmeasurable(pool.server)
+    return open_ or any(run.under_way for run in pool.runs)
+
+
+def _before(pool: Pool, rolling: Target, request: Request, now: datetime) -> Target:
+    """What served before the roll-out; else the baseline."""
+    last, why = pool.remembered.serving, f"a person has ended the roll-out of {rolling.arm}"
+    if last is None or last.revision == rolling.revision or last.revision not in pool.kept:
+        return intent(baseline(pool, why, "Aborted"), timestamp(now), request.in_short)
+    return Target(
+        revision=last.revision,
+        arm=last.arm,
+        evidence=last.evidence,
+        speedup=last.speedup,
+        since=timestamp(now),
+        why=f"{why}, and {last.arm} served before",
+        kind="Aborted",
+        request=request.in_short,
+    )

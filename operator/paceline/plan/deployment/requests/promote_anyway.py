@@ -1,0 +1,66 @@
+"""`promote-anyway.paceline.dev/POOL: [REVISION]@TOKEN`: a person promotes a candidate whatever the verdict.
+
+The verdict stays what it is, and the candidate serves without evidence. As the person knew that verdict, none on the
+same measurement takes the candidate off again; one on another does (decision 0043).
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+
+from paceline.api.status import Target
+from paceline.plan.deployment.choose import intent, winner
+from paceline.plan.deployment.earned import bounds
+from paceline.plan.deployment.hold import BY_A_PERSON, baseline_held, hold, way_out
+from paceline.plan.deployment.pool import Pool
+from paceline.plan.deployment.requests.request import Effect, Refusal, Request
+from paceline.plan.step import timestamp
+
+RELEASED = (*BY_A_PERSON, "Fallback")
+"""Reasons of holds that it ends: they do not say that the candidate cannot run."""
+
+
+def promote_anyway(pool: Pool, request: Request, now: datetime) -> Effect | Refusal:
+    """The pool's next target; or why there is none. Without a revision the only candidate is meant."""
+    candidates = {pool.revision(arm): arm for arm in pool.spec.arms[1:]}
+    named, held, target = request.value.partition("@")[0], hold(pool), pool.remembered.target
+    if pool.suspended:
+        return "spec.suspend is set: the request is carried out once it is removed"
+    revision = named or (next(iter(candidates)) if len(candidates) == 1 else "")
+    if revision not in candidates:
+        valid = " or ".join(f"{one}@TOKEN ({arm.name})" for one, arm in candidates.items())
+        return f"{f'no candidate has revision {named}' if named else 'it names no candidate'}; write {valid}"
+    if held and (baseline_held(pool) or (revision == held.revision and held.reason not in RELEASED)):
+        return f"{held.revision} is held: {held.reason}: {held.message}; {way_out(pool)}, then ask again"
+    released = {"hold": None} if held and held.reason in RELEASED else {}
+    if target and target.revision == revision:
+        if target.kind != "PromotedAnyway":
+            return {}
+        return {"target": replace(target, fingerprint=_fingerprint(pool), request=request.in_short)}
+    if (shown := winner(pool)) and shown.revision == revision:
+        return {**released, "target": intent(shown, timestamp(now), request.in_short)}
+    chosen = Target(
+        revision=revision,
+        arm=candidates[revision].name,
+        why="; ".join(_why(pool, candidates[revision].name)),
+        since=timestamp(now),
+        kind="PromotedAnyway",
+        request=request.in_short,
+        fingerprint=_fingerprint(pool),
+    )
+    return {**released, "target": chosen}
+
+
+def _fingerprint(pool: Pool) -> str:
+    """Of the verdict that is overridden; of the one to come if there is none."""
+    return pool.decided.fingerprint if pool.decided else pool.fingerprint
+
+
+def _why(pool: Pool, arm: str) -> Iterator[str]:
+    run = pool.decided
+    if run is None:
+        yield "a person has promoted it without a verdict"
+        return
+    yield f"a person has promoted it against {run.name}: {run.outcome}"
+    if (speed := run.ratio(arm)) and speed.ratio is not None:
+        yield f"{arm} was {bounds(speed)} as fast as the baseline"

@@ -1,0 +1,49 @@
+"""A request of a person: an annotation `VERB.paceline.dev/POOL: [REVISION]@TOKEN` of the SpeculativeDeployment."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from paceline.plan.deployment.snapshot import Snapshot
+
+DOMAIN = ".paceline.dev/"
+LONGEST = 253
+"""Characters of a value that count: the limit of a run's `trigger.token`."""
+
+Effect = Mapping[str, Any]
+"""What a request changes: new fields of the pool's memory, None to remove one. Empty if there is nothing to do."""
+Refusal = str
+"""Why a request cannot be carried out, with the way out. It is then not handled: each pass tries it again, until it can
+be carried out or is removed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    verb: str
+    pool: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{annotation(self.verb, self.pool)}={self.value}"
+
+    @property
+    def in_short(self) -> str:
+        """As status keeps it: an entry of a pool need not name the pool."""
+        return f"{self.verb}={self.value}"
+
+    @property
+    def revision(self) -> str:
+        """Before the `@`; "" if the value has none."""
+        return self.value.partition("@")[0] if "@" in self.value else ""
+
+
+def annotation(verb: str, pool: str) -> str:
+    return f"{verb}{DOMAIN}{pool}"
+
+
+def requests(snapshot: Snapshot) -> tuple[Request, ...]:
+    """All requests, by name; an annotation with an empty value is none."""
+    parts = ((key.partition(DOMAIN), value) for key, value in sorted(snapshot.annotations.items()) if value)
+    return tuple(
+        Request(verb=verb, pool=pool, value=value[:LONGEST]) for (verb, domain, pool), value in parts if verb and domain
+    )

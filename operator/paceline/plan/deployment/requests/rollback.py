@@ -1,0 +1,86 @@
+"""`rollback.paceline.dev/POOL: [REVISION]@TOKEN`: back to a revision that has served and whose rendering is kept.
+
+Nothing is measured for it: the revision has the evidence on which it served then, or it is a baseline.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from paceline.api.status import Change, Hold, Target
+from paceline.plan.deployment.history import past
+from paceline.plan.deployment.hold import BY_A_PERSON, hold
+from paceline.plan.deployment.pool import Pool
+from paceline.plan.deployment.requests.request import Effect, Refusal, Request
+from paceline.plan.step import timestamp
+
+
+def rollback(pool: Pool, request: Request, now: datetime) -> Effect | Refusal:
+    """The pool's next target, and a hold on what it replaces; or why there is none, and what can be had. Without a
+    revision, what served before the present one is meant, unless it was rolled back from. It does not wait while
+    suspended: `suspend` stops the operator, and not the way back."""
+    present, held, choices = pool.remembered.target, hold(pool), _to_be_had(pool)
+    if present is None:
+        return "nothing is served yet; remove the annotation"
+    # A token may be any word, so without `@` only a known revision is one.
+    known = {*pool.kept, *choices, present.revision}
+    named = request.revision or (request.value if request.value in known else "")
+    if named == present.revision:
+        return {}
+    if held and named == held.revision and held.reason not in BY_A_PERSON:
+        return f"{named} is held: {held.reason}: {held.message}; release it by retry.paceline.dev/{pool.name}=TOKEN"
+    ahead = (one for one in choices if not held or one != held.revision)
+    revision = named or next(ahead, "")
+    if revision not in choices:
+        return _refusal(pool, named, choices)
+    back = choices[revision]
+    target = Target(
+        revision=revision,
+        arm=back.arm,
+        evidence=back.evidence,
+        speedup=back.speedup,
+        since=timestamp(now),
+        why=f"a person has rolled back from {present.arm}; {_evidence(back)}",
+        kind="RolledBack",
+        request=request.in_short,
+    )
+    return {"target": target, "hold": _hold(pool, present, request, now)}
+
+
+def _hold(pool: Pool, present: Target, request: Request, now: datetime) -> Hold:
+    return Hold(
+        reason="RolledBack",
+        request=request.in_short,
+        message=f"a person has rolled back from {present.arm} at {present.revision}",
+        since=timestamp(now),
+        revision=present.revision,
+        arm=present.arm,
+        evidence=present.evidence,
+        fingerprint=pool.fingerprint,
+    )
+
+
+def _to_be_had(pool: Pool) -> Mapping[str, Change]:
+    """Revision → when it served last; the latest first. Only what is kept, and can run as far as is known."""
+    present, held = pool.remembered.target, hold(pool)
+    broken = held.revision if held and held.reason not in BY_A_PERSON else None
+    choices: dict[str, Change] = {}
+    for change in past(pool):
+        fit = change.revision in pool.kept and change.revision != broken
+        if fit and not (present and change.revision == present.revision):
+            choices.setdefault(change.revision, change)
+    return choices
+
+
+def _refusal(pool: Pool, named: str, choices: Mapping[str, Change]) -> Refusal:
+    limit = pool.deployment.promotion.revision_history_limit
+    kept = f"(promotion.revisionHistoryLimit is {limit})"
+    valid = " or ".join(f"{change.revision}@TOKEN ({change.arm}; {_evidence(change)})" for change in choices.values())
+    what = f"revision {named} has not served here, or is no longer kept {kept}" if named else f"nothing is kept {kept}"
+    return f"{what}; {f'write {valid}' if valid else 'nothing else that has served is kept'}"
+
+
+def _evidence(change: Change) -> str:
+    if not change.evidence:
+        return "it has no evidence" if change.kind == "PromotedAnyway" else "it needs no evidence"
+    speedup = f" ({change.speedup:.2f}x)" if change.speedup else ""
+    return f"its evidence is {change.evidence}{speedup}"

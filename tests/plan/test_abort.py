@@ -1,0 +1,162 @@
+"""A person ends what is under way, and it stays ended."""
+
+import pytest
+from tests.plan.test_earned import BETTER, added, in_production, longer, loosened
+from tests.support.answers import half_failed
+from tests.support.stories import measuring, promoted, told
+from tests.support.world import World
+
+KEY, RETRY = "abort.paceline.dev/latency", "retry.paceline.dev/latency"
+
+
+def aborted() -> World:
+    """In the second round of the first run."""
+    world = World()
+    measuring(world, "latency")
+    world.round_ends()
+    world.annotate(KEY, "monday")
+    return world
+
+
+@told
+def test_a_person_aborts_a_run(world: World) -> None:
+    """Its round ends, no other begins; a retry measures anew."""
+    measuring(world, "latency")
+    world.round_ends()
+    world.annotate(KEY, "monday")
+    world.wait(24 * 60)
+    world.annotate(RETRY, "tuesday")
+    for _ in range(3):
+        world.round_ends()
+    world.servers_ready()
+    assert world.serving("latency") == "wide"
+
+
+def test_the_run_ends_and_no_other_begins() -> None:
+    world = aborted()
+    (run,) = world.runs("latency")
+    assert world.condition("Failed", run) == "True Aborted"
+    assert world.pool("latency")["handled"] == {"abort": "monday"}
+    assert (world.condition("Measuring"), world.condition("Decided")) == ("False Held", "False Held")
+    assert (world.condition("Promoted"), world.condition("Ready")) == ("False Held", "True Serving")
+    assert "annotate retry.paceline.dev/latency=TOKEN" in world.message("Decided")
+    world.wait(24 * 60)
+    assert (world.under_way("round"), len(world.runs("latency"))) == ([], 1)
+
+
+def test_retry_measures_anew_and_uses_no_round_of_it() -> None:
+    """Who aborts and asks again doubts what was measured."""
+    world = aborted()
+    world.annotate(RETRY, "tuesday")
+    _, second = world.runs("latency")
+    assert (second["spec"]["attempt"], second["spec"]["trigger"]) == (2, {"reason": "Retry", "token": "tuesday"})
+    assert "roundsOf" not in second["spec"]
+    assert "hold" not in world.pool("latency")
+
+
+def test_another_question_is_measured() -> None:
+    world = aborted()
+    world.edit("longer answers", longer)
+    assert len(world.under_way("round")) == 1
+    assert "hold" not in world.pool("latency")
+
+
+def test_another_gate_asks_for_no_run() -> None:
+    world = aborted()
+    world.edit("a looser gate", loosened)
+    assert (world.under_way("round"), len(world.runs("latency"))) == ([], 1)
+
+
+def test_a_candidate_that_is_rolled_out_gives_way_to_the_baseline() -> None:
+    world = World()
+    measuring(world, "latency")
+    for _ in range(3):
+        world.round_ends()
+    assert world.pool("latency")["target"]["arm"] == "wide"
+    world.annotate(KEY, "monday")
+    world.servers_ready()
+    entry = world.pool("latency")
+    assert (entry["serving"]["arm"], entry["hold"]["reason"], entry["hold"]["arm"]) == ("baseline", "Aborted", "wide")
+    assert (entry["history"][0]["kind"], world.condition("Promoted")) == ("Aborted", "False Held")
+    world.wait(24 * 60)
+    assert world.serving("latency") == "baseline"
+    ((key, value),) = world.requests("promote")
+    world.annotate(key, value)
+    world.servers_ready()
+    assert (world.serving("latency"), len(world.runs("latency"))) == ("wide", 1)
+
+
+def test_it_gives_way_to_what_was_promoted_before() -> None:
+    """The baseline is not what served."""
+    world = in_production("latency")
+    world.edit("another candidate", added)
+    while world.under_way("round"):
+        world.round_ends(truth=BETTER)
+    assert world.pool("latency")["target"]["arm"] == "narrow"
+    world.annotate(KEY, "monday")
+    world.servers_ready()
+    assert (world.serving("latency"), world.pool("latency")["hold"]["arm"]) == ("wide", "narrow")
+    assert world.condition("Promoted") == "True StillPromoted"
+    world.annotate(RETRY, "tuesday")
+    world.servers_ready()
+    assert world.serving("latency") == "narrow"
+
+
+def test_with_nothing_under_way_it_is_handled_all_the_same() -> None:
+    """It does not lie in wait for the next run."""
+    world = World()
+    promoted(world, "latency")
+    world.annotate(KEY, "monday")
+    assert world.pool("latency")["handled"] == {"abort": "monday"}
+    assert "hold" not in world.pool("latency")
+    assert any("nothing to do" in event for one in world.told for event in one.events)
+    world.edit("longer answers", longer)
+    assert len(world.under_way("round")) == 1
+
+
+def test_a_run_that_rests_while_suspended_ends() -> None:
+    world = World()
+    measuring(world, "latency")
+    world.edit("suspend", lambda spec: spec.update(suspend=True))
+    world.annotate(KEY, "monday")
+    (run,) = world.runs("latency")
+    assert world.condition("Failed", run) == "True Aborted"
+    world.edit("resume", lambda spec: spec.update(suspend=False))
+    world.wait(60)
+    assert (world.under_way("round"), len(world.runs("latency"))) == ([], 1)
+
+
+def test_a_crash_between_status_and_actions_ends_it_all_the_same() -> None:
+    world = World()
+    measuring(world, "latency")
+    world.crash = lambda actions: ()
+    with pytest.raises(AssertionError, match="never come to rest"):
+        world.annotate(KEY, "monday")
+    world.crash = lambda actions: actions
+    world.settle("the operator lives", 0)
+    (run,) = world.runs("latency")
+    assert (world.condition("Failed", run), world.under_way("round")) == ("True Aborted", [])
+
+
+def test_a_candidate_that_crashes_meanwhile_gives_way_and_nothing_is_measured() -> None:
+    """The hold of the question outlives what happens to the servers."""
+    world = in_production("latency")
+    world.edit("longer answers", longer)
+    world.annotate(KEY, "monday")
+    world.server_exits("latency", 2, "error")
+    world.servers_ready()
+    assert (world.serving("latency"), world.pool("latency")["hold"]["reason"]) == ("baseline", "Aborted")
+    world.wait(24 * 60)
+    assert world.under_way("round") == []
+
+
+def test_a_run_in_whose_place_another_is_asked_for_does_not_go_on() -> None:
+    """Both came before the operator had acted on the first."""
+    world = World()
+    measuring(world, "latency")
+    world.round_ends(wide=half_failed)
+    world.away = True
+    world.annotate(KEY, "monday")
+    world.away = False
+    world.annotate(RETRY, "monday")
+    assert [world.condition("Failed", run)[:4] for run in world.runs("latency")] == ["True", ""]

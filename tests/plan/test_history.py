@@ -1,0 +1,90 @@
+"""Every change of what serves has a line, once, whoever or whatever asked for it."""
+
+from tests.plan.test_earned import SLOWER, in_production, longer
+from tests.plan.test_requests import RETRY, held
+from tests.support.world import World
+
+from paceline.api.status import MOST_CHANGES
+
+
+def kinds(world: World) -> list[str]:
+    return [change["kind"] for change in world.pool("latency")["history"]]
+
+
+def test_a_promotion_has_its_evidence_and_its_speed() -> None:
+    world = in_production("latency")
+    latest, first = world.pool("latency")["history"]
+    (run,) = world.runs("latency")
+    assert latest.keys() == {"time", "revision", "arm", "kind", "speedup", "evidence", "why"}
+    assert (latest["kind"], latest["arm"], latest["evidence"]) == ("Promoted", "wide", run["metadata"]["name"])
+    assert latest["time"] == world.pool("latency")["serving"]["since"]
+    assert first.keys() == {"time", "revision", "arm", "kind", "why"}
+    assert (first["kind"], first["arm"]) == ("Started", "baseline")
+
+
+def test_a_verdict_that_rejects_demotes_and_another_server_updates() -> None:
+    world = in_production("latency")
+    world.edit("longer answers", longer)
+    while world.under_way("round"):
+        world.round_ends(truth=SLOWER)
+    world.servers_ready()
+    world.edit("another image", lambda spec: spec["engine"].update(image="another"))
+    world.servers_ready()
+    assert kinds(world) == ["Updated", "Demoted", "Promoted", "Started"]
+
+
+def test_a_candidate_that_never_came_up_is_told_and_so_is_who_tried_again() -> None:
+    world = World()
+    held(world)
+    assert kinds(world) == ["TakenDown", "Started"]
+    world.annotate(RETRY, "monday")
+    world.servers_ready()
+    latest = world.pool("latency")["history"][0]
+    assert (latest["kind"], latest["request"]) == ("Promoted", "retry=monday")
+
+
+def test_a_person_who_promotes_is_named() -> None:
+    world = in_production("latency", "Manual")
+    latest, _ = world.pool("latency")["history"]
+    assert latest["request"].startswith("promote=")
+
+
+def test_a_spec_that_cannot_be_read_keeps_it() -> None:
+    world = in_production("latency")
+    before = world.pool("latency")["history"]
+    good = world.spec()["target"]
+    world.edit("nonsense", lambda spec: spec.update(target={"nonsense": 1}))
+    assert world.pool("latency")["history"] == before
+    world.edit("the old target", lambda spec: spec.update(target=good))
+    world.servers_ready()
+    assert world.pool("latency")["history"] == before
+
+
+def test_servers_that_are_lost_and_come_back_change_nothing() -> None:
+    world = in_production("latency")
+    before = world.pool("latency")["history"]
+    world.server_lost("latency")
+    world.servers_ready()
+    assert world.pool("latency")["history"] == before
+
+
+def test_it_is_bounded_and_the_oldest_goes() -> None:
+    world = in_production("latency")
+    for number in range(MOST_CHANGES + 2):
+        world.edit(f"image {number}", lambda spec, number=number: spec["engine"].update(image=f"{number}"))  # type: ignore[misc]
+        world.servers_ready()
+    assert kinds(world) == ["Updated"] * MOST_CHANGES
+
+
+def test_of_a_status_that_had_none_it_begins_with_what_served() -> None:
+    """An older release wrote no history, and neither kind nor request."""
+    world = in_production("latency")
+    entry = world._deployed()["status"]["pools"][0]
+    del entry["history"], entry["target"]["kind"]
+    wide = entry["serving"]["revision"]
+    world.annotate("rollback.paceline.dev/latency", "@monday")
+    assert "nothing else that has served is kept" in world.status()["refused"][0]
+    world.edit("another image", lambda spec: spec["engine"].update(image="another"))
+    world.servers_ready()
+    assert [change["arm"] for change in world.pool("latency")["history"]][-1] == "wide"
+    assert world.pool("latency")["serving"]["revision"] == wide, "the request that waited is carried out"
