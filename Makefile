@@ -4,7 +4,7 @@ SHELL := /bin/bash
 
 BIN := .venv/bin
 
-.PHONY: venv lint browser test test-all test-sglang demo demos demo-killed five-minutes bench generate
+.PHONY: venv lint browser prometheus test test-all test-sglang demo demos demo-killed five-minutes bench generate
 .PHONY: prepare programs archives cluster-up cluster-down images operator-up
 
 venv: .venv/.installed
@@ -50,7 +50,10 @@ operator-up: prepare images
 browser:
 	dev/install-browser
 
-test: lint browser operator-up
+prometheus:
+	dev/install-prometheus
+
+test: lint browser prometheus operator-up
 	$(BIN)/pytest -n 2
 
 demo: operator-up venv
@@ -66,6 +69,7 @@ bench: venv
 	$(BIN)/python -m tests.gate.closed_loops
 	$(BIN)/python -m tests.gate.open_loops
 	$(BIN)/python -m tests.gate.rates
+	$(BIN)/python -m tests.unit.watch.thousand
 
 five-minutes: venv
 	$(BIN)/python -m tests.unit.round.five_minutes

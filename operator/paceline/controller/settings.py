@@ -20,6 +20,8 @@ class OperatorSettings:
     identity: str
     metrics_port: int
     probe_port: int
+    prometheus: str = ""
+    """URL of the Prometheus server that reads the pools with that guard.source; "": there is none."""
 
 
 def from_environment(env: Mapping[str, str] = os.environ) -> OperatorSettings:
@@ -43,6 +45,7 @@ def from_environment(env: Mapping[str, str] = os.environ) -> OperatorSettings:
         identity=env.get("POD_NAME") or os.uname().nodename,
         metrics_port=int(env.get("PACELINE_METRICS_PORT", "8080")),
         probe_port=int(env.get("PACELINE_PROBE_PORT", "8081")),
+        prometheus=env.get("PACELINE_PROMETHEUS_URL", ""),
     )
 
 

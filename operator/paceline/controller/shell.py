@@ -109,7 +109,7 @@ async def _work(cluster: Cluster, settings: OperatorSettings, events: Recorder) 
             group.create_task(reflector.run())
         for reflector in cluster.reflectors:
             await reflector.synced.wait()
-        group.create_task(Watcher(cluster).run())
+        group.create_task(Watcher(cluster, settings.prometheus).run())
         group.create_task(cluster.queue.run(reconcile_key, workers=WORKERS))
 
 

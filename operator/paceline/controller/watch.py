@@ -1,8 +1,4 @@
-"""Reads the counters of served pools, beside the planner, which is woken only when a judgement changes its kind.
-
-What is read comes from pods, which nobody here has to trust: an answer is bounded in size and time, no redirect is
-followed, nothing that could authorize is sent.
-"""
+"""Judges the counters of served pools, beside the planner, which is woken only when a judgement changes its kind."""
 
 import asyncio
 import logging
@@ -15,10 +11,11 @@ import aiohttp
 
 from paceline.controller import metrics
 from paceline.controller.cluster import Cluster, Key
+from paceline.controller.pages import AT_ONCE, from_pods, session
+from paceline.controller.prometheus import from_prometheus
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, POOL_LABEL
-from paceline.engines import ENGINES, Counts, Monitor, UnreadableError
+from paceline.engines import ENGINES, Counts
 from paceline.kube import Manifest
-from paceline.kube.reading import TooLong, whole
 from paceline.kube.resources import POD
 from paceline.plan.objects import condition
 from paceline.render.group import LEADER
@@ -28,27 +25,22 @@ from paceline.watch import Judgement, Kind, PoolWatch, Process, Watched, observe
 log = logging.getLogger(__name__)
 
 TICK_SECONDS = 1.0
-AT_ONCE = 32
-"""Pages that are read at the same time."""
-PATIENCE = aiohttp.ClientTimeout(total=10)
-"""For a page. A server collects its page beside its work: SGLang's took 20 ms at rest."""
-SERVER = "server"
-"""The container."""
-LONGEST_PAGE = 4 * 2**20
-"""Bytes. SGLang's has 93,000 with one label set; every rank, and every label of the user's, multiplies that."""
 
 Pods = Mapping[tuple[str, str, str, str], list[Manifest]]
 """Namespace, deployment, pool and revision → its pods."""
 
 
 class Watcher:
-    """One for the operator; `run` until cancelled."""
+    """One for the operator; `run` until cancelled. `prometheus` is the URL of the server that pools with that source
+    are read from; "": the installation names none."""
 
-    def __init__(self, cluster: Cluster, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, cluster: Cluster, prometheus: str = "", clock: Callable[[], float] = time.monotonic) -> None:
         self._cluster = cluster
+        self._prometheus = prometheus
         self._clock = clock
         self._pools: dict[tuple[Key, str], PoolWatch] = {}
-        self._due: dict[tuple[Key, str], float] = {}
+        self._due: dict[tuple[Key, str], float | None] = {}
+        """When each is looked at next; None while it is."""
         self._at_once = asyncio.Semaphore(AT_ONCE)
 
     async def run(self) -> None:
@@ -71,8 +63,9 @@ class Watcher:
         for one, watched in wanted.items():
             period = period_seconds(watched)
             first = now + period * (crc32(repr(one).encode()) % 1000) / 1000
-            if self._due.setdefault(one, first) <= now:
-                self._due[one] = now + period
+            due = self._due.setdefault(one, first)
+            if due is not None and due <= now:
+                self._due[one] = None
                 looks.append(one)
         if not looks:
             return []
@@ -83,24 +76,41 @@ class Watcher:
         ]
 
     async def _look(self, http: aiohttp.ClientSession, key: Key, pool: str, pods: list[Manifest]) -> None:
+        began = self._clock()
         try:
             await self.look(http, key, pool, pods)
         except Exception:  # one pool stops nobody
             log.exception("%s, pool %s: its counters", key, pool)
+        finally:
+            self.looked(key, pool, began)
+
+    def looked(self, key: Key, pool: str, began: float) -> None:
+        """A look has ended: the next is a period after it began."""
+        watched = self._cluster.watched.get(key, {}).get(pool)
+        if watched and (key, pool) in self._due:
+            self._due[key, pool] = began + period_seconds(watched)
 
     async def look(self, http: aiohttp.ClientSession, key: Key, pool: str, pods: list[Manifest]) -> None:
         """Read the pods of one pool and judge it; wake its planner if the judgement has another kind."""
         watched = self._cluster.watched.get(key, {}).get(pool)
         if watched is None:
             return
-        adapter = ENGINES[watched.engine]
-        monitor = adapter.monitor(watched.version)
-        read = [] if monitor.cannot else pods
-        pages = await asyncio.gather(*(self._counts(http, monitor, pod, adapter.port) for pod in read))
-        seen = {process(pod): page for pod, page in zip(read, pages, strict=True)}
+        seen = await self._read(http, watched, pods)
         if self._cluster.watched.get(key, {}).get(pool) != watched:
             return  # it changed while we read: what was read is of servers that no longer count
         self._judge(key, pool, watched, seen)
+
+    async def _read(
+        self, http: aiohttp.ClientSession, watched: Watched, pods: list[Manifest]
+    ) -> Mapping[Process, Counts | str]:
+        adapter = ENGINES[watched.engine]
+        monitor = adapter.monitor(watched.version)
+        if monitor.cannot:
+            return {}
+        if watched.source == "Prometheus":
+            async with self._at_once:
+                return await from_prometheus(http, self._prometheus, monitor, pods)
+        return await from_pods(http, self._at_once, monitor, pods, adapter.port)
 
     def _judge(self, key: Key, pool: str, watched: Watched, seen: Mapping[Process, Counts | str]) -> None:
         before = self._pools.get((key, pool))
@@ -113,32 +123,6 @@ class Watcher:
             log.info("%s, pool %s: %s: %s", key, pool, now.judgement.kind, now.judgement.message)
             self._cluster.queue.add(key)
 
-    async def _counts(self, http: aiohttp.ClientSession, monitor: Monitor, pod: Manifest, port: int) -> Counts | str:
-        """What a pod has counted, or why it could not be read."""
-        try:
-            async with self._at_once, http.get(url(pod, port, monitor.path), allow_redirects=False) as answer:
-                if answer.status != 200:
-                    return f"{pod['metadata']['name']}: {monitor.path} answered {answer.status}"
-                return monitor.read(await whole(answer.content, LONGEST_PAGE))
-        except (aiohttp.ClientError, OSError, TooLong, UnreadableError, ValueError) as error:
-            return f"{pod['metadata']['name']}: {str(error) or type(error).__name__}"
-
-
-def session() -> aiohttp.ClientSession:
-    """No cookies, no credentials, no proxy, no compression, and no connection that outlives its page: a server closes
-    it before the next look."""
-    return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=AT_ONCE, force_close=True),
-        cookie_jar=aiohttp.DummyCookieJar(),
-        timeout=PATIENCE,
-        headers={"Accept-Encoding": "identity", "User-Agent": "paceline"},
-    )
-
-
-def url(pod: Manifest, port: int, path: str) -> str:
-    address = pod["status"]["podIP"]
-    return f"http://[{address}]:{port}{path}" if ":" in address else f"http://{address}:{port}{path}"
-
 
 def ready_servers(cluster: Cluster) -> Pods:
     """Those that the kubelet finds ready and nobody is deleting; of a server of several nodes the one that answers."""
@@ -150,13 +134,6 @@ def ready_servers(cluster: Cluster) -> Pods:
             of = (labels.get(name, "") for name in (DEPLOYMENT_LABEL, POOL_LABEL, REVISION_LABEL))
             found.setdefault((metadata["namespace"], *of), []).append(pod)
     return found
-
-
-def process(pod: Manifest) -> Process:
-    """A restarted container counts from zero, as another pod of the same name does."""
-    statuses = pod["status"].get("containerStatuses") or ()
-    container = next((each.get("containerID", "") for each in statuses if each["name"] == SERVER), "")
-    return Process(pod=pod["metadata"]["name"], started=f"{pod['metadata']['uid']} {container}")
 
 
 def _ready(pod: Manifest) -> bool:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +26,7 @@ class Watched:
 
     `verify_tokens` are those of a verify step, its own token included; 1 without speculation. `acceptance_drop` is the
     share of the expected accepted drafts that may be missing. `speculates_up_to` is the concurrency up to which the
-    evidence shows the arm faster; None if unknown.
+    evidence shows the arm faster; None if unknown. `source` is where its counters are read.
     """
 
     revision: str
@@ -37,6 +38,7 @@ class Watched:
     acceptance_drop: float
     window: timedelta
     speculates_up_to: float | None = None
+    source: Literal["Pods", "Prometheus"] = "Pods"
 
 
 class Kind(StrEnum):

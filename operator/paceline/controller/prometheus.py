@@ -1,0 +1,75 @@
+"""The counters of servers, as a Prometheus server has them that reads their pages itself.
+
+For a cluster whose operator must not reach the pods. One query a look has all samples of a pool; they need the labels
+`namespace` and `pod`, which the Prometheus Operator's monitors and the usual relabelling give them.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import aiohttp
+
+from paceline.controller.pages import FAILURES, process
+from paceline.engines import Counts, Monitor, UnreadableError
+from paceline.kube import Manifest
+from paceline.kube.reading import whole
+from paceline.watch import Process
+
+LONGEST_ANSWER = 16 * 2**20
+"""Bytes: a sample has about 300, a server of one label set 20 of them."""
+NOWHERE = "the installation names no Prometheus server: set the chart's prometheus.url, or guard.source to Pods"
+
+Series = tuple[str, str]
+"""A job and an instance: of a pod that is read twice, one of the two counts."""
+
+
+async def from_prometheus(
+    http: aiohttp.ClientSession, server: str, monitor: Monitor, pods: Sequence[Manifest]
+) -> Mapping[Process, Counts | str]:
+    """What `server`, a URL, knows of each pod, or why it does not."""
+    if not pods:
+        return {}
+    processes: dict[str, Process] = {pod["metadata"]["name"]: process(pod) for pod in pods}
+    if not server:
+        return dict.fromkeys(processes.values(), NOWHERE)
+    try:
+        samples = await _samples(http, server, query(monitor, pods[0]["metadata"]["namespace"], processes))
+    except FAILURES as error:
+        return dict.fromkeys(processes.values(), f"{server}: {str(error) or type(error).__name__}")
+    return {of: _counts(monitor, name, samples.get(name, {})) for name, of in processes.items()}
+
+
+def query(monitor: Monitor, namespace: str, pods: Mapping[str, Any]) -> str:
+    names, those = "|".join(sorted(monitor.names)), "|".join(re.escape(pod) for pod in sorted(pods))
+    return f"{{__name__=~{json.dumps(names)},namespace={json.dumps(namespace)},pod=~{json.dumps(those)}}}"
+
+
+async def _samples(
+    http: aiohttp.ClientSession, server: str, asked: str
+) -> Mapping[str, Mapping[Series, list[tuple[str, float]]]]:
+    """Pod → series → its samples by name. Raises one of FAILURES."""
+    url = f"{server.rstrip('/')}/api/v1/query"
+    async with http.post(url, data={"query": asked}, allow_redirects=False) as answer:
+        text = await whole(answer.content, LONGEST_ANSWER)
+        if answer.status != 200:
+            raise UnreadableError(f"answered {answer.status}: {text[:200].decode(errors='replace')}")
+    found: dict[str, dict[Series, list[tuple[str, float]]]] = {}
+    try:
+        for each in json.loads(text)["data"]["result"]:
+            labels, (_, value) = each["metric"], each["value"]
+            series = labels.get("job", ""), labels.get("instance", "")
+            found.setdefault(labels["pod"], {}).setdefault(series, []).append((labels["__name__"], float(value)))
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise UnreadableError(f"answered with something else than an instant vector: {text[:200]!r}") from error
+    return found
+
+
+def _counts(monitor: Monitor, pod: str, of: Mapping[Series, list[tuple[str, float]]]) -> Counts | str:
+    if not of:
+        return f"{pod}: Prometheus has no series {monitor.prefix}* with its labels namespace and pod"
+    try:
+        return monitor.counts(of[min(of)])
+    except UnreadableError as error:
+        return f"{pod}: {error}"
