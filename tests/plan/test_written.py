@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.plan.test_borrow import full, rival
 from tests.plan.test_outputs import compared
 from tests.plan.test_own_args import OWN
 from tests.plan.test_prompts import with_prompts
@@ -145,4 +146,23 @@ def again() -> Seen:
     return world
 
 
-STORIES = (promoted_by_hand, of_prompts, of_two_loads, of_own_arguments, of_two_servers, too_late, refused, again)
+def lent_in_vain() -> Seen:
+    world = Seen()
+    full(world)
+    rival(world)
+    for _ in range(2):
+        world.wait(11)
+    return world
+
+
+STORIES = (
+    promoted_by_hand,
+    of_prompts,
+    of_two_loads,
+    of_own_arguments,
+    of_two_servers,
+    too_late,
+    refused,
+    again,
+    lent_in_vain,
+)

@@ -313,10 +313,10 @@ class World:
     def plan(self, key: Key) -> Plan:
         if key[0] == "BenchmarkRun":
             return run.plan(self.run_snapshot(key[1]), self.cluster.now)
-        return deployment.plan(self.deployment_snapshot(), self.cluster.now)
+        return deployment.plan(self.deployment_snapshot(key[1]), self.cluster.now)
 
-    def deployment_snapshot(self) -> deployment.Snapshot:
-        snapshot = reconciler.deployment_snapshot(self.cluster, self._deployed()["metadata"]["name"])
+    def deployment_snapshot(self, name: str = "") -> deployment.Snapshot:
+        snapshot = reconciler.deployment_snapshot(self.cluster, name or self._deployed()["metadata"]["name"])
         return replace(
             snapshot,
             absent=self.absent,

@@ -9,6 +9,7 @@ HUB = "hf://datasets/paceline-test/prompts"
 MANY = [{"name": f"c{i}", "tree": tree(i + 1, 1, i + 2)} for i in range(12)]
 SEARCH = {"numSteps": {"min": 1, "max": 7}, "topK": {"min": 1, "max": 8}, "numDraftTokens": {"min": 2, "max": 32}}
 KEY = {"name": "keys", "key": "admin"}
+TWO_EACH: tuple[Change, ...] = (("spec.pools.0.replicas", 2), ("spec.pools.1.replicas", 2))
 
 CEL: tuple[Told, ...] = (
     # Trees.
@@ -148,8 +149,19 @@ CEL: tuple[Told, ...] = (
      "spec.pools[1].search", "not in this release: name candidates"),
     one("neither candidates nor a search", "spec.pools.1.candidates", GONE,
         "spec.pools[1]", "exactly one of candidates"),
-    one("a borrowed replica", "spec.benchmark.capacityPolicy", "Borrow",
-        "spec.benchmark.capacityPolicy", "is not in this release: leave it out"),
+    one("a loan by a pool with one server", "spec.benchmark.capacityPolicy", "Borrow",
+        "spec.pools", "replicas must be above benchmark.minServing (1 if absent)"),
+    ("a loan by a pool whose servers must all stay",
+     (("spec.benchmark.capacityPolicy", "Borrow"), ("spec.benchmark.minServing", 2), *TWO_EACH),
+     "spec.pools", "replicas must be above benchmark.minServing"),
+    ("a loan by a pool of an autoscaler",
+     (("spec.benchmark.capacityPolicy", "Borrow"), *TWO_EACH, ("spec.pools.1.replicas", GONE)),
+     "spec.pools", "replicas must be set where benchmark.capacityPolicy is Borrow"),
+    ("a loan by servers over two nodes",
+     (("spec.benchmark.capacityPolicy", "Borrow"), *TWO_EACH, ("spec.accelerator.nodes", 2)),
+     "spec.benchmark.capacityPolicy", "must be Wait where accelerator.nodes is above 1"),
+    one("servers that must stay where none is given up", "spec.benchmark.minServing", 1,
+        "spec.benchmark.minServing", "must be left out unless capacityPolicy is Borrow"),
     one("a budget of nothing", "spec.benchmark.budget", {"gpuHours": "0"},
         "spec.benchmark.budget.gpuHours", "decimal string from '0.001'"),
     one("a dataset of the hub without a file", "spec.benchmark.datasets", [{**CODE, "source": HUB}],

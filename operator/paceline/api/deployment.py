@@ -17,7 +17,7 @@ from paceline.api.prompts import DatasetSpec
 from paceline.api.rules import DeskRule, Finding, Rule
 from paceline.api.types import DecideAfterRounds, Duration, Labels, Revision, ServedName, Source, Unique
 from paceline.api.unimplemented import unimplemented
-from paceline.core import PromotionMode, UntilDecided
+from paceline.core import CapacityPolicy, PromotionMode, UntilDecided
 
 BUILTIN = ("code", "swe", "terminal", "chat")
 """The datasets of a deployment that names none."""
@@ -42,7 +42,11 @@ class BenchmarkSpec(Model):
     rules = (
         RISING,
         NO_LABELS_OF_OURS,
-        *unimplemented("BenchmarkSpec"),
+        Rule(
+            cel="!has(self.minServing) || (has(self.capacityPolicy) && self.capacityPolicy == 'Borrow')",
+            message="minServing must be left out unless capacityPolicy is Borrow: no replica is given up otherwise",
+            field=".minServing",
+        ),
     )
 
     datasets: Annotated[tuple[DatasetSpec, ...], Field(min_length=1, max_length=16), Unique(("name",))] | None = None
@@ -50,11 +54,12 @@ class BenchmarkSpec(Model):
     decide_after_rounds: DecideAfterRounds | None = None
     """Round counts at which the gate decides; the last one is the maximum. If absent: [4, 6, 8] for two arms, [3, 6, 9]
     for three, [4, 8] for more, so that each arm comes first in a round equally often."""
-    capacity_policy: Literal["Wait", "Borrow"] | None = None
-    """Source of the accelerators for a run; Wait if absent: a run starts when enough are free. Borrow (not
-    implemented): the pool gives up a replica while it is measured."""
+    capacity_policy: CapacityPolicy | None = None
+    """Source of the accelerators for a run; Wait if absent: a round starts when a node has enough free ones. Borrow: if
+    no node has, the pool gives up one replica until the run has ended."""
     min_serving: Annotated[int, Field(ge=0, le=1000)] | None = None
-    """Not implemented. Replicas that must keep serving with Borrow."""
+    """Replicas that a pool keeps with Borrow; 1 if absent. 0 leaves a pool of one replica without servers while it is
+    measured."""
     budget: BudgetSpec | None = None
     """Limit for each run, checked before every round."""
     parity: ParitySpec | None = None
@@ -110,6 +115,10 @@ _CLAIM = (
 )
 
 
+_BORROWS = "(has(self.benchmark) && has(self.benchmark.capacityPolicy) && self.benchmark.capacityPolicy == 'Borrow')"
+_STAYING = "(has(self.benchmark) && has(self.benchmark.minServing) ? self.benchmark.minServing : 1)"
+
+
 class SpeculativeDeploymentSpec(Model):
     """A target model, ways to speculate for it, the pools that serve it and the rule by which a configuration goes
     live."""
@@ -131,6 +140,27 @@ class SpeculativeDeploymentSpec(Model):
             each={"p": "self.pools", "d": "p.datasets"},
             cel=f"{_SETS} ? self.benchmark.datasets.exists(s, s.name == d) : d in {list(BUILTIN)}",
             message="datasets must be listed in benchmark.datasets (by default: code, swe, terminal, chat); got {d}",
+        ),
+        Rule(
+            each={"p": "self.pools"},
+            cel=f"!{_BORROWS} || has(p.replicas)",
+            message="replicas must be set where benchmark.capacityPolicy is Borrow: an autoscaler would put back what "
+            "the pool gives up; set it, or write capacityPolicy Wait",
+            field=".replicas",
+        ),
+        Rule(
+            each={"p": "self.pools"},
+            cel=f"!{_BORROWS} || !has(p.replicas) || p.replicas == 0 || p.replicas > {_STAYING}",
+            message="replicas must be above benchmark.minServing (1 if absent) where benchmark.capacityPolicy is "
+            f"Borrow, which gives one up; got {{p.replicas}} and {{{_STAYING}}}; write more replicas, or a smaller "
+            "minServing (0 leaves the pool without servers while it is measured)",
+            field=".replicas",
+        ),
+        Rule(
+            cel=f"!{_BORROWS} || !has(self.accelerator.nodes) || self.accelerator.nodes == 1",
+            message="capacityPolicy must be Wait where accelerator.nodes is above 1: servers over several nodes are "
+            "not measured",
+            field=".benchmark.capacityPolicy",
         ),
         Rule(
             each={"p": "self.pools"},

@@ -166,6 +166,8 @@ class RunProgress:
     """Mean seconds per round so far."""
     unplaced_since: Time = ""
     """Time since which it waits for a node, or for its pod to be created."""
+    waits_for_accelerators: Count | None = None
+    """Accelerators of one node that its round waits for; absent unless some node has too few of them."""
     seen: bool = False
     """True once the Job has existed. If the Job then disappears without an end, someone has deleted it, which counts as
     a try."""

@@ -214,6 +214,26 @@ class Hold:
 
 
 @record
+class Loan:
+    """A replica that the pool gives up so that its run has room (benchmark.capacityPolicy Borrow); or, while `borrowed`
+    is absent, the last one if it was in vain."""
+
+    run: Name = ""
+    """BenchmarkRun that it is for."""
+    since: Time = ""
+    """Time of the loan."""
+    nodes: Names = ()
+    """Nodes of the pool's servers at that time."""
+    waiting_since: Time = ""
+    """Time since which no round has found room in spite of it; absent while one runs, and while another run measures on
+    one of these nodes."""
+    in_vain: Count | None = None
+    """Loans in a row that gave no round room."""
+    not_before: Time = ""
+    """Earliest time of the next loan."""
+
+
+@record
 class Handled:
     """Requests by annotation (`retry.paceline.dev/POOL: TOKEN`) that were carried out: the last value of each, which
     does not act again."""
@@ -266,6 +286,10 @@ class PoolStatus:
     """The last run that a person's `retry` repeated."""
     attempts: Count | None = None
     """Attempt of the latest run for the current fingerprint."""
+    borrowed: Count | None = None
+    """Replicas that the pool gives up for its run now: it is asked for spec.pools[].replicas minus these."""
+    loan: Loan | None = None
+    """What is given up, and for which run."""
     ready_replicas: Count | None = None
     """Servers that are ready."""
     endpoint: Name = ""

@@ -28,14 +28,8 @@ class Unimplemented:
         )
 
 
-WAITS = "leave it out: a run waits until its accelerators are free"
-
 UNIMPLEMENTED: Mapping[str, tuple[Unimplemented, ...]] = {
     "PoolSpec": (Unimplemented(field="search", instead="name candidates"),),
-    "BenchmarkSpec": (
-        Unimplemented(field="capacityPolicy", values="^Borrow$", which=" Borrow", instead=WAITS),
-        Unimplemented(field="minServing", instead="leave it out: it belongs to capacityPolicy Borrow"),
-    ),
     "GuardSpec": (
         Unimplemented(
             field="action",

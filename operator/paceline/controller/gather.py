@@ -20,7 +20,7 @@ from paceline import api
 from paceline.controller.cluster import GUARDS, Cluster, Key
 from paceline.controller.kinds import BENCHMARK_RUN, LEADER_WORKER_SET, SPECULATIVE_DEPLOYMENT
 from paceline.controller.warnings import warnings
-from paceline.core import DeploymentSpec, RunSpec
+from paceline.core import CapacityPolicy, DeploymentSpec, RunSpec
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, RUN_LABEL, child_name
 from paceline.kube import UNREAD, Forbidden, Manifest, Ref
 from paceline.kube.resources import (
@@ -35,6 +35,7 @@ from paceline.kube.resources import (
     SERVICE,
 )
 from paceline.plan import deployment, run
+from paceline.plan.deployment.loan import elsewhere
 from paceline.plan.deployment.prompts import config_maps
 from paceline.plan.objects import finished, owned_by, suspended
 from paceline.plan.run.neighbours import neighbours
@@ -78,9 +79,15 @@ async def gather_deployment(
         absent=absent,
         warnings=await warnings(cluster, waiting(children), now),
         refusals=cluster.refusals.get(key, {}),
+        elsewhere=_elsewhere(cluster) if spec and spec.capacity_policy is CapacityPolicy.BORROW else {},
         config_maps=await _keys(cluster, key.namespace, config_maps(spec)) if spec else {},
         judgements=cluster.judgements.get(key, {}),
     )
+
+
+def _elsewhere(cluster: Cluster) -> dict[str, frozenset[str]]:
+    rounds = cluster.select(POD.kind, None, {COMPONENT_LABEL: "round"})
+    return elsewhere(rounds, cluster.select(DEPLOYMENT.kind, None, {COMPONENT_LABEL: "server"}))
 
 
 async def _keys(cluster: Cluster, namespace: str, names: tuple[str, ...]) -> dict[str, frozenset[str] | None]:

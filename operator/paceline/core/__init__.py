@@ -7,6 +7,7 @@ from paceline.core.outputs import Answers, Parity
 from paceline.core.server import TOPOLOGY_LABEL, Accelerator, Cache, Engine, SecretKey, Server
 from paceline.core.source import HUB, Scheme, Source
 from paceline.core.spec import (
+    CapacityPolicy,
     ClaimTemplate,
     DeploymentSpec,
     PoolSpec,
@@ -50,6 +51,7 @@ __all__ = [
     "ArmVerdict",
     "Bounds",
     "Cache",
+    "CapacityPolicy",
     "ClaimTemplate",
     "Custom",
     "Dataset",

@@ -33,6 +33,13 @@ class PromotionMode(StrEnum):
     MANUAL = "Manual"
 
 
+class CapacityPolicy(StrEnum):
+    """Where a run's accelerators come from: free ones, or those of a server that its pool gives up meanwhile."""
+
+    WAIT = "Wait"
+    BORROW = "Borrow"
+
+
 class UntilDecided(StrEnum):
     """What a pool serves until it has a verdict."""
 
@@ -81,6 +88,9 @@ class DeploymentSpec:
     cache_claim: ClaimTemplate | None
     promotion: PromotionSpec = PromotionSpec()
     max_evidence_age: timedelta = timedelta(hours=720)
+    capacity_policy: CapacityPolicy = CapacityPolicy.WAIT
+    min_serving: int = 1
+    """Replicas that a pool keeps while it lends one to its run."""
     keep_revisions: int = 2
     """How many unused revisions of each model stay on the cache volume."""
     run_pod_labels: Mapping[str, str] = field(default_factory=dict)

@@ -11,7 +11,6 @@ from paceline.api.reference import blocks
 from paceline.api.unimplemented import UNIMPLEMENTED, Unimplemented
 
 VALUES = {
-    "capacityPolicy": "Borrow",
     "action": "Notify",
     "purpose": "Search",
 }

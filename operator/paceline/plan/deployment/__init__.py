@@ -11,8 +11,8 @@ Steps of the whole deployment (each is a function of the module of its name in `
     check_kinds            the cluster has the kinds that are needed
     report_missing_guards  guards that the operator may not make are reported
 
-Then for each pool, after its memory has taken in people's requests (`carry_out`) and its failures (`take_down`), which
-also chooses what it serves:
+Then for each pool, after its memory has taken in people's requests (`carry_out`), its failures (`take_down`, which also
+chooses what it serves) and what it lends to its run (`lend`):
 
     stop_runs              runs of former questions end; all rest while suspended
     report_stuck_servers   what the cluster refuses to the servers for too long ends in Stalled
@@ -36,6 +36,7 @@ from paceline.api.status import PoolStatus, SpeculativeDeploymentStatus
 from paceline.core import BASELINE
 from paceline.plan.deployment.events import events, state, without_reconciling
 from paceline.plan.deployment.hold import hold
+from paceline.plan.deployment.loan import lend
 from paceline.plan.deployment.lost import orphans
 from paceline.plan.deployment.pool import Pool, pools
 from paceline.plan.deployment.requests import carry_out, unknown_requests
@@ -92,7 +93,7 @@ def plan(snapshot: Snapshot, now: datetime) -> Plan:
         pool_results: list[StepResult] = []
         for pool in pools(snapshot, pinned, now):
             requested, not_done = carry_out(pool, now)
-            rollout = take_down(requested, now)
+            rollout = lend(take_down(requested, now), now)
             steps = walk(POOL_STEPS, rollout, now)
             refused += not_done
             pool_results += steps

@@ -31,6 +31,14 @@ def all_there(status: Mapping[str, Any], wanted: int, pods: Iterable[Object]) ->
     return bool(ready == wanted or (ready and ready + unplaced_servers(pods) >= wanted))
 
 
+def surplus(status: Mapping[str, Any], wanted: int, ready: int) -> bool:
+    """Whether only servers beyond those `wanted` are to go: all there are were of one revision when `status` was
+    written, and `ready` of the revision wanted now are as many. The Deployment's status follows its spec a moment
+    later, and Ready must not fall in between."""
+    made = status.get("replicas", 0)
+    return bool(0 < wanted < made == status.get("updatedReplicas", 0) and ready >= wanted)
+
+
 def short(ready: int, wanted: int, why: str) -> str:
     """For Ready: `3 of 4 servers; not placed: …`; "" if none is missing."""
     return "; ".join(filter(None, (f"{ready} of {wanted} servers", why))) if ready < wanted else ""

@@ -80,7 +80,17 @@ def _pools(before: Status, after: Status) -> Iterator[Event]:
         yield from _hold(was, entry)
         yield from _target(was, entry)
         yield from _serving(was, entry)
+        yield from _loan(was, entry)
         yield from _run(was, entry)
+
+
+def _loan(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
+    """A server is lent to the pool's run, or is back."""
+    if entry.borrowed and entry.loan and not was.borrowed:
+        yield Event(reason="Borrowed", note=f"{entry.name}: a server is given up so that {entry.loan.run} has room")
+    elif was.borrowed and was.loan and not entry.borrowed:
+        why = f"; no round of {was.loan.run} found room" if entry.loan else ""
+        yield Event(reason="GivenBack", note=f"{entry.name}: it gets back the server that was lent{why}")
 
 
 def _run(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -76,6 +77,13 @@ class Run:
     def waits(self) -> bool:
         """Whether no node has room for its round."""
         return self._has(Reason.RunWaiting)
+
+    @property
+    def lacks_accelerators_since(self) -> datetime | None:
+        """Since when some node has too few accelerators for its round, and no node has room; None if that is not so."""
+        progress = self.status.progress or RunProgress()
+        waits = self.waits and progress.waits_for_accelerators and progress.unplaced_since
+        return parse_time(progress.unplaced_since) if waits else None
 
     def _has(self, reason: Reason) -> bool:
         return any(condition.reason == reason.text for condition in self.status.conditions)

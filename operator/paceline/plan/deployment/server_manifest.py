@@ -7,6 +7,7 @@ from typing import Any
 
 from paceline.api.status import PoolStatus
 from paceline.core import DeploymentSpec, PoolSpec
+from paceline.plan.deployment import loan
 from paceline.plan.deployment.patience import patient
 from paceline.plan.deployment.servers import Servers
 from paceline.plan.deployment.size import replicas
@@ -41,7 +42,8 @@ def server_manifest(
     now: datetime,
 ) -> Manifest:
     """`current` are the servers as they are now, `remembered` the pool's entry of status."""
-    annotations = {**({WHY: goal.why} if goal.why else {}), **tries(current, remembered, now)[0]}
+    why = {WHY: goal.why} if goal.why else {}
+    annotations = {**why, **tries(current, remembered, now)[0], **loan.annotation(remembered)}
     return servers(
         owner,
         pool.name,

@@ -7,7 +7,7 @@ from typing import Any
 
 from paceline.api import Cause, Reason
 from paceline.core.names import POOL_LABEL, child_name
-from paceline.plan.deployment.capacity import all_there, short
+from paceline.plan.deployment.capacity import all_there, short, surplus
 from paceline.plan.deployment.fields import with_field
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.objects import Object, condition, owned_by
@@ -59,14 +59,16 @@ def servers_of(snapshot: Snapshot, pool: str, now: datetime) -> Servers | None:
     staying = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
     troubles = [trouble([pod], snapshot.warnings, now) for pod in staying]
     of_all = refused(manifest, snapshot.warnings) or paused(manifest)
+    own_ready = sum(condition(pod, "Ready") is not None for pod in staying)
+    observed = _observed(status) >= manifest["metadata"].get("generation", 1)
     return Servers(
         manifest=manifest,
         revision=revision,
         ready=status.get("readyReplicas", 0),
-        settled=_observed(status) >= manifest["metadata"].get("generation", 1) and all_there(status, replicas, pods),
+        settled=(observed and all_there(status, replicas, pods)) or surplus(status, replicas, own_ready),
         trouble=with_spec_field(snapshot, of_all or trouble(pods, snapshot.warnings, now)),
         replicas=replicas,
-        own_ready=sum(condition(pod, "Ready") is not None for pod in staying),
+        own_ready=own_ready,
         reasons=frozenset(each.reason for each in (of_all, *troubles) if each),
         hopeless=bool(troubles) and all(each is not None and each.fatal for each in troubles),
     )

@@ -15,12 +15,15 @@ def waits_for_verdict(deployment: DeploymentSpec, arm: str, held: Hold | None, *
 
 
 def replicas(wanted: int | None, waits: bool, remembered: PoolStatus, servers: Servers | None) -> int | None:
-    """The replicas to apply; None leaves them to an autoscaler. An autoscaler does nothing about a pool at zero, so we
-    start the first server after waiting for a verdict; a pool that has served was scaled to zero on purpose."""
+    """The replicas to apply: those asked for (`wanted`), minus those that the pool has lent to its run. None leaves
+    them to an autoscaler. An autoscaler does nothing about a pool at zero, so we start the first server after waiting
+    for a verdict; a pool that has served was scaled to zero on purpose."""
     if waits:
         return 0
-    ours = wanted is None and servers is not None and not servers.replicas and not remembered.serving
-    return 1 if ours else wanted
+    if wanted is not None:
+        return max(0, wanted - (remembered.borrowed or 0))
+    ours = servers is not None and not servers.replicas and not remembered.serving
+    return 1 if ours else None
 
 
 def leaves_zero(wanted: int | None, servers: Servers | None) -> bool:

@@ -38,6 +38,8 @@ class Snapshot:
     """Uid of an object that waits without giving a reason → its last Warning among the Events."""
     refusals: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Kind and name of an object that the last pass wrote → why the API server refused it."""
+    elsewhere: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """NAMESPACE/RUN, of all namespaces → the nodes on which it measures, or on which its pool has lent it a server."""
     config_maps: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
     """Name of a ConfigMap with prompts → its keys; None if it does not exist. Those that the operator may not read are
     left out."""

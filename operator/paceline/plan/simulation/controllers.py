@@ -62,6 +62,7 @@ def _make_pod(cluster: Cluster, owner: Object, name: str, template: Object) -> b
             "kind": "Pod",
             "metadata": {
                 "name": name,
+                "namespace": metadata.get("namespace", ""),
                 "labels": {**template["metadata"]["labels"], **job},
                 "ownerReferences": [{"kind": owner["kind"], "name": metadata["name"], "uid": metadata["uid"]}],
             },

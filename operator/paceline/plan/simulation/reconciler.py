@@ -2,6 +2,7 @@
 
 from paceline import api
 from paceline.plan import deployment, run
+from paceline.plan.deployment.loan import elsewhere
 from paceline.plan.objects import suspended
 from paceline.plan.run.snapshot import Round
 from paceline.plan.simulation.cluster import SERVERS, Cluster, Key, key_of
@@ -36,7 +37,14 @@ def deployment_snapshot(cluster: Cluster, name: str) -> deployment.Snapshot:
     children = {kind: tuple(cluster.of(kind)) for kind in UNDER_OUR_NAMES} | {
         kind: tuple(cluster.of(kind, deployment=name)) for kind in LABELLED
     }
-    return deployment.Snapshot(manifest=manifest, spec=spec, invalid=invalid, children=children, settings=SETTINGS)
+    return deployment.Snapshot(
+        manifest=manifest,
+        spec=spec,
+        invalid=invalid,
+        children=children,
+        settings=SETTINGS,
+        elsewhere=elsewhere(cluster.of("Pod"), cluster.of("Deployment")),
+    )
 
 
 def run_snapshot(cluster: Cluster, name: str) -> run.Snapshot:

@@ -8,8 +8,6 @@ from paceline.plan.objects import Object
 from paceline.plan.simulation.cluster import Cluster
 from paceline.plan.step import Manifest, timestamp
 
-RESOURCE = "nvidia.com/gpu"
-"""Named in the scheduler's message, as most clusters have it."""
 ALIVE = ("Pending", "Running")
 GATED = "Scheduling is blocked due to non-empty scheduling gates"
 """kube-scheduler's message of a pod that a queue such as Kueue holds back."""
@@ -24,8 +22,17 @@ def place(cluster: Cluster) -> bool:
 
 def accelerators(pod: Object) -> int:
     """Limits on extended resources, whose names have a domain; `pod` is a pod or its template."""
+    return sum(_limits(pod).values())
+
+
+def resource(pod: Object) -> str:
+    """The extended resource of its limits; "" if it has none."""
+    return next(iter(_limits(pod)), "")
+
+
+def _limits(pod: Object) -> dict[str, int]:
     limits = [container.get("resources", {}).get("limits", {}) for container in pod["spec"]["containers"]]
-    return sum(int(count) for limit in limits for name, count in limit.items() if "/" in name)
+    return {name: int(count) for limit in limits for name, count in limit.items() if "/" in name}
 
 
 def is_round(pod: Object) -> bool:
@@ -43,9 +50,24 @@ def _place(cluster: Cluster, pod: Manifest) -> bool:
     if fitting:
         pod["spec"]["nodeName"] = max(fitting, key=lambda node: (_preference(pod, node), free(cluster, node)))
         return _report(pod, {"status": "True", "lastTransitionTime": timestamp(cluster.now)})
-    count = len(cluster.nodes)
-    message = f"0/{count} nodes are available: {count} Insufficient {RESOURCE}."
-    return _report(pod, {"status": "False", "message": message, **cluster.unplaced})
+    return _report(pod, {"status": "False", "message": _why(cluster, pod), **_since(cluster, pod), **cluster.unplaced})
+
+
+def _why(cluster: Cluster, pod: Object) -> str:
+    """In kube-scheduler's words. Of each node it tells the first obstacle, and looks at resources before affinity."""
+    full = sum(accelerators(pod) > free(cluster, node) for node in cluster.nodes)
+    crowded = len(cluster.nodes) - full
+    obstacles = [
+        *([f"{full} Insufficient {resource(pod)}"] if full or not crowded else []),
+        *([f"{crowded} node(s) didn't match pod anti-affinity rules"] if crowded else []),
+    ]
+    return f"0/{len(cluster.nodes)} nodes are available: {', '.join(obstacles)}."
+
+
+def _since(cluster: Cluster, pod: Object) -> Mapping[str, str]:
+    """The time of the condition's last change: it stays while the pod waits."""
+    before = [c for c in pod["status"].get("conditions", ()) if c["type"] == "PodScheduled" and c["status"] == "False"]
+    return {"lastTransitionTime": before[0].get("lastTransitionTime", "") if before else timestamp(cluster.now)}
 
 
 def _report(pod: Manifest, scheduled: Mapping[str, Any]) -> bool:

@@ -10,6 +10,7 @@ from datetime import datetime
 from paceline.api import Cause, Reason
 from paceline.api.status import PoolStatus, Target
 from paceline.core import DeploymentSpec, PoolSpec
+from paceline.plan.deployment.loan import continued, ends_at, lent_run, may_lend
 from paceline.plan.deployment.runs import Run, suspend
 from paceline.plan.deployment.server_manifest import Goal, server_manifest
 from paceline.plan.deployment.servers import Servers, not_ready, servers_of
@@ -23,14 +24,21 @@ from paceline.plan.step import Action, Apply, StepResult, earliest
 def keep_serving(snapshot: Snapshot, now: datetime) -> StepResult:
     """`status` has the pools' entries. A spec that cannot be read gives neither the number of servers nor whether runs
     are suspended, so nothing is done then."""
-    spec, entries = snapshot.spec, snapshot.status.pools
+    spec = snapshot.spec
+    entries = tuple(_with_loan(snapshot, spec, entry, now) for entry in snapshot.status.pools)
     names = [pool.name for pool in spec.pools] if spec else [entry.name for entry in entries]
     serving = {name: servers for name in names if (servers := servers_of(snapshot, name, now))}
     return StepResult(
         causes=tuple(_cause(name, serving.get(name)) for name in names) if serving else (Cause(Reason.NotStarted),),
-        actions=_actions(snapshot, spec, serving, now) if spec else (),
+        actions=_actions(snapshot, spec, {entry.name: entry for entry in entries}, serving, now) if spec else (),
         status={"pools": tuple(_entry(entry, serving.get(entry.name)) for entry in entries)},
-        requeue_at=earliest(tries(serving.get(entry.name), entry, now)[1] for entry in entries) if spec else None,
+        requeue_at=earliest(
+            at
+            for entry in entries
+            for at in (tries(serving.get(entry.name), entry, now)[1], _loan_ends(snapshot, entry, now))
+        )
+        if spec
+        else None,
     )
 
 
@@ -44,12 +52,17 @@ def _cause(pool: str, servers: Servers | None) -> Cause:
 
 
 def _actions(
-    snapshot: Snapshot, spec: DeploymentSpec, serving: Mapping[str, Servers], now: datetime
+    snapshot: Snapshot,
+    spec: DeploymentSpec,
+    entries: Mapping[str, PoolStatus],
+    serving: Mapping[str, Servers],
+    now: datetime,
 ) -> tuple[Action, ...]:
     """Put back each rendering that was changed or deleted; suspend runs if the spec says so."""
     actions: list[Action] = []
     for pool in spec.pools:
-        actions += _serve(snapshot, spec, pool, serving.get(pool.name), now)
+        entry = entries.get(pool.name, PoolStatus(name=pool.name))
+        actions += _serve(snapshot, spec, pool, entry, serving.get(pool.name), now)
         if spec.suspend:
             runs = [Run(manifest=manifest) for manifest in snapshot.owned("BenchmarkRun", pool.name)]
             actions += suspend(snapshot.owner, runs)
@@ -57,9 +70,13 @@ def _actions(
 
 
 def _serve(
-    snapshot: Snapshot, spec: DeploymentSpec, pool: PoolSpec, servers: Servers | None, now: datetime
+    snapshot: Snapshot,
+    spec: DeploymentSpec,
+    pool: PoolSpec,
+    entry: PoolStatus,
+    servers: Servers | None,
+    now: datetime,
 ) -> tuple[Action, ...]:
-    entry = snapshot.remembered(pool.name)
     held = entry.hold.revision if entry.hold else None
     served = next((each for each in (entry.target, entry.serving) if each and each.revision != held), None)
     kept = snapshot.revisions(pool.name).get(served.revision) if served else None
@@ -77,6 +94,19 @@ def _serve(
     if (existing and not owned_by(existing, snapshot.owner.uid)) or wanted["kind"] in snapshot.absent:
         return ()
     return (Apply(wanted, f"serve {served.arm} as before"),)
+
+
+def _with_loan(snapshot: Snapshot, spec: DeploymentSpec | None, entry: PoolStatus, now: datetime) -> PoolStatus:
+    """What the pool lends goes on or ends; nothing is lent anew."""
+    if spec is None or not entry.borrowed:
+        return entry
+    lends = any(pool.name == entry.name and may_lend(spec, pool) for pool in spec.pools)
+    return continued(snapshot, entry, lent_run(snapshot, entry) if lends else None, now)
+
+
+def _loan_ends(snapshot: Snapshot, entry: PoolStatus, now: datetime) -> datetime | None:
+    run = lent_run(snapshot, entry) if entry.borrowed else None
+    return ends_at(entry, run, now) if run else None
 
 
 def _entry(entry: PoolStatus, servers: Servers | None) -> PoolStatus:

@@ -10,6 +10,7 @@ from paceline.api.status import Hold, PoolProgress, PoolVerdict
 from paceline.core import BASELINE, Trigger
 from paceline.core.names import child_name
 from paceline.engines.nodes import unmeasurable
+from paceline.plan.deployment import loan
 from paceline.plan.deployment.again import source
 from paceline.plan.deployment.changed import asked_anew
 from paceline.plan.deployment.conflicts import name_conflict
@@ -23,7 +24,7 @@ from paceline.plan.deployment.requests.request import annotation
 from paceline.plan.deployment.rollout import Rollout
 from paceline.plan.deployment.runs import BEING_MADE, Run, annotated
 from paceline.plan.silence import ASK_AGAIN
-from paceline.plan.step import Apply, StepResult
+from paceline.plan.step import Apply, StepResult, earliest
 from paceline.render import benchmark_run
 
 OUTCOMES = {
@@ -70,7 +71,7 @@ def measure(rollout: Rollout, now: datetime) -> StepResult:
     # serve blocks then, so a run that is reported as beginning or going on would not do so.
     conflict = name_conflict(pool)
     if running is not None and not (conflict and running.suspended):
-        return _follow(pool, running, causes, now)
+        return _follow(rollout, running, causes, now)
     if conflict or not rollout.settled:
         note = conflict or "the pool's own servers come first"
         return StepResult(
@@ -126,17 +127,18 @@ def _never(pool: Pool, why: str) -> StepResult:
     )
 
 
-def _follow(pool: Pool, run: Run, causes: tuple[Cause, ...], now: datetime) -> StepResult:
-    progress = _progress(run)
+def _follow(rollout: Rollout, run: Run, causes: tuple[Cause, ...], now: datetime) -> StepResult:
+    pool, progress = rollout.pool, _progress(run)
     waits = Reason.RoundRefused if run.refused else Reason.WaitingForCapacity
     reason = waits if run.waits or run.refused else Reason.Measuring
     stalled = report_lasting(pool.snapshot, run.refused, pool.name, now)
+    message = "; ".join(filter(None, (progress.message, loan.note(rollout, now))))
     resume = Apply(annotated(pool.snapshot.owner, run, {}), "spec.suspend is no longer set")
     return StepResult(
-        causes=(*causes, Cause(reason, pool.name, progress.message), *stalled.causes),
+        causes=(*causes, Cause(reason, pool.name, message), *stalled.causes),
         actions=(resume,) if run.suspended else (),
         status={"progress": progress},
-        requeue_at=stalled.requeue_at,
+        requeue_at=earliest((stalled.requeue_at, loan.changes_at(rollout, now))),
     )
 
 

@@ -15,6 +15,7 @@ from paceline.plan.deployment.guard import guard
 from paceline.plan.deployment.history import past, with_change
 from paceline.plan.deployment.hold import baseline_held, held_by_a_person, hold, way_out
 from paceline.plan.deployment.lasting import STALLED
+from paceline.plan.deployment.loan import lent
 from paceline.plan.deployment.restoring import restoring
 from paceline.plan.deployment.rollout import Rollout
 from paceline.plan.deployment.server_manifest import Goal, server_manifest
@@ -45,7 +46,8 @@ def serve(rollout: Rollout, now: datetime) -> StepResult:
     final = pool.servers.trouble.final if pool.servers and pool.servers.trouble else None
     # After these times only an event changes anything; a requeue in the past would come again and again.
     due = [at for at in (deadline(pool, target.stands_since), final) if at and at > now]
-    causes = (Cause(Reason.NothingServes, pool.name),) if settled and waits else _causes(rollout, settled, now)
+    causes = _nothing(rollout, waits) if settled and not wanted else ()
+    causes = causes or _causes(rollout, settled, now)
     return StepResult(
         causes=(*causes, *_held(rollout)),
         actions=_actions(rollout, waits, now),
@@ -74,6 +76,13 @@ def _conflict(rollout: Rollout, conflict: str) -> StepResult:
     )
 
 
+def _nothing(rollout: Rollout, waits: bool) -> tuple[Cause, ...]:
+    """Why the pool serves nothing for now although it is asked to."""
+    pool = rollout.pool
+    given = lent(pool.remembered, pool.spec)
+    return (Cause(Reason.NothingServes, pool.name, given),) if waits or given else ()
+
+
 def _held(rollout: Rollout) -> tuple[Cause, ...]:
     """Not Ready for as long as the spec's baseline is held: something else is served than the spec asks for."""
     pool, held = rollout.pool, hold(rollout.pool)
@@ -86,7 +95,8 @@ def _actions(rollout: Rollout, waits: bool, now: datetime) -> tuple[Action, ...]
     pool, choice, owner = rollout.pool, rollout.choice, rollout.pool.snapshot.owner
     kept = pool.kept.get(choice.revision)
     rendered: Manifest = kept["data"] if kept else _rendering(rollout)
-    why = f"serve {choice.arm}: {choice.why}"
+    given = lent(pool.remembered, pool.spec)
+    why = f"serve {choice.arm}: {choice.why}" + (f"; {given}" if given else "")
     keep = () if kept else (Apply(controller_revision(owner, pool.name, choice.revision, rendered), why),)
     goal = Goal(
         revision=choice.revision, rendering=rendered, why=choice.why, has_served=rollout.has_served, waits=waits
@@ -170,7 +180,7 @@ def _serves(rollout: Rollout) -> Cause:
     plain = choice.arm == BASELINE and not held_by_a_person(pool)
     note = choice.arm if plain else f"{choice.arm}, {choice.why}"
     added, short = _added(rollout), pool.servers.short if pool.servers else ""
-    message = "; ".join(filter(None, (note, added, short)))
+    message = "; ".join(filter(None, (note, added, short, lent(pool.remembered, pool.spec))))
     return Cause(Reason.Drifted if added else Reason.Serving, pool.name, message)
 
 

@@ -11,6 +11,7 @@ from paceline.plan.pods import of_job, unplaced
 from paceline.plan.run.ends import deadlines
 from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.give_up import in_question
+from paceline.plan.run.lacking import needs, waits_for
 from paceline.plan.run.next_round import next_try, not_before, where
 from paceline.plan.run.origin import own
 from paceline.plan.run.snapshot import Round, Snapshot
@@ -62,9 +63,16 @@ def _watch(snapshot: Snapshot, evidence: Evidence, active: Round, now: datetime)
     refused = trouble is not None and trouble.reason is Reason.PodRefused
     waits = active.suspended or (active.pod is not None and unplaced(active.pod) is not None)
     held_up = timestamp(trouble.since) if trouble and trouble.since and (refused or waits) else ""
-    message = f"round {plan.round + 1}{_looks(evidence)}: {arms}" + (f"; {trouble.message}" if trouble else "")
+    accelerator = evidence.spec.server.accelerator
+    why = (needs(accelerator, active.pod), trouble.message if trouble else "")
+    message = "; ".join(filter(None, (f"round {plan.round + 1}{_looks(evidence)}: {arms}", *why)))
     reason = Reason.RunRefused if refused else Reason.RunWaiting if waits else Reason.RunMeasuring
-    progress = replace(_progress(evidence, message, active.name), seen=True, unplaced_since=held_up)
+    progress = replace(
+        _progress(evidence, message, active.name),
+        seen=True,
+        unplaced_since=held_up,
+        waits_for_accelerators=waits_for(accelerator, active.pod),
+    )
     return StepResult(
         causes=(Cause(reason, None, message),),
         status={**placed, "progress": progress},

@@ -1,0 +1,26 @@
+"""What a round that has no node waits for: accelerators of its server's product, all on one node."""
+
+from paceline.core import Accelerator
+from paceline.plan.objects import Object
+from paceline.plan.pods import unplaced
+
+NOUNS = {"nvidia.com/gpu": "GPUs", "amd.com/gpu": "GPUs", "google.com/tpu": "TPUs"}
+"""Name of a resource → the plural in a sentence; of any other it is `accelerators`."""
+
+
+def needs(accelerator: Accelerator, pod: Object | None) -> str:
+    """`needs 4 GPUs (nvidia.com/gpu) of NVIDIA-H200 on one node`; "" for a pod that has a node. How many of them are
+    free nobody reports: the scheduler only names the resource that a node has too little of."""
+    if pod is None or unplaced(pod) is None:
+        return ""
+    resource = accelerator.resource_name
+    count, noun = accelerator.count, NOUNS.get(resource, "accelerators")
+    return f"needs {count} {noun if count > 1 else noun[:-1]} ({resource}) of {accelerator.product} on one node"
+
+
+def waits_for(accelerator: Accelerator, pod: Object | None) -> int | None:
+    """The accelerators that its node must have free, if some node has too few (kube-scheduler's NodeResourcesFit:
+    `Insufficient RESOURCE`); None if it waits for something else, or not at all."""
+    problem = unplaced(pod) if pod is not None else None
+    lacking = problem is not None and f"Insufficient {accelerator.resource_name}" in problem.message
+    return accelerator.count if lacking else None
