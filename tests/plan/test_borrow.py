@@ -143,13 +143,17 @@ def the_run_is_deleted_while_suspended(world: World) -> None:
     world.delete(*next(key for key in world.cluster.objects if key[0] == "BenchmarkRun"))
 
 
+def abort(world: World) -> None:
+    world.annotate("abort.paceline.dev/latency", "now")
+
+
 def the_runs_end(world: World) -> None:
     for _ in range(3):
         world.round_ends()
 
 
 WAYS = (suspend, wait_policy, an_argument_of_ours, another_head_that_cannot_be_brought,
-        the_run_is_deleted_while_suspended, the_runs_end)  # fmt: skip
+        the_run_is_deleted_while_suspended, abort, the_runs_end)  # fmt: skip
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)

@@ -22,6 +22,7 @@ from datetime import datetime, timedelta
 from paceline.api.status import Loan, PoolStatus
 from paceline.core import CapacityPolicy, DeploymentSpec, PoolSpec
 from paceline.core.names import COMPONENT_LABEL, POOL_LABEL, RUN_LABEL
+from paceline.plan.deployment.hold import held_by_a_person
 from paceline.plan.deployment.rollout import Rollout
 from paceline.plan.deployment.runs import Run
 from paceline.plan.deployment.snapshot import Snapshot
@@ -81,7 +82,9 @@ def continued(snapshot: Snapshot, entry: PoolStatus, run: Run | None, now: datet
 
 
 def borrower(rollout: Rollout) -> Run | None:
-    """The run of the present question that a loan would be for."""
+    """The run of the present question that a loan would be for; None where a person has taken that back."""
+    if held_by_a_person(rollout.pool):
+        return None
     return next((run for run in rollout.pool.attempts if run.under_way and not run.suspended), None)
 
 
