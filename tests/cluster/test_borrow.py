@@ -1,4 +1,4 @@
-"""A full cluster: a pool lends a server to its run, and no node holds more than it has, nor a pool less than it must."""
+"""A full cluster: a pool lends a server to its run; no node holds more than it has, and no pool less than it must."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
