@@ -9,9 +9,11 @@ FILES = ("validate", "render", "plan", "crds", "gate", "datasets", "report", "op
 """Subcommands on files, and what the operator's pod runs."""
 LIVE = ("status", "watch", "why")
 """Subcommands on a deployment in a cluster."""
-COMMANDS: Mapping[str, str] = {name: name for name in (*FILES, *LIVE)}
+REQUESTS = ("promote", "promote-anyway", "abort", "retry", "rollback")
+"""Subcommands by which a person asks for something."""
+COMMANDS: Mapping[str, str] = {name: name for name in (*FILES, *LIVE)} | dict.fromkeys(REQUESTS, "ask")
 """Subcommand → module of this package, imported only when asked for: `paceline validate` must not wait for Kopf."""
-PLUGIN: Mapping[str, str] = {name: COMMANDS[name] for name in (*LIVE, "gate", "report")}
+PLUGIN: Mapping[str, str] = {name: COMMANDS[name] for name in (*LIVE, *REQUESTS, "gate", "report")}
 """Those that are `kubectl paceline …`, too."""
 
 

@@ -24,12 +24,15 @@ class Pool:
     """Of the run under way; None if there is none."""
     emulated: frozenset[str]
     """Names of runs in which no model ran."""
+    stored: Manifest
+    """Its entry in status as the API server holds it; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
     namespace: str
     name: str
+    uid: str
     generation: int
     suspended: bool
     manual: bool
@@ -63,6 +66,7 @@ def deployment(
     status = from_status(Status, manifest.get("status"))
     entries = {entry.name: entry for entry in status.pools}
     emulated = frozenset(run["metadata"]["name"] for run in runs if (run.get("status") or {}).get("emulated"))
+    stored = {entry.get("name"): entry for entry in (manifest.get("status") or {}).get("pools") or ()}
     by_name = {run["metadata"]["name"]: run for run in runs}
     pools = []
     for asked in (pool for pool in spec.get("pools") or () if isinstance(pool, Mapping)):
@@ -76,11 +80,13 @@ def deployment(
                 status=entry,
                 progress=progress(run, started, now) if run else None,
                 emulated=emulated,
+                stored=stored.get(name, {}),
             )
         )
     return Deployment(
         namespace=metadata.get("namespace", ""),
         name=metadata["name"],
+        uid=metadata.get("uid", ""),
         generation=metadata.get("generation", 1),
         suspended=spec.get("suspend") is True,
         manual=(spec.get("promotion") or {}).get("mode") == "Manual",

@@ -21,25 +21,26 @@ COMPUTED = (
 
 
 def payload(deployment: Deployment) -> dict[str, Any]:
-    """All of status. Each pool also has `replicas` (asked for), `run` (the run under way, or null) and `emulated`
-    (whether what serves was promoted by a run in which no model ran)."""
-    entries = {entry.get("name"): entry for entry in deployment.stored.get("pools") or ()}
+    """All of status, and `pools` as `pool_payload` has them."""
     return {
         "namespace": deployment.namespace,
         "name": deployment.name,
         "generation": deployment.generation,
         "current": deployment.seen,
         **deployment.stored,
-        "pools": [
-            {
-                "name": pool.name,
-                **entries.get(pool.name, {}),
-                "replicas": pool.asked,
-                "emulated": on_emulated_evidence(pool),
-                "run": run(pool.progress) if pool.progress else None,
-            }
-            for pool in deployment.pools
-        ],
+        "pools": [pool_payload(pool) for pool in deployment.pools],
+    }
+
+
+def pool_payload(pool: Pool) -> dict[str, Any]:
+    """Its entry in status, with `replicas` (asked for), `run` (the run under way, or null) and `emulated` (whether what
+    serves was promoted by a run in which no model ran)."""
+    return {
+        "name": pool.name,
+        **pool.stored,
+        "replicas": pool.asked,
+        "emulated": on_emulated_evidence(pool),
+        "run": run(pool.progress) if pool.progress else None,
     }
 
 

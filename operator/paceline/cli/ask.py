@@ -1,0 +1,149 @@
+"""`kubectl paceline promote | promote-anyway | abort | retry | rollback`: requests that are no spec.
+
+Each writes an annotation with a fresh token and, unless told not to, waits until the operator has carried it out or
+refused it. A request that is refused is taken back: else it would lie in wait for the day on which it can be done.
+"""
+
+import argparse
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from paceline.cli import options
+from paceline.cli.live import command
+from paceline.cli.live.advice import promotable
+from paceline.cli.live.deployment import Deployment, Pool
+from paceline.cli.live.find import load, named
+from paceline.cli.live.look import looks
+from paceline.cli.live.payload import pool_payload
+from paceline.cli.live.request import Asked, answer, effect, fresh_token, handled, refusal, take_back, value, write
+from paceline.kube import Api
+
+EVERY = 0.5
+"""Seconds between two looks for an answer."""
+LONGEST_TOKEN = 200
+KNOWINGLY = "--against-the-verdict"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verb:
+    help: str
+    revision: str = ""
+    """What REVISION means; empty if the request names none."""
+
+
+VERBS = {
+    "promote": Verb(
+        help="serve the winner of the verdict, or the baseline again, where that waits for a person",
+        revision="what to serve, as status names it; left out: the winner",
+    ),
+    "promote-anyway": Verb(
+        help="serve a candidate whatever its verdict; status and history say so",
+        revision="the candidate to serve; left out: the only one",
+    ),
+    "abort": Verb(help="end the run, or the roll-out of a candidate, that is under way, and hold it"),
+    "retry": Verb(help="release a hold, and measure again what came to no decision"),
+    "rollback": Verb(
+        help="go back to a revision that has served; measures nothing",
+        revision="what to go back to, as history names it; left out: what served before",
+    ),
+}
+
+
+def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    for name, verb in VERBS.items():
+        parser = subparsers.add_parser(
+            name,
+            help=verb.help,
+            epilog="Exit: 0 if it is carried out; 1 if it is refused, or nobody answers.",
+        )
+        parser.add_argument("name", nargs="?", metavar="NAME", help="a SpeculativeDeployment, if there are several")
+        if verb.revision:
+            parser.add_argument("revision", nargs="?", default="", metavar="REVISION", help=verb.revision)
+        parser.add_argument("--pool", help="the pool, if there are several")
+        if name == "promote-anyway":
+            parser.add_argument(KNOWINGLY, action="store_true", dest="knowingly", help="says that you know it")
+        parser.add_argument("--token", default="", help="word by which history names the request [time and a number]")
+        parser.add_argument("--no-wait", action="store_true", help="do not wait for the operator's answer")
+        parser.add_argument(
+            "--timeout", type=options.seconds, default=30, metavar="DURATION", help="wait so long for it [30s]"
+        )
+        options.add_json(parser)
+        options.add_kubectls(parser)
+        parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    return command.run(ask, args)
+
+
+async def ask(api: Api, namespace: str, args: argparse.Namespace) -> int:
+    deployment = await load(api, namespace, await named(api, namespace, args.name))
+    pool = one_pool(deployment, args.pool)
+    asked = request(deployment, pool, args)
+    await write(api, deployment, asked)
+    if args.no_wait:
+        return _said(args, asked, pool, f"{asked} is written")
+    seen = looks(api, namespace, deployment.name, EVERY)
+    return await _answered(api, args, asked, pool, await heard(seen, asked, args.timeout))
+
+
+def one_pool(deployment: Deployment, name: str | None) -> Pool:
+    """A request is for one pool."""
+    found = deployment.chosen(name)
+    if len(found) > 1:
+        raise ValueError(f"--pool: {deployment.name} has several; name one of {', '.join(pool.name for pool in found)}")
+    return found[0]
+
+
+def request(deployment: Deployment, pool: Pool, args: argparse.Namespace) -> Asked:
+    """Raises ValueError for what must be said first."""
+    verb, token = args.command, args.token
+    if verb == "promote-anyway" and not args.knowingly:
+        verdict = pool.status.verdict
+        what = f"{verdict.outcome}: {verdict.message}" if verdict else "there is none yet"
+        raise ValueError(f"it overrides the verdict on {pool.name} ({what}); if you mean to, add {KNOWINGLY}")
+    if not token.isprintable() or "@" in token or len(token) > LONGEST_TOKEN:
+        raise ValueError(f"--token: must be printable, without @, and of at most {LONGEST_TOKEN} characters")
+    revision = getattr(args, "revision", "") or (promotable(deployment, pool) if verb == "promote" else "")
+    written = value(revision, token or fresh_token(datetime.now(UTC)), names_revision=bool(VERBS[verb].revision))
+    return Asked(verb=verb, pool=pool.name, value=written)
+
+
+async def heard(seen: AsyncIterator[Deployment], asked: Asked, longest: float) -> Deployment | None:
+    """The deployment with its answer; None if there was none in so many seconds."""
+    try:
+        async with asyncio.timeout(longest):
+            return await answer(seen, asked)
+    except TimeoutError:
+        return None
+
+
+async def _answered(api: Api, args: argparse.Namespace, asked: Asked, before: Pool, found: Deployment | None) -> int:
+    if found is None:
+        raise ValueError(
+            f"{asked} is written, and the operator has not answered in {args.timeout} s: is it running? It will act "
+            "when it does; to take the request back, remove the annotation"
+        )
+    if handled(found, asked):
+        (after,) = found.chosen(asked.pool)
+        return _said(args, asked, after, f"{asked.pool}: {effect(before, after)}")
+    why = refusal(found, asked)
+    await take_back(api, found, asked)
+    again = await load(api, found.namespace, found.name)
+    if handled(again, asked):  # in between
+        return await _answered(api, args, asked, before, again)
+    if args.output == "json":
+        command.print_json({"request": asked.key, "value": asked.value, "handled": False, "refused": why})
+        return 1
+    raise ValueError(f"{asked.pool}: {why} (the request is taken back)")
+
+
+def _said(args: argparse.Namespace, asked: Asked, pool: Pool, text: str) -> int:
+    if args.output == "json":
+        done = {"request": asked.key, "value": asked.value, "handled": not args.no_wait, "refused": ""}
+        command.print_json({**done, "pool": pool_payload(pool)})
+    else:
+        print(text)
+    return 0

@@ -1,0 +1,92 @@
+"""A person's request: the annotation that says it, and what came of it."""
+
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from paceline.cli.live.deployment import Deployment, Pool
+from paceline.controller.kinds import SPECULATIVE_DEPLOYMENT
+from paceline.kube import Api
+
+MANAGER = "kubectl-paceline"
+"""Each request has a field manager of its own, so that it can be taken back and takes no other away."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    verb: str
+    pool: str
+    value: str
+
+    @property
+    def key(self) -> str:
+        """Of the annotation."""
+        return f"{self.verb}.{SPECULATIVE_DEPLOYMENT.group}/{self.pool}"
+
+    def __str__(self) -> str:
+        return f"{self.key}={self.value}"
+
+
+def value(revision: str, token: str, *, names_revision: bool) -> str:
+    """[REVISION]@TOKEN, or the token alone where a request has no revision."""
+    return f"{revision}@{token}" if names_revision else token
+
+
+def fresh_token(now: datetime) -> str:
+    """A word that was not used before."""
+    return f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
+
+
+async def write(api: Api, deployment: Deployment, asked: Asked) -> None:
+    await _apply(api, deployment, asked, {asked.key: asked.value})
+
+
+async def take_back(api: Api, deployment: Deployment, asked: Asked) -> None:
+    await _apply(api, deployment, asked, {})
+
+
+async def _apply(api: Api, deployment: Deployment, asked: Asked, annotations: Mapping[str, str]) -> None:
+    """With the uid: a deployment of that name that was made since is not meant."""
+    metadata: dict[str, Any] = {"name": deployment.name, "namespace": deployment.namespace, "uid": deployment.uid}
+    manifest = {
+        "apiVersion": SPECULATIVE_DEPLOYMENT.api_version,
+        "kind": SPECULATIVE_DEPLOYMENT.kind,
+        "metadata": metadata | ({"annotations": dict(annotations)} if annotations else {}),
+    }
+    await api.apply(manifest, manager=f"{MANAGER}-{asked.verb}-{asked.pool}")
+
+
+async def answer(seen: AsyncIterator[Deployment], asked: Asked) -> Deployment:
+    """The deployment once the request is carried out or refused. Never, if nobody answers."""
+    async for deployment in seen:
+        if handled(deployment, asked) or refusal(deployment, asked):
+            return deployment
+    raise AssertionError("who looks again and again does not end")
+
+
+def handled(deployment: Deployment, asked: Asked) -> bool:
+    (pool,) = deployment.chosen(asked.pool)
+    return getattr(pool.status.handled, asked.verb.replace("-", "_"), "") == asked.value
+
+
+def refusal(deployment: Deployment, asked: Asked) -> str:
+    """Why it cannot be carried out; empty if nobody says so."""
+    begins = f"{asked}: "
+    return next((text.removeprefix(begins) for text in deployment.status.refused if text.startswith(begins)), "")
+
+
+def effect(before: Pool, after: Pool) -> str:
+    """What a request has changed, in a sentence without its full stop."""
+    was, now = before.status, after.status
+    changes = []
+    if was.hold and not now.hold:
+        changes.append(f"the hold of {was.hold.arm or 'the run'} ({was.hold.reason}) is released")
+    if now.hold and now.hold != was.hold:
+        changes.append(f"held ({now.hold.reason}): {now.hold.message}")
+    if now.retried and now.retried != was.retried:
+        changes.append(f"another attempt follows attempt {now.retried.attempt}")
+    if now.target and (not was.target or now.target.revision != was.target.revision):
+        changes.append(f"{now.target.arm} at {now.target.revision} is being rolled out, because {now.target.why}")
+    return "; ".join(changes) or "there was nothing to do"
