@@ -102,6 +102,25 @@ def suspended() -> World:
     return world
 
 
+@cache
+def rolled_back() -> World:
+    """A person went back from a promoted candidate."""
+    world = World()
+    promoted(world, "latency")
+    world.annotate("rollback.paceline.dev/latency", "@ticket-4711")
+    world.servers_ready()
+    return world
+
+
+@cache
+def aborted() -> World:
+    """A person ended the run."""
+    world = World()
+    measuring(world, "latency")
+    world.annotate("abort.paceline.dev/latency", "too-expensive")
+    return world
+
+
 STATES = (
     not_seen,
     prefetching,
@@ -110,6 +129,8 @@ STATES = (
     both_promoted,
     rejected,
     held,
+    rolled_back,
+    aborted,
     awaiting_promote,
     stalled,
     suspended,

@@ -37,10 +37,11 @@ def asked(story: Story, *commands: Sequence[str], operator: bool = True) -> Done
     """What came of these commands, one after another, in the world in which the story was told."""
     parser = argparse.ArgumentParser()
     ask.add(parser.add_subparsers(dest="command"))
+    before = tell_once(story)
 
     async def told() -> Done:
         code, error = 0, ""
-        async with tell_once(story).twin() as world:
+        async with before.twin() as world:
             if operator:
                 world.operate()
             for words in commands:

@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 
 from paceline.api.record import finite
-from paceline.api.status import PoolVerdict
+from paceline.api.status import Hold, PoolVerdict
 from paceline.cli.live.advice import UNDECIDED, advice, promotable
 from paceline.cli.live.deployment import Deployment, Pool
 from paceline.cli.live.progress import rounds, time_left
-from paceline.cli.live.words import faster, marked, since
+from paceline.cli.live.words import faster, held, marked, since
 from paceline.core import BASELINE
+from paceline.plan.deployment.hold import BY_A_PERSON
 
 Sentences = Iterator[str]
 
@@ -38,7 +39,8 @@ def _serves(deployment: Deployment, pool: Pool, now: datetime) -> Sentences:
     else:
         yield f"{pool.name} serves {serving.arm} (revision {serving.revision}) since {since(serving.since, now)}."
         if target and target.revision == serving.revision and target.why:
-            yield f"It was chosen because {target.why}."
+            asked = f", as asked for by {target.request}" if target.request else ""
+            yield f"It was chosen because {target.why}{asked}."
     if target and not (serving and serving.revision == target.revision):
         yield f"It is to serve {target.arm} (revision {target.revision}), because {target.why}."
 
@@ -70,10 +72,7 @@ def _interval(evidence: str, verdict: PoolVerdict | None) -> str:
 def _held(deployment: Deployment, pool: Pool, now: datetime) -> Sentences:
     hold = pool.status.hold
     if hold:
-        yield (
-            f"{hold.arm.capitalize() if hold.arm == BASELINE else hold.arm} (revision {hold.revision}) is held "
-            f"({hold.reason}) since {since(hold.since, now)}: {hold.message}."
-        )
+        yield f"Held is {held(hold)} ({hold.reason}) since {since(hold.since, now)}: {hold.message}."
 
 
 # What would change it.
@@ -106,8 +105,13 @@ def _awaiting(deployment: Deployment, pool: Pool) -> Sentences:
 def _released(deployment: Deployment, pool: Pool) -> Sentences:
     hold = pool.status.hold
     if hold:
-        what = "a spec that renders another server" if hold.arm == BASELINE else "another question, newer evidence"
-        yield f"The hold ends with {what}, or by {advice(deployment, pool)}."
+        yield f"The hold ends with {_end_of(hold)}, or by {advice(deployment, pool)}."
+
+
+def _end_of(hold: Hold) -> str:
+    if hold.reason in BY_A_PERSON:
+        return "another question"
+    return "a spec that renders another server" if hold.arm == BASELINE else "another question, newer evidence"
 
 
 def _not_decided(deployment: Deployment, pool: Pool) -> Sentences:

@@ -10,7 +10,8 @@ from paceline.api.status import Condition
 from paceline.cli.live.advice import advice
 from paceline.cli.live.deployment import Deployment, Pool
 from paceline.cli.live.progress import cells, rounds, spent, time_left
-from paceline.cli.live.words import faster, marked, since, span, time_of
+from paceline.cli.live.table import in_short
+from paceline.cli.live.words import faster, held, marked, since, span, time_of
 
 GOOD, BUSY, BAD, FAINT = "green", "yellow", "red", "dim"
 
@@ -23,6 +24,8 @@ IDLE = {"Suspended": "suspended: spec.suspend is set"}
 """Step of a pool that has no message → what it means."""
 PATIENCE = 120
 """Seconds without progress of a roll-out that are nothing to speak of."""
+TAIL = 3
+"""Changes that the tree shows."""
 LABEL = 9
 """Characters of the longest label."""
 
@@ -140,12 +143,18 @@ def _verdict(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
 def _hold(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
     hold = pool.status.hold
     if hold:
-        yield f"{hold.arm} at {hold.revision}: {hold.reason} since {since(hold.since, now)}: {hold.message}", BAD
+        yield f"{held(hold)}: {hold.reason} since {since(hold.since, now)}: {hold.message}", BAD
 
 
 def _next(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
     if command := advice(deployment, pool):
         yield command, "bold"
+
+
+def _history(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
+    """The latest changes; what serves since the last one stands above."""
+    for change in pool.status.history[:TAIL]:
+        yield in_short(pool, change), FAINT
 
 
 def _address(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
@@ -161,6 +170,7 @@ PARTS: dict[str, Part] = {
     "verdict": _verdict,
     "hold": _hold,
     "you can": _next,
+    "history": _history,
     "address": _address,
 }
 """Label → lines, in the order in which a person asks."""

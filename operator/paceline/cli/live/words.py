@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 from paceline.api.record import finite
+from paceline.api.status import Hold
 from paceline.report.text import ratio
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -41,6 +42,11 @@ def span(seconds: float) -> str:
         minutes = whole % HOUR // MINUTE
         return f"{whole // HOUR} h {minutes} min" if minutes else f"{whole // HOUR} h"
     return f"{whole // DAY} d"
+
+
+def held(hold: Hold) -> str:
+    """What a hold keeps from being served."""
+    return f"{hold.arm} at {hold.revision}" if hold.revision else "the run"
 
 
 def gpu_hours(gpu_seconds: int) -> str:

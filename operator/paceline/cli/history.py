@@ -1,0 +1,38 @@
+"""`kubectl paceline history NAME`: every change of what a pool serves, the latest first."""
+
+import argparse
+
+from paceline.cli.live import command
+from paceline.cli.live.find import load, named
+from paceline.kube import Api
+
+
+def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "history",
+        help="list what each pool has served: since when, how it came to, who asked, on which evidence",
+        epilog="REVISION of `rollback` is one of these, as long as promotion.revisionHistoryLimit keeps it.",
+    )
+    command.add_options(parser)
+    parser.add_argument("--pool", help="only this pool")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    return command.run(_history, args)
+
+
+async def _history(api: Api, namespace: str, args: argparse.Namespace) -> int:
+    deployment = await load(api, namespace, await named(api, namespace, args.name))
+    pools = deployment.chosen(args.pool)
+    if args.output == "json":
+        entries = [{"name": pool.name, "history": pool.stored.get("history") or []} for pool in pools]
+        command.print_json({"namespace": namespace, "name": deployment.name, "pools": entries})
+        return 0
+    if not any(pool.status.history for pool in pools):
+        raise ValueError(f"{deployment.name} has served nothing yet: kubectl paceline why {deployment.name}")
+    from paceline.cli.live.screen import show
+    from paceline.cli.live.table import table
+
+    show(table(pools))
+    return 0
