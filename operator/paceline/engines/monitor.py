@@ -23,6 +23,7 @@ class Counts:
     """A server at one moment. All but the last two are totals since its start.
 
     `accepted` are accepted draft tokens; with `verify_steps` they make the acceptance length: 1 + accepted / steps.
+    Steps that the end of a request cut short may be left out.
     `moved` grows with every token or request, and means nothing else. `under_way` are requests that run or wait;
     `accept_length` is the engine's own, of its last interval, where it does not count verify steps; 0 if unknown.
     """

@@ -1,4 +1,7 @@
-"""What vLLM shows of a server in service. Source: vLLM 0.33.0 (v1/spec_decode/metrics.py, v1/metrics/loggers.py)."""
+"""What vLLM shows of a server in service. Source: vLLM 0.33.0 (v1/spec_decode/metrics.py, v1/metrics/loggers.py).
+
+Accepted tokens count before a request's end cuts them off (v1/core/sched/scheduler.py), so every step is a whole one.
+"""
 
 from paceline.engines.monitor import Monitor, Sum, less
 from paceline.engines.vllm.probe import ACCEPTED, COUNTERS, DRAFTS
