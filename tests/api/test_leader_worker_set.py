@@ -76,7 +76,7 @@ def test_the_address_is_taken(installed: Running) -> None:
 
 
 def test_a_round_with_an_overlay_is_taken(installed: Running) -> None:
-    asked = round_plan(RUN, run(), pool().spec.arms, number=0, attempt=0)
+    asked = round_plan(RUN, run(), pool().spec.arms, number=0, try_=0)
     wanted = round_job(
         RUN,
         replace(run(), server=with_overlay(OVERLAY)),

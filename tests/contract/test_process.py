@@ -16,7 +16,7 @@ from tests.support.running import (
     PACKAGES,
     PATIENCE,
     QUICK,
-    Answer,
+    Response,
     Running,
     ask,
     emulated,
@@ -34,8 +34,8 @@ LONG = {**CHAT, "max_tokens": 150, "ignore_eos": True}
 """About a second."""
 
 
-def in_background(running: Running, body: object) -> tuple[threading.Thread, list[Answer]]:
-    answers: list[Answer] = []
+def in_background(running: Running, body: object) -> tuple[threading.Thread, list[Response]]:
+    answers: list[Response] = []
     thread = threading.Thread(target=lambda: answers.append(running.post("/v1/chat/completions", body)))
     thread.start()
     while running.get("/v1/loads").json["loads"][0]["num_running_reqs"] == 0:
@@ -294,7 +294,7 @@ class TestConservation:
             bodies = [
                 {**CHAT, "max_tokens": 20 + 7 * i, "messages": [{"role": "user", "content": f"{i}"}]} for i in range(8)
             ]
-            received: list[Answer] = []
+            received: list[Response] = []
             threads = [
                 threading.Thread(target=lambda body=body: received.append(server.post("/v1/chat/completions", body)))
                 for body in bodies

@@ -85,7 +85,7 @@ def measured(question: Question, arms: Sequence[core.Arm], number: int, director
     asked = RoundPlan(
         run=question.pool,
         round=number,
-        attempt=0,
+        try_=0,
         engine="SGLang",
         served_name="qwen3-coder-next",
         tokenizer=str(directory / "target"),

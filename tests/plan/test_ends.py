@@ -226,5 +226,12 @@ def test_they_are_taken_when_the_pod_gets_its_node_and_not_when_that_takes_note_
 
 
 def test_what_the_cluster_takes_away_is_tried_again_most() -> None:
-    nobodys = (Failure.NodeLost, Failure.NodeRefused, Failure.Evicted, Failure.Preempted, Failure.VolumeInUse)
+    nobodys = (
+        Failure.NodeLost,
+        Failure.NodeRefused,
+        Failure.Evicted,
+        Failure.JobDeleted,
+        Failure.Preempted,
+        Failure.VolumeInUse,
+    )
     assert {failure.tries for failure in nobodys} == {MANY}

@@ -198,9 +198,9 @@ def test_a_janitor_deletes_rounds(world: World) -> None:
         world.delete("Job", names[-1])
         world.wait(11)
     assert len(set(names)) == MANY
-    assert set(reasons(world)) == {"Evicted"}
+    assert set(reasons(world)) == {"JobDeleted"}
     assert world.outcome("latency") == "Error"
-    assert "its Job was deleted" in world.message("Decided") + world.message("Promoted")
+    assert "the round's Job was deleted" in world.message("Decided") + world.message("Promoted")
 
 
 def test_a_job_that_was_never_made_is_no_try() -> None:

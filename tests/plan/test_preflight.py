@@ -98,7 +98,7 @@ def test_a_head_that_reads_other_layers_is_measured_and_its_verdict_says_why_it_
 def test_a_refusal_of_the_prefetch_names_its_field(world: World) -> None:
     """The pod knows sources alone."""
     world.apply(example("latency"))
-    world.prefetch_fails(f"{HEAD}: no revision v9; name a branch, tag or commit it has")
+    world.prefetch_fails("no revision v9; name a branch, tag or commit it has", source=HEAD, part="revision")
     assert f"spec.draft.revision: {HEAD}: no revision v9; " in world.message("Stalled")
 
 

@@ -111,7 +111,7 @@ def rounds(spec: RunSpec, owner: Owner) -> Iterator[dict[str, Any]]:
     for number in range(asked):
         for attempt in range(lost):
             evicted = {"job": "j" * 63, "node": "n" * 63, "reason": Failure.VolumeInUse, "error": "e" * LONGEST}
-            yield failed_round(round=number, attempt=attempt, held_seconds=3600, **evicted)  # type: ignore[arg-type]
+            yield failed_round(round=number, try_=attempt, held_seconds=3600, **evicted)  # type: ignore[arg-type]
         yield measured(spec, owner, number, lost)
 
 

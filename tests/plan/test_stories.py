@@ -75,7 +75,7 @@ def test_two_runs_and_room_for_one(world: World) -> None:
 def test_a_prefetch_is_given_its_token(world: World) -> None:
     """A person does what the message says, and that is all: another environment is another Job."""
     world.apply(example("latency"))
-    world.prefetch_fails("hf://Qwen/Qwen3-Coder-Next: gated; give a token in cache.tokenSecretRef")
+    world.prefetch_fails("gated; give a token in cache.tokenSecretRef", source="hf://Qwen/Qwen3-Coder-Next")
     assert world.condition("Stalled") == "True PrefetchFailed"
 
     world.edit("a token", lambda spec: spec["cache"].update(env=[{"name": "HF_TOKEN", "value": "a token"}]))
@@ -88,7 +88,7 @@ def test_a_prefetch_is_given_its_token(world: World) -> None:
 def test_the_hub_is_down_for_a_while(world: World) -> None:
     """Nobody needs to do anything: five minutes after its failure the prefetch is tried again."""
     world.apply(example("latency"))
-    world.prefetch_fails("hf://Qwen/Qwen3-Coder-Next: https://huggingface.co answered 503", code=1)
+    world.prefetch_fails("https://huggingface.co answered 503", code=1, source="hf://Qwen/Qwen3-Coder-Next")
     world.until_wake()
     assert world.condition("CacheReady") == "False Prefetching"
     world.prefetch_ends()

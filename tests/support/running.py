@@ -46,7 +46,7 @@ SHORT_HEADS = {"SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN": "1"}
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     status: int
     text: str
     seconds: float
@@ -62,10 +62,10 @@ class Running:
     url: str
     log: Path
 
-    def get(self, path: str, **headers: str) -> Answer:
+    def get(self, path: str, **headers: str) -> Response:
         return ask(self.url + path, None, headers)
 
-    def post(self, path: str, body: Any = None, **headers: str) -> Answer:
+    def post(self, path: str, body: Any = None, **headers: str) -> Response:
         return ask(self.url + path, json.dumps(body or {}).encode(), headers)
 
     def metrics(self) -> dict[str, float]:
@@ -137,14 +137,14 @@ def refused(target: str, log: Path, *flags: str, **env: str) -> tuple[int, str]:
         process.wait()
 
 
-def ask(url: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
+def ask(url: str, body: bytes | None, headers: Mapping[str, str]) -> Response:
     began = time.perf_counter()
     request = urllib.request.Request(url, data=body, headers={"Content-Type": "application/json", **headers})
     try:
         with urllib.request.urlopen(request, timeout=PATIENCE) as response:
-            return Answer(response.status, response.read().decode(), time.perf_counter() - began)
+            return Response(response.status, response.read().decode(), time.perf_counter() - began)
     except urllib.error.HTTPError as error:
-        return Answer(error.code, error.read().decode(), time.perf_counter() - began)
+        return Response(error.code, error.read().decode(), time.perf_counter() - began)
 
 
 def events(text: str) -> list[Any]:

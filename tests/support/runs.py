@@ -111,7 +111,7 @@ def manifest(
 
 
 def lost_round(number: int, why: str) -> dict[str, Any]:
-    return failed_round(round=number, attempt=0, job="run-0-0", node="gpu-0", error=why, reason=Failure.ClientFailed)
+    return failed_round(round=number, try_=0, job="run-0-0", node="gpu-0", error=why, reason=Failure.ClientFailed)
 
 
 def _round(

@@ -26,6 +26,8 @@ from tests.support.passes import Pass, action_text, changed_conditions
 from tests.support.states import as_seen, words
 
 from paceline.core import ModelFacts
+from paceline.fetching import FetchFailure
+from paceline.fetching.failure import Part
 from paceline.kube.difference import needs_status
 from paceline.plan import deployment, run
 from paceline.plan.objects import finished
@@ -135,9 +137,11 @@ class World:
         self._end(job, "fetch", 0, fetched(fetch_request(job), head, today, target))
         self.settle("the prefetch has ended", 4)
 
-    def prefetch_fails(self, line: str, code: int = 2) -> None:
+    def prefetch_fails(self, line: str, code: int = 2, source: str = "", part: Part = "source") -> None:
+        """As the prefetch's pod says it; `source`: the model or dataset that could not be fetched."""
+        failure = FetchFailure(sentence=f"{source}: {line}" if source else line, source=source, part=part)
         self._advance(4)
-        self._end(self.under_way("fetch")[0], "fetch", code, line)
+        self._end(self.under_way("fetch")[0], "fetch", code, failure.to_message())
         self.settle("the prefetch has failed", 0)
 
     def servers_ready(self) -> None:

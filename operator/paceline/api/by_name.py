@@ -33,8 +33,8 @@ NAMES: Mapping[type[Any], Mapping[str, str]] = {
 }
 """Fields of a record that the API calls otherwise."""
 ADDED: Mapping[type[Any], frozenset[str]] = {core.Accelerator: frozenset(("nodes", "topology_label"))}
-"""Fields that are not written where they equal their default: they came after the first release, and the fingerprint of
-a question must not move with a new field."""
+"""Fields that are left out where they equal their default: hashes are taken over what is written, so the hashes of a
+resource that does not use such a field do not move."""
 
 
 def to_core(record: type[Record], model: Model, /, **exceptions: Any) -> Record:
@@ -62,7 +62,7 @@ def to_manifest(model: type[Model], record: Any, /, **exceptions: Any) -> dict[s
         elif hasattr(record, name):
             value = _in_manifest(_kind(info.annotation), getattr(record, name))
             empty = isinstance(value, str | tuple | dict) and not value
-            values[field] = None if _as_before(record, name) or (empty and info.default is None) else value
+            values[field] = None if _left_out(record, name) or (empty and info.default is None) else value
     return values
 
 
@@ -105,7 +105,7 @@ def _in_manifest(kind: Any, value: Any) -> Any:
     return value
 
 
-def _as_before(record: Any, name: str) -> bool:
+def _left_out(record: Any, name: str) -> bool:
     if name not in ADDED.get(type(record), ()):
         return False
     (default,) = (field.default for field in dataclasses.fields(record) if field.name == name)

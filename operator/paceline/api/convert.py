@@ -204,7 +204,7 @@ def _draft_manifest(draft: core.Draft | None) -> dict[str, Any] | None:
 
 def _workload_manifest(workload: core.Workload) -> dict[str, Any]:
     temperature = workload.dataset.temperature
-    # Greedy sampling, the default, is not written: the field came after the first release.
+    # Greedy sampling, the default, is left out so that fingerprints do not move.
     written = OWN_SAMPLING if temperature is None else decimal(temperature) if temperature else None
     return to_manifest(WorkloadSpec, workload.dataset, concurrency=workload.concurrency, temperature=written)
 
@@ -215,7 +215,7 @@ def _timeouts(timeouts: TimeoutsSpec | None) -> core.Timeouts:
 
 
 def _timeouts_manifest(timeouts: core.Timeouts) -> dict[str, str] | None:
-    """None where they are as by default: the field came after the first release."""
+    """None if they equal the defaults, so that fingerprints do not move."""
     start = None if timeouts.start == core.Timeouts().start else timeouts.start
     limits = {name: _duration(value) for name, value in (("start", start), ("workload", timeouts.workload)) if value}
     return limits or None

@@ -18,7 +18,7 @@ from paceline.api.types import LONGEST_NAME, NAME, VALIDATIONS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class KindDefinition:
     """One of our kinds, and how kubectl shows it."""
 
     name: str
@@ -46,10 +46,10 @@ FINAL = (
 )
 AGE = _column("Age", ".metadata.creationTimestamp", "date")
 
-KINDS: Mapping[str, Kind] = {
+KINDS: Mapping[str, KindDefinition] = {
     kind.name: kind
     for kind in (
-        Kind(
+        KindDefinition(
             name="SpeculativeDeployment",
             plural="speculativedeployments",
             short="specdep",
@@ -66,7 +66,7 @@ KINDS: Mapping[str, Kind] = {
                 _column("Engine", ".spec.engine.version", priority=1),
             ),
         ),
-        Kind(
+        KindDefinition(
             name="BenchmarkRun",
             plural="benchmarkruns",
             short="bench",
@@ -108,7 +108,7 @@ def files() -> dict[str, str]:
     }
 
 
-def _definition(kind: Kind) -> dict[str, Any]:
+def _definition(kind: KindDefinition) -> dict[str, Any]:
     name = {
         "rule": f"self.metadata.name.matches(r'{NAME.pattern}')",
         "message": f"metadata.name must {NAME.must}",

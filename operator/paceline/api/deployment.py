@@ -14,7 +14,7 @@ from paceline.api.model import Model
 from paceline.api.pod import NO_LABELS_OF_OURS
 from paceline.api.pool import TWINS, PoolSpec, hidden_twins
 from paceline.api.prompts import DatasetSpec
-from paceline.api.rules import DeskRule, Finding, Rule
+from paceline.api.rules import DeskRule, Rule, Violation
 from paceline.api.types import DecideAfterRounds, Duration, Labels, Revision, ServedName, Source, Unique
 from paceline.api.unimplemented import unimplemented
 from paceline.core import CapacityPolicy, PromotionMode, UntilDecided
@@ -96,7 +96,7 @@ class GuardSpec(Model):
     """Off, in quotes: YAML reads a bare Off as false. Not implemented: Fallback to the baseline, or Notify only."""
 
 
-def _hidden_twins(spec: "SpeculativeDeploymentSpec") -> Iterator[Finding]:
+def _hidden_twins(spec: "SpeculativeDeploymentSpec") -> Iterator[Violation]:
     for i, pool in enumerate(spec.pools):
         for below, message in hidden_twins(pool, spec.draft, spec.engine.name):
             yield f".pools[{i}]{below}", message

@@ -9,7 +9,7 @@ from pydantic import Field
 from paceline.api.compatibility import ADMIN_KEY, EngineName
 from paceline.api.model import Model
 from paceline.api.pod import Env, SecretKey
-from paceline.api.rules import DeskRule, Finding, Rule
+from paceline.api.rules import DeskRule, Rule, Violation
 from paceline.api.types import Architecture, Arguments, LabelKey, LabelValue, Matches, Quantity, Unique
 from paceline.engines import TPU
 
@@ -19,7 +19,7 @@ MOST_TEMPLATE_BYTES = 65536
 SMALL_TEMPLATE = f"podTemplate must be at most {MOST_TEMPLATE_BYTES} bytes of JSON"
 
 
-def _vast(engine: "EngineSpec") -> Iterator[Finding]:
+def _vast(engine: "EngineSpec") -> Iterator[Violation]:
     if (size := len(json.dumps(engine.pod_template))) > MOST_TEMPLATE_BYTES:
         yield ".podTemplate", f"{SMALL_TEMPLATE}; got {size}"
 

@@ -10,7 +10,7 @@ from paceline.api.compatibility import FIELDS_OF_SHAPE, KINDS_OF_SHAPE
 from paceline.api.draft import OF_SCHEDULE, AdaptiveSpec, CustomSpec, DraftSpec, NgramSpec, Schedule, TreeSpec
 from paceline.api.gate import GateSpec
 from paceline.api.model import Model
-from paceline.api.rules import Finding, Rule, one_of
+from paceline.api.rules import Rule, Violation, one_of
 from paceline.api.types import Arguments, ArmName, DatasetName, PoolName, Unique
 from paceline.api.unimplemented import unimplemented
 from paceline.engines import ENGINES
@@ -129,7 +129,7 @@ class PoolSpec(Model):
     """Names of the datasets to measure on; all if absent."""
 
 
-def hidden_twins(pool: PoolSpec, default: DraftSpec | None, engine: str) -> Iterator[Finding]:
+def hidden_twins(pool: PoolSpec, default: DraftSpec | None, engine: str) -> Iterator[Violation]:
     """Candidates that are the same once the default draft is filled in and arguments are written in one way."""
     forms = [(candidate.name, canonical(candidate, default, engine)) for candidate in pool.candidates or ()]
     for j, (name, form) in enumerate(forms):

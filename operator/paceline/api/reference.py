@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import NoneType
 from typing import Any, get_args
 
-from paceline.api.crd import KINDS, Kind, schema
+from paceline.api.crd import KINDS, KindDefinition, schema
 from paceline.api.model import API_VERSION, Model
 from paceline.api.record import is_record, slots
 from paceline.api.rules import DeskRule
@@ -35,7 +35,7 @@ def reference() -> str:
     return "\n".join([*lines, *_engines(), *_later()])
 
 
-def _kind(kind: Kind, seen: set[type[Any]]) -> Iterator[str]:
+def _kind(kind: KindDefinition, seen: set[type[Any]]) -> Iterator[str]:
     """A block that both kinds have stands where it is met first."""
     yield f"## {kind.name}\n"
     yield f"{kind.description} Short name `{kind.short}`."

@@ -242,6 +242,7 @@ class Round:
     result."""
     reason: Name = ""
     """Why there is no result: ServerArguments, ImagePull, OutOfMemory, StartTimeout, TimedOut, ServerCrashed,
-    ClientFailed, ImageMoved, Unreadable, Preempted, Evicted, NodeLost, NodeRefused, NotStarted or VolumeInUse."""
+    ClientFailed, ImageMoved, Unreadable, Preempted, Evicted, JobDeleted, NodeLost, NodeRefused, NotStarted or
+    VolumeInUse."""
     error: Annotated[Text, ALWAYS] = ""
     """Why there is no result: the last useful line of the log."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from cel_expr_python import cel
 
-Finding = tuple[str, str]
+Violation = tuple[str, str]
 """The path below the model that has the rule (`.tree.numDraftTokens`), and what to change."""
 
 Scope = Mapping[str, tuple[str, Any]]
@@ -64,7 +64,7 @@ class Rule:
         """Whether `activation(document)` keeps the rule. An error of CEL does not."""
         return _compiled(self.over_all(), ("self",)).eval(model).plain_value() is True
 
-    def findings(self, document: Mapping[str, Any]) -> Iterator[Finding]:
+    def findings(self, document: Mapping[str, Any]) -> Iterator[Violation]:
         """One for each item that breaks the rule. `document` is the model as JSON, with its defaults."""
         for path, inner in _items({"self": ("", document)}, "", tuple(self.each.items())):
             if evaluate(self.cel, inner) is not True:
@@ -85,7 +85,7 @@ class DeskRule:
     message: str
     """For the reference."""
     field: str = ""
-    broken: Callable[[Any], Iterable[Finding]]
+    broken: Callable[[Any], Iterable[Violation]]
 
     def summary(self) -> str:
         return self.message

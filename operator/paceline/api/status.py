@@ -132,6 +132,8 @@ class PoolProgress:
     """Current round of the run, counted from 0."""
     message: Text = ""
     """Explanation."""
+    why: Text = ""
+    """Why the run was made, for example what changed since the last verdict; empty for a pool's first run."""
 
 
 @record

@@ -17,7 +17,7 @@ CONDITIONS: Mapping[str, tuple[str, ...]] = {
     SPECULATIVE_DEPLOYMENT.plural: tuple(kind for kind in ORDER if kind not in OF_RUNS),
     BENCHMARK_RUN.plural: OF_RUNS,
 }
-"""Kind → its conditions; one that is absent from a status is shown as 0, so that an alert clears."""
+"""Kind → its conditions. A condition absent from the status is exported as 0, so that its alert clears."""
 
 SECONDS = Histogram("paceline_reconcile_seconds", "Time of one reconcile", ["kind"])
 FAILURES = Counter("paceline_reconcile_failures", "Reconciles that raised", ["kind"])
@@ -26,7 +26,7 @@ SPEEDUP = Gauge(
     "Output throughput of the served arm over the baseline's, as its evidence shows; 1 for the baseline",
     ["namespace", "name", "pool"],
 )
-CONDITION = Gauge("paceline_condition", "1 where the condition is True", ["kind", "namespace", "name", "type"])
+CONDITION = Gauge("paceline_condition", "1 if the condition is True", ["kind", "namespace", "name", "type"])
 OF_POOL = ["namespace", "name", "pool"]
 WATCHED: Mapping[str, Gauge] = {
     "accept_length": Gauge(
@@ -49,29 +49,30 @@ WATCHED: Mapping[str, Gauge] = {
 }
 """Field of `Numbers` → its gauge; absent where the number is not known."""
 SHOWN: dict[tuple[str, str], set[str]] = {}
-"""Deployment → pools that SPEEDUP has a value of."""
+"""Namespace and name of a deployment → its pools with a value in SPEEDUP."""
 CLOSED = Gauge(
     "paceline_namespace_closed",
-    "1 where a namespace that the operator is to work in is gone, or forbidden to it",
+    "1 if a namespace that the installation names does not exist, or the operator may not read it",
     ["namespace"],
 )
-ROUNDS = Gauge("paceline_run_rounds", "Rounds of a run that are in its status", ["namespace", "name"])
+ROUNDS = Gauge("paceline_run_rounds", "Rounds recorded in a run's status", ["namespace", "name"])
 
 
 @contextmanager
 def reconciling(kind: str) -> Iterator[None]:
+    """Count and time one reconcile."""
     with SECONDS.labels(kind).time(), FAILURES.labels(kind).count_exceptions():
         yield
 
 
 def of_namespaces(named: Iterable[str], closed: Callable[[str], bool]) -> None:
-    """Set the gauge of each namespace that the installation names; computed when the metrics are read."""
+    """Export the gauge of each namespace that the installation names. `closed` is asked whenever metrics are read."""
     for namespace in named:
         CLOSED.labels(namespace).set_function(partial(closed, namespace))
 
 
 def forget(kind: str, namespace: str, name: str) -> None:
-    """Remove all metrics of an object that is gone."""
+    """Remove all metrics of a deleted object."""
     for condition in CONDITIONS[kind]:
         _remove(CONDITION, kind, namespace, name, condition)
     _remove(ROUNDS, namespace, name)
@@ -90,7 +91,7 @@ def watched(namespace: str, name: str, pool: str, numbers: Numbers | None) -> No
 
 
 def _speedups(namespace: str, name: str, of: Mapping[str, float]) -> None:
-    """Set the speed-up of each pool; remove it for pools that are gone or serve nothing."""
+    """Set the speed-up of each pool, and remove those of pools that are gone or serve nothing."""
     for pool in SHOWN.pop((namespace, name), set()) - of.keys():
         _remove(SPEEDUP, namespace, name, pool)
     for pool, speedup in of.items():
@@ -105,6 +106,7 @@ def _remove(gauge: Gauge, *labels: str) -> None:
 
 
 def show(kind: str, manifest: Manifest, status: Mapping[str, Any]) -> None:
+    """Export the metrics of one object from its status."""
     namespace, name = manifest["metadata"]["namespace"], manifest["metadata"]["name"]
     true = {condition["type"] for condition in status.get("conditions", ()) if condition["status"] == "True"}
     for condition in CONDITIONS[kind]:

@@ -35,16 +35,16 @@ class Recorder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class Planner:
     """How one of our kinds is reconciled."""
 
     gather: Callable[[Cluster, Key, Settings, datetime], Awaitable[Any]]
     plan: Callable[[Any, datetime], Plan]
 
 
-PLANNERS: Mapping[str, Kind] = {
-    SPECULATIVE_DEPLOYMENT.plural: Kind(gather_deployment, deployment.plan),
-    BENCHMARK_RUN.plural: Kind(gather_run, run.plan),
+PLANNERS: Mapping[str, Planner] = {
+    SPECULATIVE_DEPLOYMENT.plural: Planner(gather_deployment, deployment.plan),
+    BENCHMARK_RUN.plural: Planner(gather_run, run.plan),
 }
 
 

@@ -12,7 +12,7 @@ from itertools import islice
 from paceline.core import Dataset, Scheme, Server, Workload
 from paceline.engines import rules
 from paceline.engines.adapter import Adapter, Bound, Refusal
-from paceline.engines.rules import Rule
+from paceline.engines.rules import EngineRule
 
 MOST_CHARACTERS = 6
 """Characters a token, on average over a prompt: more than any tokenizer packs. Counted on the built-in sets with
@@ -82,20 +82,20 @@ def _all(bound: Bound, load: Workload) -> str:
     )
 
 
-RULES: tuple[Rule[Loads], ...] = (
-    Rule(
+RULES: tuple[EngineRule[Loads], ...] = (
+    EngineRule(
         id="requests-fit",
         check=_under("requests", _requests),
         reason="the rest wait inside the server, and the point has another name than its load",
         source="SGLang 0.5.23 managers/scheduler.py:1241, vLLM 0.33.0 v1/core/sched/scheduler.py:1072",
     ),
-    Rule(
+    EngineRule(
         id="context-fits",
         check=_under("context", _context),
         reason="a request that may come to more tokens is answered with 400",
         source="SGLang 0.5.23 managers/tokenizer_manager.py:1373, vLLM 0.33.0 renderers/base.py:522",
     ),
-    Rule(
+    EngineRule(
         id="tokens-fit",
         check=_under("tokens", _all),
         reason="fewer requests run at a time, or some lose their place, and a round with retractions is not evidence",

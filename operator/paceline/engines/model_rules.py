@@ -18,7 +18,7 @@ TRAINED_FOR_IT = "name a head that was trained for this target"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class ModelFinding:
     """A `problem` at `path`, and as its `fix` what a person can change.
 
     `path` is below a deployment's spec, or below the candidate `arm` if there is one (as in `engines.Refusal`). A check
@@ -79,25 +79,25 @@ class ModelRule(Generic[Subject]):
 
     id: str
     why: str
-    check: Callable[[Subject], Iterator[Finding]]
+    check: Callable[[Subject], Iterator[ModelFinding]]
     each_candidate: bool = False
     """It depends on a candidate's shape and arguments. Other rules depend only on the head, which candidates share, and
     look at each head once."""
 
-    def findings(self, subject: Subject) -> Iterator[Finding]:
+    def findings(self, subject: Subject) -> Iterator[ModelFinding]:
         return (replace(each, rule=self.id, why=each.why or self.why) for each in self.check(subject))
 
 
-def of_head(pair: PairFacts, field: str, problem: str, fix: str, *, blocks: bool = True) -> Finding:
+def of_head(pair: PairFacts, field: str, problem: str, fix: str, *, blocks: bool = True) -> ModelFinding:
     """A finding on a field of the candidate's draft."""
-    return Finding(arm=pair.arm.name, path=f"draft.{field}", problem=problem, fix=fix, blocks=blocks)
+    return ModelFinding(arm=pair.arm.name, path=f"draft.{field}", problem=problem, fix=fix, blocks=blocks)
 
 
 def listed(values: Sequence[object]) -> str:
     return ", ".join(map(str, values))
 
 
-def layers_outside(pair: PairFacts) -> Iterator[Finding]:
+def layers_outside(pair: PairFacts) -> Iterator[ModelFinding]:
     """Layers that a head names and its target does not have."""
     named, layers = pair.head.aux_layers or pair.head.aux_layers_beside, pair.target.num_hidden_layers or 0
     if layers and (outside := [layer for layer in named if not 0 <= layer < layers]):

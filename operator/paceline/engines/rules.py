@@ -1,7 +1,7 @@
 """Rules about a server and its arms, and those about arguments that all engines share.
 
-An engine has a table of `Rule`s. It takes the shared ones below under its own ids, and its own sources where it has
-them; they read the engine's `FlagList`.
+An engine has a table of `EngineRule`s. It takes the shared ones below under its own ids, and its own sources where it
+has them; they read the engine's `FlagList`.
 """
 
 import json
@@ -20,7 +20,7 @@ Subject = TypeVar("Subject")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule(Generic[Subject]):
+class EngineRule(Generic[Subject]):
     """`reason` is what would happen otherwise, `source` the place in the engine where that was read or seen."""
 
     id: str
@@ -73,7 +73,7 @@ class Configuration:
         return next((parsed.values[0] for parsed in self.find(name) if parsed.values), None)
 
 
-def refusals(rules: Iterable[Rule[Subject]], subject: Subject) -> tuple[Refusal, ...]:
+def refusals(rules: Iterable[EngineRule[Subject]], subject: Subject) -> tuple[Refusal, ...]:
     """In the order of the rules, each once."""
     refused = (replace(refusal, rule=rule.id) for rule in rules for refusal in rule.check(subject))
     return tuple(dict.fromkeys(refused))
@@ -188,31 +188,33 @@ def _different(configuration: Configuration) -> Iterator[Refusal]:
                 )
 
 
-STRAY = Rule(id="stray", check=_stray, reason="the server exits 2: unrecognized arguments", source="argparse")
+STRAY = EngineRule(id="stray", check=_stray, reason="the server exits 2: unrecognized arguments", source="argparse")
 SURPLUS = replace(STRAY, id="surplus", check=_surplus)
-UNFILLED = Rule(
+UNFILLED = EngineRule(
     id="variable",
     check=_unfilled,
     reason="the kubelet fills it in where a server serves, and nothing does where it is measured",
     source="Kubernetes; ours",
 )
-MANAGED = Rule(
+MANAGED = EngineRule(
     id="managed", check=_managed, reason="the last of two flags wins, and it would be theirs", source="argparse"
 )
-FORBIDDEN = Rule(
+FORBIDDEN = EngineRule(
     id="forbidden", check=_forbidden, reason="the comparison would be worthless", source="the flag's reason"
 )
-ABBREVIATED = Rule(
+ABBREVIATED = EngineRule(
     id="abbreviated",
     check=_abbreviated,
     reason="another release may have one more flag that begins so, and rules and limits look for full names",
     source="argparse, allow_abbrev",
 )
-RETIRED = Rule(id="retired", check=_retired, reason="the server exits 2, or soon will", source="the flag lists")
+RETIRED = EngineRule(id="retired", check=_retired, reason="the server exits 2, or soon will", source="the flag lists")
 UNKNOWN = replace(STRAY, id="unknown", check=_unknown, source="the flag lists")
-MISVALUED = Rule(id="value", check=_misvalued, reason="the server exits 2: invalid value", source="the flag lists")
-TWICE = Rule(id="twice", check=_twice, reason="the last of two wins, and no log says so", source="argparse")
-DIFFERENT = Rule(
+MISVALUED = EngineRule(
+    id="value", check=_misvalued, reason="the server exits 2: invalid value", source="the flag lists"
+)
+TWICE = EngineRule(id="twice", check=_twice, reason="the last of two wins, and no log says so", source="argparse")
+DIFFERENT = EngineRule(
     id="different", check=_different, reason="the arms would differ in more than their speculation", source="ours"
 )
 

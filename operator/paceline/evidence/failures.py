@@ -14,7 +14,7 @@ in the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class FailureKind:
     """The failure in a sentence, and after how many tries in a row a run ends."""
 
     message: str
@@ -25,24 +25,25 @@ class Kind:
 class Failure(Enum):
     """The name is the reason in status."""
 
-    ServerArguments = Kind("a server refused its arguments (exit code 2)", ONCE)
-    ImagePull = Kind("an image could not be pulled, or a container not be made", FEW)
-    OutOfMemory = Kind("a server ran out of the GPUs' memory or the node's", FEW)
-    StartTimeout = Kind("a server was not ready in time", FEW)
-    TimedOut = Kind("a workload or the whole round took too long", FEW)
-    ServerCrashed = Kind("a server, its container or one that runs before it ended by itself", FEW)
-    Retracted = Kind("a server took requests back because memory ran out", FEW)
-    RequestsFailed = Kind("a server ran, but requests to it failed", FEW)
-    NotMeasured = Kind("a server ran, but its results are not valid", FEW)
-    ClientFailed = Kind("Paceline's client failed or stopped responding", FEW)
-    ImageMoved = Kind("the server ran from another image than in the rounds before: its tag has moved", ONCE)
-    Unreadable = Kind("a round of another release, or an answer that cannot be read", FEW)
-    Preempted = Kind("the scheduler took the round's place for a pod of a higher priority", MANY)
-    Evicted = Kind("the round's pod was evicted or deleted", MANY)
-    NodeLost = Kind("the round's node went away", MANY)
-    NodeRefused = Kind("the node's kubelet refused the round's pod: its devices, its room, its topology", MANY)
-    NotStarted = Kind("the round's containers were not started: a volume, or the pod's network", FEW)
-    VolumeInUse = Kind("a volume of the round is attached to another node", MANY)
+    ServerArguments = FailureKind("a server refused its arguments (exit code 2)", ONCE)
+    ImagePull = FailureKind("an image could not be pulled, or a container not be made", FEW)
+    OutOfMemory = FailureKind("a server ran out of the GPUs' memory or the node's", FEW)
+    StartTimeout = FailureKind("a server was not ready in time", FEW)
+    TimedOut = FailureKind("a workload or the whole round took too long", FEW)
+    ServerCrashed = FailureKind("a server, its container or one that runs before it ended by itself", FEW)
+    Retracted = FailureKind("a server took requests back because memory ran out", FEW)
+    RequestsFailed = FailureKind("a server ran, but requests to it failed", FEW)
+    NotMeasured = FailureKind("a server ran, but its results are not valid", FEW)
+    ClientFailed = FailureKind("Paceline's client failed or stopped responding", FEW)
+    ImageMoved = FailureKind("the server ran from another image than in the rounds before: its tag has moved", ONCE)
+    Unreadable = FailureKind("a round of another release, or an answer that cannot be read", FEW)
+    Preempted = FailureKind("the scheduler took the round's place for a pod of a higher priority", MANY)
+    Evicted = FailureKind("the round's pod was evicted or deleted", MANY)
+    JobDeleted = FailureKind("the round's Job was deleted before its result was read", MANY)
+    NodeLost = FailureKind("the round's node went away", MANY)
+    NodeRefused = FailureKind("the node's kubelet refused the round's pod: its devices, its room, its topology", MANY)
+    NotStarted = FailureKind("the round's containers were not started: a volume, or the pod's network", FEW)
+    VolumeInUse = FailureKind("a volume of the round is attached to another node", MANY)
 
     @property
     def tries(self) -> int:

@@ -99,7 +99,7 @@ class Case:
     """Whether each workload is a question of its own."""
 
 
-Rule = Callable[[Case], Objection | None]
+ReplicateRule = Callable[[Case], Objection | None]
 PointRule = Callable[[Case, Point], Objection | None]
 
 
@@ -251,7 +251,7 @@ def outputs_compared(case: Case) -> Objection | None:
     return _unmeasured(f"the outputs were not compared: {why}") if why else None
 
 
-RULES: tuple[Rule, ...] = (was_run, server_lived, arguments_as_expected, arguments_equal, was_measured)
+RULES: tuple[ReplicateRule, ...] = (was_run, server_lived, arguments_as_expected, arguments_equal, was_measured)
 POINT_RULES: tuple[PointRule, ...] = (
     all_completed,
     no_errors,
@@ -265,7 +265,7 @@ POINT_RULES: tuple[PointRule, ...] = (
     tokens_are_comparable,
 )
 """Rules about numbers: they apply to points that were measured."""
-LAST_RULES: tuple[Rule, ...] = (outputs_compared,)
+LAST_RULES: tuple[ReplicateRule, ...] = (outputs_compared,)
 
 
 def judge(plan: RoundPlan, result: RoundResult) -> tuple[Judged, ...]:

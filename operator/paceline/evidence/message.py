@@ -104,7 +104,7 @@ def _message(
     raw = {
         "round": [
             result.round,
-            result.attempt,
+            result.try_,
             round(result.started),
             round(result.finished),
             _short(result.overhead_seconds),
@@ -183,7 +183,7 @@ def _result(raw: dict[str, Any]) -> RoundResult:
     points = iter(
         [_point(raw["workloads"][of], columns, row, at[row] if at else []) for row, of in enumerate(raw["of"])]
     )
-    number, attempt, started, finished, overhead, lines_sha256, lines_bytes = raw["round"]
+    number, try_, started, finished, overhead, lines_sha256, lines_bytes = raw["round"]
     version, emulated, gpu_model, driver = raw["engine"]
     if not 0 <= min(started, finished) <= max(started, finished) <= LAST_SECOND:
         raise ValueError(f"it began at {started} and ended at {finished}")
@@ -195,7 +195,7 @@ def _result(raw: dict[str, Any]) -> RoundResult:
     failures = raw.get("failures")
     return RoundResult(
         round=number,
-        attempt=attempt,
+        try_=try_,
         replicates=tuple(
             Replicate(
                 arm=arm,

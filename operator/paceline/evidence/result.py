@@ -99,7 +99,7 @@ class RoundResult:
     give no number."""
 
     round: int
-    attempt: int
+    try_: int
     replicates: tuple[Replicate, ...]
     gpus: tuple[str, ...] = ()
     gpu_model: str | None = None

@@ -11,6 +11,9 @@ from paceline.core import Dataset, Parity, Workload
 ENVIRONMENT = "PACELINE_ROUND"
 """The variable of the client's container that holds `RoundPlan.to_json()`."""
 
+NAMES = {"try_": "attempt"}
+"""Field of a plan → its name in JSON, where rounds of every release must find it."""
+
 Scalar = str | int | float | bool | None
 
 
@@ -53,7 +56,7 @@ class RoundPlan:
 
     run: str
     round: int
-    attempt: int
+    try_: int
     engine: str
     served_name: str
     tokenizer: str
@@ -84,7 +87,7 @@ class RoundPlan:
     @property
     def lines_path(self) -> str:
         """File of the full lines: gzip, one JSON object per line."""
-        return f"{self.results_dir}/{self.round}-{self.attempt}.jsonl.gz"
+        return f"{self.results_dir}/{self.round}-{self.try_}.jsonl.gz"
 
     def timeout_of(self, workload: Workload) -> float:
         return self.workload_timeouts.get(workload.name, self.workload_timeout_seconds)
@@ -96,7 +99,7 @@ class RoundPlan:
 
     def to_json(self) -> str:
         """Leaves out defaults, and revision and commit of datasets: the client takes them from `files`."""
-        raw = dataclasses.asdict(self)
+        raw = {NAMES.get(name, name): value for name, value in dataclasses.asdict(self).items()}
         for workload in raw["workloads"]:
             for key in ("revision", "commit"):
                 del workload["dataset"][key]
@@ -119,6 +122,7 @@ class RoundPlan:
         """The plan, without fields that this release does not know; raises ValueError if `text` is not a plan."""
         try:
             raw: dict[str, Any] = json.loads(text)
+            raw["try_"] = raw["attempt"]
             raw["arms"] = tuple(
                 ArmCommand(**_declared(ArmCommand, {**arm, "argv": tuple(arm["argv"])})) for arm in raw["arms"]
             )

@@ -59,7 +59,7 @@ def round_record(
     lines = run_status.Raw(path=plan.lines_path, sha256=result.lines_sha256, bytes=result.lines_bytes)
     record = Round(
         round=plan.round,
-        try_=plan.attempt,
+        try_=plan.try_,
         job=job,
         node=node,
         started_at=_rfc3339(result.started),
@@ -120,7 +120,7 @@ def _all_cut_note(plan: RoundPlan, judged: Sequence[Judged]) -> list[str]:
 def failed_round(
     *,
     round: int,
-    attempt: int,
+    try_: int,
     job: str,
     node: str,
     error: str,
@@ -132,7 +132,7 @@ def failed_round(
     was given up; the next try keeps a distance from that time."""
     return Round(
         round=round,
-        try_=attempt,
+        try_=try_,
         job=job,
         node=node,
         finished_at=_rfc3339(ended.timestamp()) if ended else "",

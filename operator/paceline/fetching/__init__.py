@@ -1,6 +1,7 @@
-"""What a prefetch is asked, and its result: two codecs that the operator and the prefetch's pod share. No I/O."""
+"""A prefetch's request, result and failure: three codecs that the operator and the prefetch's pod share. No I/O."""
 
 from paceline.fetching.facts import COMMIT, read_facts, write_facts
+from paceline.fetching.failure import FetchFailure
 from paceline.fetching.request import FETCH_VARIABLE, Artifact, FetchRequest
 from paceline.fetching.result import LARGEST_MESSAGE, FetchedModel, FetchResult
 
@@ -9,6 +10,7 @@ __all__ = [
     "FETCH_VARIABLE",
     "LARGEST_MESSAGE",
     "Artifact",
+    "FetchFailure",
     "FetchRequest",
     "FetchResult",
     "FetchedModel",

@@ -1,4 +1,4 @@
-"""A work queue of keys: what waits is waiting once, what fails is tried again later, no key is in work twice."""
+"""A work queue of keys. A key waits at most once, never has two workers at a time, and is retried after a failure."""
 
 import asyncio
 import contextlib
@@ -17,17 +17,18 @@ log = logging.getLogger(__name__)
 Key = TypeVar("Key", bound=Hashable)
 
 FIRST_DELAY, LONGEST_DELAY = 0.005, 300.0
-"""Seconds until a failed key is tried again: doubled from the first to the longest, each up to half as long again."""
+"""Seconds until a failed key is retried: from the first, doubled at each failure up to the longest. Jitter adds up to
+half of it."""
 
 OUTAGES, OUTAGE_DELAY = (Unavailable, Forbidden), 30.0
-"""What a key fails by that is no fault of its own, and the longest delay after it: how long an outage has lasted says
-nothing of its end, and after that nobody should wait for minutes."""
+"""Errors of the API server, which no key causes, and the longest delay in seconds after one: when an outage ends, keys
+must not wait for minutes."""
 
 
 class WorkQueue(Generic[Key]):
-    """Keys to work on, in the order of their coming.
+    """Keys to work on, first come, first served.
 
-    A key added while it is being worked on is worked on once more afterwards. All methods are for one event loop.
+    A key that is added while it is being worked on is worked on once more afterwards. Not safe across event loops.
     """
 
     def __init__(
@@ -39,18 +40,18 @@ class WorkQueue(Generic[Key]):
         self._clock = clock
         self._jitter = jitter
         self._waiting: dict[Key, float] = {}
-        """And since when."""
+        """Key → since when it waits."""
         self._free: deque[Key] = deque()
-        """Keys that wait and are not in work."""
+        """Waiting keys that are not being worked on."""
         self._working: dict[Key, float] = {}
-        """And since when."""
+        """Key → when work on it began."""
         self._later: dict[Key, float] = {}
         self._alarms: list[tuple[float, int, Key]] = []
-        """Heap of (due, tie-breaker, key); only those that agree with `_later` count."""
+        """Heap of (due, tie-breaker, key); an entry that differs from `_later` is out of date."""
         self._count = 0
         self._failures: dict[Key, int] = {}
         self._finished = clock()
-        """When the last pass ended."""
+        """When work on the last key ended."""
         self._wake = asyncio.Event()
 
     def add(self, key: Key) -> None:
@@ -62,7 +63,7 @@ class WorkQueue(Generic[Key]):
         self._wake.set()
 
     def add_after(self, key: Key, delay: float) -> None:
-        """Work on `key` in `delay` seconds, if nothing adds it sooner. Of two such times the earlier counts."""
+        """Work on `key` in `delay` seconds, unless something adds it sooner. The earlier of two such times counts."""
         due = self._clock() + delay
         if due < self._later.get(key, float("inf")):
             self._later[key] = due
@@ -71,7 +72,7 @@ class WorkQueue(Generic[Key]):
             self._wake.set()
 
     def take(self) -> Key | None:
-        """The next key to work on now; `done` must follow. None if there is none."""
+        """The next key to work on; call `done` afterwards. None if no key is ready."""
         now = self._clock()
         while self._alarms and self._alarms[0][0] <= now:
             due, _, key = heapq.heappop(self._alarms)
@@ -87,8 +88,8 @@ class WorkQueue(Generic[Key]):
     def done(
         self, key: Key, *, failed: bool = False, again: float | None = None, longest: float = LONGEST_DELAY
     ) -> None:
-        """`key` has been worked on: look again in `again` seconds (None: no need), later with each failure in a row,
-        but at most in `longest` seconds, and up to half as long again."""
+        """Work on `key` has ended; repeat it in `again` seconds (None: not by itself). After a failure the delay
+        doubles each time, up to `longest` seconds plus jitter."""
         del self._working[key]
         self._finished = self._clock()
         if key in self._waiting:
@@ -105,26 +106,26 @@ class WorkQueue(Generic[Key]):
 
     @property
     def due(self) -> float | None:
-        """When (by the clock) the next delayed key is due; None if there is none."""
+        """When (by the clock) the next delayed key is due; None without one."""
         while self._alarms and self._later.get(self._alarms[0][2]) != self._alarms[0][0]:
             heapq.heappop(self._alarms)
         return self._alarms[0][0] if self._alarms else None
 
     @property
     def stuck(self) -> float:
-        """Seconds without a sign of work where there is work: of the longest pass that runs, or, where keys wait, since
-        the last pass ended or the first of them came, whichever was later. A long queue that moves is not stuck."""
+        """Seconds without progress: the age of the longest call under way; or, if keys only wait, the time since the
+        last call ended or the first of them came, whichever was later. A long queue that moves is not stuck."""
         since = list(self._working.values())
         waiting = self._waiting.values()
         since += [max(min(waiting), self._finished)] if waiting and not self._working else []
         return self._clock() - min(since) if since else 0.0
 
     def __len__(self) -> int:
-        """Keys that wait to be worked on now."""
+        """The number of keys that are ready to be worked on."""
         return len(self._waiting)
 
     async def run(self, reconcile: Callable[[Key], Awaitable[float | None]], workers: int = 4) -> None:
-        """Work until cancelled. `reconcile` returns the seconds until the key should be looked at again, if at all."""
+        """Work until cancelled. `reconcile` returns the seconds until the key is due again, or None."""
         async with asyncio.TaskGroup() as group:
             for _ in range(workers):
                 group.create_task(self._worker(reconcile))
@@ -142,7 +143,7 @@ class WorkQueue(Generic[Key]):
             await self.work(key, reconcile)
 
     async def work(self, key: Key, reconcile: Callable[[Key], Awaitable[float | None]]) -> None:
-        """Work on a key that `take` gave. What `reconcile` raises is logged and tried again."""
+        """Work on a key from `take`. Exceptions of `reconcile` are logged, and the key is retried."""
         try:
             again = await reconcile(key)
         except ApiError as error:

@@ -1,8 +1,8 @@
-"""What the API server answers, read within bounds: no object, whoever made it, stops or swells who reads it.
+"""Reads responses of the API server within bounds, so that no object can stop the operator or exhaust its memory.
 
-The API server stores objects that are nested 10,000 deep, where Python's parser gives up at about 1,000, and of
-1.5 MiB, which as Python's objects may take 30 times as much. Of such an object the parts that are too deep or too large
-are left out, and `UNREAD` says which and why; who it is and its status can still be read and written.
+The API server stores objects nested 10,000 levels deep, while Python's parser fails at about 1,000; and objects of
+1.5 MiB, which may take 30 times as much memory in Python. Parts of an object that are too deep or too large are left
+out, and `UNREAD` says which and why. The object's metadata and status can still be read and written.
 """
 
 import json
@@ -18,25 +18,25 @@ from paceline.kube.resources import Manifest
 DEEPEST = 100
 """Levels of one part of an object, such as its spec. A pod's spec has about ten."""
 LARGEST = 256 * 1024
-"""Bytes, as JSON, of one part of an object. The status is not bounded: it is written by controllers alone."""
+"""Bytes of one part of an object, as JSON. The status is not bounded, because only controllers write it."""
 LONGEST_LINE = 16 * 2**20
-"""Bytes of one object in a list or a watch. etcd takes 1.5 MiB of them, some kinds in a shorter form than JSON."""
+"""Bytes of one object in a list or a watch. etcd stores up to 1.5 MiB, and some kinds in a shorter form than JSON."""
 
 UNREAD = "unread"
-"""Key beside `metadata`, which no object of Kubernetes has: what has been left out, for a person to read."""
+"""Key beside `metadata`, unused by Kubernetes: a sentence that says what was left out."""
 
 CUT = float("nan")
-"""In place of what is nested too deep. No JSON of an API server has one."""
+"""Replaces what is nested too deep. JSON of an API server never contains NaN."""
 
 TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[\]{}]')
 
 
 class TooLong(Exception):  # noqa: N818 (as the errors of the API are named)
-    """The answer has more bytes than are read of one."""
+    """The response is longer than the limit."""
 
 
 async def whole(content: aiohttp.StreamReader, most: int) -> bytes:
-    """The body, read as it comes; TooLong at `most` bytes."""
+    """Read the body as it arrives. Raises TooLong after `most` bytes."""
     parts, size = list[bytes](), 0
     async for part in content.iter_any():
         parts.append(part)
@@ -47,7 +47,7 @@ async def whole(content: aiohttp.StreamReader, most: int) -> bytes:
 
 
 async def lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    """One event of a watch after the other, of any length up to LONGEST_LINE."""
+    """Yield the events of a watch, each of at most LONGEST_LINE bytes."""
     rest = b""
     async for part in content.iter_any():
         *complete, rest = (rest + part).split(b"\n")
@@ -61,7 +61,7 @@ async def lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
 
 
 def parsed(text: bytes) -> Any:
-    """JSON; ValueError if it is none. What is nested too deep for the parser is CUT."""
+    """Parse JSON; values nested too deep for the parser become CUT. Raises ValueError if it is not JSON."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -69,7 +69,7 @@ def parsed(text: bytes) -> Any:
 
 
 def shallow(text: bytes, deepest: int = 2 * DEEPEST) -> bytes:
-    """The JSON with NaN in place of what is nested deeper. For what the parser refuses: 4 MiB take a second."""
+    """Replace values nested deeper with NaN. Slow (4 MiB take a second): only for JSON that the parser refuses."""
     kept, depth, start = [], 0, 0
     for token in TOKEN.finditer(text):
         match text[token.start()]:
@@ -85,7 +85,7 @@ def shallow(text: bytes, deepest: int = 2 * DEEPEST) -> bytes:
 
 
 def bounded(manifest: Manifest, size: int) -> Manifest:
-    """The manifest, of an answer of `size` bytes, without those of its parts that are too deep or too large."""
+    """Leave out the parts of a manifest that are too deep or too large. `size`: bytes of the response it is from."""
     faults = {name: why for name, part in manifest.items() if name != "metadata" and (why := _fault(name, part, size))}
     if not faults:
         return manifest
@@ -101,7 +101,7 @@ def _fault(name: str, part: Any, size: int) -> str | None:
 
 
 def within(value: Any, deepest: int) -> bool:
-    """Lists and mappings are nested at most that deep in `value`."""
+    """Whether lists and mappings in `value` are nested at most `deepest` levels."""
     level = _nests([value])
     for _ in range(deepest):
         level = [inner for outer in level for inner in _nests(outer.values() if isinstance(outer, dict) else outer)]
@@ -113,23 +113,23 @@ def _nests(values: Iterable[Any]) -> list[Any]:
 
 
 def without_managed_fields(manifest: Manifest) -> Manifest:
-    """Half of an object's size, and of no use to a reader. Copies what it changes."""
+    """Drop managedFields: half of an object's size, and never read here. Copies what it changes."""
     metadata = {key: value for key, value in manifest["metadata"].items() if key != "managedFields"}
     return manifest | {"metadata": metadata}
 
 
 def an_object(text: bytes) -> Manifest:
-    """One object, or a Status."""
+    """Read one object, or a Status."""
     return bounded(cast("Manifest", parsed(text)), len(text))
 
 
 def a_page(text: bytes) -> tuple[list[Manifest], Manifest]:
-    """The objects of one page of a list, and its metadata."""
+    """Read one page of a list: its objects and its metadata."""
     page = parsed(text)
     return [without_managed_fields(bounded(item, len(text))) for item in page.get("items") or []], page["metadata"]
 
 
 def an_event(text: bytes) -> Manifest:
-    """One event of a watch."""
+    """Read one event of a watch."""
     event: Manifest = parsed(text)
     return event | {"object": bounded(event["object"], len(text))}

@@ -7,7 +7,7 @@ from paceline.engines.model_rules import (
     HIDDEN_STATE_READERS,
     LAYERS_OF_THE_TARGET,
     TRAINED_FOR_IT,
-    Finding,
+    ModelFinding,
     ModelRule,
     PairFacts,
     listed,
@@ -39,7 +39,7 @@ MANY = 8
 """Layers: more than any head has."""
 
 
-def target_takes_eagle3(pair: PairFacts) -> Iterator[Finding]:
+def target_takes_eagle3(pair: PairFacts) -> Iterator[ModelFinding]:
     engine, architectures = pair.server.engine, pair.target.architectures
     adapter = ENGINES[engine.name]
     if pair.draft.algorithm != "EAGLE3" or not architectures:
@@ -49,14 +49,14 @@ def target_takes_eagle3(pair: PairFacts) -> Iterator[Finding]:
         return
     first = adapter.eagle3_since(target)
     way_out = f"first seen in {first}: set engine.version and engine.image to it or later" if first else "name another"
-    yield Finding(
+    yield ModelFinding(
         path="engine.version",
         problem=f"{pair.release} has no EAGLE3 hook for {target}",
         fix=f"{way_out}, or declare spec.engine.eagle3Targets: [{target}] if the image adds it",
     )
 
 
-def algorithm_fits_head(pair: PairFacts) -> Iterator[Finding]:
+def algorithm_fits_head(pair: PairFacts) -> Iterator[ModelFinding]:
     for architecture in pair.head.architectures[:1]:
         made_for = ALGORITHM_OF.get(architecture)
         if made_for and made_for != pair.draft.algorithm:
@@ -65,7 +65,7 @@ def algorithm_fits_head(pair: PairFacts) -> Iterator[Finding]:
             yield of_head(pair, "algorithm", problem, fix)
 
 
-def head_is_no_full_model(pair: PairFacts) -> Iterator[Finding]:
+def head_is_no_full_model(pair: PairFacts) -> Iterator[ModelFinding]:
     draft, target, engine = pair.draft, pair.server.target, pair.server.engine
     if draft.model is None or draft.algorithm in LAYERS_OF_THE_TARGET:
         return
@@ -82,7 +82,7 @@ def head_is_no_full_model(pair: PairFacts) -> Iterator[Finding]:
     yield of_head(pair, "source", problem, "name a draft head; a small model of its own drafts with STANDALONE")
 
 
-def hidden_sizes_agree(pair: PairFacts) -> Iterator[Finding]:
+def hidden_sizes_agree(pair: PairFacts) -> Iterator[ModelFinding]:
     made_for, has = pair.head.target_hidden_size or pair.head.hidden_size, pair.target.hidden_size
     if pair.draft.algorithm in HIDDEN_STATE_READERS and made_for and has and made_for != has:
         yield of_head(
@@ -90,7 +90,7 @@ def hidden_sizes_agree(pair: PairFacts) -> Iterator[Finding]:
         )
 
 
-def vocabularies_agree(pair: PairFacts) -> Iterator[Finding]:
+def vocabularies_agree(pair: PairFacts) -> Iterator[ModelFinding]:
     """`vocab_size` of a head is its target's; what it proposes from (`draft_vocab_size`) is a part of that.
 
     Vocabularies are padded, and an EAGLE head works with its target's embedding: there 1 % is no difference.
@@ -108,21 +108,21 @@ def vocabularies_agree(pair: PairFacts) -> Iterator[Finding]:
     yield of_head(pair, "source", problem, TRAINED_FOR_IT)
 
 
-def draft_tokens_are_mapped(pair: PairFacts) -> Iterator[Finding]:
+def draft_tokens_are_mapped(pair: PairFacts) -> Iterator[ModelFinding]:
     some, theirs = pair.head.draft_vocab_size, pair.target.vocab_size
     if pair.draft.algorithm == "EAGLE3" and some and theirs and some < theirs and pair.head.has_d2t is False:
         problem = f"{pair.name} proposes from {some} of {theirs} tokens and no file of it has the tensor d2t"
         yield of_head(pair, "source", problem, "name a head whose safetensors have d2t, or export this one with it")
 
 
-def weights_are_there(pair: PairFacts) -> Iterator[Finding]:
+def weights_are_there(pair: PairFacts) -> Iterator[ModelFinding]:
     if pair.head.lacks:
         lacks, reader = listed(pair.head.lacks), pair.head.architectures[0]
         problem = f"{pair.name} has no weights named {lacks}, which {reader} reads"
         yield of_head(pair, "source", problem, "name a head whose weights have these names, or rename its weights")
 
 
-def nextn_layers_are_there(pair: PairFacts) -> Iterator[Finding]:
+def nextn_layers_are_there(pair: PairFacts) -> Iterator[ModelFinding]:
     source = pair.draft.model and pair.draft.model.source
     its_own = pair.draft.algorithm in LAYERS_OF_THE_TARGET and source in (None, pair.server.target.source)
     if its_own and pair.target.nextn is False:
@@ -130,13 +130,13 @@ def nextn_layers_are_there(pair: PairFacts) -> Iterator[Finding]:
         yield of_head(pair, "algorithm", problem, "name a head in source, or use another algorithm")
 
 
-def blocks_fit_head(pair: PairFacts) -> Iterator[Finding]:
+def blocks_fit_head(pair: PairFacts) -> Iterator[ModelFinding]:
     head, block_size, layers = pair.head, pair.arm.block_size, pair.target.num_hidden_layers
     if pair.draft.algorithm == "DSPARK" and head.architectures and not head.markov_rank:
         problem = f"{pair.name} has markov_rank {head.markov_rank or 'not set'} in its config.json"
         yield of_head(pair, "source", problem, "name a head whose markov_rank is above 0")
     if pair.draft.algorithm == "DFLASH" and block_size and head.block_size and block_size > head.block_size:
-        yield Finding(
+        yield ModelFinding(
             arm=pair.arm.name,
             path="blockSize",
             problem=f"blockSize {block_size} with a head that was trained for {head.block_size}",

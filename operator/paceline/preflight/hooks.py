@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 
 from paceline.engines import ENGINES
-from paceline.engines.model_rules import Finding, ModelRule, PairFacts
+from paceline.engines.model_rules import ModelFinding, ModelRule, PairFacts
 
 READERS = ("EAGLE3", "DFLASH", "DSPARK")
 """Algorithms whose heads read hidden states of several of the target's layers (vLLM 0.33.0, eagle3_utils.py:14)."""
 
 
-def target_hands_out(pair: PairFacts) -> Iterator[Finding]:
+def target_hands_out(pair: PairFacts) -> Iterator[ModelFinding]:
     engine, target = pair.server.engine, next(iter(pair.target.architectures), "")
     silent = ENGINES[engine.name].without_hidden_states(pair.server)
     if pair.draft.algorithm in READERS and target in silent and target not in engine.eagle3_targets:
-        yield Finding(
+        yield ModelFinding(
             path="engine.version",
             problem=f"{pair.release} hands out no hidden states of {target}, and {pair.draft.algorithm} reads them",
             fix="take an algorithm that reads none (NGRAM, STANDALONE, MTP) or another target, or declare "

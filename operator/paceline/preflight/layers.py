@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from paceline.engines.model_rules import (
     AUX_LAYERS,
     AUX_LAYERS_WHY,
-    Finding,
+    ModelFinding,
     ModelRule,
     PairFacts,
     layers_outside,
@@ -14,7 +14,7 @@ from paceline.engines.model_rules import (
 )
 
 
-def aux_layers_attend(pair: PairFacts) -> Iterator[Finding]:
+def aux_layers_attend(pair: PairFacts) -> Iterator[ModelFinding]:
     """By either way of counting: outputs, or the layers before which they are taken."""
     named, attention = pair.head.aux_layers, pair.target.attention_layers
     if pair.draft.algorithm != "EAGLE3" or not attention:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from paceline.core import Arm, ModelFacts
 from paceline.engines import ENGINES
 from paceline.engines.adapter import MemoryFlags
-from paceline.engines.model_rules import Finding, ModelRule, PoolFacts
+from paceline.engines.model_rules import ModelFinding, ModelRule, PoolFacts
 from paceline.preflight.accelerators import memory_of
 from paceline.preflight.servers import argument
 
@@ -83,7 +83,7 @@ def estimate(pool: PoolFacts, arm: Arm, parallel: int | None = None) -> Estimate
     )
 
 
-def fits(pool: PoolFacts) -> Iterator[Finding]:
+def fits(pool: PoolFacts) -> Iterator[ModelFinding]:
     """At most one finding: on the baseline if that does not fit, else on the arm that lacks most."""
     estimates = [(arm, size) for arm in pool.arms if (size := estimate(pool, arm)) and size.short > 0]
     if not estimates:
@@ -97,18 +97,18 @@ def fits(pool: PoolFacts) -> Iterator[Finding]:
     )
     whose = f"{arm.name} on {accelerator.tensor_parallel_size} x {accelerator.product}"
     tokens = _flags(pool).tokens
-    yield Finding(
+    yield ModelFinding(
         path="accelerator.count",
         problem=f"{whose} does not fit, short by {short.short / GB:.1f} GB on each: {short}",
         fix=f"{wider}, name a quantised model, or lower {f'{tokens} or ' if tokens else ''}the pool's concurrency",
     )
 
 
-def is_known(pool: PoolFacts) -> Iterator[Finding]:
+def is_known(pool: PoolFacts) -> Iterator[ModelFinding]:
     accelerator = pool.server.accelerator
     if memory_of(accelerator.product, accelerator.memory) is None:
         problem = f"the memory of {accelerator.product} is not known here"
-        yield Finding(path="accelerator.memory", problem=problem, fix="set it, for example to 80Gi", blocks=False)
+        yield ModelFinding(path="accelerator.memory", problem=problem, fix="set it, for example to 80Gi", blocks=False)
 
 
 RULES: tuple[ModelRule[PoolFacts], ...] = (

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from paceline.core import Arm, Server
 from paceline.engines import ENGINES
-from paceline.engines.model_rules import Finding, ModelRule, PoolFacts
+from paceline.engines.model_rules import ModelFinding, ModelRule, PoolFacts
 
 CHECK = "check that no client needs this, or remove the pool's candidates"
 
@@ -15,9 +15,9 @@ def losses(server: Server, arms: Sequence[Arm]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, lost)))
 
 
-def requests_are_answered(pool: PoolFacts) -> Iterator[Finding]:
+def requests_are_answered(pool: PoolFacts) -> Iterator[ModelFinding]:
     for lost in losses(pool.server, pool.arms):
-        yield Finding(path="engine.name", problem=lost, fix=CHECK, blocks=False)
+        yield ModelFinding(path="engine.name", problem=lost, fix=CHECK, blocks=False)
 
 
 RULES: tuple[ModelRule[PoolFacts], ...] = (

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from paceline.core import Arm, Draft, ModelFacts, Server
 from paceline.engines import ENGINES
-from paceline.engines.model_rules import Finding, ModelRule, PairFacts, PoolFacts
+from paceline.engines.model_rules import ModelFinding, ModelRule, PairFacts, PoolFacts
 from paceline.preflight import heads, hooks, layers, memory, promotion, servers, speculators
 from paceline.preflight.servers import named_heads
 
@@ -26,7 +26,7 @@ def pair_rules(engine: str) -> tuple[ModelRule[PairFacts], ...]:
     return tuple({rule.id: rule for rule in rules}.values())
 
 
-def findings(server: Server, arms: Sequence[Arm], facts: Mapping[str, ModelFacts]) -> tuple[Finding, ...]:
+def findings(server: Server, arms: Sequence[Arm], facts: Mapping[str, ModelFacts]) -> tuple[ModelFinding, ...]:
     """All findings about a pool's arms on this server; `facts` by source, as a fetch reports them.
 
     Empty before the fetch, when the target itself is unknown.

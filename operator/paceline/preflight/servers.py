@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from paceline.core import Arm, Server
 from paceline.engines import ENGINES
 from paceline.engines.arguments import flag_value
-from paceline.engines.model_rules import Finding, ModelRule, PoolFacts, listed
+from paceline.engines.model_rules import ModelFinding, ModelRule, PoolFacts, listed
 from paceline.preflight.heads import ALGORITHM_OF
 
 OF_EXPERTS = ("moe_intermediate_size", "experts' intermediate_size")
@@ -23,13 +23,13 @@ def argument(server: Server, flag: str) -> str | None:
     return flag_value(server.engine.args, flag) if flag else None
 
 
-def facts_are_there(pool: PoolFacts) -> Iterator[Finding]:
+def facts_are_there(pool: PoolFacts) -> Iterator[ModelFinding]:
     if unknown := sorted(named_heads(pool.arms) - pool.heads.keys() - {pool.server.target.source}):
         problem = f"nothing is known of {listed(unknown)}"
-        yield Finding(path="pools", problem=problem, fix="name fewer heads in one deployment", blocks=False)
+        yield ModelFinding(path="pools", problem=problem, fix="name fewer heads in one deployment", blocks=False)
 
 
-def heads_divide(pool: PoolFacts) -> Iterator[Finding]:
+def heads_divide(pool: PoolFacts) -> Iterator[ModelFinding]:
     """Every GPU takes the same number of attention heads; key-value heads are split or repeated evenly."""
     size = pool.server.accelerator.tensor_parallel_size
     for whose, model in (("", pool.target), *((f" of {source}", head) for source, head in pool.heads.items())):
@@ -40,10 +40,10 @@ def heads_divide(pool: PoolFacts) -> Iterator[Finding]:
             problem = f"{keys} key-value heads{whose} on {size} GPUs"
         else:
             continue
-        yield Finding(path=TENSOR_PARALLEL, problem=problem, fix=f"set it to a divisor of {heads or keys}")
+        yield ModelFinding(path=TENSOR_PARALLEL, problem=problem, fix=f"set it to a divisor of {heads or keys}")
 
 
-def blocks_divide(pool: PoolFacts) -> Iterator[Finding]:
+def blocks_divide(pool: PoolFacts) -> Iterator[ModelFinding]:
     """Each GPU gets whole blocks of an MLP's weights, if the checkpoint is quantised by block."""
     target, size = pool.target, pool.server.accelerator.tensor_parallel_size
     if not target.weight_block_size or size == 1:
@@ -62,14 +62,14 @@ def blocks_divide(pool: PoolFacts) -> Iterator[Finding]:
 
     if sizes := broken(size):
         works = max((ranks for ranks in range(1, size) if not size % ranks and not broken(ranks)), default=1)
-        yield Finding(
+        yield ModelFinding(
             path=TENSOR_PARALLEL,
             problem=f"{listed(sizes)}, which is not divisible by the {block} of the checkpoint's FP8 blocks",
             fix=f"set it to {works}, the largest that works, with as many GPUs; or serve a checkpoint without blocks",
         )
 
 
-def code_is_trusted(pool: PoolFacts) -> Iterator[Finding]:
+def code_is_trusted(pool: PoolFacts) -> Iterator[ModelFinding]:
     engine = pool.server.engine
     if engine.trust_remote_code:
         return
@@ -78,7 +78,7 @@ def code_is_trusted(pool: PoolFacts) -> Iterator[Finding]:
     for source, facts in models.items():
         if facts.custom_code:
             native = hooked is None or not set(facts.architectures).isdisjoint({*hooked, *ALGORITHM_OF})
-            yield Finding(
+            yield ModelFinding(
                 path="engine.trustRemoteCode",
                 problem=f"{source} has Python code, and trustRemoteCode is false",
                 fix="set it to true where the engine does not know the model, after reading that code",

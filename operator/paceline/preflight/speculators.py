@@ -15,7 +15,7 @@ from paceline.engines.model_rules import (
     EXPORTED,
     SPECULATOR_IS_READ,
     SPECULATOR_IS_READ_WHY,
-    Finding,
+    ModelFinding,
     ModelRule,
     PairFacts,
     PoolFacts,
@@ -64,20 +64,20 @@ def _before(layers: Any) -> list[int] | None:
     return [layer - 1 for layer in layers]
 
 
-def target_is_no_speculator(pool: PoolFacts) -> Iterator[Finding]:
+def target_is_no_speculator(pool: PoolFacts) -> Iterator[ModelFinding]:
     if pool.target.speculators is None:
         return
     source = pool.server.target.source
     verifier = pool.target.verifier
     verified = f"hf://{verifier}" if verifier else "the model that it verifies with"
-    yield Finding(
+    yield ModelFinding(
         path="target.source",
         problem=f"{source} is a speculator ({pool.target.speculators}), made for {verifier or 'some target'}",
         fix=f"write {verified} there, and {source} as source of the draft",
     )
 
 
-def speculator_is_read(pair: PairFacts) -> Iterator[Finding]:
+def speculator_is_read(pair: PairFacts) -> Iterator[ModelFinding]:
     if pair.head.speculators is None or EXPORTED in pair.head.architectures:
         return
     readers = " or ".join(engines_with(lambda capabilities: capabilities.speculators))
@@ -85,7 +85,7 @@ def speculator_is_read(pair: PairFacts) -> Iterator[Finding]:
     yield of_head(pair, "source", problem, f"name a head in the engine's own format, or serve with {readers}")
 
 
-def speculator_fits_algorithm(pair: PairFacts) -> Iterator[Finding]:
+def speculator_fits_algorithm(pair: PairFacts) -> Iterator[ModelFinding]:
     made_for = SPECULATORS.get(pair.head.speculators or "")
     if made_for and pair.draft.algorithm != made_for and pair.draft.name is None:
         problem = f"{pair.draft.algorithm} with a speculator of type {pair.head.speculators}"

@@ -49,7 +49,7 @@ def benchmark_run(owner: Owner, pool: str, name: str, spec: Mapping[str, Any]) -
     }
 
 
-def round_plan(owner: Owner, run: RunSpec, arms: tuple[Arm, ...], number: int, attempt: int) -> RoundPlan:
+def round_plan(owner: Owner, run: RunSpec, arms: tuple[Arm, ...], number: int, try_: int) -> RoundPlan:
     """The plan of a round of the BenchmarkRun `owner`, for its client; `arms` in the order to run."""
     server, adapter = run.server, ENGINES[run.server.engine.name]
     assert server.target.commit, "a run is made after the prefetch has pinned its commits"
@@ -58,7 +58,7 @@ def round_plan(owner: Owner, run: RunSpec, arms: tuple[Arm, ...], number: int, a
     return RoundPlan(
         run=owner.name,
         round=number,
-        attempt=attempt,
+        try_=try_,
         engine=server.engine.name,
         engine_version=server.engine.version,
         served_name=server.served_name,
@@ -153,7 +153,7 @@ def round_job(
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": metadata(child_name(plan.run, plan.round, plan.attempt), owner, labels),
+        "metadata": metadata(child_name(plan.run, plan.round, plan.try_), owner, labels),
         "spec": {"backoffLimit": 0, "template": pod},
     }
 

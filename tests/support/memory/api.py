@@ -12,7 +12,7 @@ from tests.support.memory.selector import selects
 from paceline.kube import ApiError, Conflict, Listing, Manifest, Ref, Resource, Unavailable, WatchEvent, ref_of
 
 Verb = Literal["apply", "status", "create", "update", "delete"]
-Answer = TypeVar("Answer")
+Written = TypeVar("Written")
 
 
 class Crash(BaseException):
@@ -149,7 +149,7 @@ class MemoryApi:
         if self.dead:
             raise Crash
 
-    async def _write(self, verb: Verb, ref: Ref, manifest: Manifest | None, do: Callable[[], Answer]) -> Answer:
+    async def _write(self, verb: Verb, ref: Ref, manifest: Manifest | None, do: Callable[[], Written]) -> Written:
         await self._alive()
         self.attempts += 1
         write = Write(number=self.attempts, verb=verb, ref=ref, manifest=copy.deepcopy(manifest))

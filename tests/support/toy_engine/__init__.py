@@ -27,7 +27,7 @@ from paceline.engines.arguments import Flag, FlagList
 from paceline.engines.command import model_path
 from paceline.engines.environment import environment
 from paceline.engines.model_rules import Finding, ModelRule, PairFacts, of_head
-from paceline.engines.rules import Configuration, Rule
+from paceline.engines.rules import Configuration, EngineRule
 
 NAME, RESOURCE, PORT, JIT_CACHE = "Toy", "toys.example/npu", 7345, "/toy-kernels"
 SLOTS, MANAGED = "--slots", ("--port", "--model", "--name", "--parallel", "--draft", "--depth")
@@ -85,7 +85,7 @@ RULES = (
     rules.MISVALUED,
     rules.TWICE,
     rules.DIFFERENT,
-    Rule(id="toy-pairs", check=_odd_steps, reason="the server drafts in pairs", source="server.py"),
+    EngineRule(id="toy-pairs", check=_odd_steps, reason="the server drafts in pairs", source="server.py"),
 )
 
 

@@ -129,7 +129,7 @@ def test_of_a_pod_the_store_keeps_what_is_read() -> None:
 def test_of_a_rounds_job_the_store_keeps_what_it_was_asked() -> None:
     """And not what its pod is made of, which is the more by far."""
     owner, run = rendered.RUN, rendered.run()
-    asked = round_plan(owner, run, run.arms, number=1, attempt=2)
+    asked = round_plan(owner, run, run.arms, number=1, try_=2)
     made = round_job(owner, run, asked, ANYWHERE, rendered.SETTINGS)
     made["metadata"] |= {"uid": "u", "resourceVersion": "7", "managedFields": [{}]}
     made["spec"]["suspend"] = True

@@ -18,7 +18,7 @@ MANIFEST: dict[str, Any] = yaml.safe_load(FILE.read_text())
 
 
 def refusals(change: dict[str, Any]) -> list[tuple[str, str]]:
-    """Rule and path, of the example with the keys of `change` (a dotted path each) replaced."""
+    """EngineRule and path, of the example with the keys of `change` (a dotted path each) replaced."""
     manifest = deepcopy(MANIFEST)
     for path, value in change.items():
         *way, last = path.split(".")

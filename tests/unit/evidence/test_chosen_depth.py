@@ -25,7 +25,7 @@ UNKNOWN = dataclasses.replace(SILENT, verify_calls=None)
 def judged(code: Point, chat: Point, plan: RoundPlan = CHOOSES) -> tuple[tuple[Judged, Judged], RoundResult]:
     """Of the candidate, on code@1 and chat@1."""
     points = (code, dataclasses.replace(chat, workload="chat@1"))
-    result = RoundResult(round=0, attempt=0, replicates=(BASELINE, dataclasses.replace(WIDE, points=points)))
+    result = RoundResult(round=0, try_=0, replicates=(BASELINE, dataclasses.replace(WIDE, points=points)))
     _, _, first, second = judge(plan, result)
     return (first, second), result
 

@@ -17,7 +17,7 @@ CHAT = Workload(dataset=Dataset(name="chat", source="builtin://chat", requests=6
 PLAN = RoundPlan(
     run="pair-latency-0123456789-1",
     round=0,
-    attempt=0,
+    try_=0,
     engine="SGLang",
     served_name="pair",
     tokenizer="/models/target",
@@ -69,7 +69,7 @@ WIDE = Replicate(
 def verdict(
     *, baseline: Replicate | None = BASELINE, wide: Replicate | None = WIDE, plan: RoundPlan = PLAN
 ) -> dict[tuple[str, str], Judged]:
-    result = RoundResult(round=0, attempt=0, replicates=tuple(filter(None, (baseline, wide))))
+    result = RoundResult(round=0, try_=0, replicates=tuple(filter(None, (baseline, wide))))
     return {(one.arm, one.workload): one for one in judge(plan, result)}
 
 
@@ -315,7 +315,7 @@ def test_what_an_engine_cannot_show_is_not_asked_of_it(numbers: Mapping[str, Any
 def test_where_outputs_were_asked_for_a_round_without_them_is_no_evidence(outputs: Outputs | None, reason: str) -> None:
     """That they differ is for the gate to judge. Where nobody asked nothing is missing."""
     wide = dataclasses.replace(WIDE, outputs=outputs)
-    result = RoundResult(round=0, attempt=0, replicates=(BASELINE, wide))
+    result = RoundResult(round=0, try_=0, replicates=(BASELINE, wide))
     asked = {one.arm: one.why for one in judge(dataclasses.replace(PLAN, parity=Parity(samples=4)), result)}
     assert asked == {"baseline": "", "wide": reason}
     assert {one.why for one in judge(PLAN, result)} == {""}

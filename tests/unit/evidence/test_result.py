@@ -74,7 +74,7 @@ def result_of(arms: int, workloads: int, seed: int = 1) -> RoundResult:
     )
     return RoundResult(
         round=7,
-        attempt=1,
+        try_=1,
         replicates=replicates,
         gpus=tuple(f"GPU-{rng.getrandbits(128):032x}" for _ in range(8)),
         gpu_model="NVIDIA H200",

@@ -21,7 +21,7 @@ from .test_judge import BASELINE, CHAT, CODE, PLAN, WIDE
 
 RESULT = RoundResult(
     round=0,
-    attempt=0,
+    try_=0,
     replicates=(BASELINE, WIDE),
     gpus=("GPU-0", "GPU-1"),
     driver="550.127.08",
@@ -318,9 +318,7 @@ def test_nothing_accepted_is_of_candidates() -> None:
 
 def test_of_two_tries_the_last_one_with_a_result_counts() -> None:
     again = edited(steadyThroughput="400") | {"try": 1}
-    lost = failed_round(
-        round=0, attempt=2, job="j", node="gpu-0", error="the message is empty", reason=Failure.Unreadable
-    )
+    lost = failed_round(round=0, try_=2, job="j", node="gpu-0", error="the message is empty", reason=Failure.Unreadable)
     read = measurements([again, lost, KEPT])
     assert [one.output_throughput for one in read if (one.arm, one.workload) == ("wide", "code@1")] == [400.0]
 

@@ -63,7 +63,7 @@ def test_a_candidate_that_fails_is_no_fault_of_the_deployment() -> None:
 def test_where_a_person_must_act() -> None:
     world = World()
     world.apply(example("latency"))
-    world.prefetch_fails("hf://Qwen/Qwen3-Coder-Next: gated; give a token in cache.tokenSecretRef")
+    world.prefetch_fails("gated; give a token in cache.tokenSecretRef", source="hf://Qwen/Qwen3-Coder-Next")
     status, message = health(deployed(world))
     assert status == "Degraded"
     assert "gated; give a token" in message

@@ -54,7 +54,7 @@ def asked(capsys: pytest.CaptureFixture[str], path: Path, *arguments: str) -> Ro
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)
 def test_its_first_round_is_rendered(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spec, plan = run(path), asked(capsys, path)
-    assert (plan.round, plan.attempt) == (0, 0)
+    assert (plan.round, plan.try_) == (0, 0)
     assert [arm.name for arm in plan.arms] == [arm.name for arm in spec.arms]
     assert plan.workloads == spec.workloads
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from paceline.fetching import FetchFailure
 from paceline_emulator.hub import Repository, application, generated
 
 TARGET, HEAD = "Qwen/Qwen3-Coder-Next", "thoughtworks/Qwen3-Coder-Next-Eagle3"
@@ -61,8 +62,17 @@ async def hub() -> AsyncIterator[Hub]:
 @dataclass
 class Ended:
     code: int
-    message: str
+    termination_message: str
     log: str
+
+    @property
+    def message(self) -> str:
+        """Of a fetch that failed, the sentence."""
+        return self.failure.sentence
+
+    @property
+    def failure(self) -> FetchFailure:
+        return FetchFailure.from_message(self.termination_message)
 
     def models(self) -> dict[str, Any]:
         return {model["source"].removeprefix("hf://"): model for model in json.loads(self.message)["models"]}
@@ -112,7 +122,7 @@ class Pod:
         log, _ = await process.communicate()
         text = message.read_text() if message.exists() else ""
         assert len(text.encode()) <= 4096
-        return Ended(code=process.returncode or 0, message=text, log=log.decode())
+        return Ended(code=process.returncode or 0, termination_message=text, log=log.decode())
 
     async def fetch(self, *names: str, environment: dict[str, str] | None = None, **request: Any) -> Ended:
         return await self.end(await self.start(*names, environment=environment, **request))

@@ -53,6 +53,21 @@ async def test_a_refusal_downloads_no_weights(pod: Pod, hub: Hub, names: list[st
     assert not list(pod.volume.glob("fetch/locks/*"))
 
 
+@pytest.mark.parametrize(
+    ("names", "source", "part"),
+    [
+        ([TARGET, "no/body"], "hf://no/body", "source"),
+        ([TARGET, f"{HEAD}@v9"], f"hf://{HEAD}", "revision"),
+        (["only-a-name"], "", "source"),
+    ],
+)
+async def test_the_message_says_whose_field_is_to_be_changed(
+    pod: Pod, names: list[str], source: str, part: str
+) -> None:
+    failure = (await pod.fetch(*names)).failure
+    assert (failure.source, failure.part) == (source, part)
+
+
 async def test_a_token_opens_what_is_gated(pod: Pod) -> None:
     ended = await pod.fetch("paceline-test/gated-head", environment={"HF_TOKEN": GATED_TOKEN})
     assert ended.code == 0, ended.log

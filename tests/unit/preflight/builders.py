@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from paceline.core import Accelerator, Arm, Cache, Draft, Engine, Model, ModelFacts, Server, Tree
-from paceline.preflight import Finding, findings, model_facts
+from paceline.preflight import ModelFinding, findings, model_facts
 from paceline_emulator.hub.models import QWEN3_CODER_NEXT, QWEN3_CODER_NEXT_EAGLE3
 
 TARGET, HEAD = "hf://Qwen/Qwen3-Coder-Next", "hf://thoughtworks/Qwen3-Coder-Next-Eagle3"
@@ -29,7 +29,7 @@ def candidate(algorithm: str = "EAGLE3", source: str | None = HEAD, tree: Tree |
     return Arm(name="narrow", draft=Draft(algorithm=algorithm, model=model), tree=tree, **shape)
 
 
-def refused(rule: str, **situation: Any) -> Finding:
+def refused(rule: str, **situation: Any) -> ModelFinding:
     """The finding of this rule, which blocks."""
     finding = finding_of(rule, **situation)
     assert finding is not None, f"{rule} finds nothing"
@@ -37,7 +37,7 @@ def refused(rule: str, **situation: Any) -> Finding:
     return finding
 
 
-def noted(rule: str, **situation: Any) -> Finding:
+def noted(rule: str, **situation: Any) -> ModelFinding:
     """The finding of this rule, which does not block."""
     finding = finding_of(rule, **situation)
     assert finding is not None, f"{rule} finds nothing"
@@ -57,7 +57,7 @@ def finding_of(
     arm: Arm | None = None,
     target: ModelFacts | dict[str, Any] | None = None,
     head: ModelFacts | dict[str, Any] | None = None,
-) -> Finding | None:
+) -> ModelFinding | None:
     """The finding of this rule, if any; dicts change the facts of the published pair."""
     facts = {
         TARGET: target if isinstance(target, ModelFacts) else replace(TARGET_FACTS, **(target or {})),

@@ -7,7 +7,7 @@ from tests.unit.preflight.builders import HEAD, TARGET, TARGET_FACTS, candidate,
 
 from paceline.core import Arm, Server, Tree
 from paceline.engines.model_rules import PoolFacts
-from paceline.preflight import Finding, ModelFacts, findings, model_facts
+from paceline.preflight import ModelFacts, ModelFinding, findings, model_facts
 from paceline.preflight.accelerators import GIB, memory_of
 from paceline.preflight.memory import estimate
 from paceline_emulator.hub.published import GLM_4_7_FLASH, HEADS, LLAMA_3_1_8B, QWEN3_CODER_30B_A3B
@@ -21,7 +21,9 @@ LLAMA_70B = model_facts(
 WIDEST = candidate(tree=Tree(num_steps=5, top_k=8, num_draft_tokens=32))
 
 
-def findings_on(on: Server, target: ModelFacts, head: ModelFacts | None = None, arm: Arm = WIDEST) -> list[Finding]:
+def findings_on(
+    on: Server, target: ModelFacts, head: ModelFacts | None = None, arm: Arm = WIDEST
+) -> list[ModelFinding]:
     facts = {TARGET: target} | ({HEAD: head} if head else {})
     arms = (Arm(name="baseline"), arm) if head else (Arm(name="baseline"),)
     return [finding for finding in findings(on, arms, facts) if finding.rule.startswith("memory")]

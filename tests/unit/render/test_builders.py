@@ -22,7 +22,7 @@ from paceline.render.where import ANYWHERE, Where
 
 
 def round_on(where: Where = ANYWHERE, asked: RunSpec | None = None) -> dict[str, Any]:
-    plan = round_plan(RUN, run(), pool().spec.arms, number=1, attempt=0)
+    plan = round_plan(RUN, run(), pool().spec.arms, number=1, try_=0)
     return round_job(RUN, asked or run(), plan, where, SETTINGS)
 
 
@@ -98,7 +98,7 @@ def test_kernels_that_others_have_compiled_are_loaded_by_nobody() -> None:
         found: dict[str, Any] = job["spec"]["template"]["spec"]["containers"][0]
         return found
 
-    asked = round_plan(RUN, run(), pool().spec.arms, number=0, attempt=0)
+    asked = round_plan(RUN, run(), pool().spec.arms, number=0, try_=0)
     kinds = [replace(RUN, deployment=uid, namespace=n) for uid, n in (("a", "x"), ("b", "x"), ("a", "y"), ("", "x"))]
     paths = [compiled(round_job(one, run(), asked, ANYWHERE, SETTINGS)) for one in kinds]
     assert len(set(paths)) == len(paths)
@@ -246,7 +246,7 @@ def test_a_round_is_tried_once_by_kubernetes_and_sees_no_credentials() -> None:
 
 def test_what_client_and_servers_tell_each_other_has_one_writer_each_way() -> None:
     """A link that a server could put where the client writes would lead to other people's models."""
-    asked = round_plan(RUN, run(), pool().spec.arms, number=0, attempt=0)
+    asked = round_plan(RUN, run(), pool().spec.arms, number=0, try_=0)
     pod = round_job(RUN, run(), asked, ANYWHERE, SETTINGS)["spec"]["template"]["spec"]
     writers = [
         (mount["mountPath"], container["name"])

@@ -40,7 +40,7 @@ def served(name: str) -> dict[str, Any]:
 
 def measured() -> tuple[RoundPlan, dict[str, Any]]:
     """The first round of the latency pool's run, as planned and as sent."""
-    asked = round_plan(RUN, run(), pool().spec.arms, number=0, attempt=0)
+    asked = round_plan(RUN, run(), pool().spec.arms, number=0, try_=0)
     return asked, round_job(RUN, run(), asked, where=Where(avoid=("gpu-1",), namespaces=("others",)), settings=SETTINGS)
 
 

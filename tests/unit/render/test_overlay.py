@@ -78,7 +78,7 @@ def served(over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def measured(over: Mapping[str, Any], where: Where = ANYWHERE) -> dict[str, Any]:
-    asked = round_plan(RUN, run(), pool().spec.arms, number=0, attempt=0)
+    asked = round_plan(RUN, run(), pool().spec.arms, number=0, try_=0)
     job = round_job(RUN, replace(run(), server=with_overlay(over)), asked, where, SETTINGS)
     found: dict[str, Any] = job["spec"]["template"]
     return found

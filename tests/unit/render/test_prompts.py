@@ -22,7 +22,7 @@ def of(**sources: str) -> RunSpec:
 
 def rendered(asked: RunSpec) -> tuple[RoundPlan, dict[str, Any], dict[str, Any]]:
     """The plan, and what belongs to prompts of the pod's volumes and of its client's mounts, by name."""
-    plan = round_plan(RUN, asked, pool().spec.arms, number=0, attempt=0)
+    plan = round_plan(RUN, asked, pool().spec.arms, number=0, try_=0)
     pod = round_job(RUN, asked, plan, where=ANYWHERE, settings=SETTINGS)["spec"]["template"]["spec"]
     server, client = pod["containers"]
     assert not any("prompts" in mount["name"] for mount in server["volumeMounts"])

@@ -25,7 +25,7 @@ def load(requests: int, tokens: int, concurrency: int = 1, rate: float | None = 
 
 
 def planned(asked: RunSpec) -> RoundPlan:
-    return round_plan(RUN, asked, pool().spec.arms, number=0, attempt=0)
+    return round_plan(RUN, asked, pool().spec.arms, number=0, try_=0)
 
 
 def deadline(asked: RunSpec) -> int:

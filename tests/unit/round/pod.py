@@ -141,7 +141,7 @@ def begin(
     plan = RoundPlan(
         run="pair-latency-0123456789-1",
         round=2,
-        attempt=0,
+        try_=0,
         engine="SGLang",
         served_name="pair",
         tokenizer=str(models / "target"),

@@ -54,7 +54,7 @@ def sent(round: int, attempt: int = 0, concurrency: int = 32) -> tuple[str, ...]
     code = Workload(
         dataset=Dataset(name="code", source="builtin://code", requests=160, max_tokens=8), concurrency=concurrency
     )
-    return load.prompts(dataclasses.replace(PLAN, round=round, attempt=attempt, workloads=(code,)), code)
+    return load.prompts(dataclasses.replace(PLAN, round=round, try_=attempt, workloads=(code,)), code)
 
 
 def test_a_round_is_sent_others_than_the_one_before_and_each_of_its_tries_the_same() -> None:

@@ -162,11 +162,11 @@ def run(speeds: Callable[[int, str], float], dice: random.Random, ill: Callable[
     records: list[Record] = []
     while True:
         number, attempt = next_try(in_status(records))
-        plan = dataclasses.replace(PLAN, round=number, attempt=attempt)
+        plan = dataclasses.replace(PLAN, round=number, try_=attempt)
         measured = {arm.name: replicate(arm, plan, speeds(number, arm.name), dice) for arm in plan.arms}
         for arm, illness in ill(number).items():
             measured[arm] = illness(measured[arm])
-        records.append(recorded(plan, RoundResult(round=number, attempt=attempt, replicates=tuple(measured.values()))))
+        records.append(recorded(plan, RoundResult(round=number, try_=attempt, replicates=tuple(measured.values()))))
         assert_seen(records[-1], ill(number))
         if conclusion := concluded(SPEC, records):
             return UNRELIABLE if conclusion.verdict and conclusion.verdict.reason == UNRELIABLE else outcome(conclusion)
@@ -200,7 +200,7 @@ def test_no_false_verdict_in_a_hundred_runs(name: str) -> None:
 def test_what_is_no_number_is_none_behind_the_message(throughput: float | None) -> None:
     well = [replicate(arm, PLAN, 1.5, random.Random(1)) for arm in PLAN.arms]
     ill = tuple(points(steady_throughput=throughput)(one) for one in well)
-    answer = decode(encode(RoundResult(round=0, attempt=0, replicates=ill)))
+    answer = decode(encode(RoundResult(round=0, try_=0, replicates=ill)))
     assert not any(one.valid for one in judge(PLAN, answer))
 
 

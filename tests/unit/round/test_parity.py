@@ -11,10 +11,10 @@ from paceline.core import Parity
 from paceline.evidence import Outputs
 from paceline.pods.round.parity import (
     Answer,
-    Choice,
     Divergence,
     Incomparable,
     Token,
+    TokenChoice,
     compare,
     divergence,
     outputs,
@@ -28,10 +28,10 @@ Others = dict[str | bytes, float]
 """Alternative → by how many nats the chosen token was likelier."""
 
 
-def choice(said: str | bytes, gap: float = 0.0) -> Choice:
+def choice(said: str | bytes, gap: float = 0.0) -> TokenChoice:
     """Of bytes that are no text by themselves a server shows what its tokenizer makes of them."""
     piece = said if isinstance(said, bytes) else said.encode()
-    return Choice(text=piece.decode(errors="replace"), bytes=piece, logprob=-0.5 - gap)
+    return TokenChoice(text=piece.decode(errors="replace"), bytes=piece, logprob=-0.5 - gap)
 
 
 def token(said: str | bytes, **others: float) -> Token:
@@ -117,7 +117,8 @@ def test_tokens_that_lose_the_space_before_them() -> None:
     """As some tokenizers decode a token by itself, on a server that does not say its bytes."""
     plain = [
         Token(
-            chosen=Choice(text=text, bytes=None, logprob=-0.1), others=(Choice(text=other, bytes=None, logprob=-0.4),)
+            chosen=TokenChoice(text=text, bytes=None, logprob=-0.1),
+            others=(TokenChoice(text=other, bytes=None, logprob=-0.4),),
         )
         for text, other in (("The", "A"), ("dog", "cat"))
     ]

@@ -33,7 +33,7 @@ WIDE = ArmCommand(name="wide", argv=("serve",), candidate=True, expected={"specu
 PLAN = RoundPlan(
     run="run",
     round=0,
-    attempt=0,
+    try_=0,
     engine="SGLang",
     served_name="pair",
     tokenizer="/models/target",

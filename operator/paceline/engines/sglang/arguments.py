@@ -10,7 +10,7 @@ from paceline.engines.adapter import Refusal
 from paceline.engines.arguments import FlagList
 from paceline.engines.keys import ADMIN_KEY, API_KEY
 from paceline.engines.managed import managed_flags
-from paceline.engines.rules import Configuration, Rule
+from paceline.engines.rules import Configuration, EngineRule
 from paceline.engines.sglang.versions import first_with, flags, is_known, is_newer, neighbours
 
 SPECULATIVE = "--speculative-"
@@ -157,7 +157,7 @@ RULES = (
     replace(rules.STRAY, id="args-stray"),
     replace(rules.UNFILLED, id="args-variable"),
     replace(rules.MANAGED, id="args-owned"),
-    Rule(
+    EngineRule(
         id="args-misplaced",
         check=_misplaced,
         reason="the baseline would carry it, and its revision change with it",
@@ -175,22 +175,22 @@ RULES = (
     replace(rules.MISVALUED, id="args-value"),
     replace(rules.TWICE, id="args-twice"),
     replace(rules.DIFFERENT, id="args-different"),
-    Rule(
+    EngineRule(
         id="key-variables",
         check=rules.reserved_variables({API_KEY: "write apiKeySecretRef", ADMIN_KEY: "write adminKeySecretRef"}),
         reason="the command would carry it in place of the key",
         source="ours",
     ),
-    Rule(
+    EngineRule(
         id="key-admin", check=_admin_key, reason="the server exits 2: unrecognized arguments", source="the flag lists"
     ),
-    Rule(
+    EngineRule(
         id="key-tokenizers",
         check=_tokenizers,
         reason="AssertionError: several tokenizer workers know no key",
         source="entrypoints/http_server.py:259",
     ),
-    Rule(
+    EngineRule(
         id="key-grpc",
         check=_grpc,
         reason="the server ends: --grpc-port is incompatible with keys",

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from paceline.core import Arm
 from paceline.engines.adapter import Refusal, Scalar
 from paceline.engines.arguments import FlagList, ParsedFlag
-from paceline.engines.rules import Configuration, Rule, variables
+from paceline.engines.rules import Configuration, EngineRule, variables
 from paceline.engines.sglang.arguments import LOSSY, SPECULATIVE, flag_list
 from paceline.engines.sglang.probe import PROMOTED
 
@@ -114,11 +114,11 @@ def _parsed(arm: Arm, flags: FlagList) -> tuple[ParsedFlag, ...]:
 
 
 RULES = (
-    Rule(
+    EngineRule(
         id="custom-others",
         check=_foreign,
         reason="arms would differ in more than the speculation, or what is accepted would not be the target's",
         source="ours; fields/spec.py",
     ),
-    Rule(id="custom-twice", check=_twice, reason="the last of two flags wins", source="argparse"),
+    EngineRule(id="custom-twice", check=_twice, reason="the last of two flags wins", source="argparse"),
 )

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from paceline.engines.adapter import Refusal
 from paceline.engines.release import release
-from paceline.engines.rules import Configuration, Rule
+from paceline.engines.rules import Configuration, EngineRule
 from paceline.engines.sglang.candidate import Candidate, candidates, variable
 
 OVERLAPPING = "SGLANG_ENABLE_SPEC_V2"
@@ -73,19 +73,19 @@ def _overlaps(configuration: Configuration) -> bool | None:
 
 
 RULES = (
-    Rule(
+    EngineRule(
         id="overlap-said",
         check=_overlap_unset,
         reason="the candidate loses overlap scheduling and the baseline keeps it, and only the log says so",
         source="server_args.py:1686 of 0.5.6, :2002 of 0.5.7, :3001 of 0.5.10; :3469 of 0.5.11 has it on",
     ),
-    Rule(
+    EngineRule(
         id="overlap-of-trees",
         check=_overlap_of_trees,
         reason="ValueError: Spec v2 currently only supports topk = 1; 0.5.6 does not look",
         source="server_args.py:2012 of 0.5.7, :3011 of 0.5.10",
     ),
-    Rule(
+    EngineRule(
         id="token-map",
         check=_unread_map,
         reason="a warning in the log, and two candidates that differ in it alone are the same",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from paceline.engines.adapter import Refusal
 from paceline.engines.arguments import ParsedFlag
 from paceline.engines.release import Release, release
-from paceline.engines.rules import Configuration, Rule
+from paceline.engines.rules import Configuration, EngineRule
 from paceline.engines.sglang.argv import verify_tokens
 from paceline.engines.sglang.candidate import Candidate, candidates, variable
 
@@ -263,16 +263,16 @@ def _mamba_interval(configuration: Configuration) -> Iterator[Refusal]:
 
 RULES = (
     *(
-        Rule(id=feature.id, check=_excludes(feature), reason=feature.reason, source=feature.source)
+        EngineRule(id=feature.id, check=_excludes(feature), reason=feature.reason, source=feature.source)
         for feature in FEATURES
     ),
-    Rule(
+    EngineRule(
         id="disaggregation",
         check=_half_a_server,
         reason="a prefill or decode server answers no request by itself, so no arm could be measured",
         source="fields/disagg.py",
     ),
-    Rule(
+    EngineRule(
         id="mamba-track-interval",
         check=_mamba_interval,
         reason="AssertionError: the interval is at least the draft tokens",

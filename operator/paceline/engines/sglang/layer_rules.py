@@ -11,7 +11,7 @@ from paceline.engines.model_rules import (
     AUX_LAYERS_WHY,
     FOREIGN_LAYERS,
     TRAINED_FOR_LAYERS,
-    Finding,
+    ModelFinding,
     ModelRule,
     PairFacts,
     layers_outside,
@@ -22,13 +22,13 @@ from paceline.engines.sglang.captured import QWEN3_NEXT, Captured, captured
 from paceline.engines.sglang.versions import is_newer
 
 
-def aux_layers_are_there(pair: PairFacts) -> Iterator[Finding]:
+def aux_layers_are_there(pair: PairFacts) -> Iterator[ModelFinding]:
     states, layers = _captured(pair), pair.target.num_hidden_layers or 0
     if not states:
         yield from layers_outside(pair)
     elif all(each.fails for each in states):
         state, named = states[-1], pair.head.aux_layers
-        yield Finding(
+        yield ModelFinding(
             arm=pair.arm.name,
             path="draft.source",
             problem=f"{pair.name} names layers {listed(named)}, and {pair.release} takes states before layers "
@@ -57,7 +57,7 @@ def _instead(state: Captured, named: Sequence[int], layers: int) -> str:
     )
 
 
-def aux_layers_are_the_heads(pair: PairFacts) -> Iterator[Finding]:
+def aux_layers_are_the_heads(pair: PairFacts) -> Iterator[ModelFinding]:
     states = _captured(pair)
     if states and not any(each.fails for each in states):
         texts = (check(pair, states) for check in (_beside, _unnamed, _unread, _in_two_ways))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from paceline.engines.arguments import flag_value
-from paceline.engines.model_rules import HIDDEN_STATE_READERS, Finding, ModelRule, PairFacts, of_head
+from paceline.engines.model_rules import HIDDEN_STATE_READERS, ModelFinding, ModelRule, PairFacts, of_head
 from paceline.engines.sglang import layer_rules
 
 UNQUANTISED = "--speculative-draft-model-quantization=unquant"
@@ -13,13 +13,13 @@ MLA_BRANCHES = ("triton", "fa3")
 (flashmla_backend.py:608, flashinfer_mla_backend.py:1196, trtllm_mla_backend.py:1768)."""
 
 
-def mla_drafts_chains(pair: PairFacts) -> Iterator[Finding]:
+def mla_drafts_chains(pair: PairFacts) -> Iterator[ModelFinding]:
     tree, args = pair.arm.tree, pair.server.engine.args
     if pair.target.kv_lora_rank is None or tree is None or tree.top_k == 1:
         return
     backend = flag_value(args, "--attention-backend") or flag_value(args, "--decode-attention-backend")
     if backend not in MLA_BRANCHES:
-        yield Finding(
+        yield ModelFinding(
             arm=pair.arm.name,
             path="tree.topK",
             problem=f"topK {tree.top_k} on a target with latent attention (MLA), backend {backend or 'not chosen'}",
@@ -28,7 +28,7 @@ def mla_drafts_chains(pair: PairFacts) -> Iterator[Finding]:
         )
 
 
-def positions_reach(pair: PairFacts) -> Iterator[Finding]:
+def positions_reach(pair: PairFacts) -> Iterator[ModelFinding]:
     ours, theirs = pair.head.max_position_embeddings, pair.target.max_position_embeddings
     if ours and theirs and ours < theirs:
         problem = f"{pair.name} has {ours} positions, the target {theirs}"
@@ -37,31 +37,33 @@ def positions_reach(pair: PairFacts) -> Iterator[Finding]:
         )
 
 
-def dtypes_agree(pair: PairFacts) -> Iterator[Finding]:
+def dtypes_agree(pair: PairFacts) -> Iterator[ModelFinding]:
     ours, theirs, args = pair.head.dtype, pair.target.dtype, pair.server.engine.args
     if pair.draft.algorithm not in HIDDEN_STATE_READERS:
         return
     if ours and theirs and ours != theirs and flag_value(args, "--dtype") in (None, "auto"):
         problem = f"{pair.name} is {ours}, the target {theirs}, and --dtype is not given"
-        yield Finding(path="engine.args", problem=problem, fix=f"add --dtype={theirs}")
+        yield ModelFinding(path="engine.args", problem=problem, fix=f"add --dtype={theirs}")
 
 
-def quantization_is_not_inherited(pair: PairFacts) -> Iterator[Finding]:
+def quantization_is_not_inherited(pair: PairFacts) -> Iterator[ModelFinding]:
     method = flag_value(pair.server.engine.args, "--quantization")
     if not pair.draft.model or not method or pair.head.quantization is not None:
         return
     if flag_value(pair.arm.args, UNQUANTISED.partition("=")[0]) is None:
         problem = f"--quantization {method} in spec.engine.args, and {pair.name} is not quantised"
         fix = f"add {UNQUANTISED} here where the head should stay as it is"
-        yield Finding(arm=pair.arm.name, path="args", problem=problem, fix=fix, blocks=False)
+        yield ModelFinding(arm=pair.arm.name, path="args", problem=problem, fix=fix, blocks=False)
 
 
-def rejection_sampling_needs_one_vocabulary(pair: PairFacts) -> Iterator[Finding]:
+def rejection_sampling_needs_one_vocabulary(pair: PairFacts) -> Iterator[ModelFinding]:
     some, theirs = pair.head.draft_vocab_size, pair.target.vocab_size
     flags = [flag for flag in SAMPLES_BY_REJECTION if flag in pair.arm.args]
     if flags and some and theirs and some < theirs and pair.draft.algorithm in HIDDEN_STATE_READERS:
         problem = f"{flags[0]} with a head that proposes from {some} of {theirs} tokens"
-        yield Finding(arm=pair.arm.name, path="args", problem=problem, fix=f"remove {flags[0]}, or name another head")
+        yield ModelFinding(
+            arm=pair.arm.name, path="args", problem=problem, fix=f"remove {flags[0]}, or name another head"
+        )
 
 
 MODEL_RULES: tuple[ModelRule[PairFacts], ...] = (

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from paceline.core import Arm
 from paceline.engines.adapter import Refusal
-from paceline.engines.rules import Configuration, Rule
+from paceline.engines.rules import Configuration, EngineRule
 from paceline.engines.sglang import moves
 from paceline.engines.sglang.candidate import RUNS_AS, Candidate, candidates
 from paceline.engines.sglang.shapes import BACKENDS_PINNED_BY
@@ -73,13 +73,13 @@ def _row(candidate: Candidate) -> str:
 
 
 RULES = (
-    Rule(
+    EngineRule(
         id="memory-moves",
         check=_memory,
         reason="the default mem_fraction_static depends on the algorithm, so no candidate would be evidence",
         source="server_args.py:846-853 of 0.5.6, and the like from 0.4.7 to 0.5.13.post1: data/sglang-moves.json",
     ),
-    Rule(
+    EngineRule(
         id="backend-moves",
         check=_backend,
         reason="the default backend on Blackwell depends on whether it speculates, so no candidate would be evidence",

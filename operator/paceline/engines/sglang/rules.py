@@ -3,10 +3,10 @@
 from paceline.core import Arm, Server
 from paceline.engines import rules
 from paceline.engines.adapter import Refusal
-from paceline.engines.rules import Configuration, Rule
+from paceline.engines.rules import Configuration, EngineRule
 from paceline.engines.sglang import arguments, custom, draft_rules, features, pins, shapes
 
-RULES: tuple[Rule[Configuration], ...] = (
+RULES: tuple[EngineRule[Configuration], ...] = (
     *shapes.RULES,
     *pins.RULES,
     *draft_rules.RULES,

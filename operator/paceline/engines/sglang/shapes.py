@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from paceline.core import Arm
 from paceline.engines.adapter import Refusal
 from paceline.engines.release import release
-from paceline.engines.rules import Configuration, Rule
+from paceline.engines.rules import Configuration, EngineRule
 from paceline.engines.sglang import moves
 from paceline.engines.sglang.argv import verify_tokens
 from paceline.engines.sglang.candidate import NGRAM_BREADTH, Candidate, candidates
@@ -165,67 +165,67 @@ def _same(configuration: Configuration) -> Iterator[Refusal]:
 
 
 RULES = (
-    Rule(
+    EngineRule(
         id="engine-version",
         check=_version,
         reason="which flags and pages there are depends on it",
         source="the wheels of 0.4.5, 0.5.6 and 0.5.23",
     ),
-    Rule(
+    EngineRule(
         id="algorithm-version",
         check=_algorithm,
         reason="the server ends with an unknown algorithm, or serves without speculation",
         source="speculative/spec_info.py of each wheel",
     ),
-    Rule(
+    EngineRule(
         id="adaptive-version",
         check=_adaptive,
         reason="the server exits 2: unrecognized arguments",
         source="the flag lists",
     ),
-    Rule(
+    EngineRule(
         id="adaptive-steps",
         check=_adaptive_steps,
         reason="ValueError at the start: not in the adaptive config candidate_steps",
         source="adaptive_spec_params.py:28, tried",
     ),
-    Rule(
+    EngineRule(
         id="ngram-window",
         check=_ngram,
         reason="the server exits 2: unrecognized arguments",
         source="the flag lists; trie.cpp:129",
     ),
-    Rule(
+    EngineRule(
         id="tree-backend-moves",
         check=_backend_moves,
         reason="the default backend depends on topk, so the arms would differ in more than the tree",
         source="model_override_base.py:277, tried",
     ),
-    Rule(
+    EngineRule(
         id="tree-backend",
         check=_backend_branches,
         reason="ValueError or NotImplementedError, most of them only after the weights are loaded",
         source="; ".join(f"{backend}: {where}" for backend, where in CHAINS_ONLY.items()),
     ),
-    Rule(
+    EngineRule(
         id="tree-pages",
         check=_pages,
         reason="ValueError at the start; 0.4.5 turns the tree into a chain and only logs it",
         source="speculative_hook.py:1271, tried, and :1358 (n-grams); server_args.py:1753 of 0.5.6, :353 of 0.4.5",
     ),
-    Rule(
+    EngineRule(
         id="draft-backend",
         check=_draft_backend,
         reason="the arguments do not tell, and the server ends after the weights are loaded",
         source="draft_utils.py:64, tried",
     ),
-    Rule(
+    EngineRule(
         id="rejection-sampling",
         check=_rejection,
         reason="ValueError or NotImplementedError at the start",
         source="speculative_hook.py:175 and :1210, tried",
     ),
-    Rule(
+    EngineRule(
         id="candidates-same",
         check=_same,
         reason="GPU time for measuring one thing twice, and a verdict between equals is chance",

@@ -18,7 +18,7 @@ from paceline.engines.arguments import FlagList, read_flags
 from paceline.engines.keys import API_KEY
 from paceline.engines.managed import managed_flags
 from paceline.engines.release import release
-from paceline.engines.rules import Configuration, Rule
+from paceline.engines.rules import Configuration, EngineRule
 
 LISTED = "0.1.0rc0"
 """The release whose flags are listed, by `tests/contract/make_sglang_jax_flags.py`. It serves for older ones, too."""
@@ -178,7 +178,7 @@ def _first_block(configuration: Configuration) -> str | None:
     return next((arm.name for arm in configuration.arms if arm.draft and arm.draft.algorithm == "DFLASH"), None)
 
 
-RULES: tuple[Rule[Configuration], ...] = (
+RULES: tuple[EngineRule[Configuration], ...] = (
     replace(rules.MANAGED, id="owned-flag", source="ours"),
     replace(rules.STRAY, id="stray-word"),
     replace(rules.UNKNOWN, id="known-flag", source="SA:611-1800"),
@@ -192,50 +192,50 @@ RULES: tuple[Rule[Configuration], ...] = (
     replace(rules.TWICE, id="one-value"),
     replace(rules.UNFILLED, id="no-variables"),
     replace(rules.DIFFERENT, id="equal-arms"),
-    Rule(
+    EngineRule(
         id="kv-cache-dtype",
         check=_kv_cache,
         reason="fp8 parses and is refused after loading",
         source="model_runner_kv_cache_mixin.py:449",
     ),
-    Rule(
+    EngineRule(
         id="device-indexes",
         check=_devices,
         reason="a base above 0 switches the compile cache off",
         source="managers/scheduler.py:580",
     ),
-    Rule(
+    EngineRule(
         id="every-device",
         check=_every_device,
         reason="the mesh is made of all visible devices",
         source="utils/mesh_utils.py:15",
     ),
-    Rule(
+    EngineRule(
         id="two-devices-a-chip",
         check=_two_devices,
         reason="a tpu7x-standard-4t node has 4 chips and 8 devices",
         source="ours",
     ),
-    Rule(
+    EngineRule(
         id="overlap",
         check=_overlap,
         reason="ValueError: NEXTN, DFLASH, and EAGLE3 with the backend fa overlap, nothing else",
         source="SA:1865",
     ),
-    Rule(
+    EngineRule(
         id="dflash-grammar",
         check=_grammar,
         reason="ValueError: DFLASH does not support constrained decoding",
         source="SA:1931",
     ),
-    Rule(id="dflash-lora", check=_lora, reason="ValueError: DFLASH does not support LoRA", source="SA:1929"),
-    Rule(
+    EngineRule(id="dflash-lora", check=_lora, reason="ValueError: DFLASH does not support LoRA", source="SA:1929"),
+    EngineRule(
         id="recurrent-buffer",
         check=_recurrent,
         reason="ValueError: --enable-recurrent-extra-buffer only without speculation",
         source="SA:427",
     ),
-    Rule(
+    EngineRule(
         id="page-size",
         check=_pages,
         reason="at page size 1 a finished request keeps its last token, and an idle scheduler ends itself for that",
@@ -247,7 +247,7 @@ RULES: tuple[Rule[Configuration], ...] = (
         reason="only the log has the acceptance length",
         source="managers/scheduler_metrics_mixin.py:125",
     ),
-    Rule(
+    EngineRule(
         id="key-variable",
         check=rules.reserved_variables({API_KEY: "write apiKeySecretRef"}),
         reason="the command would carry it in place of the key",

@@ -6,7 +6,7 @@ from paceline.engines.model_rules import (
     EXPORTED,
     SPECULATOR_IS_READ,
     SPECULATOR_IS_READ_WHY,
-    Finding,
+    ModelFinding,
     ModelRule,
     PairFacts,
     listed,
@@ -22,7 +22,7 @@ UNREAD = {
 NO_READER = "there is no reader of it (transformers_utils/configs/speculators/algos.py)"
 
 
-def speculator_is_read(pair: PairFacts) -> Iterator[Finding]:
+def speculator_is_read(pair: PairFacts) -> Iterator[ModelFinding]:
     """Another release may read other types."""
     type_ = pair.head.speculators
     if type_ is None or EXPORTED in pair.head.architectures or type_ in CAPABILITIES.speculators:

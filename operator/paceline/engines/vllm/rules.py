@@ -12,7 +12,7 @@ from paceline.core import Arm, Server
 from paceline.engines import command, rules
 from paceline.engines.adapter import Refusal
 from paceline.engines.arguments import ParsedFlag
-from paceline.engines.rules import Configuration, Rule
+from paceline.engines.rules import Configuration, EngineRule
 from paceline.engines.vllm import custom, depth
 from paceline.engines.vllm.arguments import FLAGS, flag_list
 from paceline.engines.vllm.depth import ADAPTIVE_DEPTH
@@ -134,7 +134,7 @@ def _structured_backend(parsed: ParsedFlag) -> str:
     return str(settings.get("backend", "")) if isinstance(settings, dict) else ""
 
 
-RULES: tuple[Rule[Configuration], ...] = (
+RULES: tuple[EngineRule[Configuration], ...] = (
     replace(rules.MANAGED, id="vllm-owned"),
     replace(rules.UNKNOWN, id="vllm-unknown", source="engine/arg_utils.py"),
     replace(rules.ABBREVIATED, id="vllm-shortened"),
@@ -147,69 +147,69 @@ RULES: tuple[Rule[Configuration], ...] = (
         reason="no metrics, or no pages, to measure by",
         source="v1/engine/async_llm.py:205",
     ),
-    Rule(
+    EngineRule(
         id="vllm-quiet",
         check=_quiet,
         reason="the arguments that a round compares are logged at INFO",
         source="v1/engine/core.py:140",
     ),
     replace(rules.DIFFERENT, id="vllm-different"),
-    Rule(
+    EngineRule(
         id="vllm-seats",
         check=_seats,
         reason="vLLM ends at its start: max_num_seqs is a number",
         source="config/scheduler.py: max_num_seqs",
     ),
-    Rule(
+    EngineRule(
         id="vllm-block",
         check=_block,
         reason="ValueError: num_speculative_tokens must be positive",
         source="config/speculative.py: num_speculative_tokens > 0",
     ),
-    Rule(
+    EngineRule(
         id="vllm-shared-kv",
         check=_shared_kv,
         reason="vLLM ends at its start: fast prefill does not go with EAGLE",
         source="config/vllm.py:2018",
     ),
-    Rule(
+    EngineRule(
         id="vllm-lora-budget",
         check=_lora_budget,
         reason="vLLM ends at its start: the batch of a verify step does not fit",
         source="engine/arg_utils.py:2712",
     ),
-    Rule(
+    EngineRule(
         id="vllm-enforcer",
         check=_enforcer,
         reason="ValueError on each structured request: a draft may have to be taken back",
         source="v1/structured_output/backend_lm_format_enforcer.py:133",
     ),
-    Rule(
+    EngineRule(
         id="vllm-adaptive",
         check=depth.adaptive,
         reason="vLLM ends at its start",
         source="config/vllm.py:3153, and :1211 of routed experts",
     ),
-    Rule(
+    EngineRule(
         id="vllm-schedule",
         check=depth.schedule,
         reason="vLLM warns and goes on with a depth that does not change: another experiment",
         source="config/vllm.py:1082 and :1110",
     ),
-    Rule(
+    EngineRule(
         id="vllm-custom-keys",
         check=custom.keys,
         reason="a setting of the resource, a lossy verification or an unreadable key would be rendered",
         source="config/speculative.py; ours",
     ),
-    Rule(
+    EngineRule(
         id="vllm-custom-known",
         check=custom.known,
         reason="no rule about MTP would apply, nor would its depth be rendered",
         source="config/speculative.py:1246",
     ),
-    Rule(id="vllm-custom-stray", check=custom.stray, reason="argparse exits with 2", source="argparse"),
-    Rule(
+    EngineRule(id="vllm-custom-stray", check=custom.stray, reason="argparse exits with 2", source="argparse"),
+    EngineRule(
         id="vllm-key",
         check=rules.reserved_variables({KEY: "write apiKeySecretRef"}),
         reason="the client of a round would not have it",

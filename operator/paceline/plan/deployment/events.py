@@ -7,7 +7,6 @@ from paceline.api.status import Condition, Hold, PoolProgress, PoolStatus, Targe
 from paceline.api.status import SpeculativeDeploymentStatus as Status
 from paceline.core import BASELINE
 from paceline.plan.deployment.hold import BY_A_PERSON
-from paceline.plan.deployment.runs import BEING_MADE
 from paceline.plan.step import Event
 
 
@@ -96,9 +95,9 @@ def _loan(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
 def _run(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
     """A run has begun. If an earlier verdict counts again, there is an Event of the verdict only."""
     progress, before = entry.progress or PoolProgress(), was.progress or PoolProgress()
-    run, why = progress.benchmark_run, progress.message
+    run = progress.benchmark_run
     if run and entry.attempts and run != before.benchmark_run and progress.step != "Decided":
-        because = f": {why}" if why not in ("", BEING_MADE) and not why.startswith(run) else ""
+        because = f": {progress.why}" if progress.why else ""
         note = f"{entry.name}: {run} compares the candidates with the baseline{because}"
         yield Event(reason="Measuring", note=note)
 

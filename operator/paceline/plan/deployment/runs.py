@@ -17,9 +17,6 @@ from paceline.plan.pods import Trouble
 from paceline.plan.step import Apply, Manifest, parse_time
 from paceline.render import Owner, benchmark_run
 
-BEING_MADE = "the run is being made"
-"""Message of a pool's progress while its first run is made: a later one has a reason."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Run:

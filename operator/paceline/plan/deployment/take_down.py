@@ -27,7 +27,7 @@ from paceline.plan.step import parse_time, timestamp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class RevisionFailure:
     """Why a revision does not run. `deadline` is the one that it missed; None if more time would not help."""
 
     reason: Literal["NotReady", "Crashed"]
@@ -58,7 +58,7 @@ def take_down(pool: Pool, now: datetime) -> Rollout:
     return Rollout(pool=without, choice=choose(without))
 
 
-def _to_baseline(pool: Pool, choice: Choice, failure: Failure, now: datetime) -> Rollout:
+def _to_baseline(pool: Pool, choice: Choice, failure: RevisionFailure, now: datetime) -> Rollout:
     """The baseline of the spec, in place of what a person's request had left. Their hold stays: without it the operator
     would promote again what they went back from."""
     why = f"{choice.arm} at {choice.revision} did not run: {failure.message}"
@@ -71,7 +71,7 @@ def _baseline_of_spec(pool: Pool, choice: Choice) -> bool:
     return choice.revision == pool.revision(pool.arms[BASELINE])
 
 
-def failed(pool: Pool, choice: Choice, now: datetime) -> Failure | None:
+def failed(pool: Pool, choice: Choice, now: datetime) -> RevisionFailure | None:
     """Why the choice does not run; None if it does, or still may. A choice that is new in this pass cannot have
     failed."""
     servers, target = _servers_of_choice(pool, choice), pool.remembered.target
@@ -81,18 +81,18 @@ def failed(pool: Pool, choice: Choice, now: datetime) -> Failure | None:
     own_fault = servers is not None and not servers.reasons <= not_its_fault(choice)
     problem = servers.trouble if servers else None
     if servers and problem and own_fault and servers.hopeless and not _before_its_models(pool, problem):
-        return Failure(reason=reason, message=problem.message.rstrip("."))
+        return RevisionFailure(reason=reason, message=problem.message.rstrip("."))
     patience = pool.deployment.promotion.progress_deadline
     if choice.arm == BASELINE and problem and problem.reason in PLACE_AT_FAULT:
         lasted = problem.since is not None and now >= problem.since + patience
-        return Failure(reason=reason, message=problem.message) if lasted else None
+        return RevisionFailure(reason=reason, message=problem.message) if lasted else None
     due = deadline(pool, standing(pool, choice, now).stands_since)
     if due is None or now < due:
         return None
     minutes = f"{patience.total_seconds() / 60:g} min (promotion.progressDeadline)"
     what = "no server was ready for" if reason == "Crashed" else "no further server was ready within"
     why = f": {problem.message.rstrip('.')}" if problem else ""
-    return Failure(reason=reason, message=f"{what} {minutes}{why}", deadline=patience)
+    return RevisionFailure(reason=reason, message=f"{what} {minutes}{why}", deadline=patience)
 
 
 def _before_its_models(pool: Pool, problem: Trouble) -> bool:

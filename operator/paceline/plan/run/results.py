@@ -120,7 +120,7 @@ def events(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> tuple[Event
 def _round_event(record: run_status.Round) -> Event:
     number = record.round + 1
     if record.error:
-        note = f"round {number}: {record.reason}: {record.error}"
+        note = f"round {number}: {record.reason}: {record.error.removeprefix(f'{record.reason}: ')}"
         return Event(reason="RoundFailed", note=note, type="Warning")
     invalid = [point for point in record.points if not point.valid]
     if invalid:

@@ -51,7 +51,7 @@ def round_result(plan: RoundPlan, speed: Speed, start_seconds: float, began: flo
     1970."""
     return RoundResult(
         round=plan.round,
-        attempt=plan.attempt,
+        try_=plan.try_,
         replicates=tuple(
             Replicate(
                 arm=arm.name,

@@ -16,7 +16,15 @@ os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 from paceline.core.text import printable
-from paceline.fetching import FETCH_VARIABLE, LARGEST_MESSAGE, Artifact, FetchedModel, FetchRequest, FetchResult
+from paceline.fetching import (
+    FETCH_VARIABLE,
+    LARGEST_MESSAGE,
+    Artifact,
+    FetchedModel,
+    FetchFailure,
+    FetchRequest,
+    FetchResult,
+)
 from paceline.pods import prompt_file
 from paceline.pods.fetch import hub, local, verify, volume
 from paceline.pods.fetch.lock import BEAT, STALE, holding
@@ -38,17 +46,18 @@ def main(environment: Mapping[str, str]) -> int:
             result = fetch(read_request(environment.get(FETCH_VARIABLE, "")), locks)
         message.write_text(result.to_message())
     except FetchError as error:
-        return _failed(message, str(error), 2 if error.final else 1)
+        return _failed(message, error.failure, 2 if error.final else 1)
     except Exception as error:  # any failure must leave a message for the operator
         traceback.print_exc()
-        return _failed(message, f"the prefetch failed: {type(error).__name__}: {error}", 1)
+        failure = FetchFailure(sentence=f"the prefetch failed: {type(error).__name__}: {error}")
+        return _failed(message, failure, 1)
     return 0
 
 
-def _failed(message: Path, sentence: str, code: int) -> int:
-    shown = printable(sentence)
-    print(shown, file=sys.stderr, flush=True)
-    message.write_bytes(shown.encode()[:LARGEST_MESSAGE])
+def _failed(message: Path, failure: FetchFailure, code: int) -> int:
+    shown = replace(failure, sentence=printable(failure.sentence))
+    print(shown.sentence, file=sys.stderr, flush=True)
+    message.write_bytes(shown.to_message().encode()[:LARGEST_MESSAGE])
     return code
 
 
@@ -116,10 +125,11 @@ def _with_current_facts(result: FetchResult) -> FetchResult:
 
 def _check_prompts(listing: hub.Listing, path: Path) -> None:
     """Read the dataset as a round will read it."""
+    source = listing.pinned.artifact.source
     try:
-        prompt_file.read(volume.place(path, listing.pinned), listing.pinned.artifact.source)
+        prompt_file.read(volume.place(path, listing.pinned), source)
     except prompt_file.DatasetError as error:
-        raise FetchError(str(error), final=True) from error
+        raise FetchError(str(error).removeprefix(f"{source}: "), final=True, source=source) from error
 
 
 def _result(listings: Sequence[hub.Listing], path: Path) -> FetchResult:

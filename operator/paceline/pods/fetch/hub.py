@@ -88,7 +88,7 @@ def pin(artifact: Artifact) -> Pinned:
     with explained(artifact):
         commit = HfApi().repo_info(source.name, revision=artifact.revision, repo_type=artifact.kind).sha
     if commit is None:
-        raise FetchError(f"{source}: {ENDPOINT} names no commit for revision {artifact.revision}", final=False)
+        raise FetchError(f"{ENDPOINT} names no commit for revision {artifact.revision}", final=False, source=source)
     return Pinned(artifact=artifact, commit=commit)
 
 
@@ -109,12 +109,13 @@ def list_files(pinned: Pinned, request: FetchRequest) -> Listing:
     )
     if not listing.weights:
         raise FetchError(
-            f"{source}: no safetensors in revision {revision}; other weight files are not fetched, "
+            f"no safetensors in revision {revision}; other weight files are not fetched, "
             "name a repository that has them",
             final=True,
+            source=source,
         )
     if "config.json" not in listing.files:
-        raise FetchError(f"{source}: no config.json in revision {revision}; not a model", final=True)
+        raise FetchError(f"no config.json in revision {revision}; not a model", final=True, source=source)
     return listing
 
 
@@ -125,9 +126,9 @@ def _entries(pinned: Pinned) -> dict[str, RepoFile]:
         tree = HfApi().list_repo_tree(source.name, recursive=True, revision=pinned.commit)
         entries = {entry.path: entry for entry in islice(tree, MOST_FILES + 1) if isinstance(entry, RepoFile)}
     if len(entries) > MOST_FILES:
-        raise FetchError(f"{source}: lists more than {MOST_FILES} files; name another repository", final=True)
+        raise FetchError(f"lists more than {MOST_FILES} files; name another repository", final=True, source=source)
     if odd := next((path for path in entries if not PLAIN.fullmatch(path)), None):
-        raise FetchError(f"{source}: lists {odd!r:.80}, which is no file's path; name another one", final=True)
+        raise FetchError(f"lists {odd!r:.80}, which is no file's path; name another one", final=True, source=source)
     return entries
 
 
@@ -138,9 +139,10 @@ def _list_prompts(pinned: Pinned) -> Listing:
         entries = HfApi().get_paths_info(source.name, [source.path], revision=pinned.commit, repo_type=artifact.kind)
     files = [entry for entry in entries if isinstance(entry, RepoFile) and entry.path == source.path]
     if not files:
-        raise FetchError(f"{source}: no such file in revision {artifact.revision}; correct the path", final=True)
+        raise FetchError(f"no such file in revision {artifact.revision}; correct the path", final=True, source=source)
     if files[0].size > LARGEST_FILE:
-        raise FetchError(f"{source}: larger than {LARGEST_FILE >> 20} MiB; name a file with a part of it", final=True)
+        sentence = f"larger than {LARGEST_FILE >> 20} MiB; name a file with a part of it"
+        raise FetchError(sentence, final=True, source=source)
     return Listing(pinned=pinned, files={source.path: files[0].size}, digests=_digests(files))
 
 
@@ -221,31 +223,33 @@ def _explanation(error: BaseException, artifact: Artifact) -> FetchError:
     revision = f"{artifact.revision} ({artifact.commit})" if artifact.commit else artifact.revision
     match error:
         case GatedRepoError():
-            return FetchError(f"{source}: gated; accept its terms on the hub and {TOKEN}", final=True)
+            return FetchError(f"gated; accept its terms on the hub and {TOKEN}", final=True, source=source)
         case RepositoryNotFoundError():
-            sentence = f"{source}: no such repository, or a private one; correct the source or {TOKEN}"
-            return FetchError(sentence, final=True)
+            sentence = f"no such repository, or a private one; correct the source or {TOKEN}"
+            return FetchError(sentence, final=True, source=source)
         case RevisionNotFoundError():
-            return FetchError(f"{source}: no revision {revision}; name a branch, tag or commit it has", final=True)
+            sentence = f"no revision {revision}; name a branch, tag or commit it has"
+            return FetchError(sentence, final=True, source=source, part="revision")
         case RemoteEntryNotFoundError():
-            return FetchError(f"{source}: a file listed in revision {revision} is not there", final=False)
+            return FetchError(f"a file listed in revision {revision} is not there", final=False, source=source)
         case DisabledRepoError():
-            return FetchError(f"{source}: disabled on the hub; name another repository", final=True)
+            return FetchError("disabled on the hub; name another repository", final=True, source=source)
         case HfHubHTTPError(response=response) if response.status_code in (401, 403):
-            return FetchError(f"{source}: the hub refused the token; {TOKEN} that may read it", final=True)
+            return FetchError(f"the hub refused the token; {TOKEN} that may read it", final=True, source=source)
         case HfHubHTTPError(response=response):
-            return FetchError(f"{source}: {ENDPOINT} answered {response.status_code}", final=False)
+            return FetchError(f"{ENDPOINT} answered {response.status_code}", final=False, source=source)
         case httpx2.HTTPError() | LocalEntryNotFoundError() | ConnectionError():
-            unreached = f"{source}: {ENDPOINT} cannot be reached ({_short(error)})"
-            return FetchError(f"{unreached}; check HF_ENDPOINT and the proxies in spec.cache.env", final=False)
+            advice = "check HF_ENDPOINT and the proxies in spec.cache.env"
+            unreached = f"{ENDPOINT} cannot be reached ({_short(error)}); {advice}"
+            return FetchError(unreached, final=False, source=source)
         case OSError(errno=errno.ENOSPC | errno.EDQUOT):
-            return FetchError(f"{source}: the cache volume is full; {ENLARGE_CLAIM}", final=True)
+            return FetchError(f"the cache volume is full; {ENLARGE_CLAIM}", final=True, source=source)
         case OSError(errno=errno.EFBIG):
-            return FetchError(f"{source}: {ENDPOINT} sends more than it lists", final=False)
+            return FetchError(f"{ENDPOINT} sends more than it lists", final=False, source=source)
         case OSError(errno=errno.EACCES | errno.EROFS):
-            unwritable = f"{source}: cannot write to the cache volume ({_short(error)})"
-            return FetchError(f"{unwritable}; {grant_access()}", final=True)
-    return FetchError(f"{source}: {_short(error)}", final=False)
+            unwritable = f"cannot write to the cache volume ({_short(error)})"
+            return FetchError(f"{unwritable}; {grant_access()}", final=True, source=source)
+    return FetchError(_short(error), final=False, source=source)
 
 
 def _short(error: BaseException) -> str:

@@ -17,15 +17,15 @@ def list_files(artifact: Artifact, volume: Path) -> Listing:
     folder = volume / path
     if not folder.is_dir():
         where = f"{path}, in the cache volume"
-        raise FetchError(f"{source}: no directory {where}; correct the path or put the model there", final=True)
+        raise FetchError(f"no directory {where}; correct the path or put the model there", final=True, source=source)
     files = {str(file.relative_to(folder)): file.stat().st_size for file in sorted(folder.rglob("*")) if file.is_file()}
     if "config.json" not in files:
-        raise FetchError(f"{source}: no config.json in {path}; not a model", final=True)
+        raise FetchError(f"no config.json in {path}; not a model", final=True, source=source)
     if not any(name.endswith(".safetensors") for name in files):
-        raise FetchError(f"{source}: no safetensors in {path}; other weights are not served", final=True)
+        raise FetchError(f"no safetensors in {path}; other weights are not served", final=True, source=source)
     config = small_file(folder / "config.json", LARGEST_CONFIG, through_links=True)
     if config is None:
-        raise FetchError(f"{source}: config.json in {path} is no small file; not a model", final=True)
+        raise FetchError(f"config.json in {path} is no small file; not a model", final=True, source=source)
     digest = hashlib.sha256(config)
     for name, size in files.items():
         digest.update(f"{name} {size}\n".encode())

@@ -28,8 +28,8 @@ def facts_of(source: str, folder: Path, *, has_code: bool = False) -> ModelFacts
     try:
         return model_facts(config, found.bytes, found.tensors, has_code=code)
     except ODD as error:
-        sentence = f"{source}: config.json is not a model's: {type(error).__name__}: {error}"
-        raise FetchError(sentence, final=True) from error
+        sentence = f"config.json is not a model's: {type(error).__name__}: {error}"
+        raise FetchError(sentence, final=True, source=source) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ def weights(source: str, folder: Path) -> Weights:
     except FileNotFoundError:
         pass
     except ODD as error:
-        raise FetchError(f"{source}: {INDEX} names no weights: {error!r:.200}", final=True) from error
+        raise FetchError(f"{INDEX} names no weights: {error!r:.200}", final=True, source=source) from error
     files = sorted(folder.glob("*.safetensors")) or sorted(folder.rglob("*.safetensors"))
     return Weights(
         tensors=frozenset(name for path in files for name in _names(source, path)),
@@ -72,21 +72,21 @@ def _names(source: str, path: Path) -> list[str]:
             raise TypeError(f"a header of {type(named).__name__}")
         return [name for name in named if name != "__metadata__"]
     except ODD as error:
-        sentence = f"{source}: {path.name} has no safetensors header; name a repository whose weights are whole"
-        raise FetchError(sentence, final=True) from error
+        sentence = f"{path.name} has no safetensors header; name a repository whose weights are whole"
+        raise FetchError(sentence, final=True, source=source) from error
 
 
 def _config(source: str, folder: Path) -> Mapping[str, Any]:
     try:
         config = json.loads(_text(source, folder / "config.json", LARGEST_CONFIG))
     except (ValueError, RecursionError) as error:
-        raise FetchError(f"{source}: config.json is not JSON: {error}", final=True) from error
+        raise FetchError(f"config.json is not JSON: {error}", final=True, source=source) from error
     return config if isinstance(config, dict) else {}
 
 
 def _text(source: str, path: Path, most: int) -> str:
     found = small_file(path, most, through_links=True)
     if found is None:
-        sentence = f"{source}: {path.name} is no file of at most {most >> 20} MiB; name a repository that has one"
-        raise FetchError(sentence, final=True)
+        sentence = f"{path.name} is no file of at most {most >> 20} MiB; name a repository that has one"
+        raise FetchError(sentence, final=True, source=source)
     return found.decode()

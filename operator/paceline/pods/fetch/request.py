@@ -2,7 +2,8 @@
 
 from fnmatch import fnmatchcase
 
-from paceline.fetching import FetchRequest
+from paceline.fetching import FetchFailure, FetchRequest
+from paceline.fetching.failure import Part
 
 ALLOWED = ("*.safetensors", "*.json", "*.txt", "*.model", "*.jinja", "tokenizer*")
 """No pickled weights: they can run code, and every engine reads safetensors."""
@@ -13,11 +14,13 @@ CODE = "*.py"
 
 
 class FetchError(Exception):
-    """Its text is one sentence for a person. `final`: trying again without a change will not help."""
+    """Its text is one sentence for a person, which begins with the `source` that could not be fetched, if it is of one.
+    `part`: the field to change. `final`: trying again without a change will not help."""
 
-    def __init__(self, sentence: str, *, final: bool) -> None:
-        super().__init__(sentence)
+    def __init__(self, sentence: str, *, final: bool, source: object = "", part: Part = "source") -> None:
+        super().__init__(f"{source}: {sentence}" if source else sentence)
         self.final = final
+        self.failure = FetchFailure(sentence=str(self), source=str(source), part=part)
 
 
 def read_request(text: str) -> FetchRequest:

@@ -33,7 +33,7 @@ def check(listing: Listing, snapshot: Path) -> None:
     began = time.monotonic()
     repository = snapshot.parent.parent
     if snapshot.resolve() != repository.parent.resolve() / repository.name / "snapshots" / snapshot.name:
-        raise FetchError(f"{source}: {snapshot} is a link; remove it from the volume", final=True)
+        raise FetchError(f"{snapshot} is a link; remove it from the volume", final=True, source=source)
     for file in _unlisted(listing, snapshot):
         print(f"{source}: {file.relative_to(snapshot)} is not on the hub, removed", flush=True)
         file.unlink()
@@ -41,9 +41,10 @@ def check(listing: Listing, snapshot: Path) -> None:
         wrong = list(filter(None, readers.map(partial(_remove_if_wrong, listing, snapshot), listing.files)))
     if wrong:
         raise FetchError(
-            f"{source}: {wrong[0]} on the cache volume is not what the hub lists"
+            f"{wrong[0]} on the cache volume is not what the hub lists"
             f"{f', and {len(wrong) - 1} more' if len(wrong) > 1 else ''}; removed, and brought anew with the next try",
             final=False,
+            source=source,
         )
     for name in listing.files:
         _refuse_code(listing, name, snapshot / name)
@@ -84,9 +85,10 @@ def _refuse_code(listing: Listing, name: str, path: Path) -> None:
     with path.open("rb") as file:
         beginning = file.read(4)
     if kind := next((kind for magic, kind in RUNS_CODE.items() if beginning.startswith(magic)), ""):
-        source = listing.pinned.artifact.source
         raise FetchError(
-            f"{source}: {name} is {kind}: reading it may run code; name a repository without it", final=True
+            f"{name} is {kind}: reading it may run code; name a repository without it",
+            final=True,
+            source=listing.pinned.artifact.source,
         )
 
 

@@ -27,7 +27,7 @@ class Incomparable(ValueError):  # noqa: N818
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class TokenChoice:
     """A token that the baseline chose or might have chosen. `bytes` as the server reports them (a part of a character
     is not text), None if it does not."""
 
@@ -38,8 +38,8 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    chosen: Choice
-    others: tuple[Choice, ...]
+    chosen: TokenChoice
+    others: tuple[TokenChoice, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +166,7 @@ class Place:
     start: int
     way: int
 
-    def fits(self, other: Choice, text: bytes, ends: frozenset[bytes]) -> int | None:
+    def fits(self, other: TokenChoice, text: bytes, ends: frozenset[bytes]) -> int | None:
         """The alternative's length in bytes if `text` has it at this place, else None."""
         if _raw(other) in ends:
             return 0 if self.start == len(text) else None
@@ -206,14 +206,14 @@ def _ends(answer: Answer) -> Iterator[bytes]:
         start += len(spelt)
 
 
-def _spellings(choice: Choice) -> tuple[bytes, bytes, bytes, bytes]:
+def _spellings(choice: TokenChoice) -> tuple[bytes, bytes, bytes, bytes]:
     """The forms of a token in a text: its bytes, its text, with the leading space that some tokenizers drop when they
     decode a single token, and, at the beginning of an answer, without its leading space."""
     text = choice.text.encode()
     return (choice.bytes or text, text, b" " + text, text.lstrip())
 
 
-def _raw(choice: Choice) -> bytes:
+def _raw(choice: TokenChoice) -> bytes:
     return choice.bytes or choice.text.encode()
 
 
@@ -231,8 +231,8 @@ def _token(entry: Mapping[str, Any]) -> Token:
     return Token(chosen=_choice(entry), others=tuple(map(_choice, entry.get("top_logprobs") or ())))
 
 
-def _choice(entry: Mapping[str, Any]) -> Choice:
+def _choice(entry: Mapping[str, Any]) -> TokenChoice:
     raw, logprob = entry.get("bytes"), float(entry["logprob"])
     if not math.isfinite(logprob):
         raise ValueError(f"a logprob of {logprob}")
-    return Choice(text=str(entry["token"]), bytes=bytes(raw) if raw is not None else None, logprob=logprob)
+    return TokenChoice(text=str(entry["token"]), bytes=bytes(raw) if raw is not None else None, logprob=logprob)

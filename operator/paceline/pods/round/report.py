@@ -14,9 +14,9 @@ from paceline.evidence import Point
 STEADY = 0.9
 """Share of the peak concurrency: the steady-state window is the longest time with at least this share."""
 STEPS = 1000
-"""Steps into which the time of the first prefills is divided."""
+"""Number of equal steps into which the time of the first prefills is divided, to search the start of counting."""
 FEWEST = 8
-"""Requests that the second half of an open loop needs for its rate."""
+"""Fewest requests in the second half of an open loop from which its rate is computed."""
 
 
 LATENCIES = {
@@ -33,11 +33,11 @@ LATENCIES = {
     "mean_e2e": "mean_e2e_latency",
     "p95_e2e": "p95_e2e_latency",
 }
-"""Field of a point → the client's name."""
+"""Field of a point → the benchmark client's name."""
 
 
 def point(workload: Workload, report: Mapping[str, Any], speculation: Speculation) -> Point:
-    """An answer that broke off has no number of tokens (`load.UNCOUNTED`): it is not completed."""
+    """One measured point. Answers that broke off have no token count (`load.UNCOUNTED`) and count as errors."""
     uncounted = sum(length > workload.dataset.max_tokens for length in report.get("output_lens", ()))
     errors = sum(1 for error in report.get("errors", ()) if error) + uncounted
     window = None if errors or workload.rate else steady(report, workload.concurrency)
@@ -62,7 +62,7 @@ def point(workload: Workload, report: Mapping[str, Any], speculation: Speculatio
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """One request in time: `tokens` output tokens, arriving in equal parts at `arrivals`. Seconds."""
+    """The times of one request, in seconds: its `tokens` output tokens arrive in equal parts at `arrivals`."""
 
     start: float
     end: float
@@ -72,24 +72,25 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """What was seen in the steady window: output tokens per second of a loop without end, and requests under way as an
-    average over the window's time. By the client's own clock."""
+    """Output tokens per second that an endless closed loop would have, and the mean number of running requests in the
+    steady window; both by the client's clock."""
 
     throughput: float
     concurrency: float
 
 
 def steady(report: Mapping[str, Any], concurrency: int) -> Steady | None:
-    """The steady window: the longest time with at least 90 % of the peak concurrency; None if nothing was answered.
+    """Throughput in the steady window, the longest time with at least 90 % of the peak concurrency; None if no request
+    was answered.
 
-    The window gives the rate of pieces of answers at full concurrency; the tokens per piece come from all answers, from
-    beginning to end. Tokens counted in the window would be too many: it ends before the last answers do, and those have
-    the fewest tokens per piece (decision 0025).
+    The window gives the rate at which pieces of answers arrive at full concurrency. Tokens per piece are averaged over
+    all answers: the window ends before the last answers do, and these have the fewest tokens per piece, so counting
+    tokens only inside the window would give too many (decision 0025).
 
-    The client's details have no start times. They follow from its closed loop: requests go out in the order of the
-    details as soon as one of `concurrency` places is free (held to by one worker thread, and to the server's own clock
-    by tests/unit/round/test_timeline.py). What the client itself took between an answer and the next request is not in
-    the details; it is in its `duration`, so all times are stretched to that.
+    The client's details contain no start times, so they are derived from its closed loop: it sends requests in the
+    order of the details, as soon as one of `concurrency` slots is free. tests/unit/round/test_timeline.py checks that
+    against the server's clock. The client's own time between an answer and the next request is only in its `duration`,
+    so all times are stretched to that.
     """
     answered = list(_timeline(report, concurrency))
     window = _longest([(one.start, one.end) for one in answered])
@@ -113,11 +114,11 @@ def steady(report: Mapping[str, Any], concurrency: int) -> Steady | None:
 def _beginning(
     answered: Sequence[Answered], concurrency: int, window: tuple[float, float], pieces: Sequence[float]
 ) -> float:
-    """When to begin to count: from then to the window's end comes the same share of all prefills as of all pieces.
+    """When counting begins: the time from which the window holds the same share of all prefills as of all pieces.
 
-    Requests go on to be prefilled until the window ends, while some of their pieces come after it; so of the prefills
-    of the first requests, which all come at once, a part is left out. At the latest when each of those has answered, or
-    in the middle of the window.
+    Prefills go on until the window ends, while some of their pieces arrive after it. To balance that, part of the first
+    requests' prefills, which all happen at once, is left out. Counting begins at the latest when each of the first
+    requests has its first token, or in the middle of the window.
     """
     start, end = window
     prefills = sorted(one.arrivals[0] for one in answered)
@@ -136,7 +137,7 @@ def _beginning(
 
 
 def _came(times: Sequence[float], by: float, since: float = 0.0) -> float:
-    """The number of these sorted times up to `by`, with a linear share of the next one."""
+    """How many of these sorted times are up to `by`, the next one counted by linear interpolation."""
     count = bisect_right(times, by)
     if count == len(times):
         return count
@@ -146,14 +147,13 @@ def _came(times: Sequence[float], by: float, since: float = 0.0) -> float:
 
 
 def kept_rate(report: Mapping[str, Any], rate: float) -> float | None:
-    """Requests a second that were answered in the second half of those that came at `rate`.
+    """Answered requests per second, of requests sent at `rate`, from their second half. None for fewer than eight.
 
-    A server that keeps up takes as long for the last requests as for those before. One that does not takes longer for
-    each, and it is that growth that says by how much: so many seconds more a request, and answers leave it one every
-    1 / rate + growth seconds. The growth is the slope of a line through the requests' times, in the order in which they
-    were sent, with the length of the answer as a second slope beside it. No start time is needed, which the details do
-    not have, nor are the accidents of the arrivals in it. Two standard errors are taken off it: what is not shown is
-    not said. None below eight requests.
+    A server that keeps the rate takes equally long for early and late requests. One that does not takes longer for each
+    request than for the one before; with `growth` seconds more per request, answers leave every 1 / rate + growth
+    seconds. The growth is the slope of a least-squares line through the requests' times in the order of sending, with
+    the answer's length as a second variable. This needs no start times, which the details lack, and is independent of
+    how the arrivals happened to fall. Two standard errors are subtracted, so that only a growth that is shown counts.
     """
     times = [first + math.fsum(gaps) for first, gaps in zip(report["ttfts"], report["itls"], strict=True)]
     half = len(times) // 2
@@ -175,12 +175,12 @@ def _timeline(report: Mapping[str, Any], concurrency: int) -> Iterator[Answered]
 
 
 def _slope(times: Sequence[float], lengths: Sequence[float]) -> tuple[float, float]:
-    """Seconds that each request takes longer than the one before, answers of one length thought; and its standard
-    error. By least squares, lengths taken out of both first."""
+    """By how many seconds each request takes longer than the one before, for answers of equal length, and the standard
+    error. By least squares; the effect of length is first removed from both variables."""
     left = _without(times, lengths)
     order = _without([float(number) for number in range(len(times))], lengths)
     spread = math.fsum(x * x for x in order)
-    if not spread:  # each answer longer than the one before by as much: which of the two takes the time, nobody knows
+    if not spread:  # lengths grow evenly with the order: their effects cannot be separated
         return 0.0, math.inf
     slope = math.fsum(x * y for x, y in zip(order, left, strict=True)) / spread
     rest = math.fsum((y - slope * x) ** 2 for x, y in zip(order, left, strict=True))
@@ -197,7 +197,7 @@ def _without(values: Sequence[float], lengths: Sequence[float]) -> list[float]:
 
 
 def _longest(spans: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
-    """The longest time with at least 90 % of the peak concurrency; the first one of equals."""
+    """The longest time with at least 90 % of the peak concurrency; the first of equally long ones."""
     changes: dict[float, int] = {}
     for start, end in spans:
         changes[start] = changes.get(start, 0) + 1

@@ -67,7 +67,7 @@ class Runner:
         digest, length = self.lines_digest()
         result = RoundResult(
             round=self.plan.round,
-            attempt=self.plan.attempt,
+            try_=self.plan.try_,
             replicates=self.compared(results),
             gpus=self.control.machine.gpus,
             gpu_model=self.control.machine.model,

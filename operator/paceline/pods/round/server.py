@@ -29,7 +29,7 @@ NO_ANSWER = (OSError, HTTPException, ValueError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     status: int
     body: bytes
 
@@ -93,7 +93,7 @@ def exchange(
     body: Mapping[str, Any] | None = None,
     *,
     seconds: float = TIMEOUT_SECONDS,
-) -> Answer:
+) -> Response:
     """One request and its answer, all of it within so many seconds. Raises one of NO_ANSWER."""
     until = time.monotonic() + seconds
     headers = {"Connection": "close", **({"Authorization": f"Bearer {key}"} if key else {})}
@@ -111,7 +111,7 @@ def exchange(
             raise ValueError(f"an answer of more than {LARGEST_BODY >> 20} MiB")
         if answer.length:  # asked for so many bytes at most, the library does not mind that fewer came
             raise IncompleteRead(found, answer.length)
-        return Answer(answer.status, found)
+        return Response(answer.status, found)
     finally:
         connection.close()
 

@@ -1,7 +1,7 @@
-"""The protocol of a round without I/O: the steps for one arm's server, in order, and the replicate they give.
+"""The protocol of a round without I/O: the steps for one arm's server, in order, and the replicate that results.
 
-`replicate` yields one step at a time and is sent its answer. Whoever drives it does the I/O; what goes wrong with the
-server is thrown in as `ServerFailed` and becomes the replicate's error, so the arms after it still run.
+`replicate` is a generator: it yields a step and is sent the step's answer. The caller does the I/O. If the server
+fails, the caller throws `ServerFailed` into the generator; it becomes the replicate's error, and later arms still run.
 """
 
 from collections.abc import Generator, Mapping
@@ -21,12 +21,12 @@ from paceline.pods.round.report import point
 MODELS_PAGE = "/v1/models"
 
 UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
-"""What comes of a page that has its form and means nothing: a list where a number should be, a depth without end."""
+"""Exceptions caused by nonsense in a well-formed page: a list where a number belongs, or endless nesting."""
 
 
 class ServerFailed(Exception):  # noqa: N818
-    """The arm's server did not do its part; the text says what was seen of it. `failure`: its kind, where that is
-    known here; an exit code or the server's log shows the others."""
+    """The arm's server failed; the message says how. `failure` is its kind, if that is known here; otherwise the exit
+    code or the server's log shows it."""
 
     def __init__(self, message: str, failure: Failure | None = None) -> None:
         super().__init__(message)
@@ -35,7 +35,7 @@ class ServerFailed(Exception):  # noqa: N818
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a server ended: `exit_code` is None if it lived until it was told to stop."""
+    """How a server ended: `exit_code` is None if it ran until it was stopped."""
 
     exit_code: int | None
     last_words: str
@@ -43,34 +43,34 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Answer: seconds from the start to ready."""
+    """Start the server. Answer: seconds until it was ready."""
 
     arm: ArmCommand
 
 
 @dataclass(frozen=True, slots=True)
 class Get:
-    """Answer: the body of a page of the server, text."""
+    """Read a page of the server. Answer: its body, as text."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """Answer: all that the server has written since its start, text."""
+    """Read the server's log since its start. Answer: text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """Empty the cache by a POST to this page, and the counters that go with it. Answer: None."""
+    """Empty the server's cache and reset its counters, by a POST to this page. Answer: None."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """A load that has ended: the benchmark client's `report`, the `shared_share` of its prompts, and, for an arm whose
-    engine chooses its depth, the mean draft tokens per verify call while the load ran."""
+    """A finished load: the benchmark client's `report`; `shared_prompts`, the shared share of its prompts; and, for an
+    arm whose engine chooses its depth, the mean draft tokens per verify call during the load."""
 
     report: Mapping[str, Any]
     shared_prompts: float = 0.0
@@ -79,7 +79,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Send a workload's requests; a warm-up sends others. Answer: `Loaded`."""
+    """Send a workload's requests, or, for a warm-up, other requests. Answer: `Loaded`."""
 
     arm: ArmCommand
     workload: Workload
@@ -88,14 +88,14 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """Ask the driver how the GPUs are, which is done while nothing runs on them. Answer: a `Reading` for each; none
-    where nobody can be asked."""
+    """Read the GPUs' clocks, power and temperature from the driver while no load runs. Answer: a `Reading` per GPU;
+    empty without a driver."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Send one of the prompts of parity, by its number, and wait for the whole answer. Answer: its JSON, or a str: why
-    the server gives none."""
+    """Send a parity prompt, by its number, and wait for the whole response. Answer: its JSON, or a str that says why
+    there is none."""
 
     arm: ArmCommand
     prompt: int
@@ -103,7 +103,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class SaveLine:
-    """Append a line to the results on the cache volume, best effort. Answer: None."""
+    """Append a line to the results on the cache volume, if that is possible. Answer: None."""
 
     line: Mapping[str, Any]
 
@@ -118,8 +118,8 @@ Step = Start | Get | Log | Flush | Load | Clocks | Ask | SaveLine | Stop
 
 @dataclass(frozen=True, slots=True)
 class ArmResult:
-    """A replicate, what its server called itself ("" if it never said), its answers to the prompts of parity or why
-    there are none, and the arguments that are to be equal on all arms (nothing if it never said them)."""
+    """A replicate; the version that its server reported ("" if none); its answers to the parity prompts, or why there
+    are none; and the arguments that must be equal on all arms (empty if the server did not report any)."""
 
     replicate: Replicate
     version: str
@@ -128,7 +128,7 @@ class ArmResult:
 
 
 def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, ArmResult]:
-    """One fresh server process of `arm`, measured on every workload, and what came of it."""
+    """Measure one fresh server process of `arm` on every workload."""
     probe = ENGINES[plan.engine].probe(plan.engine_version)
     noted: dict[str, Any] = {}
     points: list[Point] = []
@@ -167,7 +167,7 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, ArmResul
             yield SaveLine({"arm": arm.name, "workload": workload.name, "report": report, **counted, **read_twice})
             measured = point(workload, report, speculated)
             if why := contamination(measured, report, loaded.shared_prompts, work):
-                points.clear()  # a server that ends now would have the last word, and these would pass for its own
+                points.clear()  # if the server ends now, its exit replaces this error, and the points would look valid
                 raise ServerFailed(why)
             points.append(measured)
         if plan.parity:
@@ -185,7 +185,7 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, ArmResul
 
 
 def _answers(arm: ArmCommand, probe: Probe, samples: int) -> Generator[Step, Any, tuple[Answer, ...] | str]:
-    """One after another: what is under way beside a request changes its numerics."""
+    """Ask one prompt at a time: requests that run beside one another change each other's numerics."""
     if probe.flush_path:
         yield Flush(probe.flush_path)
     answers = []

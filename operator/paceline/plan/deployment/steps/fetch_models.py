@@ -9,7 +9,7 @@ from typing import Any
 from paceline.api import Cause, Reason
 from paceline.api.status import DatasetStatus, ModelStatus
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL
-from paceline.fetching import FetchedModel, FetchResult, write_facts
+from paceline.fetching import FetchedModel, FetchFailure, FetchResult, write_facts
 from paceline.plan.deployment.lasting import report_lasting
 from paceline.plan.deployment.lost import COMMIT, read_back
 from paceline.plan.deployment.pins import artifacts_of, datasets_of, key_of, models_of, pin
@@ -173,12 +173,14 @@ def _failed(
     """Where a person must act, their change makes another Job; every other failure is tried again after a while."""
     ends = [ended for pod in pods if (ended := terminated(pod, "fetch"))]
     ends.sort(key=lambda ended: str(ended.get("finishedAt", "")), reverse=True)
-    lines = (last_line(ended.get("message", "")) for ended in ends)
-    note = next((line for line in lines if line), failed.get("message", "the prefetch failed"))
+    failures = (FetchFailure.from_message(ended.get("message", "")) for ended in ends)
+    failure = next((each for each in failures if last_line(each.sentence)), None)
+    note = last_line(failure.sentence) if failure else failed.get("message", "the prefetch failed")
     final = failed.get("reason") == "PodFailurePolicy" or any(e.get("exitCode") == A_PERSON_MUST_ACT for e in ends)
     again = None if final else parse_time(failed["lastTransitionTime"]) + RETRY_AFTER
     if again is None:
-        note = _with_field(snapshot, note)
+        field = _field(snapshot, failure) if failure else ""
+        note = f"{field}: {note}" if field else note
         note += f" (if you fix it outside the spec, delete Job {job['metadata']['name']} to try again)"
     else:
         note += f" (tried again at {timestamp(again)})"
@@ -191,23 +193,23 @@ def _failed(
     )
 
 
-def _with_field(snapshot: Snapshot, line: str) -> str:
-    """The prefetch names a source; a person needs the field of the spec that has it."""
+def _field(snapshot: Snapshot, failure: FetchFailure) -> str:
+    """The field of the spec that a person must change: the first that names the source. "" if none does."""
     written = snapshot.manifest["spec"]
-    drafts = {"spec.target": written["target"], "spec.draft": written.get("draft") or {}}
-    drafts |= {
+    artifacts = {"spec.target": written["target"], "spec.draft": written.get("draft") or {}}
+    artifacts |= {
         f"spec.pools[{i}].candidates[{j}].draft": candidate.get("draft") or {}
         for i, pool in enumerate(written["pools"])
         for j, candidate in enumerate(pool["candidates"])
     }
-    datasets = {
+    artifacts |= {
         f"spec.benchmark.datasets[{i}]": dataset
         for i, dataset in enumerate((written.get("benchmark") or {}).get("datasets") or ())
     }
-    field = ".revision" if ": no revision " in line else ".source"
-    artifacts = {**drafts, **datasets}
-    path = next((path for path, value in artifacts.items() if line.startswith(f"{value.get('source')}: ")), None)
-    return f"{path}{field}: {line}" if path else line
+    paths = (
+        path for path, artifact in artifacts.items() if failure.source and artifact.get("source") == failure.source
+    )
+    return next((f"{path}.{failure.part}" for path in paths), "")
 
 
 def _reported(prefetch: Prefetch, report: FetchResult) -> dict[str, Any]:

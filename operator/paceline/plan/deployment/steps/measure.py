@@ -22,7 +22,7 @@ from paceline.plan.deployment.preflight import foretold
 from paceline.plan.deployment.prompts import missing
 from paceline.plan.deployment.requests.request import annotation
 from paceline.plan.deployment.rollout import Rollout
-from paceline.plan.deployment.runs import BEING_MADE, Run, annotated
+from paceline.plan.deployment.runs import Run, annotated
 from paceline.plan.silence import ASK_AGAIN
 from paceline.plan.step import Apply, StepResult, earliest
 from paceline.render import benchmark_run
@@ -111,7 +111,9 @@ def _make_run(pool: Pool, causes: tuple[Cause, ...]) -> StepResult:
         actions=(Apply(benchmark_run(pool.snapshot.owner, pool.name, name, run_manifest_spec(wanted)), why or first),),
         status={
             "attempts": attempt,
-            "progress": PoolProgress(step="Measuring", benchmark_run=name, message=why or BEING_MADE),
+            "progress": PoolProgress(
+                step="Measuring", benchmark_run=name, message=why or "the run is being made", why=why
+            ),
         },
     )
 
@@ -128,7 +130,8 @@ def _never(pool: Pool, why: str) -> StepResult:
 
 
 def _follow(rollout: Rollout, run: Run, causes: tuple[Cause, ...], now: datetime) -> StepResult:
-    pool, progress = rollout.pool, _progress(run)
+    pool = rollout.pool
+    progress = _progress(pool, run)
     waits = Reason.RoundRefused if run.refused else Reason.WaitingForCapacity
     reason = waits if run.waits or run.refused else Reason.Measuring
     stalled = report_lasting(pool.snapshot, run.refused, pool.name, now)
@@ -142,10 +145,11 @@ def _follow(rollout: Rollout, run: Run, causes: tuple[Cause, ...], now: datetime
     )
 
 
-def _progress(run: Run) -> PoolProgress:
-    progress = run.status.progress or RunProgress()
+def _progress(pool: Pool, run: Run) -> PoolProgress:
+    before, progress = pool.remembered.progress or PoolProgress(), run.status.progress or RunProgress()
     message = " ".join(part for part in (run.name, progress.message) if part)
-    return PoolProgress(step="Measuring", benchmark_run=run.name, message=message, round=progress.round)
+    why = before.why if before.benchmark_run == run.name else ""
+    return PoolProgress(step="Measuring", benchmark_run=run.name, message=message, round=progress.round, why=why)
 
 
 def _verdict_causes(rollout: Rollout, run: Run) -> tuple[Cause, ...]:

@@ -84,10 +84,10 @@ def _record(round: Round, end: End | None, before: Sequence[run_status.Round], n
 
 
 def _lost(round: Round, end: End, before: Sequence[run_status.Round], now: datetime) -> run_status.Round:
-    number, attempt = next_try(before) if round.unreadable else (round.plan.round, round.plan.attempt)
+    number, try_ = next_try(before) if round.unreadable else (round.plan.round, round.plan.try_)
     return failed_round(
         round=number,
-        attempt=attempt,
+        try_=try_,
         job=round.name,
         node=round.node,
         reason=end.failure,
@@ -99,13 +99,13 @@ def _lost(round: Round, end: End, before: Sequence[run_status.Round], now: datet
 
 def _deleted(job: str, before: Sequence[run_status.Round], now: datetime) -> run_status.Round:
     """Counts as a try: what deleted this Job (a janitor, a TTL) will delete the next one too."""
-    number, attempt = next_try(before)
+    number, try_ = next_try(before)
     return failed_round(
         round=number,
-        attempt=attempt,
+        try_=try_,
         job=job,
         node="",
-        reason=Failure.Evicted,
-        error="its Job was deleted before its result was read",
+        reason=Failure.JobDeleted,
+        error=Failure.JobDeleted.value.message,
         ended=now,
     )

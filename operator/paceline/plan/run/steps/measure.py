@@ -82,17 +82,17 @@ def _watch(snapshot: Snapshot, evidence: Evidence, active: Round, now: datetime)
 
 def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult:
     spec = evidence.spec
-    number, attempt = next_try(evidence.records)
+    number, try_ = next_try(evidence.records)
     due = not_before(evidence.records)
     if due is not None and now < due:
         return _wait(evidence, due)
     candidates = in_question(evidence) if evidence.results else None
     names = {BASELINE, *(candidates or (arm.name for arm in spec.arms))}
     arms = rotated(spec.arms, candidates, came_first(record for record in evidence.results if names <= _arms(record)))
-    plan = round_plan(snapshot.owner, spec, arms, number, attempt)
+    plan = round_plan(snapshot.owner, spec, arms, number, try_)
     job = round_job(snapshot.owner, spec, plan, where(evidence.records, snapshot.namespaces), snapshot.settings)
     order = ", ".join(arm.name for arm in arms)
-    again = f", try {attempt + 1}" if attempt else ""
+    again = f", try {try_ + 1}" if try_ else ""
     message = f"round {number + 1}{_looks(evidence)}{again}: {order}"
     actions = (*_isolate(snapshot, spec), Apply(job, f"measure {order} one after another on the same GPUs"))
     refused = _refusal(snapshot, actions)

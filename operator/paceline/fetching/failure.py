@@ -1,0 +1,37 @@
+"""Why a prefetch failed, and the termination message that carries it: what the planner decides by in a first line of
+JSON, then a sentence for people, which `kubectl describe pod` shows."""
+
+import json
+from dataclasses import dataclass
+from typing import Literal, cast, get_args
+
+Part = Literal["source", "revision"]
+"""The field of a model or dataset that a person must change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchFailure:
+    """`source`: the model or dataset that could not be fetched; "" if the failure is of none of them."""
+
+    sentence: str
+    source: str = ""
+    part: Part = "source"
+
+    def to_message(self) -> str:
+        """One line, or two if there is a source. The caller bounds the length: only the sentence may be cut."""
+        if not self.source:
+            return self.sentence
+        return f"{json.dumps({'source': self.source, 'part': self.part})}\n{self.sentence}"
+
+    @classmethod
+    def from_message(cls, text: str) -> "FetchFailure":
+        """The inverse. A message that begins with no such line (of an older release, or of a container that ended
+        without writing one) is only a sentence."""
+        first, _, rest = text.partition("\n")
+        try:
+            facts = json.loads(first)
+            source, part = facts["source"], facts["part"]
+        except (KeyError, TypeError, ValueError, RecursionError):
+            return cls(sentence=text)
+        known = isinstance(source, str) and part in get_args(Part)
+        return cls(sentence=rest, source=source, part=cast("Part", part)) if known else cls(sentence=rest)
