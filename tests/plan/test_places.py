@@ -200,7 +200,7 @@ def test_a_janitor_deletes_rounds(world: World) -> None:
     assert len(set(names)) == MANY
     assert set(reasons(world)) == {"JobDeleted"}
     assert world.outcome("latency") == "Error"
-    assert "the round's Job was deleted" in world.message("Decided") + world.message("Promoted")
+    assert "its Job was deleted" in world.message("Decided") + world.message("Promoted")
 
 
 def test_a_job_that_was_never_made_is_no_try() -> None:

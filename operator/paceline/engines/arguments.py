@@ -24,8 +24,9 @@ KINDS: Mapping[str, tuple[str, str]] = {
 """Kind of a flag → the pattern of its values, and that in words."""
 SAME_WORD = 0.9
 """difflib's ratio from which an unknown name is a known one, misspelt: --speculative-attenton-mode has 0.98."""
-NEGATIVE = re.compile(rf"(?:{NUMBER})[kKmMgGtT]?i?")
-"""Words that begin with a dash and are values: -1, -0.5, -8k."""
+NEGATIVE = re.compile(r"-\d+|-\d*\.\d+")
+"""Words that begin with a dash and are values, as argparse sees them (`_negative_number_matcher` of Python 3.10 to
+3.12). It takes -8k and -1e3 for flags; a value like those must follow "="."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,7 +44,7 @@ ROWS: list[tuple[str, Server, Workload, str]] = [
     ("context-fits", sglang("--context-length=-1"), load(1), "--context-length=-1 is too short for swe@1"),
     ("context-fits", vllm("--max-model-len=0"), load(1), "--max-model-len=0 is too short for swe@1"),
     ("tokens-fit", sglang("--max-total-tokens=0"), load(16), "--max-total-tokens=0 is too few for swe@16"),
-    ("tokens-fit", jax("--max-total-tokens", "-8k"), load(16, MINE, rate=8),
+    ("tokens-fit", jax("--max-total-tokens=-8k"), load(16, MINE, rate=8),
      "--max-total-tokens=-8k admits no tokens; write at least 513 and the longest prompt for each request that may "
      "be under way, or leave it out"),
     ("requests-fit", vllm("--max_num_seqs=4"), load(16), "with 4 at a time; write at least 16"),

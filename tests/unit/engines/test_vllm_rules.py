@@ -43,6 +43,7 @@ ROWS: list[Row] = [
      "vLLM 0.33.0 has no flag --max-model-length; did you mean --max-model-len?"),
     ("vllm-unknown", server("--mem-fraction-static", "0.8"), BASE, "engine.args[0]",
      "vLLM 0.33.0 has no flag --mem-fraction-static; "),
+    ("vllm-unknown", server("--generation_config", "-8k"), BASE, "engine.args[1]", "vLLM 0.33.0 has no flag -8k;"),
     ("vllm-shortened", newer("--max-num-seq=4"), BASE, "engine.args[0]",
      "--max-num-seq is short for --max-num-seqs; write it in full"),
     ("vllm-shortened", server("--max-num-seq=4"), BASE, "engine.args[0]", "is short for --max-num-seqs"),

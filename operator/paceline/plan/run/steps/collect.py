@@ -106,6 +106,6 @@ def _deleted(job: str, before: Sequence[run_status.Round], now: datetime) -> run
         job=job,
         node="",
         reason=Failure.JobDeleted,
-        error=Failure.JobDeleted.value.message,
+        error="its Job was deleted before its result was read",
         ended=now,
     )
