@@ -26,7 +26,7 @@ from paceline.engines.adapter import Bound
 from paceline.engines.arguments import Flag, FlagList
 from paceline.engines.command import model_path
 from paceline.engines.environment import environment
-from paceline.engines.model_rules import Finding, ModelRule, PairFacts, of_head
+from paceline.engines.model_rules import ModelFinding, ModelRule, PairFacts, of_head
 from paceline.engines.rules import Configuration, EngineRule
 
 NAME, RESOURCE, PORT, JIT_CACHE = "Toy", "toys.example/npu", 7345, "/toy-kernels"
@@ -89,7 +89,7 @@ RULES = (
 )
 
 
-def one_layer(pair: PairFacts) -> Iterator[Finding]:
+def one_layer(pair: PairFacts) -> Iterator[ModelFinding]:
     if (layers := pair.head.num_hidden_layers or 1) > 1:
         yield of_head(pair, "source", f"{pair.name} has {layers} layers", "name a head of one layer")
 
