@@ -12,11 +12,11 @@ from tests.support.apiserver import Running
 from tests.support.example import DEPLOYED, RUN, pool
 
 from paceline import api, core
-from paceline.controller.cluster import CHILDREN
+from paceline.controller.cluster import WATCHED
 from paceline.controller.settings import OperatorSettings, from_environment
 from paceline.core import DeploymentSpec, Model
 from paceline.kube import needs_apply, stamped
-from paceline.kube.resources import POD
+from paceline.kube.resources import AUTOSCALER, POD
 from paceline.plan.deployment.pins import models_of, pin
 from paceline.render import Manifest, Owner, fetch_job, revision_of, round_job
 from paceline.render.benchmark import round_plan
@@ -101,10 +101,11 @@ def test_the_operator_may_watch_and_write_every_kind_that_it_makes() -> None:
         for group in rule["apiGroups"]
         for plural in rule["resources"]
     }
-    for resource in CHILDREN:
+    for resource in WATCHED:
         assert {"get", "list", "watch"} <= may[resource.group, resource.plural]
-        if resource is not POD:
+        if resource not in (POD, AUTOSCALER):
             assert {"create", "patch"} <= may[resource.group, resource.plural]
+    assert may[AUTOSCALER.group, AUTOSCALER.plural] == {"get", "list", "watch"}
     said = {word for (group, plural), verbs in may.items() for word in (group, plural, *verbs)}
     assert said.isdisjoint({"*", "secrets", "nodes", "pods/exec", "rolebindings", "impersonate", "escalate", "bind"})
 

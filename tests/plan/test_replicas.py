@@ -141,3 +141,60 @@ def test_a_probe_of_the_users_own_stays(own: dict[str, int]) -> None:
     before = tries(world)
     world.edit("3h", lambda spec: spec.update(promotion={"progressDeadline": "3h"}))
     assert tries(world) == before
+
+
+def scaled_by_an_autoscaler(manifest: Manifest) -> Manifest:
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "by-queue", "namespace": "models"},
+        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": manifest["kind"], "name": DEPLOYMENT[1]}},
+    }
+
+
+@told
+def test_an_autoscaler_decides_though_the_spec_has_a_number(world: World) -> None:
+    """Nobody takes away what the other one has added; status says who decides, and what to do. Once the autoscaler is
+    gone the number of the spec is that of the servers again."""
+    world.apply(example("latency"))
+    world.prefetch_ends()
+    world.servers_ready()
+    world.cluster.apply(scaled_by_an_autoscaler(servers(world)))
+    world.settle("an autoscaler is made", 0)
+    assert world.condition("Ready") == "True ReplicasIgnored"
+    assert "replicas is 1, but HorizontalPodAutoscaler by-queue decides: remove replicas" in world.message("Ready")
+
+    servers(world)["spec"]["replicas"] = 2
+    world.settle("it scales to two", 1)
+    world.servers_ready()
+    assert servers(world)["spec"]["replicas"] == 2
+    assert world.pool("latency")["readyReplicas"] == 2
+
+    world.delete("HorizontalPodAutoscaler", "by-queue")
+    assert servers(world)["spec"]["replicas"] == 1
+    assert world.condition("Ready") == "True Serving"
+
+
+def test_an_autoscaler_decides_while_the_models_cannot_be_had() -> None:
+    world = World()
+    world.apply(example("latency"))
+    world.prefetch_ends()
+    world.servers_ready()
+    world.cluster.apply(scaled_by_an_autoscaler(servers(world)))
+    servers(world)["spec"]["replicas"] = 2
+    world.edit("another head", lambda spec: spec["draft"].update(source="hf://thoughtworks/another"))
+    assert world.condition("CacheReady") == "False Prefetching"
+    assert servers(world)["spec"]["replicas"] == 2
+
+
+def test_an_autoscaler_of_something_else_is_nothing_to_us() -> None:
+    world = World()
+    world.apply(example("latency"))
+    world.prefetch_ends()
+    world.servers_ready()
+    other = scaled_by_an_autoscaler(servers(world))
+    other["spec"]["scaleTargetRef"]["name"] = "qwen3-coder-next"
+    world.cluster.apply(other)
+    servers(world)["spec"]["replicas"] = 2
+    world.settle("somebody scales by hand", 1)
+    assert servers(world)["spec"]["replicas"] == 1

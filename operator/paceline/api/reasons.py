@@ -59,6 +59,7 @@ class Reason(Enum):
     NothingServes = Row("Ready", False, "nothing is served until there is a verdict")
     NotStarted = Row("Ready", False, "no server has started yet")
     Drifted = Row("Ready", True, "every pool serves, but its servers have additions that were never measured")
+    ReplicasIgnored = Row("Ready", True, "every pool serves, but an autoscaler decides how many servers one has")
     ScaledToZero = Row("Ready", True, "every pool serves, except those scaled to zero")
     Serving = Row("Ready", True, "every pool serves")
 

@@ -9,6 +9,7 @@ from paceline.evidence import ENVIRONMENT
 from paceline.kube import UNREAD, Api, Manifest, Reflector, Resource, Store, WorkQueue, selector
 from paceline.kube.reading import without_managed_fields
 from paceline.kube.resources import (
+    AUTOSCALER,
     CLAIM,
     DEPLOYMENT,
     DISRUPTION_BUDGET,
@@ -32,9 +33,12 @@ CHILDREN: tuple[Resource, ...] = (
     LEADER_WORKER_SET,
     *GUARDS,
 )
-OPTIONAL = (LEADER_WORKER_SET, *GUARDS)
+WATCHED = (*CHILDREN, AUTOSCALER)
+OPTIONAL = (LEADER_WORKER_SET, *GUARDS, AUTOSCALER)
 """Kinds that a cluster may lack, or not show us (a role of an older release): nothing waits for them."""
 OURS = selector(MANAGED_BY)
+OF_ANYBODY = (BENCHMARK_RUN, AUTOSCALER)
+"""Kinds of which we read objects that have no label of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +74,13 @@ class Cluster:
                 api,
                 resource,
                 namespace=namespace,
-                selector="" if resource is BENCHMARK_RUN else OURS,
+                selector="" if resource in OF_ANYBODY else OURS,
                 prune=LEAN.get(resource, without_managed_fields),
                 on_change=self._changed,
                 optional=resource in OPTIONAL,
                 on_presence=self._wake_deployments,
             )
-            for resource in CHILDREN
+            for resource in WATCHED
             for namespace in namespaces or (None,)
         )
 
@@ -141,7 +145,7 @@ class Cluster:
             self.queue.add(Key(BENCHMARK_RUN.plural, namespace, labels[RUN_LABEL]))
         elif DEPLOYMENT_LABEL in labels:
             self.queue.add(Key(SPECULATIVE_DEPLOYMENT.plural, namespace, labels[DEPLOYMENT_LABEL]))
-        elif obj.get("kind") == CLAIM.kind:
+        elif obj.get("kind") == CLAIM.kind or (obj.get("kind") == AUTOSCALER.kind and _scales_anew(event, obj, old)):
             for key in self.known:
                 if key.namespace == namespace:
                     self.queue.add(key)
@@ -150,6 +154,11 @@ class Cluster:
         """Queue all deployments after a kind appeared or vanished: those that wait for it get no event."""
         for key in self.known:
             self.queue.add(key)
+
+
+def _scales_anew(event: str, autoscaler: Manifest, old: Manifest | None) -> bool:
+    """Whether it has another target than before. Its status changes every few seconds, which is nothing to us."""
+    return event == "DELETED" or old is None or old["spec"] != autoscaler["spec"]
 
 
 def lean_pod(pod: Manifest) -> Manifest:
@@ -174,5 +183,14 @@ def lean_job(job: Manifest) -> Manifest:
     return lean | {"spec": suspend | {"template": {"spec": {"containers": containers}}}}
 
 
-LEAN: Mapping[Resource, Callable[[Manifest], Manifest]] = {POD: lean_pod, JOB: lean_job}
+def lean_autoscaler(autoscaler: Manifest) -> Manifest:
+    """The autoscaler with only the target of its spec, and without a status."""
+    lean = without_managed_fields(autoscaler)
+    target = (lean.get("spec") or {}).get("scaleTargetRef") or {}
+    return {name: lean[name] for name in ("apiVersion", "kind", "metadata") if name in lean} | {
+        "spec": {"scaleTargetRef": target}
+    }
+
+
+LEAN: Mapping[Resource, Callable[[Manifest], Manifest]] = {POD: lean_pod, JOB: lean_job, AUTOSCALER: lean_autoscaler}
 """Kind → the function that reduces an object for the store; other kinds are stored almost whole."""

@@ -24,6 +24,7 @@ from paceline.core import CapacityPolicy, DeploymentSpec, RunSpec
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, RUN_LABEL, child_name
 from paceline.kube import UNREAD, Forbidden, Manifest, Ref
 from paceline.kube.resources import (
+    AUTOSCALER,
     CLAIM,
     CONFIG_MAP,
     DEPLOYMENT,
@@ -60,7 +61,7 @@ async def gather_deployment(
         resource.kind: tuple(cluster.select(resource.kind, key.namespace, mine))
         for resource in (JOB, POD, DEPLOYMENT, LEADER_WORKER_SET, SERVICE, REVISION, BENCHMARK_RUN, *GUARDS)
     }
-    children |= {CLAIM.kind: ()}
+    children |= {CLAIM.kind: (), AUTOSCALER.kind: tuple(cluster.select(AUTOSCALER.kind, key.namespace, {}))}
     absent = cluster.absent(key.namespace)
     for ref in _needed(spec, key, settings):
         if ref.resource.kind not in absent and all(

@@ -61,6 +61,7 @@ REVISION = Resource("apps", "v1", "controllerrevisions", "ControllerRevision")
 JOB = Resource("batch", "v1", "jobs", "Job")
 NETWORK_POLICY = Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
 DISRUPTION_BUDGET = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
+AUTOSCALER = Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
 LEASE = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 EVENT = Resource("", "v1", "events", "Event")
 CRD = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
@@ -87,6 +88,7 @@ BUILTIN: tuple[Resource, ...] = (
     JOB,
     NETWORK_POLICY,
     DISRUPTION_BUDGET,
+    AUTOSCALER,
     LEASE,
     EVENT,
     CRD,

@@ -12,6 +12,7 @@ from paceline.core import BASELINE, Arm, DeploymentSpec, PoolSpec, RunSpec, Serv
 from paceline.engines import ENGINES
 from paceline.evidence import fingerprint, question
 from paceline.plan.deployment.alike import loads_of, revision_among
+from paceline.plan.deployment.autoscaler import left_to_it
 from paceline.plan.deployment.runs import Run
 from paceline.plan.deployment.servers import Servers, servers_of
 from paceline.plan.deployment.snapshot import Snapshot
@@ -103,6 +104,7 @@ def pools(snapshot: Snapshot, pinned: DeploymentSpec, now: datetime) -> tuple[Po
 
 def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datetime) -> Pool:
     remembered = snapshot.remembered(spec.name)
+    spec = left_to_it(snapshot, spec)
     server = replace(
         pinned.server,
         largest_concurrency=max(workload.concurrency for workload in spec.workloads),

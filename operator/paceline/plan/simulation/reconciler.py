@@ -10,8 +10,8 @@ from paceline.plan.step import Action, Adopt, Apply, Plan
 from paceline.render import Settings
 
 OURS = ("SpeculativeDeployment", "BenchmarkRun")
-UNDER_OUR_NAMES = ("PersistentVolumeClaim", *SERVERS, "Service")
-"""Kinds in which another owner's object may have a name that we need: the planner sees all of them."""
+OF_ANYBODY = ("PersistentVolumeClaim", *SERVERS, "Service", "HorizontalPodAutoscaler")
+"""Kinds in which objects of others matter, for their names or their targets: the planner sees all of them."""
 LABELLED = ("Job", "Pod", "ControllerRevision", "BenchmarkRun")
 SETTINGS = Settings(image="paceline")
 
@@ -34,7 +34,7 @@ def deployment_snapshot(cluster: Cluster, name: str) -> deployment.Snapshot:
         spec, invalid = api.deployment(manifest), ""
     except api.InvalidManifestError as error:
         spec, invalid = None, str(error)
-    children = {kind: tuple(cluster.of(kind)) for kind in UNDER_OUR_NAMES} | {
+    children = {kind: tuple(cluster.of(kind)) for kind in OF_ANYBODY} | {
         kind: tuple(cluster.of(kind, deployment=name)) for kind in LABELLED
     }
     return deployment.Snapshot(

@@ -10,6 +10,7 @@ from datetime import datetime
 from paceline.api import Cause, Reason
 from paceline.api.status import PoolStatus, Target
 from paceline.core import DeploymentSpec, PoolSpec
+from paceline.plan.deployment.autoscaler import left_to_it
 from paceline.plan.deployment.loan import continued, ends_at, lent_run, may_lend
 from paceline.plan.deployment.runs import Run, suspend
 from paceline.plan.deployment.server_manifest import Goal, server_manifest
@@ -89,7 +90,7 @@ def _serve(
         has_served=entry.serving is not None and entry.serving.revision == served.revision,
         waits=waits_for_verdict(spec, served.arm, entry.hold, decided=entry.verdict is not None),
     )
-    wanted = server_manifest(snapshot.owner, spec, pool, entry, servers, goal, now)
+    wanted = server_manifest(snapshot.owner, spec, left_to_it(snapshot, pool), entry, servers, goal, now)
     existing = snapshot.child(wanted["kind"], wanted["metadata"]["name"])
     if (existing and not owned_by(existing, snapshot.owner.uid)) or wanted["kind"] in snapshot.absent:
         return ()

@@ -8,6 +8,7 @@ from paceline.api import Cause, Reason
 from paceline.api.status import Serving, Target
 from paceline.core import BASELINE
 from paceline.core.names import child_name
+from paceline.plan.deployment.autoscaler import ignored
 from paceline.plan.deployment.choose import intent
 from paceline.plan.deployment.conflicts import name_conflict
 from paceline.plan.deployment.drift import drift
@@ -175,13 +176,15 @@ def _causes(rollout: Rollout, settled: bool, now: datetime) -> tuple[Cause, ...]
 
 def _serves(rollout: Rollout) -> Cause:
     pool, choice = rollout.pool, rollout.choice
+    overruled = ignored(pool.snapshot, pool.name)
     if pool.servers and not pool.servers.ready:
-        return Cause(Reason.ScaledToZero, pool.name, "replicas is 0")
+        return Cause(Reason.ScaledToZero, pool.name, overruled or "replicas is 0")
     plain = choice.arm == BASELINE and not held_by_a_person(pool)
     note = choice.arm if plain else f"{choice.arm}, {choice.why}"
     added, short = _added(rollout), pool.servers.short if pool.servers else ""
-    message = "; ".join(filter(None, (note, added, short, lent(pool.remembered, pool.spec))))
-    return Cause(Reason.Drifted if added else Reason.Serving, pool.name, message)
+    message = "; ".join(filter(None, (note, added, overruled, short, lent(pool.remembered, pool.spec))))
+    reason = Reason.Drifted if added else Reason.ReplicasIgnored if overruled else Reason.Serving
+    return Cause(reason, pool.name, message)
 
 
 def _added(rollout: Rollout) -> str:
