@@ -27,6 +27,18 @@ def test_the_kustomization_builds(apiserver: Running) -> None:
     assert built["spec"] == yaml.safe_load((EXAMPLES / "qwen3-coder-next.yaml").read_text())["spec"]
 
 
+def test_a_patch_by_name_leaves_the_other_pool_alone(apiserver: Running) -> None:
+    """The overlay's schema says that pools merge by name; without it Kustomize would replace them all."""
+    text = apiserver.kubectl("kustomize", str(EXAMPLES / "gitops" / "overlay")).stdout
+    apiserver.kubectl("create", "namespace", "models")
+    arguments = ("--dry-run=server", "--validate=strict", "-f", "-")
+    assert "created" in apiserver.kubectl("apply", *arguments, given=yaml.safe_load(text)).stdout
+
+    plain = yaml.safe_load((EXAMPLES / "qwen3-coder-next.yaml").read_text())["spec"]["pools"]
+    patched = {pool["name"]: pool for pool in yaml.safe_load(text)["spec"]["pools"]}
+    assert patched == {pool["name"]: pool for pool in plain} | {"throughput": {**plain[1], "replicas": 2}}
+
+
 # Flux evaluates an expression with the object's fields as variables; a rule of a CRD has them below `self`.
 GROUP = "probe.example.com"
 
