@@ -160,6 +160,8 @@ CEL: tuple[Told, ...] = (
     ("a loan by servers over two nodes",
      (("spec.benchmark.capacityPolicy", "Borrow"), *TWO_EACH, ("spec.accelerator.nodes", 2)),
      "spec.benchmark.capacityPolicy", "must be Wait where accelerator.nodes is above 1"),
+    one("a schedule of four fields", "spec.benchmark.window", {"schedule": "0 22 * *", "duration": "6h"},
+        "spec.benchmark.window.schedule", "five fields of a crontab with one space between them"),
     one("servers that must stay where none is given up", "spec.benchmark.minServing", 1,
         "spec.benchmark.minServing", "must be left out unless capacityPolicy is Borrow"),
     one("a budget of nothing", "spec.benchmark.budget", {"gpuHours": "0"},

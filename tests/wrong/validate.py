@@ -19,7 +19,15 @@ def server(**fields: Any) -> Change:
     return "spec.engine.podTemplate", {"spec": {"containers": [{"name": "server", **fields}]}}
 
 
+NIGHT = {"schedule": "0 22 * * *", "duration": "6h"}
+
 VALIDATE: tuple[Told, ...] = (
+    one("an hour that no clock shows", "spec.benchmark.window", {**NIGHT, "schedule": "0 25 * * *"},
+        "spec.benchmark.window.schedule", "such as 0 22 * * * (22:00 each day): bad hour"),
+    one("a day that never comes", "spec.benchmark.window", {**NIGHT, "schedule": "0 0 30 2 *"},
+        "spec.benchmark.window.schedule", "bad day-of-month"),
+    one("a zone of another planet", "spec.benchmark.window", {**NIGHT, "timeZone": "Mars/Base"},
+        "spec.benchmark.window.timeZone", "must be a zone of the IANA database, such as Europe/Berlin or UTC"),
     ("two candidates that are the same but for how their arguments are written",
      (("spec.pools.0.candidates", [
          {**WIDE, "args": ["--speculative-attention-mode", "decode"]},

@@ -17,6 +17,7 @@ from paceline.api.prompts import DatasetSpec
 from paceline.api.rules import DeskRule, Rule, Violation
 from paceline.api.types import DecideAfterRounds, Duration, Labels, Revision, ServedName, Source, Unique
 from paceline.api.unimplemented import unimplemented
+from paceline.api.window import WindowSpec
 from paceline.core import CapacityPolicy, PromotionMode, UntilDecided
 
 BUILTIN = ("code", "swe", "terminal", "chat")
@@ -60,6 +61,8 @@ class BenchmarkSpec(Model):
     min_serving: Annotated[int, Field(ge=0, le=1000)] | None = None
     """Replicas that a pool keeps with Borrow; 1 if absent. 0 leaves a pool of one replica without servers while it is
     measured."""
+    window: WindowSpec | None = None
+    """When rounds may start; at any time if absent."""
     budget: BudgetSpec | None = None
     """Limit for each run, checked before every round."""
     parity: ParitySpec | None = None

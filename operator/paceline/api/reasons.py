@@ -73,6 +73,7 @@ class Reason(Enum):
     Measuring = Row("Measuring", True, "candidates are compared with the baseline")
     BaselineHeld = Row("Measuring", False, "the baseline does not run, so no candidate can be compared with it")
     WaitingForPrompts = Row("Measuring", False, "a run waits for its prompts")
+    WaitingForWindow = Row("Measuring", False, "spec.benchmark.window is closed, so no round starts")
     RoundRefused = Row("Measuring", False, "the cluster refuses the pod of a round", "PodRefused")
     WaitingForCapacity = Row("Measuring", False, "a run has to wait")
     Suspended = Row("Measuring", False, "spec.suspend is set")
@@ -111,6 +112,9 @@ class Reason(Enum):
     RunError = Row("Failed", True, "the harness or a server failed; the candidates were not judged", "Error")
     RunRefused = Row("Complete", False, "the cluster refuses a round's pod", "PodRefused")
     RunWaiting = Row("Complete", False, "a round has to wait", "WaitingForCapacity")
+    RunOutsideWindow = Row(
+        "Complete", False, "its deployment's benchmark.window is closed, so no round starts", "WaitingForWindow"
+    )
     RunSuspended = Row("Complete", False, "suspended", "Suspended")
     RunMeasuring = Row("Complete", False, "rounds are being measured", "Measuring")
     Inconclusively = Row(

@@ -15,6 +15,7 @@ CACHE_LABEL = "paceline.dev/cache"
 
 SUPERSEDED = "paceline.dev/superseded"
 SUSPENDED = "paceline.dev/suspended"
+OUTSIDE_WINDOW = "paceline.dev/outside-window"
 ABORTED = "paceline.dev/aborted"
 """Annotations that a deployment sets on its run: end it as nobody asks any more, suspend it, or end it at a person's
 request, which is the value."""

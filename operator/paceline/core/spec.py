@@ -10,6 +10,7 @@ from paceline.core.outputs import Parity
 from paceline.core.server import Server
 from paceline.core.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from paceline.core.verdict import Gate
+from paceline.core.window import Window
 from paceline.core.workload import Workload
 
 
@@ -91,6 +92,8 @@ class DeploymentSpec:
     capacity_policy: CapacityPolicy = CapacityPolicy.WAIT
     min_serving: int = 1
     """Replicas that a pool keeps while it lends one to its run."""
+    window: Window | None = None
+    """When rounds may start; None: at any time."""
     keep_revisions: int = 2
     """How many unused revisions of each model stay on the cache volume."""
     run_pod_labels: Mapping[str, str] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from paceline.core.names import ABORTED, SUPERSEDED, SUSPENDED
+from paceline.core.names import ABORTED, OUTSIDE_WINDOW, SUPERSEDED, SUSPENDED
 
 Object = Mapping[str, Any]
 """An object as read from the cluster; never edited."""
@@ -32,6 +32,11 @@ def annotations(item: Object) -> Mapping[str, str]:
 def suspended(run: Object) -> bool:
     """Whether a BenchmarkRun is annotated to rest: it keeps its rounds and starts no other."""
     return annotations(run).get(SUSPENDED) == "true"
+
+
+def opens_at(run: Object) -> str:
+    """When the window in which a BenchmarkRun's rounds may start opens next; "" while it is open, or if it has none."""
+    return annotations(run).get(OUTSIDE_WINDOW, "")
 
 
 def superseded(run: Object) -> bool:

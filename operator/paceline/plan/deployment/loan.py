@@ -85,7 +85,7 @@ def borrower(rollout: Rollout) -> Run | None:
     """The run of the present question that a loan would be for; None where a person has taken that back."""
     if held_by_a_person(rollout.pool):
         return None
-    return next((run for run in rollout.pool.attempts if run.under_way and not run.suspended), None)
+    return next((run for run in rollout.pool.attempts if _may_measure(run)), None)
 
 
 def lent_run(snapshot: Snapshot, entry: PoolStatus) -> Run | None:
@@ -93,7 +93,7 @@ def lent_run(snapshot: Snapshot, entry: PoolStatus) -> Run | None:
     name = entry.loan.run if entry.loan else ""
     found = snapshot.child("BenchmarkRun", name) if name else None
     run = Run(manifest=found) if found else None
-    return run if run and run.under_way and not run.suspended else None
+    return run if run and _may_measure(run) else None
 
 
 def changes_at(rollout: Rollout, now: datetime) -> datetime | None:
@@ -184,6 +184,10 @@ def _all_ready(rollout: Rollout) -> bool:
     accelerators would be the one that goes."""
     servers, wanted = rollout.pool.servers, rollout.pool.spec.replicas
     return rollout.settled and servers is not None and servers.own_ready == servers.replicas == wanted
+
+
+def _may_measure(run: Run) -> bool:
+    return run.under_way and not run.suspended and not run.outside_window
 
 
 def _waits(run: Run) -> bool:

@@ -100,6 +100,16 @@ class Run:
         return objects.suspended(self.manifest)
 
     @property
+    def opens_at(self) -> str:
+        """The annotation of a run that waits for benchmark.window."""
+        return objects.opens_at(self.manifest)
+
+    @property
+    def outside_window(self) -> bool:
+        """Whether it waits for benchmark.window, and no round is under way."""
+        return bool(self.opens_at) and self._has(Reason.RunOutsideWindow)
+
+    @property
     def superseded(self) -> bool:
         return objects.superseded(self.manifest)
 
@@ -138,6 +148,14 @@ def suspend(owner: Owner, runs: Iterable[Run]) -> tuple[Apply, ...]:
     """Let these runs rest as long as they are under way: they keep their rounds."""
     why = "spec.suspend is set"
     return tuple(Apply(annotated(owner, run, {SUSPENDED: "true"}), why) for run in runs if run.under_way)
+
+
+def close(owner: Owner, runs: Iterable[Run], closed: Mapping[str, str]) -> tuple[Apply, ...]:
+    """Let these runs start no round while benchmark.window is `closed`: its annotation, {} while it is open. It opens
+    again where a run goes on (`measure`)."""
+    why = "benchmark.window is closed"
+    changed = [run for run in runs if closed and not run.suspended and run.opens_at not in closed.values()]
+    return tuple(Apply(annotated(owner, run, closed), why) for run in changed)
 
 
 def supersede(owner: Owner, runs: Iterable[Run]) -> tuple[Apply, ...]:

@@ -10,7 +10,7 @@ from paceline.core import RunSpec
 from paceline.core.names import RUN_LABEL
 from paceline.evidence import ENVIRONMENT, Failure, RoundPlan
 from paceline.plan import pods
-from paceline.plan.objects import Object, aborted, finished, superseded
+from paceline.plan.objects import Object, aborted, finished, opens_at, superseded
 from paceline.render import Owner, Settings
 
 
@@ -120,6 +120,10 @@ class Snapshot:
     def aborted(self) -> str:
         """The request by which a person has ended it; "" if none has."""
         return aborted(self.manifest)
+
+    @property
+    def opens_at(self) -> str:
+        return opens_at(self.manifest)
 
     @property
     def superseded(self) -> bool:

@@ -10,7 +10,7 @@ from paceline.api.status import Hold, PoolProgress, PoolVerdict
 from paceline.core import BASELINE, Trigger
 from paceline.core.names import child_name
 from paceline.engines.nodes import unmeasurable
-from paceline.plan.deployment import loan
+from paceline.plan.deployment import loan, window
 from paceline.plan.deployment.again import source
 from paceline.plan.deployment.changed import asked_anew
 from paceline.plan.deployment.conflicts import name_conflict
@@ -24,7 +24,7 @@ from paceline.plan.deployment.requests.request import annotation
 from paceline.plan.deployment.rollout import Rollout
 from paceline.plan.deployment.runs import Run, annotated
 from paceline.plan.silence import ASK_AGAIN
-from paceline.plan.step import Apply, StepResult, earliest
+from paceline.plan.step import Apply, StepResult, earliest, timestamp
 from paceline.render import benchmark_run
 
 OUTCOMES = {
@@ -82,6 +82,13 @@ def measure(rollout: Rollout, now: datetime) -> StepResult:
         waits = (Cause(Reason.WaitingForPrompts, pool.name, absent), Cause(Reason.PromptsMissing, pool.name, absent))
         progress = PoolProgress(step="WaitingForPrompts", message=absent)
         return StepResult(causes=(*causes, *waits), status={"progress": progress}, requeue_at=now + ASK_AGAIN)
+    if opens := window.opens_at(pool.deployment, now):
+        note = f"it opens at {timestamp(opens)}"
+        return StepResult(
+            causes=(*causes, Cause(Reason.WaitingForWindow, pool.name, note)),
+            status={"progress": PoolProgress(step="WaitingForWindow", message=f"benchmark.window: {note}")},
+            requeue_at=opens,
+        )
     return _make_run(pool, causes)
 
 
@@ -134,12 +141,15 @@ def _follow(rollout: Rollout, run: Run, causes: tuple[Cause, ...], now: datetime
     progress = _progress(pool, run)
     waits = Reason.RoundRefused if run.refused else Reason.WaitingForCapacity
     reason = waits if run.waits or run.refused else Reason.Measuring
+    reason = Reason.WaitingForWindow if run.outside_window else reason
     stalled = report_lasting(pool.snapshot, run.refused, pool.name, now)
     message = "; ".join(filter(None, (progress.message, loan.note(rollout, now))))
-    resume = Apply(annotated(pool.snapshot.owner, run, {}), "spec.suspend is no longer set")
+    closed = window.annotations(pool.deployment, now)
+    why = "spec.suspend is no longer set" if run.suspended else "benchmark.window is open"
+    resume = Apply(annotated(pool.snapshot.owner, run, closed), why)
     return StepResult(
         causes=(*causes, Cause(reason, pool.name, message), *stalled.causes),
-        actions=(resume,) if run.suspended else (),
+        actions=(resume,) if run.suspended or (run.opens_at and not closed) else (),
         status={"progress": progress},
         requeue_at=earliest((stalled.requeue_at, loan.changes_at(rollout, now))),
     )

@@ -32,9 +32,21 @@ def measure(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult
         )
     if active is not None and any(record.job == active.name for record in evidence.records):
         return _clear(evidence, active)
+    if snapshot.opens_at and (active is None or not active.node):
+        return _outside_window(snapshot, evidence, active)
     if active is not None:
         return _watch(snapshot, evidence, active, now)
     return _start(snapshot, evidence, now)
+
+
+def _outside_window(snapshot: Snapshot, evidence: Evidence, active: Round | None) -> StepResult:
+    """No round starts; the Job of one that has no node yet goes, so that it gets none."""
+    message = f"the next round of {len(evidence.results)} so far starts at {snapshot.opens_at} or later"
+    stop = (Delete(active.job, "benchmark.window has closed before it had a node"),) if active else ()
+    progress = replace(_progress(evidence, message), step="WaitingForWindow")
+    return StepResult(
+        causes=(Cause(Reason.RunOutsideWindow, None, message),), actions=stop, status={"progress": progress}
+    )
 
 
 def _clear(evidence: Evidence, active: Round) -> StepResult:
