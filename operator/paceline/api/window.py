@@ -7,7 +7,7 @@ from pydantic import Field
 from pydantic.alias_generators import to_camel
 
 from paceline.api.model import Model
-from paceline.api.rules import DeskRule, Finding
+from paceline.api.rules import DeskRule, Violation
 from paceline.api.types import Duration, Matches
 from paceline.core.window import faults
 
@@ -24,7 +24,7 @@ TimeZone = Annotated[
 UTC = "UTC"
 
 
-def _unreadable(window: "WindowSpec") -> Iterator[Finding]:
+def _unreadable(window: "WindowSpec") -> Iterator[Violation]:
     for field, message in faults(window.schedule, window.time_zone or UTC):
         yield f".{to_camel(field)}", f"{to_camel(field)} {message}"
 
