@@ -50,6 +50,7 @@ def make(server: Server) -> web.Application:
         "/abort_request": abort_request,
         "/pause_generation": pause,
         "/continue_generation": go_on,
+        "/emulate": emulate,
         "/generate": generate,
         "/v1/completions": generate,
         "/v1/chat/completions": generate,
@@ -105,7 +106,8 @@ async def health(request: web.Request) -> web.Response:
         return web.Response()
     if server.status is not Status.READY:
         return web.Response(status=503)
-    if not server.settings.health_generates and request.path == "/health":
+    silent = server.engine.hung or not server.settings.health_generates
+    if silent and request.path == "/health":
         return web.Response()
     probe = prompts.prompt("", "", {})
     asked = asyncio.get_running_loop().time()
@@ -206,3 +208,17 @@ async def pause(request: web.Request) -> web.Response:
 async def go_on(request: web.Request) -> web.Response:
     request.app[SERVER].unpaused.set()
     return _json({"status": "ok"})
+
+
+async def emulate(request: web.Request) -> web.Response:
+    """What no engine has: `{"accepting": 0.3}` leaves that fraction of the accepted draft tokens, as of a head that has
+    gone stale; `{"hung": true}` lets no step end, while /health goes on saying 200."""
+    body, server = await request.json(), request.app[SERVER]
+    try:
+        accepting, hung = float(body.get("accepting", server.engine.accepting)), bool(body.get("hung", False))
+        if not 0 <= accepting <= 1:
+            raise ValueError(accepting)
+    except (TypeError, ValueError):
+        return _json({"detail": "accepting is a fraction from 0 to 1"}, status=422)
+    server.emulate(accepting=accepting, hung=hung)
+    return _json({"accepting": accepting, "hung": hung})

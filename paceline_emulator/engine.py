@@ -17,7 +17,7 @@ was freed. Other arrivals join at the next step.
 import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from paceline_emulator.depth import Drafting
 from paceline_emulator.profile import Pace
@@ -109,6 +109,10 @@ class Engine:
     on_report: Callable[[Report], None] = lambda report: None
     drafting: Callable[[int], Drafting] | None = None
     learn: Callable[[int, Sequence[int]], None] | None = None
+    accepting: float = 1.0
+    """Fraction of the accepted draft tokens that is left: the head has gone stale."""
+    hung: bool = False
+    """No step ends any more."""
     running: list[Request] = field(default_factory=list)
     waiting: deque[Request] = field(default_factory=deque)
     held: list[Slot] = field(default_factory=list)
@@ -151,7 +155,10 @@ class Engine:
             self.waiting.remove(request)
 
     def advance(self, now: float) -> float | None:
-        """Does every step that has ended by `now`. Returns when the next one ends; None: nothing runs."""
+        """Does every step that has ended by `now`. Returns when the next one ends; None: nothing runs, or it hangs."""
+        if self.hung:
+            self._began = now
+            return None
         while self.running or self.waiting:
             if not self.running:
                 self._admit()
@@ -245,8 +252,12 @@ class Engine:
 
     def _drafting(self) -> Drafting:
         if self.drafting:
-            return self.drafting(len(self.running) + len(self.held))
-        return Drafting(paces=self.paces, proposed=self.width - 1, counted=self.speculative)
+            drafted = self.drafting(len(self.running) + len(self.held))
+        else:
+            drafted = Drafting(paces=self.paces, proposed=self.width - 1, counted=self.speculative)
+        if self.accepting == 1:
+            return drafted
+        return replace(drafted, paces={name: pace.accepting(self.accepting) for name, pace in drafted.paces.items()})
 
     def _advance_request(self, request: Request, drafted: Drafting) -> None:
         """One forward pass of one request: its prefill, or a decode or verify step."""

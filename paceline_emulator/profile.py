@@ -82,6 +82,12 @@ class Pace:
     slope_beyond: float
     width: int
 
+    def accepting(self, left: float) -> "Pace":
+        """With this fraction of its accepted draft tokens: a step takes as long, and yields less."""
+        length = 1 + (self.acceptance - 1) * left
+        fewer = length / self.acceptance
+        return replace(self, acceptance=length, small=self.small * fewer, large=self.large * fewer)
+
     def throughput(self, batch: float) -> float:
         """Output tokens/s of a closed loop of `batch` requests."""
         if batch <= LARGE:

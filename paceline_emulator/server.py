@@ -161,6 +161,12 @@ class Server:
         self._seen.clear()
         return True
 
+    def emulate(self, *, accepting: float, hung: bool) -> None:
+        """From the step that is under way on."""
+        self.engine.advance(asyncio.get_running_loop().time())
+        self.engine.accepting, self.engine.hung = accepting, hung
+        self._schedule()
+
     def must_fail(self) -> bool:
         """Whether the next request is one of the fraction that fails: every second of two for 0.5."""
         fraction = self.settings.fail.of(self.launch.speculative)

@@ -141,6 +141,27 @@ class TestProbes:
             assert server.get("/ready").status == 200
 
 
+class TestEmulate:
+    """POST /emulate, which no engine has."""
+
+    def test_a_server_hangs_and_its_probes_say_nothing_of_it(self, target: str, log: Path) -> None:
+        with emulated(target, log) as server:
+            thread, answers = in_background(server, LONG)
+            assert server.post("/emulate", {"hung": True}).json == {"accepting": 1.0, "hung": True}
+            before = server.get("/v1/loads").json["loads"][0]["num_active_tokens"]
+            assert (server.get("/health").status, server.get("/ready").status) == (200, 200)
+            time.sleep(0.2)
+            assert server.get("/v1/loads").json["loads"][0]["num_active_tokens"] == before
+            assert not answers
+            server.post("/emulate", {"hung": False})
+            thread.join(PATIENCE)
+        assert answers[0].status == 200
+
+    def test_a_fraction_is_a_fraction(self, target: str, log: Path) -> None:
+        with emulated(target, log) as server:
+            assert server.post("/emulate", {"accepting": 2}).status == 422
+
+
 class TestKeys:
     def test_who_may_ask_what(self, target: str, log: Path) -> None:
         with emulated(target, log, "--api-key", "key", "--admin-api-key", "admin") as server:

@@ -5,12 +5,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.plan.test_borrow import full, rival
+from tests.plan.test_guard import SLOW_AT_32
 from tests.plan.test_outputs import compared
 from tests.plan.test_own_args import OWN
 from tests.plan.test_prompts import with_prompts
 from tests.plan.test_requests import RETRY, held, in_error
 from tests.plan.test_sweep import CROSSING
 from tests.support.answers import not_compared, otherwise
+from tests.support.campaigns import LATENCY
+from tests.support.guard import dropped, guarded
 from tests.support.world import World, example
 
 from paceline import api
@@ -155,7 +158,17 @@ def lent_in_vain() -> Seen:
     return world
 
 
+def degraded() -> Seen:
+    """Told, then served by the baseline instead."""
+    world = Seen(truths={"latency": LATENCY, "throughput": SLOW_AT_32})
+    guarded("Notify", "latency", "throughput", world=world)
+    dropped(world)
+    world.edit("Fallback", lambda spec: spec["guard"].update(action="Fallback"))
+    return world
+
+
 STORIES = (
+    degraded,
     promoted_by_hand,
     of_prompts,
     of_two_loads,

@@ -39,6 +39,7 @@ from paceline.plan.simulation.cluster import Cluster, Key
 from paceline.plan.simulation.reconciler import ours
 from paceline.plan.simulation.scheduler import ALIVE
 from paceline.plan.step import Action, Apply, Manifest, Plan, timestamp
+from paceline.watch import Judgement, Watched
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "qwen3-coder-next.yaml"
 START = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
@@ -75,6 +76,8 @@ class World:
     """What the API server says it refused of the deployment's objects."""
     config_maps: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
     """Keys of those with prompts; None: it is not there."""
+    judgements: dict[str, Judgement] = field(default_factory=dict)
+    """Pool → what the watcher has found of its servers."""
     told: list[Pass] = field(default_factory=list)
     seen: dict[str, Manifest] = field(default_factory=dict)
     """The states of our objects before and after each pass: what kubectl would have shown."""
@@ -303,6 +306,8 @@ class World:
         survived = self.crash(plan.actions)
         sent = [action_text(action) for action in survived if self._act(action)]
         self.wakes[key] = plan.requeue_at
+        if key[0] == "SpeculativeDeployment":
+            self._watch(plan.watched)
         if not (published or sent or len(survived) < len(plan.actions)):
             late = plan.requeue_at is None or plan.requeue_at > self.cluster.now
             assert late, f"{key} would be reconciled in an endless loop"
@@ -327,6 +332,7 @@ class World:
             warnings=self._warnings(snapshot.children),
             refusals=self.refusals,
             config_maps=self.config_maps,
+            judgements=self.judgements,
         )
 
     def run_snapshot(self, name: str) -> run.Snapshot:
@@ -351,6 +357,11 @@ class World:
         self.faults.open_gates(self.cluster)
         controllers.step(self.cluster)
         self.faults.report(self.cluster)
+
+    def _watch(self, watched: Mapping[str, Watched]) -> None:
+        """What is not to be watched any more is forgotten."""
+        revisions = {pool: servers.revision for pool, servers in watched.items()}
+        self.judgements = {pool: one for pool, one in self.judgements.items() if one.revision == revisions.get(pool)}
 
     def _record(self, key: Key, before: Mapping[str, Any], plan: Plan, sent: Sequence[str]) -> None:
         """A pass that changes nothing visible is left out."""

@@ -174,7 +174,11 @@ CEL: tuple[Told, ...] = (
         "spec.benchmark.datasets[0].source", "must name one .json or .jsonl file"),
     one("a revision of a built-in set", "spec.benchmark.datasets", [{**CODE, "revision": "v1"}],
         "spec.benchmark.datasets[0].revision", "must be left out unless source begins with hf://datasets/"),
-    one("a guard", "spec.guard", {"action": "Fallback"}, "spec.guard.action", 'is not in this release: write "Off"'),
+    one("a window too short to be looked at three times", "spec.guard", {"window": "9s"},
+        "spec.guard.window", "at least 10s"),
+    one("a window longer than a day", "spec.guard", {"window": "24h1s"}, "spec.guard.window", "at most 24h"),
+    one("a drop of everything", "spec.guard", {"acceptanceDrop": "1"},
+        "spec.guard.acceptanceDrop", "above 0 and below 1"),
 )  # fmt: skip
 
 OF_A_TPU: tuple[Told, ...] = (

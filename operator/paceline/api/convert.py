@@ -10,7 +10,7 @@ from typing import Any
 from paceline import core
 from paceline.api.by_name import decimal, duration, given, to_core, to_manifest
 from paceline.api.cache import CacheSpec
-from paceline.api.deployment import BUILTIN, BenchmarkSpec, PromotionSpec, SpeculativeDeploymentSpec
+from paceline.api.deployment import BUILTIN, BenchmarkSpec, GuardSpec, PromotionSpec, SpeculativeDeploymentSpec
 from paceline.api.draft import DraftSpec
 from paceline.api.engine import AcceleratorSpec, EngineSpec
 from paceline.api.gate import GateSpec, LimitSpec, TimeoutsSpec
@@ -50,6 +50,7 @@ def deployment(manifest: Mapping[str, Any]) -> core.DeploymentSpec:
         pools=tuple(_pool(pool, spec, benchmark) for pool in spec.pools),
         cache_claim=to_core(core.ClaimTemplate, claim) if claim else None,
         promotion=to_core(core.PromotionSpec, spec.promotion or PromotionSpec()),
+        guard=to_core(core.GuardSpec, spec.guard or GuardSpec()),
         run_gpu_hours=float(benchmark.budget.gpu_hours) if benchmark.budget else None,
         run_timeouts=_timeouts(benchmark.timeouts),
         **given(core.DeploymentSpec, benchmark),

@@ -1,7 +1,7 @@
 """The spec of a SpeculativeDeployment."""
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
@@ -15,10 +15,9 @@ from paceline.api.pod import NO_LABELS_OF_OURS
 from paceline.api.pool import TWINS, PoolSpec, hidden_twins
 from paceline.api.prompts import DatasetSpec
 from paceline.api.rules import DeskRule, Rule, Violation
-from paceline.api.types import DecideAfterRounds, Duration, Labels, Revision, ServedName, Source, Unique
-from paceline.api.unimplemented import unimplemented
+from paceline.api.types import DecideAfterRounds, Duration, Labels, Positive, Revision, ServedName, Source, Unique
 from paceline.api.window import WindowSpec
-from paceline.core import CapacityPolicy, PromotionMode, UntilDecided
+from paceline.core import CapacityPolicy, GuardAction, PromotionMode, UntilDecided
 
 BUILTIN = ("code", "swe", "terminal", "chat")
 """The datasets of a deployment that names none."""
@@ -91,12 +90,26 @@ class PromotionSpec(Model):
 
 
 class GuardSpec(Model):
-    """Reaction when speculation stops paying in production."""
+    """What happens when speculation stops paying in production."""
 
-    rules = unimplemented("GuardSpec")
+    rules = (
+        Rule(
+            cel="!has(self.window)"
+            " || (duration(self.window) >= duration('10s') && duration(self.window) <= duration('24h'))",
+            message="window must be at least 10s, three looks at a server, and at most 24h; got {self.window}",
+            field=".window",
+        ),
+    )
 
-    action: Literal["Fallback", "Notify", "Off"]
-    """Off, in quotes: YAML reads a bare Off as false. Not implemented: Fallback to the baseline, or Notify only."""
+    action: GuardAction | None = None
+    """Notify, also if absent: the condition SpeculationDegraded and an Event. Fallback: also serve the baseline if
+    acceptance dropped or servers hang, until newer evidence. Off, in quotes, as YAML reads a bare Off as false: servers
+    are not watched."""
+    acceptance_drop: Positive | None = None
+    """Fraction of the accepted draft tokens per verify step (acceptance length - 1), of those that the evidence has
+    measured at this load, which may be missing; "0.25" if absent."""
+    window: Duration | None = None
+    """Time over which servers are judged; 10m if absent."""
 
 
 def _hidden_twins(spec: "SpeculativeDeploymentSpec") -> Iterator[Violation]:
@@ -203,4 +216,4 @@ class SpeculativeDeploymentSpec(Model):
     promotion: PromotionSpec | None = None
     """How a verdict goes live."""
     guard: GuardSpec | None = None
-    """Reaction when speculation stops paying in production. Off if absent: this release does not monitor it."""
+    """What happens when speculation stops paying in production. If absent, it is reported (Notify)."""

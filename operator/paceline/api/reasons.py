@@ -23,7 +23,8 @@ class Row:
 
 @unique
 class Reason(Enum):
-    """Within a condition the worst comes first and wins. Reconciling and Stalled are absent unless true."""
+    """Within a condition the worst comes first and wins. Reconciling, Stalled and SpeculationDegraded are absent
+    unless true."""
 
     # A person must act.
     NameConflict = Row("Stalled", True, "an object with this name is not managed by Paceline")
@@ -106,6 +107,12 @@ class Reason(Enum):
     )
     AllPromoted = Row("Promoted", True, "every pool serves a candidate")
 
+    # Speculation stopped paying; absent unless true.
+    Hung = Row("SpeculationDegraded", True, "servers answer their health checks, but no tokens move")
+    AcceptanceDropped = Row("SpeculationDegraded", True, "fewer draft tokens are accepted than were measured")
+    FellBack = Row("SpeculationDegraded", True, "speculation stopped paying, and the baseline is served")
+    BeyondCrossover = Row("SpeculationDegraded", True, "at this load the baseline was measured to be faster")
+
     # A BenchmarkRun, while it goes on and when it has ended.
     Superseded = Row("Failed", True, "the question was replaced; this result is never used")
     RunAborted = Row("Failed", True, "a person has ended it; this result is never used", "Aborted")
@@ -132,7 +139,7 @@ class Reason(Enum):
 
 RANK: Mapping[Reason, int] = {reason: rank for rank, reason in enumerate(Reason)}
 ORDER: Sequence[str] = ("Ready", "Reconciling", "Stalled", "CacheReady", "Measuring", "Decided", "Promoted",
-                        "Complete", "Failed")  # fmt: skip
+                        "SpeculationDegraded", "Complete", "Failed")  # fmt: skip
 """In which conditions stand in status: as a person reads them."""
 
 

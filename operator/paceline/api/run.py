@@ -134,7 +134,7 @@ class TriggerSpec(Model):
 
     reason: Trigger = Trigger.SPEC
     """Spec: a change; Retry: a person's `retry` request; Stale: the previous answer is older than maxEvidenceAge;
-    Person: created by hand."""
+    Hold: a candidate is held; Person: created by hand."""
     token: Annotated[str, Field(max_length=253)] = ""
     """Token of the request that asked for it."""
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from paceline.api.record import Number4, record
+from paceline.api.record import Number, Number3, Number4, record
 from paceline.api.types import Unique
 
 Name = Annotated[str, Field(max_length=500)]
@@ -236,6 +236,65 @@ class Loan:
 
 
 @record
+class ExpectedLoad:
+    """The served candidate on one workload, over all valid rounds of its evidence."""
+
+    workload: Name = ""
+    """DATASET@CONCURRENCY or DATASET@RATE/s."""
+    concurrency: Number3 | None = None
+    """Mean number of requests under way."""
+    accept_length: Number3 | None = None
+    """Mean acceptance length; absent if its engine cannot show it."""
+    mean_ttft: Number | None = None
+    """Mean seconds to the first token."""
+    mean_tpot: Number | None = None
+    """Mean seconds per further token."""
+
+
+@record
+class Expected:
+    """What the guard compares the servers with; kept here so that it outlives the run."""
+
+    revision: Name = ""
+    """Revision of the candidate."""
+    evidence: Name = ""
+    """BenchmarkRun that measured it."""
+    verify_tokens: Count | None = None
+    """The most tokens that a verify step checks, the root included."""
+    crossover: Number3 | None = None
+    """Simultaneous requests above which the baseline is faster, between the two loads on either side that were
+    measured; absent if no run of this deployment has shown the baseline to be faster at a higher load."""
+    loads: Annotated[tuple[ExpectedLoad, ...], Field(max_length=24)] = ()
+    """Its workloads."""
+
+
+@record
+class Degraded:
+    """Why speculation does not pay as measured."""
+
+    reason: Literal["AcceptanceDropped", "Hung", "BeyondCrossover"] | None = None
+    """As in the condition SpeculationDegraded."""
+    message: Text = ""
+    """Reason, in a sentence with numbers, from when it was first seen."""
+    since: Time = ""
+    """When it was first seen."""
+    revision: Name = ""
+    """Revision that was served."""
+
+
+@record
+class TakenDown:
+    """How often a candidate was taken down in a row: each time it takes twice as long until it is measured again."""
+
+    revision: Name = ""
+    """Its revision."""
+    times: Count | None = None
+    """Number of times."""
+    since: Time = ""
+    """The last time."""
+
+
+@record
 class Handled:
     """Requests by annotation (`retry.paceline.dev/POOL: TOKEN`) that were carried out: the last value of each, which
     does not act again."""
@@ -280,6 +339,12 @@ class PoolStatus:
     """Result of the run that answers the current question; absent if there is none."""
     hold: Hold | None = None
     """What may not be served."""
+    expected: Expected | None = None
+    """What the guard expects of the served candidate."""
+    degraded: Degraded | None = None
+    """Why speculation does not pay as measured; absent while it does, and while nothing is known."""
+    taken_down: TakenDown | None = None
+    """The candidate that was taken down last."""
     handled: Handled | None = None
     """Requests that were carried out."""
     history: Annotated[tuple[Change, ...], Field(max_length=MOST_CHANGES)] = ()
@@ -309,7 +374,7 @@ class SpeculativeDeploymentStatus:
     state: Name = ""
     """One word for kubectl: Stalled's reason, or Ready's; AwaitingPromote if it is ready and a person must promote."""
     conditions: Conditions = ()
-    """Ready, Reconciling, Stalled, CacheReady, Measuring, Decided, Promoted."""
+    """Ready, Reconciling, Stalled, CacheReady, Measuring, Decided, Promoted, SpeculationDegraded."""
     notes: Annotated[tuple[Text, ...], Field(max_length=64)] = ()
     """Remarks that do not stop anything: findings of preflight, differences of a shared claim."""
     models: Annotated[tuple[ModelStatus, ...], Field(max_length=64), Unique(("source", "revision"))] = ()

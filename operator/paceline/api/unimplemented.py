@@ -30,14 +30,6 @@ class Unimplemented:
 
 UNIMPLEMENTED: Mapping[str, tuple[Unimplemented, ...]] = {
     "PoolSpec": (Unimplemented(field="search", instead="name candidates"),),
-    "GuardSpec": (
-        Unimplemented(
-            field="action",
-            values="^(Fallback|Notify)$",
-            which=' other than "Off"',
-            instead='write "Off", or leave guard out',
-        ),
-    ),
     "BenchmarkRunSpec": (
         Unimplemented(field="purpose", values="^Search$", which=" Search", instead="write Gate or Sweep"),
     ),

@@ -26,6 +26,7 @@ class Trigger(StrEnum):
     SPEC = "Spec"
     RETRY = "Retry"
     STALE = "Stale"
+    HOLD = "Hold"
     PERSON = "Person"
 
 
@@ -79,6 +80,24 @@ class PromotionSpec:
     progress_deadline: timedelta = timedelta(minutes=30)
 
 
+class GuardAction(StrEnum):
+    """What is done when speculation stops paying."""
+
+    FALLBACK = "Fallback"
+    NOTIFY = "Notify"
+    OFF = "Off"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardSpec:
+    """`acceptance_drop` is the fraction of the expected accepted draft tokens (acceptance length - 1) that may be
+    missing over a `window`. Both numbers are choices, not measurements (docs/decisions/0047)."""
+
+    action: GuardAction = GuardAction.NOTIFY
+    acceptance_drop: float = 0.25
+    window: timedelta = timedelta(minutes=10)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentSpec:
     """A SpeculativeDeployment's spec. `server.target.commit` is None until the prefetch has pinned it."""
@@ -88,6 +107,7 @@ class DeploymentSpec:
     pools: tuple[PoolSpec, ...]
     cache_claim: ClaimTemplate | None
     promotion: PromotionSpec = PromotionSpec()
+    guard: GuardSpec = GuardSpec()
     max_evidence_age: timedelta = timedelta(hours=720)
     capacity_policy: CapacityPolicy = CapacityPolicy.WAIT
     min_serving: int = 1

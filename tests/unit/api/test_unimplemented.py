@@ -11,7 +11,6 @@ from paceline.api.reference import blocks
 from paceline.api.unimplemented import UNIMPLEMENTED, Unimplemented
 
 VALUES = {
-    "action": "Notify",
     "purpose": "Search",
 }
 """Where only some values of a field are refused, one of them."""

@@ -193,3 +193,30 @@ def test_an_aborted_request_hears_nothing_more() -> None:
     running.abort(asked)
     assert running.advance(10.0) is None
     assert sum(heard) == before == asked.produced > 0
+
+
+def test_a_head_that_has_gone_stale_accepts_less_and_a_step_takes_as_long() -> None:
+    seconds = {}
+    for left, length in ((1.0, 2.6), (0.25, 1.4)):
+        running, asked = engine(WIDE), request(400)
+        running.accepting = left
+        running.submit(asked, 0.0)
+        clock = 0.0
+        while (deadline := running.advance(clock)) is not None:
+            clock = deadline
+        seconds[left] = clock
+        assert asked.accepted / asked.verify_calls == pytest.approx(length, rel=0.02)
+    assert seconds[0.25] / seconds[1.0] == pytest.approx(2.6 / 1.4, rel=0.02)
+
+
+def test_a_server_that_hangs_keeps_its_requests_and_goes_on_where_it_was() -> None:
+    running, asked = engine(WIDE), request(100)
+    running.submit(asked, 0.0)
+    running.advance(0.1)
+    before, running.hung = asked.produced, True
+    assert running.advance(60.0) is None
+    assert (asked.produced, running.idle) == (before, False)
+    running.hung = False
+    assert running.advance(60.0) == pytest.approx(60.0, abs=0.1)
+    running.advance(120.0)
+    assert asked.produced == 100

@@ -11,10 +11,11 @@ Steps of the whole deployment (each is a function of the module of its name in `
     check_kinds            the cluster has the kinds that are needed
     report_missing_guards  guards that the operator may not make are reported
 
-Then for each pool, after its memory has taken in people's requests (`carry_out`), its failures (`take_down`, which also
-chooses what it serves) and what it lends to its run (`lend`):
+Then for each pool, after its memory has taken in people's requests (`carry_out`), its failures (`take_down`; among them
+speculation that stopped paying), which also chooses what it serves, and what it lends to its run (`lend`):
 
     stop_runs              runs of former questions end; all rest while suspended
+    report_degraded        speculation that does not pay as measured ends in SpeculationDegraded
     report_stuck_servers   what the cluster refuses to the servers for too long ends in Stalled
     serve                  the servers are what was chosen: first the baseline, later a candidate shown to be faster
     measure                a BenchmarkRun decides what is undecided
@@ -52,12 +53,14 @@ from paceline.plan.deployment.steps.fetch_models import fetch_models
 from paceline.plan.deployment.steps.keep_serving import keep_serving
 from paceline.plan.deployment.steps.measure import measure
 from paceline.plan.deployment.steps.prune_runs import prune_runs
+from paceline.plan.deployment.steps.report_degraded import report_degraded
 from paceline.plan.deployment.steps.report_missing_guards import report_missing_guards
 from paceline.plan.deployment.steps.report_refusals import report_refusals
 from paceline.plan.deployment.steps.report_stuck_servers import report_stuck_servers
 from paceline.plan.deployment.steps.serve import serve
 from paceline.plan.deployment.steps.stop_runs import stop_runs
 from paceline.plan.deployment.take_down import take_down
+from paceline.plan.deployment.watched import watched
 from paceline.plan.silence import recheck_at, waiting
 from paceline.plan.step import Plan, Step, StepResult, earliest, walk
 
@@ -71,7 +74,7 @@ STEPS: tuple[Step[Snapshot], ...] = (
     check_kinds,
     report_missing_guards,
 )
-POOL_STEPS: tuple[Step[Rollout], ...] = (stop_runs, report_stuck_servers, serve, measure, prune_runs)
+POOL_STEPS: tuple[Step[Rollout], ...] = (stop_runs, report_degraded, report_stuck_servers, serve, measure, prune_runs)
 
 MOST_NOTES = 64
 MOST_REFUSED = 64
@@ -115,6 +118,7 @@ def plan(snapshot: Snapshot, now: datetime) -> Plan:
         status=to_status(status),
         actions=tuple(action for result in every for action in result.actions),
         events=events(snapshot.status, status),
+        watched=watched(snapshot.spec, status.pools),
         requeue_at=earliest((*(result.requeue_at for result in every), recheck_at(waiting(snapshot.children), now))),
     )
 

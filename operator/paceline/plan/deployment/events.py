@@ -75,6 +75,7 @@ def _pools(before: Status, after: Status) -> Iterator[Event]:
         yield from _retried(was, entry)
         yield from _aborted(was, entry)
         yield from _chosen(was, entry)
+        yield from _degraded(was, entry)
         yield from _verdict(was, entry)
         yield from _hold(was, entry)
         yield from _target(was, entry)
@@ -148,6 +149,17 @@ def _verdict(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
             yield Event(reason="ConcurrencyCrosses", note=f"{entry.name}: {crossing}", type="Warning")
 
 
+def _degraded(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
+    """Once for each reason of a revision; and that it pays again. A fallback has its own Event."""
+    now, before = entry.degraded, was.degraded
+    if now and (not before or (now.reason, now.revision) != (before.reason, before.revision)):
+        note = f"{entry.name}: {now.reason}: {now.message}"
+        yield Event(reason="SpeculationDegraded", note=note, type="Warning")
+    still = entry.serving and before and entry.serving.revision == before.revision and not entry.hold
+    if before and still and not now:
+        yield Event(reason="SpeculationRecovered", note=f"{entry.name}: {before.reason} has ended")
+
+
 def _hold(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
     held, before = entry.hold, was.hold
     # A held baseline is Stalled instead, for as long as it lasts; a person's request has its own Event.
@@ -155,7 +167,8 @@ def _hold(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
         return
     if not before or (held.since, held.revision) != (before.since, before.revision):
         what = f"{held.arm or 'revision'} at {held.revision} is no longer served: {held.message}"
-        yield Event(reason=held.reason or "NotReady", note=f"{entry.name}: {what}", type="Warning")
+        reason = "FellBack" if held.reason == "Fallback" else held.reason or "NotReady"
+        yield Event(reason=reason, note=f"{entry.name}: {what}", type="Warning")
 
 
 def _target(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:

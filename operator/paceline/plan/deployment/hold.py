@@ -71,5 +71,7 @@ def _released(pool: Pool, held: Hold) -> bool:
 def _newer_evidence(pool: Pool, held: Hold) -> bool:
     """By time and not by name: a run that was deleted is made again under the same name. By the time of its rounds:
     judging old rounds again is no newer evidence."""
-    ends = [round.finished_at for round in pool.decided.results] if pool.decided else []
+    if pool.decided is None or pool.decided.outcome == "Error":  # says nothing of the candidate
+        return False
+    ends = [round.finished_at for round in pool.decided.results]
     return bool(ends) and max(map(parse_time, ends)) > parse_time(held.since)

@@ -63,6 +63,15 @@ class Run:
         return int(self.manifest["spec"].get("attempt", 1))
 
     @property
+    def trigger(self) -> str:
+        """What it was started for, as `core.Trigger`."""
+        return str(self.spec.get("trigger", {}).get("reason", ""))
+
+    @property
+    def made_at(self) -> str:
+        return str(self.manifest["metadata"]["creationTimestamp"])
+
+    @property
     def finished(self) -> bool:
         return objects.finished(self.manifest)
 

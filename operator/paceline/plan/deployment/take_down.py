@@ -1,9 +1,11 @@
-"""A choice that does not run is taken down and held. There is no other way down.
+"""A choice that does not run, or whose speculation does not pay, is taken down and held. There is no other way down.
 
 It does not run if no further server becomes ready for `promotion.progressDeadline`, if every server of it fails for
 good, or if it has served and no server was ready for as long. A candidate gives way to the baseline, a baseline to the
 revision that served last. Lack of capacity and an unreachable node are no fault of a revision: the clock stops, and
 nothing is held.
+
+Speculation does not pay if the judgement on a promoted candidate says so and `guard.action` is Fallback.
 
 Like a request this changes the pool's memory before any step: hold and new target are written together, then acted
 upon.
@@ -18,7 +20,9 @@ from paceline.api.status import Hold, Target
 from paceline.core import BASELINE
 from paceline.plan.deployment.choose import Choice, as_chosen, baseline, choose, has_served, intent, last_served
 from paceline.plan.deployment.conflicts import name_conflict
+from paceline.plan.deployment.degraded import falls_back
 from paceline.plan.deployment.hold import baseline_held, held_by_a_person
+from paceline.plan.deployment.measured_again import counted
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.rollout import Rollout
 from paceline.plan.deployment.servers import Servers
@@ -28,18 +32,18 @@ from paceline.plan.step import parse_time, timestamp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevisionFailure:
-    """Why a revision does not run. `deadline` is the one that it missed; None if more time would not help."""
+    """Why a revision may not be served. `deadline` is the one that it missed; None if more time would not help."""
 
-    reason: Literal["NotReady", "Crashed"]
+    reason: Literal["NotReady", "Crashed", "Fallback"]
     message: str
     deadline: timedelta | None = None
 
 
 def take_down(pool: Pool, now: datetime) -> Rollout:
-    """Choose what the pool serves. If that does not run and something else can be served, put a hold on it and choose
-    again."""
+    """Choose what the pool serves. If that does not run, or does not pay, and something else can be served, put a hold
+    on it and choose again."""
     choice = choose(pool)
-    failure = failed(pool, choice, now)
+    failure = failed(pool, choice, now) or unprofitable(pool, choice)
     if failure is None or not _can_be_replaced(pool, choice):
         return Rollout(pool=pool, choice=choice)
     if held_by_a_person(pool) and not _baseline_of_spec(pool, choice):
@@ -54,21 +58,29 @@ def take_down(pool: Pool, now: datetime) -> Rollout:
         evidence=choice.evidence,
         deadline_seconds=int(failure.deadline.total_seconds()) if failure.deadline else None,
     )
-    without = replace(pool, remembered=replace(pool.remembered, hold=held))
+    without = replace(pool, remembered=counted(pool.remembered, held, now))
     return Rollout(pool=without, choice=choose(without))
 
 
 def _to_baseline(pool: Pool, choice: Choice, failure: RevisionFailure, now: datetime) -> Rollout:
     """The baseline of the spec, in place of what a person's request had left. Their hold stays: without it the operator
     would promote again what they went back from."""
-    why = f"{choice.arm} at {choice.revision} did not run: {failure.message}"
-    target = intent(baseline(pool, why, "TakenDown"), timestamp(now))
+    fell_back = failure.reason == "Fallback"
+    what = "stopped paying" if fell_back else "did not run"
+    why = f"{choice.arm} at {choice.revision} {what}: {failure.message}"
+    target = intent(baseline(pool, why, "Fallback" if fell_back else "TakenDown"), timestamp(now))
     without = replace(pool, remembered=replace(pool.remembered, target=target))
     return Rollout(pool=without, choice=choose(without))
 
 
 def _baseline_of_spec(pool: Pool, choice: Choice) -> bool:
     return choice.revision == pool.revision(pool.arms[BASELINE])
+
+
+def unprofitable(pool: Pool, choice: Choice) -> RevisionFailure | None:
+    """Why the baseline is to be served although the candidate runs; None if it is not."""
+    judgement = falls_back(pool, choice)
+    return RevisionFailure(reason="Fallback", message=judgement.message.rstrip(".")) if judgement else None
 
 
 def failed(pool: Pool, choice: Choice, now: datetime) -> RevisionFailure | None:

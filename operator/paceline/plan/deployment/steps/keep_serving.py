@@ -11,6 +11,7 @@ from paceline.api import Cause, Reason
 from paceline.api.status import PoolStatus, Target
 from paceline.core import DeploymentSpec, PoolSpec
 from paceline.plan.deployment.autoscaler import left_to_it
+from paceline.plan.deployment.degraded import causes as degraded_causes
 from paceline.plan.deployment.loan import continued, ends_at, lent_run, may_lend
 from paceline.plan.deployment.runs import Run, suspend
 from paceline.plan.deployment.server_manifest import Goal, server_manifest
@@ -30,7 +31,11 @@ def keep_serving(snapshot: Snapshot, now: datetime) -> StepResult:
     names = [pool.name for pool in spec.pools] if spec else [entry.name for entry in entries]
     serving = {name: servers for name in names if (servers := servers_of(snapshot, name, now))}
     return StepResult(
-        causes=tuple(_cause(name, serving.get(name)) for name in names) if serving else (Cause(Reason.NotStarted),),
+        causes=(
+            *(_cause(name, serving.get(name)) for name in names if serving),
+            *(() if serving else (Cause(Reason.NotStarted),)),
+            *(cause for entry in entries for cause in degraded_causes(entry.name, entry, entry.hold)),
+        ),
         actions=_actions(snapshot, spec, {entry.name: entry for entry in entries}, serving, now) if spec else (),
         status={"pools": tuple(_entry(entry, serving.get(entry.name)) for entry in entries)},
         requeue_at=earliest(

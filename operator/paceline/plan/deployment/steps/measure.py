@@ -17,6 +17,7 @@ from paceline.plan.deployment.conflicts import name_conflict
 from paceline.plan.deployment.earned import ANYWAY, bounds, manual
 from paceline.plan.deployment.hold import baseline_held, held_by_a_person, hold, way_out
 from paceline.plan.deployment.lasting import report_lasting
+from paceline.plan.deployment.measured_again import measured_again_at
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.preflight import foretold
 from paceline.plan.deployment.prompts import missing
@@ -43,7 +44,8 @@ def measure(rollout: Rollout, now: datetime) -> StepResult:
     pool = rollout.pool
     if run := pool.decided:
         causes = _verdict_causes(rollout, run)
-        return StepResult(causes=causes, status=_verdict(pool, run), notes=_other_version(pool))
+        decided = StepResult(causes=causes, status=_verdict(pool, run), notes=_other_version(pool))
+        return _again(rollout, decided, now)
     if why := unmeasurable(pool.server):
         return _never(pool, f"{why}; set it to 1 to compare the candidates")
     held_by = held_by_a_person(pool)
@@ -92,23 +94,43 @@ def measure(rollout: Rollout, now: datetime) -> StepResult:
     return _make_run(pool, causes)
 
 
-def _make_run(pool: Pool, causes: tuple[Cause, ...]) -> StepResult:
-    """Make a run. It takes over the rounds of a run whose question differs only in rule or candidates."""
+def _again(rollout: Rollout, decided: StepResult, now: datetime) -> StepResult:
+    """A candidate that is held is measured again at its time; the verdict stands until there is another."""
+    pool, at = rollout.pool, measured_again_at(rollout)
+    running = next((run for run in pool.attempts if run.under_way), None)
+    held_back = pool.suspended or held_by_a_person(pool) or baseline_held(pool) or name_conflict(pool)
+    if held_back or not (running or at):
+        return decided
+    if running:
+        more = _follow(rollout, running, decided.causes, now)
+    elif at and now < at:
+        return replace(decided, requeue_at=at)
+    elif not rollout.settled or missing(pool):
+        return decided
+    else:
+        more = _make_run(pool, decided.causes, held=hold(pool))
+    return replace(more, status={**decided.status, **more.status}, notes=decided.notes)
+
+
+def _make_run(pool: Pool, causes: tuple[Cause, ...], held: Hold | None = None) -> StepResult:
+    """Make a run. It takes over the rounds of a run whose question differs only in rule or candidates; because of a
+    hold, new ones are measured."""
     attempt = 1 + max((run.attempt for run in pool.runs if run.fingerprint == pool.fingerprint), default=pool.retried)
     name = child_name(pool.snapshot.name, pool.name, pool.fingerprint, attempt)
     stale = next((run for run in pool.attempts if run.stale), None)
     anew = pool.retried and not any(run.attempt > pool.retried for run in pool.attempts)
     token = pool.remembered.retried.token if anew and pool.remembered.retried else ""
-    trigger = Trigger.RETRY if token else Trigger.STALE if stale else Trigger.SPEC
-    earlier = None if token else source(pool)
+    trigger = Trigger.HOLD if held else Trigger.RETRY if token else Trigger.STALE if stale else Trigger.SPEC
+    earlier = None if token or held else source(pool)
     wanted = replace(
         pool.run_spec, attempt=attempt, trigger=trigger, token=token, rounds_of=earlier.name if earlier else ""
     )
     candidates = " or ".join(arm.name for arm in pool.spec.arms[1:])
     whys = (
+        f"{held.arm} is held ({held.reason}) since {held.since}" if held else "",
         f"retry={token}" if token else "",
         f"{stale.name} is older than maxEvidenceAge" if stale and not token else "",
-        asked_anew(pool) if not (token or stale) else "",
+        asked_anew(pool) if not (token or stale or held) else "",
         f"the rounds of {earlier.name} are judged again" if earlier else "",
     )
     why = "; ".join(filter(None, whys))
@@ -231,7 +253,9 @@ def _promoted(rollout: Rollout, run: Run) -> Cause:
         return _not_promoted(rollout, Reason.Held, f"{message}; {ask}")
     if (held := hold(pool)) and (revision == held.revision or baseline_held(pool)):
         why = f"{held.reason} since {held.since}: {held.message or held.revision}"
-        return Cause(Reason.Held, pool.name, f"{message}; {why}; {way_out(pool)}")
+        at = measured_again_at(rollout)
+        again = f"it is measured again from {timestamp(at)} on; " if at else ""
+        return Cause(Reason.Held, pool.name, f"{message}; {why}; {again}{way_out(pool)}")
     if pool.suspended:
         return Cause(Reason.Held, pool.name, f"{message}; spec.suspend is set")
     ask = f"annotate {annotation('promote', pool.name)}={revision}@TOKEN (TOKEN: any word that was not used before)"

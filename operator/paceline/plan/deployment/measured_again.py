@@ -1,0 +1,49 @@
+"""When a held candidate is measured again: at most once a day, and each time it was taken down in a row half as often.
+
+Another day is another node, driver or load of the cluster; newer evidence then releases the hold. What was rolled back
+or aborted by a person waits for a person.
+"""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from paceline.api.status import Hold, PoolStatus, TakenDown
+from paceline.core import BASELINE, Trigger
+from paceline.plan.deployment.hold import hold
+from paceline.plan.deployment.rollout import Rollout
+from paceline.plan.step import parse_time, timestamp
+
+FIRST = timedelta(days=1)
+"""From the hold, and from a run that it started, to the next one."""
+MOST_DOUBLINGS = 4
+"""Sixteen days at most."""
+FORGOTTEN = timedelta(days=64)
+"""A candidate that was not taken down for so long begins anew."""
+RETRIED = ("NotReady", "Crashed", "Fallback")
+"""Reasons of a hold for which a run is started."""
+
+
+def measured_again_at(rollout: Rollout) -> datetime | None:
+    """None if no hold asks for a run: there is none, or another candidate is served."""
+    pool, held = rollout.pool, hold(rollout.pool)
+    if held is None or held.arm == BASELINE or held.reason not in RETRIED or rollout.choice.arm != BASELINE:
+        return None
+    since = parse_time(held.since)
+    runs = (parse_time(run.made_at) for run in pool.runs if run.trigger == Trigger.HOLD)
+    return max([since, *(made for made in runs if made >= since)]) + _wait(pool.remembered, held)
+
+
+def counted(entry: PoolStatus, held: Hold, now: datetime) -> PoolStatus:
+    """The entry with a new hold on a candidate."""
+    before = entry.taken_down
+    in_a_row = before is not None and before.revision == held.revision and parse_time(before.since) > now - FORGOTTEN
+    times = 1 + (before.times or 0 if before and in_a_row else 0)
+    taken_down = TakenDown(revision=held.revision, times=times, since=timestamp(now))
+    return replace(entry, hold=held, taken_down=entry.taken_down if held.arm == BASELINE else taken_down)
+
+
+def _wait(entry: PoolStatus, held: Hold) -> timedelta:
+    before = entry.taken_down
+    times = before.times or 1 if before and before.revision == held.revision else 1
+    wait: timedelta = FIRST * 2 ** min(times - 1, MOST_DOUBLINGS)
+    return wait

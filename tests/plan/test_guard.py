@@ -1,0 +1,321 @@
+"""Speculation that stops paying is told, and falls back to the baseline where the guard is to; nothing flaps."""
+
+from datetime import timedelta
+
+import pytest
+from tests.support.campaigns import BASELINE_32, LATENCY, THROUGHPUT
+from tests.support.down import NAME, RETRY, arm, hold
+from tests.support.guard import DAY, dropped, guarded, holds, hung, judged, operator_restarts
+from tests.support.stories import measuring, promoted, told
+from tests.support.world import World
+
+from paceline.api.record import from_status
+from paceline.api.status import Expected
+from paceline.plan.step import parse_time
+from paceline.watch import Kind
+
+
+def events(world: World) -> list[str]:
+    return [event.partition(":")[0] for one in world.told for event in one.events]
+
+
+@told
+def test_acceptance_drops_and_a_day_later_the_candidate_is_shown_anew(world: World) -> None:
+    """The guard falls back at once, and asks again only once: the first run of the next day promotes the candidate."""
+    guarded(world=world)
+    dropped(world)
+    assert (arm(world), hold(world), world.condition("SpeculationDegraded")) == (
+        "baseline",
+        "Fallback",
+        "True FellBack",
+    )
+    world.servers_ready()
+    assert (world.condition("Ready"), world.condition("Promoted")) == ("True Serving", "False Held")
+    held = world.pool("latency")["hold"]
+    assert held["evidence"] == world.runs("latency")[0]["metadata"]["name"]
+    assert "accept_length 1.4, expected_accept_length 2.8" in held["message"]
+
+    world.wait(DAY - 10)
+    assert holds(world) == []
+    world.until_wake()
+    (run,) = holds(world)
+    assert run["spec"]["attempt"] == 2
+    for _ in range(3):
+        world.round_ends()
+    world.servers_ready()
+    assert (world.serving("latency"), hold(world), world.condition("SpeculationDegraded")) == ("wide", None, "")
+
+
+@told
+def test_acceptance_drops_and_a_person_is_told(world: World) -> None:
+    """Notify changes nothing; the condition goes when the pool is as expected again, not when it is idle."""
+    guarded("Notify", world=world)
+    dropped(world)
+    assert (arm(world), hold(world)) == ("wide", None)
+    assert world.condition("SpeculationDegraded") == "True AcceptanceDropped"
+    assert world.condition("Promoted") == "True AllPromoted"
+
+    judged(world, Kind.IDLE)
+    assert world.condition("SpeculationDegraded") == "True AcceptanceDropped"
+    judged(world, Kind.AS_EXPECTED)
+    assert world.condition("SpeculationDegraded") == ""
+
+
+def test_without_guard_a_person_is_told() -> None:
+    world = World()
+    promoted(world, "latency")
+    dropped(world)
+    assert (arm(world), world.condition("SpeculationDegraded")) == ("wide", "True AcceptanceDropped")
+    assert "guard.action Fallback would serve the baseline" in world.message("SpeculationDegraded")
+
+
+def test_off_watches_nothing() -> None:
+    world = guarded("Off")
+    dropped(world)
+    assert (arm(world), world.condition("SpeculationDegraded")) == ("wide", "")
+    assert world.plan(("SpeculativeDeployment", NAME)).watched == {}
+
+
+@told
+def test_a_server_hangs(world: World) -> None:
+    """It answers its probes, and no tokens move. The baseline may hang as well: nothing is better then."""
+    guarded(world=world)
+    hung(world)
+    assert (arm(world), hold(world)) == ("baseline", "Fallback")
+    world.servers_ready()
+
+    hung(world)
+    assert (arm(world), hold(world)) == ("baseline", "Fallback")
+    assert world.condition("SpeculationDegraded") == "True Hung"
+    assert "nothing to fall back to" in world.message("SpeculationDegraded")
+    judged(world, Kind.AS_EXPECTED)
+    assert world.condition("SpeculationDegraded") == "True FellBack"
+
+
+SLOW_AT_32 = {**THROUGHPUT, "wide": {name: 0.8 * speed for name, speed in BASELINE_32.items()}}
+
+
+@told
+def test_a_load_beyond_the_crossover(world: World) -> None:
+    """The pool that is measured at that load is named, and nothing is restarted. Where wide stops paying is known, as
+    the other pool has measured it at 32."""
+    world.truths = {"latency": LATENCY, "throughput": SLOW_AT_32}
+    guarded("Fallback", "latency", "throughput", world=world)
+    crossover = expected(world).crossover
+    assert crossover
+    assert 1 < crossover < 32
+    assert world.plan(("SpeculativeDeployment", NAME)).watched["latency"].speculates_up_to == crossover
+
+    judged(world, Kind.BEYOND_CROSSOVER, running_requests=20)
+    assert (arm(world), hold(world), world.condition("SpeculationDegraded")) == ("wide", None, "True BeyondCrossover")
+    assert "pool throughput is measured at concurrency 32" in world.message("SpeculationDegraded")
+    judged(world, Kind.IDLE)
+    assert world.condition("SpeculationDegraded") == ""
+
+
+def test_a_load_that_no_pool_is_measured_at() -> None:
+    world = guarded()
+    judged(world, Kind.BEYOND_CROSSOVER, running_requests=200)
+    assert "add concurrency 200 to this pool" in world.message("SpeculationDegraded")
+
+
+@pytest.mark.parametrize("kind", [Kind.IDLE, Kind.AS_EXPECTED, Kind.UNREADABLE])
+def test_nothing_else_is_told_or_done(kind: Kind) -> None:
+    world = guarded()
+    judged(world, kind)
+    assert (arm(world), hold(world), world.condition("SpeculationDegraded")) == ("wide", None, "")
+
+
+def test_servers_that_cannot_be_read_are_told_in_a_note() -> None:
+    world = guarded()
+    judged(world, Kind.UNREADABLE)
+    (note,) = world.status()["notes"]
+    assert note == "spec.guard: pool latency cannot be watched: Unreadable"
+    judged(world, Kind.UNREADABLE, running_requests=4)
+    assert world.status()["notes"] == [note], "the message counts the time, and a note is an Event"
+
+
+def test_a_judgement_on_another_revision_is_ignored() -> None:
+    world = guarded()
+    judged(world, Kind.ACCEPTANCE_DROPPED, revision="0123456789")
+    assert (arm(world), hold(world), world.condition("SpeculationDegraded")) == ("wide", None, "")
+
+
+def test_a_judgement_on_what_does_not_serve_yet_is_ignored() -> None:
+    """The candidate was chosen again and starts; the judgement is that of before."""
+    world = guarded()
+    served = world.pool("latency")["serving"]["revision"]
+    dropped(world)
+    world.servers_ready()
+    world.annotate(RETRY, "again")
+    judged(world, Kind.ACCEPTANCE_DROPPED, revision=served)
+    assert (arm(world), hold(world)) == ("wide", None)
+
+
+def test_nothing_falls_back_while_suspended() -> None:
+    world = guarded()
+    world.edit("suspend", lambda spec: spec.update(suspend=True))
+    dropped(world)
+    assert (arm(world), hold(world)) == ("wide", None)
+    assert world.condition("SpeculationDegraded") == "True AcceptanceDropped"
+    world.edit("resume", lambda spec: spec.update(suspend=False))
+    assert (arm(world), hold(world)) == ("baseline", "Fallback")
+
+
+def test_nothing_falls_back_while_the_spec_is_invalid_and_what_was_told_stays() -> None:
+    world = guarded()
+    served = world.pool("latency")["serving"]["revision"]
+    world.edit("an argument of ours", lambda spec: spec["engine"].update(args=["--port=1"]))
+    judged(world, Kind.ACCEPTANCE_DROPPED, revision=served)
+    assert (arm(world), hold(world)) == ("wide", None)
+
+    world = guarded("Notify")
+    dropped(world)
+    world.edit("an argument of ours", lambda spec: spec["engine"].update(args=["--port=1"]))
+    assert world.condition("Stalled") == "True InvalidSpec"
+    assert world.condition("SpeculationDegraded") == "True AcceptanceDropped"
+
+
+def test_an_operator_that_starts_anew_changes_nothing() -> None:
+    """It has no judgement before it has watched for a window."""
+    world = guarded("Notify")
+    dropped(world)
+    before = world.status()["conditions"]
+    world.told.clear()
+    operator_restarts(world)
+    assert world.status()["conditions"] == before
+    assert events(world) == []
+
+    world = guarded()
+    dropped(world)
+    world.servers_ready()
+    operator_restarts(world)
+    assert (arm(world), hold(world), world.condition("SpeculationDegraded")) == (
+        "baseline",
+        "Fallback",
+        "True FellBack",
+    )
+
+
+def test_events_say_what_happened_and_that_it_is_over() -> None:
+    world = guarded("Notify")
+    dropped(world)
+    dropped(world)
+    judged(world, Kind.AS_EXPECTED)
+    assert events(world) == ["Warning SpeculationDegraded", "Normal SpeculationRecovered"]
+
+    world = guarded()
+    dropped(world)
+    assert events(world) == ["Warning FellBack", "Normal RollingBack"]
+
+
+def test_each_time_in_a_row_it_takes_twice_as_long_until_the_candidate_is_measured_again() -> None:
+    """The prompts of the benchmark say otherwise than those of production: no day brings another promotion."""
+    world = guarded()
+    waited = []
+    for _ in range(6):
+        dropped(world)
+        world.servers_ready()
+        since, runs = parse_time(world.pool("latency")["hold"]["since"]), len(holds(world))
+        while len(holds(world)) == runs:
+            world.until_wake()
+        made = parse_time(holds(world)[-1]["metadata"]["creationTimestamp"])
+        waited.append((made - since) / timedelta(days=1))
+        for _ in range(3):
+            world.round_ends()
+        world.servers_ready()
+        assert (arm(world), hold(world)) == ("wide", None)
+    assert waited == [1, 2, 4, 8, 16, 16]
+
+
+def test_a_run_that_could_measure_nothing_releases_no_hold_and_the_next_one_comes_a_day_later() -> None:
+    world = guarded()
+    dropped(world)
+    world.servers_ready()
+    world.wait(DAY)
+    assert len(holds(world)) == 1
+    while not world.outcome("latency"):
+        world.round_dies("latency", 1, "killed")
+        world.wait(20)
+    assert (world.outcome("latency"), hold(world), len(holds(world))) == ("Error", "Fallback", 1)
+    world.wait(DAY // 2)
+    assert len(holds(world)) == 1
+    world.wait(DAY)
+    assert len(holds(world)) == 2
+
+
+def test_a_candidate_that_did_not_start_is_measured_again_after_a_day_too() -> None:
+    world = World()
+    measuring(world, "latency")
+    for _ in range(3):
+        world.round_ends()
+    world.server_exits("latency", 2, "error")
+    world.servers_ready()
+    assert hold(world) == "NotReady"
+    world.wait(DAY)
+    assert len(holds(world)) == 1
+
+
+def test_a_hold_starts_no_run_while_suspended() -> None:
+    world = guarded()
+    dropped(world)
+    world.servers_ready()
+    world.edit("suspend", lambda spec: spec.update(suspend=True))
+    world.wait(3 * DAY)
+    assert holds(world) == []
+    world.edit("resume", lambda spec: spec.update(suspend=False))
+    assert len(holds(world)) == 1
+
+
+def test_while_the_held_candidate_is_measured_again_the_verdict_stands() -> None:
+    world = guarded()
+    dropped(world)
+    world.servers_ready()
+    world.wait(DAY)
+    assert [world.condition(kind) for kind in ("Decided", "Promoted", "Measuring")] == [
+        "True AllDecided", "False Held", "True Measuring",
+    ]  # fmt: skip
+
+
+# What the guard expects.
+
+
+def expected(world: World) -> Expected:
+    return from_status(Expected, world.pool("latency")["expected"])
+
+
+def test_what_the_evidence_measured_is_kept_and_outlives_the_run() -> None:
+    world = guarded()
+    before = expected(world)
+    assert {load.workload for load in before.loads} == {"code@1", "swe@1", "terminal@1", "chat@1"}
+    load = before.loads[0]
+    assert (before.verify_tokens, load.concurrency) == (8, pytest.approx(1, abs=0.2))
+    assert load.accept_length == pytest.approx(2.8, abs=1.5)
+    assert load.mean_ttft
+    assert load.mean_tpot
+
+    for run in world.runs("latency"):
+        world.delete("BenchmarkRun", run["metadata"]["name"])
+    assert expected(world) == before
+
+
+def test_a_pool_that_an_older_release_promoted_is_watched_as_soon_as_its_run_is_there() -> None:
+    world = guarded()
+    before = expected(world)
+    world._deployed()["status"]["pools"][0].pop("expected")
+    world.settle("a status of an older release", 1)
+    assert expected(world) == before
+
+
+def test_the_watcher_is_told_what_serves_and_what_is_expected_of_it() -> None:
+    world = guarded(acceptanceDrop="0.4", window="2m")
+    (watched,) = world.plan(("SpeculativeDeployment", NAME)).watched.values()
+    assert (watched.revision, watched.arm) == (world.pool("latency")["serving"]["revision"], "wide")
+    assert (watched.engine, watched.acceptance_drop, watched.window) == ("SGLang", 0.4, timedelta(minutes=2))
+    assert [load.accept_length for load in watched.expected] == [load.accept_length for load in expected(world).loads]
+
+    dropped(world)
+    assert world.plan(("SpeculativeDeployment", NAME)).watched == {}, "two revisions at once"
+    world.servers_ready()
+    (watched,) = world.plan(("SpeculativeDeployment", NAME)).watched.values()
+    assert (watched.arm, watched.expected, watched.verify_tokens, watched.speculates_up_to) == ("baseline", (), 1, None)

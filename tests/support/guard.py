@@ -1,0 +1,58 @@
+"""What the watcher finds of the servers of a story, and pools that are watched."""
+
+from typing import Any
+
+from tests.support.world import World, example
+
+from paceline.core import Trigger
+from paceline.plan.step import timestamp
+from paceline.watch import Judgement, Kind, Numbers
+
+DAY = 24 * 60
+"""Minutes."""
+
+
+def judged(world: World, kind: Kind, revision: str = "", **numbers: float) -> None:
+    """The watcher has judged what latency serves, or another revision."""
+    judgement = Judgement(
+        kind=kind,
+        message=", ".join([str(kind), *(f"{name} {number:g}" for name, number in numbers.items())]),
+        revision=revision or str(world.pool("latency")["serving"]["revision"]),
+        since=timestamp(world.cluster.now),
+        numbers=Numbers(**numbers),
+    )
+    world.judgements = {**world.judgements, "latency": judgement}
+    world.settle(f"latency is judged: {kind}", 0)
+
+
+def dropped(world: World) -> None:
+    judged(world, Kind.ACCEPTANCE_DROPPED, accept_length=1.4, expected_accept_length=2.8)
+
+
+def hung(world: World) -> None:
+    judged(world, Kind.HUNG, running_requests=3)
+
+
+def operator_restarts(world: World) -> None:
+    world.judgements = {}
+    world.settle("the operator starts anew", 1)
+
+
+def guarded(action: str = "Fallback", *pools: str, world: World | None = None, **guard: Any) -> World:
+    """The candidates of latency, or of these pools, serve and are watched."""
+    world = world or World()
+    manifest = example(*(pools or ("latency",)))
+    manifest["spec"]["guard"] = {"action": action, **guard}
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    for _ in range(3):
+        world.round_ends()
+    world.servers_ready()
+    world.told.clear()
+    return world
+
+
+def holds(world: World) -> list[Any]:
+    """Runs of latency that a hold has started."""
+    return [run for run in world.runs("latency") if run["spec"]["trigger"]["reason"] == Trigger.HOLD]
