@@ -153,6 +153,12 @@ class World:
                 kubelet.mark_ready(pod)
         self.settle("the servers that have a node are ready", 2)
 
+    def servers_run(self, image: str, *pools: str) -> None:
+        """The image's tag was moved: a kubelet reports this one for the servers that are ready."""
+        for pod in (pod for pool in pools or ("",) for pod in self._servers(**({"pool": pool} if pool else {}))):
+            pod["status"]["containerStatuses"] = [{"name": "server", "imageID": image, "state": {}}]
+        self.settle(f"the servers run {image}", 0)
+
     def server_exits(self, pool: str, code: int, log: str) -> None:
         for pod in self._servers(pool=pool):
             state = {"terminated": {"exitCode": code, "message": log}}

@@ -133,10 +133,10 @@ class TriggerSpec(Model):
     """What started the run."""
 
     reason: Trigger = Trigger.SPEC
-    """Spec: a change; Retry: a person's `retry` request; Stale: the previous answer is older than maxEvidenceAge;
-    Hold: a candidate is held; Person: created by hand."""
+    """Spec: a change; Retry: a person's `retry` request; Stale: the previous answer is older than maxEvidenceAge, or
+    about another image than the pool's servers run; Hold: a candidate is held; Person: created by hand."""
     token: Annotated[str, Field(max_length=253)] = ""
-    """Token of the request that asked for it."""
+    """Token of the request that asked for it; for another image, its digest."""
 
 
 _CLAIM = "(has(self.cache.existingClaim) ? self.cache.existingClaim : '')"

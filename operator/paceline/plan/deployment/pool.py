@@ -16,8 +16,8 @@ from paceline.plan.deployment.autoscaler import left_to_it
 from paceline.plan.deployment.runs import Run
 from paceline.plan.deployment.servers import Servers, servers_of
 from paceline.plan.deployment.snapshot import Snapshot
+from paceline.plan.deployment.stale import is_aged, moved_image
 from paceline.plan.objects import Object
-from paceline.plan.step import parse_time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,18 +115,26 @@ def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datet
     servers = servers_of(snapshot, spec.name, now)
     wanted = run_manifest_spec(_run_spec(pinned, spec, server))
     kept, first = snapshot.revisions(spec.name), _revisions_in_use(remembered, servers)
-    runs = snapshot.owned("BenchmarkRun", spec.name)
-    loads = loads_of(runs)
+    manifests = snapshot.owned("BenchmarkRun", spec.name)
+    loads = loads_of(manifests)
     served = frozenset(
         arm.name for arm in spec.arms if servers and servers.revision == revision_among(server, arm, first, kept, loads)
     )
+    in_use = runs_in_use(replace(remembered, serving=None))
+
+    def relied_on(run: Run) -> bool:
+        """If status was lost, a run whose winner is among the served arms still counts."""
+        return run.name in in_use or (not remembered.target and (run.winner or BASELINE) in served)
+
+    oldest, serving = now - pinned.max_evidence_age, servers if served else None
+    runs = (Run(manifest=manifest) for manifest in manifests)
     return Pool(
         snapshot=snapshot,
         deployment=pinned,
         spec=spec,
         server=server,
         remembered=remembered,
-        runs=tuple(_run(run, remembered, now - pinned.max_evidence_age, served) for run in runs),
+        runs=tuple(_run(run, oldest, relied_on(run), wanted, serving) for run in runs),
         servers=servers,
         kept=kept,
         wanted=wanted,
@@ -149,16 +157,13 @@ def _run_spec(spec: DeploymentSpec, pool: PoolSpec, server: Server) -> RunSpec:
     )
 
 
-def _run(manifest: Object, remembered: PoolStatus, oldest: datetime, served: frozenset[str]) -> Run:
-    """A run that the pool already relies on never becomes stale by age. If status was lost, a run whose winner is
-    among the `served` arms still counts as relied on. Rounds that were judged again are as old as they are."""
-    run = Run(manifest=manifest)
-    relied_on = runs_in_use(replace(remembered, serving=None))
-    ends = [end for end in (run.finished_at, *(round.finished_at for round in run.results)) if end]
-    aged = bool(ends) and min(map(parse_time, ends)) < oldest
-    lost = not remembered.target and (run.winner or BASELINE) in served
-    stale = aged and run.outcome is not None and run.name not in relied_on and not lost
-    return replace(run, stale=stale, aged=aged)
+def _run(run: Run, oldest: datetime, relied_on: bool, wanted: Mapping[str, Any], serving: Servers | None) -> Run:
+    """A run that the pool already relies on never becomes stale by age. `serving`: servers of the present spec."""
+    aged = is_aged(run, oldest)
+    if run.outcome is None:
+        return replace(run, aged=aged)
+    too_old = f"{run.name} is older than maxEvidenceAge" if aged and not relied_on else ""
+    return replace(run, aged=aged, stale=too_old or moved_image(run, wanted, serving))
 
 
 def _revisions_in_use(remembered: PoolStatus, servers: Servers | None) -> tuple[str, ...]:

@@ -23,8 +23,8 @@ class Run:
     """What a pool reads of one of its BenchmarkRuns."""
 
     manifest: Object
-    stale: bool = False
-    """Too old to decide the present question."""
+    stale: str = ""
+    """Why it does not decide the present question, although it asks the same, in a sentence; "" if it may."""
     aged: bool = False
     """Its oldest round is older than maxEvidenceAge; a run that the pool relies on is not stale for that."""
 
@@ -134,6 +134,11 @@ class Run:
     @property
     def finished_at(self) -> str:
         return self.status.finished_at
+
+    @property
+    def image(self) -> str:
+        """The image that its servers ran from, as the kubelet reported it; "" if it did not."""
+        return next((record.image for record in self.results if record.image), "")
 
     @property
     def results(self) -> tuple[run_status.Round, ...]:

@@ -1,6 +1,6 @@
 """A pool's servers: what they run, how many are ready, and why the others are not."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -11,7 +11,7 @@ from paceline.plan.deployment.capacity import all_there, short, surplus
 from paceline.plan.deployment.fields import with_field
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.objects import Object, condition, owned_by
-from paceline.plan.pods import Trouble, paused, refused, trouble
+from paceline.plan.pods import Trouble, container, paused, refused, trouble
 from paceline.render import group_name
 from paceline.render.group import KIND as GROUPS
 from paceline.render.serving import ARM_LABEL, REVISION_LABEL
@@ -35,6 +35,8 @@ class Servers:
     """Reasons of the troubles of pods of this revision."""
     hopeless: bool
     """Every pod of this revision fails for good."""
+    image: str
+    """The image that all its ready pods run, as the kubelets report it; "" if they differ or do not report it."""
 
     @property
     def short(self) -> str:
@@ -71,7 +73,13 @@ def servers_of(snapshot: Snapshot, pool: str, now: datetime) -> Servers | None:
         own_ready=own_ready,
         reasons=frozenset(each.reason for each in (of_all, *troubles) if each),
         hopeless=bool(troubles) and all(each is not None and each.fatal for each in troubles),
+        image=_image(pod for pod in staying if condition(pod, "Ready")),
     )
+
+
+def _image(pods: Iterable[Object]) -> str:
+    images = {str(container(pod, "server").get("imageID", "")) for pod in pods}
+    return images.pop() if len(images) == 1 else ""
 
 
 def server_objects(snapshot: Snapshot, pool: str) -> list[Object]:

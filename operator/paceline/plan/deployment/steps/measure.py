@@ -24,6 +24,8 @@ from paceline.plan.deployment.prompts import missing
 from paceline.plan.deployment.requests.request import annotation
 from paceline.plan.deployment.rollout import Rollout
 from paceline.plan.deployment.runs import Run, annotated
+from paceline.plan.deployment.stale import SHOWN
+from paceline.plan.images import differ, digest
 from paceline.plan.silence import ASK_AGAIN
 from paceline.plan.step import Apply, StepResult, earliest, timestamp
 from paceline.render import benchmark_run
@@ -44,7 +46,9 @@ def measure(rollout: Rollout, now: datetime) -> StepResult:
     pool = rollout.pool
     if run := pool.decided:
         causes = _verdict_causes(rollout, run)
-        decided = StepResult(causes=causes, status=_verdict(pool, run), notes=_other_version(pool))
+        decided = StepResult(
+            causes=causes, status=_verdict(pool, run), notes=(*_other_version(pool), *_other_image(pool, run))
+        )
         return _again(rollout, decided, now)
     if why := unmeasurable(pool.server):
         return _never(pool, f"{why}; set it to 1 to compare the candidates")
@@ -52,7 +56,7 @@ def measure(rollout: Rollout, now: datetime) -> StepResult:
     undecided = (
         Cause(Reason.DecisionHeld, pool.name, _held(pool, held_by))
         if held_by
-        else Cause(Reason.Undecided, pool.name, asked_anew(pool))
+        else Cause(Reason.Undecided, pool.name, asked_anew(pool) or _stale(pool))
     )
     causes = (undecided, _not_promoted(rollout))
     running = next((run for run in pool.attempts if not run.finished), None)
@@ -122,14 +126,16 @@ def _make_run(pool: Pool, causes: tuple[Cause, ...], held: Hold | None = None) -
     token = pool.remembered.retried.token if anew and pool.remembered.retried else ""
     trigger = Trigger.HOLD if held else Trigger.RETRY if token else Trigger.STALE if stale else Trigger.SPEC
     earlier = None if token or held else source(pool)
+    moved = stale and pool.servers and trigger is Trigger.STALE and differ(stale.image, pool.servers.image)
+    image = digest(pool.servers.image) if pool.servers and moved else ""
     wanted = replace(
-        pool.run_spec, attempt=attempt, trigger=trigger, token=token, rounds_of=earlier.name if earlier else ""
+        pool.run_spec, attempt=attempt, trigger=trigger, token=token or image, rounds_of=earlier.name if earlier else ""
     )
     candidates = " or ".join(arm.name for arm in pool.spec.arms[1:])
     whys = (
         f"{held.arm} is held ({held.reason}) since {held.since}" if held else "",
         f"retry={token}" if token else "",
-        f"{stale.name} is older than maxEvidenceAge" if stale and not token else "",
+        stale.stale if stale and not token else "",
         asked_anew(pool) if not (token or stale or held) else "",
         f"the rounds of {earlier.name} are judged again" if earlier else "",
     )
@@ -145,6 +151,11 @@ def _make_run(pool: Pool, causes: tuple[Cause, ...], held: Hold | None = None) -
             ),
         },
     )
+
+
+def _stale(pool: Pool) -> str:
+    """Why the last run of the present question does not decide it; "" if there is none."""
+    return next((run.stale for run in pool.attempts if run.stale), "")
 
 
 def _never(pool: Pool, why: str) -> StepResult:
@@ -205,6 +216,17 @@ def _other_version(pool: Pool) -> tuple[str, ...]:
     reported = next(reports, wanted)
     same = reported.removeprefix(wanted)[:1] in ("", "+", ".", "-", "r", "a", "b") and reported.startswith(wanted)
     return () if same else (f"spec.engine.version: {wanted}, but the image reports {reported}: set it to that",)
+
+
+def _other_image(pool: Pool, run: Run) -> tuple[str, ...]:
+    """A note if the servers run another image than the verdict is about, and measuring again has not changed that."""
+    if pool.servers is None or not differ(run.image, pool.servers.image):
+        return ()
+    was, now = digest(run.image)[:SHOWN], digest(pool.servers.image)[:SHOWN]
+    return (
+        f"spec.engine.image: {pool.server.engine.image} is {was} where {run.name} measured and {now} where it serves: "
+        "name the image by its digest (REPOSITORY@sha256:…)",
+    )
 
 
 def _not_promoted(rollout: Rollout, otherwise: Reason = Reason.NotDecided, message: str = "") -> Cause:

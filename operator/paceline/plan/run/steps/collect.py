@@ -7,6 +7,7 @@ from datetime import datetime
 from paceline.api import run_status
 from paceline.evidence import AnswerError, Failure, decode, judge
 from paceline.evidence.round_status import failed_round, round_record
+from paceline.plan.images import differ
 from paceline.plan.pods import terminated
 from paceline.plan.run.ends import end_of, held_seconds, hopeless
 from paceline.plan.run.evidence import Evidence
@@ -41,14 +42,9 @@ def _deleted_job(snapshot: Snapshot, recorded: Container[str]) -> str:
 
 
 def image_moved(image: str, before: Sequence[run_status.Round]) -> str | None:
-    """Message if this is not the image of the run's first round; None if it is, or the two cannot be compared.
-
-    A node that pulled the image reports REPOSITORY@DIGEST; a node on which it was loaded by hand reports its own id.
-    Only two of the same kind can be compared.
-    """
+    """Message if this is not the image of the run's first round; None if it is, or the two cannot be compared."""
     first = next((record.image for record in before if record.image), "")
-    (pulled, digest), (first_pulled, first_digest) = (("@" in name, name.rpartition("@")[2]) for name in (image, first))
-    if not (digest and first_digest) or pulled is not first_pulled or digest == first_digest:
+    if not differ(image, first):
         return None
     return (
         f"the server ran from {image}, and from {first} in the rounds before: its tag has moved; name the image by its "

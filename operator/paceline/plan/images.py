@@ -1,0 +1,16 @@
+"""Images as kubelets report them (`imageID`): which digest a container ran from, and whether two differ.
+
+A node that pulled the image reports REPOSITORY@DIGEST; a node on which it was loaded by hand reports its own id. Only
+two of the same kind can be compared.
+"""
+
+
+def digest(image: str) -> str:
+    """`sha256:…`; "" if the kubelet reported none."""
+    return image.rpartition("@")[2] if "@" in image else image if image.startswith("sha256:") else ""
+
+
+def differ(image: str, other: str) -> bool:
+    """Whether these are two images for certain."""
+    comparable = bool(digest(image) and digest(other)) and ("@" in image) is ("@" in other)
+    return comparable and digest(image) != digest(other)
