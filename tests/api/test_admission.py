@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.api.chart import HOME, of_kind, rendered
 from tests.support.apiserver import Running
-from tests.support.edits import example, example_run
+from tests.support.edits import Change, changed, example, example_run
 
 TENANT, FREE, STRICT = "tenant-b", "tenant-free", "tenant-strict"
 OPERATOR = f"system:serviceaccount:{HOME}:paceline"
@@ -18,6 +18,11 @@ MAY_MAKE_PODS = {"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]}
 USERS: dict[str, list[dict[str, Any]]] = {
     "mallory": [],
     "eve": [MAY_MAKE_PODS],
+    "rita": [
+        MAY_MAKE_PODS,
+        {"apiGroups": ["gateway.networking.k8s.io"], "resources": ["httproutes"], "verbs": ["create"]},
+        {"apiGroups": ["inference.networking.k8s.io"], "resources": ["inferencepools"], "verbs": ["create"]},
+    ],
     "pat": [
         MAY_MAKE_PODS,
         {"apiGroups": ["paceline.dev"], "resources": list(PLURALS.values()), "verbs": ["promote"]},
@@ -124,6 +129,20 @@ def test_who_may_not_make_pods_may_not_have_them_made(guarded: Running, manifest
     assert "such as edit" in said
     assert send(guarded, "eve", manifest) == ""
     assert send(guarded, OPERATOR, manifest) == "", "the operator makes runs, and no pod by itself"
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        (("spec.gateway", {"name": "inference"}), "httproutes"),
+        (("spec.pools.0.endpointPicker", {"name": "picker"}), "inferencepools"),
+    ],
+    ids=["gateway", "endpointPicker"],
+)
+def test_who_may_not_make_routes_may_not_have_them_made(guarded: Running, change: Change, kind: str) -> None:
+    manifest = changed(example(), change)
+    assert f"eve may not create {kind} in namespace {TENANT}" in send(guarded, "eve", manifest)
+    assert send(guarded, "rita", manifest) == ""
 
 
 def test_nor_may_they_change_what_another_has_made(guarded: Running) -> None:

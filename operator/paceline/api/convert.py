@@ -51,6 +51,7 @@ def deployment(manifest: Mapping[str, Any]) -> core.DeploymentSpec:
         cache_claim=to_core(core.ClaimTemplate, claim) if claim else None,
         promotion=to_core(core.PromotionSpec, spec.promotion or PromotionSpec()),
         guard=to_core(core.GuardSpec, spec.guard or GuardSpec()),
+        gateway=to_core(core.Gateway, spec.gateway) if spec.gateway else None,
         run_gpu_hours=float(benchmark.budget.gpu_hours) if benchmark.budget else None,
         run_timeouts=_timeouts(benchmark.timeouts),
         **given(core.DeploymentSpec, benchmark),
@@ -125,6 +126,8 @@ def _pool(pool: PoolSpec, spec: SpeculativeDeploymentSpec, benchmark: BenchmarkS
     return core.PoolSpec(
         name=pool.name,
         replicas=pool.replicas,
+        header_value=pool.header_value,
+        endpoint_picker=to_core(core.EndpointPicker, pool.endpoint_picker) if pool.endpoint_picker else None,
         arms=(core.Arm(name=core.BASELINE), *sorted(candidates, key=lambda arm: arm.name)),
         workloads=tuple(
             core.Workload(dataset=_dataset(dataset, concurrency), concurrency=concurrency)

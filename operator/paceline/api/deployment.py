@@ -10,6 +10,7 @@ from paceline.api.compatibility import ENGINE_AND_NODE, arm_rules
 from paceline.api.draft import ON_CLAIM, DraftSpec
 from paceline.api.engine import AcceleratorSpec, EngineSpec
 from paceline.api.gate import MOST_MEASURED, MOST_POINTS, RISING, BudgetSpec, GateSpec, ParitySpec, TimeoutsSpec
+from paceline.api.gateway import GatewaySpec
 from paceline.api.model import Model
 from paceline.api.pod import NO_LABELS_OF_OURS
 from paceline.api.pool import TWINS, PoolSpec, hidden_twins
@@ -125,6 +126,7 @@ _POINTS = (
 )
 _MOST_POINTS = f"self.pools.map(p, has(p.candidates) ? {_POINTS} : 1).max()"
 _LAST = "self.benchmark.decideAfterRounds[self.benchmark.decideAfterRounds.size() - 1]"
+_VALUE = "(has(p.headerValue) ? p.headerValue : p.name)"
 _CANDIDATES = {"p": "self.pools", "c": "p.candidates"}
 _CLAIM = (
     "(has(self.cache.claim) ? self.cache.claim.name : has(self.cache.existingClaim) ? self.cache.existingClaim : '')"
@@ -152,6 +154,12 @@ class SpeculativeDeploymentSpec(Model):
         on_the_claim("self.draft.source", _CLAIM, ".draft.source"),
         on_the_claim("c.draft.source", _CLAIM, ".draft.source", **_CANDIDATES),
         *ENGINE_AND_NODE,
+        Rule(
+            each={"p": "self.pools"},
+            cel=f"self.pools.exists_one(q, {_VALUE.replace('p.', 'q.')} == ({_VALUE}))",
+            message="headerValue must lead to one pool alone: it is the pool's name if absent",
+            field=".headerValue",
+        ),
         Rule(
             each={"p": "self.pools", "d": "p.datasets"},
             cel=f"{_SETS} ? self.benchmark.datasets.exists(s, s.name == d) : d in {list(BUILTIN)}",
@@ -209,6 +217,8 @@ class SpeculativeDeploymentSpec(Model):
     """Where models are stored."""
     pools: Annotated[tuple[PoolSpec, ...], Field(min_length=1, max_length=8), Unique(("name",))]
     """Kinds of traffic, each with its own servers and its own verdict."""
+    gateway: GatewaySpec | None = None
+    """A Gateway through which the pools are reached, if the cluster has the Gateway API."""
     benchmark: BenchmarkSpec | None = None
     """How candidates are measured."""
     gate: GateSpec | None = None

@@ -9,6 +9,7 @@ from pydantic import Field
 from paceline.api.compatibility import FIELDS_OF_SHAPE, KINDS_OF_SHAPE
 from paceline.api.draft import OF_SCHEDULE, AdaptiveSpec, CustomSpec, DraftSpec, NgramSpec, Schedule, TreeSpec
 from paceline.api.gate import GateSpec
+from paceline.api.gateway import EndpointPickerSpec, HeaderValue
 from paceline.api.model import Model
 from paceline.api.rules import Rule, Violation, one_of
 from paceline.api.types import Arguments, ArmName, DatasetName, PoolName, Unique
@@ -125,6 +126,10 @@ class PoolSpec(Model):
     """Not implemented. Trees to search instead of named candidates."""
     gate: GateSpec | None = None
     """Overrides fields of spec.gate."""
+    header_value: HeaderValue | None = None
+    """Value of spec.gateway's header that leads to this pool; the pool's name if absent."""
+    endpoint_picker: EndpointPickerSpec | None = None
+    """Makes an InferencePool of the pool's servers, to which the route of spec.gateway then leads."""
     datasets: Annotated[tuple[DatasetName, ...], Field(min_length=1, max_length=16), Unique()] | None = None
     """Names of the datasets to measure on; all if absent."""
 

@@ -19,6 +19,7 @@ from paceline.cli.manifests import DEPLOYMENT, RUN, RefusedError, ours
 from paceline.core import BASELINE, Arm, DeploymentSpec, RunSpec
 from paceline.plan.deployment.pins import artifacts_of, datasets_of, models_of, pin
 from paceline.plan.deployment.pool import Pool, pools
+from paceline.plan.deployment.routes import routes
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.run.snapshot import Round
 from paceline.plan.run.steps.check import unpinned
@@ -124,6 +125,7 @@ def _serving(view: Pool, arm: Arm, spec: DeploymentSpec) -> Iterator[Manifest]:
     yield controller_revision(owner, view.name, revision, kept)
     yield servers(owner, view.name, kept, view.spec.replicas, deadline, {})
     yield service(owner, view.name, view.server.accelerator.nodes)
+    yield from routes(owner, spec, view.spec, view.server)
 
 
 def _round(manifest: Manifest, pool: str | None, arm: str | None) -> Iterator[Manifest]:

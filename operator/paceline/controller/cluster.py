@@ -3,7 +3,13 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from paceline.controller.kinds import BENCHMARK_RUN, LEADER_WORKER_SET, SPECULATIVE_DEPLOYMENT
+from paceline.controller.kinds import (
+    BENCHMARK_RUN,
+    HTTP_ROUTE,
+    INFERENCE_POOL,
+    LEADER_WORKER_SET,
+    SPECULATIVE_DEPLOYMENT,
+)
 from paceline.core.names import DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL
 from paceline.evidence import ENVIRONMENT
 from paceline.kube import UNREAD, Api, Manifest, Reflector, Resource, Store, WorkQueue, selector
@@ -22,6 +28,7 @@ from paceline.kube.resources import (
 from paceline.watch import Judgement, Watched
 
 GUARDS = (NETWORK_POLICY, DISRUPTION_BUDGET)
+ROUTES = (HTTP_ROUTE, INFERENCE_POOL)
 CHILDREN: tuple[Resource, ...] = (
     JOB,
     POD,
@@ -32,9 +39,10 @@ CHILDREN: tuple[Resource, ...] = (
     BENCHMARK_RUN,
     LEADER_WORKER_SET,
     *GUARDS,
+    *ROUTES,
 )
 WATCHED = (*CHILDREN, AUTOSCALER)
-OPTIONAL = (LEADER_WORKER_SET, *GUARDS, AUTOSCALER)
+OPTIONAL = (LEADER_WORKER_SET, *GUARDS, *ROUTES, AUTOSCALER)
 """Kinds that a cluster may lack, or not show us (a role of an older release): nothing waits for them."""
 OURS = selector(MANAGED_BY)
 OF_ANYBODY = (BENCHMARK_RUN, AUTOSCALER)

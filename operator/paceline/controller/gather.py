@@ -17,8 +17,14 @@ from datetime import datetime
 from typing import TypeVar
 
 from paceline import api
-from paceline.controller.cluster import GUARDS, Cluster, Key
-from paceline.controller.kinds import BENCHMARK_RUN, LEADER_WORKER_SET, SPECULATIVE_DEPLOYMENT
+from paceline.controller.cluster import GUARDS, ROUTES, Cluster, Key
+from paceline.controller.kinds import (
+    BENCHMARK_RUN,
+    HTTP_ROUTE,
+    INFERENCE_POOL,
+    LEADER_WORKER_SET,
+    SPECULATIVE_DEPLOYMENT,
+)
 from paceline.controller.warnings import warnings
 from paceline.core import CapacityPolicy, DeploymentSpec, RunSpec
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, RUN_LABEL, child_name
@@ -59,7 +65,7 @@ async def gather_deployment(
     mine = {DEPLOYMENT_LABEL: key.name}
     children = {
         resource.kind: tuple(cluster.select(resource.kind, key.namespace, mine))
-        for resource in (JOB, POD, DEPLOYMENT, LEADER_WORKER_SET, SERVICE, REVISION, BENCHMARK_RUN, *GUARDS)
+        for resource in (JOB, POD, DEPLOYMENT, LEADER_WORKER_SET, SERVICE, REVISION, BENCHMARK_RUN, *GUARDS, *ROUTES)
     }
     children |= {CLAIM.kind: (), AUTOSCALER.kind: tuple(cluster.select(AUTOSCALER.kind, key.namespace, {}))}
     absent = cluster.absent(key.namespace)
@@ -197,6 +203,10 @@ def _needed(spec: DeploymentSpec | None, key: Key, settings: Settings) -> Iterat
         yield Ref(SERVICE, key.namespace, child_name(key.name, pool.name))
         if "servers" in settings.network_policies:
             yield Ref(NETWORK_POLICY, key.namespace, child_name(key.name, pool.name))
+        if spec.gateway:
+            yield Ref(HTTP_ROUTE, key.namespace, child_name(key.name, pool.name))
+        if pool.endpoint_picker:
+            yield Ref(INFERENCE_POOL, key.namespace, child_name(key.name, pool.name))
         if settings.disruption_budgets:
             yield Ref(DISRUPTION_BUDGET, key.namespace, child_name(key.name, pool.name))
 

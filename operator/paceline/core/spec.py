@@ -6,6 +6,7 @@ from datetime import timedelta
 from enum import StrEnum
 
 from paceline.core.arm import Arm
+from paceline.core.gateway import EndpointPicker, Gateway
 from paceline.core.outputs import Parity
 from paceline.core.server import Server
 from paceline.core.timeouts import DEFAULT_TIMEOUTS, Timeouts
@@ -70,6 +71,9 @@ class PoolSpec:
     """The baseline, then the candidates by rising number of draft tokens."""
     workloads: tuple[Workload, ...]
     gate: Gate
+    header_value: str | None = None
+    """Of the gateway's header; None stands for the pool's name."""
+    endpoint_picker: EndpointPicker | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +112,7 @@ class DeploymentSpec:
     cache_claim: ClaimTemplate | None
     promotion: PromotionSpec = PromotionSpec()
     guard: GuardSpec = GuardSpec()
+    gateway: Gateway | None = None
     max_evidence_age: timedelta = timedelta(hours=720)
     capacity_policy: CapacityPolicy = CapacityPolicy.WAIT
     min_serving: int = 1

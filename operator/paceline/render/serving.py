@@ -23,6 +23,7 @@ LONGEST_GENERATION_SECONDS = 120
 # Polls every five seconds, fifteen seconds for the schedulers, then stragglers are killed and the listener stops.
 SHUTDOWN_SECONDS = 90
 STARTUP_PERIOD_SECONDS = 2
+SERVICE_PORT = 80
 
 
 def labels(owner: Owner, pool: str) -> dict[str, str]:
@@ -148,7 +149,7 @@ def service(owner: Owner, pool: str, nodes: int) -> Manifest:
         "metadata": metadata(child_name(owner.name, pool), owner, labels(owner, pool)),
         "spec": {
             "selector": {**labels(owner, pool), **answering},
-            "ports": [{"name": "http", "port": 80, "targetPort": "http", "protocol": "TCP"}],
+            "ports": [{"name": "http", "port": SERVICE_PORT, "targetPort": "http", "protocol": "TCP"}],
         },
     }
 

@@ -10,6 +10,7 @@ Steps of the whole deployment (each is a function of the module of its name in `
     check_draft            the draft fits its target
     check_kinds            the cluster has the kinds that are needed
     report_missing_guards  guards that the operator may not make are reported
+    report_missing_routes  routes that cannot be made are reported
 
 Then for each pool, after its memory has taken in people's requests (`carry_out`), its failures (`take_down`; among them
 speculation that stopped paying), which also chooses what it serves, and what it lends to its run (`lend`):
@@ -55,6 +56,7 @@ from paceline.plan.deployment.steps.measure import measure
 from paceline.plan.deployment.steps.prune_runs import prune_runs
 from paceline.plan.deployment.steps.report_degraded import report_degraded
 from paceline.plan.deployment.steps.report_missing_guards import report_missing_guards
+from paceline.plan.deployment.steps.report_missing_routes import report_missing_routes
 from paceline.plan.deployment.steps.report_refusals import report_refusals
 from paceline.plan.deployment.steps.report_stuck_servers import report_stuck_servers
 from paceline.plan.deployment.steps.serve import serve
@@ -73,6 +75,7 @@ STEPS: tuple[Step[Snapshot], ...] = (
     check_draft,
     check_kinds,
     report_missing_guards,
+    report_missing_routes,
 )
 POOL_STEPS: tuple[Step[Rollout], ...] = (stop_runs, report_degraded, report_stuck_servers, serve, measure, prune_runs)
 

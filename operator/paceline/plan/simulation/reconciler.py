@@ -3,6 +3,7 @@
 from paceline import api
 from paceline.plan import deployment, run
 from paceline.plan.deployment.loan import elsewhere
+from paceline.plan.deployment.routes import ROUTES
 from paceline.plan.objects import suspended
 from paceline.plan.run.snapshot import Round
 from paceline.plan.simulation.cluster import SERVERS, Cluster, Key, key_of
@@ -10,7 +11,7 @@ from paceline.plan.step import Action, Adopt, Apply, Plan
 from paceline.render import Settings
 
 OURS = ("SpeculativeDeployment", "BenchmarkRun")
-OF_ANYBODY = ("PersistentVolumeClaim", *SERVERS, "Service", "HorizontalPodAutoscaler")
+OF_ANYBODY = ("PersistentVolumeClaim", *SERVERS, "Service", "HorizontalPodAutoscaler", *ROUTES)
 """Kinds in which objects of others matter, for their names or their targets: the planner sees all of them."""
 LABELLED = ("Job", "Pod", "ControllerRevision", "BenchmarkRun")
 SETTINGS = Settings(image="paceline")

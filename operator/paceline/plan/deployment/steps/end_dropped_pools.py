@@ -4,12 +4,13 @@ from datetime import datetime
 
 from paceline.core.names import POOL_LABEL
 from paceline.plan.deployment.guard import GUARDS
+from paceline.plan.deployment.routes import ROUTES
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.objects import owned_by
 from paceline.plan.step import Delete, StepResult
 from paceline.render.group import KIND as GROUPS
 
-KINDS = ("Deployment", GROUPS, "Service", "BenchmarkRun", "ControllerRevision", *GUARDS)
+KINDS = ("Deployment", GROUPS, "Service", "BenchmarkRun", "ControllerRevision", *GUARDS, *ROUTES)
 
 
 def end_dropped_pools(snapshot: Snapshot, _: datetime) -> StepResult:

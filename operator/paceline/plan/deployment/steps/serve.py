@@ -19,6 +19,7 @@ from paceline.plan.deployment.lasting import STALLED
 from paceline.plan.deployment.loan import lent
 from paceline.plan.deployment.restoring import restoring
 from paceline.plan.deployment.rollout import Rollout
+from paceline.plan.deployment.routes import route
 from paceline.plan.deployment.server_manifest import Goal, server_manifest
 from paceline.plan.deployment.servers import not_ready, pod_template, server_objects
 from paceline.plan.deployment.size import leaves_zero, replicas, waits_for_verdict
@@ -114,6 +115,7 @@ def _actions(rollout: Rollout, waits: bool, now: datetime) -> tuple[Action, ...]
         ),
         Apply(service(owner, pool.name, rendered.get("nodes", 1)), "the pool's address"),
         *guard(pool),
+        *route(pool),
         *_prune_revisions(rollout),
     )
 

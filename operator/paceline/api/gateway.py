@@ -1,0 +1,54 @@
+"""How requests from outside reach the pools: routes of the Gateway API, and InferencePools."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from paceline.api.model import Model
+from paceline.api.types import Matches, ObjectName, Unique
+
+Hostname = Annotated[
+    str,
+    Field(max_length=253),
+    Matches(r"^(\*\.)?[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", "be a host name such as models.example.com"),
+]
+HeaderName = Annotated[
+    str, Field(max_length=256), Matches(r"^[A-Za-z0-9][-A-Za-z0-9_]*$", "be the name of an HTTP header such as x-pool")
+]
+HeaderValue = Annotated[
+    str, Field(max_length=200), Matches(r"^[!-~]+$", "be the value of an HTTP header, without spaces")
+]
+Section = Annotated[
+    str,
+    Field(max_length=253),
+    Matches(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", "be the name of a listener: lower-case letters, digits, '-' and '.'"),
+]
+Port = Annotated[int, Field(ge=1, le=65535)]
+
+
+class GatewaySpec(Model):
+    """A Gateway through which the pools are reached: each gets an HTTPRoute, told apart by a header."""
+
+    name: ObjectName
+    """Name of the Gateway."""
+    namespace: ObjectName | None = None
+    """Its namespace; that of this resource if absent."""
+    section_name: Section | None = None
+    """One of its listeners; all that admit the route if absent."""
+    hostnames: Annotated[tuple[Hostname, ...], Field(min_length=1, max_length=16), Unique()] | None = None
+    """Host names that the routes are for; those of the listeners if absent."""
+    header: HeaderName | None = None
+    """The header that names the pool; x-paceline-pool if absent. X-Gateway-Model-Name, which inference gateways set
+    from the body, is the name of the model."""
+
+
+class EndpointPickerSpec(Model):
+    """The Service that chooses a server for each request (Gateway API Inference Extension)."""
+
+    name: ObjectName
+    """Name of the Service, in the same namespace. Who runs it is not our affair."""
+    port: Port | None = None
+    """Its port; 9002 if absent."""
+    failure_mode: Literal["FailOpen", "FailClose"] | None = None
+    """What a gateway does while it does not answer: send requests to any server (FailOpen), or refuse them (FailClose,
+    also if absent)."""

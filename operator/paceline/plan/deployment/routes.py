@@ -1,0 +1,64 @@
+"""The HTTPRoute and the InferencePool of a pool, where the spec asks for them and the cluster knows such kinds."""
+
+from collections.abc import Iterator
+
+from paceline.core import DeploymentSpec, PoolSpec, Server
+from paceline.core.names import child_name
+from paceline.plan.deployment.pool import Pool
+from paceline.plan.deployment.snapshot import Snapshot
+from paceline.plan.objects import owned_by
+from paceline.plan.step import Action, Apply, Delete, Manifest
+from paceline.render import Owner
+from paceline.render.routes import HTTP_ROUTE, INFERENCE_POOL, http_route, inference_pool
+
+ROUTES = (INFERENCE_POOL, HTTP_ROUTE)
+
+
+def route(pool: Pool) -> Iterator[Action]:
+    """Apply what the spec asks for, delete what it no longer does. An object of another owner with the same name stays
+    as it is; `unrouted` says so."""
+    snapshot, kept = pool.snapshot, set[str]()
+    for wanted in routes(snapshot.owner, pool.deployment, pool.spec, pool.server):
+        kept.add(wanted["kind"])
+        if not _obstacle(snapshot, wanted["kind"], pool.name):
+            yield Apply(wanted, "lead requests to the pool's servers")
+    for kind in ROUTES:
+        for child in snapshot.owned(kind, pool.name):
+            if kind not in kept:
+                yield Delete(child, "the spec no longer asks for it")
+
+
+def routes(owner: Owner, deployment: DeploymentSpec, pool: PoolSpec, server: Server) -> Iterator[Manifest]:
+    """What the spec asks for, for one pool."""
+    picker, gateway = pool.endpoint_picker, deployment.gateway
+    if picker:
+        yield inference_pool(owner, pool.name, server, picker)
+    if gateway:
+        yield http_route(owner, pool.name, gateway, pool.header_value or pool.name, picked=picker is not None)
+
+
+def unrouted(snapshot: Snapshot) -> Iterator[str]:
+    """A note for each object that the spec asks for and that is not made."""
+    for n, pool in enumerate(snapshot.spec.pools if snapshot.spec else ()):
+        if pool.endpoint_picker and (obstacle := _obstacle(snapshot, INFERENCE_POOL, pool.name)):
+            yield f"pools[{n}].endpointPicker: {obstacle}"
+        if snapshot.spec and snapshot.spec.gateway and (obstacle := _obstacle(snapshot, HTTP_ROUTE, pool.name)):
+            yield f"gateway: {obstacle}"
+
+
+def _obstacle(snapshot: Snapshot, kind: str, pool: str) -> str:
+    """Why the object cannot be made; "" if it can."""
+    name = child_name(snapshot.name, pool)
+    if kind in snapshot.absent:
+        return f"no {kind} is made: {INSTALL[kind]}, or the operator may not list it; nothing waits for it"
+    existing = snapshot.child(kind, name)
+    if existing is not None and not owned_by(existing, snapshot.owner.uid):
+        return f"{kind} {name} is not managed by Paceline and stays as it is; rename the pool or remove the object"
+    return ""
+
+
+INSTALL = {
+    HTTP_ROUTE: "the cluster lacks gateway.networking.k8s.io/v1 (kubernetes-sigs/gateway-api)",
+    INFERENCE_POOL: "the cluster lacks inference.networking.k8s.io/v1"
+    " (kubernetes-sigs/gateway-api-inference-extension, v1.0 or later)",
+}

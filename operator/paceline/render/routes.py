@@ -1,0 +1,59 @@
+"""What leads requests from outside to a pool's servers: an HTTPRoute, and an InferencePool in place of the Service."""
+
+from typing import Any
+
+from paceline.core import EndpointPicker, Gateway, Server
+from paceline.core.names import child_name
+from paceline.engines import ENGINES
+from paceline.render.common import Manifest, Owner, metadata
+from paceline.render.group import LEADER
+from paceline.render.serving import SERVICE_PORT, labels
+
+HTTP_ROUTE, INFERENCE_POOL = "HTTPRoute", "InferencePool"
+GATEWAY_GROUP, INFERENCE_GROUP = "gateway.networking.k8s.io", "inference.networking.k8s.io"
+
+
+def http_route(owner: Owner, pool: str, gateway: Gateway, value: str, *, picked: bool) -> Manifest:
+    """Requests whose header has this value go to the pool: to its InferencePool if an endpoint is `picked`."""
+    name = child_name(owner.name, pool)
+    service = {"group": "", "kind": "Service", "name": name, "port": SERVICE_PORT, "weight": 1}
+    picking = {"group": INFERENCE_GROUP, "kind": INFERENCE_POOL, "name": name, "weight": 1}
+    parent: dict[str, Any] = {"group": GATEWAY_GROUP, "kind": "Gateway", "name": gateway.name}
+    parent |= {"namespace": gateway.namespace} if gateway.namespace else {}
+    parent |= {"sectionName": gateway.section_name} if gateway.section_name else {}
+    match = {
+        "path": {"type": "PathPrefix", "value": "/"},
+        "headers": [{"type": "Exact", "name": gateway.header, "value": value}],
+    }
+    return {
+        "apiVersion": f"{GATEWAY_GROUP}/v1",
+        "kind": HTTP_ROUTE,
+        "metadata": metadata(name, owner, labels(owner, pool)),
+        "spec": {
+            "parentRefs": [parent],
+            **({"hostnames": list(gateway.hostnames)} if gateway.hostnames else {}),
+            "rules": [{"matches": [match], "backendRefs": [picking if picked else service]}],
+        },
+    }
+
+
+def inference_pool(owner: Owner, pool: str, server: Server, picker: EndpointPicker) -> Manifest:
+    """The pool's servers, for an endpoint picker to choose from; of servers over several nodes, those that answer."""
+    among = labels(owner, pool)
+    answering = LEADER if server.accelerator.nodes > 1 else {}
+    return {
+        "apiVersion": f"{INFERENCE_GROUP}/v1",
+        "kind": INFERENCE_POOL,
+        "metadata": metadata(child_name(owner.name, pool), owner, among),
+        "spec": {
+            "selector": {"matchLabels": {**among, **answering}},
+            "targetPorts": [{"number": ENGINES[server.engine.name].port}],
+            "endpointPickerRef": {
+                "group": "",
+                "kind": "Service",
+                "name": picker.name,
+                "port": {"number": picker.port},
+                "failureMode": picker.failure_mode,
+            },
+        },
+    }

@@ -1,0 +1,82 @@
+"""How requests from outside reach a pool, where the spec asks for it and the cluster knows the kinds."""
+
+from tests.support.stories import told
+from tests.support.world import World, example
+
+from paceline.plan.step import Manifest
+
+ROUTE, POOL = ("HTTPRoute", "qwen3-coder-next-latency"), ("InferencePool", "qwen3-coder-next-latency")
+
+
+def reached_by(**pool: object) -> Manifest:
+    manifest = example()
+    manifest["spec"]["gateway"] = {"name": "inference", "namespace": "gateways"}
+    manifest["spec"]["pools"][0] |= pool
+    return manifest
+
+
+def backend(world: World, name: str) -> str:
+    (rule,) = world.cluster.objects["HTTPRoute", f"qwen3-coder-next-{name}"]["spec"]["rules"]
+    return str(rule["backendRefs"][0]["kind"])
+
+
+@told
+def test_a_gateway_leads_to_each_pool(world: World) -> None:
+    """By a header; one pool has an endpoint picker, which gets an InferencePool. Asked for no more, both go, and so do
+    those of a pool that goes."""
+    world.apply(reached_by(endpointPicker={"name": "picker"}, headerValue="fast"))
+    world.prefetch_ends()
+    world.servers_ready()
+    assert (backend(world, "latency"), backend(world, "throughput")) == ("InferencePool", "Service")
+    assert world.cluster.objects[ROUTE]["spec"]["rules"][0]["matches"][0]["headers"] == [
+        {"type": "Exact", "name": "x-paceline-pool", "value": "fast"}
+    ]
+
+    world.edit("no endpoint picker", lambda spec: spec["pools"][0].pop("endpointPicker"))
+    assert (POOL in world.cluster.objects, backend(world, "latency")) == (False, "Service")
+    world.edit("without throughput", lambda spec: spec["pools"].pop())
+    assert [one["metadata"]["name"] for one in world.cluster.of("HTTPRoute")] == [ROUTE[1]]
+    world.edit("no gateway", lambda spec: spec.pop("gateway"))
+    assert world.cluster.of("HTTPRoute") == []
+
+
+@told
+def test_a_cluster_without_a_gateway_serves_all_the_same(world: World) -> None:
+    """Nothing is written and nothing waits; status says what is missing. Once it is installed the routes are made."""
+    world.absent = frozenset({"HTTPRoute", "InferencePool"})
+    world.apply(reached_by(endpointPicker={"name": "picker"}))
+    world.prefetch_ends()
+    world.servers_ready()
+    assert world.condition("Ready") == "True Serving"
+    assert [note.split(" is made")[0] for note in world.status()["notes"] if " is made" in note] == [
+        "pools[0].endpointPicker: no InferencePool",
+        "gateway: no HTTPRoute",
+    ]
+    world.install("HTTPRoute")
+    world.install("InferencePool")
+    assert {ROUTE, POOL} <= world.cluster.objects.keys()
+    assert not any(" is made" in note for note in world.status().get("notes", ()))
+
+
+def test_a_route_of_somebody_elses_is_left_as_it_is() -> None:
+    world = World()
+    theirs = {"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "spec": {"rules": []}}
+    world.cluster.apply({**theirs, "metadata": {"name": ROUTE[1]}})
+    world.apply(reached_by())
+    world.prefetch_ends()
+    world.servers_ready()
+    assert world.cluster.objects[ROUTE]["spec"] == {"rules": []}
+    assert "gateway: HTTPRoute qwen3-coder-next-latency is not managed by Paceline" in " ".join(world.status()["notes"])
+    assert (world.condition("Ready"), backend(world, "throughput")) == ("True Serving", "Service")
+
+
+def test_a_gateway_moves_no_revision_and_asks_nothing_anew() -> None:
+    world = World()
+    world.apply(example())
+    world.prefetch_ends()
+    world.servers_ready()
+    before = [world.pool(pool)["serving"]["revision"] for pool in ("latency", "throughput")]
+    runs = [one["metadata"]["name"] for one in world.cluster.of("BenchmarkRun")]
+    world.edit("a gateway", lambda spec: spec.update(reached_by(endpointPicker={"name": "picker"})["spec"]))
+    assert [world.pool(pool)["serving"]["revision"] for pool in ("latency", "throughput")] == before
+    assert [one["metadata"]["name"] for one in world.cluster.of("BenchmarkRun")] == runs
