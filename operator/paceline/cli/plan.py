@@ -14,6 +14,7 @@ from itertools import groupby
 import yaml
 
 from paceline import api
+from paceline.cli.interruptions import interruptions, opening
 from paceline.cli.manifests import RUN, Manifest, RefusedError, documents, ours
 from paceline.cli.patience import too_slow
 from paceline.cli.validate import read
@@ -48,7 +49,12 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         "-o yaml > there.yaml; paceline plan FILE --cluster there.yaml. Exit: 0; 1 if FILE is refused.",
     )
     parser.add_argument("file", metavar="FILE", help="YAML or JSON, any number of documents; - for stdin")
-    parser.add_argument("--gpus-free", type=_count, metavar="N", help="show what waits if only N accelerators are free")
+    parser.add_argument(
+        "--gpus-free",
+        type=_number,
+        metavar="N",
+        help="show what waits if only N accelerators are free, and what clients notice if N are beside the servers",
+    )
     parser.add_argument("--cluster", metavar="FILE", help="existing objects, as kubectl get -o yaml prints them")
     parser.add_argument("--start-seconds", type=_count, metavar="S", help="time until a server is ready")
     parser.add_argument("--tokens-per-second", type=_count, metavar="T", help="speed of one request under load")
@@ -70,9 +76,16 @@ def run(args: argparse.Namespace) -> int:
         lower = forecast(manifest, existing, ALL_FASTER, bounds.lower, None, now)
         upper = forecast(manifest, existing, UNDECIDED, bounds.upper, None, now)
         crowded = (
-            forecast(manifest, existing, ALL_FASTER, bounds.lower, args.gpus_free, now) if args.gpus_free else None
+            forecast(manifest, existing, ALL_FASTER, bounds.lower, args.gpus_free, now)
+            if args.gpus_free is not None
+            else None
         )
-        lines = [*costs(manifest, lower, upper, bounds), *capacity(manifest, upper, crowded, args.gpus_free)]
+        lines = [
+            *costs(manifest, lower, upper, bounds),
+            *opening(spec_of(manifest).window, now),
+            *capacity(manifest, upper, crowded, args.gpus_free),
+            *interruptions(manifest, existing, bounds.lower, bounds.upper, args.gpus_free, now),
+        ]
         print("\n".join(lines))
         failed |= bool(lower.stalled)
     return 1 if failed else 0
@@ -227,6 +240,13 @@ def _bounds(start_seconds: int | None, tokens_per_second: int | None, existing: 
         streams, second = (float(tokens_per_second), float(tokens_per_second)), "as you say"
     lower, upper = (Assumptions(start_seconds=s, stream=t) for s, t in zip(starts, streams, strict=True))
     return Bounds(lower=lower, upper=upper, starts=first, streams=second)
+
+
+def _number(text: str) -> int:
+    """argparse's type: zero, too."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be a whole number; got {text}")
+    return int(text)
 
 
 def _count(text: str) -> int:

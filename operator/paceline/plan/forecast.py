@@ -10,15 +10,17 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from paceline.core import Parity, Workload
+from paceline.core import CapacityPolicy, Parity, Workload
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, POOL_LABEL, RUN_LABEL
 from paceline.evidence import ArmCommand, RoundPlan, encode
+from paceline.plan.deployment.loan import PATIENCE as LOAN_PATIENCE
 from paceline.plan.deployment.servers import pod_template
+from paceline.plan.interruptions import Interruption, Watch
 from paceline.plan.objects import Object, condition, finished
 from paceline.plan.run.snapshot import Round
 from paceline.plan.simulation import controllers, kubelet, reconciler
 from paceline.plan.simulation.answers import fetch_request, fetched, round_result
-from paceline.plan.simulation.cluster import Cluster, Key, key_of
+from paceline.plan.simulation.cluster import SERVERS, Cluster, Key, admitted, key_of
 from paceline.plan.simulation.scheduler import accelerators, is_round
 from paceline.plan.step import Action, Adopt, Apply, Manifest
 
@@ -34,6 +36,8 @@ BASELINE_SPEED = 100.0
 NODE = "simulated"
 """It stands for all nodes: accelerators are a number here."""
 CLAIM = "PersistentVolumeClaim"
+MOST_WAITS = 64
+"""How often time passes for a loan: once for each run."""
 OWNED = {"SpeculativeDeployment": DEPLOYMENT_LABEL, "BenchmarkRun": RUN_LABEL}
 """Kind → the label by which its children name it."""
 WAITING = ("NoCapacity", "WaitingForCapacity")
@@ -91,6 +95,7 @@ class Forecast:
     """Accelerators that ready servers hold in the end."""
     most_at_once: int
     """Rounds that take turns: each of them fits, all of them together do not. 0 if none has to."""
+    interruptions: tuple[Interruption, ...]
 
 
 @dataclass(kw_only=True)
@@ -103,10 +108,14 @@ class Simulation:
     assumptions: Assumptions
     free: float
     costs: dict[str, Cost]
+    watch: Watch
     steps: list[tuple[Key, str]] = field(default_factory=list)
     runs: set[str] = field(default_factory=set)
     """BenchmarkRuns that were made here: their measurements are invented."""
     most_at_once: int = 0
+    waited: int = 0
+    due: datetime | None = None
+    """When the planner of a pool that may lend a server looks at it again."""
 
 
 def forecast(
@@ -116,23 +125,29 @@ def forecast(
     assumptions: Assumptions,
     free: int | None,
     now: datetime,
+    *,
+    beside: bool = False,
 ) -> Forecast:
     """Apply `manifest`, a deployment or a run, to a cluster that holds `existing` and reconcile until nothing changes.
 
-    `free` is the number of free accelerators; None: as many as are wanted."""
-    available = math.inf if free is None else free
+    `free` is the number of free accelerators; None: as many as are wanted. `beside`: they are free beside the servers
+    that the deployment asks for; and where its runs wait for free accelerators, they find them in the end, so that what
+    comes after a verdict can be seen. benchmark.window is taken to be open."""
+    available = math.inf if free is None else free + (_of_servers(manifest) if beside else 0)
     simulation = Simulation(
         cluster=Cluster(
             now=now,
             nodes={NODE: available},
             objects={key_of(stored): deepcopy(dict(stored)) for stored in _stored(manifest, existing)},
             one_round_per_node=False,
-            unplaced={"message": "no accelerators are left for it"},
+            unplaced={"message": f"no accelerators are left for it: Insufficient {_resource(manifest)}"},
+            admit=_with_room if beside and not _borrows(manifest) else admitted,
         ),
         scenario=scenario,
         assumptions=assumptions,
         free=available,
         costs={pool: Cost() for pool in _pools(manifest)},
+        watch=Watch(start_seconds=assumptions.start_seconds),
     )
     _start_servers(simulation.cluster)
     while _reconcile(simulation) or _advance(simulation):
@@ -153,8 +168,34 @@ def _stored(manifest: Object, existing: Collection[Object]) -> list[Object]:
         or key_of(stored) == source
     ]
     metadata = {"namespace": "default", "uid": "not-yet-made", "generation": 1, **manifest["metadata"]}
+    benchmark = {key: value for key, value in manifest["spec"].get("benchmark", {}).items() if key != "window"}
+    if "benchmark" in manifest["spec"]:
+        manifest = {**manifest, "spec": {**manifest["spec"], "benchmark": benchmark}}
     resource = {**manifest, "metadata": metadata | before.get("metadata", {}), "status": before.get("status", {})}
     return [resource, *children]
+
+
+def _of_servers(manifest: Object) -> int:
+    """The accelerators that the deployment's servers take."""
+    accelerator = manifest["spec"]["accelerator"]
+    replicas = sum(pool.get("replicas", 1) for pool in manifest["spec"].get("pools", ()))
+    return int(replicas * accelerator["count"] * accelerator.get("nodes", 1))
+
+
+def _resource(manifest: Object) -> str:
+    return str(manifest["spec"]["accelerator"].get("resourceName", "nvidia.com/gpu"))
+
+
+def _borrows(manifest: Object) -> bool:
+    return bool(manifest["spec"].get("benchmark", {}).get("capacityPolicy") == CapacityPolicy.BORROW)
+
+
+def _with_room(_owner: Object, pod: Manifest) -> Manifest:
+    """A round's pod needs no accelerators."""
+    if not is_round(pod):
+        return pod
+    containers = [{**container, "resources": {}} for container in pod["spec"]["containers"]]
+    return {**pod, "spec": {**pod["spec"], "containers": containers}}
 
 
 def _pools(manifest: Object) -> list[str]:
@@ -174,8 +215,11 @@ def _start_servers(cluster: Cluster) -> None:
 def _reconcile(simulation: Simulation) -> bool:
     """One pass over every object of ours. True if anything changed."""
     cluster, changed = simulation.cluster, False
+    simulation.due = None
     for key in reconciler.ours(cluster):
         stored, plan = cluster.objects[key], reconciler.plan(cluster, key)
+        if key[0] == "SpeculativeDeployment" and _may_lend(stored, cluster):
+            simulation.due = plan.requeue_at
         if plan.status is not None and plan.status != stored.get("status"):
             stored["status"], changed = deepcopy(dict(plan.status)), True
         for action in plan.actions:
@@ -183,7 +227,18 @@ def _reconcile(simulation: Simulation) -> bool:
     return changed
 
 
+def _may_lend(deployment: Object, cluster: Cluster) -> bool:
+    """Whether a run waits for accelerators, and no pool has lent a server yet."""
+    lent = any(pool.get("borrowed") for pool in (deployment.get("status") or {}).get("pools", ()))
+    runs = (run.get("status", {}).get("progress", {}) for run in cluster.of("BenchmarkRun"))
+    return _borrows(deployment) and not lent and any("waitsForAccelerators" in progress for progress in runs)
+
+
 def _carry_out(simulation: Simulation, action: Action) -> bool:
+    if isinstance(action, Apply) and action.manifest["kind"] in SERVERS:
+        before = simulation.cluster.objects.get(key_of(action.manifest))
+        ready = (before or {}).get("status", {}).get("readyReplicas", 0)
+        simulation.watch.applied(deepcopy(before), action.manifest, ready, simulation.cluster.now)
     if not reconciler.carry_out(simulation.cluster, action):
         return False
     if isinstance(action, Apply):
@@ -230,7 +285,11 @@ def _advance(simulation: Simulation) -> bool:
     """The next thing that happens without the operator. False if nothing does."""
     cluster = simulation.cluster
     return (
-        controllers.step(cluster) or _prefetch_ends(cluster) or _servers_get_ready(cluster) or _round_ends(simulation)
+        controllers.step(cluster)
+        or _prefetch_ends(cluster)
+        or _servers_get_ready(cluster)
+        or _round_ends(simulation)
+        or _loan_is_due(simulation)
     )
 
 
@@ -273,6 +332,15 @@ def _round_ends(simulation: Simulation) -> bool:
     return True
 
 
+def _loan_is_due(simulation: Simulation) -> bool:
+    """Time passes until a pool lends a server to its run."""
+    if simulation.due is None or simulation.due - simulation.cluster.now > LOAN_PATIENCE:
+        return False
+    simulation.cluster.now, simulation.due = simulation.due, None
+    simulation.waited += 1
+    return simulation.waited <= MOST_WAITS
+
+
 def _placed_servers(cluster: Cluster) -> list[Manifest]:
     return [pod for pod in cluster.of("Pod", component="server") if pod["spec"].get("nodeName") == NODE]
 
@@ -295,6 +363,13 @@ def _forecast(simulation: Simulation, status: Object) -> Forecast:
         stalled=_stalled(status),
         serving=sum(map(accelerators, _placed_servers(simulation.cluster))),
         most_at_once=simulation.most_at_once,
+        interruptions=simulation.watch.over(
+            {
+                found["metadata"]["labels"][POOL_LABEL]: found
+                for kind in SERVERS
+                for found in simulation.cluster.of(kind)
+            }
+        ),
     )
 
 

@@ -112,7 +112,8 @@ def test_too_few_gpus(free: int, waits: str) -> None:
 def test_room_for_one_round(capsys: pytest.CaptureFixture[str]) -> None:
     outcome = forecast_of(ALL_FASTER, free=12)
     assert (outcome.waiting, outcome.most_at_once) == ((), 2)
-    assert output(capsys, "--gpus-free", "12")[-4:] == [
+    lines = output(capsys, "--gpus-free", "12")
+    assert lines[-8:-4] == [
         "Servers take 8 GPUs in all, a round takes 4 on one node beside them.",
         "With 12 free:",
         "  everything finds room in the end",
@@ -237,8 +238,11 @@ def test_a_file_that_is_not_there_is_named(command: str, capsys: pytest.CaptureF
 @pytest.mark.parametrize("text", ["x", "0", "-1"])
 def test_a_number_that_is_none(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["plan", NEXT, f"--gpus-free={text}"])
+        main(["plan", NEXT, f"--start-seconds={text}"])
     assert f"must be a whole number above zero; got {text}" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["plan", NEXT, "--gpus-free=-1"])
+    assert "must be a whole number; got -1" in capsys.readouterr().err
 
 
 def test_what_takes_longer_than_a_round_waits_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

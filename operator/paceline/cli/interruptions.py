@@ -1,0 +1,60 @@
+"""The part of `paceline plan` about what clients notice: which servers are away, and for how long."""
+
+from collections.abc import Collection, Iterator
+from datetime import datetime
+
+from paceline.cli.manifests import RUN, Manifest
+from paceline.core.window import Window
+from paceline.plan.forecast import ALL_FASTER, Assumptions, forecast
+from paceline.plan.interruptions import Interruption
+
+
+def interruptions(
+    manifest: Manifest,
+    existing: Collection[Manifest],
+    lower: Assumptions,
+    upper: Assumptions,
+    free: int | None,
+    now: datetime,
+) -> Iterator[str]:
+    """Of a deployment, if every pool's candidate wins: once quickly, once slowly. `free` accelerators are free beside
+    its servers; None: there is room for everything."""
+    if manifest["kind"] == RUN:
+        return
+    least, most = (
+        forecast(manifest, existing, ALL_FASTER, assumed, free, now, beside=True).interruptions
+        for assumed in (lower, upper)
+    )
+    if not least:
+        return
+    room = "room for everything" if free is None else f"{free} GPUs free"
+    yield f"\nInterruptions once its servers serve, with {room} beside them:"
+    for quick, slow in zip(least, most, strict=False):
+        yield f"  {quick.pool:<16} {quick.what}: {_away(quick, slow)}"
+
+
+def _away(quick: Interruption, slow: Interruption) -> str:
+    if not quick.down:
+        return "none, as one server more starts beside the others"
+    seconds = _span(quick.seconds, slow.seconds)
+    if quick.servers == quick.down:
+        return f"no server for {seconds} s"
+    if quick.lent:
+        return f"{quick.servers - quick.down} of {quick.servers} servers for {seconds} s"
+    return f"one of {quick.servers} servers away at a time, for {seconds} s each"
+
+
+def _span(least: float, most: float) -> str:
+    first, last = f"{least:.0f}", f"{most:.0f}"
+    return first if first == last else f"{first}-{last}"
+
+
+def opening(window: Window | None, now: datetime) -> Iterator[str]:
+    """When rounds may start, if the spec limits that."""
+    if window is None:
+        return
+    closes = window.closes(now)
+    at = f"it is open until {closes:%Y-%m-%d %H:%M}" if closes else f"it opens at {window.opens(now):%Y-%m-%d %H:%M}"
+    seconds = window.duration.total_seconds()
+    hours = f"{seconds / 3600:g} h"
+    yield f"\nRounds start only within benchmark.window ({window.schedule} {window.time_zone}, for {hours}): {at} UTC."

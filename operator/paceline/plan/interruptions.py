@@ -1,0 +1,79 @@
+"""What a pool's clients notice: servers that are replaced, and a server that is lent to a run.
+
+Read off what the planners apply in a simulated cluster (`plan.forecast`), so it is what they would do.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from paceline.core.names import POOL_LABEL
+from paceline.plan.deployment.loan import LENT
+from paceline.plan.deployment.servers import pod_template
+from paceline.plan.objects import Object, annotations
+from paceline.render.serving import ARM_LABEL, REVISION_LABEL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interruption:
+    """A change of a pool's servers while they serve. `servers` are asked for, `down` of them away at a time, each for
+    `seconds`; none is where a new server starts beside them first."""
+
+    pool: str
+    what: str
+    """`roll-out of wide`, or `loan to RUN`."""
+    servers: int
+    down: int
+    seconds: float
+    lent: bool = False
+
+
+@dataclass(kw_only=True)
+class Watch:
+    """The servers of each pool as they were applied last. `start_seconds` is the time in which a server gets ready."""
+
+    start_seconds: float
+    found: list[Interruption] = field(default_factory=list)
+    _rolling: dict[str, str] = field(default_factory=dict)
+    """Pool → the revision that is rolled out."""
+    _lent: dict[str, datetime] = field(default_factory=dict)
+
+    def applied(self, before: Object | None, after: Object, ready: int, now: datetime) -> None:
+        """`before`: the servers as they were, `ready` of them ready; `after`: as the planner wants them."""
+        pool = after["metadata"]["labels"][POOL_LABEL]
+        was, will = annotations(before or {"metadata": {}}).get(LENT, ""), annotations(after).get(LENT, "")
+        if will and not was:
+            self._lent[pool] = now
+        if was and not will and pool in self._lent:
+            seconds = (now - self._lent.pop(pool)).total_seconds() + self.start_seconds
+            self._add(pool, f"loan to {was.split()[0]}", after, seconds, lent=True)
+        label = _label(after, REVISION_LABEL)
+        if before is not None and ready and label != _label(before, REVISION_LABEL):
+            self._rolling[pool] = label
+        if self._rolling.get(pool) == label and _in_place(after):
+            del self._rolling[pool]
+            self._add(pool, f"roll-out of {_label(after, ARM_LABEL)}", after, self.start_seconds)
+
+    def over(self, servers: Mapping[str, Object]) -> tuple[Interruption, ...]:
+        """All that was noticed, and of each roll-out that interrupted nothing that it did not. `servers`: those of each
+        pool in the end."""
+        return (*self.found, *self._unnoticed(servers))
+
+    def _unnoticed(self, servers: Mapping[str, Object]) -> Iterator[Interruption]:
+        for pool in self._rolling:
+            what, asked = f"roll-out of {_label(servers[pool], ARM_LABEL)}", servers[pool]["spec"].get("replicas", 1)
+            yield Interruption(pool=pool, what=what, servers=asked, down=0, seconds=0.0)
+
+    def _add(self, pool: str, what: str, servers: Object, seconds: float, lent: bool = False) -> None:
+        asked = servers["spec"].get("replicas", 1)
+        self.found.append(Interruption(pool=pool, what=what, servers=asked, down=1, seconds=seconds, lent=lent))
+
+
+def _label(servers: Object, name: str) -> str:
+    return str(pod_template(servers)["metadata"]["labels"].get(name, ""))
+
+
+def _in_place(servers: Object) -> bool:
+    """Whether a server ends before its successor starts: no surge, as a LeaderWorkerSet of ours has none."""
+    rolling = servers["spec"].get("strategy", {}).get("rollingUpdate", {})
+    return not rolling.get("maxSurge")
