@@ -4,13 +4,19 @@ changed spec and leaves nothing but its models. One deployment from beginning to
 import base64
 import gzip
 import json
+import os
+import re
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from tests.cluster.conftest import namespace_for
 from tests.cluster.example import small
-from tests.support.kubernetes import Manifest, Namespace, condition, kubectl, says
+from tests.support.kubernetes import KUBECTL, STATE, Manifest, Namespace, condition, kubectl, says
 from tests.support.queries import RUN, finished, pool_of, run_of, served
 
 NAME = "coder"
@@ -128,6 +134,47 @@ def test_a_second_apply_measures_nothing(here: Namespace, hub: str) -> None:
     assert pool_of(here.get("specdep", NAME))["serving"]["evidence"] == before[0][0]
 
 
+def test_the_plugin_tells_what_serves_and_why(here: Namespace) -> None:
+    evidence = pool_of(here.get("specdep", NAME))["serving"]["evidence"]
+    status = plugin(here, "status").stdout
+    assert re.search(r"serves +wide 1\.\d\dx \(emulated\) at \w{10}, since .* 1 of 1 servers ready", status), status
+    assert f"Its evidence is {evidence}, 1." in plugin(here, "why", NAME).stdout
+    gate = plugin(here, "gate", NAME, "--wait", "20s", "-o", "json")
+    assert (gate.returncode, json.loads(gate.stdout)["pools"][0]["winner"]) == (0, "wide")
+    assert plugin(here, "status", "nobody").stderr.endswith(
+        f"has no SpeculativeDeployment nobody; name one of: {NAME}\n"
+    )
+
+
+def test_top_reads_the_servers_through_the_api_server(here: Namespace) -> None:
+    """While one answers; a network policy may keep the operator out, and never who may read pods/proxy."""
+    address = pool_of(here.get("specdep", NAME))["endpoint"]
+    question = {"model": "qwen3-coder-next", "prompt": "Hello", "max_tokens": 600}
+    asking = ("exec", server(here)["metadata"]["name"], "--", "curl", "--silent", "--max-time", "20", "--json")
+    with ThreadPoolExecutor() as beside:
+        beside.submit(here.kubectl, *asking, json.dumps(question), f"{address}/v1/completions")
+        shown = json.loads(plugin(here, "top", "--interval", "2s", "-o", "json").stdout)
+    (pool,) = shown["pools"]
+    assert (pool["servers"], pool["errors"], pool["measured"][0]["workload"]) == (1, [], "code@1")
+    assert float(pool["now"]["tokensPerSecond"]) > 0
+
+
+def test_a_person_goes_back_and_promotes_again(here: Namespace) -> None:
+    """By the plugin; nothing is measured for it, and history says who asked."""
+    runs = measured(here)
+    back = plugin(here, "rollback", NAME, "--token", "ticket-1")
+    assert back.stdout.startswith("latency: held (RolledBack): a person has rolled back from wide"), back.stderr
+    here.wait("the baseline to be served", served(here, NAME, "baseline"), 60)
+    assert "rollback=@ticket-1" in plugin(here, "history").stdout
+    again = plugin(here, "promote")
+    assert "the hold of wide (RolledBack) is released" in again.stdout, again.stderr
+    here.wait("the winner to be served", served(here, NAME, "wide"), 60)
+    refused = plugin(here, "promote", NAME, "0123456789")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "promotion.mode is Automatic" in refused.stderr
+    assert measured(here) == runs
+
+
 def test_a_changed_spec_is_served_without_speculation_until_it_is_measured(here: Namespace) -> None:
     before = here.wait("the first run", run_of(here, NAME), 1)
     change(here, "--mem-fraction-static=0.8")
@@ -144,6 +191,8 @@ def test_a_changed_spec_is_served_without_speculation_until_it_is_measured(here:
     assert "--mem-fraction-static=0.8" in asked["spec"]["engine"]["args"]
     assert asked["status"].get("verdict") is None
     assert finished(here, before)() is not None
+    undecided = plugin(here, "gate", NAME)
+    assert (undecided.returncode, undecided.stdout[:20]) == (13, "latency: Undecided: "), undecided
 
 
 def test_an_old_question_is_answered_by_its_evidence(here: Namespace, hub: str) -> None:
@@ -165,6 +214,14 @@ def test_deleting_it_leaves_nothing_but_its_models(here: Namespace) -> None:
     here.wait("a round of the new run", lambda: any(running(pod) for pod in rounds(here)), 30)
     here.kubectl("delete", "specdep", NAME)
     here.wait("all of it to go", lambda: objects(here) == {"persistentvolumeclaim/models"}, 60)
+
+
+def plugin(here: Namespace, *words: str) -> subprocess.CompletedProcess[str]:
+    """kubectl paceline, which kubectl finds in the PATH."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    command = [str(KUBECTL), "paceline", *words, "-n", here.name]
+    environment = {**os.environ, "PATH": path, "KUBECONFIG": str(STATE / "kubeconfig")}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
 def change(here: Namespace, fraction: str) -> None:

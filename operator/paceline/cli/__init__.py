@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 FILES = ("validate", "render", "plan", "crds", "gate", "datasets", "report", "operator")
 """Subcommands on files, and what the operator's pod runs."""
-LIVE = ("status", "watch", "why", "history")
+LIVE = ("status", "watch", "why", "history", "top")
 """Subcommands on a deployment in a cluster."""
 REQUESTS = ("promote", "promote-anyway", "abort", "retry", "rollback")
 """Subcommands by which a person asks for something."""

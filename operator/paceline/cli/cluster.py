@@ -8,14 +8,14 @@ from typing import Any
 
 import kubernetes.aio.config
 
-from paceline.kube import Api, connect
+from paceline.kube import Transport, connect
 
 config: Any = kubernetes.aio.config
 """Any: half of its functions are untyped."""
 
 
 @asynccontextmanager
-async def connection(args: argparse.Namespace) -> AsyncIterator[tuple[Api, str]]:
+async def connection(args: argparse.Namespace) -> AsyncIterator[tuple[Transport, str]]:
     """The API server and the namespace that are meant. Raises ValueError where no kubeconfig says so."""
     try:
         namespace = args.namespace or _namespace(args.kubeconfig, args.context)

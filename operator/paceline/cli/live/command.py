@@ -9,9 +9,9 @@ from typing import Any
 
 from paceline.cli import cluster, options
 from paceline.cli.live.errors import said
-from paceline.kube import Api, ApiError
+from paceline.kube import ApiError, Transport
 
-Command = Callable[[Api, str, argparse.Namespace], Awaitable[int]]
+Command = Callable[[Transport, str, argparse.Namespace], Awaitable[int]]
 """With the API server and the namespace; gives the exit code."""
 NEEDS = "this view needs rich: pip install 'paceline[kubectl]'; -o json does without"
 

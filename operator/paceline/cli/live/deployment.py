@@ -34,6 +34,8 @@ class Deployment:
     name: str
     uid: str
     generation: int
+    engine: str
+    version: str
     suspended: bool
     manual: bool
     """promotion.mode is Manual."""
@@ -88,6 +90,8 @@ def deployment(
         name=metadata["name"],
         uid=metadata.get("uid", ""),
         generation=metadata.get("generation", 1),
+        engine=(spec.get("engine") or {}).get("name", ""),
+        version=(spec.get("engine") or {}).get("version", ""),
         suspended=spec.get("suspend") is True,
         manual=(spec.get("promotion") or {}).get("mode") == "Manual",
         status=status,

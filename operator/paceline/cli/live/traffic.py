@@ -1,0 +1,144 @@
+"""What a pool's servers do now, from two readings of their counters; and beside it what its evidence measured."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from paceline.api.record import decimal, from_status, to_camel
+from paceline.api.run_status import BenchmarkRunStatus
+from paceline.cli.live.deployment import Deployment, Manifest, Pool
+from paceline.engines import ENGINES, Counts
+from paceline.report import measured, read
+from paceline.watch.windows import increase
+from paceline.watch.windows import read as one_more
+
+LONG_AGO = 1e9
+"""Seconds: two readings are a window, however far apart."""
+METRICS = {
+    "acceptLength": "accept_length",
+    "outputThroughput": "tokens_per_second",
+    "meanTTFT": "ttft_seconds",
+    "meanTPOT": "itl_seconds",
+}
+"""Metric of a run → field of Speed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speed:
+    """Of one server; None: not known, or no traffic shows it."""
+
+    requests_under_way: float | None = None
+    tokens_per_second: float | None = None
+    accept_length: float | None = None
+    ttft_seconds: float | None = None
+    itl_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    workload: str
+    speed: Speed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """`now` is the mean of the servers that could be read. `errors`: why others could not."""
+
+    pool: str
+    arm: str
+    servers: int
+    now: Speed | None
+    measured: tuple[Measured, ...]
+    evidence: str
+    emulated: bool
+    errors: tuple[str, ...]
+
+
+Page = Counts | str
+"""Of a server; a text is why it could not be read."""
+
+
+def traffic(
+    deployment: Deployment,
+    pool: Pool,
+    runs: Sequence[Manifest],
+    before: Mapping[str, Page],
+    after: Mapping[str, Page],
+    seconds: float,
+) -> Traffic:
+    """`before` and `after` have the pool's servers by the name of their pod, so many seconds apart."""
+    serving = pool.status.serving
+    arm, evidence = (serving.arm, serving.evidence) if serving else ("", "")
+    run = next((run for run in runs if run["metadata"]["name"] == evidence), None)
+    both = {name: (page, after[name]) for name, page in before.items() if name in after}
+    errors = [page for pair in both.values() for page in pair if isinstance(page, str)]
+    counted = [(one, other) for one, other in both.values() if isinstance(one, Counts) and isinstance(other, Counts)]
+    return Traffic(
+        pool=pool.name,
+        arm=arm,
+        servers=len(before),
+        now=_now(deployment, counted, seconds) if counted else None,
+        measured=tuple(_measured(run, arm)) if run else (),
+        evidence=evidence,
+        emulated=evidence in pool.emulated,
+        errors=tuple(dict.fromkeys(errors)),
+    )
+
+
+def _now(deployment: Deployment, counted: Sequence[tuple[Counts, Counts]], seconds: float) -> Speed:
+    monitor = ENGINES[deployment.engine].monitor(deployment.version)
+    windows = [
+        one_more(one_more(None, monitor, one, 0.0, LONG_AGO), monitor, other, seconds, LONG_AGO)
+        for one, other in counted
+    ]
+    grown = increase(window.readings for window in windows)
+    return Speed(
+        requests_under_way=grown.under_way,
+        tokens_per_second=(grown.first_tokens + grown.later_tokens) / seconds / len(windows),
+        accept_length=grown.accept_length,
+        ttft_seconds=grown.ttft,
+        itl_seconds=grown.itl,
+    )
+
+
+def _measured(run: Manifest, arm: str) -> Iterator[Measured]:
+    spec = run["spec"]
+    rounds = from_status(BenchmarkRunStatus, run.get("status")).rounds or ()
+    arms, workloads = [each["name"] for each in spec["arms"]], [read.workload(each) for each in spec["workloads"]]
+    values = measured.values(arms, workloads, rounds)
+    typical = {(value.workload, value.metric): value.typical for value in values if value.arm == arm}
+    for workload in spec["workloads"]:
+        name = read.workload(workload)
+        found = {field: typical[name, metric] for metric, field in METRICS.items() if (name, metric) in typical}
+        yield Measured(workload=name, speed=Speed(requests_under_way=_load(workload), **found))
+
+
+def _load(workload: Manifest) -> float | None:
+    """Of a closed loop; at a rate as many are under way as there come to be."""
+    return None if workload.get("requestRate") else float(workload["concurrency"])
+
+
+def payload(deployment: Deployment, pools: Sequence[Traffic]) -> dict[str, Any]:
+    return {
+        "namespace": deployment.namespace,
+        "name": deployment.name,
+        "pools": [
+            {
+                "name": pool.pool,
+                "arm": pool.arm,
+                "servers": pool.servers,
+                "now": _fields(pool.now) if pool.now else None,
+                "measured": [{"workload": each.workload, **_fields(each.speed)} for each in pool.measured],
+                "evidence": pool.evidence,
+                "emulated": pool.emulated,
+                "errors": list(pool.errors),
+            }
+            for pool in pools
+        ],
+    }
+
+
+def _fields(speed: Speed) -> dict[str, str | None]:
+    return {
+        to_camel(name): None if (value := getattr(speed, name)) is None else decimal(value) for name in Speed.__slots__
+    }

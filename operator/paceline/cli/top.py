@@ -1,0 +1,107 @@
+"""`kubectl paceline top NAME`: acceptance and speed of each pool now, beside what its evidence measured.
+
+Two readings of each server's own counters, by the API server's proxy to pods, some seconds apart.
+"""
+
+import argparse
+import asyncio
+import time
+from collections.abc import Mapping
+
+import aiohttp
+
+from paceline.cli import options
+from paceline.cli.live import command
+from paceline.cli.live.deployment import Deployment
+from paceline.cli.live.find import load, named
+from paceline.cli.live.traffic import Page, payload, traffic
+from paceline.controller.kinds import BENCHMARK_RUN
+from paceline.controller.pages import FAILURES, LONGEST_PAGE, PATIENCE
+from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, POOL_LABEL
+from paceline.core.text import in_all_texts, printable
+from paceline.engines import ENGINES
+from paceline.kube import Api, Manifest, Transport, selector
+from paceline.kube.reading import whole
+from paceline.kube.resources import POD
+from paceline.plan.objects import condition
+from paceline.render.group import LEADER
+
+clock = time.monotonic
+DENIED = "may not be read: ask for `get` on pods/proxy in this namespace, which the built-in role edit has"
+
+
+def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "top", help="show acceptance and throughput of each pool now, beside what was measured for it"
+    )
+    command.add_options(parser)
+    parser.add_argument("--pool", help="only this pool")
+    parser.add_argument(
+        "--interval", type=options.seconds, default=5, metavar="DURATION", help="between the two readings [5s]"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    return command.run(top, args)
+
+
+async def top(api: Transport, namespace: str, args: argparse.Namespace) -> int:
+    deployment = await load(api, namespace, await named(api, namespace, args.name))
+    chosen = deployment.chosen(args.pool)
+    if cannot := ENGINES[deployment.engine].monitor(deployment.version).cannot:
+        raise ValueError(cannot)
+    mine = selector({DEPLOYMENT_LABEL: deployment.name})
+    runs = in_all_texts((await api.list(BENCHMARK_RUN, namespace, mine)).items, printable)
+    pods = await servers(api, namespace, deployment.name)
+    began = clock()
+    before = await pages(api, deployment, pods)
+    await asyncio.sleep(args.interval)
+    seconds = clock() - began
+    after = await pages(api, deployment, pods)
+    found = [
+        traffic(deployment, pool, runs, before.get(pool.name, {}), after.get(pool.name, {}), seconds) for pool in chosen
+    ]
+    if args.output == "json":
+        command.print_json(payload(deployment, found))
+        return 0
+    from paceline.cli.live.screen import show
+    from paceline.cli.live.speeds import speeds
+
+    show(speeds(found))
+    return 0
+
+
+async def servers(api: Api, namespace: str, name: str) -> list[Manifest]:
+    """The pods that answer requests now."""
+    labels = selector({DEPLOYMENT_LABEL: name, COMPONENT_LABEL: "server"})
+    pods = (await api.list(POD, namespace, labels)).items
+    return [pod for pod in pods if condition(pod, "Ready") and _leads(pod["metadata"]["labels"])]
+
+
+def _leads(labels: Mapping[str, str]) -> bool:
+    return all(labels.get(name, value) == value for name, value in LEADER.items())
+
+
+async def pages(api: Transport, deployment: Deployment, pods: list[Manifest]) -> Mapping[str, Mapping[str, Page]]:
+    """Pool → pod → its counts, or why they could not be read."""
+    found: dict[str, dict[str, Page]] = {}
+    async with api.session() as http:
+        read = await asyncio.gather(*(_page(http, api.server, deployment, pod) for pod in pods))
+    for pod, page in zip(pods, read, strict=True):
+        found.setdefault(pod["metadata"]["labels"].get(POOL_LABEL, ""), {})[pod["metadata"]["name"]] = page
+    return found
+
+
+async def _page(http: aiohttp.ClientSession, server: str, deployment: Deployment, pod: Manifest) -> Page:
+    adapter, name = ENGINES[deployment.engine], pod["metadata"]["name"]
+    monitor = adapter.monitor(deployment.version)
+    url = f"{server}{POD.path(deployment.namespace, f'{name}:{adapter.port}', 'proxy')}{monitor.path}"
+    try:
+        async with http.get(url, timeout=PATIENCE, allow_redirects=False) as answer:
+            if answer.status == 200:
+                return monitor.read(await whole(answer.content, LONGEST_PAGE))
+            said = printable((await whole(answer.content, LONGEST_PAGE)).decode(errors="replace"))[:200]
+            return f"{name}: {DENIED}" if answer.status == 403 else f"{name}: {monitor.path}: {answer.status} {said}"
+    except FAILURES as error:
+        return f"{name}: {printable(str(error)) or type(error).__name__}"
