@@ -8,6 +8,7 @@ from typing import Any
 
 import kubernetes.aio.config
 
+from paceline.controller.kinds import KINDS
 from paceline.kube import Transport, connect
 
 config: Any = kubernetes.aio.config
@@ -19,7 +20,7 @@ async def connection(args: argparse.Namespace) -> AsyncIterator[tuple[Transport,
     """The API server and the namespace that are meant. Raises ValueError where no kubeconfig says so."""
     try:
         namespace = args.namespace or _namespace(args.kubeconfig, args.context)
-        transport = await connect(args.kubeconfig, context=args.context)
+        transport = await connect(args.kubeconfig, context=args.context, kinds=KINDS)
     except config.ConfigException as error:
         raise ValueError(
             f"--kubeconfig: {error}; name a cluster's file by --kubeconfig or $KUBECONFIG, its context by --context"

@@ -31,8 +31,8 @@ async def _history(api: Api, namespace: str, args: argparse.Namespace) -> int:
         return 0
     if not any(pool.status.history for pool in pools):
         raise ValueError(f"{deployment.name} has served nothing yet: kubectl paceline why {deployment.name}")
+    from paceline.cli.live import table
     from paceline.cli.live.screen import show
-    from paceline.cli.live.table import table
 
-    show(table(pools))
+    show(table.history(pools))
     return 0

@@ -13,7 +13,7 @@ from tests.unit.cli.states import STATES, measuring_round_2_of_3
 from paceline.cli.live.paragraph import paragraph
 from paceline.cli.live.payload import payload
 from paceline.cli.live.screen import plain
-from paceline.cli.live.table import table
+from paceline.cli.live.table import history
 from paceline.cli.live.tree import tree
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -25,7 +25,7 @@ def test_what_is_shown(state: Callable[[], World]) -> None:
     deployment, now = looked_at(world, into_the_round=timedelta(minutes=5)), world.cluster.now
     shown = {
         "status": plain(tree(deployment, now)),
-        "history": plain(table(deployment.pools)),
+        "history": plain(history(deployment.pools)),
         "why": {pool.name: paragraph(deployment, pool, now) for pool in deployment.pools},
     }
     golden.check(GOLDEN / f"{state.__name__}.yaml", numbered(shown), state.__doc__ or "")

@@ -1,41 +1,54 @@
-"""The history of pools as a table: what served when, how it came to, and on which evidence."""
+"""The history of pools: what served when, how it came to, who asked, and on which evidence."""
 
-from rich.table import Table
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
 
 from paceline.api.status import Change
 from paceline.cli.live.deployment import Pool
 from paceline.cli.live.words import faster, marked, when
 
-COLUMNS = ("time", "pool", "how", "serves", "speed-up", "revision", "evidence", "request", "why")
+COLUMNS = ("since", "pool", "how", "serves", "speed-up", "revision")
+GAP = "  "
 
 
-def table(pools: tuple[Pool, ...]) -> Table:
-    """The latest change first, pool by pool."""
-    drawn = Table(*COLUMNS, box=None, pad_edge=False, header_style="dim")
-    for column in drawn.columns[:-1]:
-        column.no_wrap = True
-    for pool in pools:
-        for change in pool.status.history:
-            drawn.add_row(*row(pool, change))
-    return drawn
-
-
-def row(pool: Pool, change: Change) -> tuple[str, ...]:
-    return (
-        when(change.time),
-        pool.name,
-        change.kind or "",
-        change.arm or "nothing",
-        marked(faster(change.speedup), emulated=change.evidence in pool.emulated),
-        change.revision,
-        change.evidence,
-        change.request,
-        change.why,
-    )
+def history(pools: Sequence[Pool]) -> RenderableType:
+    """The latest change first, pool by pool; below each why it came to."""
+    changes = [(pool, change) for pool in pools for change in pool.status.history]
+    rows = [_cells(pool, change) for pool, change in changes]
+    widths = [max(map(len, column)) for column in zip(COLUMNS, *rows, strict=True)]
+    drawn: list[RenderableType] = [Text(_aligned(COLUMNS, widths), style="dim")]
+    for (_, change), cells in zip(changes, rows, strict=True):
+        drawn += [Text(_aligned(cells, widths)), Padding(Text(_why(change)), (0, 0, 0, widths[0] + len(GAP)))]
+    return Group(*drawn)
 
 
 def in_short(pool: Pool, change: Change) -> str:
-    """The same, short enough for a tree."""
-    speed = marked(faster(change.speedup), emulated=change.evidence in pool.emulated)
+    """A change in one line."""
     asked = f", asked for by {change.request}" if change.request else ""
-    return " ".join(filter(None, (when(change.time), change.kind or "", change.arm or "nothing", speed))) + asked
+    time, _, *words, _ = _cells(pool, change)
+    return " ".join(filter(None, (time, *words))) + asked
+
+
+def _cells(pool: Pool, change: Change) -> tuple[str, ...]:
+    speed = marked(faster(change.speedup), emulated=change.evidence in pool.emulated)
+    return when(change.time), pool.name, change.kind or "", change.arm or "nothing", speed, change.revision
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return GAP.join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def _why(change: Change) -> str:
+    return "; ".join(_parts(change))
+
+
+def _parts(change: Change) -> Iterator[str]:
+    if change.why:
+        yield change.why
+    if change.evidence and change.evidence not in change.why:
+        yield f"on the evidence of {change.evidence}"
+    if change.request:
+        yield f"asked for by {change.request}"

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from datetime import datetime
 
+from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
@@ -37,8 +38,8 @@ def tree(deployment: Deployment, now: datetime) -> Tree:
     for pool in deployment.pools:
         branch = root.add(Text(pool.name, style="bold"))
         for label, say in PARTS.items():
-            for number, (text, style) in enumerate(say(deployment, pool, now)):
-                branch.add(_line("" if number else label, text, style))
+            if lines := tuple(say(deployment, pool, now)):
+                branch.add(_part(label, *lines))
     return root
 
 
@@ -55,30 +56,35 @@ def _style_of(deployment: Deployment) -> str:
     return GOOD if ready and ready.status == "True" else BUSY
 
 
-def _line(label: str, text: str, style: str = "") -> Text:
-    return Text.assemble((f"{label:<{LABEL}} ", FAINT), (text, style))
+def _part(label: str, *lines: tuple[str, str]) -> Table:
+    """Lines, each a text and its style, beside their label: what is too long for a terminal goes on below itself."""
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(min_width=LABEL, style=FAINT)
+    grid.add_column()
+    for number, (text, style) in enumerate(lines):
+        grid.add_row("" if number else label, Text(text, style=style))
+    return grid
 
 
-def _general(deployment: Deployment, now: datetime) -> Iterator[Text]:
+def _general(deployment: Deployment, now: datetime) -> Iterator[Table]:
     """What concerns all pools."""
+    status = deployment.status
     if not deployment.stored:
-        yield _line("operator", "it has written no status yet; is it running?", BUSY)
+        yield _part("operator", ("it has written no status yet; is it running?", BUSY))
     elif not deployment.seen:
-        seen = deployment.status.observed_generation or 0
-        yield _line(
-            "operator", f"this is of generation {seen}; generation {deployment.generation} is not read yet", BUSY
-        )
+        seen = f"this is of generation {status.observed_generation or 0}"
+        yield _part("operator", (f"{seen}; generation {deployment.generation} is not read yet", BUSY))
     told: set[str] = set()
-    for condition in deployment.status.conditions:
+    for condition in status.conditions:
         rests = condition.type in OF_POOLS or (condition.type, condition.reason) in AT_REST
         if not rests and condition.message not in told:
             text = f"{condition.type} {condition.reason}: {condition.message}; {_age(condition, now)}"
-            yield _line("condition", text, _colour(condition))
+            yield _part("condition", (text, _colour(condition)))
         told.add(condition.message)
-    for refused in deployment.status.refused:
-        yield _line("refused", refused, BAD)
-    for note in deployment.status.notes:
-        yield _line("note", note)
+    if status.refused:
+        yield _part("refused", *((text, BAD) for text in status.refused))
+    if status.notes:
+        yield _part("notes", *((text, "") for text in status.notes))
 
 
 def _age(condition: Condition, now: datetime) -> str:

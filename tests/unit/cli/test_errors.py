@@ -1,0 +1,91 @@
+"""What `kubectl paceline` says when it cannot: each error names the way out."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from tests.unit.kube.test_transport import talking_to
+
+from paceline import cli
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def refused(status: int, message: str) -> Handler:
+    async def answer(_: web.Request) -> web.StreamResponse:
+        return web.json_response({"kind": "Status", "code": status, "message": message}, status=status)
+
+    return answer
+
+
+async def nothing(request: web.Request) -> web.StreamResponse:
+    """No deployment, but the kind."""
+    if request.path.endswith("/speculativedeployments"):
+        return web.json_response({"metadata": {"resourceVersion": "1"}, "items": []})
+    return await refused(404, "not found")(request)
+
+
+async def two(request: web.Request) -> web.StreamResponse:
+    if request.path.endswith("/speculativedeployments"):
+        items = [{"metadata": {"name": name, "namespace": "models"}} for name in ("one", "two")]
+        return web.json_response({"metadata": {"resourceVersion": "1"}, "items": items})
+    return await refused(404, "not found")(request)
+
+
+MAY_NOT = (
+    'speculativedeployments.paceline.dev "coder" is forbidden: User "ann" cannot get resource "speculativedeployments" '
+    'in API group "paceline.dev" in the namespace "models"'
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words", "says"),
+    [
+        (refused(401, "Unauthorized"), ("coder",), "does not know these credentials: log in again"),
+        (
+            refused(403, MAY_NOT),
+            ("coder",),
+            "no permission to get speculativedeployments in namespace models: ask for ",
+        ),
+        (refused(404, "not found"), ("coder",), "this cluster does not know SpeculativeDeployments: install"),
+        (nothing, (), "namespace models has no SpeculativeDeployment; name another one by -n"),
+        (two, (), "namespace models has several SpeculativeDeployments; name one of: one, two"),
+        (two, ("three",), "namespace models has no SpeculativeDeployment three; name one of: one, two"),
+    ],
+    ids=["unknown user", "no right", "no kind", "none there", "which one", "another name"],
+)
+@pytest.mark.parametrize("command", ["status", "retry"])
+async def test_it_says_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, answer: Handler, words: tuple[str, ...], says: str
+) -> None:
+    async with talking_to(answer, tmp_path):
+        asked = [command, *words, "-n", "models", "--kubeconfig", str(tmp_path / "kubeconfig")]
+        assert await asyncio.to_thread(cli.plugin, asked) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"kubectl paceline {command}: {says}" if says in said.err[:60] else "kubectl paceline ")
+    assert says in said.err
+
+
+def test_a_cluster_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(
+        '{"clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}], "users": [], "current-context": "x",'
+        ' "contexts": [{"name": "x", "context": {"cluster": "c", "user": ""}}]}'
+    )
+    assert cli.plugin(["status", "coder", "--kubeconfig", str(kubeconfig)]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("kubectl paceline status: the API server does not answer (")
+    assert "Name another by --context, --kubeconfig or $KUBECONFIG" in said
+
+
+def test_without_a_kubeconfig_it_says_how_to_name_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    assert cli.plugin(["why", "coder"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("kubectl paceline why: --kubeconfig: ")
+    assert "name a cluster's file by --kubeconfig or $KUBECONFIG, its context by --context" in said
