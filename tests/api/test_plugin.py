@@ -77,7 +77,5 @@ def test_who_may_not_read_is_told_which_right_is_missing(apiserver: Running, kub
     server.kubectl("config", "set-context", "--current", "--user", "nobody")
     said = plugin(theirs, "status", NAME)
     assert said.returncode == 1
-    assert (
-        f"no permission to get speculativedeployments in namespace {NAMESPACE}: ask for the built-in role view"
-        in said.stderr
-    )
+    what = f"no permission to get speculativedeployments in namespace {NAMESPACE}"
+    assert f"{what}: ask for the built-in role view, or the chart's paceline-view" in said.stderr

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -141,22 +140,25 @@ def test_the_plugin_tells_what_serves_and_why(here: Namespace) -> None:
     assert f"Its evidence is {evidence}, 1." in plugin(here, "why", NAME).stdout
     gate = plugin(here, "gate", NAME, "--wait", "20s", "-o", "json")
     assert (gate.returncode, json.loads(gate.stdout)["pools"][0]["winner"]) == (0, "wide")
-    assert plugin(here, "status", "nobody").stderr.endswith(
-        f"has no SpeculativeDeployment nobody; name one of: {NAME}\n"
-    )
+    nobody = plugin(here, "status", "nobody")
+    assert nobody.stderr.endswith(f"has no SpeculativeDeployment nobody; name one of: {NAME}\n")
 
 
 def test_top_reads_the_servers_through_the_api_server(here: Namespace) -> None:
-    """While one answers; a network policy may keep the operator out, and never who may read pods/proxy."""
-    address = pool_of(here.get("specdep", NAME))["endpoint"]
-    question = {"model": "qwen3-coder-next", "prompt": "Hello", "max_tokens": 600}
-    asking = ("exec", server(here)["metadata"]["name"], "--", "curl", "--silent", "--max-time", "20", "--json")
-    with ThreadPoolExecutor() as beside:
-        beside.submit(here.kubectl, *asking, json.dumps(question), f"{address}/v1/completions")
+    """While one answers."""
+    pool = pool_of(here.get("specdep", NAME))
+    question = {"model": "qwen3-coder-next", "prompt": "Hello", "max_tokens": 4000, "stream": True}
+    pod, address = server(here)["metadata"]["name"], f"{pool['endpoint']}/v1/completions"
+    curl = ("curl", "--silent", "--no-buffer", "--max-time", "20", "--json", json.dumps(question), address)
+    command = [str(KUBECTL), "--kubeconfig", str(STATE / "kubeconfig"), "-n", here.name, "exec", pod, "--", *curl]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as asking:
+        assert asking.stdout
+        assert asking.stdout.readline()
         shown = json.loads(plugin(here, "top", "--interval", "2s", "-o", "json").stdout)
-    (pool,) = shown["pools"]
-    assert (pool["servers"], pool["errors"], pool["measured"][0]["workload"]) == (1, [], "code@1")
-    assert float(pool["now"]["tokensPerSecond"]) > 0
+        asking.terminate()
+    (seen,) = shown["pools"]
+    assert (seen["servers"], seen["errors"], seen["measured"][0]["workload"]) == (1, [], "code@1")
+    assert float(seen["now"]["tokensPerSecond"]) > 0
 
 
 def test_a_person_goes_back_and_promotes_again(here: Namespace) -> None:

@@ -1,6 +1,7 @@
 """What `kubectl paceline` says when it cannot: each error names the way out."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -65,16 +66,16 @@ async def test_it_says_what_to_do(
         assert await asyncio.to_thread(cli.plugin, asked) == 1
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err.startswith(f"kubectl paceline {command}: {says}" if says in said.err[:60] else "kubectl paceline ")
+    assert said.err.startswith(f"kubectl paceline {command}: ")
     assert says in said.err
 
 
 def test_a_cluster_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(
-        '{"clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}], "users": [], "current-context": "x",'
-        ' "contexts": [{"name": "x", "context": {"cluster": "c", "user": ""}}]}'
-    )
+    clusters = [{"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}]
+    contexts = [{"name": "x", "context": {"cluster": "c", "user": ""}}]
+    written = {"clusters": clusters, "contexts": contexts, "users": [], "current-context": "x"}
+    kubeconfig.write_text(json.dumps(written))
     assert cli.plugin(["status", "coder", "--kubeconfig", str(kubeconfig)]) == 1
     said = capsys.readouterr().err
     assert said.startswith("kubectl paceline status: the API server does not answer (")
