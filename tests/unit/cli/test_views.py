@@ -1,5 +1,6 @@
 """What `kubectl paceline status` and `why` say of a deployment: golden files, one for each state."""
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 from tests.support import golden
 from tests.support.looked_at import looked_at, numbered
 from tests.support.world import World, example
-from tests.unit.cli.states import STATES, measuring_round_2_of_3
+from tests.unit.cli.states import STATES, measuring_round_2_of_3, rolled_back
 
 from paceline.cli.live.paragraph import paragraph
 from paceline.cli.live.payload import payload
@@ -56,3 +57,22 @@ def test_a_terminal_is_sent_nothing_that_it_would_obey() -> None:
     world.apply(example())
     world.prefetch_fails("[red]not[/red] ours")
     assert "[red]not[/red] ours" in plain(tree(looked_at(world), world.cluster.now))
+
+
+def test_the_document_shows_what_is_printed() -> None:
+    """docs/kubectl.md, on a terminal of 96 columns; other commits have other hashes."""
+    page = Path(__file__).parents[3] / "docs" / "kubectl.md"
+    shown = "\n".join(line.removeprefix("    ") for line in page.read_text().splitlines())
+    measuring, back = (looked_at(state(), into_the_round=timedelta(minutes=5)) for state in SHOWN)
+    outputs = (tree(measuring, measuring_round_2_of_3().cluster.now), history(back.pools))
+    for output in (plain(what, 96) for what in outputs):
+        assert without_hashes(output) in without_hashes(shown), output
+    why = paragraph(back, back.pools[0], rolled_back().cluster.now)
+    assert without_hashes(why) in without_hashes(" ".join(shown.split()))
+
+
+SHOWN = (measuring_round_2_of_3, rolled_back)
+
+
+def without_hashes(text: str) -> str:
+    return re.sub(r"\b[0-9a-f]{10}\b", "HASH", text)
