@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.apiserver import BINARIES, Running
-from tests.unit.report.test_build import demo
+from tests.support.reports import demo
 
 from paceline import cli
 from paceline.core import WAVES

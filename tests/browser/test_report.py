@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 from tests.browser.chromium import Page, browser
+from tests.support.reports import GB10, demo, evil, over
 from tests.support.runs import lost_round
-from tests.unit.report.test_build import GB10, demo, over
-from tests.unit.report.test_formats import evil
 
 from paceline.report import FORMATS, report
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 from tests.support.memory import Cluster, MemoryApi
+from tests.support.reports import demo
 from tests.support.runs import latency, throughput
-from tests.unit.report.test_build import demo
 
 from paceline import cli
 from paceline.cli.report_source import named

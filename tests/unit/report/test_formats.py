@@ -6,8 +6,8 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from tests.support.runs import latency, lost_round, throughput
-from tests.unit.report.test_build import GB10, demo, over
+from tests.support.reports import EVIL, GB10, demo, evil, over
+from tests.support.runs import latency, throughput
 
 from paceline.report import FORMATS, report
 from paceline.report.text import EMULATED
@@ -219,29 +219,6 @@ def test_the_page_fetches_nothing_and_runs_nothing(shown: Reader) -> None:
     assert "@import" not in html
     policy = next(attributes["content"] for tag, attributes in shown.tags if "http-equiv" in attributes)
     assert policy == "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-
-
-EVIL = "</title><script>alert(1)</script>$x^2$ |\n# <img src=x onerror=alert(2)>`"
-
-
-def evil() -> dict[str, Any]:
-    """Whatever a cluster may say, said by somebody who means harm."""
-    text = json.dumps(over(*GB10))
-    for word in ("code", "wide", "latency", "gpu-0", "triton", "qwen3-coder-next", "builtin://"):
-        text = text.replace(word, json.dumps(EVIL)[1:-1])
-    run: dict[str, Any] = json.loads(text)
-    status = run["status"]
-    status["results"] = [
-        {"arm": EVIL, "workload": w, "ratio": "1.1", "lower": "1.0", "upper": "1.2"} for w in ("mean", f"{EVIL}@1")
-    ]
-    status["armVerdicts"] = [{"arm": EVIL, "outcome": EVIL, "reason": EVIL}]
-    status["verdict"] = {"outcome": EVIL, "winner": EVIL, "message": EVIL}
-    status["rounds"][0] |= {"notes": [EVIL], "neighbours": [EVIL], "gpuModel": EVIL, "image": EVIL}
-    status["rounds"][1]["points"][0] |= {"valid": False, "why": EVIL}
-    for point in status["rounds"][0]["points"]:
-        point |= {"p95TTFT": "0.1", "acceptLength": "2"}
-    status["rounds"].append(lost_round(9, EVIL))
-    return run
 
 
 def test_what_a_cluster_says_is_text_and_never_markup() -> None:

@@ -1,0 +1,72 @@
+"""Runs to write reports of: recorded ones, ones over several concurrencies, and one that means harm."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+from tests.support.runs import latency, lost_round
+
+from paceline.report import report
+from paceline.report.model import Run, Value
+
+DEMO = Path(__file__).with_name("demo.yaml")
+EVIL = "</title><script>alert(1)</script>$x^2$ |\n# <img src=x onerror=alert(2)>`"
+
+
+def demo() -> list[dict[str, Any]]:
+    """What kubectl showed while `make demo` ran: one pool decided, one under way."""
+    items: list[dict[str, Any]] = yaml.safe_load(DEMO.read_text())["items"]
+    return items
+
+
+def said(run: dict[str, Any]) -> Run:
+    return report([run]).runs[0]
+
+
+def value(run: Run, metric: str, arm: str, workload: str) -> Value:
+    return next(v for v in run.values if (v.metric, v.arm, v.workload) == (metric, arm, workload))
+
+
+def over(*loads: tuple[int, float, float]) -> dict[str, Any]:
+    """Three rounds of one dataset over concurrencies: concurrency, and tokens per second of baseline and wide."""
+    run = latency()
+    base = run["spec"]["workloads"][0]
+    run["spec"]["workloads"] = [base | {"concurrency": c, "requests": 160} for c, _, _ in loads]
+    for entry in run["status"]["rounds"]:
+        entry["points"] = [
+            {
+                "arm": arm,
+                "workload": f"code@{c}",
+                "valid": True,
+                "steadyThroughput": f"{1.001 ** entry['round'] * speed}",
+            }
+            for c, *speeds in loads
+            for arm, speed in zip(("baseline", "wide"), speeds, strict=True)
+        ]
+    run["status"]["results"] = []
+    return run
+
+
+GB10 = ((1, 25.0, 35.0), (8, 316.0, 270.0))
+"""Published for a GB10."""
+
+
+def evil() -> dict[str, Any]:
+    """Whatever a cluster may say, said by somebody who means harm."""
+    text = json.dumps(over(*GB10))
+    for word in ("code", "wide", "latency", "gpu-0", "triton", "qwen3-coder-next", "builtin://"):
+        text = text.replace(word, json.dumps(EVIL)[1:-1])
+    run: dict[str, Any] = json.loads(text)
+    status = run["status"]
+    status["results"] = [
+        {"arm": EVIL, "workload": w, "ratio": "1.1", "lower": "1.0", "upper": "1.2"} for w in ("mean", f"{EVIL}@1")
+    ]
+    status["armVerdicts"] = [{"arm": EVIL, "outcome": EVIL, "reason": EVIL}]
+    status["verdict"] = {"outcome": EVIL, "winner": EVIL, "message": EVIL}
+    status["rounds"][0] |= {"notes": [EVIL], "neighbours": [EVIL], "gpuModel": EVIL, "image": EVIL}
+    status["rounds"][1]["points"][0] |= {"valid": False, "why": EVIL}
+    for point in status["rounds"][0]["points"]:
+        point |= {"p95TTFT": "0.1", "acceptLength": "2"}
+    status["rounds"].append(lost_round(9, EVIL))
+    return run
