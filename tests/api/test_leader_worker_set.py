@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.support.apiserver import Running
 from tests.support.example import DEPLOYED, RUN, SETTINGS, arm, pool, run
-from tests.unit.render.test_group import over
+from tests.support.several_nodes import over
 from tests.unit.render.test_overlay import OVERLAY, with_overlay
 
 from paceline.kube import difference, needs_apply, stamped

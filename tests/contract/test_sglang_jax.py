@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 from tests.contract.make_sglang_jax_flags import compact
+from tests.support.jax_servers import BASELINE, JAX, arm, server
 from tests.support.running import CALM, IMAGE, PACKAGES, PATIENCE, QUICK, Running, events, free_port, model
-from tests.unit.engines.test_sglang_jax import BASELINE, JAX, arm, server
 
 from paceline.core import Arm, Server
 from paceline.engines.log_tail import failure_line

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from tests.fault.virtual import run
-from tests.unit.kube.test_transport import talking_to
+from tests.support.answered import talking_to
 
 from paceline.controller import shell
 from paceline.controller.cluster import Cluster

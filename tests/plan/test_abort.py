@@ -1,8 +1,9 @@
 """A person ends what is under way, and it stays ended."""
 
 import pytest
-from tests.plan.test_earned import BETTER, added, in_production, longer, loosened
+from tests.plan.test_earned import longer
 from tests.support.answers import half_failed
+from tests.support.edits_of_specs import BETTER, added, in_production, loosened
 from tests.support.stories import measuring, promoted, told
 from tests.support.world import World
 

@@ -5,8 +5,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.plan.test_earned import loosened
 from tests.support.down import NAME, RETRY, a_longer_deadline, arm, hold, rolling_out, won
+from tests.support.edits_of_specs import loosened
 from tests.support.stories import measuring, promoted, told
 from tests.support.world import START, World, example
 

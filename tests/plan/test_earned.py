@@ -6,26 +6,26 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.plan.test_stories import CODE_ALONE
 from tests.support.answers import noisy
 from tests.support.campaigns import BASELINE_1, LATENCY
+from tests.support.edits_of_specs import (
+    BETTER,
+    CODE_ALONE,
+    NARROW,
+    THREE,
+    added,
+    in_production,
+    loosened,
+    removed,
+)
 from tests.support.stories import measuring, promoted, told
-from tests.support.world import World, example
+from tests.support.world import World
 
 from paceline.render.serving import ARM_LABEL, REVISION_LABEL
 
 Edit = Callable[[dict[str, Any]], object]
-NARROW = {"name": "narrow", "tree": {"numSteps": 2, "topK": 2, "numDraftTokens": 4}}
-AS_THE_BASELINE = [{"name": "SGLANG_ENABLE_SPEC_V2", "value": "0"}]
-"""So that a pool may have a chain alone."""
 SLOWER = {"baseline": BASELINE_1, "wide": {name: 0.9 * speed for name, speed in BASELINE_1.items()}}
 EVEN = {"baseline": BASELINE_1, "wide": {name: 1.06 * speed for name, speed in BASELINE_1.items()}}
-THREE = {**LATENCY, "narrow": {name: 1.02 * speed for name, speed in BASELINE_1.items()}}
-BETTER = {**LATENCY, "narrow": {name: 1.9 * speed for name, speed in BASELINE_1.items()}}
-
-
-def loosened(spec: dict[str, Any]) -> None:
-    spec["gate"] = {"minimumImprovement": "0.04"}
 
 
 def tolerant(spec: dict[str, Any]) -> None:
@@ -36,17 +36,8 @@ def longer(spec: dict[str, Any]) -> None:
     spec["benchmark"]["datasets"] = [{**CODE_ALONE[0], "maxTokens": 256}]
 
 
-def added(spec: dict[str, Any]) -> None:
-    spec["pools"][0]["candidates"].append(NARROW)
-
-
 def reshaped(spec: dict[str, Any]) -> None:
     spec["pools"][0]["candidates"][0]["tree"]["numDraftTokens"] = 7
-
-
-def removed(spec: dict[str, Any]) -> None:
-    """The one that was rejected."""
-    del spec["pools"][0]["candidates"][0]
 
 
 def renamed(spec: dict[str, Any]) -> None:
@@ -67,24 +58,6 @@ def served(world: World) -> set[str]:
     """The revisions that are ready somewhere."""
     pods = world.cluster.of("Pod", component="server")
     return {pod["metadata"]["labels"][REVISION_LABEL] for pod in pods if pod["status"]["phase"] == "Running"}
-
-
-def in_production(pool: str, promotion: str = "Automatic", replicas: int = 1) -> World:
-    world = World()
-    manifest = example(pool)
-    manifest["spec"]["promotion"] = {"mode": promotion}
-    manifest["spec"]["pools"][0]["replicas"] = replicas
-    manifest["spec"]["engine"]["env"] = AS_THE_BASELINE
-    world.apply(manifest)
-    world.prefetch_ends()
-    world.servers_ready()
-    for _ in range(3):
-        world.round_ends()
-    for request in world.requests("promote"):
-        world.annotate(*request)
-    world.servers_ready()
-    world.told.clear()
-    return world
 
 
 @pytest.mark.parametrize(

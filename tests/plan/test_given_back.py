@@ -25,7 +25,7 @@ def test_a_run_of_an_old_question_ends_while_models_are_fetched(world: World) ->
     assert (world.condition("CacheReady"), world.condition("Failed", run)) == ("False Prefetching", "True Superseded")
     assert not world.under_way("round")
 
-    world.prefetch_fails("hf://Qwen/Qwen3-Coder-Next: no revision v2")
+    world.prefetch_fails("no revision v2", source="hf://Qwen/Qwen3-Coder-Next", part="revision")
     assert (world.condition("Stalled"), world.condition("Ready")) == ("True PrefetchFailed", "True Serving")
     assert not world.under_way("round")
 

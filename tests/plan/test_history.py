@@ -1,7 +1,8 @@
 """Every change of what serves has a line, once, whoever or whatever asked for it."""
 
-from tests.plan.test_earned import SLOWER, in_production, longer
+from tests.plan.test_earned import SLOWER, longer
 from tests.plan.test_requests import RETRY, held
+from tests.support.edits_of_specs import in_production
 from tests.support.world import World
 
 from paceline.api.status import MOST_CHANGES

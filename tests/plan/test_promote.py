@@ -1,9 +1,8 @@
 """In Manual mode a person promotes: what they have read about, once, and by a revision that waits for it."""
 
 import pytest
-from tests.plan.test_earned import in_production, loosened
-from tests.plan.test_stories import CODE_ALONE
 from tests.support.campaigns import LATENCY
+from tests.support.edits_of_specs import CODE_ALONE, in_production, loosened
 from tests.support.stories import by_hand, measuring
 from tests.support.world import World
 

@@ -3,8 +3,9 @@
 from typing import Any
 
 import pytest
-from tests.plan.test_earned import SLOWER, added, in_production, longer, loosened
+from tests.plan.test_earned import SLOWER, longer
 from tests.support.campaigns import BASELINE_1
+from tests.support.edits_of_specs import added, in_production, loosened
 from tests.support.stories import measuring, told
 from tests.support.world import World
 

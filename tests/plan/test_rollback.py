@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.plan.test_earned import in_production, longer, loosened, served
+from tests.plan.test_earned import longer, served
+from tests.support.edits_of_specs import in_production, loosened
 from tests.support.stories import promoted, told
 from tests.support.world import World
 

@@ -5,6 +5,7 @@
 
 from tests.support.answers import noisy, nothing_accepted
 from tests.support.campaigns import BASELINE_1
+from tests.support.edits_of_specs import CODE_ALONE
 from tests.support.stories import measuring, promoted, told
 from tests.support.world import TRUTHS, World, example
 
@@ -163,9 +164,6 @@ def test_suspended_while_a_candidate_serves(world: World) -> None:
     world.edit("resume", lambda spec: spec.update(suspend=False))
     assert world.serving("latency") == "wide"
     assert len(world.runs("latency")) == 2
-
-
-CODE_ALONE = [{"name": "code", "source": "builtin://code"}]
 
 
 @told

@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tests.support import vllm_server
-from tests.unit.engines import test_sglang_jax
+from tests.support import jax_servers, vllm_server
 from tests.unit.engines.sglang import servers
 
 from paceline.core import Dataset, Server, Workload
@@ -28,7 +27,7 @@ def refused(server: Server, *loads: Workload) -> list[tuple[str, str, str]]:
     return [(refusal.rule, refusal.path, refusal.message) for refusal in load_rules.refusals(adapter, server, loads)]
 
 
-sglang, jax, vllm = servers.server, test_sglang_jax.server, vllm_server.server
+sglang, jax, vllm = servers.server, jax_servers.server, vllm_server.server
 
 ROWS: list[tuple[str, Server, Workload, str]] = [
     ("requests-fit", sglang("--max-running-requests=4"), load(16),

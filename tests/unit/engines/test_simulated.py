@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.support import vllm_server
-from tests.unit.engines import test_sglang_jax
+from tests.support import jax_servers, vllm_server
 from tests.unit.engines.sglang import servers
 
 from paceline import api
@@ -15,7 +14,7 @@ from paceline.core import Server
 from paceline.engines import places, simulated
 
 ROOT = Path(__file__).parents[3]
-SERVERS = {"SGLang": servers.server(), "SGLangJAX": test_sglang_jax.server(), "VLLM": vllm_server.server()}
+SERVERS = {"SGLang": servers.server(), "SGLangJAX": jax_servers.server(), "VLLM": vllm_server.server()}
 
 
 def refused(server: Server, **engine: Any) -> list[tuple[str, str]]:

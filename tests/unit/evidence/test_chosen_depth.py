@@ -5,7 +5,7 @@ import json
 
 import pytest
 from tests.support.in_status import measurements, round_status
-from tests.unit.evidence.test_judge import BASELINE, PLAN, SPECULATED, WIDE
+from tests.support.rounds import BASELINE, PLAN, SPECULATED, WIDE
 
 from paceline.core import ArmOutcome, Gate
 from paceline.evidence import Judged, Point, RoundPlan, RoundResult, judge

@@ -3,11 +3,11 @@
 import dataclasses
 
 from tests.support.in_status import answers, round_status
+from tests.support.rounds import PLAN
 
 from paceline.core import Answers, Parity
 from paceline.evidence import Outputs, RoundPlan, fingerprint, judge
 
-from .test_judge import PLAN
 from .test_round_status import RESULT
 
 ASKED = dataclasses.replace(PLAN, parity=Parity(samples=4))

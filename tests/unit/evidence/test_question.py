@@ -4,10 +4,9 @@ import dataclasses
 import json
 
 import pytest
+from tests.support.rounds import PLAN
 
 from paceline.evidence import RoundPlan
-
-from .test_judge import PLAN
 
 
 def test_what_only_another_release_knows_is_left_out() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.support.in_status import failed_round, measurements, point_noise
 from tests.support.in_status import round_status as keep
+from tests.support.rounds import BASELINE, CHAT, CODE, PLAN, WIDE
 
 from paceline.api.record import decimal
 from paceline.core import Workload
@@ -16,8 +17,6 @@ from paceline.engines import Speculation
 from paceline.evidence import Failure, RoundPlan, RoundResult, judge
 from paceline.evidence.clocks import Clocks, Throttled
 from paceline.evidence.round_status import UNSEEN
-
-from .test_judge import BASELINE, CHAT, CODE, PLAN, WIDE
 
 RESULT = RoundResult(
     round=0,

@@ -6,8 +6,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiohttp import web
-from tests.unit.kube.test_reading import deep
-from tests.unit.kube.test_transport import talking_to
+from tests.support.answered import deep, talking_to
 
 from paceline.kube import names_only
 

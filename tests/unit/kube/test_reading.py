@@ -4,12 +4,9 @@ import json
 from typing import Any
 
 import pytest
+from tests.support.answered import deep
 
 from paceline.kube.reading import DEEPEST, LARGEST, UNREAD, a_page, an_event, an_object, parsed, shallow, within
-
-
-def deep(levels: int, opened: str = '{"a":', closed: str = "}") -> str:
-    return opened * (levels - 1) + "{}" + closed * (levels - 1)
 
 
 def an_item(name: str, spec: str) -> str:

@@ -2,14 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 from kubernetes.aio.config.incluster_config import InClusterConfigLoader
+from tests.support.answered import Handler, talking_to
 
 from paceline.kube import (
     UNREAD,
@@ -27,38 +27,7 @@ from paceline.kube import (
 from paceline.kube.resources import CONFIG_MAP, POD
 from paceline.kube.throttle import Throttle
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 REF = Ref(CONFIG_MAP, "ns", "a")
-
-
-@asynccontextmanager
-async def talking_to(handler: Handler, directory: Path) -> AsyncIterator[Transport]:
-    """A transport whose server answers everything by `handler`."""
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", handler)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    host, port = runner.addresses[0][:2]
-    kubeconfig = directory / "kubeconfig"
-    kubeconfig.write_text(
-        json.dumps(
-            {
-                "apiVersion": "v1",
-                "kind": "Config",
-                "clusters": [{"name": "c", "cluster": {"server": f"http://{host}:{port}"}}],
-                "users": [{"name": "u", "user": {"token": "secret"}}],
-                "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-                "current-context": "x",
-            }
-        )
-    )
-    try:
-        async with await connect(str(kubeconfig)) as transport:
-            yield transport
-    finally:
-        await runner.cleanup()
 
 
 def answering(status: int, body: object, headers: dict[str, str] | None = None) -> Handler:

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
+from tests.support import jax_servers
 from tests.support.rendered import EXAMPLES
-from tests.unit.engines import test_sglang_jax
 from tests.unit.preflight.builders import TARGET, TARGET_FACTS, candidate, noted, refused, server, silent
 
 from paceline.cli import main
@@ -57,7 +57,7 @@ class TestRequestsAreAnswered:
         ("algorithm", "what"), [("EAGLE3", "ignores grammars"), ("NEXTN", "penalties"), ("DFLASH", "refuses a request")]
     )
     def test_what_sglang_jax_drops(self, algorithm: str, what: str) -> None:
-        on = replace(server(), engine=test_sglang_jax.server().engine)
+        on = replace(server(), engine=jax_servers.server().engine)
         assert what in noted(self.rule, on=on, arm=candidate(algorithm)).problem
 
     def test_on_sglang_nothing_is_lost(self) -> None:

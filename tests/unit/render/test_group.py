@@ -6,21 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import golden
-from tests.support.example import DEPLOYED, SETTINGS, arm, server
+from tests.support.example import DEPLOYED, SETTINGS, arm
+from tests.support.several_nodes import over
 
 from paceline.core import Server
 from paceline.render import Owner, group_name, rendering, revision_of, servers, service
 
 GOLDEN = Path(__file__).with_name("golden")
-
-
-def over(nodes: int, **overlay: Any) -> Server:
-    found = server()
-    return replace(
-        found,
-        accelerator=replace(found.accelerator, nodes=nodes, tensor_parallel_size=4 * nodes),
-        engine=replace(found.engine, pod_template=overlay),
-    )
 
 
 def served(asked: Server, replicas: int | None = 1) -> dict[str, Any]:

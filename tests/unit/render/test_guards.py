@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.support.example import DEPLOYED, RUN, arm, run, server
-from tests.unit.render.test_group import over
+from tests.support.several_nodes import over
 
 from paceline.render import revision_of, round_job
 from paceline.render.benchmark import round_plan

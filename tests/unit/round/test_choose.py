@@ -3,7 +3,7 @@
 import dataclasses
 
 import pytest
-from tests.unit.evidence.test_judge import PLAN
+from tests.support.rounds import PLAN
 
 from paceline.core import Dataset, Parity, Workload
 from paceline.pods import datasets

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.evidence.test_judge import PLAN
+from tests.support.rounds import PLAN
 
 from paceline.api.prompts import FEWEST_TOKENS
 from paceline.core import Dataset, Workload

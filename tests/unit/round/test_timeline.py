@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any, ClassVar
 
 import pytest
-from tests.unit.evidence.test_judge import PLAN
+from tests.support.rounds import PLAN
 
 from paceline.core import Dataset, Workload
 from paceline.pods.round import load, report

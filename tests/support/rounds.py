@@ -1,0 +1,68 @@
+"""A round of two arms on two workloads, as planned and as measured."""
+
+import dataclasses
+
+from paceline.core import Dataset, Workload
+from paceline.evidence import ArmCommand, Point, Replicate, RoundPlan
+
+CODE = Workload(dataset=Dataset(name="code", source="builtin://code", requests=6, max_tokens=128), concurrency=1)
+
+
+CHAT = Workload(dataset=Dataset(name="chat", source="builtin://chat", requests=6, max_tokens=128), concurrency=1)
+
+
+PLAN = RoundPlan(
+    run="pair-latency-0123456789-1",
+    round=0,
+    try_=0,
+    engine="SGLang",
+    served_name="pair",
+    tokenizer="/models/target",
+    port=30000,
+    arms=(
+        ArmCommand(name="baseline", argv=("serve",), candidate=False, expected={"speculative_algorithm": None}),
+        ArmCommand(name="wide", argv=("serve", "--speculative-num-steps=3"), candidate=True,
+                   expected={"speculative_num_steps": 3}),
+    ),
+    workloads=(CODE, CHAT),
+    results_dir="/models/results",
+    compared=("attention_backend",),
+)  # fmt: skip
+
+
+GOOD = Point(
+    workload="code@1",
+    asked=6,
+    completed=6,
+    errors=0,
+    output_tokens=576,
+    output_throughput=241.2,
+    steady_throughput=249.7,
+    fullness=1.0,
+    mean_ttft=0.04,
+    p95_ttft=0.05,
+    retractions=0,
+)
+
+
+SPECULATED = dataclasses.replace(GOOD, accept_length=2.81, verify_calls=205, steady_throughput=379.5)
+
+
+def both(point: Point) -> tuple[Point, ...]:
+    return tuple(dataclasses.replace(point, workload=workload.name) for workload in PLAN.workloads)
+
+
+BASELINE = Replicate(
+    arm="baseline",
+    start_seconds=13.2,
+    resolved={"attention_backend": "triton", "speculative_algorithm": None},
+    points=both(GOOD),
+)
+
+
+WIDE = Replicate(
+    arm="wide",
+    start_seconds=15.0,
+    resolved={"attention_backend": "triton", "speculative_num_steps": 3},
+    points=both(SPECULATED),
+)
