@@ -228,7 +228,7 @@ def test_each_time_in_a_row_it_takes_twice_as_long_until_the_candidate_is_measur
     assert waited == [1, 2, 4, 8, 16, 16]
 
 
-def test_a_run_that_could_measure_nothing_releases_no_hold_and_the_next_one_comes_a_day_later() -> None:
+def test_a_run_that_could_measure_nothing_releases_no_hold_and_the_next_one_comes_two_days_later() -> None:
     world = guarded()
     dropped(world)
     world.servers_ready()
@@ -238,7 +238,7 @@ def test_a_run_that_could_measure_nothing_releases_no_hold_and_the_next_one_come
         world.round_dies("latency", 1, "killed")
         world.wait(20)
     assert (world.outcome("latency"), hold(world), len(holds(world))) == ("Error", "Fallback", 1)
-    world.wait(DAY // 2)
+    world.wait(DAY)
     assert len(holds(world)) == 1
     world.wait(DAY)
     assert len(holds(world)) == 2
@@ -264,6 +264,18 @@ def test_a_hold_starts_no_run_while_suspended() -> None:
     world.wait(3 * DAY)
     assert holds(world) == []
     world.edit("resume", lambda spec: spec.update(suspend=False))
+    assert len(holds(world)) == 1
+
+
+def test_a_hold_starts_its_run_within_the_window() -> None:
+    """It is 10 o'clock when the story begins; runs take capacity at night."""
+    world = guarded()
+    dropped(world)
+    world.servers_ready()
+    world.edit("nights", lambda spec: spec["benchmark"].update(window={"schedule": "0 22 * * *", "duration": "6h"}))
+    world.wait(DAY)
+    assert holds(world) == []
+    world.until_wake()
     assert len(holds(world)) == 1
 
 

@@ -1,4 +1,5 @@
-"""When a held candidate is measured again: at most once a day, and each time it was taken down in a row half as often.
+"""When a held candidate is measured again: after a day, and half as often for each further time that it was taken down
+in a row, and for each run that has not released the hold.
 
 Another day is another node, driver or load of the cluster; newer evidence then releases the hold. What was rolled back
 or aborted by a person waits for a person.
@@ -30,7 +31,9 @@ def measured_again_at(rollout: Rollout) -> datetime | None:
         return None
     since = parse_time(held.since)
     runs = (parse_time(run.made_at) for run in pool.runs if run.trigger == Trigger.HOLD)
-    return max([since, *(made for made in runs if made >= since)]) + _wait(pool.remembered, held)
+    made = [at for at in runs if at >= since]  # that have not released it
+    wait: timedelta = FIRST * 2 ** min(_times(pool.remembered, held) - 1 + len(made), MOST_DOUBLINGS)
+    return max([since, *made]) + wait
 
 
 def counted(entry: PoolStatus, held: Hold, now: datetime) -> PoolStatus:
@@ -42,8 +45,7 @@ def counted(entry: PoolStatus, held: Hold, now: datetime) -> PoolStatus:
     return replace(entry, hold=held, taken_down=entry.taken_down if held.arm == BASELINE else taken_down)
 
 
-def _wait(entry: PoolStatus, held: Hold) -> timedelta:
+def _times(entry: PoolStatus, held: Hold) -> int:
+    """How often it was taken down in a row, the hold included."""
     before = entry.taken_down
-    times = before.times or 1 if before and before.revision == held.revision else 1
-    wait: timedelta = FIRST * 2 ** min(times - 1, MOST_DOUBLINGS)
-    return wait
+    return before.times or 1 if before and before.revision == held.revision else 1

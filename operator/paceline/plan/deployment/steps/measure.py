@@ -109,6 +109,8 @@ def _again(rollout: Rollout, decided: StepResult, now: datetime) -> StepResult:
         more = _follow(rollout, running, decided.causes, now)
     elif at and now < at:
         return replace(decided, requeue_at=at)
+    elif opens := window.opens_at(pool.deployment, now):
+        return replace(decided, requeue_at=opens)
     elif not rollout.settled or missing(pool):
         return decided
     else:
