@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from tests.support.apiserver import Running
 from tests.support.example import DEPLOYED, RUN, SETTINGS, arm, pool, run
+from tests.support.pod_templates import OVERLAY, with_overlay
 from tests.support.several_nodes import over
-from tests.unit.render.test_overlay import OVERLAY, with_overlay
 
 from paceline.kube import difference, needs_apply, stamped
 from paceline.render import Manifest, rendering, round_job, servers, service

@@ -5,8 +5,8 @@ As test_stories."""
 from typing import Any
 
 import pytest
-from tests.plan.test_properties import deployment_pools
 from tests.support.edits_of_specs import AS_THE_BASELINE, BETTER, THREE, added, in_production, loosened, removed
+from tests.support.planned import deployment_pools
 from tests.support.stories import measuring, promoted, told
 from tests.support.world import World, example
 

@@ -23,7 +23,7 @@ def rejected(world: World) -> str:
 
 
 def candidate(world: World, name: str = "wide") -> str:
-    from tests.plan.test_properties import deployment_pools
+    from tests.support.planned import deployment_pools
 
     (pool,) = deployment_pools(world)
     return pool.revision(pool.arms[name])

@@ -8,13 +8,12 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from tests.support.answers import died, half_failed, nothing_accepted
+from tests.support.planned import deployment_pools
 from tests.support.world import World, example
 
 from paceline.core import BASELINE
 from paceline.evidence import question
 from paceline.plan import deployment, run
-from paceline.plan.deployment.pins import pin
-from paceline.plan.deployment.pool import pools
 from paceline.plan.deployment.servers import pod_template
 from paceline.plan.objects import finished
 from paceline.plan.simulation.cluster import Key
@@ -275,14 +274,6 @@ def promoted(world: World, pool: str, still: bool) -> bool:
         and (still or question(evidence["spec"]) == now.question)
         and serving["revision"] in map(now.revision, now.spec.arms)
     )
-
-
-def deployment_pools(world: World) -> Sequence[deployment.Pool]:
-    snapshot = world.deployment_snapshot()
-    prefetch = snapshot.prefetch
-    assert prefetch is not None
-    assert prefetch.commits is not None
-    return pools(snapshot, pin(prefetch.spec, prefetch.commits), world.cluster.now)
 
 
 def outline(world: World) -> Mapping[Key, Any]:

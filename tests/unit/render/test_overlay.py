@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support import golden
 from tests.support.example import DEPLOYED, RUN, SETTINGS, arm, pool, run, server, spec
+from tests.support.pod_templates import OVERLAY, with_overlay
 
-from paceline.core import Server
 from paceline.engines import ENGINES
 from paceline.engines.pod_template import refusals
 from paceline.plan.deployment.pins import models_of
@@ -23,54 +23,6 @@ from paceline.render.where import ANYWHERE, Where
 
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 GOLDEN = Path(__file__).with_name("golden")
-OVERLAY: Mapping[str, Any] = {
-    "metadata": {
-        "labels": {"team": "inference"},
-        "annotations": {"k8s.v1.cni.cncf.io/networks": "rdma"},
-    },
-    "spec": {
-        "nodeSelector": {"rack": "a"},
-        "tolerations": [{"key": "dedicated", "operator": "Exists"}],
-        "runtimeClassName": "nvidia",
-        "priorityClassName": "production",
-        "securityContext": {"fsGroup": 1000},
-        "imagePullSecrets": [{"name": "registry"}],
-        "affinity": {
-            "nodeAffinity": {
-                "requiredDuringSchedulingIgnoredDuringExecution": {
-                    "nodeSelectorTerms": [
-                        {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]},
-                        {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["b"]}]},
-                    ]
-                }
-            }
-        },
-        "volumes": [
-            {"name": "tuning", "configMap": {"name": "tuning"}},
-            {"name": "logs", "emptyDir": {}},
-            {"name": "shm", "emptyDir": {"sizeLimit": "64Gi"}},
-        ],
-        "initContainers": [
-            {"name": "warm", "image": "warm:1", "volumeMounts": [{"name": "tuning", "mountPath": "/t"}]}
-        ],
-        "containers": [
-            {
-                "name": "server",
-                "env": [{"name": "NCCL_DEBUG", "value": "INFO"}, {"name": "HF_HUB_OFFLINE", "value": "0"}],
-                "resources": {"requests": {"cpu": "16"}, "limits": {"memory": "512Gi"}},
-                "securityContext": {"capabilities": {"add": ["IPC_LOCK"]}},
-                "volumeMounts": [{"name": "tuning", "mountPath": "/tuning"}],
-                "startupProbe": {"failureThreshold": 9999},
-            },
-            {"name": "logger", "image": "logger:1", "volumeMounts": [{"name": "logs", "mountPath": "/logs"}]},
-        ],
-    },
-}
-
-
-def with_overlay(over: Mapping[str, Any], base: Server | None = None) -> Server:
-    found = base or server()
-    return replace(found, engine=replace(found.engine, pod_template=over))
 
 
 def served(over: Mapping[str, Any]) -> dict[str, Any]:
