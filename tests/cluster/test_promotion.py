@@ -147,9 +147,9 @@ def test_the_plugin_tells_what_serves_and_why(here: Namespace) -> None:
 def test_top_reads_the_servers_through_the_api_server(here: Namespace) -> None:
     """While one answers."""
     pool = pool_of(here.get("specdep", NAME))
-    question = {"model": "qwen3-coder-next", "prompt": "Hello", "max_tokens": 4000, "stream": True}
+    question = {"model": "qwen3-coder-next", "prompt": "Hello", "max_tokens": 4000, "ignore_eos": True, "stream": True}
     pod, address = server(here)["metadata"]["name"], f"{pool['endpoint']}/v1/completions"
-    curl = ("curl", "--silent", "--no-buffer", "--max-time", "20", "--json", json.dumps(question), address)
+    curl = ("curl", "--silent", "--no-buffer", "--max-time", "15", "--json", json.dumps(question), address)
     command = [str(KUBECTL), "--kubeconfig", str(STATE / "kubeconfig"), "-n", here.name, "exec", pod, "--", *curl]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as asking:
         assert asking.stdout

@@ -3,6 +3,7 @@
 from functools import cache
 
 from tests.support.campaigns import LATENCY
+from tests.support.guard import dropped
 from tests.support.stories import by_hand, measuring, promoted
 from tests.support.world import World, example
 
@@ -121,6 +122,28 @@ def aborted() -> World:
     return world
 
 
+@cache
+def lent() -> World:
+    """The only node is full: the pool lends one of its two servers to its run."""
+    world, manifest = World(nodes={"gpu-0": 8}), example("latency")
+    manifest["spec"]["pools"][0]["replicas"] = 2
+    manifest["spec"]["benchmark"] |= {"capacityPolicy": "Borrow"}
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    world.wait(1)
+    return world
+
+
+@cache
+def degraded() -> World:
+    """The acceptance of what was promoted dropped, and the guard only tells."""
+    world = World()
+    promoted(world, "latency")
+    dropped(world)
+    return world
+
+
 STATES = (
     not_seen,
     prefetching,
@@ -131,6 +154,8 @@ STATES = (
     held,
     rolled_back,
     aborted,
+    lent,
+    degraded,
     awaiting_promote,
     stalled,
     suspended,

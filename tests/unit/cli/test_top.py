@@ -42,11 +42,11 @@ def counted(second: int) -> str:
 class Server:
     """An API server with the deployment of a story; servers answer through its proxy, but for one pool's."""
 
-    def __init__(self, refuses: str = "") -> None:
+    def __init__(self, refuses: str = "", *, keeps_runs: bool = True) -> None:
         world = both_promoted()
         self.deployment = world.cluster.of("SpeculativeDeployment")[0]
         self.lists = {
-            "benchmarkruns": world.cluster.of("BenchmarkRun"),
+            "benchmarkruns": world.cluster.of("BenchmarkRun") if keeps_runs else [],
             "pods": world.cluster.of("Pod", component="server"),
         }
         self.refuses = refuses
@@ -114,3 +114,16 @@ async def test_a_server_that_may_not_be_read_says_which_right_is_missing(
         assert await top.top(api, "models", arguments()) == 0
     said = capsys.readouterr().out
     assert "may not be read: ask for `get` on pods/proxy in this namespace" in said
+
+
+@pytest.mark.usefixtures("clock")
+async def test_of_a_run_that_was_deleted_it_shows_what_status_keeps(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with talking_to(Server(keeps_runs=False).answer, tmp_path) as api:
+        assert await top.top(api, "models", arguments("-o", "json", "--pool", "latency")) == 0
+    (pool,) = json.loads(capsys.readouterr().out)["pools"]
+    assert pool["measured"][0] == {
+        "workload": "code@1", "requestsUnderWay": "1", "tokensPerSecond": None, "acceptLength": "2.8",
+        "ttftSeconds": "0.04", "itlSeconds": "0.04",
+    }  # fmt: skip

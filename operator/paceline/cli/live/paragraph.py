@@ -11,6 +11,7 @@ from paceline.cli.live.progress import rounds, time_left
 from paceline.cli.live.words import faster, held, marked, since
 from paceline.core import BASELINE
 from paceline.plan.deployment.hold import BY_A_PERSON
+from paceline.report.text import capital, count
 
 Sentences = Iterator[str]
 
@@ -67,6 +68,13 @@ def _interval(evidence: str, verdict: PoolVerdict | None) -> str:
         return ""
     lower, upper = finite(verdict.lower), finite(verdict.upper)
     return f" ({lower:.2f}–{upper:.2f})" if lower is not None and upper is not None else ""
+
+
+def _degraded(deployment: Deployment, pool: Pool, now: datetime) -> Sentences:
+    if degraded := pool.status.degraded:
+        yield f"Since {since(degraded.since, now)} speculation does not pay as measured: {degraded.message}."
+    if pool.status.borrowed and (loan := pool.status.loan):
+        yield f"{capital(count(pool.status.borrowed, 'server'))} of it is lent to {loan.run}, until that has measured."
 
 
 def _held(deployment: Deployment, pool: Pool, now: datetime) -> Sentences:
@@ -152,6 +160,7 @@ SAID: tuple[Callable[[Deployment, Pool, datetime], Sentences], ...] = (
     _stalled,
     _serves,
     _evidence,
+    _degraded,
     _held,
     _change,
 )

@@ -78,7 +78,7 @@ def traffic(
         arm=arm,
         servers=len(before),
         now=_now(deployment, counted, seconds) if counted else None,
-        measured=tuple(_measured(run, arm)) if run else (),
+        measured=tuple(_measured(run, arm) if run else _expected(pool)),
         evidence=evidence,
         emulated=evidence in pool.emulated,
         errors=tuple(dict.fromkeys(errors)),
@@ -111,6 +111,20 @@ def _measured(run: Manifest, arm: str) -> Iterator[Measured]:
         name = read.workload(workload)
         found = {field: typical[name, metric] for metric, field in METRICS.items() if (name, metric) in typical}
         yield Measured(workload=name, speed=Speed(requests_under_way=_load(workload), **found))
+
+
+def _expected(pool: Pool) -> Iterator[Measured]:
+    """What status keeps of a run that was deleted."""
+    expected, serving = pool.status.expected, pool.status.serving
+    if expected and serving and expected.revision == serving.revision:
+        for load in expected.loads:
+            speed = Speed(
+                requests_under_way=load.concurrency,
+                accept_length=load.accept_length,
+                ttft_seconds=load.mean_ttft,
+                itl_seconds=load.mean_tpot,
+            )
+            yield Measured(workload=load.workload, speed=speed)
 
 
 def _load(workload: Manifest) -> float | None:

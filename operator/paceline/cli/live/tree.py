@@ -13,12 +13,13 @@ from paceline.cli.live.deployment import Deployment, Pool
 from paceline.cli.live.progress import cells, rounds, spent, time_left
 from paceline.cli.live.table import in_short
 from paceline.cli.live.words import faster, held, marked, since, span, time_of
+from paceline.report.text import count
 
 GOOD, BUSY, BAD, FAINT = "green", "yellow", "red", "dim"
 
 AT_REST = {("Ready", "Serving"), ("CacheReady", "Cached")}
 """Condition and reason of which there is nothing to say."""
-OF_POOLS = ("Measuring", "Decided", "Promoted")
+OF_POOLS = ("Measuring", "Decided", "Promoted", "SpeculationDegraded")
 """Conditions of which the lines of each pool say more."""
 
 IDLE = {"Suspended": "suspended: spec.suspend is set"}
@@ -92,7 +93,7 @@ def _age(condition: Condition, now: datetime) -> str:
 
 
 def _colour(condition: Condition) -> str:
-    if condition.type in ("Stalled", "SpeculationDegraded"):
+    if condition.type == "Stalled":
         return BAD
     return BUSY if condition.status != "True" or condition.type == "Reconciling" else ""
 
@@ -146,6 +147,16 @@ def _verdict(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
             yield verdict.crossing, BUSY
 
 
+def _degraded(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
+    if degraded := pool.status.degraded:
+        yield f"{degraded.reason} since {since(degraded.since, now)}: {degraded.message}", BAD
+
+
+def _lent(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
+    if pool.status.borrowed and (loan := pool.status.loan):
+        yield f"{count(pool.status.borrowed, 'server')} to {loan.run} since {since(loan.since, now)}", BUSY
+
+
 def _hold(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
     hold = pool.status.hold
     if hold:
@@ -172,6 +183,8 @@ Part = Callable[[Deployment, Pool, datetime], Lines]
 PARTS: dict[str, Part] = {
     "serves": _serves,
     "target": _target,
+    "degraded": _degraded,
+    "lent": _lent,
     "run": _run,
     "verdict": _verdict,
     "hold": _hold,
