@@ -52,7 +52,7 @@ CEL: tuple[Told, ...] = (
     ("two candidates that are the same", (("spec.pools.1.candidates", [WIDE, {**WIDE, "name": "other"}]),),
      "spec.pools[1].candidates", "draft, shape and arguments of two candidates are equal"),
     one("one header value for two pools", "spec.pools.0.headerValue", "throughput",
-        "spec.pools[0].headerValue", "headerValue must lead to one pool alone"),
+        "spec.pools", "headerValue must lead to one pool alone"),
     # Drafts.
     one("no draft", "spec.draft", GONE, "draft", "draft must be set"),
     one("a head that is not named", "spec.draft.source", GONE,
