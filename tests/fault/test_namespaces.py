@@ -25,6 +25,7 @@ class Told:
     """Of the operator's settings what its work needs."""
 
     render: Settings
+    prometheus: str = ""
 
 
 class Closed(MemoryApi):

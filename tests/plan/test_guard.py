@@ -320,10 +320,11 @@ def test_a_pool_that_an_older_release_promoted_is_watched_as_soon_as_its_run_is_
 
 
 def test_the_watcher_is_told_what_serves_and_what_is_expected_of_it() -> None:
-    world = guarded(acceptanceDrop="0.4", window="2m")
+    world = guarded(acceptanceDrop="0.4", window="2m", source="Prometheus")
     (watched,) = world.plan(("SpeculativeDeployment", NAME)).watched.values()
     assert (watched.revision, watched.arm) == (world.pool("latency")["serving"]["revision"], "wide")
     assert (watched.engine, watched.acceptance_drop, watched.window) == ("SGLang", 0.4, timedelta(minutes=2))
+    assert watched.source == "Prometheus"
     assert [load.accept_length for load in watched.expected] == [load.accept_length for load in expected(world).loads]
 
     dropped(world)

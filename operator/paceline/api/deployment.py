@@ -18,7 +18,7 @@ from paceline.api.prompts import DatasetSpec
 from paceline.api.rules import DeskRule, Rule, Violation
 from paceline.api.types import DecideAfterRounds, Duration, Labels, Positive, Revision, ServedName, Source, Unique
 from paceline.api.window import WindowSpec
-from paceline.core import CapacityPolicy, GuardAction, PromotionMode, UntilDecided
+from paceline.core import CapacityPolicy, GuardAction, GuardSource, PromotionMode, UntilDecided
 
 BUILTIN = ("code", "swe", "terminal", "chat")
 """The datasets of a deployment that names none."""
@@ -111,6 +111,9 @@ class GuardSpec(Model):
     measured at this load, which may be missing; "0.25" if absent."""
     window: Duration | None = None
     """Time over which servers are judged; 10m if absent."""
+    source: GuardSource | None = None
+    """Where their counters are read. Pods, also if absent: at each server's /metrics. Prometheus: at the one that the
+    installation names (the chart's prometheus.url); its series need the labels namespace and pod."""
 
 
 def _hidden_twins(spec: "SpeculativeDeploymentSpec") -> Iterator[Violation]:

@@ -13,6 +13,7 @@ from paceline.controller import metrics
 from paceline.controller.cluster import Cluster, Key
 from paceline.controller.pages import AT_ONCE, from_pods, session
 from paceline.controller.prometheus import from_prometheus
+from paceline.core import GuardSource
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, POOL_LABEL
 from paceline.engines import ENGINES, Counts
 from paceline.kube import Manifest
@@ -107,7 +108,7 @@ class Watcher:
         monitor = adapter.monitor(watched.version)
         if monitor.cannot:
             return {}
-        if watched.source == "Prometheus":
+        if watched.source is GuardSource.PROMETHEUS:
             async with self._at_once:
                 return await from_prometheus(http, self._prometheus, monitor, pods)
         return await from_pods(http, self._at_once, monitor, pods, adapter.port)

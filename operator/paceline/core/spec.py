@@ -92,6 +92,13 @@ class GuardAction(StrEnum):
     OFF = "Off"
 
 
+class GuardSource(StrEnum):
+    """Where the counters of servers are read."""
+
+    PODS = "Pods"
+    PROMETHEUS = "Prometheus"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardSpec:
     """`acceptance_drop` is the fraction of the expected accepted draft tokens (acceptance length - 1) that may be
@@ -100,6 +107,7 @@ class GuardSpec:
     action: GuardAction = GuardAction.NOTIFY
     acceptance_drop: float = 0.25
     window: timedelta = timedelta(minutes=10)
+    source: GuardSource = GuardSource.PODS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Literal
+
+from paceline.core import GuardSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +39,7 @@ class Watched:
     acceptance_drop: float
     window: timedelta
     speculates_up_to: float | None = None
-    source: Literal["Pods", "Prometheus"] = "Pods"
+    source: GuardSource = GuardSource.PODS
 
 
 class Kind(StrEnum):

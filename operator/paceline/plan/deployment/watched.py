@@ -31,6 +31,7 @@ def _watched(spec: DeploymentSpec, entry: PoolStatus) -> Watched | None:
         acceptance_drop=spec.guard.acceptance_drop,
         window=spec.guard.window,
         speculates_up_to=known.crossover,
+        source=spec.guard.source,
     )
 
 
