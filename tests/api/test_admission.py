@@ -10,6 +10,8 @@ from tests.api.chart import HOME, of_kind, rendered
 from tests.support.apiserver import Running
 from tests.support.edits import Change, changed, example, example_run
 
+from paceline.plan.deployment.requests import VERBS
+
 TENANT, FREE, STRICT = "tenant-b", "tenant-free", "tenant-strict"
 OPERATOR = f"system:serviceaccount:{HOME}:paceline"
 PLURALS = {"SpeculativeDeployment": "speculativedeployments", "BenchmarkRun": "benchmarkruns"}
@@ -178,8 +180,10 @@ def test_promoting_is_a_right_of_its_own(guarded: Running) -> None:
         assert send(guarded, "pat", asked, over=True) == ""
         again = annotated(manifest, {"promote.paceline.dev/deep": "x@1", "retry.paceline.dev/latency": "1"})
         assert "verb promote" in send(guarded, "eve", again, over=True)
-        tomorrow = annotated(manifest, {"promote.paceline.dev/deep": "x@1", "rollback.paceline.dev/latency": "1"})
-        assert "verb promote" in send(guarded, "eve", tomorrow, over=True)
+        for verb in VERBS:
+            one = annotated(manifest, {"promote.paceline.dev/deep": "x@1", f"{verb}.paceline.dev/latency": "@1"})
+            assert "verb promote" in send(guarded, "eve", one, over=True), verb
+            assert send(guarded, "pat", one, over=True) == "", verb
         assert "verb promote" in send(guarded, "eve", manifest, over=True), "taken away"
         automatic = {**manifest, "spec": {**manifest["spec"], "promotion": {"mode": "Automatic"}}}
         kept = annotated(automatic, {"promote.paceline.dev/deep": "x@1"})

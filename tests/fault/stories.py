@@ -71,6 +71,7 @@ JUDGED_AGAIN = Story(lambda world: world.edit(a_looser_gate), after=PROMOTED)
 DECIDED = replace(PROMOTED, until=decided)
 HELD = Story(only_the_baseline_starts, after=DECIDED)
 BACK = Story(lambda world: (only_the_old_image_starts(world), world.edit(another_image)), after=PROMOTED)
+ROLLED_BACK = Story(lambda world: world.annotate("rollback.paceline.dev/latency", "@monday"), after=PROMOTED)
 DELETED = Story(lambda world: world.delete(), after=PROMOTED)
 
 

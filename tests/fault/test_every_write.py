@@ -13,6 +13,7 @@ from tests.fault.stories import (
     HELD,
     JUDGED_AGAIN,
     PROMOTED,
+    ROLLED_BACK,
     example,
     same_end,
     should,
@@ -29,6 +30,7 @@ STORIES = {
     "judged again": JUDGED_AGAIN,
     "held": HELD,
     "back": BACK,
+    "rolled back": ROLLED_BACK,
 }
 
 
@@ -51,7 +53,7 @@ CONFLICT = Mishap(what="conflict", when="before", do=raising(conflict))
         *((story, mishap) for story in ("promoted", "changed") for mishap in (LOST, CONFLICT)),
         ("changed", CRASH),
         ("back", CRASH),
-        *((story, mishap) for story in ("held", "judged again") for mishap in (CRASH, LOST, CONFLICT)),
+        *((story, mishap) for story in ("held", "judged again", "rolled back") for mishap in (CRASH, LOST, CONFLICT)),
     ],
     ids=str,
 )

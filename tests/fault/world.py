@@ -167,6 +167,13 @@ class World:
             {"apiVersion": found["apiVersion"], "kind": found["kind"], "metadata": metadata, "spec": found["spec"]}
         )
 
+    def annotate(self, key: str, value: str) -> None:
+        found = self.found()
+        metadata = {"name": NAME, "namespace": NAMESPACE, "annotations": {key: value}}
+        self.apply(
+            {"apiVersion": found["apiVersion"], "kind": found["kind"], "metadata": metadata, "spec": found["spec"]}
+        )
+
     def delete(self) -> None:
         self.cluster.delete(Ref(SPECULATIVE_DEPLOYMENT, NAMESPACE, NAME))
 

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from tests.plan.test_earned import SLOWER, longer
 from tests.support.campaigns import BASELINE_1
-from tests.support.edits_of_specs import added, in_production, loosened
+from tests.support.edits_of_specs import AS_THE_BASELINE, added, loosened
+from tests.support.planned import deployment_pools
 from tests.support.stories import measuring, told
 from tests.support.world import World
 
@@ -23,8 +24,6 @@ def rejected(world: World) -> str:
 
 
 def candidate(world: World, name: str = "wide") -> str:
-    from tests.support.planned import deployment_pools
-
     (pool,) = deployment_pools(world)
     return pool.revision(pool.arms[name])
 
@@ -69,12 +68,14 @@ def test_it_serves_without_evidence_and_the_verdict_stays() -> None:
 
 def test_the_verdict_that_it_overrides_does_not_take_it_off() -> None:
     """Nor does that verdict by another gate, or on fewer candidates."""
-    world = in_production("latency")
+    world = World()
+    measuring(world, "latency")
+    world.edit("a chain may be a candidate", lambda spec: spec["engine"].update(env=AS_THE_BASELINE))
     world.edit("another candidate", added)
+    world.servers_ready()
     while world.under_way("round"):
         world.round_ends(truth=THREE_SLOWER)
     assert world.outcome("latency") == "Reject"
-    world.servers_ready()
     revision = candidate(world)
     world.annotate(KEY, f"{revision}@monday")
     world.servers_ready()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.plan.test_earned import longer, served
 from tests.support.edits_of_specs import in_production, loosened
-from tests.support.stories import promoted, told
+from tests.support.stories import measuring, promoted, told
 from tests.support.world import World
 
 KEY = "rollback.paceline.dev/latency"
@@ -115,7 +115,6 @@ def test_another_revision_is_refused_with_those_that_can_be_had() -> None:
 
 def test_where_nothing_has_served_before_it_is_refused() -> None:
     world = World()
-    from tests.support.stories import measuring
 
     measuring(world, "latency")
     world.annotate(KEY, "monday")

@@ -4,12 +4,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.plan.test_abort import KEY as ABORT
 from tests.plan.test_borrow import full, rival
+from tests.plan.test_earned import longer
 from tests.plan.test_guard import SLOW_AT_32
 from tests.plan.test_outputs import compared
 from tests.plan.test_own_args import OWN
+from tests.plan.test_promote_anyway import KEY as ANYWAY
+from tests.plan.test_promote_anyway import rejected
 from tests.plan.test_prompts import with_prompts
 from tests.plan.test_requests import RETRY, held, in_error
+from tests.plan.test_rollback import KEY as ROLLBACK
 from tests.plan.test_sweep import CROSSING
 from tests.support.answers import not_compared, otherwise
 from tests.support.campaigns import LATENCY
@@ -79,7 +84,7 @@ def promoted_by_hand() -> Seen:
         world.round_ends()
     world.annotate(*world.requests("promote")[0])
     world.servers_ready()
-    world.annotate("rollback.paceline.dev/latency", "now")
+    world.annotate("demote.paceline.dev/latency", "now")
     return world
 
 
@@ -121,6 +126,18 @@ def of_two_servers() -> Seen:
     world.servers_ready()
     world.runs("latency")[0]["status"]["engineVersion"] = "0.9.9"
     world.wait(1)
+    return world
+
+
+def against_the_verdict() -> Seen:
+    """Promoted, undone, and what is asked next is ended."""
+    world = Seen()
+    rejected(world)
+    world.annotate(ANYWAY, "@monday")
+    world.servers_ready()
+    world.annotate(ROLLBACK, "@tuesday")
+    world.edit("longer answers", longer)
+    world.annotate(ABORT, "wednesday")
     return world
 
 
@@ -174,6 +191,7 @@ STORIES = (
     of_two_loads,
     of_own_arguments,
     of_two_servers,
+    against_the_verdict,
     too_late,
     refused,
     again,

@@ -121,7 +121,7 @@ def _aborted(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
     if not token or (was.handled and token == was.handled.abort):
         return
     held, nothing = entry.hold, "nothing to do: neither a run nor a candidate's roll-out is under way"
-    done = f"{held.message}; none is made until retry" if held and held != was.hold and held.reason == "Aborted" else ""
+    done = f"{held.message}; retry goes on" if held and held != was.hold and held.reason == "Aborted" else ""
     yield Event(reason="Aborted", note=f"{entry.name}: abort={token}: {done or nothing}")
 
 

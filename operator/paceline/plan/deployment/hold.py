@@ -42,8 +42,8 @@ def baseline_held(pool: Pool) -> bool:
 
 def way_out(pool: Pool) -> str:
     """What a person can do about a hold."""
-    if held_by_a_person(pool):
-        what, to = "change what is measured", "go by verdicts again"
+    if held := held_by_a_person(pool):
+        what, to = "change what is measured", "go by verdicts again" if held.revision else "measure anew"
     else:
         what, to = "change the spec" if baseline_held(pool) else "newer evidence releases it", "try it again"
     return f"{what}, or annotate retry.paceline.dev/{pool.name}=TOKEN (TOKEN: any word) to {to}"

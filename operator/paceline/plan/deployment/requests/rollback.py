@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from paceline.api.status import Change, Hold, Target
+from paceline.core import BASELINE
 from paceline.plan.deployment.history import past
 from paceline.plan.deployment.hold import BY_A_PERSON, hold
 from paceline.plan.deployment.pool import Pool
@@ -81,6 +82,6 @@ def _refusal(pool: Pool, named: str, choices: Mapping[str, Change]) -> Refusal:
 
 def _evidence(change: Change) -> str:
     if not change.evidence:
-        return "it has no evidence" if change.kind == "PromotedAnyway" else "it needs no evidence"
+        return "no evidence is needed" if change.arm == BASELINE else "there is no evidence"
     speedup = f" ({change.speedup:.2f}x)" if change.speedup else ""
     return f"its evidence is {change.evidence}{speedup}"

@@ -254,8 +254,9 @@ def _promoted_anyway(rollout: Rollout, message: str = "") -> Cause:
     pool, choice = rollout.pool, rollout.choice
     if not (rollout.settled or rollout.has_served):
         return Cause(Reason.Promoting, pool.name, choice.why)
+    verdict = "" if pool.decided and pool.decided.name in choice.why else message
     undo = f"to undo it, annotate {annotation('rollback', pool.name)}=@TOKEN (TOKEN: any word)"
-    return Cause(Reason.PromotedAnyway, pool.name, "; ".join(filter(None, (choice.why, message, undo))))
+    return Cause(Reason.PromotedAnyway, pool.name, "; ".join(filter(None, (choice.why, verdict, undo))))
 
 
 def _held(pool: Pool, held: Hold) -> str:

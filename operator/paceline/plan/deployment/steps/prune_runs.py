@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from paceline.plan.deployment.pool import runs_in_use
+from paceline.plan.deployment.pool import Pool, runs_in_use
 from paceline.plan.deployment.rollout import Rollout
 from paceline.plan.deployment.runs import Run
 from paceline.plan.step import Delete, StepResult
@@ -14,12 +14,20 @@ def prune_runs(rollout: Rollout, _: datetime) -> StepResult:
     Superseded runs answer no question and go first."""
     pool = rollout.pool
     used = {run.name for run in (pool.decided, *pool.attempts[:1]) if run} | runs_in_use(pool.remembered)
-    used |= {change.evidence for change in pool.remembered.history if change.revision in pool.kept}
+    used |= _of_history(pool)
     used |= {run.spec["roundsOf"] for run in pool.runs if not run.finished and "roundsOf" in run.spec}
     spare = sorted((run for run in pool.runs if run.finished and run.name not in used), key=_worth)
     surplus = len(spare) - pool.deployment.promotion.revision_history_limit
     why = "beyond revisionHistoryLimit, and nothing refers to it"
     return StepResult(actions=tuple(Delete(run.manifest, why) for run in spare[: max(0, surplus)]))
+
+
+def _of_history(pool: Pool) -> set[str]:
+    """Runs on which `rollback` can go back: those on which each kept revision served last. What serves now has its
+    own."""
+    present = pool.remembered.serving.revision if pool.remembered.serving else ""
+    latest = {change.revision: change.evidence for change in reversed(pool.remembered.history)}
+    return {run for revision, run in latest.items() if revision in pool.kept and revision != present}
 
 
 def _worth(run: Run) -> tuple[bool, str, str]:

@@ -14,7 +14,7 @@ from paceline.plan.deployment.conflicts import name_conflict
 from paceline.plan.deployment.drift import drift
 from paceline.plan.deployment.guard import guard
 from paceline.plan.deployment.history import past, with_change
-from paceline.plan.deployment.hold import baseline_held, held_by_a_person, hold, way_out
+from paceline.plan.deployment.hold import baseline_held, hold, way_out
 from paceline.plan.deployment.lasting import STALLED
 from paceline.plan.deployment.loan import lent
 from paceline.plan.deployment.restoring import restoring
@@ -181,7 +181,7 @@ def _serves(rollout: Rollout) -> Cause:
     overruled = ignored(pool.snapshot, pool.name)
     if pool.servers and not pool.servers.ready:
         return Cause(Reason.ScaledToZero, pool.name, overruled or "replicas is 0")
-    plain = choice.arm == BASELINE and not held_by_a_person(pool)
+    plain = choice.arm == BASELINE and choice.kind not in ("RolledBack", "Aborted")
     note = choice.arm if plain else f"{choice.arm}, {choice.why}"
     added, short = _added(rollout), pool.servers.short if pool.servers else ""
     message = "; ".join(filter(None, (note, added, overruled, short, lent(pool.remembered, pool.spec))))
