@@ -103,6 +103,15 @@ def test_the_only_server_goes_only_where_that_is_written() -> None:
     assert (replicas(world), world.condition("Ready"), world.serving("latency")) == (1, "True Serving", "wide")
 
 
+def test_status_names_as_many_nodes_as_it_can_hold() -> None:
+    world = World(nodes={f"gpu-{number}": 4 for number in range(70)})
+    world.apply(borrowing(replicas=70))
+    world.prefetch_ends()
+    world.servers_ready()
+    world.wait(1)
+    assert (replicas(world), len(entry(world)["loan"]["nodes"])) == (69, 64)
+
+
 def test_a_server_that_is_not_ready_is_no_reason_to_give_up_another() -> None:
     world = full(World())
     world.server_lost("latency", 1)

@@ -35,6 +35,8 @@ PATIENCE = timedelta(seconds=30)
 """A round that another one's end or a finished pod gives room starts within seconds."""
 BLOCK = timedelta(minutes=10)
 """Longer than a server takes to drain (215 s: `render.serving`)."""
+MOST_NODES = 64
+"""That status holds. On others of its nodes two runs may be lent a server at once, which takes their rounds longer."""
 LONGEST_PAUSE = timedelta(hours=2)
 ASK_AGAIN = timedelta(seconds=30)
 """While nothing tells us that the other run on its nodes is over."""
@@ -58,7 +60,7 @@ def lend(rollout: Rollout, now: datetime) -> Rollout:
         entry = replace(entry, loan=None)
     elif _due(rollout, run, now) == now:
         in_vain = entry.loan.in_vain if entry.loan else None
-        nodes = tuple(sorted(_nodes(pool.snapshot, pool.name)))
+        nodes = tuple(sorted(_nodes(pool.snapshot, pool.name)))[:MOST_NODES]
         entry = replace(entry, borrowed=1, loan=Loan(run=run.name, since=timestamp(now), nodes=nodes, in_vain=in_vain))
     return replace(rollout, pool=replace(pool, remembered=entry))
 
