@@ -69,6 +69,6 @@ async def _draw(seen: AsyncIterator[Deployment]) -> None:
 
     from paceline.cli.live.tree import tree
 
-    with Live(console=Console(highlight=False), auto_refresh=False, vertical_overflow="visible") as screen:
+    with Live(console=Console(highlight=False), auto_refresh=False) as screen:
         async for deployment in seen:
             screen.update(tree(deployment, datetime.now(UTC)), refresh=True)

@@ -1,6 +1,7 @@
 """`paceline gate NAME --wait`: exit codes by state; and, beside the real operator in virtual time, that it waits."""
 
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 
 import pytest
 from tests.fault.stories import PROMOTED, another_image, example, tell_once
@@ -10,7 +11,16 @@ from tests.support.looked_at import looked_at
 from tests.support.memory import MemoryApi
 from tests.support.world import START
 from tests.support.world import World as Simulated
-from tests.unit.cli.states import awaiting_promote, both_promoted, no_room, not_seen, rejected, stalled, suspended
+from tests.unit.cli.states import (
+    awaiting_promote,
+    both_promoted,
+    measuring_round_2_of_3,
+    no_room,
+    not_seen,
+    rejected,
+    stalled,
+    suspended,
+)
 
 from paceline.cli.gate_live import wait
 from paceline.cli.live.deployment import Deployment, deployment
@@ -81,6 +91,15 @@ def verdict(outcome: str) -> Manifest:
 )
 def test_of_several_pools_the_highest_code_counts(found: Deployment, code: int) -> None:
     assert exit_code(answers(found)) == code
+
+
+def test_a_round_goes_on_although_another_pool_is_stalled() -> None:
+    """Stalled is of the whole deployment: what is measured may still have its verdict."""
+    measuring = looked_at(measuring_round_2_of_3())
+    at_rest = of(("latency", {}), stalled="ServerFailed")
+    (pool,) = at_rest.pools
+    going_on = replace(at_rest, pools=(replace(pool, progress=measuring.pools[0].progress),))
+    assert [exit_code(answers(one)) for one in (at_rest, going_on)] == [14, 13]
 
 
 def test_one_pool_can_be_asked_for() -> None:
