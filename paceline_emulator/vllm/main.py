@@ -19,6 +19,9 @@ from paceline_emulator.vllm.launch import Launch
 from paceline_emulator.vllm.log import log, write
 from paceline_emulator.vllm.server import VERSION, Server, kv_tokens
 
+LAST = 0.1
+"""Seconds between two looks, and to write the last answers."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one server until it is told to stop. `argv` is vLLM's, without the program: sys.argv's if None."""
@@ -52,8 +55,21 @@ async def _serve(found: Launch, told: Settings, argv: Sequence[str]) -> int:
         return 1
     write("INFO:     Application startup complete.")
     await _until_told()
-    await runner.cleanup()  # --shutdown-timeout is 0: what runs is aborted
+    await _drain(server, int(found.args["shutdown_timeout"] or 0))
+    await runner.cleanup()  # what still runs is aborted
     return 0
+
+
+async def _drain(server: Server, seconds: int) -> None:
+    """Until nothing runs, or for so long (v1/engine/core.py:1703-1794); by default for no time at all."""
+    now = asyncio.get_running_loop().time
+    end = now() + seconds
+    while seconds and now() < end:
+        server.engine.advance(now())
+        if server.engine.idle:
+            await asyncio.sleep(LAST)
+            return
+        await asyncio.sleep(LAST)
 
 
 async def _until_told() -> None:

@@ -3,6 +3,8 @@
 import json
 import re
 import signal
+import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -137,6 +139,20 @@ def test_it_ends_at_once_when_told(serve: Serve) -> None:
     server = serve().ready()
     server.process.send_signal(signal.SIGTERM)
     assert server.process.wait(5) == 0
+
+
+def test_told_for_how_long_it_finishes_its_requests(serve: Serve) -> None:
+    """As vLLM does with mode=drain (v1/engine/core.py:1703-1794)."""
+    server = serve("--shutdown-timeout", "60").ready()
+    answers: list[tuple[int, str]] = []
+    asking = threading.Thread(target=lambda: answers.append(server.chat(max_tokens=200, ignore_eos=True)))
+    asking.start()
+    while not server.total("vllm:num_requests_running"):
+        time.sleep(0.01)
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.wait(PATIENCE) == 0
+    asking.join()
+    assert json.loads(answers[0][1])["usage"]["completion_tokens"] == 200
 
 
 def test_a_dead_engine_is_no_error_of_the_process(serve: Serve) -> None:

@@ -75,12 +75,15 @@ class Nature(Controllers):
         if any(uid not in uids for uid in owners) or any(metadata.get("finalizers") for metadata in everything):
             super()._collect_garbage()
 
+    def pull_ends(self, _: Manifest) -> Mapping[str, Exit]:
+        return {"pull": Exit(0)}
 
-ENDS = {"round": Nature.round_ends, "fetch": Nature.fetch_ends}
+
+ENDS = {"round": Nature.round_ends, "fetch": Nature.fetch_ends, "pull": Nature.pull_ends}
 
 
 def what(pod: Manifest) -> str:
-    """server, round or fetch."""
+    """server, round, fetch or pull."""
     return str(pod["metadata"]["labels"][COMPONENT_LABEL])
 
 

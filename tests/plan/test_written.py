@@ -149,6 +149,17 @@ def too_late() -> Seen:
     return world
 
 
+def without_room() -> Seen:
+    """One server more waits for it, and is withdrawn."""
+    world = serving(example("latency"))
+    for _ in range(2):
+        world.round_ends()
+    world.cluster.nodes = {"gpu-0": 4, "gpu-1": 0}
+    world.round_ends()
+    world.until_wake()
+    return world
+
+
 def refused() -> Seen:
     world = Seen()
     world.faults.refuses["round"] = "exceeded quota"
@@ -193,6 +204,7 @@ STORIES = (
     of_two_servers,
     against_the_verdict,
     too_late,
+    without_room,
     refused,
     again,
     lent_in_vain,

@@ -42,10 +42,11 @@ def hold(world: World) -> Any:
 
 
 def rolling_out(replicas: int, nodes: int = 2) -> World:
-    """A candidate that has won is to serve with so many replicas, each of which has a node; none is ready."""
+    """A candidate that has won is to serve in place with so many replicas, each of which has a node; none is ready."""
     world = World(nodes={f"gpu-{number}": 4 * replicas for number in range(nodes)})
     manifest = example("latency")
     manifest["spec"]["pools"][0]["replicas"] = replicas
+    manifest["spec"]["promotion"] = {"surge": "Never"}
     world.apply(manifest)
     world.prefetch_ends()
     world.servers_ready()

@@ -47,6 +47,7 @@ def in_production(pool: str, promotion: str = "Automatic", replicas: int = 1) ->
         world.round_ends()
     for request in world.requests("promote"):
         world.annotate(*request)
-    world.servers_ready()
+    for _ in range(replicas):  # one after another
+        world.servers_ready()
     world.told.clear()
     return world

@@ -49,7 +49,7 @@ class Faults:
         """A Deployment repeats the refusals of its ReplicaSet as a condition; a LeaderWorkerSet does not."""
         for servers in cluster.of("Deployment"):
             uid, why = servers["metadata"]["uid"], self.refuses.get("server")
-            if not why or servers["status"]["replicas"] >= servers["spec"]["replicas"]:
+            if not why or servers["status"]["updatedReplicas"] >= servers["spec"]["replicas"]:
                 self._refused_since.pop(uid, None)
                 servers["status"] |= {"conditions": self.conditions} if self.conditions else {}
                 continue

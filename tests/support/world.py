@@ -30,6 +30,7 @@ from paceline.fetching import FetchFailure
 from paceline.fetching.failure import Part
 from paceline.kube.difference import needs_status
 from paceline.plan import deployment, run
+from paceline.plan.deployment.servers import pod_template
 from paceline.plan.objects import finished
 from paceline.plan.run.snapshot import Round
 from paceline.plan.silence import silent, waiting
@@ -160,7 +161,7 @@ class World:
         self.settle(f"the servers run {image}", 0)
 
     def server_exits(self, pool: str, code: int, log: str) -> None:
-        for pod in self._servers(pool=pool):
+        for pod in self._newest(pool):
             state = {"terminated": {"exitCode": code, "message": log}}
             pod["status"] = {"phase": "Pending", "containerStatuses": [{"name": "server", "state": state}]}
         self.settle(f"the server of {pool} exits with {code}", 1)
@@ -395,8 +396,13 @@ class World:
     def _servers(self, **labels: str) -> list[Manifest]:
         return self.cluster.of("Pod", component="server", **labels)
 
+    def _newest(self, pool: str) -> list[Manifest]:
+        """The servers of the revision that there is to be, not those that serve until it is ready."""
+        wanted = {controllers.revision(pod_template(servers)) for servers in controllers.servers_of(self.cluster)}
+        return [pod for pod in self._servers(pool=pool) if controllers.revision(pod) in wanted]
+
     def _servers_show(self, pool: str, status: Manifest) -> None:
-        for pod in self._servers(pool=pool):
+        for pod in self._newest(pool):
             if "nodeName" in pod["spec"]:
                 placed = [one for one in pod["status"].get("conditions", ()) if one["type"] == "PodScheduled"]
                 shown = [{"name": "server", **status}]

@@ -18,7 +18,7 @@ from paceline.api.prompts import DatasetSpec
 from paceline.api.rules import DeskRule, Rule, Violation
 from paceline.api.types import DecideAfterRounds, Duration, Labels, Positive, Revision, ServedName, Source, Unique
 from paceline.api.window import WindowSpec
-from paceline.core import CapacityPolicy, GuardAction, GuardSource, PromotionMode, UntilDecided
+from paceline.core import CapacityPolicy, GuardAction, GuardSource, PromotionMode, Surge, UntilDecided
 
 BUILTIN = ("code", "swe", "terminal", "chat")
 """The datasets of a deployment that names none."""
@@ -83,6 +83,10 @@ class PromotionSpec(Model):
     """Automatic, or Manual: wait for a person's `promote` request."""
     until_decided: UntilDecided = UntilDecided.BASELINE
     """What is served until there is a verdict."""
+    surge: Surge | None = None
+    """How servers are replaced; Auto if absent: one server more than `replicas` is started first, so that no request is
+    lost; if it finds no room within a minute, servers are replaced in place, one at a time. Never: in place at once.
+    Servers of several nodes are always replaced in place."""
     revision_history_limit: Annotated[int, Field(ge=1, le=50)] | None = None
     """Renderings and finished runs that a pool keeps in addition to those in use; 3 if absent."""
     progress_deadline: Duration | None = None

@@ -33,6 +33,7 @@ class Reason(Enum):
     PreflightFailed = Row("Stalled", True, "the models do not match the spec")
     NoLeaderWorkerSet = Row("Stalled", True, "a server of several nodes needs LeaderWorkerSet, which is not installed")
     ServerFailed = Row("Stalled", True, "the server does not start")
+    ImageNotPulled = Row("Stalled", True, "the image of the next servers cannot be pulled; the present ones serve on")
     NotReady = Row("Stalled", True, "the baseline does not run; the last revision that served replaces it")
     WriteRefused = Row("Stalled", True, "the API server refuses an object that Paceline applies", "Refused")
     PromptsMissing = Row("Stalled", True, "prompts are missing, so nothing can be measured")

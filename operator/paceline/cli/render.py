@@ -16,7 +16,7 @@ import yaml
 
 from paceline import api
 from paceline.cli.manifests import DEPLOYMENT, RUN, RefusedError, ours
-from paceline.core import BASELINE, Arm, DeploymentSpec, RunSpec
+from paceline.core import BASELINE, Arm, DeploymentSpec, RunSpec, Surge
 from paceline.plan.deployment.pins import artifacts_of, datasets_of, models_of, pin
 from paceline.plan.deployment.pool import Pool, pools
 from paceline.plan.deployment.routes import routes
@@ -123,7 +123,7 @@ def _serving(view: Pool, arm: Arm, spec: DeploymentSpec) -> Iterator[Manifest]:
     deadline = spec.promotion.progress_deadline
     kept = rendering(owner, view.name, view.server, arm, revision, view.snapshot.settings, deadline)
     yield controller_revision(owner, view.name, revision, kept)
-    yield servers(owner, view.name, kept, view.spec.replicas, deadline, {})
+    yield servers(owner, view.name, kept, view.spec.replicas, deadline, {}, spec.promotion.surge is Surge.AUTO)
     yield service(owner, view.name, view.server.accelerator.nodes)
     yield from routes(owner, spec, view.spec, view.server)
 

@@ -19,6 +19,7 @@ from paceline.core.spec import (
     PromotionSpec,
     Purpose,
     RunSpec,
+    Surge,
     Trigger,
     UntilDecided,
 )
@@ -85,6 +86,7 @@ __all__ = [
     "SecretKey",
     "Server",
     "Source",
+    "Surge",
     "Timeouts",
     "Tree",
     "Trigger",

@@ -50,6 +50,13 @@ class UntilDecided(StrEnum):
     NOTHING = "Nothing"
 
 
+class Surge(StrEnum):
+    """Whether a roll-out tries one server more than the pool has before it takes one down."""
+
+    AUTO = "Auto"
+    NEVER = "Never"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimTemplate:
     """The cache claim that the deployment asks Paceline to create. `size` is a quantity (`400Gi`)."""
@@ -80,6 +87,7 @@ class PoolSpec:
 class PromotionSpec:
     mode: PromotionMode = PromotionMode.AUTOMATIC
     until_decided: UntilDecided = UntilDecided.BASELINE
+    surge: Surge = Surge.AUTO
     revision_history_limit: int = 3
     progress_deadline: timedelta = timedelta(minutes=30)
 

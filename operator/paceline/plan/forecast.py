@@ -13,8 +13,10 @@ from datetime import datetime, timedelta
 from paceline.core import CapacityPolicy, Parity, Workload
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, POOL_LABEL, RUN_LABEL
 from paceline.evidence import ArmCommand, RoundPlan, encode
+from paceline.plan.deployment.capacity import one_more_waits
 from paceline.plan.deployment.loan import PATIENCE as LOAN_PATIENCE
 from paceline.plan.deployment.servers import pod_template
+from paceline.plan.deployment.surge import PATIENCE as SURGE_PATIENCE
 from paceline.plan.interruptions import Interruption, Watch
 from paceline.plan.objects import Object, condition, finished
 from paceline.plan.run.snapshot import Round
@@ -288,6 +290,7 @@ def _advance(simulation: Simulation) -> bool:
         controllers.step(cluster)
         or _prefetch_ends(cluster)
         or _servers_get_ready(cluster)
+        or _one_more_waits(cluster)
         or _round_ends(simulation)
         or _loan_is_due(simulation)
     )
@@ -307,6 +310,13 @@ def _servers_get_ready(cluster: Cluster) -> bool:
     for pod in starting:
         kubelet.mark_ready(pod)
     return bool(starting)
+
+
+def _one_more_waits(cluster: Cluster) -> bool:
+    """A roll-out waits for room for one server more, until the planner gives that up."""
+    waits = any(one_more_waits(one, cluster.owned("Pod", one), {}) for one in cluster.of("Deployment"))
+    cluster.now += SURGE_PATIENCE if waits else timedelta()
+    return waits
 
 
 def _round_ends(simulation: Simulation) -> bool:

@@ -45,7 +45,7 @@ def trouble(
     Without `now` none becomes fatal by lasting."""
     pods = list(pods)
     staying = [pod for pod in pods if "deletionTimestamp" not in pod.get("metadata", {})]
-    kinds = (unplaced, _on_a_silent_node, _unpulled, lambda pod: _held_up(pod, warnings or {}), _crashed)
+    kinds = (unplaced, _on_a_silent_node, _unpulled, lambda pod: held_up(pod, warnings or {}), _crashed)
     troubles = (problem for kind in kinds for pod in staying if (problem := kind(pod)))
     worst = next(troubles, None) or next(filter(None, map(_evicted, pods)), None)
     lasts = now is not None and worst is not None and worst.final is not None and now >= worst.final
@@ -126,7 +126,7 @@ def _evicted(pod: Object) -> Trouble | None:
     return Trouble(message=f"taken off node {pod['spec'].get('nodeName', '')}: {why}", reason=Reason.Evicted)
 
 
-def _held_up(pod: Object, warnings: Mapping[str, str]) -> Trouble | None:
+def held_up(pod: Object, warnings: Mapping[str, str]) -> Trouble | None:
     """Trouble of a pod that has a node, and not its volumes or its sandbox: only Events show it."""
     warning = warnings.get(pod.get("metadata", {}).get("uid", ""))
     if not warning or placed_at(pod) is None:

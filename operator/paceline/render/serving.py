@@ -59,11 +59,13 @@ def servers(
     replicas: int | None,
     progress_deadline: timedelta,
     annotations: Mapping[str, str],
+    surge: bool,
 ) -> Manifest:
-    """A pool's servers from a kept rendering. No surge: there are no GPUs to surge into."""
+    """A pool's servers from a kept rendering. `surge`: a Deployment starts one server more before it ends one. Servers
+    of several nodes are replaced in place: a group more would take all of its nodes at once."""
     if "workers" in kept:
         return leader_worker_set(owner, pool, labels(owner, pool), kept, replicas, annotations)
-    return deployment(owner, pool, kept["template"], replicas, progress_deadline, annotations)
+    return deployment(owner, pool, kept["template"], replicas, progress_deadline, annotations, surge)
 
 
 def template(
@@ -122,9 +124,11 @@ def deployment(
     replicas: int | None,
     progress_deadline: timedelta,
     annotations: Mapping[str, str],
+    surge: bool,
 ) -> Manifest:
-    """A pool's servers from a kept template. No surge: there are no GPUs to surge into."""
+    """A pool's servers from a kept template."""
     scale = {} if replicas is None else {"replicas": replicas}
+    more = {"maxSurge": 1, "maxUnavailable": 0} if surge else {"maxSurge": 0, "maxUnavailable": 1}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -132,7 +136,7 @@ def deployment(
         "spec": {
             **scale,
             "selector": {"matchLabels": labels(owner, pool)},
-            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": more},
             "progressDeadlineSeconds": int(progress_deadline.total_seconds()),
             "revisionHistoryLimit": 0,  # ours are ControllerRevisions
             "template": template,

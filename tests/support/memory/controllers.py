@@ -108,15 +108,18 @@ class Controllers:
             pods = self._owned(POD, metadata["uid"])
             old = [pod for pod in pods if pod["metadata"]["labels"][TEMPLATE_LABEL] != digest]
             current = [pod for pod in pods if pod not in old]
-            for pod in old + current[spec["replicas"] :]:
+            more = spec.get("strategy", {}).get("rollingUpdate", {}).get("maxSurge", 0)
+            gone = current[spec["replicas"] :] + (_surged(old, current, spec["replicas"]) if more else old)
+            for pod in gone:
                 self.cluster.delete(ref_of(pod, self.cluster.kinds))
-            free = (n for n in range(spec["replicas"]) if f"{metadata['name']}-{digest}-{n}" not in map(_name, current))
-            for n in list(free):
+            free = [n for n in range(spec["replicas"]) if f"{metadata['name']}-{digest}-{n}" not in map(_name, current)]
+            for n in free[: max(0, spec["replicas"] + more - len(pods) + len(gone))]:
                 self._create_pod(deployment, f"{metadata['name']}-{digest}-{n}", {TEMPLATE_LABEL: digest})
             pods = self._owned(POD, metadata["uid"])
             ready = sum(_condition(pod, "Ready") == "True" for pod in pods)
-            enough = ready >= spec["replicas"]
-            counts = {"replicas": len(pods), "updatedReplicas": len(pods)}
+            updated = sum(pod["metadata"]["labels"][TEMPLATE_LABEL] == digest for pod in pods)
+            enough = ready >= spec["replicas"] and updated == len(pods)
+            counts = {"replicas": len(pods), "updatedReplicas": updated}
             counts |= {"readyReplicas": ready, "availableReplicas": ready} if ready else {}
             available = _mark(
                 deployment,
@@ -287,6 +290,17 @@ def _is_as(node: str, fields: Sequence[Manifest]) -> bool:
 
 def _text(time: datetime) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _surged(old: list[Manifest], current: list[Manifest], replicas: int) -> list[Manifest]:
+    """The old pods that go while there may be one more than `replicas`, of which so many stay ready (Kubernetes,
+    pkg/controller/deployment/rolling.go)."""
+    ready = sum(_condition(pod, "Ready") == "True" for pod in old + current)
+    starting = sum(_condition(pod, "Ready") != "True" for pod in current)
+    spare = max(0, len(old) + len(current) - replicas - starting)
+    broken = [pod for pod in old if _condition(pod, "Ready") != "True"][:spare]
+    serving = [pod for pod in old if pod not in broken]
+    return broken + serving[: max(0, min(spare - len(broken), ready - replicas))]
 
 
 def _name(manifest: Manifest) -> str:

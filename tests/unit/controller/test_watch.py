@@ -21,7 +21,6 @@ from paceline.controller.kinds import KINDS
 from paceline.controller.pages import LONGEST_PAGE, PATIENCE, session, url
 from paceline.controller.watch import Watcher, ready_servers
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, POOL_LABEL
-from paceline.engines import ENGINES
 from paceline.kube import Manifest
 from paceline.render.serving import REVISION_LABEL
 from paceline.watch import Expected, Kind, Watched
@@ -85,10 +84,6 @@ class Pool:
     def kind(self) -> Kind:
         return self.cluster.judgements[KEY]["latency"].kind
 
-    @property
-    def message(self) -> str:
-        return self.cluster.judgements[KEY]["latency"].message
-
     def woken(self) -> bool:
         key = self.cluster.queue.take()
         if key is not None:
@@ -137,36 +132,6 @@ async def test_a_drop_of_acceptance_wakes_the_planner_once(emulated: tuple[str, 
     pool.cluster.watch(KEY, {})
     assert pool.watcher.due() == []
     assert pool.cluster.judgements == {}
-
-
-async def test_a_server_that_hangs_wakes_the_planner_while_its_health_is_good(emulated: tuple[str, Running]) -> None:
-    """And again when its tokens come."""
-    address, server = emulated
-    pool, woken = Pool(pod(address)), list[bool]()
-    async with session() as http, asyncio.TaskGroup() as requests:
-        await pool.look(http)
-        await emulate(http, server.url, hung=True)
-        requests.create_task(ask(http, server.url))
-        while not under_way(server.get("/metrics").text):  # noqa: ASYNC110 (another process)
-            await asyncio.sleep(0.05)
-        for _ in range(12):
-            await pool.look(http)
-            woken.append(pool.woken())
-        assert server.get("/health").status == 200
-        assert "1 of 1 ready servers hang: served-latency-0 has had 1 requests under way" in pool.message
-        await emulate(http, server.url, hung=False)
-    async with session() as http:
-        await pool.look(http)
-    assert (pool.kind, sum(woken), pool.woken()) == (Kind.IDLE, 1, True)
-
-
-def under_way(page: str) -> bool:
-    return ENGINES["SGLang"].monitor("0.5.23").read(page.encode()).under_way > 0
-
-
-async def emulate(http: ClientSession, url: str, *, hung: bool) -> None:
-    async with http.post(f"{url}/emulate", json={"hung": hung}) as answer:
-        assert answer.status == 200
 
 
 async def ask(http: ClientSession, url: str) -> None:

@@ -32,8 +32,30 @@ def test_the_whole_argv_of_the_baseline() -> None:
         "--seed", "0",
         "--max-num-seqs", "48",
         "--override-generation-config", '{"min_p":0}',
+        "--shutdown-timeout", "120",
         "--max-model-len=32768",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("version", "args", "given"),
+    [
+        ("0.33.0", (), "120"),
+        ("0.34.1", (), "120"),
+        ("0.33.0", ("--shutdown-timeout", "600"), "600"),
+        ("0.33.0", ("--shutdown_timeout=600",), None),
+        ("0.12.0", (), None),
+        ("nightly", (), None),
+    ],
+)
+def test_a_server_that_is_replaced_finishes_its_requests(
+    version: str, args: tuple[str, ...], given: str | None
+) -> None:
+    """By default vLLM aborts them. A release that may not know the option is not given it."""
+    asked = replace(SERVER, engine=replace(SERVER.engine, version=version, args=args))
+    argv = VLLM.argv(asked, BASE)
+    assert argv.count("--shutdown-timeout") == (given is not None)
+    assert given is None or argv[argv.index("--shutdown-timeout") + 1] == given
 
 
 def test_the_serving_card_of_the_published_numbers() -> None:

@@ -35,7 +35,7 @@ GOLDEN = Path(__file__).with_name("golden")
 def served(name: str) -> dict[str, Any]:
     """The latency pool's Deployment with this arm."""
     kept = rendering(DEPLOYED, "latency", server(), arm(name), revision_of(server(), arm(name)), SETTINGS)
-    return servers(DEPLOYED, "latency", kept, 1, timedelta(minutes=30), {"paceline.dev/why": "it was shown"})
+    return servers(DEPLOYED, "latency", kept, 1, timedelta(minutes=30), {"paceline.dev/why": "it was shown"}, True)
 
 
 def measured() -> tuple[RoundPlan, dict[str, Any]]:

@@ -17,7 +17,9 @@ GOLDEN = Path(__file__).with_name("golden")
 
 def served(asked: Server, replicas: int | None = 1) -> dict[str, Any]:
     kept = rendering(DEPLOYED, "latency", asked, arm("wide"), revision_of(asked, arm("wide")), SETTINGS)
-    return servers(DEPLOYED, "latency", kept, replicas, timedelta(minutes=30), {"paceline.dev/why": "it was shown"})
+    return servers(
+        DEPLOYED, "latency", kept, replicas, timedelta(minutes=30), {"paceline.dev/why": "it was shown"}, True
+    )
 
 
 def test_leader_worker_set() -> None:
@@ -67,5 +69,5 @@ def test_a_name_leaves_room_for_what_is_made_of_it() -> None:
     assert group_name("a" * 63, "latency") != group_name("a" * 63, "throughput")
     owner: Owner = replace(DEPLOYED, name="a" * 63)
     kept = rendering(owner, "latency", over(2), arm("wide"), "0123456789", SETTINGS)
-    made = servers(owner, "latency", kept, 1, timedelta(minutes=30), {})
+    made = servers(owner, "latency", kept, 1, timedelta(minutes=30), {}, surge=True)
     assert made["metadata"]["name"] == group_name(owner.name, "latency")

@@ -7,6 +7,7 @@ from paceline.core import Arm, Server
 from paceline.engines import command
 from paceline.engines.adapter import Scalar
 from paceline.engines.environment import environment
+from paceline.engines.release import release
 from paceline.engines.vllm.arguments import FLAGS
 from paceline.engines.vllm.rules import KEY, RUNNING_REQUESTS, running_requests
 from paceline.engines.vllm.speculative import expected as of_speculation
@@ -21,6 +22,11 @@ DEFAULTS = {
     "--override-generation-config": '{"min_p":0}',
 }
 """On every arm, unless the resource says otherwise."""
+DRAINS = (0, 33)
+"""The first release known to finish the requests under way after SIGTERM, if it is told for how long; by default it
+aborts them (entrypoints/launchers/launcher.py:269, config/vllm.py:454)."""
+DRAIN_SECONDS = 120
+"""As long as servers of the other engines, which wait for every request, are given before they are killed."""
 
 
 def argv(server: Server, arm: Arm) -> tuple[str, ...]:
@@ -52,7 +58,9 @@ def expected(server: Server, arm: Arm) -> Mapping[str, Scalar]:
 
 
 def _common(server: Server) -> tuple[str, ...]:
-    defaults = {RUNNING_REQUESTS: str(running_requests(server)), **DEFAULTS}
+    known = release(server.engine.version)
+    drain = {"--shutdown-timeout": str(DRAIN_SECONDS)} if known and known >= DRAINS else {}
+    defaults = {RUNNING_REQUESTS: str(running_requests(server)), **DEFAULTS, **drain}
     return (
         "vllm", "serve", command.model_path(server.target),
         "--served-model-name", server.served_name,

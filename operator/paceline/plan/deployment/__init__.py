@@ -18,6 +18,7 @@ speculation that stopped paying), which also chooses what it serves, and what it
     stop_runs              runs of former questions end; all rest while suspended
     report_degraded        speculation that does not pay as measured ends in SpeculationDegraded
     report_stuck_servers   what the cluster refuses to the servers for too long ends in Stalled
+    pull_images            the image of the next servers is on the nodes of those that serve
     serve                  the servers are what was chosen: first the baseline, later a candidate shown to be faster
     measure                a BenchmarkRun decides what is undecided
     prune_runs             old runs that nothing refers to are deleted
@@ -54,6 +55,7 @@ from paceline.plan.deployment.steps.fetch_models import fetch_models
 from paceline.plan.deployment.steps.keep_serving import keep_serving
 from paceline.plan.deployment.steps.measure import measure
 from paceline.plan.deployment.steps.prune_runs import prune_runs
+from paceline.plan.deployment.steps.pull_images import pull_images
 from paceline.plan.deployment.steps.report_degraded import report_degraded
 from paceline.plan.deployment.steps.report_missing_guards import report_missing_guards
 from paceline.plan.deployment.steps.report_missing_routes import report_missing_routes
@@ -77,7 +79,15 @@ STEPS: tuple[Step[Snapshot], ...] = (
     report_missing_guards,
     report_missing_routes,
 )
-POOL_STEPS: tuple[Step[Rollout], ...] = (stop_runs, report_degraded, report_stuck_servers, serve, measure, prune_runs)
+POOL_STEPS: tuple[Step[Rollout], ...] = (
+    stop_runs,
+    report_degraded,
+    report_stuck_servers,
+    pull_images,
+    serve,
+    measure,
+    prune_runs,
+)
 
 MOST_NOTES = 64
 MOST_REFUSED = 64

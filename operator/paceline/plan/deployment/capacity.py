@@ -9,7 +9,7 @@ from typing import Any
 
 from paceline.api import Reason
 from paceline.plan.objects import Object
-from paceline.plan.pods import unplaced
+from paceline.plan.pods import held_up, refused, unplaced
 
 GROUP = "leaderworkerset.sigs.k8s.io/group-index"
 """Label that the pods of one server over several nodes share (LeaderWorkerSet, api/leaderworkerset/v1)."""
@@ -37,6 +37,20 @@ def surplus(status: Mapping[str, Any], wanted: int, ready: int) -> bool:
     later, and Ready must not fall in between."""
     made = status.get("replicas", 0)
     return bool(0 < wanted < made == status.get("updatedReplicas", 0) and ready >= wanted)
+
+
+def one_more_waits(servers: Object, pods: Iterable[Object], warnings: Mapping[str, str]) -> bool:
+    """Whether a Deployment cannot start the server that it has, or wants, beyond its `replicas`: no node has room for
+    it, its volume is in use on another node, or a quota refuses it. `pods` are those of all revisions; one that is
+    ending is about to make room."""
+    pods, status = list(pods), servers.get("status") or {}
+    if any("deletionTimestamp" in pod["metadata"] for pod in pods):
+        return False
+    made = status.get("replicas", 0)
+    if refused(servers, {}):
+        return bool(status.get("updatedReplicas", 0) < made)
+    stuck = any(unplaced(pod) or held_up(pod, warnings) for pod in pods)
+    return bool(made > servers["spec"].get("replicas", 1) and stuck)
 
 
 def short(ready: int, wanted: int, why: str) -> str:

@@ -30,6 +30,8 @@ class Goal:
     """All servers were of it and ready since it became the goal."""
     waits: bool
     """For a verdict, with no servers until then."""
+    in_place: bool
+    """Each server ends before its successor starts."""
 
 
 def server_manifest(
@@ -51,4 +53,5 @@ def server_manifest(
         replicas(pool.replicas, goal.waits, remembered, current),
         deployment.promotion.progress_deadline,
         annotations,
+        surge=not goal.in_place,
     )

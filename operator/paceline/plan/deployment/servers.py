@@ -7,7 +7,7 @@ from typing import Any
 
 from paceline.api import Cause, Reason
 from paceline.core.names import POOL_LABEL, child_name
-from paceline.plan.deployment.capacity import all_there, short, surplus
+from paceline.plan.deployment.capacity import all_there, one_more_waits, short, surplus
 from paceline.plan.deployment.fields import with_field
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.objects import Object, condition, owned_by
@@ -35,6 +35,10 @@ class Servers:
     """Reasons of the troubles of pods of this revision."""
     hopeless: bool
     """Every pod of this revision fails for good."""
+    nodes: frozenset[str]
+    """Of the servers of all revisions."""
+    one_more_waits: bool
+    """The server beyond `replicas`, which a roll-out starts first, cannot start."""
     image: str
     """The image that all its ready pods run, as the kubelets report it; "" if they differ or do not report it."""
 
@@ -51,14 +55,13 @@ def servers_of(snapshot: Snapshot, pool: str, now: datetime) -> Servers | None:
         return None
     status, replicas = manifest.get("status") or {}, manifest["spec"].get("replicas", 1)
     revision = pod_template(manifest)["metadata"].get("labels", {}).get(REVISION_LABEL, "")
-    pods = [
+    of_pool = [
         pod
         for pod in snapshot.of("Pod")
-        if pod["metadata"].get("labels", {}).get(POOL_LABEL) == pool
-        and pod["metadata"]["labels"].get(REVISION_LABEL) == revision
-        and ARM_LABEL in pod["metadata"]["labels"]
+        if pod["metadata"].get("labels", {}).get(POOL_LABEL) == pool and ARM_LABEL in pod["metadata"]["labels"]
     ]
-    staying = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+    pods = [pod for pod in of_pool if pod["metadata"]["labels"].get(REVISION_LABEL) == revision]
+    staying = [pod for pod in pods if _stays(pod)]
     troubles = [trouble([pod], snapshot.warnings, now) for pod in staying]
     of_all = refused(manifest, snapshot.warnings) or paused(manifest)
     own_ready = sum(condition(pod, "Ready") is not None for pod in staying)
@@ -73,6 +76,8 @@ def servers_of(snapshot: Snapshot, pool: str, now: datetime) -> Servers | None:
         own_ready=own_ready,
         reasons=frozenset(each.reason for each in (of_all, *troubles) if each),
         hopeless=bool(troubles) and all(each is not None and each.fatal for each in troubles),
+        nodes=frozenset(pod["spec"]["nodeName"] for pod in of_pool if _stays(pod) and pod["spec"].get("nodeName")),
+        one_more_waits=one_more_waits(manifest, of_pool, snapshot.warnings),
         image=_image(pod for pod in staying if condition(pod, "Ready")),
     )
 
@@ -111,6 +116,10 @@ def not_ready(pool: str, problem: Trouble | None, otherwise: str) -> Cause:
     if problem is None:
         return Cause(Reason.ServersStarting, pool, otherwise)
     return Cause(problem.reason, pool, problem.message)
+
+
+def _stays(pod: Object) -> bool:
+    return "deletionTimestamp" not in pod["metadata"]
 
 
 def _observed(status: Mapping[str, Any]) -> int:

@@ -24,6 +24,7 @@ from paceline.plan.deployment.degraded import falls_back
 from paceline.plan.deployment.hold import baseline_held, held_by_a_person
 from paceline.plan.deployment.measured_again import counted
 from paceline.plan.deployment.pool import Pool
+from paceline.plan.deployment.pull import is_pulling
 from paceline.plan.deployment.rollout import Rollout
 from paceline.plan.deployment.servers import Servers
 from paceline.plan.pods import Trouble
@@ -127,7 +128,7 @@ def standing(pool: Pool, choice: Choice, now: datetime) -> Standing:
     same = before.revision == choice.revision
     if as_chosen(pool, choice):
         return Standing()
-    waits = servers is not None and bool(servers.reasons & not_its_fault(choice))
+    waits = (servers is not None and bool(servers.reasons & not_its_fault(choice))) or is_pulling(pool, choice, now)
     if same and has_served(pool, choice.revision):
         lost = not (waits or (servers and servers.ready))
         return Standing(stands_since=before.stands_since or timestamp(now) if lost else "")

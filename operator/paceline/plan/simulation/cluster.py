@@ -37,6 +37,8 @@ class Cluster:
     """As the pod anti-affinity of rounds asks; off where the only node stands for all nodes there are."""
     unplaced: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the condition PodScheduled of a pod that fits nowhere, instead of the scheduler's own."""
+    pulling: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Image → the `state` of a container that pulls it; without an entry it is pulled at once."""
     created: int = 0
 
     def of(self, kind: str, **labels: str) -> list[Manifest]:

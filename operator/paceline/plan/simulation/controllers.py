@@ -1,6 +1,7 @@
 """What the controllers of Jobs, Deployments and LeaderWorkerSets do with their pods in a simulated cluster."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import count
 
 from paceline.plan.objects import Object, finished
 from paceline.plan.simulation import kubelet, scheduler
@@ -16,6 +17,7 @@ def step(cluster: Cluster) -> bool:
         *[_roll_out(cluster, servers) for servers in servers_of(cluster)],
         scheduler.place(cluster),
         kubelet.start_rounds(cluster),
+        kubelet.end_pulls(cluster),
         *[_report(cluster, servers) for servers in servers_of(cluster)],
     ]
     return any(changes)
@@ -36,9 +38,53 @@ def _make_job_pod(cluster: Cluster, job: Object) -> bool:
 
 
 def _roll_out(cluster: Cluster, servers: Object) -> bool:
-    """No surge: a pod of another template goes before its successor comes; none does while the rollout is paused."""
+    """Pods are replaced by those of the present template; none is while the rollout is paused."""
     if servers["spec"].get("paused"):
         return False
+    return _replace_pods(cluster, servers) if servers["kind"] == "Deployment" else _replace_groups(cluster, servers)
+
+
+def _replace_pods(cluster: Cluster, servers: Object) -> bool:
+    """With surge, as a Deployment with maxSurge 1 and maxUnavailable 0 does (Kubernetes,
+    pkg/controller/deployment/rolling.go): there is at most one pod more than asked for, and an old one goes only for a
+    new one that is ready, or because it is not ready itself. In place, all old ones go at once."""
+    template, asked = servers["spec"]["template"], servers["spec"].get("replicas", 1)
+    more = servers["spec"].get("strategy", {}).get("rollingUpdate", {}).get("maxSurge", 0)
+    pods = list(_pods_by_name(cluster, servers).values())
+    new = [pod for pod in pods if revision(pod) == revision(template)]
+    old = sorted((pod for pod in pods if pod not in new), key=_is_ready)
+    gone = [*sorted(new, key=_first_to_stay)[asked:], *(_replaced(old, new, asked) if more else old)]
+    for pod in gone:
+        cluster.delete("Pod", pod["metadata"]["name"])
+    missing = min(asked + more - len(pods) + len(gone), asked - len(new))
+    made = [_make_pod(cluster, servers, _free_name(cluster, servers), template) for _ in range(missing)]
+    return bool(gone) or any(made)
+
+
+def _replaced(old: Sequence[Manifest], new: Sequence[Manifest], asked: int) -> list[Manifest]:
+    """The pods of `old`, those that are not ready first, that go while one more than `asked` may be there."""
+    ready = sum(map(_is_ready, (*old, *new)))
+    spare = len(old) + len(new) - asked - sum(not _is_ready(pod) for pod in new)
+    unready = [pod for pod in old if not _is_ready(pod)][: max(0, spare)]
+    return [*unready, *old[len(unready) :][: max(0, min(spare - len(unready), ready - asked))]]
+
+
+def _first_to_stay(pod: Object) -> tuple[bool, str]:
+    """Of too many pods, those without a node go first, then those made last."""
+    return "nodeName" not in pod["spec"], pod["metadata"]["name"]
+
+
+def _is_ready(pod: Object) -> bool:
+    return bool(pod["status"]["phase"] == "Running")
+
+
+def _free_name(cluster: Cluster, servers: Object) -> str:
+    name, taken = servers["metadata"]["name"], _pods_by_name(cluster, servers)
+    return next(free for number in count() if (free := f"{name}-{number}") not in taken)
+
+
+def _replace_groups(cluster: Cluster, servers: Object) -> bool:
+    """A group of another template goes before its successor comes."""
     wanted = dict(_templates(servers))
     outdated = [
         name

@@ -1,8 +1,10 @@
 """What a simulated node reports of its pods: that they run, are ready, or have ended."""
 
+from paceline.plan.objects import finished
 from paceline.plan.simulation.cluster import Cluster
 from paceline.plan.simulation.scheduler import is_round
 from paceline.plan.step import Manifest, timestamp
+from paceline.render.pull import COMPONENT
 
 READY = ("PodScheduled", "Ready")
 
@@ -20,6 +22,25 @@ def start_rounds(cluster: Cluster) -> bool:
         pod["status"]["phase"] = "Running"
         pod["status"]["containerStatuses"] = [{"name": name, "state": running} for name in names]
     return bool(starting)
+
+
+def end_pulls(cluster: Cluster) -> bool:
+    """Every Job that pulls an image, and has a node. False if nothing changed."""
+    jobs = [job for job in cluster.of("Job", component=COMPONENT) if not finished(job)]
+    changes = [
+        _pull(cluster, job, pod) for job in jobs for pod in cluster.owned("Pod", job) if "nodeName" in pod["spec"]
+    ]
+    return any(changes)
+
+
+def _pull(cluster: Cluster, job: Manifest, pod: Manifest) -> bool:
+    state = cluster.pulling.get(pod["spec"]["containers"][0]["image"])
+    if state is None:
+        end(cluster, job, COMPONENT, 0, "")
+        return True
+    before, shown = pod["status"].get("containerStatuses"), [{"name": COMPONENT, "state": dict(state)}]
+    pod["status"]["containerStatuses"] = shown
+    return bool(before != shown)
 
 
 def mark_ready(pod: Manifest) -> None:

@@ -80,7 +80,19 @@ def _report(pod: Manifest, scheduled: Mapping[str, Any]) -> bool:
 def _fits(cluster: Cluster, pod: Object, node: str) -> bool:
     alone = cluster.one_round_per_node and is_round(pod)
     crowded = alone and any(map(is_round, _pods_on(cluster, node)))
-    return not crowded and accelerators(pod) <= free(cluster, node)
+    return not crowded and _required(pod, node) and accelerators(pod) <= free(cluster, node)
+
+
+def _required(pod: Object, node: str) -> bool:
+    """Whether the node meets one of the terms that the pod's node affinity requires."""
+    affinity = pod["spec"].get("affinity", {}).get("nodeAffinity", {})
+    terms = affinity.get("requiredDuringSchedulingIgnoredDuringExecution", {}).get("nodeSelectorTerms", ())
+    fields = [term.get("matchFields", ()) for term in terms]
+    return not terms or any(all(_meets(field, node) for field in each) for each in fields)
+
+
+def _meets(field: Mapping[str, Any], node: str) -> bool:
+    return (node in field["values"]) is (field["operator"] == "In")
 
 
 def _pods_on(cluster: Cluster, node: str) -> list[Manifest]:
@@ -94,5 +106,5 @@ def _preference(pod: Object, node: str) -> int:
     return sum(
         term["weight"]
         for term in affinity.get("preferredDuringSchedulingIgnoredDuringExecution", ())
-        if all((node in field["values"]) is (field["operator"] == "In") for field in term["preference"]["matchFields"])
+        if all(_meets(field, node) for field in term["preference"]["matchFields"])
     )

@@ -18,6 +18,7 @@ from paceline.plan.deployment.server_manifest import Goal, server_manifest
 from paceline.plan.deployment.servers import Servers, not_ready, servers_of
 from paceline.plan.deployment.size import waits_for_verdict
 from paceline.plan.deployment.snapshot import Snapshot
+from paceline.plan.deployment.surge import attempt, in_place, withdrawn_at
 from paceline.plan.deployment.tries import tries
 from paceline.plan.objects import owned_by
 from paceline.plan.step import Action, Apply, StepResult, earliest
@@ -30,6 +31,8 @@ def keep_serving(snapshot: Snapshot, now: datetime) -> StepResult:
     entries = tuple(_with_loan(snapshot, spec, entry, now) for entry in snapshot.status.pools)
     names = [pool.name for pool in spec.pools] if spec else [entry.name for entry in entries]
     serving = {name: servers for name in names if (servers := servers_of(snapshot, name, now))}
+    if spec:
+        entries = tuple(_attempted(spec, entry, serving.get(entry.name), now) for entry in entries)
     return StepResult(
         causes=(
             *(_cause(name, serving.get(name)) for name in names if serving),
@@ -39,12 +42,8 @@ def keep_serving(snapshot: Snapshot, now: datetime) -> StepResult:
         actions=_actions(snapshot, spec, {entry.name: entry for entry in entries}, serving, now) if spec else (),
         status={"pools": tuple(_entry(entry, serving.get(entry.name)) for entry in entries)},
         requeue_at=earliest(
-            at
-            for entry in entries
-            for at in (tries(serving.get(entry.name), entry, now)[1], _loan_ends(snapshot, entry, now))
-        )
-        if spec
-        else None,
+            at for entry in entries for at in _due(snapshot, entry, serving.get(entry.name), now) if spec
+        ),
     )
 
 
@@ -94,6 +93,7 @@ def _serve(
         why=served.why if isinstance(served, Target) else "",
         has_served=entry.serving is not None and entry.serving.revision == served.revision,
         waits=waits_for_verdict(spec, served.arm, entry.hold, decided=entry.verdict is not None),
+        in_place=in_place(spec.promotion, entry.target),
     )
     wanted = server_manifest(snapshot.owner, spec, left_to_it(snapshot, pool), entry, servers, goal, now)
     existing = snapshot.child(wanted["kind"], wanted["metadata"]["name"])
@@ -110,9 +110,19 @@ def _with_loan(snapshot: Snapshot, spec: DeploymentSpec | None, entry: PoolStatu
     return continued(snapshot, entry, lent_run(snapshot, entry) if lends else None, now)
 
 
-def _loan_ends(snapshot: Snapshot, entry: PoolStatus, now: datetime) -> datetime | None:
+def _attempted(spec: DeploymentSpec, entry: PoolStatus, servers: Servers | None, now: datetime) -> PoolStatus:
+    """The entry with what became of one server more: a roll-out that waits for room would wait as long as the spec."""
+    target = entry.target
+    if target is None:
+        return entry
+    tried = attempt(spec.promotion, servers, target, target.revision, now)
+    return replace(entry, target=replace(target, surge=tried.surge, surge_waits_since=tried.surge_waits_since))
+
+
+def _due(snapshot: Snapshot, entry: PoolStatus, servers: Servers | None, now: datetime) -> tuple[datetime | None, ...]:
     run = lent_run(snapshot, entry) if entry.borrowed else None
-    return ends_at(entry, run, now) if run else None
+    loan_ends = ends_at(entry, run, now) if run else None
+    return tries(servers, entry, now)[1], loan_ends, withdrawn_at(entry.target)
 
 
 def _entry(entry: PoolStatus, servers: Servers | None) -> PoolStatus:

@@ -17,16 +17,20 @@ from paceline.plan.deployment.history import past, with_change
 from paceline.plan.deployment.hold import baseline_held, hold, way_out
 from paceline.plan.deployment.lasting import STALLED
 from paceline.plan.deployment.loan import lent
+from paceline.plan.deployment.pull import is_pulling
+from paceline.plan.deployment.rendered import rendered
 from paceline.plan.deployment.restoring import restoring
 from paceline.plan.deployment.rollout import Rollout
 from paceline.plan.deployment.routes import route
 from paceline.plan.deployment.server_manifest import Goal, server_manifest
 from paceline.plan.deployment.servers import not_ready, pod_template, server_objects
 from paceline.plan.deployment.size import leaves_zero, replicas, waits_for_verdict
+from paceline.plan.deployment.surge import attempt, in_place, withdrawn_at
 from paceline.plan.deployment.take_down import deadline, failed, standing
 from paceline.plan.deployment.tries import tries
-from paceline.plan.step import Action, Apply, Delete, Manifest, StepResult, earliest, timestamp
-from paceline.render import controller_revision, rendering, service
+from paceline.plan.pods import Trouble
+from paceline.plan.step import Action, Apply, Delete, StepResult, earliest, timestamp
+from paceline.render import controller_revision, service
 
 
 def serve(rollout: Rollout, now: datetime) -> StepResult:
@@ -47,12 +51,12 @@ def serve(rollout: Rollout, now: datetime) -> StepResult:
         status |= _serves_now(rollout, None if waits else _serving(rollout, target, now), target, now)
     final = pool.servers.trouble.final if pool.servers and pool.servers.trouble else None
     # After these times only an event changes anything; a requeue in the past would come again and again.
-    due = [at for at in (deadline(pool, target.stands_since), final) if at and at > now]
+    due = [at for at in (deadline(pool, target.stands_since), final, withdrawn_at(target)) if at and at > now]
     causes = _nothing(rollout, waits) if settled and not wanted else ()
-    causes = causes or _causes(rollout, settled, now)
+    causes = causes or _causes(rollout, target, wanted, settled, now)
     return StepResult(
         causes=(*causes, *_held(rollout)),
-        actions=_actions(rollout, waits, now),
+        actions=_actions(rollout, target, waits, now),
         status=status,
         blocks=not settled,
         requeue_at=earliest((tries(pool.servers, pool.remembered, now)[1], *(() if settled else due))),
@@ -93,15 +97,20 @@ def _held(rollout: Rollout) -> tuple[Cause, ...]:
     return (Cause(Reason.NotReady, pool.name, f"revision {held.revision}: {held.message}; {way_out(pool)}"),)
 
 
-def _actions(rollout: Rollout, waits: bool, now: datetime) -> tuple[Action, ...]:
+def _actions(rollout: Rollout, target: Target, waits: bool, now: datetime) -> tuple[Action, ...]:
     pool, choice, owner = rollout.pool, rollout.choice, rollout.pool.snapshot.owner
     kept = pool.kept.get(choice.revision)
-    rendered: Manifest = kept["data"] if kept else _rendering(rollout)
+    rendering = rendered(pool, choice)
     given = lent(pool.remembered, pool.spec)
     why = f"serve {choice.arm}: {choice.why}" + (f"; {given}" if given else "")
-    keep = () if kept else (Apply(controller_revision(owner, pool.name, choice.revision, rendered), why),)
+    keep = () if kept else (Apply(controller_revision(owner, pool.name, choice.revision, rendering), why),)
     goal = Goal(
-        revision=choice.revision, rendering=rendered, why=choice.why, has_served=rollout.has_served, waits=waits
+        revision=choice.revision,
+        rendering=rendering,
+        why=choice.why,
+        has_served=rollout.has_served,
+        waits=waits,
+        in_place=in_place(pool.deployment.promotion, target),
     )
     servers = server_manifest(owner, pool.deployment, pool.spec, pool.remembered, pool.servers, goal, now)
     return (
@@ -113,23 +122,10 @@ def _actions(rollout: Rollout, waits: bool, now: datetime) -> tuple[Action, ...]
             for other in server_objects(pool.snapshot, pool.name)
             if other["kind"] != servers["kind"]
         ),
-        Apply(service(owner, pool.name, rendered.get("nodes", 1)), "the pool's address"),
+        Apply(service(owner, pool.name, rendering.get("nodes", 1)), "the pool's address"),
         *guard(pool),
         *route(pool),
         *_prune_revisions(rollout),
-    )
-
-
-def _rendering(rollout: Rollout) -> Manifest:
-    pool, choice = rollout.pool, rollout.choice
-    return rendering(
-        pool.snapshot.owner,
-        pool.name,
-        pool.server,
-        pool.arms[choice.arm],
-        choice.revision,
-        pool.snapshot.settings,
-        pool.deployment.promotion.progress_deadline,
     )
 
 
@@ -156,17 +152,22 @@ def _prune_revisions(rollout: Rollout) -> list[Delete]:
     return [Delete(kept, "beyond revisionHistoryLimit") for _, kept in spare[: max(0, surplus)]]
 
 
-def _causes(rollout: Rollout, settled: bool, now: datetime) -> tuple[Cause, ...]:
-    pool, choice = rollout.pool, rollout.choice
+def _causes(rollout: Rollout, target: Target, wanted: int | None, settled: bool, now: datetime) -> tuple[Cause, ...]:
+    pool, choice, servers = rollout.pool, rollout.choice, rollout.pool.servers
     if settled:
         return (_serves(rollout),)
-    problem = pool.servers.trouble if pool.servers and pool.servers.revision == choice.revision else None
+    problem = servers.trouble if servers and servers.revision == choice.revision else None
+    enough = servers is not None and servers.replicas and servers.ready >= max(servers.replicas, wanted or 0)
     if rollout.has_served:
         progress = restoring(pool, choice.arm)
     else:
         reason = Reason.RollingOut if pool.remembered.serving else Reason.Starting
-        progress = Cause(reason, pool.name, f"{choice.arm}: {choice.why}")
-    ready = not_ready(pool.name, problem, choice.arm)
+        progress = Cause(reason, pool.name, f"{choice.arm}: {choice.why}{_how(target, problem if enough else None)}")
+    if enough and not (problem and problem.reason is Reason.Paused):
+        # Old ones and new ones together are as many as were asked for.
+        ready = Cause(Reason.Serving, pool.name, f"until the servers of {choice.arm} are ready, those before serve")
+    else:
+        ready = not_ready(pool.name, problem, choice.arm)
     if problem and problem.fatal:
         return Cause(Reason.ServerFailed, pool.name, problem.message), ready
     failure = failed(pool, choice, now)
@@ -174,6 +175,21 @@ def _causes(rollout: Rollout, settled: bool, now: datetime) -> tuple[Cause, ...]
         # Reported only where nothing can be served instead.
         return progress, Cause(Reason.ServerFailed, pool.name, failure.message), ready
     return progress, ready
+
+
+def _how(target: Target, problem: Trouble | None) -> str:
+    """How servers are replaced, where a person may wonder; and the `problem` of the new ones while others serve."""
+    why = f"; {problem.message.rstrip('.')}" if problem else ""
+    if target.surge_waits_since:
+        return f"{why}; one server more waits for room since {target.surge_waits_since}"
+    return f"{why}; replaced in place: {IN_PLACE[target.surge]}" if target.surge else why
+
+
+IN_PLACE = {
+    "Skipped": "not all servers were ready",
+    "Withdrawn": "there is no room for one server more",
+}
+"""Why, though promotion.surge is Auto."""
 
 
 def _serves(rollout: Rollout) -> Cause:
@@ -208,7 +224,16 @@ def _target(rollout: Rollout, now: datetime) -> Target:
     new = intent(choice, timestamp(now), pool.asked)
     if before and before.revision == choice.revision:
         new = replace(new, since=before.since, kind=before.kind or choice.kind, request=before.request)
-    return replace(new, stands_since=progress.stands_since, ready=progress.ready)
+    # How servers are replaced is decided when they are, not while their image is pulled.
+    servers = None if is_pulling(pool, choice, now) else pool.servers
+    tried = attempt(pool.deployment.promotion, servers, before, choice.revision, now)
+    return replace(
+        new,
+        stands_since=progress.stands_since,
+        ready=progress.ready,
+        surge=tried.surge,
+        surge_waits_since=tried.surge_waits_since,
+    )
 
 
 def _serving(rollout: Rollout, target: Target, now: datetime) -> Serving:

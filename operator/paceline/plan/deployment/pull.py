@@ -1,0 +1,118 @@
+"""The image of a pool's next servers is on the nodes of those that serve before any of these ends.
+
+A wrong tag takes nothing down then, and of a server that is replaced in place only the time to load its model is lost.
+Only another image is pulled: a promotion changes arguments. A node that takes no pod, or whose Job fails, is not waited
+for: it could tell nothing more, and the next server would not start there either.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from paceline.api import Reason
+from paceline.core.names import COMPONENT_LABEL
+from paceline.engines.pod_template import SERVER
+from paceline.plan.deployment.choose import Choice
+from paceline.plan.deployment.hold import held_revision
+from paceline.plan.deployment.pool import Pool
+from paceline.plan.deployment.prefetch import JOB_NAME
+from paceline.plan.deployment.rendered import rendered
+from paceline.plan.deployment.servers import pod_template
+from paceline.plan.objects import Object, finished
+from paceline.plan.pods import Trouble, container, trouble, unplaced
+from paceline.plan.silence import placed_at
+from paceline.plan.step import Manifest, parse_time
+from paceline.render.pull import COMPONENT, pull_job
+
+PATIENCE = timedelta(minutes=1)
+"""How long a node may take to accept the pod."""
+NOT_PULLED = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
+                        "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed"})  # fmt: skip
+"""Reasons of a waiting container without its image (Kubernetes, pkg/kubelet/images/types.go)."""
+ON_ITS_WAY = frozenset({"ContainerCreating", "PodInitializing"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pull:
+    """The image of the next servers on one node. `job` is the one that there is, `wanted` the one that there is to
+    be; `problem` is why it is not known to be there, None once it is or nothing more can be learnt."""
+
+    node: str
+    image: str
+    wanted: Manifest
+    job: Object | None
+    problem: Trouble | None
+
+
+def pulls(pool: Pool, choice: Choice, now: datetime) -> tuple[Pull, ...]:
+    """One for each node that has a server which is to be replaced by one of another image. None where nothing serves
+    that could be lost: at the first start, and when what the servers are is held."""
+    servers = pool.servers
+    if servers is None or pool.remembered.serving is None:
+        return ()
+    if servers.revision in (choice.revision, held_revision(pool)):
+        return ()
+    template = rendered(pool, choice)["template"]
+    after, before = _server(template), _server(pod_template(servers.manifest))
+    if after["image"] == before["image"] or after.get("imagePullPolicy") == "Never":
+        return ()
+    return tuple(_pull(pool, template, node, now) for node in sorted(servers.nodes))
+
+
+def is_pulling(pool: Pool, choice: Choice, now: datetime) -> bool:
+    return any(pull.problem for pull in pulls(pool, choice, now))
+
+
+def pull_jobs(pool: Pool) -> list[Object]:
+    return [
+        job for job in pool.snapshot.owned("Job", pool.name) if job["metadata"]["labels"][COMPONENT_LABEL] == COMPONENT
+    ]
+
+
+def _pull(pool: Pool, template: Manifest, node: str, now: datetime) -> Pull:
+    wanted = pull_job(pool.snapshot.owner, pool.name, template, node)
+    job = next((job for job in pull_jobs(pool) if job["metadata"]["name"] == wanted["metadata"]["name"]), None)
+    problem = _problem(pool, job, now) if job else Trouble(message="it has not begun")
+    return Pull(node=node, image=_server(template)["image"], wanted=wanted, job=job, problem=problem)
+
+
+def _problem(pool: Pool, job: Object, now: datetime) -> Trouble | None:
+    pods = list(_pods(pool, job))
+    if finished(job) or any(map(_has_image, pods)):
+        return None
+    if not pods:
+        return _unless_over(parse_time(job["metadata"]["creationTimestamp"]), "it has no pod yet", now)
+    waiting = next((problem for pod in pods if (problem := unplaced(pod))), None)
+    if waiting:
+        began = waiting.since or parse_time(job["metadata"]["creationTimestamp"])
+        return _unless_over(began, waiting.message, now)
+    since = next((at for pod in pods if (at := placed_at(pod))), None)
+    found = trouble(pods, pool.snapshot.warnings, now)
+    under_way = Trouble(message="it is under way", reason=Reason.CannotStart, since=since)
+    return replace(found, reason=Reason.CannotStart) if found else under_way
+
+
+def _unless_over(began: datetime, message: str, now: datetime) -> Trouble | None:
+    end = began + PATIENCE
+    return Trouble(message=message, final=end) if now < end else None
+
+
+def _has_image(pod: Object) -> bool:
+    """Whether its container has run, or waits for anything else than its image."""
+    status = container(pod, COMPONENT)
+    waiting: Any = status.get("state", {}).get("waiting")
+    if waiting is None:
+        return bool(status.get("state"))
+    return waiting.get("reason", "ContainerCreating") not in NOT_PULLED | ON_ITS_WAY
+
+
+def _pods(pool: Pool, job: Object) -> Iterator[Object]:
+    for pod in pool.snapshot.of("Pod"):
+        if pod["metadata"].get("labels", {}).get(JOB_NAME) == job["metadata"]["name"]:
+            yield pod
+
+
+def _server(template: Object) -> Object:
+    found: Object = next(one for one in template["spec"]["containers"] if one["name"] == SERVER)
+    return found

@@ -1,0 +1,54 @@
+"""A Job that has one node pull the image of a pool's next servers before a server there ends. It takes no accelerator,
+and its container ends at once: what counts is that it could start."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from paceline.core.canonical import digest
+from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, POOL_LABEL, child_name
+from paceline.engines.pod_template import SERVER
+from paceline.render.common import Manifest, Owner, metadata
+
+COMPONENT = "pull"
+"""Of the Job, and its container."""
+OF_THE_POD = ("hostUsers", "imagePullSecrets", "nodeSelector", "os", "runtimeClassName", "schedulerName",
+              "securityContext", "serviceAccountName", "tolerations")  # fmt: skip
+OF_THE_CONTAINER = ("image", "imagePullPolicy", "securityContext")
+"""Fields of a server by which its image is pulled and its pod admitted."""
+SMALL = {"cpu": "100m", "memory": "64Mi"}
+"""For a shell that ends; a quota may want limits."""
+
+
+def pull_job(owner: Owner, pool: str, template: Mapping[str, Any], node: str) -> Manifest:
+    """`template` is that of the servers. Its name depends on all that is asked of the node."""
+    labels = {DEPLOYMENT_LABEL: owner.name, POOL_LABEL: pool, COMPONENT_LABEL: COMPONENT}
+    spec = _pod(template["spec"], node)
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": metadata(child_name(owner.name, pool, COMPONENT, digest(spec)), owner, labels),
+        "spec": {"template": {"metadata": {"labels": {**MANAGED_BY, **labels}}, "spec": spec}},
+    }
+
+
+def _pod(servers: Mapping[str, Any], node: str) -> Manifest:
+    this_node = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [this_node]}}
+    container = next(one for one in servers["containers"] if one["name"] == SERVER)
+    return {
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        **{field: servers[field] for field in OF_THE_POD if field in servers},
+        "affinity": {"nodeAffinity": required},
+        "containers": [
+            {
+                "name": COMPONENT,
+                **{field: container[field] for field in OF_THE_CONTAINER if field in container},
+                "command": ["sh", "-c", "exit 0"],
+                # Images of CUDA ask for all GPUs of a node; NVIDIA's runtime then gives them to whoever asks.
+                "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}],
+                "resources": {"requests": SMALL, "limits": SMALL},
+            }
+        ],
+    }
