@@ -46,8 +46,8 @@ def fill(here: Namespace, nodes: Sequence[str]) -> None:
 
 
 def watched(here: Namespace, names: Sequence[str], look: Callable[[], T | None]) -> Callable[[], T | None]:
-    """`look`, and at each look the promises: no node has more GPUs in use than it has, each pool a server that is
-    ready, and is Ready."""
+    """`look`, and at each look the promises: no node has more GPUs in use than it has, and each pool has a server that
+    is ready."""
 
     def look_at_all() -> T | None:
         room = {node["metadata"]["name"]: int(node["status"]["allocatable"][GPU]) for node in listed("nodes")}
