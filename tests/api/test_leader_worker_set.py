@@ -33,7 +33,9 @@ def installed(apiserver: Running) -> Iterator[Running]:
 
 def served(nodes: int, overlay: Mapping[str, Any], replicas: int | None = 1) -> Manifest:
     kept = rendering(DEPLOYED, "latency", over(nodes, **overlay), arm("wide"), "0123456789", SETTINGS)
-    made = servers(DEPLOYED, "latency", kept, replicas, timedelta(minutes=30), {"paceline.dev/why": "it was shown"})
+    made = servers(
+        DEPLOYED, "latency", kept, replicas, timedelta(minutes=30), {"paceline.dev/why": "it was shown"}, True
+    )
     made["metadata"]["namespace"] = NAMESPACE
     return made
 

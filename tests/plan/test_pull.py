@@ -106,7 +106,7 @@ def test_a_server_that_is_not_ready_while_the_image_comes_decides_nothing_about_
     world.servers_ready()
     world.cluster.pulling.clear()
     world.wait(0)
-    assert (surge(world), strategy(world), served_image(world)) == (None, (1, 0), NEW)
+    assert (surge(world), strategy(world), served_image(world)) == ("Tried", (1, 0), NEW)
 
 
 def test_while_an_image_is_pulled_the_pool_is_scaled() -> None:

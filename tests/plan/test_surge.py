@@ -98,7 +98,7 @@ def test_where_there_is_room_no_server_is_missing_for_a_moment(replicas: int) ->
     for _ in range(replicas):
         world.servers_ready()
     assert servers(world) == [("wide", "Running")] * replicas
-    assert (world.serving("latency"), surge(world)) == ("wide", None)
+    assert (world.serving("latency"), surge(world)) == ("wide", "Tried")
     assert (world.fewest["latency"], world.beyond) == (replicas, 0)
 
 
@@ -126,7 +126,7 @@ def test_what_was_withdrawn_is_not_tried_again_by_the_same_roll_out() -> None:
     world.wait(60)
     assert (world.serving("latency"), surge(world), strategy(world)) == ("wide", "Withdrawn", (0, 1))
     world.edit("image", another_image)
-    assert (surge(world), strategy(world)) == (None, (1, 0))
+    assert (surge(world), strategy(world)) == ("Tried", (1, 0))
 
 
 def test_room_within_the_minute_is_used() -> None:
@@ -135,7 +135,7 @@ def test_room_within_the_minute_is_used() -> None:
     world.cluster.nodes = ROOMY
     world.settle("another tenant leaves", 0)
     world.servers_ready()
-    assert (world.serving("latency"), surge(world), world.fewest) == ("wide", None, {"latency": 1})
+    assert (world.serving("latency"), surge(world), world.fewest) == ("wide", "Tried", {"latency": 1})
 
 
 def test_a_quota_that_refuses_one_more_withdraws_it_too() -> None:

@@ -118,9 +118,9 @@ class Target(Serving):
     accelerators are lacking."""
     ready: Count | None = None
     """Largest number of its servers that were ready at the same time during the roll-out."""
-    surge: Literal["Skipped", "Withdrawn"] | None = None
-    """Why servers are replaced in place although promotion.surge is Auto. Skipped: not all of those before were ready;
-    Withdrawn: one server more found no room."""
+    surge: Literal["Tried", "Skipped", "Withdrawn"] | None = None
+    """How its servers replace those before, where promotion.surge is Auto. Tried: by one server more; in place if
+    Skipped, as not all of those before were ready, or Withdrawn, as one server more found no room."""
     surge_waits_since: Time = ""
     """Since when the one server more has been waiting for room."""
 

@@ -50,12 +50,23 @@ def watched(kubeconfig: Path, variable: str) -> tuple[str, int]:
     mine, theirs = pty.openpty()
     words = ["watch", "qwen3-coder-next", "-n", "models", "--kubeconfig", str(kubeconfig)]
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "120", "LINES": "60", variable: "xterm-256color"}
-    with subprocess.Popen([PLUGIN, *words], stdout=theirs, stderr=subprocess.PIPE, env=environment) as watching:
-        os.close(theirs)
-        drawn = ""
+    watching = subprocess.Popen(
+        [PLUGIN, *words], stdout=theirs, stderr=subprocess.PIPE, env=environment, preexec_fn=heeds_interrupts
+    )
+    os.close(theirs)
+    drawn = ""
+    try:
         while drawn.count("models/qwen3-coder-next") < 2:
             drawn += os.read(mine, 65536).decode(errors="replace")
         watching.send_signal(signal.SIGINT)
         code = watching.wait(30)
+    finally:
+        watching.kill()
+        watching.communicate()
     os.close(mine)
     return drawn, code
+
+
+def heeds_interrupts() -> None:
+    """A shell starts what runs in its background with interrupts ignored, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -25,7 +25,7 @@ accelerators are free only once it has drained."""
 class Attempt:
     """The attempt to start one server more, as fields of `target`."""
 
-    surge: Literal["Skipped", "Withdrawn"] | None = None
+    surge: Literal["Tried", "Skipped", "Withdrawn"] | None = None
     surge_waits_since: str = ""
 
 
@@ -36,7 +36,7 @@ def withdrawn_at(target: Attempt | Target | None) -> datetime | None:
 
 def in_place(promotion: PromotionSpec, target: Target | None) -> bool:
     """Whether servers are replaced in place: each ends before its successor starts."""
-    return promotion.surge is Surge.NEVER or (target is not None and target.surge is not None)
+    return promotion.surge is Surge.NEVER or (target is not None and target.surge in ("Skipped", "Withdrawn"))
 
 
 def is_in_place(servers: Object) -> bool:
@@ -48,18 +48,19 @@ def attempt(
     promotion: PromotionSpec, servers: Servers | None, before: Target | None, revision: str, now: datetime
 ) -> Attempt:
     """`before` is the target of the last pass, `revision` that of the target now. Nothing is tried beside servers that
-    are not all ready: one more would not make up for those that are missing, and would delay what replaces them."""
+    are not all ready when they are to be replaced: one more would not make up for those that are missing, and would
+    delay what replaces them."""
     if promotion.surge is Surge.NEVER or servers is None or not servers.replicas:
         return Attempt()
     if servers.manifest["kind"] != "Deployment":
         return Attempt()
     last = before if before and before.revision == revision else Target()
-    if last.surge:
+    if last.surge in ("Skipped", "Withdrawn"):
         return Attempt(surge=last.surge)
-    if servers.revision != revision:
-        return Attempt(surge="Skipped" if servers.ready < servers.replicas else None)
-    if not servers.one_more_waits:
-        return Attempt()
-    waiting = Attempt(surge_waits_since=last.surge_waits_since or timestamp(now))
+    if servers.revision != revision and not last.surge:
+        return Attempt(surge="Skipped" if servers.ready < servers.replicas else "Tried")
+    if servers.revision != revision or not servers.one_more_waits:
+        return Attempt(surge=last.surge)
+    waiting = Attempt(surge=last.surge, surge_waits_since=last.surge_waits_since or timestamp(now))
     end = withdrawn_at(waiting)
     return Attempt(surge="Withdrawn") if end and now >= end else waiting

@@ -182,7 +182,8 @@ def _how(target: Target, problem: Trouble | None) -> str:
     why = f"; {problem.message.rstrip('.')}" if problem else ""
     if target.surge_waits_since:
         return f"{why}; one server more waits for room since {target.surge_waits_since}"
-    return f"{why}; replaced in place: {IN_PLACE[target.surge]}" if target.surge else why
+    in_place = IN_PLACE.get(target.surge or "", "")
+    return f"{why}; replaced in place: {in_place}" if in_place else why
 
 
 IN_PLACE = {
