@@ -4,7 +4,7 @@ SHELL := /bin/bash
 
 BIN := .venv/bin
 
-.PHONY: venv lint browser prometheus test test-all test-sglang demo demos demo-killed five-minutes bench generate
+.PHONY: venv lint browser prometheus test test-all test-sglang demo demos demo-killed five-minutes long-stories bench generate
 .PHONY: prepare programs archives cluster-up cluster-down images operator-up
 
 venv: .venv/.installed
@@ -77,5 +77,8 @@ five-minutes: venv
 test-sglang: operator-up venv
 	dev/test-sglang "$(DIR)"
 
-# What takes longer than `make test` may: its reports are docs/reports/demos.md and docs/reports/idle.md.
-test-all: test five-minutes demos demo-killed
+long-stories: operator-up venv
+	$(BIN)/pytest -v tests/cluster/long_*.py | tee docs/reports/long-stories.txt; exit $${PIPESTATUS[0]}
+
+# What takes longer than `make test` may: its reports are in docs/reports.
+test-all: test long-stories five-minutes demos demo-killed

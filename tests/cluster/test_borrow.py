@@ -107,13 +107,3 @@ def measuring(here: Namespace, name: str) -> str:
         return ""
     assert says(found, "Ready", "True", "Serving")
     return str(next(one["message"] for one in found["status"]["conditions"] if one["type"] == "Ready"))
-
-
-@pytest.mark.timeout(600)
-def test_two_deployments_that_borrow_on_one_node_both_measure(here: Namespace, hub: str) -> None:
-    names = ["first", "second"]
-    served_by_two(here, hub, names, crowded=True)
-    here.wait("both verdicts", watched(here, names, lambda: decided(here, names)), 300)
-    here.wait("all servers", watched(here, names, lambda: all_back(here, names)), 90)
-    runs = here.list("bench", "paceline.dev/deployment")
-    assert {run["status"]["verdict"]["outcome"] for run in runs} == {"Promote"}

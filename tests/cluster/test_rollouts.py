@@ -1,5 +1,4 @@
-"""Roll-outs of a pool of one server: no request is lost where one server more has room, none more than the model's load
-where it has not, and nothing at all for a wrong tag."""
+"""Roll-outs of a pool of one server: no request is lost where one server more has room, and none for a wrong tag."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -8,12 +7,10 @@ from dataclasses import dataclass
 import pytest
 from tests.cluster.conftest import namespace_for
 from tests.cluster.example import small
-from tests.cluster.test_capacity import filler, free_gpus
-from tests.support.kubernetes import Manifest, Namespace, condition, listed, says
+from tests.support.kubernetes import Manifest, Namespace, condition, says
 from tests.support.queries import POOL, pool_of, served
 
 NAME = "coder"
-PRODUCT = "nvidia.com/gpu.product"
 ABSENT = "localhost/paceline-absent:0"
 LABELS = f"paceline.dev/deployment={NAME},paceline.dev/component=server"
 CLIENT = """
@@ -74,7 +71,7 @@ def test_a_promotion_and_a_rollback_lose_no_request(here: Namespace) -> None:
     assert found is not None
     assert (found.failed, found.why) == (0, ())
     assert found.asked > 50
-    assert found.gap < 2
+    assert found.gap < 5
     print(found)
 
 
@@ -96,17 +93,6 @@ def test_a_wrong_tag_takes_nothing_down(here: Namespace) -> None:
     found = seen(here)
     assert found is not None
     assert found.failed == 0
-
-
-def test_without_room_it_is_replaced_in_place_after_a_minute(here: Namespace) -> None:
-    nodes = sorted(node["metadata"]["name"] for node in listed("nodes", "--selector", PRODUCT))
-    for pod in [filler(node, free) for node in nodes if (free := free_gpus(node))]:
-        here.apply(pod)
-    patch(here, args=["--attention-backend=triton", "--mem-fraction-static=0.8"])
-    here.wait("one server more to wait", lambda: "Insufficient" in progress(here), 30)
-    assert len([pod for pod in standing(here) if ready(pod)]) == 1
-    here.wait("it to be withdrawn", lambda: target(here).get("surge") == "Withdrawn", 75)
-    here.wait("what was asked for", lambda: target(here)["revision"] == serving(here) and len(standing(here)) == 1, 60)
 
 
 def users(here: Namespace) -> Manifest:
@@ -149,23 +135,6 @@ def stalled(here: Namespace, reason: str) -> Callable[[], Manifest | None]:
     return look
 
 
-def progress(here: Namespace) -> str:
-    return str((condition(here.get("specdep", NAME), "Reconciling") or {}).get("message", ""))
-
-
-def target(here: Namespace) -> Manifest:
-    found: Manifest = pool_of(here.get("specdep", NAME)).get("target", {})
-    return found
-
-
-def serving(here: Namespace) -> str:
-    return str(pool_of(here.get("specdep", NAME)).get("serving", {}).get("revision", ""))
-
-
 def standing(here: Namespace) -> list[Manifest]:
     """The servers but for those on their way out."""
     return [pod for pod in here.list("pods", LABELS) if "deletionTimestamp" not in pod["metadata"]]
-
-
-def ready(pod: Manifest) -> bool:
-    return (condition(pod, "Ready") or {}).get("status") == "True"
