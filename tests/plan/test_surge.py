@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.plan.test_properties import measure, quick, ready, refuse, resume, suspend
 from tests.support.down import NAME, another_image, arm, hold, the_old_image
-from tests.support.stories import measuring
+from tests.support.stories import measuring, promoted
 from tests.support.world import World, example
 
 from paceline.plan.deployment.capacity import one_more_waits
@@ -169,6 +169,32 @@ def test_a_volume_that_only_one_node_may_have_withdraws_it_too() -> None:
     assert (surge(world), servers(world)) == ("Withdrawn", [("wide", "Pending")])
 
 
+def a_misspelt_secret(world: World) -> None:
+    """The pod has a node, and not its volume."""
+    world.edit("image", another_image)
+    (pod,) = [pod for pod in world.cluster.of("Pod", component="server") if pod["status"]["phase"] == "Pending"]
+    pod["status"]["containerStatuses"] = [{"name": "server", "state": {"waiting": {"reason": "ContainerCreating"}}}]
+    world.faults.events[pod["metadata"]["uid"]] = 'MountVolume.SetUp failed: secret "misspelt" not found'
+
+
+def a_policy(world: World) -> None:
+    world.faults.refuses["server"] = 'violates PodSecurity "restricted:latest": unrestricted capabilities'
+    world.edit("image", another_image)
+
+
+@pytest.mark.parametrize("change", [a_misspelt_secret, a_policy])
+def test_one_more_that_could_not_start_in_place_either_takes_nothing_down(change: Callable[[World], None]) -> None:
+    """It misses its deadline, and is held, beside what serves."""
+    world = Watched(nodes=ROOMY)
+    promoted(world, "latency")
+    change(world)
+    for _ in range(60):
+        world.wait(1)
+    assert (arm(world), hold(world), servers(world)) == ("wide", "NotReady", [("wide", "Running")])
+    assert (world.condition("Ready"), world.condition("Stalled")) == ("True Serving", "True NotReady")
+    assert world.fewest == {"latency": 1}
+
+
 def test_a_candidate_that_crashes_takes_nothing_down() -> None:
     world = Watched(nodes=ROOMY)
     won(world)
@@ -226,8 +252,13 @@ def test_a_crash_between_decision_and_deed_repeats_the_deed() -> None:
     assert (surge(world), strategy(world)) == ("Withdrawn", (0, 1))
 
 
-def pod(**status: Any) -> dict[str, Any]:
-    unplaced = {"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available"}]}
+NO_NODE = "2 node(s) didn't match Pod's node affinity/selector"
+ONE_POD = "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
+"""Kubernetes, pkg/scheduler/framework/plugins/volumerestrictions."""
+
+
+def pod(why: str = "0/2 nodes are available", **status: Any) -> dict[str, Any]:
+    unplaced = {"conditions": [{"type": "PodScheduled", "status": "False", "message": why}]}
     return {"metadata": {"name": "one", "uid": "1"}, "spec": {}, "status": {**unplaced, **status}}
 
 
@@ -243,8 +274,10 @@ def ending() -> dict[str, Any]:
         ({"replicas": 2, "updatedReplicas": 2}, [pod()], False),  # one of those asked for
         ({"replicas": 3, "updatedReplicas": 1}, [pod(), ending()], False),
         ({"replicas": 3, "updatedReplicas": 1}, [pod(conditions=[])], False),
+        ({"replicas": 3, "updatedReplicas": 1}, [pod(why=NO_NODE)], False),
+        ({"replicas": 3, "updatedReplicas": 1}, [pod(why=ONE_POD)], True),
     ],
-    ids=["one more", "an autoscaler's", "an old one drains", "placed"],
+    ids=["one more", "an autoscaler's", "an old one drains", "placed", "no such node", "a volume in use"],
 )
 def test_when_one_more_waits(status: dict[str, int], pods: list[Any], waits: bool) -> None:
     """A server that drains still holds its accelerators, for as long as its requests last."""

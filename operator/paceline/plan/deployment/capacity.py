@@ -4,6 +4,7 @@ An autoscaler may ask for more than the cluster has, for ever. Lack of capacity 
 delays neither Ready nor a run.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,6 +14,10 @@ from paceline.plan.pods import held_up, refused, unplaced
 
 GROUP = "leaderworkerset.sigs.k8s.io/group-index"
 """Label that the pods of one server over several nodes share (LeaderWorkerSet, api/leaderworkerset/v1)."""
+QUOTA = "exceeded quota"
+"""In refusals of a ResourceQuota (Kubernetes, apiserver plugin resourcequota)."""
+IN_USE = re.compile(r"Multi-Attach|ReadWriteOncePod")
+"""In messages on a volume that another pod has: of the attach controller, of the scheduler."""
 
 
 def unplaced_servers(pods: Iterable[Object]) -> int:
@@ -40,17 +45,23 @@ def surplus(status: Mapping[str, Any], wanted: int, ready: int) -> bool:
 
 
 def one_more_waits(servers: Object, pods: Iterable[Object], warnings: Mapping[str, str]) -> bool:
-    """Whether a Deployment cannot start the server that it has, or wants, beyond its `replicas`: no node has room for
-    it, its volume is in use on another node, or a quota refuses it. `pods` are those of all revisions; one that is
-    ending is about to make room."""
+    """Whether a Deployment cannot start the server that it has, or wants, beyond its `replicas`, and could in place of
+    another: no node has room for it, its volume is in use, or a quota refuses it. Whatever else keeps it from starting
+    would keep it from that in place, too. `pods` are those of all revisions; one that is ending is about to make
+    room."""
     pods, status = list(pods), servers.get("status") or {}
     if any("deletionTimestamp" in pod["metadata"] for pod in pods):
         return False
     made = status.get("replicas", 0)
-    if refused(servers, {}):
-        return bool(status.get("updatedReplicas", 0) < made)
-    stuck = any(unplaced(pod) or held_up(pod, warnings) for pod in pods)
+    if refusal := refused(servers, {}):
+        return QUOTA in refusal.message and bool(status.get("updatedReplicas", 0) < made)
+    stuck = any(_lacks_room(pod, warnings) for pod in pods)
     return bool(made > servers["spec"].get("replicas", 1) and stuck)
+
+
+def _lacks_room(pod: Object, warnings: Mapping[str, str]) -> bool:
+    problem = unplaced(pod) or held_up(pod, warnings)
+    return problem is not None and (problem.reason is Reason.NoCapacity or bool(IN_USE.search(problem.message)))
 
 
 def short(ready: int, wanted: int, why: str) -> str:
