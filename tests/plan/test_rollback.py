@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from tests.plan.test_earned import longer, served
+from tests.support.down import OLD
 from tests.support.edits_of_specs import in_production, loosened
 from tests.support.stories import measuring, promoted, told
 from tests.support.world import World
@@ -182,6 +183,36 @@ def test_what_does_not_start_gives_way_to_the_baseline_and_the_hold_stays() -> N
     assert world.pool("latency")["hold"]["reason"] == "RolledBack"
     world.wait(24 * 60)
     assert served(world) == {baseline}
+
+
+@pytest.mark.parametrize("surge", ["Auto", "Never"])
+def test_the_baseline_takes_the_place_of_what_does_not_run_although_it_was_rolled_back_from(surge: str) -> None:
+    """It ran. It is the spec's, and the hold stays."""
+    world, wide = with_another_image()
+    world.edit("surge", lambda spec: spec.update(promotion={"surge": surge}))
+    was = revision(world)
+    world.annotate(KEY, f"{wide}@monday")
+    world.server_exits("latency", 2, "error: unrecognized arguments")
+    world.servers_ready()
+    world.wait(24 * 60)
+    assert (served(world), world.pool("latency")["hold"]["reason"]) == ({was}, "RolledBack")
+    assert "unrecognized arguments" in world.pool("latency")["target"]["why"]
+    assert (world.condition("Ready"), world.condition("Stalled")) == ("True Serving", "")
+    world.edit("an argument that is not allowed", lambda spec: spec["engine"].update(args=["--host=1"]))
+    assert served(world) == {was}
+
+
+def test_an_image_that_is_gone_takes_nothing_down() -> None:
+    world, wide = with_another_image()
+    world.cluster.pulling[OLD] = {"waiting": {"reason": "ImagePullBackOff", "message": "not found"}}
+    world.annotate(KEY, f"{wide}@monday")
+    world.wait(24 * 60)
+    assert (world.condition("Ready"), world.condition("Stalled")) == ("True Serving", "True ImageNotPulled")
+    assert world.cluster.of("Deployment")[0]["spec"]["template"]["spec"]["containers"][0]["image"] == "another"
+    world.cluster.pulling.clear()
+    world.wait(0)
+    world.servers_ready()
+    assert served(world) == {wide}
 
 
 def test_it_does_not_wait_while_suspended() -> None:

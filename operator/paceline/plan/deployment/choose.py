@@ -60,9 +60,12 @@ def back(pool: Pool) -> Choice | None:
 
 
 def left(pool: Pool) -> Choice | None:
-    """While a person's hold stands, what their request has left the pool to serve, whatever the verdict."""
+    """While a person's hold stands, what their request has left the pool to serve, whatever the verdict: the
+    baseline that they went back from, too, once it has taken the place of what does not run."""
     target = pool.remembered.target
-    if target is None or not held_by_a_person(pool) or target.revision == held_revision(pool):
+    if target is None or not held_by_a_person(pool):
+        return None
+    if target.revision == held_revision(pool) and target.kind != "TakenDown":
         return None
     at_hand = target.revision in pool.kept or target.revision == pool.revision(pool.arms[BASELINE])
     return _remembered(target, target.arm) if at_hand else None

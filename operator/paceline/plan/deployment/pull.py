@@ -14,7 +14,7 @@ from paceline.api import Reason
 from paceline.core.names import COMPONENT_LABEL
 from paceline.engines.pod_template import SERVER
 from paceline.plan.deployment.choose import Choice
-from paceline.plan.deployment.hold import held_revision
+from paceline.plan.deployment.hold import hold
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.prefetch import JOB_NAME
 from paceline.plan.deployment.rendered import rendered
@@ -47,11 +47,13 @@ class Pull:
 
 def pulls(pool: Pool, choice: Choice, now: datetime) -> tuple[Pull, ...]:
     """One for each node that has a server which is to be replaced by one of another image. None where nothing serves
-    that could be lost: at the first start, and when what the servers are is held."""
-    servers = pool.servers
-    if servers is None or pool.remembered.serving is None:
+    that could be lost: at the first start, and when what the servers are does not run, or is given up in the middle of
+    its roll-out."""
+    servers, serving, held = pool.servers, pool.remembered.serving, hold(pool)
+    if servers is None or serving is None or servers.revision == choice.revision:
         return ()
-    if servers.revision in (choice.revision, held_revision(pool)):
+    given_up = held if held and held.revision == servers.revision else None
+    if given_up and (given_up.reason in ("NotReady", "Crashed") or serving.revision != servers.revision):
         return ()
     template = rendered(pool, choice)["template"]
     after, before = _server(template), _server(pod_template(servers.manifest))

@@ -45,7 +45,7 @@ def take_down(pool: Pool, now: datetime) -> Rollout:
     on it and choose again."""
     choice = choose(pool)
     failure = failed(pool, choice, now) or unprofitable(pool, choice)
-    if failure is None or not _can_be_replaced(pool, choice):
+    if failure is None or not _can_be_replaced(pool, choice, failure):
         return Rollout(pool=pool, choice=choice)
     if held_by_a_person(pool) and not _baseline_of_spec(pool, choice):
         return _to_baseline(pool, choice, failure, now)
@@ -164,13 +164,13 @@ def _servers_of_choice(pool: Pool, choice: Choice) -> Servers | None:
     return pool.servers if pool.servers and pool.servers.revision == choice.revision else None
 
 
-def _can_be_replaced(pool: Pool, choice: Choice) -> bool:
+def _can_be_replaced(pool: Pool, choice: Choice, failure: RevisionFailure) -> bool:
     """A candidate can, by the baseline. A baseline that has not served yet can, by the revision that served last if it
     is not held. A baseline that has served, or is held, cannot: no better revision is known. What a person's request
-    has left can, by the baseline unless they went back from that."""
+    has left can, by the baseline; if they went back from that, only if what they went back to does not run."""
     asked = held_by_a_person(pool)
     if asked and not _baseline_of_spec(pool, choice):
-        return asked.revision != pool.revision(pool.arms[BASELINE])
+        return failure.reason != "Fallback" or asked.revision != pool.revision(pool.arms[BASELINE])
     if choice.arm != BASELINE and not baseline_held(pool):
         return True
     new = not baseline_held(pool) and not has_served(pool, choice.revision)
