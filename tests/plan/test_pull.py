@@ -1,5 +1,6 @@
 """The image of the next servers is on the nodes of those that serve before one of these ends."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from tests.support.stories import measuring, promoted, told
 from tests.support.world import World, example
 
 from paceline.plan.deployment.pull import PATIENCE
-from paceline.plan.step import Manifest, timestamp
+from paceline.plan.step import Action, Apply, Manifest, timestamp
 
 NEW = "lmsysorg/sglang:v0.5.99"
 BACK_OFF = f'Back-off pulling image "{NEW}": ErrImagePull: not found'
@@ -163,6 +164,47 @@ def test_a_node_without_a_place_is_not_waited_for() -> None:
     assert served_image(world) == NEW
 
 
+def test_a_spec_that_becomes_invalid_meanwhile_rolls_nothing_out() -> None:
+    """The target's rendering is kept, and its image has not been pulled."""
+    world = World()
+    promoted(world, "latency")
+    world.edit("surge", lambda spec: spec.update(promotion={"surge": "Never"}))
+    world.edit("image", another_image)
+    world.servers_ready()
+    world.cluster.pulling[OLD] = NOT_FOUND
+    world.edit("image", the_old_image)
+    world.wait(10)
+    assert world.condition("Stalled") == "True ImageNotPulled"
+    world.edit("an argument that is not allowed", lambda spec: spec["engine"].update(args=["--host=1"]))
+    assert world.condition("Stalled") == "True InvalidSpec"
+    assert (served_image(world), servers(world)) == (NEW, [("baseline", "Running")])
+
+
+def refusing(world: World, actions: Sequence[Action]) -> list[Action]:
+    """Those of a pool that are carried out until a quota refuses a Job."""
+    done: list[Action] = []
+    for action in actions:
+        if isinstance(action, Apply) and action.manifest["kind"] == "Job":
+            name = action.manifest["metadata"]["name"]
+            world.refusals = {("Job", name): "exceeded quota: count/jobs.batch, used 20, limited 20"}
+            break
+        done.append(action)
+    return done
+
+
+def test_a_refused_job_is_not_waited_for() -> None:
+    """Of either node: after the first no other is tried."""
+    world = World(nodes={"gpu-0": 8, "gpu-1": 8})
+    promoted(world, "latency")
+    world.edit("replicas", lambda spec: spec["pools"][0].update(replicas=3))
+    world.servers_ready()
+    assert len({pod["spec"]["nodeName"] for pod in world.cluster.of("Pod", component="server")}) == 2
+    world.crash = lambda actions: refusing(world, actions)
+    world.edit("image", another_image)
+    world.wait(1)
+    assert (served_image(world), pulls(world)) == (NEW, [])
+
+
 def test_a_promotion_pulls_nothing() -> None:
     """It changes arguments alone."""
     world = World()
@@ -207,7 +249,7 @@ def test_a_crash_at_any_action_pulls_once() -> None:
     world = World()
     promoted(world, "latency")
     world.cluster.pulling[NEW] = NOT_FOUND
-    world.crash = lambda actions: actions[:1]
+    world.crash = lambda actions: actions[:2]  # the first leaves the servers as they are
     world.edit("image", another_image)
     assert len(pulls(world)) == 1
     assert served_image(world) == OLD

@@ -2,10 +2,11 @@
 
 A wrong tag takes nothing down then, and of a server that is replaced in place only the time to load its model is lost.
 Only another image is pulled: a promotion changes arguments. A node that takes no pod, or whose Job fails, is not waited
-for: it could tell nothing more, and the next server would not start there either.
+for: it could tell nothing more, and the next server would not start there either. Nor is a Job that the API server
+refuses, by a quota or a webhook.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -56,14 +57,22 @@ def pulls(pool: Pool, choice: Choice, now: datetime) -> tuple[Pull, ...]:
     if given_up and (given_up.reason in ("NotReady", "Crashed") or serving.revision != servers.revision):
         return ()
     template = rendered(pool, choice)["template"]
-    after, before = _server(template), _server(pod_template(servers.manifest))
-    if after["image"] == before["image"] or after.get("imagePullPolicy") == "Never":
+    after = _server(template)
+    if image_of(template) == image_of(pod_template(servers.manifest)) or after.get("imagePullPolicy") == "Never":
         return ()
-    return tuple(_pull(pool, template, node, now) for node in sorted(servers.nodes))
+    found = tuple(_pull(pool, template, node, now) for node in sorted(servers.nodes))
+    # After the first refusal nothing more of the pool is written: what refuses one refuses all.
+    refused = any(("Job", pull.wanted["metadata"]["name"]) in pool.snapshot.refusals for pull in found)
+    return tuple(replace(pull, problem=None) if refused and pull.job is None else pull for pull in found)
 
 
 def is_pulling(pool: Pool, choice: Choice, now: datetime) -> bool:
     return any(pull.problem for pull in pulls(pool, choice, now))
+
+
+def image_of(template: Mapping[str, Any]) -> str:
+    """Of the server."""
+    return str(_server(template)["image"])
 
 
 def pull_jobs(pool: Pool) -> list[Object]:
@@ -76,7 +85,7 @@ def _pull(pool: Pool, template: Manifest, node: str, now: datetime) -> Pull:
     wanted = pull_job(pool.snapshot.owner, pool.name, template, node)
     job = next((job for job in pull_jobs(pool) if job["metadata"]["name"] == wanted["metadata"]["name"]), None)
     problem = _problem(pool, job, now) if job else Trouble(message="it has not begun")
-    return Pull(node=node, image=_server(template)["image"], wanted=wanted, job=job, problem=problem)
+    return Pull(node=node, image=image_of(template), wanted=wanted, job=job, problem=problem)
 
 
 def _problem(pool: Pool, job: Object, now: datetime) -> Trouble | None:
@@ -115,6 +124,6 @@ def _pods(pool: Pool, job: Object) -> Iterator[Object]:
             yield pod
 
 
-def _server(template: Object) -> Object:
+def _server(template: Mapping[str, Any]) -> Object:
     found: Object = next(one for one in template["spec"]["containers"] if one["name"] == SERVER)
     return found

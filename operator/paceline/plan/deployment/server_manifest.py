@@ -11,7 +11,9 @@ from paceline.plan.deployment import loan
 from paceline.plan.deployment.patience import patient
 from paceline.plan.deployment.servers import Servers
 from paceline.plan.deployment.size import replicas
+from paceline.plan.deployment.surge import is_in_place
 from paceline.plan.deployment.tries import tries
+from paceline.plan.objects import annotations
 from paceline.plan.step import Manifest
 from paceline.render import Owner, servers
 
@@ -34,6 +36,18 @@ class Goal:
     """Each server ends before its successor starts."""
 
 
+def as_they_are(servers: Servers, rendering: Mapping[str, Any]) -> Goal:
+    """The servers go on as they are; `rendering` is the one that is kept of their revision."""
+    return Goal(
+        revision=servers.revision,
+        rendering=rendering,
+        why=annotations(servers.manifest).get(WHY, ""),
+        has_served=True,
+        waits=False,
+        in_place=is_in_place(servers.manifest),
+    )
+
+
 def server_manifest(
     owner: Owner,
     deployment: DeploymentSpec,
@@ -45,13 +59,13 @@ def server_manifest(
 ) -> Manifest:
     """`current` are the servers as they are now, `remembered` the pool's entry of status."""
     why = {WHY: goal.why} if goal.why else {}
-    annotations = {**why, **tries(current, remembered, now)[0], **loan.annotation(remembered)}
+    notes = {**why, **tries(current, remembered, now)[0], **loan.annotation(remembered)}
     return servers(
         owner,
         pool.name,
         patient(goal.rendering, goal.revision, current, goal.has_served, deployment),
         replicas(pool.replicas, goal.waits, remembered, current),
         deployment.promotion.progress_deadline,
-        annotations,
+        notes,
         surge=not goal.in_place,
     )

@@ -13,14 +13,15 @@ from paceline.core import DeploymentSpec, PoolSpec
 from paceline.plan.deployment.autoscaler import left_to_it
 from paceline.plan.deployment.degraded import causes as degraded_causes
 from paceline.plan.deployment.loan import continued, ends_at, lent_run, may_lend
+from paceline.plan.deployment.pull import image_of
 from paceline.plan.deployment.runs import Run, suspend
-from paceline.plan.deployment.server_manifest import Goal, server_manifest
+from paceline.plan.deployment.server_manifest import Goal, as_they_are, server_manifest
 from paceline.plan.deployment.servers import Servers, not_ready, servers_of
 from paceline.plan.deployment.size import waits_for_verdict
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.deployment.surge import attempt, in_place, withdrawn_at
 from paceline.plan.deployment.tries import tries
-from paceline.plan.objects import owned_by
+from paceline.plan.objects import Object, owned_by
 from paceline.plan.step import Action, Apply, StepResult, earliest
 
 
@@ -84,7 +85,8 @@ def _serve(
 ) -> tuple[Action, ...]:
     held = entry.hold.revision if entry.hold else None
     served = next((each for each in (entry.target, entry.serving) if each and each.revision != held), None)
-    kept = snapshot.revisions(pool.name).get(served.revision) if served else None
+    revisions = snapshot.revisions(pool.name)
+    kept = revisions.get(served.revision) if served else None
     if served is None or kept is None:
         return ()
     goal = Goal(
@@ -95,11 +97,19 @@ def _serve(
         waits=waits_for_verdict(spec, served.arm, entry.hold, decided=entry.verdict is not None),
         in_place=in_place(spec.promotion, entry.target),
     )
+    before = revisions.get(servers.revision) if servers and servers.revision not in (served.revision, held) else None
+    # The image of a target that was not rolled out may not be on the nodes, and is pulled by the steps of a valid spec.
+    if servers and before and _image(before) != _image(kept):
+        goal = as_they_are(servers, before["data"])
     wanted = server_manifest(snapshot.owner, spec, left_to_it(snapshot, pool), entry, servers, goal, now)
     existing = snapshot.child(wanted["kind"], wanted["metadata"]["name"])
     if (existing and not owned_by(existing, snapshot.owner.uid)) or wanted["kind"] in snapshot.absent:
         return ()
     return (Apply(wanted, f"serve {served.arm} as before"),)
+
+
+def _image(kept: Object) -> str:
+    return image_of(kept["data"]["template"])
 
 
 def _with_loan(snapshot: Snapshot, spec: DeploymentSpec | None, entry: PoolStatus, now: datetime) -> PoolStatus:

@@ -7,10 +7,8 @@ from paceline.api import Cause, Reason
 from paceline.plan.deployment.lasting import report_lasting
 from paceline.plan.deployment.pull import Pull, pull_jobs, pulls
 from paceline.plan.deployment.rollout import Rollout
-from paceline.plan.deployment.server_manifest import WHY, Goal, server_manifest
+from paceline.plan.deployment.server_manifest import as_they_are, server_manifest
 from paceline.plan.deployment.servers import with_spec_field
-from paceline.plan.deployment.surge import is_in_place
-from paceline.plan.objects import annotations
 from paceline.plan.step import Action, Apply, Delete, StepResult, earliest
 
 
@@ -27,7 +25,7 @@ def pull_images(rollout: Rollout, now: datetime) -> StepResult:
         return StepResult(actions=spare)
     make = tuple(
         Apply(pull.wanted, f"pull {pull.image} on {pull.node} before a server there ends")
-        for pull in missing
+        for pull in wanted
         if pull.job is None
     )
     lasting = [report_lasting(pool.snapshot, pull.problem, pool.name, now) for pull in missing]
@@ -35,7 +33,7 @@ def pull_images(rollout: Rollout, now: datetime) -> StepResult:
     times = [pull.problem.final for pull in missing if pull.problem and pull.problem.final]
     return StepResult(
         causes=_causes(rollout, missing) or stalled or (Cause(Reason.RollingOut, pool.name, _says(missing[0])),),
-        actions=(*make, *spare, *_as_before(rollout, now)),
+        actions=(*_as_before(rollout, now), *make, *spare),  # a refused Job ends the pool's writes
         blocks=True,
         requeue_at=earliest((*(at for at in times if at > now), *(result.requeue_at for result in lasting))),
     )
@@ -62,13 +60,6 @@ def _as_before(rollout: Rollout, now: datetime) -> tuple[Action, ...]:
     kept = pool.kept.get(servers.revision) if servers else None
     if servers is None or kept is None:
         return ()
-    goal = Goal(
-        revision=servers.revision,
-        rendering=kept["data"],
-        why=annotations(servers.manifest).get(WHY, ""),
-        has_served=True,
-        waits=False,
-        in_place=is_in_place(servers.manifest),
-    )
+    goal = as_they_are(servers, kept["data"])
     manifest = server_manifest(pool.snapshot.owner, pool.deployment, pool.spec, pool.remembered, servers, goal, now)
     return (Apply(manifest, "serve as before until the image of the next servers is pulled"),)
