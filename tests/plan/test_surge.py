@@ -1,6 +1,7 @@
 """Roll-outs with one server more than the pool has, where there is room for it, and in place where there is none."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.support.world import World, example
 from paceline.plan.deployment.capacity import one_more_waits
 from paceline.plan.objects import condition
 from paceline.plan.simulation.scheduler import accelerators
+from paceline.plan.step import parse_time, timestamp
 
 ROOMY = {"gpu-0": 8, "gpu-1": 8, "gpu-2": 8, "gpu-3": 8}
 
@@ -262,9 +264,9 @@ def pod(why: str = "0/2 nodes are available", **status: Any) -> dict[str, Any]:
     return {"metadata": {"name": "one", "uid": "1"}, "spec": {}, "status": {**unplaced, **status}}
 
 
-def ending() -> dict[str, Any]:
+def ending(at: str = "10:00:00") -> dict[str, Any]:
     placed = pod(conditions=[])
-    return {**placed, "metadata": {"name": "old", "uid": "2", "deletionTimestamp": "2026-11-21T10:00:00Z"}}
+    return {**placed, "metadata": {"name": "old", "uid": "2", "deletionTimestamp": f"2026-11-21T{at}Z"}}
 
 
 @pytest.mark.parametrize(
@@ -273,16 +275,43 @@ def ending() -> dict[str, Any]:
         ({"replicas": 3, "updatedReplicas": 1}, [pod()], True),
         ({"replicas": 2, "updatedReplicas": 2}, [pod()], False),  # one of those asked for
         ({"replicas": 3, "updatedReplicas": 1}, [pod(), ending()], False),
+        ({"replicas": 3, "updatedReplicas": 1}, [pod(), ending("09:59:00")], True),  # its node is silent
         ({"replicas": 3, "updatedReplicas": 1}, [pod(conditions=[])], False),
         ({"replicas": 3, "updatedReplicas": 1}, [pod(why=NO_NODE)], False),
         ({"replicas": 3, "updatedReplicas": 1}, [pod(why=ONE_POD)], True),
     ],
-    ids=["one more", "an autoscaler's", "an old one drains", "placed", "no such node", "a volume in use"],
+    ids=[
+        "one more",
+        "an autoscaler's",
+        "an old one drains",
+        "one never ends",
+        "placed",
+        "no such node",
+        "a volume in use",
+    ],
 )
 def test_when_one_more_waits(status: dict[str, int], pods: list[Any], waits: bool) -> None:
     """A server that drains still holds its accelerators, for as long as its requests last."""
     deployment = {"metadata": {"uid": "d"}, "spec": {"replicas": 2}, "status": status}
-    assert one_more_waits(deployment, pods, {}) == waits
+    assert one_more_waits(deployment, pods, {}, parse_time("2026-11-21T10:00:30Z")) == waits
+
+
+def test_a_pod_that_never_ends_keeps_no_roll_out_waiting() -> None:
+    """Its node is silent, so what it holds is not given back."""
+    world = without_room()
+    (old,) = [pod for pod in world.cluster.of("Pod", component="server") if pod["status"]["phase"] == "Running"]
+    silent = {
+        "name": "silent",
+        "uid": "silent",
+        "deletionTimestamp": timestamp(world.cluster.now),
+        "ownerReferences": [],
+    }
+    world.cluster.apply({**deepcopy(old), "metadata": {**deepcopy(old["metadata"]), **silent}})
+    world.wait(0)
+    assert surge(world) == "Tried"
+    world.until_wake()
+    world.until_wake()
+    assert (surge(world), strategy(world)) == ("Withdrawn", (0, 1))
 
 
 def gate(world: World) -> None:

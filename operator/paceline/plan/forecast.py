@@ -314,7 +314,7 @@ def _servers_get_ready(cluster: Cluster) -> bool:
 
 def _one_more_waits(cluster: Cluster) -> bool:
     """A roll-out waits for room for one server more, until the planner gives that up."""
-    waits = any(one_more_waits(one, cluster.owned("Pod", one), {}) for one in cluster.of("Deployment"))
+    waits = any(one_more_waits(one, cluster.owned("Pod", one), {}, cluster.now) for one in cluster.of("Deployment"))
     cluster.now += SURGE_PATIENCE if waits else timedelta()
     return waits
 

@@ -6,14 +6,18 @@ delays neither Ready nor a run.
 
 import re
 from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 from paceline.api import Reason
 from paceline.plan.objects import Object
 from paceline.plan.pods import held_up, refused, unplaced
+from paceline.plan.step import parse_time
 
 GROUP = "leaderworkerset.sigs.k8s.io/group-index"
 """Label that the pods of one server over several nodes share (LeaderWorkerSet, api/leaderworkerset/v1)."""
+LATE = timedelta(minutes=1)
+"""How long after its deletionTimestamp, which has its grace in it, a pod may still be ending."""
 QUOTA = "exceeded quota"
 """In refusals of a ResourceQuota (Kubernetes, apiserver plugin resourcequota)."""
 IN_USE = re.compile(r"Multi-Attach|ReadWriteOncePod")
@@ -44,13 +48,20 @@ def surplus(status: Mapping[str, Any], wanted: int, ready: int) -> bool:
     return bool(0 < wanted < made == status.get("updatedReplicas", 0) and ready >= wanted)
 
 
-def one_more_waits(servers: Object, pods: Iterable[Object], warnings: Mapping[str, str]) -> bool:
+def ending_until(pods: Iterable[Object], now: datetime) -> datetime | None:
+    """Until when a pod that is ending is thought to make room; None if none is, or only such as should have ended long
+    ago: on a node that is silent a pod ends never."""
+    due = (parse_time(at) + LATE for pod in pods if (at := pod["metadata"].get("deletionTimestamp")))
+    return max((at for at in due if now < at), default=None)
+
+
+def one_more_waits(servers: Object, pods: Iterable[Object], warnings: Mapping[str, str], now: datetime) -> bool:
     """Whether a Deployment cannot start the server that it has, or wants, beyond its `replicas`, and could in place of
     another: no node has room for it, its volume is in use, or a quota refuses it. Whatever else keeps it from starting
     would keep it from that in place, too. `pods` are those of all revisions; one that is ending is about to make
     room."""
     pods, status = list(pods), servers.get("status") or {}
-    if any("deletionTimestamp" in pod["metadata"] for pod in pods):
+    if ending_until(pods, now):
         return False
     made = status.get("replicas", 0)
     if refusal := refused(servers, {}):

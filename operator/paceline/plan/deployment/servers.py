@@ -7,7 +7,7 @@ from typing import Any
 
 from paceline.api import Cause, Reason
 from paceline.core.names import POOL_LABEL, child_name
-from paceline.plan.deployment.capacity import all_there, one_more_waits, short, surplus
+from paceline.plan.deployment.capacity import all_there, ending_until, one_more_waits, short, surplus
 from paceline.plan.deployment.fields import with_field
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.objects import Object, condition, owned_by
@@ -39,6 +39,8 @@ class Servers:
     """Of the servers of all revisions."""
     one_more_waits: bool
     """The server beyond `replicas`, which a roll-out starts first, cannot start."""
+    ending_until: datetime | None
+    """Until when one that is ending is waited for; None if none is."""
     image: str
     """The image that all its ready pods run, as the kubelets report it; "" if they differ or do not report it."""
 
@@ -77,7 +79,8 @@ def servers_of(snapshot: Snapshot, pool: str, now: datetime) -> Servers | None:
         reasons=frozenset(each.reason for each in (of_all, *troubles) if each),
         hopeless=bool(troubles) and all(each is not None and each.fatal for each in troubles),
         nodes=frozenset(pod["spec"]["nodeName"] for pod in of_pool if _stays(pod) and pod["spec"].get("nodeName")),
-        one_more_waits=one_more_waits(manifest, of_pool, snapshot.warnings),
+        one_more_waits=one_more_waits(manifest, of_pool, snapshot.warnings, now),
+        ending_until=ending_until(of_pool, now),
         image=_image(pod for pod in staying if condition(pod, "Ready")),
     )
 

@@ -132,7 +132,9 @@ def _attempted(spec: DeploymentSpec, entry: PoolStatus, servers: Servers | None,
 def _due(snapshot: Snapshot, entry: PoolStatus, servers: Servers | None, now: datetime) -> tuple[datetime | None, ...]:
     run = lent_run(snapshot, entry) if entry.borrowed else None
     loan_ends = ends_at(entry, run, now) if run else None
-    return tries(servers, entry, now)[1], loan_ends, withdrawn_at(entry.target)
+    tried = entry.target is not None and entry.target.surge == "Tried"
+    ended = servers.ending_until if servers and tried and not servers.settled else None
+    return tries(servers, entry, now)[1], loan_ends, withdrawn_at(entry.target), ended
 
 
 def _entry(entry: PoolStatus, servers: Servers | None) -> PoolStatus:

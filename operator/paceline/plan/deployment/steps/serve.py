@@ -51,7 +51,8 @@ def serve(rollout: Rollout, now: datetime) -> StepResult:
         status |= _serves_now(rollout, None if waits else _serving(rollout, target, now), target, now)
     final = pool.servers.trouble.final if pool.servers and pool.servers.trouble else None
     # After these times only an event changes anything; a requeue in the past would come again and again.
-    due = [at for at in (deadline(pool, target.stands_since), final, withdrawn_at(target)) if at and at > now]
+    room = withdrawn_at(target) or (pool.servers.ending_until if pool.servers and target.surge == "Tried" else None)
+    due = [at for at in (deadline(pool, target.stands_since), final, room) if at and at > now]
     causes = _nothing(rollout, waits) if settled and not wanted else ()
     causes = causes or _causes(rollout, target, wanted, settled, now)
     return StepResult(
