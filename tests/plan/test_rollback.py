@@ -202,6 +202,20 @@ def test_the_baseline_takes_the_place_of_what_does_not_run_although_it_was_rolle
     assert served(world) == {was}
 
 
+def test_that_baseline_is_served_also_if_the_spec_becomes_invalid() -> None:
+    """And not again what did not run."""
+    world, wide = with_another_image()
+    was = revision(world)
+    world.annotate(KEY, f"{wide}@monday")
+    world.servers_ready()
+    assert served(world) == {wide}
+    world.server_exits("latency", 2, "error: unrecognized arguments")
+    assert revision(world) == was
+    world.edit("an argument that is not allowed", lambda spec: spec["engine"].update(args=["--host=1"]))
+    world.servers_ready()
+    assert served(world) == {was}
+
+
 def test_an_image_that_is_gone_takes_nothing_down() -> None:
     world, wide = with_another_image()
     world.cluster.pulling[OLD] = {"waiting": {"reason": "ImagePullBackOff", "message": "not found"}}

@@ -84,7 +84,9 @@ def _serve(
     now: datetime,
 ) -> tuple[Action, ...]:
     held = entry.hold.revision if entry.hold else None
-    served = next((each for each in (entry.target, entry.serving) if each and each.revision != held), None)
+    # What took the place of another that did not run is served, also if a person had gone back from it before.
+    came_back = entry.target if entry.target and entry.target.kind == "TakenDown" else None
+    served = came_back or next((one for one in (entry.target, entry.serving) if one and one.revision != held), None)
     revisions = snapshot.revisions(pool.name)
     kept = revisions.get(served.revision) if served else None
     if served is None or kept is None:
