@@ -267,3 +267,34 @@ def test_of_other_runs_it_is_known_where_they_measure_and_where_a_server_was_len
     servers = {"metadata": {"namespace": "a", "annotations": {"paceline.dev/lent": "first gpu-0 gpu-2"}}}
     found = elsewhere([pod("second", nodeName="gpu-1"), pod("third"), ended], [servers, {"metadata": {}}])
     assert found == {"b/second": {"gpu-1"}, "a/first": {"gpu-0", "gpu-2"}}
+
+
+def an_autoscaler(world: World) -> None:
+    target = {"apiVersion": "apps/v1", "kind": LATENCY[0], "name": LATENCY[1]}
+    metadata = {"name": "by-queue", "namespace": "models", "labels": {}}
+    spec = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 3}
+    world.cluster.apply({"kind": "HorizontalPodAutoscaler", "metadata": metadata, "spec": spec})
+    world.settle("an autoscaler is made", 0)
+
+
+def left_to_an_autoscaler(world: World) -> None:
+    def change(spec: Any) -> None:
+        del spec["pools"][0]["replicas"], spec["benchmark"]["capacityPolicy"], spec["benchmark"]["minServing"]
+
+    world.edit("no replicas", change)
+
+
+@pytest.mark.parametrize("way", [an_autoscaler, left_to_an_autoscaler])
+def test_a_pool_that_an_autoscaler_takes_over_gets_back_its_last_server(way: Any) -> None:
+    """An autoscaler does nothing about a pool at zero."""
+    world = World(nodes={"gpu-0": 4})
+    world.apply(borrowing(replicas=1, minServing=0))
+    world.prefetch_ends()
+    world.servers_ready()
+    world.wait(1)
+    assert replicas(world) == 0
+    way(world)
+    assert (replicas(world), "borrowed" in entry(world)) == (1, False)
+    assert "paceline.dev/lent" not in world.cluster.objects[LATENCY]["metadata"]["annotations"]
+    world.wait(60)
+    assert replicas(world) == 1

@@ -19,6 +19,8 @@ OUTSIDE_WINDOW = "paceline.dev/outside-window"
 ABORTED = "paceline.dev/aborted"
 """Annotations that a deployment sets on its run: end it as nobody asks any more, suspend it, or end it at a person's
 request, which is the value."""
+LENT = "paceline.dev/lent"
+"""Annotation of a pool's servers: the run that one of them is lent to, and the nodes that they were on."""
 
 MODELS = "/models"
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from paceline.core.names import POOL_LABEL
-from paceline.plan.deployment.loan import LENT
+from paceline.core.names import LENT, POOL_LABEL
 from paceline.plan.deployment.servers import pod_template
 from paceline.plan.objects import Object, annotations
 from paceline.render.serving import ARM_LABEL, REVISION_LABEL

@@ -21,7 +21,7 @@ from datetime import datetime, timedelta
 
 from paceline.api.status import Loan, PoolStatus
 from paceline.core import CapacityPolicy, DeploymentSpec, PoolSpec
-from paceline.core.names import COMPONENT_LABEL, POOL_LABEL, RUN_LABEL
+from paceline.core.names import COMPONENT_LABEL, LENT, POOL_LABEL, RUN_LABEL
 from paceline.plan.deployment.hold import held_by_a_person
 from paceline.plan.deployment.rollout import Rollout
 from paceline.plan.deployment.runs import Run
@@ -29,8 +29,6 @@ from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.objects import Object, annotations
 from paceline.plan.step import parse_time, timestamp
 
-LENT = "paceline.dev/lent"
-"""Annotation of the servers: the run that one of them is lent to, and the nodes that they were on."""
 PATIENCE = timedelta(seconds=30)
 """A round that another one's end or a finished pod gives room starts within seconds."""
 BLOCK = timedelta(minutes=10)
