@@ -119,3 +119,19 @@ def test_it_is_no_part_of_the_question(change: Any) -> None:
     (run,) = world.runs("latency")
     assert "window" not in str(run["spec"])
     assert run["metadata"]["name"] == "qwen3-coder-next-latency-d8d22ac573-1"
+
+
+def test_it_closes_while_the_spec_is_refused() -> None:
+    """Nothing else tells the run, and it would measure on."""
+    world = with_window(World())
+    at(world, "10:30")
+    assert len(world.under_way("round")) == 1
+    world.edit("an argument of ours", lambda spec: spec["engine"]["args"].append("--port=1"))
+    assert world.condition("Stalled") == "True InvalidSpec"
+    assert min(filter(None, world.wakes.values())) <= parse_time("2026-11-21T11:30:00Z")
+    at(world, "11:31")
+    assert len(world.under_way("round")) == 1, "it is measured to its end"
+    world.round_ends()
+    assert world.under_way("round") == []
+    world.edit("it is taken back", lambda spec: spec["engine"]["args"].remove("--port=1"))
+    assert world.condition("Measuring") == "False WaitingForWindow"

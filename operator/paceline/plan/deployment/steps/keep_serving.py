@@ -14,13 +14,14 @@ from paceline.plan.deployment.autoscaler import left_to_it
 from paceline.plan.deployment.degraded import causes as degraded_causes
 from paceline.plan.deployment.loan import continued, ends_at, lent_run, may_lend
 from paceline.plan.deployment.pull import image_of
-from paceline.plan.deployment.runs import Run, suspend
+from paceline.plan.deployment.runs import Run, close, suspend
 from paceline.plan.deployment.server_manifest import Goal, as_they_are, server_manifest
 from paceline.plan.deployment.servers import Servers, not_ready, servers_of
 from paceline.plan.deployment.size import waits_for_verdict
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.deployment.surge import attempt, in_place, withdrawn_at
 from paceline.plan.deployment.tries import tries
+from paceline.plan.deployment.window import annotations, changes_at
 from paceline.plan.objects import Object, owned_by
 from paceline.plan.step import Action, Apply, StepResult, earliest
 
@@ -43,7 +44,10 @@ def keep_serving(snapshot: Snapshot, now: datetime) -> StepResult:
         actions=_actions(snapshot, spec, {entry.name: entry for entry in entries}, serving, now) if spec else (),
         status={"pools": tuple(_entry(entry, serving.get(entry.name)) for entry in entries)},
         requeue_at=earliest(
-            at for entry in entries for at in _due(snapshot, entry, serving.get(entry.name), now) if spec
+            (
+                *(at for entry in entries for at in _due(snapshot, entry, serving.get(entry.name), now) if spec),
+                _window_changes_at(snapshot, spec, now),
+            )
         ),
     )
 
@@ -64,15 +68,30 @@ def _actions(
     serving: Mapping[str, Servers],
     now: datetime,
 ) -> tuple[Action, ...]:
-    """Put back each rendering that was changed or deleted; suspend runs if the spec says so."""
+    """Put back each rendering that was changed or deleted; suspend runs if the spec says so, and start no round outside
+    its window."""
     actions: list[Action] = []
     for pool in spec.pools:
         entry = entries.get(pool.name, PoolStatus(name=pool.name))
         actions += _serve(snapshot, spec, pool, entry, serving.get(pool.name), now)
+        runs = _runs(snapshot, pool)
         if spec.suspend:
-            runs = [Run(manifest=manifest) for manifest in snapshot.owned("BenchmarkRun", pool.name)]
             actions += suspend(snapshot.owner, runs)
+        else:
+            actions += close(snapshot.owner, runs, annotations(spec, now))
     return tuple(actions)
+
+
+def _runs(snapshot: Snapshot, pool: PoolSpec) -> list[Run]:
+    runs = (Run(manifest=manifest) for manifest in snapshot.owned("BenchmarkRun", pool.name))
+    return [run for run in runs if run.under_way]
+
+
+def _window_changes_at(snapshot: Snapshot, spec: DeploymentSpec | None, now: datetime) -> datetime | None:
+    """When it closes for runs under way; where it opens, they wait on."""
+    if spec is None or not any(_runs(snapshot, pool) for pool in spec.pools):
+        return None
+    return changes_at(spec, now)
 
 
 def _serve(
