@@ -1,5 +1,6 @@
 """A pool lends a server to its run where no node has room for a round, and gets it back whatever happens."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from tests.support.world import World, example
 
 from paceline.plan.deployment.loan import elsewhere
 from paceline.plan.simulation.scheduler import accelerators
-from paceline.plan.step import Manifest
+from paceline.plan.step import Manifest, timestamp
 
 NAME = "qwen3-coder-next"
 LATENCY = ("Deployment", f"{NAME}-latency")
@@ -298,3 +299,23 @@ def test_a_pool_that_an_autoscaler_takes_over_gets_back_its_last_server(way: Any
     assert "paceline.dev/lent" not in world.cluster.objects[LATENCY]["metadata"]["annotations"]
     world.wait(60)
     assert replicas(world) == 1
+
+
+def test_a_server_on_a_silent_node_does_not_drain_for_ever() -> None:
+    """Its pod stays Terminating, and its accelerators are not given back: the loan is in vain."""
+    world = lent(World())
+    world.cluster.nodes = {"gpu-0": 4}
+    for pod in world.cluster.of("Pod", component="round"):
+        pod["spec"].pop("nodeName", None)
+        pod["status"] = {"phase": "Pending"}
+    kept = next(iter(world.cluster.of("Pod", component="server")))
+    metadata = {**kept["metadata"], "name": "gone", "uid": "gone", "ownerReferences": []}
+    gone = {**kept, "metadata": metadata | {"deletionTimestamp": timestamp(world.cluster.now + timedelta(minutes=4))}}
+    world.cluster.apply(gone)
+    world.cluster.objects["Pod", "gone"] |= {"spec": {**kept["spec"], "nodeName": "silent"}, "status": kept["status"]}
+    world.settle("its node is silent", 1)
+    assert "waitingSince" not in entry(world)["loan"], "it drains"
+    world.wait(5)
+    assert "waitingSince" in entry(world)["loan"]
+    world.wait(11)
+    assert ("borrowed" in entry(world), entry(world)["loan"]["inVain"]) == (False, 1)

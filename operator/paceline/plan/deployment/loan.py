@@ -31,6 +31,8 @@ from paceline.plan.step import parse_time, timestamp
 
 PATIENCE = timedelta(seconds=30)
 """A round that another one's end or a finished pod gives room starts within seconds."""
+SILENT = timedelta(minutes=1)
+"""A kubelet that answers has ended a pod by so long after its grace."""
 BLOCK = timedelta(minutes=10)
 """Longer than a server takes to drain (215 s: `render.serving`)."""
 MOST_NODES = 64
@@ -71,7 +73,7 @@ def continued(snapshot: Snapshot, entry: PoolStatus, run: Run | None, now: datet
         return replace(entry, borrowed=None, loan=None)
     if not _waits(run):
         return replace(entry, loan=replace(loan, waiting_since="", in_vain=None))
-    if _stands_still(snapshot, entry, run):
+    if _stands_still(snapshot, entry, run, now):
         return replace(entry, loan=replace(loan, waiting_since=""))
     since = loan.waiting_since or timestamp(now)
     if now < parse_time(since) + BLOCK:
@@ -194,11 +196,17 @@ def _waits(run: Run) -> bool:
     return run.waits or run.refused is not None
 
 
-def _stands_still(snapshot: Snapshot, entry: PoolStatus, run: Run) -> bool:
+def _stands_still(snapshot: Snapshot, entry: PoolStatus, run: Run, now: datetime) -> bool:
     """Whether it is no lack of room that a round does not begin: a server still drains, or another run has its turn."""
     nodes = frozenset(entry.loan.nodes) if entry.loan else frozenset[str]()
-    draining = any("deletionTimestamp" in pod["metadata"] for pod in _servers(snapshot, entry.name))
+    draining = any(_drains(pod, now) for pod in _servers(snapshot, entry.name))
     return draining or bool(_in_the_way(snapshot, run, nodes))
+
+
+def _drains(pod: Object, now: datetime) -> bool:
+    """Whether the pod is about to end: on a silent node it never does. The time of deletion includes its grace."""
+    ends = pod["metadata"].get("deletionTimestamp")
+    return bool(ends) and now < parse_time(ends) + SILENT
 
 
 def _in_the_way(snapshot: Snapshot, run: Run, nodes: frozenset[str]) -> list[str]:
