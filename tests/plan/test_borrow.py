@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.support.planned import deployment_pools
 from tests.support.stories import told
 from tests.support.world import World, example
 
@@ -319,3 +320,40 @@ def test_a_server_on_a_silent_node_does_not_drain_for_ever() -> None:
     assert "waitingSince" in entry(world)["loan"]
     world.wait(11)
     assert ("borrowed" in entry(world), entry(world)["loan"]["inVain"]) == (False, 1)
+
+
+@pytest.mark.parametrize("surge", ["Never", "Auto"])
+def test_it_comes_back_before_a_roll_out_could_replace_the_only_server_left(surge: str) -> None:
+    """A person has promoted a candidate; of two servers one may be away, but not of one."""
+    world = World(nodes=FULL)
+    manifest = borrowing()
+    manifest["spec"]["promotion"] = {"surge": surge}
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    world.wait(1)
+    assert (entry(world)["borrowed"], replicas(world)) == (1, 1)
+    (pool,) = deployment_pools(world)
+    world.annotate("promote-anyway.paceline.dev/latency", pool.revision(pool.arms["wide"]) + "@someone")
+    assert (replicas(world), "borrowed" in entry(world)) == (2, False)
+    assert entry(world)["loan"].keys() == {"run", "notBefore"}
+
+
+def test_it_comes_back_when_the_servers_left_do_not_serve() -> None:
+    world = lent(World())
+    (server,) = world.cluster.of("Pod", component="server")
+    not_ready = {"type": "Ready", "status": "False", "lastTransitionTime": timestamp(world.cluster.now)}
+    server["status"]["conditions"] = [{"type": "PodScheduled", "status": "True"}, not_ready]
+    world.settle("it is not ready", 0)
+    assert (replicas(world), entry(world)["borrowed"]) == (1, 1), "it may be back in a moment"
+    world.until_wake()
+    assert (replicas(world), "borrowed" in entry(world)) == (2, False)
+    assert entry(world)["loan"].keys() == {"run", "notBefore"}
+
+
+def test_it_comes_back_when_they_do_not_serve_while_the_spec_is_refused() -> None:
+    world = lent(World())
+    world.edit("an argument", lambda spec: spec["engine"]["args"].append("--port=1"))
+    world.server_lost("latency", 0)
+    world.wait(1)
+    assert (replicas(world), "borrowed" in entry(world)) == (2, False)

@@ -223,7 +223,7 @@ class Hold:
 @record
 class Loan:
     """A replica that the pool gives up so that its run has room (benchmark.capacityPolicy Borrow); or, while `borrowed`
-    is absent, the last one if it was in vain."""
+    is absent, the last one if it was in vain or the pool needed the server itself."""
 
     run: Name = ""
     """BenchmarkRun that it is for."""

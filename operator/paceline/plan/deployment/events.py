@@ -89,7 +89,7 @@ def _loan(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
     if entry.borrowed and entry.loan and not was.borrowed:
         yield Event(reason="Borrowed", note=f"{entry.name}: a server is given up so that {entry.loan.run} has room")
     elif was.borrowed and was.loan and not entry.borrowed:
-        why = f"; no round of {was.loan.run} found room" if entry.loan else ""
+        why = f"; no round of {was.loan.run} found room" if entry.loan and entry.loan.in_vain else ""
         yield Event(reason="GivenBack", note=f"{entry.name}: it gets back the server that was lent{why}")
 
 

@@ -9,6 +9,8 @@ Like a request, a loan changes the pool's memory before any step: status has it 
 
     30 s     a round has waited so long for accelerators: the pool lends, once all its servers are ready
     10 min   no round has found room in spite of the loan: the replica comes back, and the run waits
+    1 min    fewer than minServing of the other servers have been ready for so long: it comes back, too; and at once if
+             another revision is rolled out, for else that could replace the last server that is ready
     10 min   until the next loan, doubled with each in vain up to two hours
 
 Runs take turns on a node, so a loan for a second one there would be in vain: a pool whose servers are all on nodes
@@ -26,13 +28,15 @@ from paceline.plan.deployment.hold import held_by_a_person
 from paceline.plan.deployment.rollout import Rollout
 from paceline.plan.deployment.runs import Run
 from paceline.plan.deployment.snapshot import Snapshot
-from paceline.plan.objects import Object, annotations
-from paceline.plan.step import parse_time, timestamp
+from paceline.plan.objects import Object, annotations, condition
+from paceline.plan.step import earliest, parse_time, timestamp
 
 PATIENCE = timedelta(seconds=30)
 """A round that another one's end or a finished pod gives room starts within seconds."""
 SILENT = timedelta(minutes=1)
 """A kubelet that answers has ended a pod by so long after its grace."""
+MISSED = timedelta(minutes=1)
+"""A server that does not answer some probes is back by then; one that starts anew takes longer."""
 BLOCK = timedelta(minutes=10)
 """Longer than a server takes to drain (215 s: `render.serving`)."""
 MOST_NODES = 64
@@ -55,7 +59,9 @@ def lend(rollout: Rollout, now: datetime) -> Rollout:
     if not may_lend(pool.deployment, pool.spec):
         entry = replace(entry, borrowed=None, loan=None)
     elif entry.borrowed:
-        entry = continued(pool.snapshot, entry, run, now)
+        entry = continued(pool.snapshot, pool.deployment, entry, run, now)
+        if entry.borrowed and _rolls_out(rollout):
+            entry = _given_back(entry, now)
     elif run is None:
         entry = replace(entry, loan=None)
     elif _due(rollout, run, now) == now:
@@ -65,12 +71,16 @@ def lend(rollout: Rollout, now: datetime) -> Rollout:
     return replace(rollout, pool=replace(pool, remembered=entry))
 
 
-def continued(snapshot: Snapshot, entry: PoolStatus, run: Run | None, now: datetime) -> PoolStatus:
-    """The entry of a pool that has lent, with the loan while its run needs it. It ends with the run, and when it has
-    been in vain for too long."""
+def continued(
+    snapshot: Snapshot, deployment: DeploymentSpec, entry: PoolStatus, run: Run | None, now: datetime
+) -> PoolStatus:
+    """The entry of a pool that has lent, with the loan while its run needs it. It ends with the run, when too few of
+    the other servers are ready, and when it has been in vain for too long."""
     loan = entry.loan or Loan()
     if run is None or run.name != loan.run:
         return replace(entry, borrowed=None, loan=None)
+    if (due := _misses_them_at(snapshot, deployment, entry.name, now)) and due <= now:
+        return _given_back(entry, now)
     if not _waits(run):
         return replace(entry, loan=replace(loan, waiting_since="", in_vain=None))
     if _stands_still(snapshot, entry, run, now):
@@ -104,17 +114,18 @@ def changes_at(rollout: Rollout, now: datetime) -> datetime | None:
     if run is None or not may_lend(pool.deployment, pool.spec):
         return None
     if pool.remembered.borrowed:
-        return ends_at(pool.remembered, run, now)
+        return ends_at(pool.snapshot, pool.deployment, pool.remembered, run, now)
     due = _due(rollout, run, now)
     return due if due is None or due > now else now + ASK_AGAIN
 
 
-def ends_at(entry: PoolStatus, run: Run, now: datetime) -> datetime | None:
-    """When the loan will have been in vain for too long."""
+def ends_at(
+    snapshot: Snapshot, deployment: DeploymentSpec, entry: PoolStatus, run: Run, now: datetime
+) -> datetime | None:
+    """When the loan will have been in vain, or too few of the other servers ready, for too long."""
     since = entry.loan.waiting_since if entry.loan else ""
-    if since:
-        return parse_time(since) + BLOCK
-    return now + ASK_AGAIN if _waits(run) else None
+    in_vain = parse_time(since) + BLOCK if since else now + ASK_AGAIN if _waits(run) else None
+    return earliest((in_vain, _misses_them_at(snapshot, deployment, entry.name, now)))
 
 
 def note(rollout: Rollout, now: datetime) -> str:
@@ -127,7 +138,9 @@ def note(rollout: Rollout, now: datetime) -> str:
     since, loan = run.lacks_accelerators_since, pool.remembered.loan or Loan()
     if since is None:
         return ""
-    if loan.not_before:
+    if loan.not_before and not loan.in_vain and parse_time(loan.not_before) > now:
+        return f"the pool needed the server that was lent; the next loan is at {loan.not_before} or later"
+    if loan.not_before and loan.in_vain:
         minutes = BLOCK // timedelta(minutes=1)
         return f"a server was lent in vain for {minutes} minutes; the next loan is at {loan.not_before}"
     if not _all_ready(rollout):
@@ -188,6 +201,33 @@ def _all_ready(rollout: Rollout) -> bool:
     return rollout.settled and servers is not None and servers.own_ready == servers.replicas == wanted
 
 
+def _rolls_out(rollout: Rollout) -> bool:
+    """Whether another revision is about to replace servers that are to stay."""
+    return bool(rollout.pool.deployment.min_serving) and not rollout.settled and not rollout.has_served
+
+
+def _given_back(entry: PoolStatus, now: datetime) -> PoolStatus:
+    """The pool needs the server itself; the loan was not in vain."""
+    run = entry.loan.run if entry.loan else ""
+    return replace(entry, borrowed=None, loan=Loan(run=run, not_before=timestamp(now + BLOCK)))
+
+
+def _misses_them_at(snapshot: Snapshot, deployment: DeploymentSpec, pool: str, now: datetime) -> datetime | None:
+    """When fewer than minServing servers will have been ready for too long, unless one of them is ready before; None
+    while as many are."""
+    least, pods = deployment.min_serving, _staying(snapshot, pool)
+    missing = sorted(_not_ready_since(pod) for pod in pods if condition(pod, "Ready") is None)
+    if len(pods) - len(missing) >= least:
+        return None
+    return missing[max(0, len(pods) - least)] + MISSED if missing else now
+
+
+def _not_ready_since(pod: Object) -> datetime:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    times = (one.get("lastTransitionTime") for one in conditions if one["type"] == "Ready")
+    return parse_time(next(filter(None, times), None) or pod["metadata"]["creationTimestamp"])
+
+
 def _may_measure(run: Run) -> bool:
     return run.under_way and not run.suspended and not run.outside_window
 
@@ -221,8 +261,11 @@ def _others(snapshot: Snapshot, run: Run) -> Mapping[str, frozenset[str]]:
 
 def _nodes(snapshot: Snapshot, pool: str) -> frozenset[str]:
     """The nodes of the pool's servers."""
-    staying = [pod for pod in _servers(snapshot, pool) if "deletionTimestamp" not in pod["metadata"]]
-    return frozenset(node for pod in staying if (node := (pod.get("spec") or {}).get("nodeName")))
+    return frozenset(node for pod in _staying(snapshot, pool) if (node := (pod.get("spec") or {}).get("nodeName")))
+
+
+def _staying(snapshot: Snapshot, pool: str) -> list[Object]:
+    return [pod for pod in _servers(snapshot, pool) if "deletionTimestamp" not in pod["metadata"]]
 
 
 def _servers(snapshot: Snapshot, pool: str) -> list[Object]:

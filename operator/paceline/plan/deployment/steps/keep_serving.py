@@ -45,7 +45,7 @@ def keep_serving(snapshot: Snapshot, now: datetime) -> StepResult:
         status={"pools": tuple(_entry(entry, serving.get(entry.name)) for entry in entries)},
         requeue_at=earliest(
             (
-                *(at for entry in entries for at in _due(snapshot, entry, serving.get(entry.name), now) if spec),
+                *(at for entry in entries if spec for at in _due(snapshot, spec, entry, serving.get(entry.name), now)),
                 _window_changes_at(snapshot, spec, now),
             )
         ),
@@ -138,7 +138,7 @@ def _with_loan(snapshot: Snapshot, spec: DeploymentSpec | None, entry: PoolStatu
     if spec is None or not entry.borrowed:
         return entry
     lends = any(pool.name == entry.name and may_lend(spec, pool) for pool in spec.pools)
-    return continued(snapshot, entry, lent_run(snapshot, entry) if lends else None, now)
+    return continued(snapshot, spec, entry, lent_run(snapshot, entry) if lends else None, now)
 
 
 def _attempted(spec: DeploymentSpec, entry: PoolStatus, servers: Servers | None, now: datetime) -> PoolStatus:
@@ -150,9 +150,11 @@ def _attempted(spec: DeploymentSpec, entry: PoolStatus, servers: Servers | None,
     return replace(entry, target=replace(target, surge=tried.surge, surge_waits_since=tried.surge_waits_since))
 
 
-def _due(snapshot: Snapshot, entry: PoolStatus, servers: Servers | None, now: datetime) -> tuple[datetime | None, ...]:
+def _due(
+    snapshot: Snapshot, spec: DeploymentSpec, entry: PoolStatus, servers: Servers | None, now: datetime
+) -> tuple[datetime | None, ...]:
     run = lent_run(snapshot, entry) if entry.borrowed else None
-    loan_ends = ends_at(entry, run, now) if run else None
+    loan_ends = ends_at(snapshot, spec, entry, run, now) if run else None
     tried = entry.target is not None and entry.target.surge == "Tried"
     ended = servers.ending_until if servers and tried and not servers.settled else None
     return tries(servers, entry, now)[1], loan_ends, withdrawn_at(entry.target), ended
