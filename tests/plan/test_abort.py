@@ -3,6 +3,7 @@
 import pytest
 from tests.plan.test_earned import longer
 from tests.support.answers import half_failed
+from tests.support.down import another_image
 from tests.support.edits_of_specs import BETTER, added, in_production, loosened
 from tests.support.stories import measuring, promoted, told
 from tests.support.world import World
@@ -101,6 +102,35 @@ def test_it_gives_way_to_what_was_promoted_before() -> None:
     world.annotate(RETRY, "tuesday")
     world.servers_ready()
     assert world.serving("latency") == "narrow"
+
+
+def test_a_second_one_does_not_undo_the_way_back_of_the_first() -> None:
+    """What serves on would be held, and its roll-out, which nobody has begun, undone."""
+    world = in_production("latency")
+    world.edit("in place", lambda spec: spec.update(promotion={"surge": "Never"}))
+    world.edit("another candidate", added)
+    while world.under_way("round"):
+        world.round_ends(truth=BETTER)
+    world.annotate(KEY, "monday")
+    world.annotate(KEY, "again")
+    entry = world.pool("latency")
+    assert (entry["target"]["arm"], entry["hold"]["arm"], entry["handled"]["abort"]) == ("wide", "narrow", "again")
+    assert any("nothing to do" in event for event in world.told[-1].events)
+    world.servers_ready()
+    assert world.serving("latency") == "wide"
+
+
+def test_the_way_back_from_a_baseline_that_does_not_run_is_not_undone() -> None:
+    world = in_production("latency")
+    world.edit("in place", lambda spec: spec.update(promotion={"surge": "Never"}))
+    world.edit("another image", another_image)
+    world.server_exits("latency", 2, "error: bad image")
+    assert (world.pool("latency")["target"]["arm"], world.pool("latency")["target"]["kind"]) == ("wide", "TakenDown")
+    world.annotate(KEY, "monday")
+    entry = world.pool("latency")
+    assert (entry["target"]["arm"], entry["hold"]["reason"], entry["hold"]["arm"]) == ("wide", "NotReady", "baseline")
+    world.servers_ready()
+    assert world.serving("latency") == "wide"
 
 
 def test_with_nothing_under_way_it_is_handled_all_the_same() -> None:

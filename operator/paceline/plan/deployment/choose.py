@@ -178,6 +178,9 @@ NO_WINNER = {
 }
 """Outcome of the present question → why no candidate is served, where an earlier run had promoted one."""
 
+UNDONE = ("RolledBack", "Aborted", "TakenDown")
+"""Kinds of a target that serves since another was undone."""
+
 CHOICES = (frozen, back, left, proven, as_before)
 """The first rule that gives a choice wins; if none does, the baseline is served."""
 

@@ -6,6 +6,7 @@ from paceline.api import Cause, Reason
 from paceline.api.status import Condition, Hold, PoolProgress, PoolStatus, Target
 from paceline.api.status import SpeculativeDeploymentStatus as Status
 from paceline.core import BASELINE
+from paceline.plan.deployment.choose import UNDONE
 from paceline.plan.deployment.hold import BY_A_PERSON
 from paceline.plan.step import Event
 
@@ -136,7 +137,14 @@ def _chosen(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
             target = entry.target
             asked = f"{field.replace('_', '-')}={value}"
             done = f"{target.arm} at {target.revision}: {target.why}" if target and target.request == asked else ""
-            yield Event(reason=reason, note=f"{entry.name}: {asked}: {done or 'nothing to do: it is served already'}")
+            yield Event(reason=reason, note=f"{entry.name}: {asked}: {done or _nothing(field, value, target)}")
+
+
+def _nothing(field: str, value: str, target: Target | None) -> str:
+    """Why a request for what is to serve has changed nothing."""
+    if field == "rollback" and (target is None or target.revision != value.partition("@")[0]):
+        return "nothing was done: nothing that has served before is kept"
+    return "nothing to do: it is served already"
 
 
 def _verdict(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
@@ -196,10 +204,6 @@ def _serving(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
         promoted = serving.arm != BASELINE and not (entry.target and entry.target.kind in UNDONE)
         note = f"{entry.name}: {serving.arm} is served at revision {serving.revision}"
         yield Event(reason="Promoted" if promoted else "Serving", note=note)
-
-
-UNDONE = ("RolledBack", "Aborted", "TakenDown")
-"""Kinds of a target that serves since another was undone."""
 
 
 def _condition(status: Status, kind: str) -> Condition | None:

@@ -6,7 +6,7 @@ from typing import Any
 from paceline.api.status import Hold, Target
 from paceline.core import BASELINE
 from paceline.engines.nodes import unmeasurable
-from paceline.plan.deployment.choose import baseline, has_served, intent
+from paceline.plan.deployment.choose import UNDONE, baseline, has_served, intent
 from paceline.plan.deployment.hold import baseline_held, held_by_a_person
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.requests.request import Effect, Request
@@ -35,9 +35,10 @@ def abort(pool: Pool, request: Request, now: datetime) -> Effect:
 
 
 def _rolled_out(pool: Pool) -> Target | None:
-    """The candidate that is being rolled out. A roll-back is not among them: it has been asked for."""
+    """The candidate that is being rolled out. A way back is not among them: what it left does not run, or a person has
+    gone back from it."""
     target = pool.remembered.target
-    if target is None or target.arm == BASELINE or target.kind == "RolledBack" or has_served(pool, target.revision):
+    if target is None or target.arm == BASELINE or target.kind in UNDONE or has_served(pool, target.revision):
         return None
     return target
 
