@@ -114,12 +114,25 @@ def test_another_revision_is_refused_with_those_that_can_be_had() -> None:
     assert "refused" not in world.status()
 
 
-def test_where_nothing_has_served_before_it_is_refused() -> None:
+def test_where_nothing_has_served_before_a_revision_is_refused() -> None:
     world = World()
-
     measuring(world, "latency")
-    world.annotate(KEY, "monday")
+    world.annotate(KEY, "0123456789@monday")
     assert "nothing else that has served is kept" in world.status()["refused"][0]
+
+
+@pytest.mark.parametrize("value", ["monday", "@monday"])
+def test_where_nothing_has_served_before_it_is_handled_and_does_not_lie_in_wait(value: str) -> None:
+    """It would undo the first promotion."""
+    world = World()
+    measuring(world, "latency")
+    world.annotate(KEY, value)
+    assert ("refused" in world.status(), world.pool("latency")["handled"]) == (False, {"rollback": value})
+    assert any("nothing was done" in event for one in world.told for event in one.events)
+    for _ in range(3):
+        world.round_ends()
+    world.servers_ready()
+    assert (world.serving("latency"), "hold" in world.pool("latency")) == ("wide", False)
 
 
 RELEASES: dict[str, Callable[[World], object]] = {

@@ -18,19 +18,22 @@ from paceline.plan.step import timestamp
 def rollback(pool: Pool, request: Request, now: datetime) -> Effect | Refusal:
     """The pool's next target, and a hold on what it replaces; or why there is none, and what can be had. Without a
     revision, what served before the present one is meant, unless it was rolled back from. It does not wait while
-    suspended: `suspend` stops the operator, and not the way back."""
+    suspended: `suspend` stops the operator, and not the way back. Where there is nothing to go back to, only a named
+    revision is refused: without one the request is handled, as it must not lie in wait for the next promotion."""
     present, held, choices = pool.remembered.target, hold(pool), _to_be_had(pool)
-    if present is None:
-        return "nothing is served yet; remove the annotation"
     # A token may be any word, so without `@` only a known revision is one.
-    known = {*pool.kept, *choices, present.revision}
+    known = {*pool.kept, *choices, present.revision if present else ""}
     named = request.revision or (request.value if request.value in known else "")
+    if present is None:
+        return "nothing is served yet; remove the annotation" if named else {}
     if named == present.revision:
         return {}
     if held and named == held.revision and held.reason not in BY_A_PERSON:
         return f"{named} is held: {held.reason}: {held.message}; release it by retry.paceline.dev/{pool.name}=TOKEN"
     ahead = (one for one in choices if not held or one != held.revision)
     revision = named or next(ahead, "")
+    if not revision:
+        return {}
     if revision not in choices:
         return _refusal(pool, named, choices)
     back = choices[revision]
@@ -76,7 +79,7 @@ def _refusal(pool: Pool, named: str, choices: Mapping[str, Change]) -> Refusal:
     limit = pool.deployment.promotion.revision_history_limit
     kept = f"(promotion.revisionHistoryLimit is {limit})"
     valid = " or ".join(f"{change.revision}@TOKEN ({change.arm}; {_evidence(change)})" for change in choices.values())
-    what = f"revision {named} has not served here, or is no longer kept {kept}" if named else f"nothing is kept {kept}"
+    what = f"revision {named} has not served here, or is no longer kept {kept}"
     return f"{what}; {f'write {valid}' if valid else 'nothing else that has served is kept'}"
 
 
