@@ -33,7 +33,7 @@ def tries(servers: Servers | None, entry: PoolStatus, now: datetime) -> tuple[di
     if refusal is None:
         return kept, None
     when, _, token_then = before.partition(" ")
-    last, token = _time(when) or refusal.since, (entry.handled and entry.handled.retry) or ""
+    last, token = _time(when) or refusal.since, ((entry.handled and entry.handled.retry) or "").strip()
     if last and last <= now < last + AFTER and token == token_then:
         return kept, last + AFTER
     return {TRIED: f"{timestamp(now)} {token}".strip()}, now + AFTER
