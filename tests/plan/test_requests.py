@@ -1,5 +1,7 @@
 """What people ask for by annotation: each value is acted upon once, and echoed with its effect."""
 
+from collections.abc import Callable
+from copy import deepcopy
 from datetime import timedelta
 from typing import Any
 
@@ -162,3 +164,33 @@ def test_a_token_that_ends_in_a_space_asks_once_for_pods_that_are_refused() -> N
         (servers,) = world.cluster.of("Deployment")
         tried.append(servers["metadata"]["annotations"][TRIED])
     assert len(set(tried)) == 1
+
+
+def another_head(world: World) -> None:
+    world.edit("another head", lambda spec: spec["draft"].update(revision="other"))
+    world.prefetch_fails("no such revision")
+
+
+def an_invalid_argument(world: World) -> None:
+    world.edit("invalid", lambda spec: spec["engine"].update(args=["--host=1"]))
+
+
+@pytest.mark.parametrize(
+    ("blocked", "reason"), [(another_head, "PrefetchFailed"), (an_invalid_argument, "InvalidSpec")]
+)
+def test_while_the_deployment_is_blocked_a_request_waits_and_says_for_what(
+    blocked: Callable[[World], None], reason: str
+) -> None:
+    world = World()
+    promoted(world, "latency")
+    world.annotate(RETRY, "before")
+    before = deepcopy(dict(world.spec()))
+    blocked(world)
+    world.annotate("rollback.paceline.dev/latency", "@monday")
+    said = f"rollback.paceline.dev/latency=@monday: it waits until Stalled ({reason}) has ended"
+    assert world.status()["refused"] == [said]
+    assert said in events(world)
+
+    world.edit("as before", lambda spec: spec.update(before))
+    world.servers_ready()
+    assert ("refused" in world.status(), world.serving("latency")) == (False, "baseline")

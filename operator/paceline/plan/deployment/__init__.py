@@ -42,7 +42,7 @@ from paceline.plan.deployment.hold import hold
 from paceline.plan.deployment.loan import lend
 from paceline.plan.deployment.lost import orphans
 from paceline.plan.deployment.pool import Pool, pools
-from paceline.plan.deployment.requests import carry_out, unknown_requests
+from paceline.plan.deployment.requests import carry_out, unknown_requests, waiting_requests
 from paceline.plan.deployment.rollout import Rollout
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.deployment.steps.check_draft import check_draft
@@ -118,6 +118,7 @@ def plan(snapshot: Snapshot, now: datetime) -> Plan:
         kept = keep_serving(snapshot, now)
         pool_results = [kept] if results[0].blocks else [kept, end_outdated_runs(snapshot, now)]
         entries += kept.status["pools"]
+        refused += waiting_requests(snapshot, results)
     every = [*results, *pool_results]
     status = _status(snapshot, every, entries, now)
     status = replace(

@@ -4,7 +4,7 @@ Each value is carried out once. It changes the pool's memory before any step, an
 same status: an operator that crashes has written both or neither.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -17,6 +17,7 @@ from paceline.plan.deployment.requests.request import Effect, Refusal, Request, 
 from paceline.plan.deployment.requests.retry import retry
 from paceline.plan.deployment.requests.rollback import rollback
 from paceline.plan.deployment.snapshot import Snapshot
+from paceline.plan.step import StepResult
 
 VERBS: Mapping[str, Callable[[Pool, Request, datetime], Effect | Refusal]] = {
     "promote": promote,
@@ -33,9 +34,9 @@ def carry_out(pool: Pool, now: datetime) -> tuple[Pool, tuple[str, ...]]:
     for request in requests(pool.snapshot):
         if request.pool != pool.name or request.verb not in VERBS:
             continue
-        handled, name = pool.remembered.handled or Handled(), request.verb.replace("-", "_")
-        if getattr(handled, name) == request.value:
+        if _is_handled(request, pool.remembered.handled):
             continue
+        handled, name = pool.remembered.handled or Handled(), _field(request)
         effect = VERBS[request.verb](pool, request, now)
         if isinstance(effect, Refusal):
             refused.append(f"{request}: {effect}")
@@ -43,6 +44,20 @@ def carry_out(pool: Pool, now: datetime) -> tuple[Pool, tuple[str, ...]]:
         remembered = replace(pool.remembered, handled=replace(handled, **{name: request.value}), **effect)
         pool = replace(pool, remembered=remembered, asked=request.in_short if effect else pool.asked)
     return pool, tuple(refused)
+
+
+def waiting_requests(snapshot: Snapshot, results: Iterable[StepResult]) -> tuple[str, ...]:
+    """Requests that nobody can carry out while one of these steps of the deployment blocks, with its reason."""
+    causes = [cause for result in results if result.blocks for cause in result.causes]
+    condition = f"{causes[0].reason.value.condition} ({causes[0].reason.text})" if causes else "the download"
+    entries = {entry.name: entry for entry in snapshot.status.pools}
+    known = {pool.name for pool in snapshot.spec.pools} if snapshot.spec else {*entries}
+    return tuple(
+        f"{request}: it waits until {condition} has ended"
+        for request in requests(snapshot)
+        if request.verb in VERBS and request.pool in known
+        if not (request.pool in entries and _is_handled(request, entries[request.pool].handled))
+    )
 
 
 def unknown_requests(snapshot: Snapshot) -> tuple[str, ...]:
@@ -57,3 +72,12 @@ def unknown_requests(snapshot: Snapshot) -> tuple[str, ...]:
         for request in requests(snapshot)
         if request.verb not in VERBS or request.pool not in pools
     )
+
+
+def _is_handled(request: Request, handled: Handled | None) -> bool:
+    return getattr(handled, _field(request), "") == request.value
+
+
+def _field(request: Request) -> str:
+    """Of `handled`."""
+    return request.verb.replace("-", "_")
