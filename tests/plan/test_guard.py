@@ -1,13 +1,18 @@
 """Speculation that stops paying is told, and falls back to the baseline where the guard is to; nothing flaps."""
 
+from copy import deepcopy
 from datetime import timedelta
+from typing import Any
 
 import pytest
-from tests.support.campaigns import BASELINE_32, LATENCY, THROUGHPUT
+from tests.plan.test_earned import longer
+from tests.support.campaigns import BASELINE_1, BASELINE_32, LATENCY, THROUGHPUT
 from tests.support.down import NAME, RETRY, arm, hold
+from tests.support.edits_of_specs import AS_THE_BASELINE, added
 from tests.support.guard import DAY, dropped, guarded, holds, hung, judged, operator_restarts
+from tests.support.planned import deployment_pools
 from tests.support.stories import measuring, promoted, told
-from tests.support.world import World
+from tests.support.world import World, example
 
 from paceline.api.record import from_status
 from paceline.api.status import Expected
@@ -332,3 +337,64 @@ def test_the_watcher_is_told_what_serves_and_what_is_expected_of_it() -> None:
     world.servers_ready()
     (watched,) = world.plan(("SpeculativeDeployment", NAME)).watched.values()
     assert (watched.arm, watched.expected, watched.verify_tokens, watched.speculates_up_to) == ("baseline", (), 1, None)
+
+
+def reverted(world: World, spec: dict[str, Any]) -> None:
+    world.edit("as before", lambda now: now.update(deepcopy(spec)))
+    world.servers_ready()
+
+
+def test_a_spec_that_is_changed_and_is_as_before_does_not_promote_it_on_the_same_evidence() -> None:
+    world = guarded()
+    spec = deepcopy(dict(world.spec()))
+    dropped(world)
+    world.servers_ready()
+    world.edit("longer answers", longer)
+    assert hold(world) is None
+    reverted(world, spec)
+    assert (world.serving("latency"), hold(world), world.condition("Promoted")) == (
+        "baseline",
+        "Fallback",
+        "False Held",
+    )
+    world.annotate(RETRY, "again")
+    world.servers_ready()
+    assert (world.serving("latency"), hold(world)) == ("wide", None)
+
+
+def test_what_falls_back_beside_an_aborted_run_is_not_promoted_on_the_same_evidence() -> None:
+    world = guarded()
+    spec = deepcopy(dict(world.spec()))
+    world.edit("longer answers", longer)
+    world.annotate("abort.paceline.dev/latency", "monday")
+    dropped(world)
+    world.servers_ready()
+    assert (world.serving("latency"), hold(world)) == ("baseline", "Aborted")
+    reverted(world, spec)
+    assert (world.serving("latency"), hold(world)) == ("baseline", "Fallback")
+
+
+def test_another_candidate_that_a_person_promotes_does_not_release_it() -> None:
+    """Once that one hangs too, the baseline is served."""
+    narrow = {name: 0.98 * speed for name, speed in BASELINE_1.items()}
+    world = World(truths={"latency": {**LATENCY, "narrow": narrow}})
+    manifest = example("latency")
+    manifest["spec"]["guard"] = {"action": "Fallback"}
+    manifest["spec"]["engine"]["env"] = AS_THE_BASELINE
+    added(manifest["spec"])
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    while world.under_way("round"):
+        world.round_ends()
+    world.servers_ready()
+    dropped(world)
+    world.servers_ready()
+    wide = world.pool("latency")["hold"]["revision"]
+    (pool,) = deployment_pools(world)
+    world.annotate("promote-anyway.paceline.dev/latency", f"{pool.revision(pool.arms['narrow'])}@monday")
+    world.servers_ready()
+    assert (world.serving("latency"), world.pool("latency")["hold"]["revision"]) == ("narrow", wide)
+    hung(world)
+    world.servers_ready()
+    assert (world.serving("latency"), world.pool("latency")["hold"]["revision"]) == ("baseline", wide)

@@ -297,6 +297,9 @@ class TakenDown:
     """Number of times."""
     since: Time = ""
     """The last time."""
+    fell_back: Time = ""
+    """When its speculation last stopped paying; empty once a person has asked to serve it again. No evidence from
+    before promotes it."""
 
 
 @record

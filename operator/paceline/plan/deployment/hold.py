@@ -4,7 +4,10 @@ Released by `retry` are all. NotReady, Crashed and Fallback end with newer evide
 person has spoken, end with `promote`, and no run is made for them. A changed fingerprint ends those of candidates.
 """
 
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 from paceline.api.status import Hold
 from paceline.core import BASELINE
@@ -19,7 +22,7 @@ def hold(pool: Pool) -> Hold | None:
     """The hold, if nothing has released it. Nothing does while suspended: the question is then the former one,
     although the spec may ask another."""
     held = pool.remembered.hold
-    return None if held and not pool.suspended and _released(pool, held) else held
+    return held if held and (pool.suspended or not _released(pool, held)) else _returned(pool)
 
 
 def held_revision(pool: Pool) -> str | None:
@@ -38,6 +41,14 @@ def baseline_held(pool: Pool) -> bool:
     measured against it."""
     held = hold(pool)
     return held is not None and held.arm == BASELINE and held.reason not in BY_A_PERSON
+
+
+def release(pool: Pool, revision: str) -> Mapping[str, Any]:
+    """New fields of the pool's memory, by which a person releases its hold so that this revision may be served. A hold
+    Fallback of it does not return either."""
+    before = pool.remembered.taken_down
+    own = before is not None and before.fell_back and before.revision == revision
+    return {"hold": None, "taken_down": replace(before, fell_back="")} if own and before else {"hold": None}
 
 
 def way_out(pool: Pool) -> str:
@@ -66,6 +77,28 @@ def _released(pool: Pool, held: Hold) -> bool:
     # Older releases wrote the question only to the target, with the gate in it.
     question_then = held.fingerprint or (target.fingerprint if target else "")
     return question_then not in (pool.fingerprint, pool.question) or _newer_evidence(pool, held)
+
+
+def _returned(pool: Pool) -> Hold | None:
+    """A hold Fallback that another question has released, where the present one would promote the candidate on evidence
+    from before it stopped paying; so it does after a spec that was changed and is as before."""
+    before, run, target = pool.remembered.taken_down, pool.decided, pool.remembered.target
+    arm = pool.arms.get((run.winner if run else None) or "")
+    if pool.suspended or run is None or arm is None or before is None or not before.fell_back:
+        return None
+    served = target is not None and target.revision == before.revision
+    if served or run.outcome != "Promote" or pool.revision(arm) != before.revision:
+        return None
+    held = Hold(
+        reason="Fallback",
+        message=f"speculation stopped paying after {run.name} had shown it",
+        since=before.fell_back,
+        revision=before.revision,
+        arm=arm.name,
+        evidence=run.name,
+        fingerprint=pool.fingerprint,
+    )
+    return None if _newer_evidence(pool, held) else held
 
 
 def _newer_evidence(pool: Pool, held: Hold) -> bool:

@@ -38,11 +38,22 @@ def measured_again_at(rollout: Rollout) -> datetime | None:
 
 def counted(entry: PoolStatus, held: Hold, now: datetime) -> PoolStatus:
     """The entry with a new hold on a candidate."""
-    before = entry.taken_down
-    in_a_row = before is not None and before.revision == held.revision and parse_time(before.since) > now - FORGOTTEN
-    times = 1 + (before.times or 0 if before and in_a_row else 0)
-    taken_down = TakenDown(revision=held.revision, times=times, since=timestamp(now))
-    return replace(entry, hold=held, taken_down=entry.taken_down if held.arm == BASELINE else taken_down)
+    if held.arm == BASELINE:
+        return replace(entry, hold=held)
+    once_more = taken_down(entry, held.revision, now, fell_back=held.reason == "Fallback")
+    return replace(entry, hold=held, taken_down=once_more)
+
+
+def taken_down(entry: PoolStatus, revision: str, now: datetime, *, fell_back: bool) -> TakenDown:
+    """That a candidate was taken down once more."""
+    before = entry.taken_down if entry.taken_down and entry.taken_down.revision == revision else None
+    in_a_row = before is not None and parse_time(before.since) > now - FORGOTTEN
+    return TakenDown(
+        revision=revision,
+        times=1 + (before.times or 0 if before and in_a_row else 0),
+        since=timestamp(now),
+        fell_back=timestamp(now) if fell_back else (before.fell_back if before else ""),
+    )
 
 
 def _times(entry: PoolStatus, held: Hold) -> int:

@@ -21,8 +21,9 @@ from paceline.core import BASELINE
 from paceline.plan.deployment.choose import Choice, as_chosen, baseline, choose, has_served, intent, last_served
 from paceline.plan.deployment.conflicts import name_conflict
 from paceline.plan.deployment.degraded import falls_back
-from paceline.plan.deployment.hold import baseline_held, held_by_a_person
-from paceline.plan.deployment.measured_again import counted
+from paceline.plan.deployment.earned import ANYWAY
+from paceline.plan.deployment.hold import baseline_held, held_by_a_person, hold
+from paceline.plan.deployment.measured_again import counted, taken_down
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.pull import is_pulling
 from paceline.plan.deployment.rollout import Rollout
@@ -47,7 +48,7 @@ def take_down(pool: Pool, now: datetime) -> Rollout:
     failure = failed(pool, choice, now) or unprofitable(pool, choice)
     if failure is None or not _can_be_replaced(pool, choice, failure):
         return Rollout(pool=pool, choice=choice)
-    if held_by_a_person(pool) and not _baseline_of_spec(pool, choice):
+    if (held_by_a_person(pool) and not _baseline_of_spec(pool, choice)) or _anyway_beside_a_hold(pool, choice):
         return _to_baseline(pool, choice, failure, now)
     held = Hold(
         reason=failure.reason,
@@ -64,14 +65,23 @@ def take_down(pool: Pool, now: datetime) -> Rollout:
 
 
 def _to_baseline(pool: Pool, choice: Choice, failure: RevisionFailure, now: datetime) -> Rollout:
-    """The baseline of the spec, in place of what a person's request had left. Their hold stays: without it the operator
-    would promote again what they went back from."""
+    """The baseline of the spec, in place of what a person's request had left or promoted. The hold stays: without it
+    the operator would promote again what they went back from, or what had stopped paying."""
     fell_back = failure.reason == "Fallback"
     what = "stopped paying" if fell_back else "did not run"
     why = f"{choice.arm} at {choice.revision} {what}: {failure.message}"
     target = intent(baseline(pool, why, "Fallback" if fell_back else "TakenDown"), timestamp(now))
-    without = replace(pool, remembered=replace(pool.remembered, target=target))
+    remembered = replace(pool.remembered, target=target)
+    if fell_back and choice.evidence:
+        remembered = replace(remembered, taken_down=taken_down(remembered, choice.revision, now, fell_back=True))
+    without = replace(pool, remembered=remembered)
     return Rollout(pool=without, choice=choose(without))
+
+
+def _anyway_beside_a_hold(pool: Pool, choice: Choice) -> bool:
+    """Whether a person has promoted this candidate whatever the verdict while another one is held."""
+    held = hold(pool)
+    return choice.kind == ANYWAY and held is not None and held.arm != BASELINE and held.revision != choice.revision
 
 
 def _baseline_of_spec(pool: Pool, choice: Choice) -> bool:

@@ -11,7 +11,7 @@ from datetime import datetime
 from paceline.api.status import Target
 from paceline.plan.deployment.choose import intent, winner
 from paceline.plan.deployment.earned import bounds
-from paceline.plan.deployment.hold import BY_A_PERSON, baseline_held, hold, way_out
+from paceline.plan.deployment.hold import BY_A_PERSON, baseline_held, hold, release, way_out
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.requests.request import Effect, Refusal, Request
 from paceline.plan.step import timestamp
@@ -32,7 +32,8 @@ def promote_anyway(pool: Pool, request: Request, now: datetime) -> Effect | Refu
         return f"{f'no candidate has revision {named}' if named else 'it names no candidate'}; write {valid}"
     if held and (baseline_held(pool) or (revision == held.revision and held.reason not in RELEASED)):
         return f"{held.revision} is held: {held.reason}: {held.message}; {way_out(pool)}, then ask again"
-    released = {"hold": None} if held and held.reason in RELEASED else {}
+    own = held is not None and revision == held.revision
+    released = release(pool, revision) if held and (own or held.reason in BY_A_PERSON) else {}
     if target and target.revision == revision:
         if target.kind != "PromotedAnyway":
             return {}

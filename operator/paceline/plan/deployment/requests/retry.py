@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from paceline.api.status import Retried
-from paceline.plan.deployment.hold import hold
+from paceline.plan.deployment.hold import hold, release
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.requests.request import Effect, Request
 
@@ -13,7 +13,7 @@ UNDECIDED = ("Error", "Inconclusive")
 
 def retry(pool: Pool, request: Request, _: datetime) -> Effect:
     """Release the hold, and repeat a run without a decision. Without either the request is handled all the same."""
-    released = {"hold": None} if hold(pool) else {}
+    released = release(pool, held.revision) if (held := hold(pool)) else {}
     last = _to_repeat(pool)
     if last is None:
         return released
