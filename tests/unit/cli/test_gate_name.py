@@ -9,9 +9,11 @@ from tests.fault.virtual import run
 from tests.fault.world import NAME, NAMESPACE, World
 from tests.support.looked_at import looked_at
 from tests.support.memory import MemoryApi
+from tests.support.stories import measuring, promoted
 from tests.support.world import START
 from tests.support.world import World as Simulated
 from tests.unit.cli.states import (
+    SLOWER,
     awaiting_promote,
     both_promoted,
     measuring_round_2_of_3,
@@ -25,6 +27,7 @@ from tests.unit.cli.states import (
 from paceline.cli.gate_live import wait
 from paceline.cli.live.deployment import Deployment, deployment
 from paceline.cli.live.look import looks
+from paceline.cli.live.paragraph import paragraph
 from paceline.cli.live.verdicts import answers, exit_code, payload
 from paceline.kube import Manifest, Ref, Unavailable
 
@@ -53,15 +56,15 @@ def test_the_code_tells_the_state(state: Callable[[], Simulated], code: int, say
 
 def of(*pools: tuple[str, Manifest], generation: int = 1, stalled: str = "") -> Deployment:
     """A deployment with such entries of status."""
-    conditions = [
-        {"type": "Stalled", "status": "True", "reason": stalled, "message": "it is", "lastTransitionTime": "2026-11-21"}
-    ]
+    status = {"status": "True", "message": "it is", "lastTransitionTime": "2026-11-21"}
+    decided = {"type": "Decided", "reason": "AllDecided", "observedGeneration": 1, **status}
+    conditions = [decided, *([{"type": "Stalled", "reason": stalled, **status}] if stalled else [])]
     manifest = {
         "metadata": {"name": "coder", "namespace": "models", "generation": generation},
         "spec": {"pools": [{"name": name} for name, _ in pools]},
         "status": {
             "observedGeneration": 1,
-            "conditions": conditions if stalled else [],
+            "conditions": conditions,
             "pools": [{"name": name, **entry} for name, entry in pools],
         },
     }
@@ -91,6 +94,51 @@ def verdict(outcome: str) -> Manifest:
 )
 def test_of_several_pools_the_highest_code_counts(found: Deployment, code: int) -> None:
     assert exit_code(answers(found)) == code
+
+
+def another_target(spec: Manifest) -> None:
+    spec["target"].update(revision="next")
+
+
+def arguments_that_no_engine_has(spec: Manifest) -> None:
+    spec["engine"].update(args=["--nonsense"])
+
+
+@pytest.mark.parametrize(
+    ("edit", "code", "says"),
+    [
+        (another_target, 13, "latency: Undecided: models are being downloaded"),
+        (arguments_that_no_engine_has, 14, "latency: Stalled: InvalidSpec: "),
+    ],
+    ids=["another target", "an invalid spec"],
+)
+def test_the_verdict_on_an_earlier_spec_is_none_while_this_one_cannot_be_measured(
+    edit: Callable[[Manifest], None], code: int, says: str
+) -> None:
+    """The operator has read the spec and downloads models, or can do nothing with it; status keeps the old verdict."""
+    world = Simulated()
+    promoted(world, "latency")
+    world.edit("another spec", edit)
+    found = looked_at(world)
+    assert found.seen
+    assert found.pools[0].stored["verdict"]["outcome"] == "Promote"
+    assert exit_code(answers(found)) == code
+    assert str(answers(found)[0]).startswith(says)
+
+
+def test_why_says_that_a_verdict_is_of_an_earlier_spec() -> None:
+    world = Simulated(truths={"latency": SLOWER})
+    measuring(world, "latency")
+    for _ in range(3):
+        world.round_ends()
+    told = []
+    for generation in (1, 2):
+        found = looked_at(world)
+        assert found.generation == generation
+        told.append(paragraph(found, found.pools[0], world.cluster.now))
+        world.edit("another target", another_target)
+    assert "The verdict on the present question is Reject" in told[0]
+    assert "The verdict on an earlier spec is Reject" in told[1]
 
 
 def test_a_round_goes_on_although_another_pool_is_stalled() -> None:

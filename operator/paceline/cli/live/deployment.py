@@ -49,6 +49,14 @@ class Deployment:
         """Whether the operator's status is of the spec as it is now."""
         return self.status.observed_generation == self.generation
 
+    @property
+    def judged(self) -> bool:
+        """Whether verdicts in status answer the spec as it is now. While a step of the deployment blocks, as when the
+        spec is invalid or models are downloaded, they are kept from an earlier one, and nothing is said of `Decided`.
+        """
+        decided = self.condition("Decided")
+        return self.seen and decided is not None and decided.observed_generation in (None, self.generation)
+
     def chosen(self, pool: str | None) -> tuple[Pool, ...]:
         """The pool of that name, or all. Raises ValueError with the names that there are."""
         found = tuple(one for one in self.pools if pool in (None, one.name))

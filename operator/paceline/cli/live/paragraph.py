@@ -60,7 +60,8 @@ def _evidence(deployment: Deployment, pool: Pool, now: datetime) -> Sentences:
             yield "That run was emulated: no model ran, and its numbers are no measurements."
     if verdict and not (serving and serving.evidence == verdict.benchmark_run):
         run = marked(verdict.benchmark_run, emulated=verdict.benchmark_run in pool.emulated)
-        yield f"The verdict on the present question is {verdict.outcome}, by {run}: {verdict.message}."
+        question = "the present question" if deployment.judged else "an earlier spec"
+        yield f"The verdict on {question} is {verdict.outcome}, by {run}: {verdict.message}."
 
 
 def _interval(evidence: str, verdict: PoolVerdict | None) -> str:

@@ -46,7 +46,7 @@ def _answer(deployment: Deployment, pool: Pool) -> Answer:
     if not deployment.seen:
         message = f"the operator has not read generation {deployment.generation} yet"
         return Answer(pool=pool.name, outcome=UNDECIDED, message=message)
-    if verdict and verdict.outcome in EXIT:
+    if verdict and verdict.outcome in EXIT and deployment.judged:
         return Answer(
             pool=pool.name,
             outcome=verdict.outcome,
@@ -58,7 +58,7 @@ def _answer(deployment: Deployment, pool: Pool) -> Answer:
             run=verdict.benchmark_run,
             emulated=verdict.benchmark_run in pool.emulated,
         )
-    if step and step.step == "NotMeasurable":
+    if step and step.step == "NotMeasurable" and deployment.judged:
         return Answer(pool=pool.name, outcome=STALLED, message=step.message)
     if pool.progress and pool.progress.going_on:
         message = f"{pool.progress.run} is measuring: {rounds(pool.progress)}"
@@ -69,8 +69,8 @@ def _answer(deployment: Deployment, pool: Pool) -> Answer:
 
 
 def _waits_for(deployment: Deployment, pool: Pool) -> str:
-    if pool.status.progress and pool.status.progress.message:
-        return pool.status.progress.message
+    if (step := pool.status.progress) and step.message and (deployment.judged or step.step != "Decided"):
+        return step.message
     said = (deployment.condition(kind) for kind in ("Reconciling", "Measuring", "Ready"))
     return next((condition.message for condition in said if condition), "nothing is measured yet")
 
