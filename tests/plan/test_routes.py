@@ -70,6 +70,24 @@ def test_a_route_of_somebody_elses_is_left_as_it_is() -> None:
     assert (world.condition("Ready"), backend(world, "throughput")) == ("True Serving", "Service")
 
 
+def test_a_route_leads_to_no_inference_pool_that_is_not_made() -> None:
+    """The cluster lacks the kind, or the one of that name selects somebody else's pods: the Service answers."""
+    lacking, foreign = World(), World()
+    lacking.absent = frozenset({"InferencePool"})
+    theirs = {"selector": {"matchLabels": {"app": "theirs"}}}
+    kind = {"apiVersion": "inference.networking.k8s.io/v1", "kind": "InferencePool"}
+    foreign.cluster.apply({**kind, "metadata": {"name": POOL[1]}, "spec": theirs})
+    for world in (lacking, foreign):
+        world.apply(reached_by(endpointPicker={"name": "picker"}))
+        world.prefetch_ends()
+        world.servers_ready()
+        assert backend(world, "latency") == "Service"
+        assert any(note.startswith("pools[0].endpointPicker: ") for note in world.status()["notes"])
+    assert foreign.cluster.objects[POOL]["spec"] == theirs
+    lacking.install("InferencePool")
+    assert (POOL in lacking.cluster.objects, backend(lacking, "latency")) == (True, "InferencePool")
+
+
 def test_a_gateway_moves_no_revision_and_asks_nothing_anew() -> None:
     world = World()
     world.apply(example())

@@ -18,7 +18,8 @@ def route(pool: Pool) -> Iterator[Action]:
     """Apply what the spec asks for, delete what it no longer does. An object of another owner with the same name stays
     as it is; `unrouted` says so."""
     snapshot, kept = pool.snapshot, set[str]()
-    for wanted in routes(snapshot.owner, pool.deployment, pool.spec, pool.server):
+    picked = not _obstacle(snapshot, INFERENCE_POOL, pool.name)
+    for wanted in routes(snapshot.owner, pool.deployment, pool.spec, pool.server, picked=picked):
         kept.add(wanted["kind"])
         if not _obstacle(snapshot, wanted["kind"], pool.name):
             yield Apply(wanted, "lead requests to the pool's servers")
@@ -28,13 +29,15 @@ def route(pool: Pool) -> Iterator[Action]:
                 yield Delete(child, "the spec no longer asks for it")
 
 
-def routes(owner: Owner, deployment: DeploymentSpec, pool: PoolSpec, server: Server) -> Iterator[Manifest]:
-    """What the spec asks for, for one pool."""
+def routes(
+    owner: Owner, deployment: DeploymentSpec, pool: PoolSpec, server: Server, *, picked: bool = True
+) -> Iterator[Manifest]:
+    """What the spec asks for, for one pool. Unless its InferencePool can be made (`picked`), the Service is led to."""
     picker, gateway = pool.endpoint_picker, deployment.gateway
     if picker:
         yield inference_pool(owner, pool.name, server, picker)
     if gateway:
-        yield http_route(owner, pool.name, gateway, pool.header_value or pool.name, picked=picker is not None)
+        yield http_route(owner, pool.name, gateway, pool.header_value or pool.name, picked=bool(picker) and picked)
 
 
 def unrouted(snapshot: Snapshot) -> Iterator[str]:
