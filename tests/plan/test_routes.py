@@ -32,6 +32,10 @@ def test_a_gateway_leads_to_each_pool(world: World) -> None:
         {"type": "Exact", "name": "x-paceline-pool", "value": "fast"}
     ]
 
+    for name in ("latency", "throughput"):
+        (rule,) = world.cluster.objects["HTTPRoute", f"qwen3-coder-next-{name}"]["spec"]["rules"]
+        assert rule["timeouts"] == {"request": "0s"}, "an answer may take longer than Envoy's 15 s"
+
     world.edit("no endpoint picker", lambda spec: spec["pools"][0].pop("endpointPicker"))
     assert (POOL in world.cluster.objects, backend(world, "latency")) == (False, "Service")
     world.edit("without throughput", lambda spec: spec["pools"].pop())

@@ -12,6 +12,10 @@ from paceline.render.serving import SERVICE_PORT, labels
 HTTP_ROUTE, INFERENCE_POOL = "HTTPRoute", "InferencePool"
 GATEWAY_GROUP, INFERENCE_GROUP = "gateway.networking.k8s.io", "inference.networking.k8s.io"
 
+UNLIMITED = {"request": "0s"}
+"""No limit of the gateway's own (Gateway API, HTTPRouteTimeouts; support is Extended). Without it an implementation's
+default counts, which is 15 s for the whole answer with Envoy (route timeout)."""
+
 
 def http_route(owner: Owner, pool: str, gateway: Gateway, value: str, *, picked: bool) -> Manifest:
     """Requests whose header has this value go to the pool: to its InferencePool if an endpoint is `picked`."""
@@ -32,7 +36,7 @@ def http_route(owner: Owner, pool: str, gateway: Gateway, value: str, *, picked:
         "spec": {
             "parentRefs": [parent],
             **({"hostnames": list(gateway.hostnames)} if gateway.hostnames else {}),
-            "rules": [{"matches": [match], "backendRefs": [picking if picked else service]}],
+            "rules": [{"matches": [match], "backendRefs": [picking if picked else service], "timeouts": UNLIMITED}],
         },
     }
 
