@@ -1,6 +1,7 @@
 """Speculation that stops paying is told, and falls back to the baseline where the guard is to; nothing flaps."""
 
 from copy import deepcopy
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -14,8 +15,11 @@ from tests.support.planned import deployment_pools
 from tests.support.stories import measuring, promoted, told
 from tests.support.world import World, example
 
+from paceline import api
 from paceline.api.record import from_status
-from paceline.api.status import Expected
+from paceline.api.status import Expected, SpeculativeDeploymentStatus
+from paceline.core import Adaptive
+from paceline.plan.deployment.watched import watched
 from paceline.plan.step import parse_time
 from paceline.watch import Kind
 
@@ -326,11 +330,11 @@ def test_a_pool_that_an_older_release_promoted_is_watched_as_soon_as_its_run_is_
 
 def test_the_watcher_is_told_what_serves_and_what_is_expected_of_it() -> None:
     world = guarded(acceptanceDrop="0.4", window="2m", source="Prometheus")
-    (watched,) = world.plan(("SpeculativeDeployment", NAME)).watched.values()
-    assert (watched.revision, watched.arm) == (world.pool("latency")["serving"]["revision"], "wide")
-    assert (watched.engine, watched.acceptance_drop, watched.window) == ("SGLang", 0.4, timedelta(minutes=2))
-    assert watched.source == "Prometheus"
-    assert [load.accept_length for load in watched.expected] == [load.accept_length for load in expected(world).loads]
+    (pool,) = world.plan(("SpeculativeDeployment", NAME)).watched.values()
+    assert (pool.revision, pool.arm) == (world.pool("latency")["serving"]["revision"], "wide")
+    assert (pool.engine, pool.acceptance_drop, pool.window) == ("SGLang", 0.4, timedelta(minutes=2))
+    assert pool.source == "Prometheus"
+    assert [load.accept_length for load in pool.expected] == [load.accept_length for load in expected(world).loads]
 
     dropped(world)
     assert world.plan(("SpeculativeDeployment", NAME)).watched == {}, "two revisions at once"
@@ -398,3 +402,16 @@ def test_another_candidate_that_a_person_promotes_does_not_release_it() -> None:
     hung(world)
     world.servers_ready()
     assert (world.serving("latency"), world.pool("latency")["hold"]["revision"]) == ("baseline", wide)
+    (pool,) = world.plan(("SpeculativeDeployment", NAME)).watched.values()
+    assert (pool.arm, pool.expected, pool.verify_tokens, pool.speculates_up_to) == ("baseline", (), 1, None)
+
+
+def test_the_watcher_is_told_whether_the_engine_chooses_the_depth() -> None:
+    world = guarded()
+    manifest = world._deployed()
+    spec, entries = api.deployment(manifest), from_status(SpeculativeDeploymentStatus, manifest["status"]).pools
+    pool = spec.pools[0]
+    adaptive = tuple(replace(arm, adaptive=Adaptive(num_steps=3), tree=None) for arm in pool.arms)
+    follows = replace(spec, pools=(replace(pool, arms=adaptive), *spec.pools[1:]))
+    told = [watched(one, entries)["latency"].depth_follows_load for one in (spec, follows)]
+    assert told == [False, True]

@@ -128,15 +128,28 @@ def _dropped(facts: Facts) -> str | None:
     expected, drop = facts.expected.accept_length, facts.watched.acceptance_drop
     if expected is None:
         return None
-    if facts.before is Kind.ACCEPTANCE_DROPPED:
+    stays = facts.before is Kind.ACCEPTANCE_DROPPED
+    traffic = facts.whole.requests >= LEAST_REQUESTS and facts.whole.verify_steps >= LEAST_STEPS
+    if (traffic or not stays) and _incomparable(facts):
+        return None
+    if stays:
         length = facts.whole.accept_length
         least = least_accept_length(expected, drop * BACK_WITHIN)
-        traffic = facts.whole.requests >= LEAST_REQUESTS and facts.whole.verify_steps >= LEAST_STEPS
         bad = not traffic or length is None or length < least
     else:
         least = least_accept_length(expected, drop)
         bad = all(half.accept_length is not None and half.accept_length < least for half in facts.halves)
     return f"{_measured(facts)}; at least {least:.2f} is asked for" if bad else None
+
+
+def _incomparable(facts: Facts) -> bool:
+    """Whether the load is one that was not measured, so that a short length may be the load's: where the engine chooses
+    its depth, or where more requests are under way than speculation pays for, which is told instead. A mean below one
+    request is of batches of one and of times without any, so what was measured at one holds for it."""
+    alone = facts.whole.under_way <= 1 and any(each.concurrency <= 1 for each in facts.watched.expected)
+    if not facts.expected.outside or alone:
+        return False
+    return facts.watched.depth_follows_load or _beyond(facts) is not None
 
 
 def _beyond(facts: Facts) -> str | None:

@@ -27,7 +27,9 @@ class Watched:
 
     `verify_tokens` are those of a verify step, its own token included; 1 without speculation. `acceptance_drop` is the
     share of the expected accepted drafts that may be missing. `speculates_up_to` is the concurrency up to which the
-    evidence shows the arm faster; None if unknown. `source` is where its counters are read.
+    evidence shows the arm faster; None if unknown. `source` is where its counters are read. `depth_follows_load` says
+    that the engine chooses how many tokens it drafts, so that the acceptance length at one load says nothing of that at
+    another.
     """
 
     revision: str
@@ -40,6 +42,7 @@ class Watched:
     window: timedelta
     speculates_up_to: float | None = None
     source: GuardSource = GuardSource.PODS
+    depth_follows_load: bool = False
 
 
 class Kind(StrEnum):

@@ -177,6 +177,39 @@ def test_a_pool_is_judged_by_what_both_halves_of_its_window_show(story: str) -> 
     assert flips(*traffic) == expected
 
 
+FOLLOWS = replace(WATCHED, depth_follows_load=True)
+STARTED = [(0, "Idle"), (10, "AsExpected")]
+LIGHT, BUSY = Traffic(minutes=20), Traffic(minutes=20, length=1.5, under_way=48)
+LOADS = {
+    "beyond the crossover a short length is the load's": (LIGHT, BUSY, WATCHED, [(25.5, "BeyondCrossover")]),
+    "not where the crossover is not known": (
+        LIGHT, BUSY, replace(WATCHED, speculates_up_to=None), [(26.5, "AcceptanceDropped")],
+    ),
+    "nor where that load was measured": (
+        LIGHT, replace(BUSY, under_way=8.5), WATCHED, [(26.5, "AcceptanceDropped")],
+    ),
+    "a depth that follows the load says nothing at a load that was not measured": (
+        LIGHT, BUSY, replace(FOLLOWS, speculates_up_to=None), [],
+    ),
+    "it says something at one that was": (
+        LIGHT, replace(BUSY, under_way=4), FOLLOWS, [(26.5, "AcceptanceDropped")],
+    ),
+    "and below one request at a time, if one was": (
+        LIGHT, replace(BUSY, under_way=0.5), FOLLOWS, [(26.5, "AcceptanceDropped")],
+    ),
+    "a drop is not over for want of traffic": (
+        Traffic(minutes=20, length=1.5), Traffic(minutes=30, requests_a_minute=0, under_way=0), FOLLOWS, None,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("story", LOADS)
+def test_a_length_is_compared_where_the_load_explains_nothing(story: str) -> None:
+    first, then, watched, follows = LOADS[story]
+    expected = [(0, "Idle"), (10, "AcceptanceDropped")] if follows is None else [*STARTED, *follows]
+    assert flips(first, then, watched=watched) == expected
+
+
 def test_a_sentence_with_its_numbers() -> None:
     judgement = last(Traffic(minutes=20, length=1.5)).judgement
     assert judgement.message == (

@@ -1,10 +1,11 @@
-"""What the operator is to watch, from status alone: an entry that is kept while a spec cannot be carried out counts."""
+"""What the operator is to watch, from status; whether the engine chooses the served arm's depth is the spec's. An entry
+that is kept while a spec cannot be carried out counts."""
 
 from collections.abc import Iterable, Iterator
 
 from paceline.api.status import Expected as Remembered
 from paceline.api.status import PoolStatus
-from paceline.core import DeploymentSpec, GuardAction
+from paceline.core import DeploymentSpec, GuardAction, PoolSpec
 from paceline.watch import Expected, Watched
 
 
@@ -12,11 +13,15 @@ def watched(spec: DeploymentSpec | None, entries: Iterable[PoolStatus]) -> dict[
     """Pool → its servers, where all of them were of the revision that is to serve."""
     if spec is None or spec.guard.action is GuardAction.OFF:
         return {}
-    names = {pool.name for pool in spec.pools}
-    return {entry.name: found for entry in entries if entry.name in names and (found := _watched(spec, entry))}
+    pools = {pool.name: pool for pool in spec.pools}
+    return {
+        entry.name: found
+        for entry in entries
+        if entry.name in pools and (found := _watched(spec, pools[entry.name], entry))
+    }
 
 
-def _watched(spec: DeploymentSpec, entry: PoolStatus) -> Watched | None:
+def _watched(spec: DeploymentSpec, pool: PoolSpec, entry: PoolStatus) -> Watched | None:
     serving, target = entry.serving, entry.target
     if serving is None or target is None or serving.revision != target.revision:
         return None
@@ -32,6 +37,7 @@ def _watched(spec: DeploymentSpec, entry: PoolStatus) -> Watched | None:
         window=spec.guard.window,
         speculates_up_to=known.crossover,
         source=spec.guard.source,
+        depth_follows_load=any(arm.engine_chooses_depth for arm in pool.arms if arm.name == serving.arm),
     )
 
 
