@@ -36,6 +36,19 @@ def test_the_samples_are_those_that_prometheus_reads(of: str) -> None:
     assert monitor.read(page(of)) == monitor.counts((each.name, each.value) for each in samples)
 
 
+@pytest.mark.parametrize("version", ["0.5.6", "0.5.23"])
+def test_requests_under_way_are_counted_once_where_priorities_break_them_down(version: str) -> None:
+    """SGLang with --enable-priority-scheduling: 5 run and 3 wait. Counters have no total: each priority's counts."""
+    gauge = 'sglang:num_{of}_reqs{{model_name="m",pp_rank="0",priority="{priority}",tp_rank="0"}} {value}\n'
+    shown = [("running", "", 5), ("running", "0", 4), ("running", "7", 1), ("queue", "", 3), ("queue", "0", 3)]
+    text = "".join(gauge.format(of=of, priority=priority, value=value) for of, priority, value in shown)
+    text += "".join(f'sglang:num_requests_total{{priority="{priority}"}} 20\n' for priority in (0, 7))
+    monitor = ENGINES["SGLang"].monitor(version)
+    found = monitor.read(text.encode())
+    assert (found.under_way, found.requests) == (8, 40)
+    assert monitor.read(b"sglang:num_running_reqs 2\n").under_way == 2
+
+
 @pytest.mark.parametrize("of", ["eagle3", "vllm/eagle3"])
 def test_a_head_that_accepts_nothing_has_the_length_1(of: str) -> None:
     """Both captures are of random weights. SGLang generated 424 tokens for 18 requests in 406 verify calls; the last of

@@ -120,6 +120,22 @@ def test_one_query_has_all_pods_of_a_pool() -> None:
     ],
 )
 async def test_what_is_no_prometheus_is_told_with_what_it_said(answer: web.Response, why: str) -> None:
+    assert why in str(await told_by(answer))
+
+
+async def test_requests_under_way_are_counted_once_where_priorities_break_them_down() -> None:
+    """Prometheus drops labels without a value: the total has none."""
+    shown = [{}, {"priority": "0"}, {"priority": "7"}]
+    running = {"__name__": "sglang:num_running_reqs", "pod": "a-0"}
+    result = [{"metric": {**running, **labels}, "value": [0, "5"]} for labels in shown]
+    told = await told_by(web.json_response({"status": "success", "data": {"result": result}}))
+    assert isinstance(told, Counts)
+    assert told.under_way == 5
+
+
+async def told_by(answer: web.Response) -> Counts | str:
+    """What is known of one pod from a server that answers so."""
+
     async def handler(_: web.Request) -> web.Response:
         return answer
 
@@ -131,9 +147,9 @@ async def test_what_is_no_prometheus_is_told_with_what_it_said(answer: web.Respo
     try:
         async with session() as http:
             (told,) = (await from_prometheus(http, f"http://127.0.0.1:{port}", MONITOR, [pod("a-0", "")])).values()
+            return told
     finally:
         await runner.cleanup()
-    assert why in str(told)
 
 
 async def test_nowhere() -> None:

@@ -35,7 +35,7 @@ async def from_prometheus(
     if not server:
         return dict.fromkeys(processes.values(), NOWHERE)
     try:
-        samples = await _samples(http, server, query(monitor, pods[0]["metadata"]["namespace"], processes))
+        samples = await _samples(http, server, monitor, query(monitor, pods[0]["metadata"]["namespace"], processes))
     except FAILURES as error:
         return dict.fromkeys(processes.values(), f"{server}: {str(error) or type(error).__name__}")
     return {of: _counts(monitor, name, samples.get(name, {})) for name, of in processes.items()}
@@ -47,7 +47,7 @@ def query(monitor: Monitor, namespace: str, pods: Mapping[str, Any]) -> str:
 
 
 async def _samples(
-    http: aiohttp.ClientSession, server: str, asked: str
+    http: aiohttp.ClientSession, server: str, monitor: Monitor, asked: str
 ) -> Mapping[str, Mapping[Series, list[tuple[str, float]]]]:
     """Pod → series → its samples by name. Raises one of FAILURES."""
     url = f"{server.rstrip('/')}/api/v1/query"
@@ -60,7 +60,9 @@ async def _samples(
         for each in json.loads(text)["data"]["result"]:
             labels, (_, value) = each["metric"], each["value"]
             series = labels.get("job", ""), labels.get("instance", "")
-            found.setdefault(labels["pod"], {}).setdefault(series, []).append((labels["__name__"], float(value)))
+            samples = found.setdefault(labels["pod"], {}).setdefault(series, [])
+            if monitor.counted(labels["__name__"], labels.get(monitor.part_label)):
+                samples.append((labels["__name__"], float(value)))
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise UnreadableError(f"answered with something else than an instant vector: {text[:200]!r}") from error
     return found

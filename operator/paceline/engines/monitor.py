@@ -65,6 +65,8 @@ class Monitor:
     accept_length: str = ""
     idle_seconds: float = 0.0
     """How long `under_way` may still show requests that have ended."""
+    part_label: str = ""
+    """A label whose values break the gauges of `under_way` down; their total has it empty, or lacks it."""
     cannot: str = ""
 
     @cached_property
@@ -75,20 +77,32 @@ class Monitor:
 
     @cached_property
     def sample(self) -> re.Pattern[bytes]:
-        """A line with one of the names: the name without the prefix, and the value.
+        """A line with one of the names: the name without the prefix, the labels, and the value.
 
         It begins with a literal, which the matcher looks for as fast as memory is read: a page has 700 other lines.
         """
         short = sorted((name.removeprefix(self.prefix).encode() for name in self.names), key=len, reverse=True)
         names = b"|".join(map(re.escape, short))
-        return re.compile(rb"\n" + re.escape(self.prefix.encode()) + rb"(" + names + rb")(?:\{[^\n]*\})? (\S+)")
+        return re.compile(rb"\n" + re.escape(self.prefix.encode()) + rb"(" + names + rb")(\{[^\n]*\})? (\S+)")
+
+    @cached_property
+    def part(self) -> re.Pattern[bytes]:
+        """In the labels of a line: that it is of a part alone."""
+        return re.compile(rb"[{,]" + re.escape(self.part_label.encode()) + rb'="[^"]')
+
+    def counted(self, name: str, part: object) -> bool:
+        """Whether a sample counts. `part` is its value of `part_label`, or whether it has one."""
+        return not (part and self.part_label and name in self.sums.get("under_way", {}))
 
     def read(self, page: bytes) -> Counts:
         """Raises UnreadableError. A counter appears with its first event, so one that is absent is 0."""
         if self.prefix.encode() not in page:
             raise UnreadableError(f"{self.path} has no line of {self.prefix}*")
         lines = self.sample.findall(b"\n" + page)
-        return self.counts((self.prefix + name.decode(), _float(value)) for name, value in lines)
+        named = ((self.prefix + name.decode(), labels, value) for name, labels, value in lines)
+        return self.counts(
+            (name, _float(value)) for name, labels, value in named if self.counted(name, self.part.search(labels))
+        )
 
     def counts(self, samples: Iterable[tuple[str, float]]) -> Counts:
         """From samples of the watched metrics, by name, in any order. Raises UnreadableError if one is no number."""

@@ -22,6 +22,9 @@ ACCEPT_LENGTH = "sglang:spec_accept_length"
 IDLE_SECONDS = 30.0
 """An idle scheduler of 0.4.5 (scheduler.py:1135) and 0.5.6 (scheduler_runtime_checker_mixin.py:226) corrects its gauges
 so late; 0.5.23 (metrics_reporter.py:1490) does at once. One that hangs does not."""
+PART_LABEL = "priority"
+"""With --enable-priority-scheduling each gauge of requests is there for each priority, and their total under
+priority="" (0.5.23: metrics_collector.py:1417)."""
 
 
 def monitor(version: str) -> Monitor:
@@ -40,7 +43,13 @@ def _monitor(release: KnownRelease) -> Monitor:
         "under_way": {"sglang:num_running_reqs": 1, "sglang:num_queue_reqs": 1},
     }
     if release.verify_calls is None:
-        return Monitor(prefix="sglang:", sums=sums, accept_length=ACCEPT_LENGTH, idle_seconds=IDLE_SECONDS)
+        return Monitor(
+            prefix="sglang:",
+            sums=sums,
+            accept_length=ACCEPT_LENGTH,
+            idle_seconds=IDLE_SECONDS,
+            part_label=PART_LABEL,
+        )
     calls: Sum = {release.verify_calls: 1}
     speculation = {"verify_steps": less(calls, REQUESTS), "accepted": less(TOKENS, calls)}
-    return Monitor(prefix="sglang:", sums=sums | speculation)
+    return Monitor(prefix="sglang:", sums=sums | speculation, part_label=PART_LABEL)
