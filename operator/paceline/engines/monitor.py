@@ -63,8 +63,8 @@ class Monitor:
     """How the names of the engine's own metrics begin: a page without any of them is another program's."""
     sums: Mapping[str, Sum] = field(default_factory=dict)
     accept_length: str = ""
-    idle_seconds: float = 0.0
-    """How long `under_way` may still show requests that have ended."""
+    prefill_seconds: float = 0.0
+    """How long a server that is well may move no counter while requests are under way, for want of one of prefill."""
     part_label: str = ""
     """A label whose values break the gauges of `under_way` down; their total has it empty, or lacks it."""
     cannot: str = ""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from paceline.core import GuardSource
 from paceline.engines.monitor import Monitor
 from paceline.watch.expected import Expectation, at_load
 from paceline.watch.model import Kind, Numbers, Watched
@@ -22,6 +23,9 @@ LEAST_STEPS = 200
 LONGEST_SILENCE = 300.0
 """Seconds: where half a window is longer than that. A step that takes as long ends a server of SGLang
 (--watchdog-timeout) and of vLLM (VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS) by itself; what is silent longer is not slow."""
+SCRAPED_SILENCE = 120.0
+"""Seconds at least where Prometheus reads the servers: its values are as old as its last reading, mostly one or two a
+minute, so that those of a healthy server stand still for as long."""
 BACK_WITHIN = 0.5
 """A drop is over when less than this share of the allowed one is missing."""
 BACK_BELOW = 0.9
@@ -87,7 +91,8 @@ def _cannot(facts: Facts) -> str | None:
 
 
 def _hung(facts: Facts) -> str | None:
-    limit = max(min(facts.window / 2, LONGEST_SILENCE), 2 * facts.monitor.idle_seconds)
+    scraped = SCRAPED_SILENCE if facts.watched.source is GuardSource.PROMETHEUS else 0.0
+    limit = max(min(facts.window / 2, LONGEST_SILENCE), facts.monitor.prefill_seconds, scraped)
     silent = {pod: each for pod, each in sorted(facts.servers.items()) if each.silent_seconds() >= limit}
     if not silent or 2 * len(silent) < len(facts.servers):
         return None

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from paceline.core import GuardSource
 from paceline.engines import Counts
 from paceline.watch import Expected, Kind, PoolWatch, Watched, observe, period_seconds
 from paceline.watch.expected import at_load
@@ -249,11 +250,23 @@ def test_half_of_the_servers_must_hang() -> None:
     assert [pool(1, 1), pool(1, 2), pool(1, 3), pool(2, 3)] == [Kind.HUNG, Kind.HUNG, Kind.AS_EXPECTED, Kind.HUNG]
 
 
-def test_an_old_release_that_corrects_its_gauge_late_is_given_the_time() -> None:
-    """A minute, though half of its window is shorter: 0.5.6 shows requests that have ended for up to 30 s."""
-    quick = replace(WATCHED, version="0.5.6", window=timedelta(seconds=40))
-    story = Traffic(minutes=2), Traffic(minutes=2, hangs=True)
-    assert [minute for minute, kind in flips(*story, watched=quick) if kind == "Hung"] == [pytest.approx(3, abs=0.05)]
+@pytest.mark.parametrize(
+    ("changed", "silence"),
+    [
+        ({}, 20),
+        ({"source": GuardSource.PROMETHEUS}, 120),
+        ({"version": "0.5.6"}, 300),
+        ({"engine": "VLLM", "version": "0.33.0"}, 300),
+        ({"engine": "VLLM", "version": "0.33.0", "source": GuardSource.PROMETHEUS}, 300),
+    ],
+    ids=["pods", "Prometheus", "an older SGLang", "vLLM", "vLLM by Prometheus"],
+)
+def test_a_short_window_waits_for_what_keeps_a_healthy_server_silent(changed: dict[str, str], silence: float) -> None:
+    """A long prefill that moves no counter, or a server that Prometheus reads once a minute."""
+    quick = replace(WATCHED, window=timedelta(seconds=40), **changed)  # type: ignore[arg-type]
+    story = Traffic(minutes=2), Traffic(minutes=7, hangs=True)
+    at = 2 + silence / 60
+    assert [minute for minute, kind in flips(*story, watched=quick) if kind == "Hung"] == [pytest.approx(at, abs=0.05)]
 
 
 def test_an_engine_that_shows_nothing_says_so() -> None:

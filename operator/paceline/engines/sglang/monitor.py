@@ -19,9 +19,10 @@ LATER: Sum = {"sglang:inter_token_latency_seconds_count": 1}
 EVERY_STEP: Sum = {"sglang:realtime_tokens_total": 1}
 """Grows with every batch, prefill and decode (metrics_reporter.py:810, :912); 0.4.5 and 0.5.6 have none."""
 ACCEPT_LENGTH = "sglang:spec_accept_length"
-IDLE_SECONDS = 30.0
-"""An idle scheduler of 0.4.5 (scheduler.py:1135) and 0.5.6 (scheduler_runtime_checker_mixin.py:226) corrects its gauges
-so late; 0.5.23 (metrics_reporter.py:1490) does at once. One that hangs does not."""
+PREFILL_SECONDS = 300.0
+"""Before 0.5.23: --watchdog-timeout, after which a server whose step takes as long ends itself. It is more than the
+30 s in which an idle scheduler of 0.4.5 (scheduler.py:1135) and 0.5.6 (scheduler_runtime_checker_mixin.py:226) corrects
+its gauges; 0.5.23 (metrics_reporter.py:1490) does at once. One that hangs does not."""
 PART_LABEL = "priority"
 """With --enable-priority-scheduling each gauge of requests is there for each priority, and their total under
 priority="" (0.5.23: metrics_collector.py:1417)."""
@@ -47,7 +48,7 @@ def _monitor(release: KnownRelease) -> Monitor:
             prefix="sglang:",
             sums=sums,
             accept_length=ACCEPT_LENGTH,
-            idle_seconds=IDLE_SECONDS,
+            prefill_seconds=PREFILL_SECONDS,
             part_label=PART_LABEL,
         )
     calls: Sum = {release.verify_calls: 1}

@@ -26,4 +26,5 @@ MONITOR = Monitor(
         "moved": {**GENERATED, **FIRST},
         "under_way": {"vllm:num_requests_running": 1, "vllm:num_requests_waiting": 1},
     },
+    prefill_seconds=300.0,  # VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS: a server whose step takes as long ends itself
 )
