@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from argparse import Namespace
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -10,6 +11,10 @@ from aiohttp import web
 from tests.unit.kube.test_transport import talking_to
 
 from paceline import cli
+from paceline.cli.live import command
+from paceline.cli.live.errors import said
+from paceline.kube import ApiError, Unavailable
+from paceline.kube.errors import error_of
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -68,6 +73,34 @@ async def test_it_says_what_to_do(
     assert said.out == ""
     assert said.err.startswith(f"kubectl paceline {command}: ")
     assert says in said.err
+
+
+ESCAPES = "\x1b]0;renamed\x07 \x1b[2J\u202etxt\x9b31m"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        error_of(422, {"message": f"a webhook denied it: {ESCAPES}", "reason": "Invalid"}),
+        error_of(403, {"message": f"a policy denied it: {ESCAPES}", "reason": "Forbidden"}),
+        error_of(409, {"message": ESCAPES, "reason": "Conflict"}),
+        error_of(500, {"message": ESCAPES}),
+        Unavailable(0, "ClientConnectorError", ESCAPES),
+    ],
+    ids=lambda error: f"{error.status}",
+)
+def test_what_an_api_server_says_moves_no_cursor(error: ApiError) -> None:
+    assert said(error).isprintable()
+    assert "[2Jtxt" in said(error)
+
+
+def test_nor_does_what_cannot_be_done(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refused(*_: object) -> int:
+        raise ValueError(f"--pool: {ESCAPES}")
+
+    monkeypatch.setattr(command, "_connected", refused)
+    assert command.run(refused, Namespace(program="kubectl paceline", command="status")) == 1
+    assert capsys.readouterr().err.rstrip("\n").isprintable()
 
 
 def test_a_cluster_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from paceline.cli import cluster, options
 from paceline.cli.live.errors import said
+from paceline.core.text import printable
 from paceline.kube import ApiError, Transport
 
 Command = Callable[[Transport, str, argparse.Namespace], Awaitable[int]]
@@ -44,7 +45,7 @@ async def _connected(command: Command, args: argparse.Namespace) -> int:
 
 
 def _failed(args: argparse.Namespace, why: str) -> int:
-    print(f"{args.program} {args.command}: {why}", file=sys.stderr)
+    print(f"{args.program} {args.command}: {printable(why)}", file=sys.stderr)
     return 1
 
 

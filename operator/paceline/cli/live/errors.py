@@ -2,6 +2,7 @@
 
 import re
 
+from paceline.core.text import printable
 from paceline.kube import ApiError, Forbidden, NotFound, Unavailable
 
 CANNOT = re.compile(r'cannot (?P<verb>\w+) resource "(?P<what>[\w./]+)"(?:.*in the namespace "(?P<namespace>[^"]+)")?')
@@ -10,7 +11,11 @@ ROLES = {"get": "view", "list": "view", "watch": "view", "patch": "edit"}
 
 
 def said(error: ApiError) -> str:
-    """One sentence, or two: what failed, and what to do."""
+    """One sentence, or two: what failed, and what to do; printable, whatever an admission policy has written."""
+    return printable(_said(error))
+
+
+def _said(error: ApiError) -> str:
     match error:
         case Forbidden(status=401):
             return "the API server does not know these credentials: log in again, or name another context by --context"
