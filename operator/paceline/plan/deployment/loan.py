@@ -24,6 +24,7 @@ from datetime import datetime, timedelta
 from paceline.api.status import Loan, PoolStatus
 from paceline.core import CapacityPolicy, DeploymentSpec, PoolSpec
 from paceline.core.names import COMPONENT_LABEL, LENT, POOL_LABEL, RUN_LABEL
+from paceline.plan.deployment.capacity import ending_until
 from paceline.plan.deployment.hold import held_by_a_person
 from paceline.plan.deployment.rollout import Rollout
 from paceline.plan.deployment.runs import Run
@@ -33,8 +34,6 @@ from paceline.plan.step import earliest, parse_time, timestamp
 
 PATIENCE = timedelta(seconds=30)
 """A round that another one's end or a finished pod gives room starts within seconds."""
-SILENT = timedelta(minutes=1)
-"""A kubelet that answers has ended a pod by so long after its grace."""
 MISSED = timedelta(minutes=1)
 """A server that does not answer some probes is back by then; one that starts anew takes longer."""
 BLOCK = timedelta(minutes=10)
@@ -239,14 +238,8 @@ def _waits(run: Run) -> bool:
 def _stands_still(snapshot: Snapshot, entry: PoolStatus, run: Run, now: datetime) -> bool:
     """Whether it is no lack of room that a round does not begin: a server still drains, or another run has its turn."""
     nodes = frozenset(entry.loan.nodes) if entry.loan else frozenset[str]()
-    draining = any(_drains(pod, now) for pod in _servers(snapshot, entry.name))
+    draining = ending_until(_servers(snapshot, entry.name), now) is not None
     return draining or bool(_in_the_way(snapshot, run, nodes))
-
-
-def _drains(pod: Object, now: datetime) -> bool:
-    """Whether the pod is about to end: on a silent node it never does. The time of deletion includes its grace."""
-    ends = pod["metadata"].get("deletionTimestamp")
-    return bool(ends) and now < parse_time(ends) + SILENT
 
 
 def _in_the_way(snapshot: Snapshot, run: Run, nodes: frozenset[str]) -> list[str]:
