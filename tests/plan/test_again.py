@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.support.edits_of_specs import AS_THE_BASELINE, BETTER, THREE, added, in_production, loosened, removed
 from tests.support.planned import deployment_pools
-from tests.support.stories import measuring, promoted, told
+from tests.support.stories import measured, measuring, promoted, told
 from tests.support.world import World, example
 
 from paceline.evidence import fingerprint, question
@@ -83,9 +83,7 @@ def test_that_holds_also_where_the_looks_are_those_of_so_many_arms(looks: list[i
     world.apply(manifest)
     world.prefetch_ends()
     world.servers_ready()
-    while world.under_way("round"):
-        world.round_ends()
-    world.servers_ready()
+    measured(world)
     world.edit("without wide", removed)
     assert (len(world.runs("throughput")), world.serving("throughput")) == (1, "narrow")
 
@@ -97,9 +95,7 @@ def test_where_the_winner_is_removed_the_others_rounds_are_judged_again() -> Non
     world.apply(manifest)
     world.prefetch_ends()
     world.servers_ready()
-    while world.under_way("round"):
-        world.round_ends()
-    world.servers_ready()
+    measured(world)
     assert world.serving("latency") == "narrow"
     before = jobs(world)
     world.edit("without narrow", lambda spec: spec["pools"][0]["candidates"].pop())

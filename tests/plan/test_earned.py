@@ -18,7 +18,7 @@ from tests.support.edits_of_specs import (
     loosened,
     removed,
 )
-from tests.support.stories import measuring, promoted, told
+from tests.support.stories import measured, measuring, promoted, told
 from tests.support.world import World
 
 from paceline.render.serving import ARM_LABEL, REVISION_LABEL
@@ -127,9 +127,7 @@ def test_another_candidate_is_measured_beside_what_was_promoted(world: World) ->
     world.edit("narrow is added", added)
     assert (world.serving("latency"), world.condition("Promoted")) == ("wide", "True StillPromoted")
     assert world.status()["summary"] == "latency=wide 1.36x"
-    while world.under_way("round"):
-        world.round_ends()
-    world.servers_ready()
+    measured(world)
     assert (world.serving("latency"), world.condition("Promoted")) == ("narrow", "True AllPromoted")
 
 

@@ -12,7 +12,7 @@ from tests.support.down import NAME, RETRY, arm, hold
 from tests.support.edits_of_specs import AS_THE_BASELINE, added
 from tests.support.guard import DAY, dropped, guarded, holds, hung, judged, operator_restarts
 from tests.support.planned import deployment_pools
-from tests.support.stories import measuring, promoted, told
+from tests.support.stories import measured, measuring, promoted, told
 from tests.support.world import World, example
 
 from paceline import api
@@ -389,9 +389,7 @@ def test_another_candidate_that_a_person_promotes_does_not_release_it() -> None:
     world.apply(manifest)
     world.prefetch_ends()
     world.servers_ready()
-    while world.under_way("round"):
-        world.round_ends()
-    world.servers_ready()
+    measured(world)
     dropped(world)
     world.servers_ready()
     wide = world.pool("latency")["hold"]["revision"]

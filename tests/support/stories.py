@@ -86,6 +86,13 @@ def promoted(world: World, *pools: str) -> None:
     world.told.clear()
 
 
+def measured(world: World) -> None:
+    """All rounds end, one after another, and what the verdict chooses serves."""
+    while world.under_way("round"):
+        world.round_ends()
+    world.servers_ready()
+
+
 def by_hand() -> World:
     """A world in which the pool latency serves its baseline, and a person is to promote."""
     world, manifest = World(), example("latency")
