@@ -52,7 +52,7 @@ def read_chat(body: Body, known: dict[str, str]) -> Asked:
     if not isinstance(messages, list) or not messages or not all(isinstance(message, dict) for message in messages):
         raise ValueError("Messages cannot be empty.")
     limit = body.get("max_completion_tokens") or body.get("max_tokens")
-    return replace(_asked(body, chat_prompt(messages, known), limit), logprobs=logprobs.asked(body))
+    return replace(_asked(body, chat_prompt(messages, known, body.get("tools")), limit), logprobs=logprobs.asked(body))
 
 
 def read_completion(body: Body, known: dict[str, str]) -> Asked:

@@ -70,12 +70,13 @@ def prompt(text: str, last_user_message: str, known: dict[str, str]) -> Prompt:
     )
 
 
-def chat_prompt(messages: list[dict[str, Any]], known: dict[str, str]) -> Prompt:
-    """Of a conversation: the dataset is that of the last user message."""
+def chat_prompt(messages: list[dict[str, Any]], known: dict[str, str], tools: Any = None) -> Prompt:
+    """Of a conversation: the dataset is that of the last user message. Tools stand before the messages."""
     texts = [(message.get("role"), _content(message.get("content"))) for message in messages]
     last = next((text for role, text in reversed(texts) if role == "user"), "")
     filler = "x" * (CHARACTERS_A_TOKEN * TEMPLATE_TOKENS)
-    return prompt(filler + "".join(text for _, text in texts), last, known)
+    before = filler + (json.dumps(tools) if tools else "")
+    return prompt(before + "".join(text for _, text in texts), last, known)
 
 
 def _content(content: Any) -> str:

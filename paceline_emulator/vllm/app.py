@@ -85,6 +85,7 @@ async def chat(request: web.Request) -> web.StreamResponse:
         body = await request.json()
         asked = read_chat(body, server.known_prompts)
         limit, salt = _limit(server, asked), _salt(body)
+        _check_tools(server, body)
     except (ValueError, AttributeError) as problem:
         return _error(str(problem), "BadRequestError", 400)
     if asked.model not in server.launch.names:
@@ -134,6 +135,14 @@ def _limit(server: Server, asked: Asked) -> int:
             f"{asked.limit} output tokens and your prompt contains {asked.prompt.tokens} input tokens."
         )
     return asked.limit or room
+
+
+def _check_tools(server: Server, body: Mapping[str, Any]) -> None:
+    """Where tools are given, `auto` is the default (`entrypoints/openai/chat_completion/protocol.py`)."""
+    by_itself = bool(body.get("tools")) and body.get("tool_choice") in (None, "auto")
+    args = server.launch.args
+    if by_itself and not (args["enable_auto_tool_choice"] and args["tool_call_parser"]):
+        raise ValueError('"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set')
 
 
 def _salt(body: Mapping[str, Any]) -> str | None:

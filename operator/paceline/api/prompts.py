@@ -10,7 +10,7 @@ from paceline.api.model import Model
 from paceline.api.rules import DeskRule, Rule
 from paceline.api.types import AMOUNT, Amount, DatasetName, DatasetSource, Revision, Temperature
 
-ONE_FILE = "source hf://datasets/OWNER/NAME/PATH must name one .json or .jsonl file of single-turn prompts"
+ONE_FILE = "source hf://datasets/OWNER/NAME/PATH must name one .json or .jsonl file of prompts"
 TABLES, PACKED = "parquet|csv|arrow", "gz|zip|zst|bz2|xz"
 NOT_A_FILE_OF_PROMPTS = {
     f"!self.source.matches('^{core.HUB}[^/]+/[^/]+$')": "name a file of this repository",
@@ -72,8 +72,9 @@ class PromptsSpec(Model):
     """Name in results."""
     source: DatasetSource
     """Source of the prompts: builtin://code, builtin://swe, builtin://terminal, builtin://chat, or a file of
-    single-turn OpenAI messages or ShareGPT conversations: configMap://NAME/KEY, pvc://CLAIM/PATH or, on the hub,
-    hf://datasets/OWNER/NAME/PATH."""
+    conversations (OpenAI messages with system prompts, several turns and tools, ShareGPT, bench_serving's custom and
+    openai): configMap://NAME/KEY, pvc://CLAIM/PATH or, on the hub, hf://datasets/OWNER/NAME/PATH. The last answer of
+    each is generated, all before it is its history."""
     requests: Annotated[int, Field(ge=1, le=MOST_REQUESTS)] | None = None
     """Requests to send; 64 if absent. A closed loop sends at least five times its concurrency. With requestRate: at
     least as many as arrive in 20 seconds; if absent, as many as arrive in 60."""

@@ -36,7 +36,7 @@ def test_a_file_of_a_dataset_repository(file: str) -> None:
 def test_anything_else_is_refused_with_the_way_out(source: str, way: str) -> None:
     (problem,) = said(source)
     assert problem.startswith("spec.benchmark.datasets[0].source: ")
-    assert f"must name one .json or .jsonl file of single-turn prompts: {way}" in problem
+    assert f"must name one .json or .jsonl file of prompts: {way}" in problem
     assert problem.endswith(f"got {source}")
 
 

@@ -163,11 +163,10 @@ async def test_a_token_opens_what_is_gated(pod: Pod, hub: Hub) -> None:
     ("content", "says"),
     [
         (
-            b'[{"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}, '
-            b'{"from": "human", "value": "c"}]}]',
-            "entry 1 has 3 messages, 2 of them the user's: only single turns are measured",
+            b'[{"conversations": [{"from": "human", "value": "a"}, {"from": "observation", "value": "b"}]}]',
+            "entry 1: conversations has a message of observation",
         ),
-        (b'{"messages": [{"role": "system", "content": "a"}]}', "entry 1 has a message of system"),
+        (b'{"messages": [{"role": "system", "content": "a"}]}', "entry 1 asks nothing"),
         (b'{"prompt": "a"}', "entry 1 has neither messages nor conversations"),
         (b"PAR1", "line 1 is no JSON"),
     ],

@@ -1,6 +1,7 @@
 """Rounds on a user's own prompts and at a rate, with the emulated server and SGLang's client on loopback."""
 
 import dataclasses
+import gzip
 import hashlib
 import json
 import os
@@ -112,3 +113,41 @@ def test_requests_that_arrive_at_a_rate(start: Start, pair: Arms, models: Path) 
     assert baseline.request_speed is not None
     assert narrow.request_speed is not None
     assert narrow.request_speed > 1.1 * baseline.request_speed
+
+
+def log_of_chats(models: Path, count: int) -> Callable[[RoundPlan], RoundPlan]:
+    """Conversations of three turns with a system prompt and a tool, as an API's log has them."""
+    system = {"role": "system", "content": "You help people with their code. Answer in one paragraph. " * 20}
+    tool = {"type": "function", "function": {"name": "run_tests", "parameters": {"type": "object"}}}
+
+    def chat(number: int) -> dict[str, object]:
+        turns = [(f"Add {number} to it.", "Done."), ("And test that.", "It passes."), (f"Now {number} more.", "Done.")]
+        said = [
+            {"role": role, "content": text}
+            for turn in turns
+            for role, text in zip(("user", "assistant"), turn, strict=True)
+        ]
+        return {"messages": [system, *said], "tools": [tool]}
+
+    file = models / "own.jsonl"
+    file.write_text("".join(json.dumps(chat(number)) + "\n" for number in range(count)))
+    return lambda plan: dataclasses.replace(plan, files={"own": str(file)})
+
+
+def test_a_log_of_chats_with_system_prompt_three_turns_and_tools(start: Start, pair: Arms, models: Path) -> None:
+    outcome = start(pair, own(12), CODE_1, change=log_of_chats(models, 12)).finish()
+    assert (outcome.client, outcome.wrapper) == (0, 0), outcome.log
+    assert {key: one.why for key, one in outcome.judged.items() if not one.valid} == {}
+    with gzip.open(models / "results" / "2-0.jsonl.gz", "rt") as lines:
+        reports = [report for line in lines if (report := json.loads(line).get("report"))]
+    assert [report.get("client") for report in reports] == ["paceline", None] * 2
+    assert min(reports[0]["input_lens"]) > 300, "the history and the tools are sent"
+    narrow = outcome.result.replicates[1].points[0]
+    assert narrow.accept_length is not None
+    assert narrow.accept_length > 1.5
+
+
+def test_chats_at_a_rate(start: Start, pair: Arms, models: Path) -> None:
+    outcome = start(pair, own(24, rate=8.0), change=log_of_chats(models, 24)).finish()
+    assert {key: one.why for key, one in outcome.judged.items() if not one.valid} == {}, outcome.log
+    assert all(one.points[0].kept_rate == pytest.approx(8, rel=0.05) for one in outcome.result.replicates)

@@ -216,7 +216,9 @@ def test_half_an_answer_is_none(broken: dict[str, Any]) -> None:
 
 def test_only_the_baseline_is_asked_for_logprobs() -> None:
     """With them a speculating server may answer in another way than it serves, or not at all."""
-    mine, theirs = (request_body(PARITY, "pair", "Hello", candidate=one) for one in (False, True))
+    mine, theirs = (
+        request_body(PARITY, "pair", [{"role": "user", "content": "Hello"}], candidate=one) for one in (False, True)
+    )
     assert not any("logprobs" in field for field in theirs)
     assert mine == {**theirs, "logprobs": True, "top_logprobs": 5}
     assert (theirs["temperature"], theirs["max_completion_tokens"], "stream" in theirs) == (0, 16, False)

@@ -43,7 +43,8 @@ SHAREGPT = json.dumps([
 
 @pytest.mark.parametrize("content", [OPENAI, SHAREGPT, lines(*json.loads(SHAREGPT)), f"\n{OPENAI}\n\n"])
 def test_both_forms_as_lines_or_a_list(tmp_path: Path, content: str) -> None:
-    assert read(file(tmp_path, content), SOURCE).usable == ("Sort a list.", "Grüße\u2028in zwei Zeilen")
+    found = read(file(tmp_path, content), SOURCE)
+    assert (found.usable, found.chats) == (("Sort a list.", "Grüße\u2028in zwei Zeilen"), False)
 
 
 def test_a_prompt_of_nothing_is_not_usable(tmp_path: Path) -> None:
@@ -69,16 +70,84 @@ def test_a_file_that_changes_while_arms_are_measured_is_still_the_same(tmp_path:
 TWO = [said("user", "One?"), said("assistant", "One."), said("user", "And two?")]
 
 
+TOOL = {"type": "function", "function": {"name": "search", "parameters": {"type": "object"}}}
+CALL = {"id": "1", "type": "function", "function": {"name": "search", "arguments": "{}"}}
+SYSTEM = said("system", "Be brief.")
+ASKED = {"messages": TWO}
+
+
+@pytest.mark.parametrize(
+    ("entry", "sent"),
+    [
+        pytest.param({"messages": TWO}, ASKED, id="ends with a question: sent whole"),
+        pytest.param({"messages": [*TWO, said("assistant", "Two.")]}, ASKED, id="the last answer is generated"),
+        pytest.param({"messages": [SYSTEM, TWO[0]]}, {"messages": [SYSTEM, TWO[0]]}, id="system prompt"),
+        pytest.param(
+            {"messages": TWO, "max_tokens": 9, "temperature": 1, "model": "m", "tools": [TOOL], "tool_choice": "auto"},
+            {"tools": [TOOL], "tool_choice": "auto", "messages": TWO},
+            id="bench_serving's openai: tools are sent, sampling and lengths are the dataset's",
+        ),
+        pytest.param(
+            {"messages": [TWO[0], {**said("assistant", None), "tool_calls": [CALL]},
+                          {**said("tool", "found"), "tool_call_id": "1"}, said("assistant", "It is there.")]},
+            {"messages": [TWO[0], {**said("assistant", ""), "tool_calls": [CALL]},
+                          {**said("tool", "found"), "tool_call_id": "1"}]},
+            id="a tool's result is answered",
+        ),
+        pytest.param(
+            {"conversations": [turn("system", "Be brief."), turn("human", "One?"), turn("gpt", "One.")]},
+            {"messages": [SYSTEM, TWO[0]]},
+            id="ShareGPT with a system prompt",
+        ),
+        pytest.param(
+            {"conversations": [{"content": message["content"]} for message in TWO]}, ASKED, id="bench_serving's custom"
+        ),
+        pytest.param(
+            {"messages": [said("user", [{"type": "text", "text": "a"}])]},
+            {"messages": [said("user", [{"type": "text", "text": "a"}])]},
+            id="parts of text",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_sent_of_a_conversation(tmp_path: Path, entry: dict[str, Any], sent: dict[str, Any]) -> None:
+    found = read(file(tmp_path, lines(entry)), SOURCE)
+    assert found.chats
+    assert [json.loads(body) for body in found.usable] == [sent]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"conversations": [{"content": "One?"}, {"content": "One."}]},
+        {"conversation": [{"value": "One?"}, {"value": "One."}]},
+        {"turns": ["One?", "And two?"], "category": "low_entropy"},
+    ],
+)
+def test_single_turns_of_benchmarks_are_prompts_for_sglangs_client(tmp_path: Path, entry: dict[str, Any]) -> None:
+    found = read(file(tmp_path, lines(entry)), SOURCE)
+    assert (found.usable, found.chats) == (("One?",), False)
+
+
+def test_one_chat_makes_all_of_a_file_chats(tmp_path: Path) -> None:
+    found = read(file(tmp_path, lines({"messages": TWO[:1]}, {"messages": TWO})), SOURCE)
+    assert [len(json.loads(body)["messages"]) for body in found.usable] == [1, 3]
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (lines({"messages": TWO[:1]}, {"messages": TWO}), "entry 2 has 3 messages, 2 of them the user's: only single"),
-        (json.dumps([{"conversations": [turn("human", "a"), turn("gpt", "b"), turn("human", "c")]}]), "entry 1 has 3"),
-        (lines({"messages": [said("system", "Be brief."), TWO[0]]}), "entry 1 has a message of system: only one user"),
-        (lines({"messages": [TWO[1], TWO[0]]}), "entry 1 has 2 messages, 1 of them the user's"),
-        (lines({"messages": []}), "entry 1 has 0 messages"),
-        (lines({"messages": [said("user", [{"type": "text", "text": "a"}])]}), "entry 1: content must be text"),
+        (lines({"messages": TWO[:1]}, {"messages": TWO[1:2]}), "entry 2 asks nothing: end it with a message of user"),
+        (lines({"messages": [said("system", "Be brief.")]}), "entry 1 asks nothing"),
+        (lines({"messages": []}), "entry 1 asks nothing"),
+        (
+            lines({"messages": [said("function", "a"), TWO[0]]}),
+            "entry 1: messages has a message of function: write one",
+        ),
+        (lines({"messages": [said("user", None)]}), "entry 1: messages: content of user must be text"),
+        (lines({"messages": [said("user", [{"type": "image_url", "image_url": {}}])]}), "parts of type text: nothing"),
         (lines({"messages": ["Sort a list."]}), "entry 1: messages must be a list of objects with role and content"),
+        (lines({"messages": TWO, "tools": "search"}), "entry 1: tools must be a list of objects, as in a request"),
+        (lines({"turns": [{"content": "a"}]}), "entry 1: turns must be a list of texts"),
         (lines({"prompt": "Sort a list."}), "entry 1 has neither messages nor conversations: write"),
         (lines({"messages": [TWO[0]]}) + "{", "line 2 is no JSON"),
         ("[{]", "no JSON"),

@@ -1,12 +1,15 @@
-"""The benchmark client's file of prompts and its command line, for a workload.
+"""The client's file of prompts and its command line, for a workload.
 
-Every arm gets the same prompts in the same order: the file has only the requests of the workload, the client shuffles
-it with a fixed seed, and one worker thread keeps the order (two threads race for the slots).
+Every arm gets the same prompts in the same order: the file has only the requests of the workload, SGLang's benchmark
+client shuffles it with a fixed seed, and one worker thread keeps the order (two threads race for the slots). What that
+client cannot send (`Prompts.chats`), Paceline's own sends in the order of the file.
 """
 
 import hashlib
+import itertools
 import json
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -19,6 +22,7 @@ from paceline.evidence import ArmCommand, RoundPlan
 from paceline.pods import datasets
 from paceline.pods.prompt_file import DatasetError, Prompts, read
 from paceline.pods.round import choose
+from paceline.pods.round.chat_client import KEY, ChatLoad
 from paceline.pods.round.contamination import shared_share
 from paceline.pods.round.parity import request_body
 from paceline.pods.round.steps import Loaded
@@ -31,8 +35,9 @@ COUNTED = {"stream_options": {"include_usage": True}}
 """In every request. If a response omits usage, the client assumes it produced the expected number of tokens."""
 UNCOUNTED = 1
 """The expected number is one more than an answer can have, so such an answer is recognised."""
-BEARER = "OPENAI_API_KEY"
-"""The variable whose value the benchmark client sends as Authorization: Bearer."""
+BEARER = KEY
+"""The variable whose value both clients send as Authorization: Bearer."""
+CHAT = "/v1/chat/completions"
 PROXIES = frozenset({"http_proxy", "https_proxy", "all_proxy"})
 LARGEST_REPORT = 256 << 20
 """Bytes of the benchmark client's report, which contains every answer. A million tokens are some 5 MB."""
@@ -75,10 +80,12 @@ def compared_prompts(plan: RoundPlan) -> tuple[str, ...]:
 
 
 def question(plan: RoundPlan, arm: ArmCommand, prompt: int) -> Mapping[str, Any]:
-    """The request for one prompt of parity."""
+    """The request for one prompt of parity. Of a chat only its messages: what calls a tool is no text to compare."""
     assert plan.parity
     probe = ENGINES[plan.engine].probe(plan.engine_version)
-    body = request_body(plan.parity, plan.served_name, compared_prompts(plan)[prompt], candidate=arm.candidate)
+    asked, chats = compared_prompts(plan)[prompt], _all(plan, plan.workloads[0]).chats
+    messages = json.loads(asked)["messages"] if chats else [{"role": "user", "content": asked}]
+    body = request_body(plan.parity, plan.served_name, messages, candidate=arm.candidate)
     return {**probe.body(PARITY), **probe.whole, **body}
 
 
@@ -167,14 +174,47 @@ def send(plan: RoundPlan, workload: Workload, scratch: Path, key: str, *, warm_u
     chosen = warm_up_prompts(plan, workload) if warm_up else prompts(plan, workload)
     tokens = min(workload.dataset.max_tokens, WARM_UP_TOKENS) if warm_up else workload.dataset.max_tokens
     dataset, report = scratch / "prompts.json", scratch / "report.jsonl"
-    dataset.write_text(json.dumps([_conversation(prompt) for prompt in chosen]))
     report.unlink(missing_ok=True)
     name = name_of(workload, warm_up=warm_up)
     rate = None if warm_up else workload.rate
-    options: dict[str, Any] = {"name": name, "requests": len(chosen), "tokens": tokens, "rate": rate}
-    argv = command(plan, workload, dataset=dataset, report=report, **options)
+    if chats := _all(plan, workload).chats:
+        dataset.write_text(chat_load(plan, workload, chosen, name=name, tokens=tokens, rate=rate).to_json())
+        argv = [sys.executable, "-m", "paceline.pods.round.chat_client", str(dataset), str(report)]
+    else:
+        dataset.write_text(json.dumps([_conversation(prompt) for prompt in chosen]))
+        options: dict[str, Any] = {"name": name, "requests": len(chosen), "tokens": tokens, "rate": rate}
+        argv = command(plan, workload, dataset=dataset, report=report, **options)
     _run(argv, scratch, key, timeout=plan.timeout_of(workload))
-    return Loaded(report=_read_report(report), shared_prompts=shared_share(chosen))
+    return Loaded(report=_read_report(report), shared_prompts=shared_share(chosen), chats=chats)
+
+
+def chat_load(
+    plan: RoundPlan, workload: Workload, chosen: Sequence[str], *, name: str, tokens: int, rate: float | None
+) -> ChatLoad:
+    """What Paceline's own client is to send: `chosen` are bodies of requests. Every arm has the same arrivals."""
+    probe = ENGINES[plan.engine].probe(plan.engine_version)
+    shared = {
+        **probe.body(name),
+        **COUNTED,
+        "model": plan.served_name,
+        "stream": True,
+        "max_completion_tokens": tokens,
+        "temperature": 0,
+        **_sampling(plan, workload),
+    }
+    return ChatLoad(
+        url=f"http://127.0.0.1:{plan.port}{CHAT}",
+        bodies=tuple({**shared, **json.loads(prompt)} for prompt in chosen),
+        concurrency=workload.concurrency,
+        arrivals=arrivals(rate, len(chosen)) if rate else None,
+    )
+
+
+def arrivals(rate: float, requests: int) -> tuple[float, ...]:
+    """Seconds after the start: the first at once, the others after exponential gaps (a Poisson process)."""
+    chance = random.Random(SEED)
+    gaps = (chance.expovariate(rate) for _ in range(requests - 1))
+    return tuple(itertools.accumulate(gaps, initial=0.0))
 
 
 def _run(argv: Sequence[str], scratch: Path, key: str, *, timeout: float) -> None:

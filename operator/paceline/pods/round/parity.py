@@ -62,12 +62,14 @@ class Divergence:
     among_top: bool
 
 
-def request_body(parity: Parity, model: str, prompt: str, *, candidate: bool) -> dict[str, Any]:
+def request_body(
+    parity: Parity, model: str, messages: Sequence[Mapping[str, Any]], *, candidate: bool
+) -> dict[str, Any]:
     """The body of the request, for every engine."""
     logprobs = {} if candidate else {"logprobs": True, "top_logprobs": TOP}
     return {
         "model": model,
-        "messages": [{"role": "user", "content": prompt}],
+        "messages": messages,
         "temperature": 0,
         "max_completion_tokens": parity.max_tokens,
         **logprobs,

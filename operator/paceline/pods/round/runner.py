@@ -174,6 +174,9 @@ class Runner:
             raise ServerFailed(f"{step.workload.name}: {error}") from error
         if not step.warm_up:
             self.useful_seconds += loaded.report["duration"]
+            if errors := [error for error in loaded.report.get("errors", ()) if error]:
+                shown = self.control.keys.fit_to_show(f"{len(errors)} requests failed, the first: {errors[0]}")
+                say(f"{step.arm.name} {step.workload.name}: {shown}")
             say(f"{step.arm.name} {step.workload.name}: {loaded.report['output_throughput']:.2f} tok/s")
         return loaded
 

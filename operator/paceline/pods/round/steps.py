@@ -69,11 +69,13 @@ class Flush:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """A finished load: the benchmark client's `report`; `shared_prompts`, the shared share of its prompts; and, for an
-    arm whose engine chooses its depth, the mean draft tokens per verify call during the load."""
+    """A finished load: the client's `report`; `shared_prompts`, the shared share of its prompts; whether these are
+    bodies of requests (`Prompts.chats`); and, for an arm whose engine chooses its depth, the mean draft tokens per
+    verify call during the load."""
 
     report: Mapping[str, Any]
     shared_prompts: float = 0.0
+    chats: bool = False
     draft_tokens: float | None = None
 
 
@@ -166,7 +168,7 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, ArmResul
             read_twice = {"gpus": [[asdict(one) for one in moment] for moment in (cold, warm)]} if cold or warm else {}
             yield SaveLine({"arm": arm.name, "workload": workload.name, "report": report, **counted, **read_twice})
             measured = point(workload, report, speculated)
-            if why := contamination(measured, report, loaded.shared_prompts, work):
+            if why := contamination(measured, report, loaded.shared_prompts, work, chats=loaded.chats):
                 points.clear()  # if the server ends now, its exit replaces this error, and the points would look valid
                 raise ServerFailed(why)
             points.append(measured)

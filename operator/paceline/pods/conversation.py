@@ -1,0 +1,151 @@
+"""One entry of a file of prompts, in the formats that people have, as what a server is asked.
+
+Asked is the last answer of a conversation: everything before it is sent as history, and what the file has in its place
+is not sent. A conversation that ends with a question or with a tool's result is sent whole.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Message = Mapping[str, Any]
+
+ROLES: Mapping[str, str] = {
+    "system": "system",
+    "developer": "developer",
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "gpt": "assistant",
+    "chatgpt": "assistant",
+    "tool": "tool",
+}
+"""A speaker in a file → the role in a request."""
+BY_TURNS = ("user", "assistant")
+"""Roles of messages that name none, as in bench_serving's `custom`: by turns."""
+OF_A_MESSAGE = ("name", "tool_calls", "tool_call_id", "reasoning_content")
+OF_A_REQUEST = ("tools", "tool_choice", "parallel_tool_calls", "chat_template_kwargs")
+"""Fields that an entry may have beside its messages, and that are sent. The model, the sampling and the longest answer
+are the dataset's, for all of its requests."""
+ASKING = ("user", "tool")
+
+
+class DatasetError(ValueError):
+    """A file that a round cannot use; the text names the entry and what to change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """`messages` in the form of OpenAI's API; `options` are other fields of the request (`OF_A_REQUEST`)."""
+
+    messages: tuple[Message, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def question(self) -> str | None:
+        """The text of a conversation that is one user message and nothing else."""
+        first = self.messages[0]
+        alone = len(self.messages) == 1 and not self.options and set(first) == {"role", "content"}
+        text = first.get("content") if alone and first["role"] == "user" else None
+        return text if isinstance(text, str) else None
+
+    @property
+    def body(self) -> str:
+        """Its fields of a request, as JSON. Tools come first, as in the text that a chat template makes of them: how
+        much two requests share is read off the beginning (`contamination.shared_share`)."""
+        return json.dumps({**self.options, "messages": self.messages}, ensure_ascii=False)
+
+
+def conversation(entry: Any, where: str) -> Conversation | None:
+    """What an entry asks; None if its questions are blank. `where` begins the text of a DatasetError."""
+    kind = next((kind for kind in FORMATS if isinstance(entry, dict) and isinstance(entry.get(kind), list)), None)
+    if kind is None:
+        raise DatasetError(
+            f'{where} has neither messages nor conversations: write {{"messages": [{{"role": "user", …}}]}}'
+        )
+    messages = FORMATS[kind](entry[kind], f"{where}: {kind}")
+    if messages and messages[-1]["role"] == "assistant":
+        messages = messages[:-1]
+    if not messages or messages[-1]["role"] not in ASKING or not any(map(_asks, messages)):
+        raise DatasetError(f"{where} asks nothing: end it with a message of user or tool, or with the answer to one")
+    if not any(_text(message).strip() for message in messages if _asks(message)):
+        return None
+    return Conversation(messages=tuple(messages), options=_options(entry, where))
+
+
+def _options(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
+    options = {name: entry[name] for name in OF_A_REQUEST if entry.get(name) not in (None, [], {})}
+    tools = options.get("tools", [])
+    if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
+        raise DatasetError(f"{where}: tools must be a list of objects, as in a request")
+    return options
+
+
+def _openai(messages: Sequence[Any], where: str) -> list[Message]:
+    return [_message(message, "role", "content", where) for message in _objects(messages, where, "role", "content")]
+
+
+def _sharegpt(messages: Sequence[Any], where: str) -> list[Message]:
+    """ShareGPT's names or OpenAI's; bench_serving's `custom` has no speakers, and either name of the text."""
+    found = []
+    for number, message in enumerate(_objects(messages, where, "from", "value")):
+        speaker = next((name for name in ("from", "role") if name in message), "from")
+        named = message if speaker in message else {**message, speaker: BY_TURNS[number % 2]}
+        found.append(_message(named, speaker, "value" if "value" in message else "content", where))
+    return found
+
+
+def _speed_bench(turns: Sequence[Any], where: str) -> list[Message]:
+    """SPEED-Bench has the user's turns only. The first is sent, as bench_serving does."""
+    if not turns or not isinstance(turns[0], str):
+        raise DatasetError(f"{where} must be a list of texts")
+    return [{"role": "user", "content": turns[0]}]
+
+
+FORMATS: Mapping[str, Callable[[Sequence[Any], str], list[Message]]] = {
+    "messages": _openai,
+    "conversations": _sharegpt,
+    "conversation": _sharegpt,
+    "turns": _speed_bench,
+}
+"""By the field of an entry that has its messages."""
+
+
+def _objects(messages: Sequence[Any], where: str, role: str, text: str) -> Sequence[Mapping[str, Any]]:
+    if not all(isinstance(message, dict) for message in messages):
+        raise DatasetError(f"{where} must be a list of objects with {role} and {text}")
+    return messages
+
+
+def _message(message: Mapping[str, Any], speaker: str, text: str, where: str) -> Message:
+    role = ROLES.get(str(message.get(speaker)))
+    if role is None:
+        raise DatasetError(f"{where} has a message of {message.get(speaker)}: write one of {', '.join(ROLES)}")
+    content, calls = message.get(text), message.get("tool_calls")
+    if content is None and role == "assistant" and calls:
+        content = ""
+    if not _is_text(content):
+        raise DatasetError(
+            f"{where}: {text} of {message.get(speaker)} must be text, or a list of parts of type text: nothing else is "
+            "sent"
+        )
+    kept = {name: message[name] for name in OF_A_MESSAGE if message.get(name) not in (None, [], "")}
+    return {"role": role, "content": content, **kept}
+
+
+def _is_text(content: Any) -> bool:
+    if isinstance(content, str):
+        return True
+    return isinstance(content, list) and all(
+        isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str) for part in content
+    )
+
+
+def _asks(message: Message) -> bool:
+    return bool(message["role"] == "user")
+
+
+def _text(message: Message) -> str:
+    content = message["content"]
+    return content if isinstance(content, str) else "".join(part["text"] for part in content)

@@ -1,0 +1,153 @@
+"""`python -m paceline.pods.round.chat_client LOAD REPORT`: sends what SGLang's benchmark client cannot.
+
+LOAD is the JSON of a `ChatLoad`; one line of JSON is written to REPORT. It is a process by itself, as the benchmark
+client is: it can be killed, and its event loop has nothing else to do.
+"""
+
+import asyncio
+import json
+import os
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from paceline.pods.round.chat_report import Answered, report
+
+KEY = "OPENAI_API_KEY"
+"""The variable with the server's key, as for the benchmark client."""
+LARGEST_LINE = 16 << 20
+"""Bytes of one event of a stream."""
+PIECES = ("reasoning_content", "reasoning", "content")
+"""Fields of a delta whose text is a part of an answer; calls of tools are others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatLoad:
+    """`bodies` in the order in which they are sent: when one of `concurrency` places is free or, with `arrivals`, so
+    many seconds after the start."""
+
+    url: str
+    bodies: tuple[Mapping[str, Any], ...]
+    concurrency: int
+    arrivals: tuple[float, ...] | None = None
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "ChatLoad":
+        raw = json.loads(text)
+        arrivals = raw["arrivals"]
+        return cls(
+            url=raw["url"],
+            bodies=tuple(raw["bodies"]),
+            concurrency=raw["concurrency"],
+            arrivals=None if arrivals is None else tuple(arrivals),
+        )
+
+
+async def send(load: ChatLoad, key: str) -> Mapping[str, Any]:
+    """The report of a load that was sent to its end."""
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    session = aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0),
+        timeout=aiohttp.ClientTimeout(total=None),
+        headers=headers,
+        read_bufsize=LARGEST_LINE,
+    )
+    async with session:
+        began = time.perf_counter()
+        answers = await (_closed(session, load) if load.arrivals is None else _arriving(session, load, load.arrivals))
+        return report(answers, time.perf_counter() - began)
+
+
+async def _closed(session: aiohttp.ClientSession, load: ChatLoad) -> list[Answered]:
+    answers = [Answered(error="not sent")] * len(load.bodies)
+    numbered = iter(enumerate(load.bodies))
+
+    async def place() -> None:
+        for number, body in numbered:
+            answers[number] = await ask(session, load.url, body)
+
+    await asyncio.gather(*(place() for _ in range(load.concurrency)))
+    return answers
+
+
+async def _arriving(session: aiohttp.ClientSession, load: ChatLoad, arrivals: Sequence[float]) -> list[Answered]:
+    began = time.perf_counter()
+
+    async def at(seconds: float, body: Mapping[str, Any]) -> Answered:
+        await asyncio.sleep(max(0.0, began + seconds - time.perf_counter()))
+        return await ask(session, load.url, body)
+
+    return await asyncio.gather(*(at(seconds, body) for seconds, body in zip(arrivals, load.bodies, strict=True)))
+
+
+async def ask(session: aiohttp.ClientSession, url: str, body: Mapping[str, Any]) -> Answered:
+    """Send one request and read its stream to the end. What goes wrong is in the answer's `error`."""
+    began = time.perf_counter()
+    try:
+        async with session.post(url, json=body) as response:
+            if response.status != 200:
+                return Answered(error=f"{response.status} {response.reason}: {(await response.text())[:500]}")
+            return await _read(_events(response), began)
+    except (aiohttp.ClientError, ValueError, LookupError, TypeError, AttributeError, OSError) as error:
+        return Answered(error=f"{type(error).__name__}: {error}")
+
+
+async def _read(events: AsyncIterator[Mapping[str, Any]], began: float) -> Answered:
+    arrivals: list[float] = []
+    texts: list[str] = []
+    usage: Mapping[str, Any] = {}
+    async for event in events:
+        if error := event.get("error"):
+            return Answered(error=f"in the stream: {json.dumps(error)[:500]}")
+        usage = event.get("usage") or usage
+        text = "".join(map(_text, event.get("choices") or ()))
+        if text:
+            arrivals.append(time.perf_counter())
+            texts.append(text)
+    ended = time.perf_counter()
+    if not arrivals:
+        return Answered(error="the response contained no generated tokens")
+    if "completion_tokens" not in usage:
+        return Answered(error="the answer broke off: it has no usage")
+    return Answered(
+        first=arrivals[0] - began,
+        gaps=tuple(later - earlier for earlier, later in pairwise(arrivals)),
+        whole=ended - began,
+        prompt_tokens=int(usage.get("prompt_tokens") or 0),
+        tokens=int(usage["completion_tokens"]),
+        text="".join(texts),
+    )
+
+
+async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[Mapping[str, Any]]:
+    async for line in response.content:
+        kind, _, data = line.decode().partition(":")
+        if kind == "data" and data.strip() != "[DONE]":
+            yield json.loads(data)
+
+
+def _text(choice: Mapping[str, Any]) -> str:
+    """Of one delta: thoughts, the answer and the calls of tools, all of which the server generated."""
+    delta = choice.get("delta") or {}
+    calls = [call.get("function") or {} for call in delta.get("tool_calls") or ()]
+    called = [call.get(name) or "" for call in calls for name in ("name", "arguments")]
+    return "".join([delta.get(name) or "" for name in PIECES] + called)
+
+
+def main(argv: Sequence[str]) -> None:
+    source, target = map(Path, argv)
+    load = ChatLoad.from_json(source.read_text())
+    target.write_text(json.dumps(asyncio.run(send(load, os.environ.get(KEY, "")))) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
