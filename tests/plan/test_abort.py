@@ -120,6 +120,17 @@ def test_a_second_one_does_not_undo_the_way_back_of_the_first() -> None:
     assert world.serving("latency") == "wide"
 
 
+def test_that_it_was_carried_out_is_told_beside_a_rollback_that_came_with_it() -> None:
+    """The hold is the second one's; so only that would be known of what the first has ended."""
+    world = in_production("latency")
+    world.edit("another candidate", added)
+    (deployed,) = world.cluster.of("SpeculativeDeployment")
+    deployed["metadata"]["annotations"] = {KEY: "both", "rollback.paceline.dev/latency": "both"}
+    world.settle("a person asks for two things at once", 0)
+    (event,) = (event for one in world.told for event in one.events if "abort=both" in event)
+    assert "rollback=both came with it; a person has rolled back from wide" in event
+
+
 def test_the_way_back_from_a_baseline_that_does_not_run_is_not_undone() -> None:
     world = in_production("latency")
     world.edit("in place", lambda spec: spec.update(promotion={"surge": "Never"}))

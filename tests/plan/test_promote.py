@@ -53,11 +53,23 @@ def test_a_revision_that_does_not_wait_is_answered_with_the_one_that_does() -> N
     assert (world.serving("latency"), world.status().get("refused")) == ("wide", None)
 
 
-def test_where_nothing_waits_that_is_the_answer() -> None:
+def test_where_nothing_waits_the_answer_names_what_may_be_written() -> None:
     world = by_hand()
     world.annotate(KEY, "0123456789@now")
     (said,) = world.status()["refused"]
-    assert said.endswith("no arm of revision 0123456789 waits to be served; none does")
+    assert said.endswith(
+        "no arm of revision 0123456789 waits to be served; the present question has no verdict yet; wait for it, or "
+        "promote-anyway.paceline.dev/latency=REVISION@TOKEN serves a candidate all the same"
+    )
+
+
+def test_what_is_served_already_is_answered_with_an_event() -> None:
+    world, revision = awaiting()
+    world.annotate(KEY, f"{revision}@now")
+    world.servers_ready()
+    assert not any("nothing to do" in event for one in world.told for event in one.events)
+    world.annotate(KEY, f"{revision}@again")
+    assert any(f"promote={revision}@again: nothing to do: it is served already" in e for e in world.told[-1].events)
 
 
 def test_in_automatic_mode_nobody_needs_to_ask() -> None:

@@ -432,6 +432,9 @@ def test_an_image_of_another_version_is_noted() -> None:
     world.wait(1)
     version = world.spec()["engine"]["version"]
     assert world.status()["notes"] == [f"spec.engine.version: {version}, but the image reports 0.9.9: set it to that"]
+    run["status"]["engineVersion"] = ""  # no server has come up to say it
+    world.wait(1)
+    assert "notes" not in world.status()
 
 
 def test_why_a_run_failed_is_told_where_a_person_looks() -> None:

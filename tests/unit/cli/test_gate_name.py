@@ -14,6 +14,7 @@ from tests.support.world import START
 from tests.support.world import World as Simulated
 from tests.unit.cli.states import (
     SLOWER,
+    aborted,
     awaiting_promote,
     both_promoted,
     measuring_round_2_of_3,
@@ -44,6 +45,7 @@ EVERY = 60.0
         (rejected, 10, "Reject: wide 1.09x"),
         (no_room, 13, "not placed: 0/1 nodes are available"),
         (suspended, 13, "Undecided: spec.suspend is set"),
+        (aborted, 14, "Stalled: a person has ended the run; kubectl paceline retry qwen3-coder-next --pool latency"),
         (stalled, 14, "Stalled: PrefetchFailed: the models could not be downloaded"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

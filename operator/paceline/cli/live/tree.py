@@ -75,6 +75,8 @@ def _general(deployment: Deployment, now: datetime) -> Iterator[Table]:
     elif not deployment.seen:
         seen = f"this is of generation {status.observed_generation or 0}"
         yield _part("operator", (f"{seen}; generation {deployment.generation} is not read yet", BUSY))
+    if deployment.suspended:
+        yield _part("suspended", ("spec.suspend is set: nothing is measured or promoted until it is removed", BUSY))
     told: set[str] = set()
     for condition in status.conditions:
         rests = condition.type in OF_POOLS or (condition.type, condition.reason) in AT_REST

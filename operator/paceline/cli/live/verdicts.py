@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.api.record import decimal, finite
+from paceline.cli.live.advice import advice
 from paceline.cli.live.deployment import Deployment, Pool
 from paceline.cli.live.progress import rounds
 from paceline.cli.live.words import EMULATED
@@ -58,6 +59,8 @@ def _answer(deployment: Deployment, pool: Pool) -> Answer:
             run=verdict.benchmark_run,
             emulated=verdict.benchmark_run in pool.emulated,
         )
+    if step and step.step == "Held" and deployment.judged:
+        return Answer(pool=pool.name, outcome=STALLED, message=f"{step.message}; {advice(deployment, pool)}")
     if step and step.step == "NotMeasurable" and deployment.judged:
         return Answer(pool=pool.name, outcome=STALLED, message=step.message)
     if pool.progress and pool.progress.going_on:

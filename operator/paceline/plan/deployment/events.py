@@ -122,11 +122,16 @@ def _aborted(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
     if not token or (was.handled and token == was.handled.abort):
         return
     held, nothing = entry.hold, "nothing to do: neither a run nor a candidate's roll-out is under way"
-    done = f"{held.message}; retry goes on" if held and held != was.hold and held.reason == "Aborted" else ""
+    if held is None or held == was.hold:
+        done = ""
+    elif held.reason == "Aborted":
+        done = f"{held.message}; retry goes on"
+    else:  # carried out first, as both came at once
+        done = f"{held.request} came with it; {held.message}"
     yield Event(reason="Aborted", note=f"{entry.name}: abort={token}: {done or nothing}")
 
 
-CHOSEN = {"rollback": "RolledBack", "promote_anyway": "PromotedAnyway"}
+CHOSEN = {"promote": "Promoting", "rollback": "RolledBack", "promote_anyway": "PromotedAnyway"}
 """Requests for what is to serve, by their field of `handled` → reason of the Event."""
 
 
@@ -137,6 +142,8 @@ def _chosen(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
             target = entry.target
             asked = f"{field.replace('_', '-')}={value}"
             done = f"{target.arm} at {target.revision}: {target.why}" if target and target.request == asked else ""
+            if done and field == "promote":
+                continue  # _target says it
             yield Event(reason=reason, note=f"{entry.name}: {asked}: {done or _nothing(field, value, target)}")
 
 

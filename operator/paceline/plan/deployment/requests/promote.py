@@ -8,7 +8,7 @@ from paceline.plan.deployment.choose import Choice, baseline, intent, winner
 from paceline.plan.deployment.earned import manual, overridden, promoted_before
 from paceline.plan.deployment.hold import baseline_held, held_by_a_person, hold
 from paceline.plan.deployment.pool import Pool
-from paceline.plan.deployment.requests.request import Effect, Refusal, Request
+from paceline.plan.deployment.requests.request import SUSPENDED, Effect, Refusal, Request, annotation
 from paceline.plan.step import timestamp
 
 
@@ -20,7 +20,7 @@ def promote(pool: Pool, request: Request, now: datetime) -> Effect | Refusal:
     if not (manual(pool) or by_a_person or overridden(pool)):
         return "promotion.mode is Automatic, which serves every winner; remove the annotation, or set Manual"
     if pool.suspended:
-        return "spec.suspend is set: the request is carried out once it is removed"
+        return SUSPENDED
     named, shown = request.value.partition("@")[0], winner(pool)
     revision = named or (shown.revision if shown else "")
     if held and not by_a_person and (revision == held.revision or baseline_held(pool)):
@@ -33,7 +33,14 @@ def promote(pool: Pool, request: Request, now: datetime) -> Effect | Refusal:
         return {**chosen, "hold": None} if by_a_person else chosen
     valid = " or ".join(f"{choice.revision}@TOKEN ({choice.arm})" for choice in choices.values())
     what = f"no arm of revision {revision} waits" if revision else "no winner waits"
-    return f"{what} to be served; {f'write {valid}' if valid else 'none does'}"
+    return f"{what} to be served; {f'write {valid}' if valid else _nothing_waits(pool)}"
+
+
+def _nothing_waits(pool: Pool) -> str:
+    anyway = f"{annotation('promote-anyway', pool.name)}=REVISION@TOKEN serves a candidate all the same"
+    if pool.decided is None:
+        return f"the present question has no verdict yet; wait for it, or {anyway}"
+    return f"nothing else does, as the verdict is {pool.decided.outcome}; {anyway}"
 
 
 def promotable(pool: Pool) -> Iterator[Choice]:

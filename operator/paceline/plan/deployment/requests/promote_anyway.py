@@ -13,7 +13,7 @@ from paceline.plan.deployment.choose import intent, winner
 from paceline.plan.deployment.earned import bounds
 from paceline.plan.deployment.hold import BY_A_PERSON, baseline_held, hold, release, way_out
 from paceline.plan.deployment.pool import Pool
-from paceline.plan.deployment.requests.request import Effect, Refusal, Request
+from paceline.plan.deployment.requests.request import SUSPENDED, Effect, Refusal, Request
 from paceline.plan.step import timestamp
 
 RELEASED = (*BY_A_PERSON, "Fallback")
@@ -25,7 +25,7 @@ def promote_anyway(pool: Pool, request: Request, now: datetime) -> Effect | Refu
     candidates = {pool.revision(arm): arm for arm in pool.spec.arms[1:]}
     named, held, target = request.value.partition("@")[0], hold(pool), pool.remembered.target
     if pool.suspended:
-        return "spec.suspend is set: the request is carried out once it is removed"
+        return SUSPENDED
     revision = named or (next(iter(candidates)) if len(candidates) == 1 else "")
     if revision not in candidates:
         valid = " or ".join(f"{one}@TOKEN ({arm.name})" for one, arm in candidates.items())

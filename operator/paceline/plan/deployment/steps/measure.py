@@ -214,7 +214,8 @@ def _verdict_causes(rollout: Rollout, run: Run) -> tuple[Cause, ...]:
 def _other_version(pool: Pool) -> tuple[str, ...]:
     """A note if the image reports another version than the spec, whose rules and options were applied."""
     wanted = pool.server.engine.version
-    reports = (run.status.engine_version for run in pool.attempts if run.status.engine_version is not None)
+    # Empty if no server of the run has come up to say it.
+    reports = (run.status.engine_version for run in pool.attempts if run.status.engine_version)
     reported = next(reports, wanted)
     same = reported.removeprefix(wanted)[:1] in ("", "+", ".", "-", "r", "a", "b") and reported.startswith(wanted)
     return () if same else (f"spec.engine.version: {wanted}, but the image reports {reported}: set it to that",)
