@@ -206,13 +206,13 @@ class Engine:
         """Seconds of the current step, held slots included."""
         batch = len(self.running) + len(self.held)
         seconds, paces = 0.0, self._drafting().paces
+        speeds = {name: pace.throughput(batch) for name, pace in paces.items()}
         for request in self.running:
             pace = paces[request.dataset]
             credit = min(pace.acceptance, request.length - request.credit) if request.credit or request.behind else 1.0
-            seconds += credit / pace.throughput(batch)
+            seconds += credit / speeds[request.dataset]
         for slot in self.held:
-            pace = paces[slot.dataset]
-            seconds += (pace.acceptance if slot.steps else 1.0) / pace.throughput(batch)
+            seconds += (paces[slot.dataset].acceptance if slot.steps else 1.0) / speeds[slot.dataset]
         return seconds / self.factor
 
     def _step(self, end: float) -> None:

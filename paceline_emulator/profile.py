@@ -1,9 +1,9 @@
 """How fast a target decodes: throughput and acceptance per (tree, dataset, batch size).
 
 A profile (`data/profiles/*.json`) has per dataset
-  baseline      output tokens/s without speculation at batch 1 and 32 (published)
+  baseline      output tokens/s without speculation by batch size (published)
   probability   that the head's next token is accepted (assumed: acceptance lengths are not published)
-  draft, verify cost of one draft step and of one more verified token, in baseline steps, at batch 1 and 32
+  draft, verify cost of one draft step and of one more verified token, in baseline steps, at the same batch sizes
 from which, for a tree of s steps, k branches and n draft tokens,
   A = 1 + q + q² + … + q^s        q = 1 − (1 − p)^(w^¼), w = (n − 1)/s branches a level, at most k
   C = 1 + s·draft + (n − 1)·verify
@@ -12,11 +12,15 @@ from which, for a tree of s steps, k branches and n draft tokens,
 does it, and the tables: tests/contract/make_profiles.py). The quarter power says how little a second guess adds; it is
 the largest of the simple choices for which every cost comes out positive.
 
-Between batch 1 and 32 throughput is a straight line in log-log. Beyond 32 it goes on with the baseline's slope until a
-forward pass carries COMPUTE_BOUND tokens (batch × verified tokens), then stays: a wider tree saturates earlier, which
-is what makes speculation lose at high load.
+Between two of its batch sizes throughput is a straight line in log-log, and below the first it goes on as between the
+first two. Beyond the last it goes on with the baseline's slope until a forward pass carries COMPUTE_BOUND tokens (batch
+× verified tokens), then stays: a wider tree saturates earlier, which is what makes speculation lose at high load.
+
+Two more facts of a published table, where it has them: `seats`, how many requests the KV cache holds with and without
+a head, and `scheduled`, what vLLM's schedule of depths costs on top.
 """
 
+import bisect
 import json
 import math
 from collections.abc import Iterable, Mapping
@@ -26,7 +30,6 @@ from typing import Any
 
 from paceline_emulator.models import Model
 
-SMALL, LARGE = 1, 32
 COMPUTE_BOUND = 512
 NGRAM_ACCEPTANCE = 0.5
 """Assumed: a lookup in what was already said is accepted half as often as a trained head."""
@@ -59,42 +62,71 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
-    """Throughputs in output tokens/s; costs by batch size."""
+    """Throughputs in output tokens/s and costs, by batch size: the same sizes, two at least."""
 
-    baseline: Mapping[int, float]
+    baseline: Mapping[float, float]
     probability: float
-    cost: Mapping[int, Cost]
+    cost: Mapping[float, Cost]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seats:
+    """Requests that the KV cache holds at a time: a head takes its share of the memory."""
+
+    baseline: int
+    speculative: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduled:
+    """What a schedule of depths by batch size is worth, of the throughput of always drafting as many: where it drafts,
+    and the least and the most where it rests (vllm#49548)."""
+
+    drafting: float
+    resting: tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     name: str
     datasets: Mapping[str, Dataset]
+    seats: Seats | None = None
+    scheduled: Scheduled | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """One dataset under one shape: the acceptance length, and throughput at batch 1 and 32 with the slope beyond."""
+    """One dataset under one shape: the acceptance length, and output tokens/s by batch size, rising and two at least,
+    with the slope beyond."""
 
     acceptance: float
-    small: float
-    large: float
+    points: Mapping[float, float]
     slope_beyond: float
     width: int
 
     def accepting(self, left: float) -> "Pace":
         """With this fraction of its accepted draft tokens: a step takes as long, and yields less."""
         length = 1 + (self.acceptance - 1) * left
-        fewer = length / self.acceptance
-        return replace(self, acceptance=length, small=self.small * fewer, large=self.large * fewer)
+        return replace(self.times(length / self.acceptance), acceptance=length)
+
+    def times(self, factor: float) -> "Pace":
+        return replace(self, points={batch: throughput * factor for batch, throughput in self.points.items()})
 
     def throughput(self, batch: float) -> float:
         """Output tokens/s of a closed loop of `batch` requests."""
-        if batch <= LARGE:
-            slope = math.log(self.large / self.small) / math.log(LARGE / SMALL)
-            return self.small * math.pow(max(batch, SMALL), slope)
-        full = max(LARGE, COMPUTE_BOUND / self.width)
-        return self.large * math.pow(min(batch, full) / LARGE, self.slope_beyond)
+        sizes = list(self.points)
+        last = sizes[-1]
+        if batch > last:
+            full = max(last, COMPUTE_BOUND / self.width)
+            return self.points[last] * math.pow(min(batch, full) / last, self.slope_beyond)
+        above = min(max(1, bisect.bisect_left(sizes, batch)), len(sizes) - 1)
+        low, high = sizes[above - 1], sizes[above]
+        return self.points[low] * math.pow(max(batch, 1) / low, slope(self.points, low, high))
+
+
+def slope(points: Mapping[float, float], low: float, high: float) -> float:
+    """Between two batch sizes, in log-log."""
+    return math.log(points[high] / points[low]) / math.log(high / low)
 
 
 def acceptance(probability: float, shape: Shape) -> float:
@@ -109,16 +141,15 @@ def acceptance(probability: float, shape: Shape) -> float:
 
 def pace(dataset: Dataset, shape: Shape | None, forced: float | None = None) -> Pace:
     """`shape` None: no speculation. `forced`: an acceptance length that is given instead of following from the head."""
-    small, large = dataset.baseline[SMALL], dataset.baseline[LARGE]
-    slope = math.log(large / small) / math.log(LARGE / SMALL)
+    baseline = dataset.baseline
+    beyond = slope(baseline, *list(baseline)[-2:])
     if shape is None:
-        return Pace(acceptance=1.0, small=small, large=large, slope_beyond=slope, width=1)
+        return Pace(acceptance=1.0, points=baseline, slope_beyond=beyond, width=1)
     length = acceptance(dataset.probability, shape) if forced is None else forced
     return Pace(
         acceptance=length,
-        small=small * length / dataset.cost[SMALL].of(shape),
-        large=large * length / dataset.cost[LARGE].of(shape),
-        slope_beyond=slope,
+        points={batch: baseline[batch] * length / dataset.cost[batch].of(shape) for batch in baseline},
+        slope_beyond=beyond,
         width=shape.width,
     )
 
@@ -130,8 +161,7 @@ def paces(profile: Profile, shape: Shape | None, forced: float | None = None) ->
     typical = replace(
         everything[0],
         acceptance=_geometric(p.acceptance for p in everything),
-        small=_geometric(p.small for p in everything),
-        large=_geometric(p.large for p in everything),
+        points={batch: _geometric(p.points[batch] for p in everything) for batch in everything[0].points},
         slope_beyond=sum(p.slope_beyond for p in everything) / len(everything),
     )
     return {**known, None: typical}
@@ -175,16 +205,20 @@ def _data() -> Any:
 
 def read(found: dict[str, Any]) -> Profile:
     """Of a file's content."""
+    seats, scheduled = found.get("seats"), found.get("scheduled")
     return Profile(
-        name=found["name"], datasets={name: _dataset(dataset) for name, dataset in found["datasets"].items()}
+        name=found["name"],
+        datasets={name: _dataset(dataset) for name, dataset in found["datasets"].items()},
+        seats=Seats(**seats) if seats else None,
+        scheduled=Scheduled(drafting=scheduled["drafting"], resting=tuple(scheduled["resting"])) if scheduled else None,
     )
 
 
 def _dataset(found: dict[str, Any]) -> Dataset:
     return Dataset(
-        baseline={int(batch): value for batch, value in found["baseline"].items()},
+        baseline={float(batch): value for batch, value in found["baseline"].items()},
         probability=found["probability"],
-        cost={int(batch): Cost(**cost) for batch, cost in found["cost"].items()},
+        cost={float(batch): Cost(**cost) for batch, cost in found["cost"].items()},
     )
 
 

@@ -9,7 +9,7 @@ import itertools
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from paceline_emulator import info, models, noise, profile, prompts
 from paceline_emulator.depth import Drafting, Paces, by_cost, by_schedule
@@ -62,16 +62,16 @@ class Server:
         self._seen: set[tuple[str | None, bytes]] = set()
         self._timer: asyncio.TimerHandle | None = None
         spec = launch.speculation
-        shape, target = spec.shape(spec.tokens) if spec else None, for_target(launch.target)
-        forced = 1.0 if spec and spec.head and models.accepts_nothing(spec.head, launch.target) else None
+        shape, self.target = spec.shape(spec.tokens) if spec else None, for_target(launch.target)
+        self.forced = 1.0 if spec and spec.head and models.accepts_nothing(spec.head, launch.target) else None
         self.engine = Engine(
-            paces=profile.paces(target, shape, forced),
-            limit=launch.seats,
+            paces=profile.paces(self.target, shape, self.forced),
+            limit=seats(launch.seats, self.target, speculates=spec is not None),
             speculative=spec is not None,
             width=shape.width if shape else 1,
             log_interval=10,
             factor=self._noise(),
-            drafting=moving(spec, target, forced) if spec else None,
+            drafting=self._moving(),
         )
 
     def submit(self, prompt: Prompt, *, id: str, limit: int, ignore_eos: bool, salt: str | None) -> Job:
@@ -81,7 +81,7 @@ class Server:
         self.engine.advance(now)
         if salt != self.salt and self.engine.idle:
             self.salt, self.salts = salt, self.salts + 1
-            self.engine.factor = self._noise()
+            self.engine.factor, self.engine.drafting = self._noise(), self._moving()
         length = limit if ignore_eos else min(limit, prompt.natural_length)
         request = Request(
             id=id,
@@ -161,6 +161,14 @@ class Server:
     def _noise(self) -> float:
         return noise.factor(self.settings.noise, self.settings.uid, self.argv, self.salts)
 
+    def _moving(self) -> Callable[[int], Drafting] | None:
+        """Where the depth moves; what a schedule costs differs between points."""
+        spec, costs = self.launch.speculation, self.target.scheduled
+        if spec is None:
+            return None
+        rest = noise.within(*costs.resting, self.settings.uid, self.argv, self.salts) if costs else 1.0
+        return moving(spec, self.target, self.forced, rest)
+
     def _cached(self, prompt: Prompt, salt: str | None) -> int:
         """Whole blocks of a prompt that came before under the same salt."""
         if self.launch.args["enable_prefix_caching"] is False:
@@ -224,8 +232,26 @@ class Server:
         self.accepted_at = [count + share for count, share in zip(self.accepted_at, shares, strict=True)]
 
 
-def moving(spec: Speculation, target: Profile, forced: float | None) -> Callable[[int], Drafting] | None:
-    """How many tokens are proposed by batch size; None: always as many."""
+def seats(asked: int, target: Profile, *, speculates: bool) -> int:
+    """Requests at a time: as many as were asked for, and no more than the KV cache of the published table holds."""
+    if target.seats is None:
+        return asked
+    return min(asked, target.seats.speculative if speculates else target.seats.baseline)
+
+
+def moving(
+    spec: Speculation, target: Profile, forced: float | None, rest: float = 1.0
+) -> Callable[[int], Drafting] | None:
+    """How many tokens are proposed by batch size; None: always as many. `rest`: where a schedule proposes none, its
+    throughput over that of always proposing `spec.tokens`, if the target's profile knows what a schedule costs."""
+
+    def scheduled(tokens: int) -> Paces:
+        if target.scheduled is None:
+            return fixed(tokens)
+        if tokens:
+            return {name: pace.times(target.scheduled.drafting) for name, pace in fixed(tokens).items()}
+        always = fixed(spec.tokens)
+        return {name: replace(pace.times(rest), acceptance=1.0, width=1) for name, pace in always.items()}
 
     def fixed(tokens: int) -> Paces:
         return profile.paces(target, spec.shape(tokens), forced if tokens else 1.0)
@@ -234,7 +260,8 @@ def moving(spec: Speculation, target: Profile, forced: float | None) -> Callable
         return profile.paces(target, spec.shape(spec.tokens, verified), forced if verified else 1.0)
 
     if spec.schedule:
-        return by_schedule([(first, last, min(tokens, spec.tokens)) for first, last, tokens in spec.schedule], fixed)
+        ranges = [(first, last, min(tokens, spec.tokens)) for first, last, tokens in spec.schedule]
+        return by_schedule(ranges, scheduled)
     return by_cost(spec.tokens, cut) if spec.adaptive else None
 
 

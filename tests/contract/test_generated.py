@@ -3,11 +3,12 @@
 from pathlib import Path
 
 import pytest
-from tests.contract import make_catalogues, make_profiles, make_prompt_index
+from tests.contract import make_catalogues, make_loads, make_profiles, make_prompt_index
 
 GENERATED = {
     **make_catalogues.files(),
     **make_profiles.files(),
+    **make_loads.files(),
     make_prompt_index.TO: make_prompt_index.text(),
 }
 

@@ -75,8 +75,8 @@ def test_a_schedule(batch: int, proposed: int, counted: bool) -> None:
 def test_adaptive_verification_proposes_as_many_and_verifies_what_is_worth_it() -> None:
     def of_width(verified: int) -> Paces:
         full = max(32, 512 / (verified + 1))
-        return {None: Pace(acceptance=1 + 0.6 * (verified > 0), small=100 + 20 * verified, large=1000 - 50 * verified,
-                           slope_beyond=0.5, width=int(512 / full))}  # fmt: skip
+        points = {1: 100 + 20 * verified, 32: 1000 - 50 * verified}
+        return {None: Pace(acceptance=1 + 0.6 * (verified > 0), points=points, slope_beyond=0.5, width=int(512 / full))}
 
     choose = by_cost(4, of_width)
     assert (choose(1).proposed, choose(1).counted, choose(1).paces) == (4, True, of_width(4))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from paceline_emulator.engine import HOLD, Engine, Request
 from paceline_emulator.profile import Pace
 
-SLOW = Pace(acceptance=1.0, small=160.0, large=2000.0, slope_beyond=0.7, width=1)
-WIDE = Pace(acceptance=2.6, small=230.0, large=2060.0, slope_beyond=0.7, width=8)
+SLOW = Pace(acceptance=1.0, points={1: 160.0, 32: 2000.0}, slope_beyond=0.7, width=1)
+WIDE = Pace(acceptance=2.6, points={1: 230.0, 32: 2060.0}, slope_beyond=0.7, width=8)
 
 
 def engine(pace: Pace, *, limit: int = 64, log_interval: int = 10) -> Engine:
@@ -152,7 +152,7 @@ def test_a_slot_is_held_for_its_clients_next_request_and_no_longer() -> None:
 
 def test_datasets_share_a_batch_each_at_its_own_pace() -> None:
     running = Engine(
-        paces={"fast": Pace(acceptance=1.0, small=200, large=4000, slope_beyond=0.7, width=1), "slow": SLOW},
+        paces={"fast": Pace(acceptance=1.0, points={1: 200, 32: 4000}, slope_beyond=0.7, width=1), "slow": SLOW},
         limit=64,
         speculative=False,
         width=1,

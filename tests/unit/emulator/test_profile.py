@@ -36,7 +36,7 @@ def test_published_points_come_out_exactly(point: Point) -> None:
 def test_acceptance_is_plausible_and_rises_with_the_speed_up_at_batch_1(tree: Tree) -> None:
     found = {name: pace.acceptance for name, pace in paces(tree).items() if name}
     assert all(1.5 < length < tree[0] + 1 for length in found.values())
-    gain = {name: paces(WIDE)[name].small / paces(None)[name].small for name in found}
+    gain = {name: paces(WIDE)[name].points[1] / paces(None)[name].points[1] for name in found}
     assert sorted(found, key=lambda name: found[name]) == sorted(gain, key=lambda name: gain[name])
 
 
