@@ -5,12 +5,12 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Any
 
 from aiohttp import web
 
 from paceline_emulator import auth, info, prompts
-from paceline_emulator.generation import SERVER, generate
+from paceline_emulator.dialects import DIALECTS
+from paceline_emulator.generation import SERVER, SPEAKS, generate, written
 from paceline_emulator.log import say
 from paceline_emulator.metrics import CONTENT_TYPE
 from paceline_emulator.server import Server, Status
@@ -30,7 +30,7 @@ LARGEST_BODY = 64 * 2**20
 def make(server: Server) -> web.Application:
     """/metrics is there only with --enable-metrics."""
     app = web.Application(middlewares=[_guard], client_max_size=LARGEST_BODY)
-    app[SERVER] = server
+    app[SERVER], app[SPEAKS] = server, DIALECTS
     app.on_response_prepare.append(_sign)
     gets: dict[str, Handler] = {
         "/health": health,
@@ -74,13 +74,13 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         if not auth.allowed(request.path, request.headers.get("Authorization"), args["api_key"], args["admin_api_key"]):
             status = 401
-            return _json({"error": "Unauthorized"}, status=401)
+            return written({"error": "Unauthorized"}, status=401)
         response = await handler(request)
         status = response.status
         return response
     except web.HTTPException as known:
         status = known.status
-        return _json({"detail": known.reason}, status=known.status)
+        return written({"detail": known.reason}, status=known.status)
     finally:
         server.metrics.add("sglang:http_requests_active", -1, **labels)
         server.metrics.add("sglang:http_responses_total", 1, status_code=str(status), **labels)
@@ -89,10 +89,6 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
             host, port = (peer or ("-", 0))[:2]
             asked = f"{request.method} {request.path_qs} HTTP/1.1"
             say(f'INFO:     {host}:{port} - "{asked}" {status} {HTTPStatus(status).phrase}')
-
-
-def _json(value: Any, status: int = 200) -> web.Response:
-    return web.json_response(value, status=status, dumps=info.compact)
 
 
 async def _sign(request: web.Request, response: web.StreamResponse) -> None:
@@ -133,15 +129,15 @@ async def ping(request: web.Request) -> web.Response:
 
 
 async def server_info(request: web.Request) -> web.Response:
-    return _json(info.server_info(request.app[SERVER]))
+    return written(info.server_info(request.app[SERVER]))
 
 
 async def model_info(request: web.Request) -> web.Response:
-    return _json(info.model_info(request.app[SERVER]))
+    return written(info.model_info(request.app[SERVER]))
 
 
 async def models(request: web.Request) -> web.Response:
-    return _json(info.models(request.app[SERVER]))
+    return written(info.models(request.app[SERVER]))
 
 
 async def loads(request: web.Request) -> web.Response:
@@ -152,7 +148,7 @@ async def loads(request: web.Request) -> web.Response:
     server.metrics.observe("sglang:get_loads_duration_seconds", time.perf_counter() - began)
     if request.query.get("format") == "prometheus":
         return web.Response(text=info.loads_as_prometheus(answer["loads"]), headers={"Content-Type": CONTENT_TYPE})
-    return _json(answer)
+    return written(answer)
 
 
 async def metrics(request: web.Request) -> web.Response:
@@ -167,7 +163,7 @@ async def flush_cache(request: web.Request) -> web.Response:
     try:
         timeout = float(request.query.get("timeout", "0"))
     except ValueError:
-        return _json({"detail": "timeout is not a number"}, status=422)
+        return written({"detail": "timeout is not a number"}, status=422)
     if server.flushing:
         return web.Response(status=400, text="Another flush_cache is already in progress.")
     server.flushing = True
@@ -202,12 +198,12 @@ async def pause(request: web.Request) -> web.Response:
     if body.get("mode", "abort") == "abort":
         for job in list(server.jobs.values()):
             server.abort(job)
-    return _json({"status": "ok"})
+    return written({"status": "ok"})
 
 
 async def go_on(request: web.Request) -> web.Response:
     request.app[SERVER].unpaused.set()
-    return _json({"status": "ok"})
+    return written({"status": "ok"})
 
 
 async def emulate(request: web.Request) -> web.Response:
@@ -219,6 +215,6 @@ async def emulate(request: web.Request) -> web.Response:
         if not 0 <= accepting <= 1:
             raise ValueError(accepting)
     except (TypeError, ValueError):
-        return _json({"detail": "accepting is a fraction from 0 to 1"}, status=422)
+        return written({"detail": "accepting is a fraction from 0 to 1"}, status=422)
     server.emulate(accepting=accepting, hung=hung)
-    return _json({"accepting": accepting, "hung": hung})
+    return written({"accepting": accepting, "hung": hung})

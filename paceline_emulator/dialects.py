@@ -57,7 +57,8 @@ def read_chat(body: Body, known: dict[str, str]) -> Asked:
 
 def read_completion(body: Body, known: dict[str, str]) -> Asked:
     limit = body.get("max_tokens", COMPLETION_DEFAULT)
-    return _asked(body, _plain_prompt(body.get("prompt"), known), limit)
+    asked = _asked(body, _plain_prompt(body.get("prompt"), known), limit)
+    return replace(asked, logprobs=logprobs.asked_of_a_completion(body))
 
 
 def read_generate(body: Body, known: dict[str, str]) -> Asked:

@@ -2,28 +2,35 @@
 
 import json
 import uuid
+from typing import Any
 
 from aiohttp import web
 
 from paceline_emulator import info, logprobs
-from paceline_emulator.dialects import DIALECTS, Asked, Dialect
+from paceline_emulator.dialects import Asked, Dialect
 from paceline_emulator.log import say
 from paceline_emulator.server import Job, Server
 
 SERVER = web.AppKey("server", Server)
+SPEAKS: web.AppKey[dict[str, Dialect]] = web.AppKey("dialects", dict)
 
 QUEUE_FULL = "The request queue is full."
 BROKEN = "Internal server error: an emulated fault (PACELINE_EMULATE_FAIL_FRACTION)"
 
 
+def written(value: Any, status: int = 200) -> web.Response:
+    """JSON as a real server writes it: without blanks, and without a charset in its type."""
+    return web.Response(body=info.compact(value).encode(), status=status, content_type="application/json")
+
+
 def error(message: str, kind: str, code: int) -> web.Response:
     """An error before the answer began."""
     body = {"object": "error", "message": message, "type": kind, "param": None, "code": code}
-    return web.json_response(body, status=code, dumps=info.compact)
+    return written(body, code)
 
 
 async def generate(request: web.Request) -> web.StreamResponse:
-    server, dialect = request.app[SERVER], DIALECTS[request.path]
+    server, dialect = request.app[SERVER], request.app[SPEAKS][request.path]
     try:
         body = await request.json()
         if not isinstance(body, dict):
@@ -70,7 +77,8 @@ def _limit(server: Server, asked: Asked) -> int:
         raise ValueError(
             f"Requested token count exceeds the model's maximum context length of {context} tokens. You requested a "
             f"total of {asked.prompt.tokens + asked.limit} tokens: {asked.prompt.tokens} tokens from the input "
-            f"messages and {asked.limit} tokens for the completion."
+            f"messages and {asked.limit} tokens for the completion. Please reduce the number of tokens in the input "
+            "messages or the completion to fit within the limit."
         )
     return asked.limit
 
@@ -98,7 +106,7 @@ async def _stream(request: web.Request, dialect: Dialect, asked: Asked, job: Job
 async def _whole(request: web.Request, dialect: Dialect, asked: Asked, job: Job) -> web.StreamResponse:
     while (await job.chunk())[2] is None:
         pass
-    return web.json_response(dialect.whole(asked, job), dumps=info.compact)
+    return written(dialect.whole(asked, job))
 
 
 async def _break(request: web.Request, dialect: Dialect) -> web.StreamResponse:

@@ -25,7 +25,7 @@ async def listen(server: Server, application: web.Application) -> int:
         )
         return 1
     say(f"INFO:     Uvicorn running on http://{host}:{port} (Press CTRL+C to quit)")
-    await asyncio.sleep(server.settings.warmup)
+    await server.warm_up()
     if server.launch.states and server.launch.states.dies:
         die(server.launch.states.dies)
     server.status = Status.READY

@@ -97,6 +97,10 @@ class Server:
         self._timer: asyncio.TimerHandle | None = None
         self._failures = 0.0
 
+    async def warm_up(self) -> None:
+        """Until it says that it is ready; it listens already."""
+        await asyncio.sleep(self.settings.warmup)
+
     @property
     def ready(self) -> bool:
         return self.status is Status.READY and self.unpaused.is_set()

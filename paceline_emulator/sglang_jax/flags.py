@@ -42,7 +42,7 @@ def _options(flag: dict[str, Any]) -> dict[str, Any]:
         case "BooleanOptionalAction":
             return {**common, "action": argparse.BooleanOptionalAction, "default": flag.get("default", False)}
         case "store_true" | "store_false" as action:
-            return {**common, "action": action}
+            return {**common, "action": action, "default": flag.get("default", action == "store_false")}
         case _:
             kept: dict[str, Any] = {
                 key: flag[key] for key in ("nargs", "choices", "required", "default") if key in flag

@@ -10,13 +10,17 @@ import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from paceline_emulator import info, server
+from paceline_emulator import info, prompts, server
 from paceline_emulator.engine import Report, Request
 from paceline_emulator.log import say
 from paceline_emulator.resolve import Launch
-from paceline_emulator.server import Job
+from paceline_emulator.server import Job, Status
 from paceline_emulator.settings import Settings
 from paceline_emulator.sglang_jax import ends
+
+WARM_UP = "The capital city of France is"
+COMPILED = "Prefill batch. #bid: 2, #cache_miss: 1"
+"""A program that was compiled in service: of the first request of a server that speculates."""
 
 
 class Verified(NamedTuple):
@@ -53,6 +57,16 @@ class Server(server.Server):
     def steps(self) -> int:
         return self.engine.totals.decode_steps - self._steps_before
 
+    async def warm_up(self) -> None:
+        """With a request of its own, whose lines are in the log before it says that it is ready."""
+        await super().warm_up()
+        if self.launch.args["skip_server_warmup"]:
+            return
+        asked = prompts.prompt(WARM_UP, WARM_UP, {})
+        job = self.submit(asked, id="warm-up", limit=2, ignore_eos=True, streaming=False, counted=False)
+        while (await job.chunk())[2] is None:
+            pass
+
     def flush(self) -> bool:
         flushed = super().flush()
         if flushed:
@@ -88,6 +102,8 @@ class Server(server.Server):
         )
         if not (self._alone and self._decoding()):
             say(line)
+            if self._alone and self.status is Status.STARTING:
+                say(COMPILED)
         else:
             (self._next_prefills if self._step else self._prefills).append(line)
 
@@ -104,7 +120,10 @@ class Server(server.Server):
                 self._ended = 0  # it was launched behind a prefill, so what ended in the line above was known
                 self._decoded(alone, report.throughput)
         if self._ended and not self._decoding():
-            self._decoded([], 0.0)
+            if self.status is Status.STARTING:  # of the warm-up it comes after the word that it is ready
+                asyncio.get_running_loop().call_soon(self._decoded, [], 0.0)
+            else:
+                self._decoded([], 0.0)
 
     def _decoding(self) -> bool:
         return any(request.produced for request in self.engine.running)

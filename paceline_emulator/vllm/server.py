@@ -1,14 +1,13 @@
 """The state of one emulated vLLM: the engine on the real clock, and what it counts.
 
-Metric names and labels: `v1/metrics/loggers.py:499-1031` and `v1/spec_decode/metrics.py:207-264` of 0.33.0; those of
-speculation are there only where there is one, and begin at 0.
+Which metric counts what: `v1/metrics/loggers.py:499-1031` and `v1/spec_decode/metrics.py:207-264` of 0.33.0.
 """
 
 import asyncio
 import itertools
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from paceline_emulator import info, models, noise, profile, prompts
@@ -20,15 +19,12 @@ from paceline_emulator.server import Job
 from paceline_emulator.settings import Settings
 from paceline_emulator.vllm.launch import Launch, Speculation
 from paceline_emulator.vllm.log import log, write
+from paceline_emulator.vllm.metrics import Page
 from paceline_emulator.vllm.profiles import for_target
 
 VERSION = "0.33.0+emulated"
 BLOCK_SIZE = "16"
 MEMORY = "0.92"
-FINISHED = ("stop", "length", "abort", "error", "repetition")
-SPECULATION = ("num_drafts", "num_draft_tokens", "num_accepted_tokens")
-CACHE_CONFIG = "vllm:cache_config_info"
-COUNTERS = ("prompt_tokens", "generation_tokens", "num_preemptions", "prefix_cache_queries", "prefix_cache_hits")
 
 
 @dataclass(slots=True)
@@ -48,10 +44,11 @@ class Server:
         self.key = os.environ.get("VLLM_API_KEY")
         self.started = int(time.time())
         self.known_prompts = prompts.index()
-        self.counted = dict.fromkeys(COUNTERS, 0)
-        self.speculated = dict.fromkeys(SPECULATION, 0)
-        self.accepted_at = [0] * (launch.speculation.tokens if launch.speculation else 0)
-        self.finished = dict.fromkeys(FINISHED, 0)
+        self.page = Page(launch.names[0], launch.speculation.tokens if launch.speculation else 0, cache_of(launch))
+        self.finished = 0
+        """Requests that came to their end."""
+        self._let_in: dict[str, float] = {}
+        """By id of the request: when its prefill began."""
         self._drafted = Drafted()
         """Since the counters by position were last read."""
         self._verified: dict[str, Drafted] = {}
@@ -72,6 +69,7 @@ class Server:
             log_interval=10,
             factor=self._noise(),
             drafting=self._moving(),
+            on_prefill=self._prefilled,
         )
 
     def submit(self, prompt: Prompt, *, id: str, limit: int, ignore_eos: bool, salt: str | None) -> Job:
@@ -104,6 +102,7 @@ class Server:
         if job.finish is None:
             self.engine.abort(job.request)
             self._verified.pop(job.request.id, None)
+            self._let_in.pop(job.request.id, None)
             job.finish = "abort"
             job.chunk_ready.set()
             self._schedule()
@@ -118,45 +117,14 @@ class Server:
     def metrics(self) -> str:
         """The page of /metrics."""
         self._spread()
-        lines = []
-        for kind, name, samples in self._families():
-            lines.append(f"# TYPE {name} {kind}")
-            common = self._labels(name)
-            lines += [f"{name}{{{_inside(common | labels)}}} {float(value)}" for labels, value in samples]
-        return "\n".join(lines) + "\n"
-
-    def _families(self) -> Iterator[tuple[str, str, list[tuple[dict[str, str], float]]]]:
-        engine = self.engine
-        capacity = kv_tokens(self.launch)
+        engine, put = self.engine, self.page.put
         used = sum(request.prompt_tokens + request.produced for request in engine.running)
-        waiting: list[tuple[dict[str, str], float]] = [
-            ({"reason": "capacity"}, len(engine.waiting)), ({"reason": "deferred"}, 0)
-        ]  # fmt: skip
-        yield "gauge", "vllm:num_requests_running", [({}, len(engine.running))]
-        yield "gauge", "vllm:num_requests_waiting", [({}, len(engine.waiting))]
-        yield "gauge", "vllm:num_requests_waiting_by_reason", waiting
-        yield "gauge", "vllm:kv_cache_usage_perc", [({}, min(1.0, used / capacity))]
-        cache = {
-            "block_size": str(self.launch.args["block_size"] or BLOCK_SIZE),
-            "gpu_memory_utilization": str(self.launch.args["gpu_memory_utilization"] or MEMORY),
-            "cache_dtype": str(self.launch.args["kv_cache_dtype"]),
-            "kv_cache_size_tokens": str(capacity),
-            "kv_cache_max_concurrency": str(capacity / self.launch.context),
-        }
-        yield "gauge", CACHE_CONFIG, [(cache, 1)]
-        for name, value in self.counted.items():
-            yield "counter", f"vllm:{name}_total", [({}, value)]
-        finished = [({"finished_reason": reason}, float(count)) for reason, count in self.finished.items()]
-        yield "counter", "vllm:request_success_total", finished
-        if self.launch.speculation is None:
-            return
-        for name, value in self.speculated.items():
-            yield "counter", f"vllm:spec_decode_{name}_total", [({}, value)]
-        at = [({"position": str(position)}, float(count)) for position, count in enumerate(self.accepted_at)]
-        yield "counter", "vllm:spec_decode_num_accepted_tokens_per_pos_total", at
-
-    def _labels(self, name: str) -> dict[str, str]:
-        return {"engine": "0"} | ({} if name == CACHE_CONFIG else {"model_name": self.launch.names[0]})
+        put("num_requests_running", len(engine.running))
+        put("num_requests_waiting", len(engine.waiting))
+        put("num_requests_waiting_by_reason", len(engine.waiting), reason="capacity")
+        put("engine_sleep_state", 1, sleep_state="awake")
+        put("kv_cache_usage_perc", min(1.0, used / kv_tokens(self.launch)))
+        return self.page.text()
 
     def _noise(self) -> float:
         return noise.factor(self.settings.noise, self.settings.uid, self.argv, self.salts)
@@ -184,30 +152,63 @@ class Server:
             self._timer.cancel()
         self._timer = None if deadline is None else loop.call_at(deadline, self._schedule)
 
+    def _prefilled(self, started: list[Request]) -> None:
+        now = asyncio.get_running_loop().time()
+        self._let_in.update({request.id: now for request in started})
+
     def _deliver(self, job: Job, tokens: int, finish: str | None) -> None:
         now = asyncio.get_running_loop().time()
         if job.first_token is None:
             job.first_token = now
-            self._count(
-                prompt_tokens=job.request.prompt_tokens,
-                prefix_cache_queries=job.request.prompt_tokens,
-                prefix_cache_hits=job.request.cached_tokens,
-            )
-        self._count(generation_tokens=tokens)
+            self._count_prompt(job.request)
+            self.page.observe("time_to_first_token_seconds", now - job.arrived)
+        else:
+            self.page.observe("inter_token_latency_seconds", now - job.last_token)
+        self.page.add("generation_tokens_total", tokens)
         self._speculate(job.request, finish)
         job.last_token = now
         job.pending += tokens
         if finish is not None:
             job.finish, job.finished = finish, now
-            self.finished[finish] += 1
+            self._count_finished(job, finish)
             last = self.settings.die.of(self.launch.speculation is not None)
-            if last is not None and sum(self.finished.values()) >= last:
+            if last is not None and self.finished >= last:
                 asyncio.get_running_loop().call_soon(die)
         job.chunk_ready.set()
 
-    def _count(self, **more: int) -> None:
-        for name, amount in more.items():
-            self.counted[name] += amount
+    def _count_prompt(self, request: Request) -> None:
+        add, cached = self.page.add, request.cached_tokens
+        add("prompt_tokens_total", request.prompt_tokens)
+        add("prompt_tokens_by_source_total", request.prompt_tokens - cached, source="local_compute")
+        add("prompt_tokens_by_source_total", cached, source="local_cache_hit")
+        add("prompt_tokens_cached_total", cached)
+        add("prompt_tokens_cached_by_source_total", cached, source="device")
+        add("prefix_cache_queries_total", request.prompt_tokens)
+        add("prefix_cache_hits_total", cached)
+
+    def _count_finished(self, job: Job, finish: str) -> None:
+        self.finished += 1
+        self.page.add("request_success_total", finished_reason=finish)
+        request, first = job.request, job.first_token
+        assert first is not None
+        let_in = self._let_in.pop(request.id, job.arrived)
+        seen = {
+            "request_prompt_tokens": request.prompt_tokens,
+            "request_generation_tokens": request.produced,
+            "request_max_num_generation_tokens": request.produced,
+            "request_params_n": 1,
+            "request_params_max_tokens": request.length,
+            "request_prefill_kv_computed_tokens": request.prompt_tokens - request.cached_tokens,
+            "request_num_preemptions": 0,
+            "request_time_per_output_token_seconds": (job.finished - first) / max(1, request.produced - 1),
+            "e2e_request_latency_seconds": job.finished - job.arrived,
+            "request_queue_time_seconds": let_in - job.arrived,
+            "request_inference_time_seconds": job.finished - let_in,
+            "request_prefill_time_seconds": first - let_in,
+            "request_decode_time_seconds": job.finished - first,
+        }
+        for name, value in seen.items():
+            self.page.observe(name, value)
 
     def _speculate(self, request: Request, finish: str | None) -> None:
         """What was verified of a request since its last tokens, into the counters."""
@@ -217,19 +218,19 @@ class Server:
         calls, accepted = request.verify_calls - before.calls, request.accepted - before.accepted
         if finish is None:
             self._verified[request.id] = Drafted(request.verify_calls, request.accepted, request.proposed)
-        self.speculated["num_drafts"] += calls
-        self.speculated["num_draft_tokens"] += request.proposed - before.proposed
-        self.speculated["num_accepted_tokens"] += accepted - calls
+        self.page.add("spec_decode_num_drafts_total", calls)
+        self.page.add("spec_decode_num_draft_tokens_total", request.proposed - before.proposed)
+        self.page.add("spec_decode_num_accepted_tokens_total", accepted - calls)
         self._drafted.calls += calls
         self._drafted.accepted += accepted - calls
 
     def _spread(self) -> None:
         """What was accepted since the last look, over the positions."""
-        if not self.accepted_at:
+        if self.launch.speculation is None:
             return
         fresh, self._drafted = self._drafted, Drafted()
-        shares = by_position(fresh.accepted, fresh.calls, len(self.accepted_at))
-        self.accepted_at = [count + share for count, share in zip(self.accepted_at, shares, strict=True)]
+        for position, share in enumerate(by_position(fresh.accepted, fresh.calls, self.launch.speculation.tokens)):
+            self.page.add("spec_decode_num_accepted_tokens_per_pos_total", share, position=str(position))
 
 
 def seats(asked: int, target: Profile, *, speculates: bool) -> int:
@@ -271,6 +272,22 @@ def kv_tokens(launch: Launch) -> int:
     return int(info.KV_TOKENS * (1 - info.HEAD_SHARE if head else 1))
 
 
+def cache_of(launch: Launch) -> dict[str, str]:
+    """What `vllm:cache_config_info` says of this server's cache; the rest is as captured."""
+    tokens, block = kv_tokens(launch), str(launch.args["block_size"] or BLOCK_SIZE)
+    return {
+        "block_size": block,
+        "effective_attention_block_size": block,
+        "gpu_memory_utilization": str(launch.args["gpu_memory_utilization"] or MEMORY),
+        "cache_dtype": str(launch.args["kv_cache_dtype"]),
+        "enable_prefix_caching": str(launch.args["enable_prefix_caching"] is not False),
+        "kv_cache_size_tokens": str(tokens),
+        "kv_cache_max_concurrency": str(tokens / launch.context),
+        "kv_cache_memory_bytes": "None",
+        "num_gpu_blocks": str(tokens // int(block)),
+    }
+
+
 def by_position(accepted: int, verify_calls: int, positions: int) -> list[int]:
     """How many of the verify calls accepted each draft token, falling; `accepted` in all.
 
@@ -300,7 +317,3 @@ def die() -> None:
         write(f"INFO:     {line}")
     write(f"INFO:     Finished server process [{os.getpid()}]")
     os._exit(0)
-
-
-def _inside(labels: dict[str, str]) -> str:
-    return ",".join(f'{key}="{value}"' for key, value in sorted(labels.items()))

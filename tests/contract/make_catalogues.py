@@ -2,7 +2,7 @@
 
 The captures are of the real SGLang 0.5.23 server (CPU build of the wheel, tiny models), taken after a few requests.
 metrics.json: every metric with its type, help, labels and buckets. server_info.json, model_info.json: the shape of
-those answers.
+those answers. sglang_jax_server_info.json: the same of sglang-jax 0.1.0rc0.
 """
 
 import json
@@ -88,6 +88,18 @@ def model_info() -> dict[str, Any]:
     return dict(json.loads((CAPTURES / "base" / "model_info.json").read_text()))
 
 
+def jax_server_info() -> dict[str, Any]:
+    """`arguments` by name; `state` as captured of an idle server."""
+    captured = json.loads((CAPTURES / "sglang_jax" / "base" / "server_info.json").read_text())
+    (state,) = captured.pop("internal_states")
+    found_out = ("status", "version", "max_total_num_tokens", "max_req_input_len")
+    return {
+        "source": "GET /get_server_info of sglang-jax 0.1.0rc0",
+        "arguments": [name for name in captured if name not in found_out],
+        "state": state,
+    }
+
+
 def files() -> dict[Path, str]:
     """What belongs in the directory, by path."""
     lines = ",\n".join(json.dumps(family) for family in metrics())
@@ -95,6 +107,7 @@ def files() -> dict[Path, str]:
         TO / "metrics.json": f"[\n{lines}\n]\n",
         TO / "server_info.json": json.dumps(server_info(), indent=1) + "\n",
         TO / "model_info.json": json.dumps(model_info(), indent=1) + "\n",
+        TO / "sglang_jax_server_info.json": json.dumps(jax_server_info(), indent=1) + "\n",
     }
 
 

@@ -3,13 +3,14 @@
 from pathlib import Path
 
 import pytest
-from tests.contract import make_catalogues, make_loads, make_profiles, make_prompt_index
+from tests.contract import make_catalogues, make_loads, make_profiles, make_prompt_index, make_vllm_metrics
 
 GENERATED = {
     **make_catalogues.files(),
     **make_profiles.files(),
     **make_loads.files(),
     make_prompt_index.TO: make_prompt_index.text(),
+    make_vllm_metrics.TO: make_vllm_metrics.text(),
 }
 
 

@@ -45,13 +45,15 @@ def test_what_a_round_reads_is_there() -> None:
     assert set(COMPARED) <= said
 
 
-def test_metrics_have_the_names_types_and_labels_of_the_wheel(serve: Serve) -> None:
+def test_metrics_that_are_read_have_the_names_types_and_labels_of_the_wheel(serve: Serve) -> None:
     server = serve(speculative=EAGLE3).ready()
     page = server.ask("/metrics")[1]
     types = dict(re.findall(r"^# TYPE (\S+) (\S+)$", page, re.MULTILINE))
-    assert types == {name: kind for name, (kind, _, _) in facts.METRICS.items()}
+    read = facts.METRICS
+    assert {name: types[name] for name in read} == {name: kind for name, (kind, _, _) in read.items()}
     for sample in server.samples():
-        assert set(sample.labels) == labels(sample.name), sample.name
+        if sample.name in read:
+            assert set(sample.labels) == labels(sample.name) or sample.name in facts.UNNAMED, sample.name
     reasons = {one.labels["finished_reason"] for one in server.samples() if one.name == "vllm:request_success_total"}
     assert reasons == facts.REASONS
 

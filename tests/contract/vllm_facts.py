@@ -29,7 +29,7 @@ METRICS: dict[str, tuple[str, frozenset[str], str]] = {
         "counter", frozenset({"position"}), "v1/spec_decode/metrics.py:255",
     ),
 }  # fmt: skip
-"""Name as exposed (counters gain `_total`) → type, labels beside COMMON, where. Only those that are emulated."""
+"""Name as exposed (counters gain `_total`) → type, labels beside COMMON, where. Only those that Paceline reads."""
 COMMON = frozenset({"model_name", "engine"})
 """v1/metrics/loggers.py:499."""
 UNNAMED = frozenset({"vllm:cache_config_info"})
@@ -51,3 +51,17 @@ FIELDS = (
 METHODS = ("eagle", "eagle3", "mtp", "draft_model", "ngram", "dflash", "dspark")
 """Of those of config/speculative.py:38-82, what speculates and needs no package that the image lacks."""
 ABSENT = ("medusa", "mlp_speculator")
+
+GETS = (
+    "/openapi.json", "/docs", "/docs/oauth2-redirect", "/redoc", "/kv_event_sources", "/v1/responses/{response_id}",
+)  # fmt: skip
+POSTS = (
+    "/tokenize", "/detokenize", "/v1/systemone", "/v1/decisions", "/invocations", "/v1/chat/completions/batch",
+    "/v1/responses", "/v1/responses/{response_id}/cancel", "/v1/messages", "/v1/messages/count_tokens",
+    "/generative_scoring", "/scale_elastic_ep", "/is_scaling_elastic_ep", "/v1/chat/completions/render",
+    "/v1/messages/render", "/v1/completions/render", "/v1/responses/render", "/v1/chat/completions/derender",
+    "/v1/completions/derender", "/inference/v1/generate", "/inference/v1/abort_requests",
+)  # fmt: skip
+LEFT_OUT = frozenset({*(("GET", path) for path in GETS), *(("POST", path) for path in POSTS)})
+"""Routes that are not emulated: nothing of Paceline asks for them. Its documentation, tokenizers, other vendors' APIs,
+rendering without an answer, and what several processes of one deployment ask each other."""
