@@ -23,12 +23,12 @@ def test_without_room_it_is_replaced_in_place_after_a_minute(here: Namespace, hu
     here.wait("what was asked for", lambda: target(here)["revision"] == serving(here) and len(standing(here)) == 1, 60)
 
 
-def progress(here: Namespace) -> str:
-    return str((condition(here.get("specdep", NAME), "Reconciling") or {}).get("message", ""))
+def progress(here: Namespace, name: str = NAME) -> str:
+    return str((condition(here.get("specdep", name), "Reconciling") or {}).get("message", ""))
 
 
-def target(here: Namespace) -> Manifest:
-    found: Manifest = pool_of(here.get("specdep", NAME)).get("target", {})
+def target(here: Namespace, name: str = NAME) -> Manifest:
+    found: Manifest = pool_of(here.get("specdep", name)).get("target", {})
     return found
 
 

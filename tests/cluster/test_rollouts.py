@@ -2,77 +2,46 @@
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from tests.cluster.conftest import namespace_for
 from tests.cluster.example import small
+from tests.cluster.images import MOVING, move_tag
+from tests.cluster.load import seen_during, users
+from tests.cluster.test_guard import emulate
 from tests.support.kubernetes import Manifest, Namespace, condition, says
-from tests.support.queries import POOL, pool_of, served
+from tests.support.queries import POOL, name_of, pool_of, run_of, served
+
+from paceline.plan.images import digest
 
 NAME = "coder"
 ABSENT = "localhost/paceline-absent:0"
 LABELS = f"paceline.dev/deployment={NAME},paceline.dev/component=server"
-CLIENT = """
-import json, os, threading, time, urllib.request
-body = json.dumps({"model": "qwen3-coder-next", "max_tokens": 16, "messages": [{"role": "user", "content": "Hello"}]})
-lock, asked, failed, last, gap = threading.Lock(), 0, [], time.monotonic(), 0.0
-def ask():
-    global asked, last, gap
-    while True:
-        request = urllib.request.Request(os.environ["URL"], body.encode(), {"Content-Type": "application/json"})
-        try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
-                why = "" if len(json.load(answer)["choices"]) == 1 else "no answer"
-        except Exception as problem:
-            why = repr(problem)
-        with lock:
-            now, asked = time.monotonic(), asked + 1
-            if why:
-                failed.append(why)
-            else:
-                last, gap = now, max(gap, now - last)
-            print(json.dumps({"asked": asked, "failed": len(failed), "gap": gap, "why": failed[:3]}), flush=True)
-        time.sleep(0.05)
-for _ in range(4):
-    threading.Thread(target=ask).start()
-"""
-"""Four users, each of whom asks again once there is an answer. The last line of the log is what they have seen."""
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """By all users since they began. `gap` is the longest time without an answer, in seconds."""
-
-    asked: int
-    failed: int
-    gap: float
-    why: tuple[str, ...]
+GRACE = {"spec": {"terminationGracePeriodSeconds": 20}}
+"""A server that waited for its users to leave would be killed within every story."""
 
 
 @pytest.fixture(scope="module")
-def here(hub: str) -> Iterator[Namespace]:
+def here(hub: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Namespace]:
     """One server, whose candidate has won; a person promotes it."""
     with namespace_for("rollouts") as fresh:
-        fresh.apply(small(NAME, hub, promotion={"mode": "Manual"}))
+        guard = {"action": "Fallback", "window": "10s"}
+        engine = {"image": MOVING, "podTemplate": GRACE}
+        move_tag("here", tmp_path_factory.mktemp("images"))
+        fresh.apply(small(NAME, hub, promotion={"mode": "Manual"}, guard=guard, engine=engine))
         fresh.wait("a verdict", lambda: says(fresh.get("specdep", NAME), "Promoted", "False", "AwaitingPromote"), 150)
-        fresh.apply(users(fresh))
-        fresh.kubectl("wait", "--for=condition=Ready", "pod/users", "--timeout=30s")
-        fresh.wait("an answer", lambda: seen(fresh), 30)
+        users(fresh, "models")
         yield fresh
 
 
-def test_a_promotion_and_a_rollback_lose_no_request(here: Namespace) -> None:
-    promote(here)
-    here.wait("the winner to be served", served(here, NAME, "wide"), 60)
-    here.kubectl("annotate", "specdep", NAME, f"rollback.paceline.dev/{POOL}=back")
-    here.wait("the baseline to be served again", served(here, NAME, "baseline"), 60)
-    found = seen(here)
-    assert found is not None
-    assert (found.failed, found.why) == (0, ())
-    assert found.asked > 50
-    assert found.gap < 5
-    print(found)
+def test_a_promotion_loses_no_request(here: Namespace) -> None:
+    lost_none(here, "promotion", lambda: promote(here, "once"), "wide")
+
+
+def test_a_rollback_loses_no_request(here: Namespace) -> None:
+    rollback = f"rollback.paceline.dev/{POOL}=back"
+    lost_none(here, "rollback", lambda: here.kubectl("annotate", "specdep", NAME, rollback), "baseline")
 
 
 def test_a_wrong_tag_takes_nothing_down(here: Namespace) -> None:
@@ -90,37 +59,65 @@ def test_a_wrong_tag_takes_nothing_down(here: Namespace) -> None:
     here.wait("its Job to go", lambda: not here.list("jobs", "paceline.dev/component=pull"), 20)
     assert {pod["metadata"]["uid"] for pod in standing(here)} == before
     assert "hold" not in pool_of(here.get("specdep", NAME))
-    found = seen(here)
-    assert found is not None
-    assert found.failed == 0
 
 
-def users(here: Namespace) -> Manifest:
-    url = f"http://{NAME}-{POOL}.{here.name}.svc/v1/chat/completions"
-    container = {"name": "users", "image": "localhost/paceline:dev", "command": ["python", "-c", CLIENT]}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "users"},
-        "spec": {
-            "terminationGracePeriodSeconds": 0,
-            "containers": [{**container, "env": [{"name": "URL", "value": url}]}],
-        },
-    }
+def test_a_fallback_loses_no_request(here: Namespace) -> None:
+    """The head goes stale while it serves."""
+    promote(here, "again")
+    here.wait("the winner to be served", served(here, NAME, "wide"), 60)
+    here.wait("the others to have ended", lambda: alone(here), 30)
+    lost_none(here, "fallback", lambda: emulate(here, NAME, accepting=0.2), "baseline", seconds=40)
+    assert says(here.get("specdep", NAME), "SpeculationDegraded", "True", "FellBack")
 
 
-def seen(here: Namespace) -> Seen | None:
-    lines = here.kubectl("logs", "users", "--tail=1").splitlines()
-    if not lines:
-        return None
-    last = json.loads(lines[-1])
-    return Seen(asked=last["asked"], failed=last["failed"], gap=last["gap"], why=tuple(last["why"]))
+def test_a_moved_tag_makes_the_evidence_stale(here: Namespace, tmp_path: Path) -> None:
+    """A server that is replaced runs what the tag is now: that is said, and measured."""
+    (before,) = standing(here)
+    first = here.wait("the run", run_of(here, NAME), 1)
+    move_tag("there", tmp_path)
+    here.kubectl("delete", "pod", name_of(before))
+    told = here.wait("it to be told", lambda: undecided(here), 60)
+    (after,) = standing(here)
+    was, now = (digest(pod["status"]["containerStatuses"][0]["imageID"]) for pod in (before, after))
+    assert was != now
+    assert f"{MOVING} was {was[:19]} in {name_of(first)}, and its servers run {now[:19]}" in told
+    decided = here.wait(
+        "another verdict", lambda: says(here.get("specdep", NAME), "Decided", "True", "AllDecided"), 120
+    )
+    assert decided
+    (again,) = (run for run in here.list("bench") if name_of(run) != name_of(first))
+    assert again["spec"]["trigger"] == {"reason": "Stale", "token": now}
+    assert digest(again["status"]["imageDigests"]["server"]) == now
 
 
-def promote(here: Namespace) -> None:
-    message = str((condition(here.get("specdep", NAME), "Promoted") or {})["message"])
-    (word,) = [word for word in message.split() if word.startswith("promote.paceline.dev/")]
-    here.kubectl("annotate", "specdep", NAME, word.rstrip(";,."))
+def undecided(here: Namespace) -> str:
+    """Why the verdict does not hold; "" while it does."""
+    found = condition(here.get("specdep", NAME), "Decided") or {}
+    return str(found["message"]) if found.get("status") == "False" else ""
+
+
+def lost_none(here: Namespace, what: str, asked: Callable[[], object], arm: str, seconds: int = 25) -> None:
+    """While users ask, this arm begins to serve, and what served before ends."""
+
+    def roll_out() -> None:
+        asked()
+        here.wait(f"{arm} to be served", served(here, NAME, arm), 60)
+        here.wait("the others to have ended", lambda: alone(here), 30)
+
+    found = seen_during(here, NAME, seconds, roll_out)
+    print(f"{what}: {found}")
+    assert (found.failed, found.errors) == (0, ())
+    assert found.longest < 5
+
+
+def alone(here: Namespace) -> bool:
+    return len(here.list("pods", LABELS)) == 1
+
+
+def promote(here: Namespace, token: str, name: str = NAME) -> None:
+    said = str((condition(here.get("specdep", name), "Promoted") or {})["message"])
+    assert f"promote.paceline.dev/{POOL}=" in said
+    here.kubectl("annotate", "--overwrite", "specdep", name, f"promote.paceline.dev/{POOL}=@{token}")
 
 
 def patch(here: Namespace, **engine: object) -> None:

@@ -88,6 +88,9 @@ class Adapter:
     """Engine version → how a round asks a server and reads its pages."""
     jit_cache: str
     """Directory of compiled kernels, kept on the cache volume so that the second start is faster."""
+    interrupted: str = ""
+    """The argument that tells the server's process, as a pattern of grep that does not match itself. It gets SIGINT
+    before SIGTERM, to close the connections that clients keep; "" if it does that on SIGTERM."""
     seed_argument: str = ""
     """Resolved argument with the server's random seed; "" if it reports none."""
     ready_timeout_seconds: Callable[[str], int] = lambda _: 2

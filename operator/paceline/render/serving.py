@@ -86,7 +86,7 @@ def template(
         "startupProbe": _get(ready, timeout=patience, period=STARTUP_PERIOD_SECONDS, failures=tries),
         "readinessProbe": _get(ready, timeout=patience, period=patience, failures=3),
         "livenessProbe": _get(adapter.health_path, timeout=adapter.health_timeout_seconds, period=30, failures=4),
-        "lifecycle": {"preStop": {"sleep": {"seconds": ENDPOINT_REMOVAL_SECONDS}}},
+        "lifecycle": {"preStop": _leave(adapter.interrupted)},
     }
     pod: Manifest = laid_over(_pod(owner, pool, server, arm, revision, settings, **answers), server.engine.pod_template)
     return pod
@@ -115,6 +115,15 @@ def _pod(
             **security,
         },
     }
+
+
+def _leave(interrupted: str) -> Manifest:
+    """Wait until no endpoint sends anything new; then let the engine close the connections that clients keep."""
+    if not interrupted:
+        return {"sleep": {"seconds": ENDPOINT_REMOVAL_SECONDS}}
+    found = f"$(grep -lzx '{interrupted}' /proc/[0-9]*/cmdline 2>/dev/null)"
+    signal = f'for one in {found}; do one=${{one#/proc/}}; kill -INT "${{one%/*}}"; done'
+    return {"exec": {"command": ["sh", "-c", f"sleep {ENDPOINT_REMOVAL_SECONDS}; {signal}"]}}
 
 
 def deployment(

@@ -68,5 +68,6 @@ ADAPTER = Adapter(
     probe=probe,
     monitor=monitor,
     jit_cache=JIT_CACHE,
+    interrupted="sglang[.]launch_server",
     seed_argument="random_seed",
 )

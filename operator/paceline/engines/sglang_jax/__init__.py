@@ -51,6 +51,7 @@ ADAPTER = Adapter(
     probe=probe,
     monitor=lambda _: MONITOR,
     jit_cache=JIT_CACHE,
+    interrupted="sgl_jax[.]launch_server",
     seed_argument="random_seed",
     loses=loses,
 )
