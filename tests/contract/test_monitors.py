@@ -60,16 +60,24 @@ def test_a_head_that_accepts_nothing_has_the_length_1(of: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("requests", "generated", "calls", "length"),
+    ("requests", "longer", "generated", "calls", "length"),
     [
-        (34, 2088, 832, 2.50),  # a real server, of answers of 61 tokens, whose own average was 2.50
-        (100, 500, 200, 3.0),  # answers of five tokens, at a length of 3.5: two steps each, the second cut short
-        (100, 200, 100, None),  # answers of two tokens: no step is a whole one
+        (34, 34, 2088, 832, 2.50),  # a real server, of answers of 61 tokens, whose own average was 2.50
+        (100, 100, 500, 200, 3.0),  # answers of five tokens, at a length of 3.5: two steps each, the second cut short
+        (100, 100, 200, 100, None),  # answers of two tokens: no step is a whole one
+        (1034, 34, 3088, 832, 2.50),  # the first, among a thousand answers of one token, which have no step
     ],
 )
-def test_short_answers_are_no_worse(requests: int, generated: int, calls: int, length: float | None) -> None:
-    text = f"sglang:num_requests_total {requests}\nsglang:generation_tokens_total {generated}\n"
-    found = shown(SGLANG.read(f"{text}sglang:spec_verify_calls_total {calls}\n".encode()))
+def test_short_answers_are_no_worse(
+    requests: int, longer: int, generated: int, calls: int, length: float | None
+) -> None:
+    text = f"""
+sglang:num_requests_total {requests}
+sglang:request_time_per_output_token_seconds_count {longer}
+sglang:generation_tokens_total {generated}
+sglang:spec_verify_calls_total {calls}
+"""
+    found = shown(SGLANG.read(text.encode()))
     assert found.accept_length == (None if length is None else pytest.approx(length, rel=0.02))
 
 

@@ -56,6 +56,8 @@ def test_a_wrong_tag_takes_nothing_down(world: World) -> None:
     assert (world.condition("Stalled"), world.condition("Ready")) == ("True ImageNotPulled", "True Serving")
     assert f"{NEW} on gpu-" in world.message("Stalled")
     assert "not found (spec.engine.image)" in world.message("Stalled")
+    (note,) = (note for note in world.status()["notes"] if note.startswith("spec.guard"))
+    assert "pool latency is not watched while its servers are replaced, by baseline at " in note
 
     world.edit("image", lambda spec: spec["engine"].update(image="lmsysorg/sglang:v0.5.23"))
     assert world.condition("Stalled") == ""

@@ -77,6 +77,8 @@ class Serving:
     """BenchmarkRun that showed it to be faster."""
     speedup: Number4 | None = None
     """Its throughput divided by the baseline's, according to its evidence."""
+    emulated: bool | None = None
+    """True if an emulator served in its evidence: no model ran."""
     since: Time = ""
     """Start of serving."""
 
@@ -165,6 +167,8 @@ class PoolVerdict:
     """The run."""
     fingerprint: Name = ""
     """Fingerprint of the run."""
+    emulated: bool | None = None
+    """True if an emulator served in the run: no model ran."""
 
 
 @record
@@ -183,6 +187,8 @@ class Change:
     """Its throughput divided by the baseline's, according to its evidence."""
     evidence: Name = ""
     """BenchmarkRun that showed it to be faster; it may have been deleted since."""
+    emulated: bool | None = None
+    """True if an emulator served in it: no model ran."""
     why: Annotated[str, Field(max_length=WHY_LENGTH)] = ""
     """Reason for the choice."""
     request: Name = ""
@@ -293,6 +299,12 @@ class TakenDown:
 
     revision: Name = ""
     """Its revision."""
+    arm: Name = ""
+    """Its name."""
+    reason: HoldReason | None = None
+    """As in `hold`."""
+    message: Annotated[str, Field(max_length=WHY_LENGTH)] = ""
+    """Reason, in a sentence."""
     times: Count | None = None
     """Number of times."""
     since: Time = ""
@@ -300,6 +312,10 @@ class TakenDown:
     fell_back: Time = ""
     """When its speculation last stopped paying; empty once a person has asked to serve it again. No evidence from
     before promotes it."""
+
+
+MOST_TAKEN_DOWN = 8
+"""Entries of `takenDownBefore`."""
 
 
 @record
@@ -317,6 +333,16 @@ class Handled:
     """Last `retry`."""
     rollback: Name = ""
     """Last `rollback`."""
+
+
+@record
+class DroppedPool:
+    """A pool that spec.pools no longer has, while annotations of it remain: they do not act again if it comes back."""
+
+    name: Annotated[str, Field(max_length=20)] = ""
+    """Its name."""
+    handled: Handled | None = None
+    """Requests that were carried out, and whose annotations are still set."""
 
 
 @record
@@ -353,6 +379,8 @@ class PoolStatus:
     """Why speculation does not pay as measured; absent while it does, and while nothing is known."""
     taken_down: TakenDown | None = None
     """The candidate that was taken down last."""
+    taken_down_before: Annotated[tuple[TakenDown, ...], Field(max_length=MOST_TAKEN_DOWN)] = ()
+    """Others that were taken down before it, the latest first."""
     handled: Handled | None = None
     """Requests that were carried out."""
     history: Annotated[tuple[Change, ...], Field(max_length=MOST_CHANGES)] = ()
@@ -393,5 +421,7 @@ class SpeculativeDeploymentStatus:
     """Hash of the inputs that `models` was resolved from."""
     pools: Annotated[tuple[PoolStatus, ...], Field(max_length=16), Unique(("name",))] = ()
     """Status of each pool."""
+    dropped: Annotated[tuple[DroppedPool, ...], Field(max_length=64), Unique(("name",))] = ()
+    """Pools that spec.pools no longer has, and requests to them that were carried out."""
     refused: Annotated[tuple[Text, ...], Field(max_length=64)] = ()
     """Requests by annotation that cannot be carried out, each with what to write instead."""

@@ -11,6 +11,7 @@ from tests.support.looked_at import looked_at, numbered
 from tests.support.world import World, example
 from tests.unit.cli.states import STATES, measuring_round_2_of_3, rolled_back
 
+from paceline.cli.live.deployment import deployment
 from paceline.cli.live.paragraph import paragraph
 from paceline.cli.live.payload import payload
 from paceline.cli.live.screen import plain
@@ -23,11 +24,11 @@ GOLDEN = Path(__file__).parent / "golden"
 @pytest.mark.parametrize("state", STATES, ids=lambda state: state.__name__)
 def test_what_is_shown(state: Callable[[], World]) -> None:
     world = state()
-    deployment, now = looked_at(world, into_the_round=timedelta(minutes=5)), world.cluster.now
+    seen, now = looked_at(world, into_the_round=timedelta(minutes=5)), world.cluster.now
     shown = {
-        "status": plain(tree(deployment, now)),
-        "history": plain(history(deployment.pools)),
-        "why": {pool.name: paragraph(deployment, pool, now) for pool in deployment.pools},
+        "status": plain(tree(seen, now)),
+        "history": plain(history(seen.pools)),
+        "why": {pool.name: paragraph(seen, pool, now) for pool in seen.pools},
     }
     golden.check(GOLDEN / f"{state.__name__}.yaml", numbered(shown), state.__doc__ or "")
 
@@ -49,6 +50,17 @@ def test_json_is_the_status_and_what_a_reader_would_compute() -> None:
         "gpuSeconds": 4 * (1200 + 300), "emulated": True, "waits": "",
     }  # fmt: skip
     assert throughput["run"]["secondsToNextLook"] is None
+
+
+def test_evidence_stays_emulated_when_its_run_is_deleted() -> None:
+    world = rolled_back()
+    now, seen = world.cluster.now, looked_at(world)
+    manifest, runs = world._deployed(), world.cluster.of("BenchmarkRun")
+    without = deployment(manifest, [], {}, now)
+    assert runs
+    assert [pool.emulated for pool in without.pools] == [pool.emulated for pool in seen.pools]
+    for each in (seen, without):
+        assert "1.36x (emulated)" in plain(history(each.pools))
 
 
 def test_a_terminal_is_sent_nothing_that_it_would_obey() -> None:

@@ -68,6 +68,12 @@ class Deployment:
         return next((condition for condition in self.status.conditions if condition.type == kind), None)
 
 
+def emulated_runs(entry: PoolStatus) -> set[str]:
+    """Names of the runs that its entry of status marks as emulated: they may have been deleted."""
+    evidence = {one.evidence for one in (entry.serving, entry.target, *entry.history) if one and one.emulated}
+    return evidence | ({entry.verdict.benchmark_run} if entry.verdict and entry.verdict.emulated else set())
+
+
 def deployment(
     manifest: Manifest, runs: Sequence[Manifest], started: Mapping[str, datetime], now: datetime
 ) -> Deployment:
@@ -75,7 +81,7 @@ def deployment(
     spec, metadata = manifest.get("spec") or {}, manifest["metadata"]
     status = from_status(Status, manifest.get("status"))
     entries = {entry.name: entry for entry in status.pools}
-    emulated = frozenset(run["metadata"]["name"] for run in runs if (run.get("status") or {}).get("emulated"))
+    emulated = {run["metadata"]["name"] for run in runs if (run.get("status") or {}).get("emulated")}
     stored = {entry.get("name"): entry for entry in (manifest.get("status") or {}).get("pools") or ()}
     by_name = {run["metadata"]["name"]: run for run in runs}
     pools = []
@@ -89,7 +95,7 @@ def deployment(
                 asked=asked.get("replicas"),
                 status=entry,
                 progress=progress(run, started, now) if run else None,
-                emulated=emulated,
+                emulated=frozenset(emulated | emulated_runs(entry)),
                 stored=stored.get(name, {}),
             )
         )

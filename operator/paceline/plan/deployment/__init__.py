@@ -37,12 +37,13 @@ from paceline.api.reasons import to_status as conditions_of
 from paceline.api.record import to_status
 from paceline.api.status import PoolStatus, SpeculativeDeploymentStatus
 from paceline.core import BASELINE
+from paceline.plan.deployment.dropped import dropped
 from paceline.plan.deployment.events import events, state, without_reconciling
 from paceline.plan.deployment.hold import hold
 from paceline.plan.deployment.loan import lend
 from paceline.plan.deployment.lost import orphans
 from paceline.plan.deployment.pool import Pool, pools
-from paceline.plan.deployment.requests import carry_out, unknown_requests, waiting_requests
+from paceline.plan.deployment.requests import asked, carry_out, unknown_requests, waiting_requests
 from paceline.plan.deployment.rollout import Rollout
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.deployment.steps.check_draft import check_draft
@@ -124,6 +125,7 @@ def plan(snapshot: Snapshot, now: datetime) -> Plan:
     status = replace(
         status,
         refused=tuple(refused[:MOST_REFUSED]),
+        dropped=dropped(snapshot.status, entries, asked(snapshot)),
         **{name: getattr(snapshot.status, name) for name in PINS},
     )
     for result in results:

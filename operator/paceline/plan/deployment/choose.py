@@ -15,6 +15,7 @@ from paceline.plan.deployment.earned import (
     still_rendered,
 )
 from paceline.plan.deployment.hold import baseline_held, held_by_a_person, held_revision, hold
+from paceline.plan.deployment.past_failures import beside_a_hold, in_short
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.step import parse_time
 
@@ -22,7 +23,7 @@ from paceline.plan.step import parse_time
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     """An arm at a revision. `evidence` is the run that promoted it, "" for the baseline; `fingerprint` is the hash of
-    what that run has measured, `speedup` its result."""
+    what that run has measured, `speedup` its result, `emulated` whether an emulator served in it."""
 
     arm: str
     revision: str
@@ -32,6 +33,7 @@ class Choice:
     """How it is chosen, if it was not the target before."""
     evidence: str = ""
     speedup: float | None = None
+    emulated: bool | None = None
 
 
 def frozen(pool: Pool) -> Choice | None:
@@ -55,6 +57,7 @@ def back(pool: Pool) -> Choice | None:
         kind="TakenDown",
         evidence=last.evidence,
         speedup=last.speedup,
+        emulated=last.emulated,
         why=f"back to the last revision that served{by}; held: {held.reason}",
     )
 
@@ -113,6 +116,7 @@ def winner(pool: Pool) -> Choice | None:
         kind="Promoted",
         evidence=run.name,
         speedup=speed.ratio if speed else None,
+        emulated=run.status.emulated or None,
         why=shown(run),
     )
 
@@ -129,6 +133,7 @@ def intent(choice: Choice, since: str, request: str = "") -> Target:
         fingerprint=choice.fingerprint,
         evidence=choice.evidence,
         speedup=choice.speedup,
+        emulated=choice.emulated,
     )
 
 
@@ -146,6 +151,7 @@ def _remembered(target: Target, arm: str) -> Choice:
         kind=target.kind or ("Promoted" if target.evidence else "Updated"),
         evidence=target.evidence,
         speedup=target.speedup,
+        emulated=target.emulated,
         why=target.why,
     )
 
@@ -161,7 +167,10 @@ def _kind_of_baseline(pool: Pool) -> Kind:
 
 def _why_not(pool: Pool) -> str:
     """Why the baseline is served: a hold, Manual mode, a verdict, a changed question, or no verdict at all."""
-    if held := hold(pool):
+    held = hold(pool)
+    if other := beside_a_hold(pool.remembered, held):
+        return in_short(other)
+    if held:
         return f"the candidate is held ({held.reason}): {held.message or held.revision}"
     if shown := winner(pool):
         return f"{shown.evidence} has shown {shown.arm}, and promotion.mode is Manual"

@@ -12,6 +12,7 @@ from paceline.api import Cause, Reason
 from paceline.api.status import Degraded, Hold, PoolStatus
 from paceline.core import BASELINE, GuardAction
 from paceline.plan.deployment.choose import Choice, has_served
+from paceline.plan.deployment.past_failures import beside_a_hold
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.step import timestamp
 from paceline.watch import Judgement, Kind
@@ -98,5 +99,8 @@ def causes(pool: str, entry: PoolStatus, held: Hold | None) -> Iterator[Cause]:
     """SpeculationDegraded, from the pool's entry of status and its hold."""
     if held and held.reason == "Fallback":
         yield Cause(Reason.FellBack, pool, f"{held.arm}: {held.message}")
+    other = beside_a_hold(entry, held)
+    if other and other.reason == "Fallback":
+        yield Cause(Reason.FellBack, pool, f"{other.arm}: {other.message}")
     if entry.degraded and entry.degraded.reason:
         yield Cause(Reason[entry.degraded.reason], pool, entry.degraded.message)

@@ -36,6 +36,7 @@ def _promoted_servers(pool: Pool) -> Target | None:
         evidence=run.name,
         fingerprint=run.fingerprint,
         speedup=speed.ratio if speed else None,
+        emulated=run.status.emulated or None,
         why=shown(run),
     )
 

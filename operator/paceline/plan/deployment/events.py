@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Iterator
 
 from paceline.api import Cause, Reason
-from paceline.api.status import Condition, Hold, PoolProgress, PoolStatus, Target
+from paceline.api.status import Condition, Hold, HoldReason, PoolProgress, PoolStatus, Target
 from paceline.api.status import SpeculativeDeploymentStatus as Status
 from paceline.core import BASELINE
 from paceline.plan.deployment.choose import UNDONE
+from paceline.plan.deployment.dropped import remembered
 from paceline.plan.deployment.hold import BY_A_PERSON
+from paceline.plan.deployment.past_failures import beside_a_hold
 from paceline.plan.step import Event
 
 
@@ -70,15 +72,15 @@ def _refused(before: Status, after: Status) -> Iterator[Event]:
 
 
 def _pools(before: Status, after: Status) -> Iterator[Event]:
-    remembered = {entry.name: entry for entry in before.pools}
     for entry in after.pools:
-        was = remembered.get(entry.name, PoolStatus(name=entry.name))
+        was = remembered(before, entry.name)
         yield from _retried(was, entry)
         yield from _aborted(was, entry)
         yield from _chosen(was, entry)
         yield from _degraded(was, entry)
         yield from _verdict(was, entry)
         yield from _hold(was, entry)
+        yield from _beside_a_hold(was, entry)
         yield from _target(was, entry)
         yield from _serving(was, entry)
         yield from _loan(was, entry)
@@ -182,8 +184,20 @@ def _hold(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
         return
     if not before or (held.since, held.revision) != (before.since, before.revision):
         what = f"{held.arm or 'revision'} at {held.revision} is no longer served: {held.message}"
-        reason = "FellBack" if held.reason == "Fallback" else held.reason or "NotReady"
-        yield Event(reason=reason, note=f"{entry.name}: {what}", type="Warning")
+        yield Event(reason=_fell(held.reason), note=f"{entry.name}: {what}", type="Warning")
+
+
+def _beside_a_hold(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:
+    """What a person's request had left or promoted is taken down, and the hold on something else stays."""
+    last, held = beside_a_hold(entry, entry.hold), entry.hold
+    if last and held and (not was.target or was.target.since != last.since):
+        what = f"{last.arm} at {last.revision} is no longer served: {last.message}; the hold ({held.reason}) stays"
+        yield Event(reason=_fell(last.reason), note=f"{entry.name}: {what}", type="Warning")
+
+
+def _fell(reason: HoldReason | None) -> str:
+    """Reason of the Event."""
+    return "FellBack" if reason == "Fallback" else reason or "NotReady"
 
 
 def _target(was: PoolStatus, entry: PoolStatus) -> Iterator[Event]:

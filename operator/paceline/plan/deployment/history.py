@@ -18,6 +18,7 @@ def with_change(pool: Pool, serving: Serving | None, target: Target, now: dateti
         kind=target.kind if serving else "Stopped",
         speedup=target.speedup if serving else None,
         evidence=target.evidence if serving else "",
+        emulated=target.emulated if serving else None,
         why=target.why[:WHY_LENGTH],
         request=target.request,
     )
@@ -35,5 +36,12 @@ def _written(pool: Pool) -> tuple[Change, ...]:
     if pool.remembered.history or last is None:
         return pool.remembered.history
     return (
-        Change(time=last.since, revision=last.revision, arm=last.arm, speedup=last.speedup, evidence=last.evidence),
+        Change(
+            time=last.since,
+            revision=last.revision,
+            arm=last.arm,
+            speedup=last.speedup,
+            evidence=last.evidence,
+            emulated=last.emulated,
+        ),
     )

@@ -5,12 +5,12 @@ person has spoken, end with `promote`, and no run is made for them. A changed fi
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from paceline.api.status import Hold
 from paceline.core import BASELINE
+from paceline.plan.deployment.past_failures import asked_for_again, taken_down
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.step import parse_time
 
@@ -46,9 +46,7 @@ def baseline_held(pool: Pool) -> bool:
 def release(pool: Pool, revision: str) -> Mapping[str, Any]:
     """New fields of the pool's memory, by which a person releases its hold so that this revision may be served. A hold
     Fallback of it does not return either."""
-    before = pool.remembered.taken_down
-    own = before is not None and before.fell_back and before.revision == revision
-    return {"hold": None, "taken_down": replace(before, fell_back="")} if own and before else {"hold": None}
+    return {"hold": None, **asked_for_again(pool.remembered, revision)}
 
 
 def way_out(pool: Pool) -> str:
@@ -61,12 +59,13 @@ def way_out(pool: Pool) -> str:
 
 
 def _released(pool: Pool, held: Hold) -> bool:
-    """Released by a spec without this revision, by a longer deadline than the one that it missed, and for a candidate
-    by another question or by a run that has ended since. What a person has asked for is released by another question
-    alone."""
+    """Released by a spec without this revision, unless the pool gave it up under that spec; by a longer deadline than
+    the one that it missed; and for a candidate by another question or by a run that has ended since. What a person has
+    asked for is released by another question alone."""
     if held.reason in BY_A_PERSON:
         return held.fingerprint != pool.fingerprint
-    if held.revision not in {pool.revision(arm) for arm in pool.spec.arms}:
+    rendered = held.revision in {pool.revision(arm) for arm in pool.spec.arms}
+    if not (rendered or _gave_way(pool, held)):
         return True
     missed = held.deadline_seconds
     if missed and pool.deployment.promotion.progress_deadline > timedelta(seconds=missed):
@@ -79,15 +78,26 @@ def _released(pool: Pool, held: Hold) -> bool:
     return question_then not in (pool.fingerprint, pool.question) or _newer_evidence(pool, held)
 
 
+def _gave_way(pool: Pool, held: Hold) -> bool:
+    """Whether the pool serves, or is about to, its baseline in place of this candidate. The spec need not render it: it
+    served until another shape of it would be decided."""
+    target = pool.remembered.target
+    if target is None or held.arm == BASELINE:
+        return False
+    in_its_place = target.revision == pool.revision(pool.arms[BASELINE]) and target.since == held.since
+    return target.revision == held.revision or in_its_place
+
+
 def _returned(pool: Pool) -> Hold | None:
     """A hold Fallback that another question has released, where the present one would promote the candidate on evidence
     from before it stopped paying; so it does after a spec that was changed and is as before."""
-    before, run, target = pool.remembered.taken_down, pool.decided, pool.remembered.target
+    run, target = pool.decided, pool.remembered.target
     arm = pool.arms.get((run.winner if run else None) or "")
+    before = taken_down(pool.remembered, pool.revision(arm)) if arm else None
     if pool.suspended or run is None or arm is None or before is None or not before.fell_back:
         return None
     served = target is not None and target.revision == before.revision
-    if served or run.outcome != "Promote" or pool.revision(arm) != before.revision:
+    if served or run.outcome != "Promote":
         return None
     held = Hold(
         reason="Fallback",

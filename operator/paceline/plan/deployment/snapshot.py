@@ -11,6 +11,7 @@ from paceline.api.status import PoolStatus, SpeculativeDeploymentStatus
 from paceline.core import DeploymentSpec
 from paceline.core.names import POOL_LABEL
 from paceline.plan import objects
+from paceline.plan.deployment.dropped import remembered
 from paceline.plan.deployment.prefetch import Prefetch
 from paceline.plan.objects import Object, condition, owned_by
 from paceline.plan.step import parse_time
@@ -113,8 +114,8 @@ class Snapshot:
         return {revision: child for revision, child in by_revision.items() if revision}
 
     def remembered(self, pool: str) -> PoolStatus:
-        """The pool's entry of status; an empty one for a new pool."""
-        return next((entry for entry in self.status.pools if entry.name == pool), PoolStatus(name=pool))
+        """The pool's entry of status."""
+        return remembered(self.status, pool)
 
 
 def _has_rendering(data: Any) -> bool:

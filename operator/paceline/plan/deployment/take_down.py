@@ -16,14 +16,14 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from paceline.api import Reason
-from paceline.api.status import Hold, Target
+from paceline.api.status import Hold, Kind, PoolStatus, TakenDown, Target
 from paceline.core import BASELINE
 from paceline.plan.deployment.choose import Choice, as_chosen, baseline, choose, has_served, intent, last_served
 from paceline.plan.deployment.conflicts import name_conflict
 from paceline.plan.deployment.degraded import falls_back
 from paceline.plan.deployment.earned import ANYWAY
 from paceline.plan.deployment.hold import baseline_held, held_by_a_person, hold
-from paceline.plan.deployment.measured_again import counted, taken_down
+from paceline.plan.deployment.past_failures import counted, in_short
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.pull import is_pulling
 from paceline.plan.deployment.rollout import Rollout
@@ -48,8 +48,6 @@ def take_down(pool: Pool, now: datetime) -> Rollout:
     failure = failed(pool, choice, now) or unprofitable(pool, choice)
     if failure is None or not _can_be_replaced(pool, choice, failure):
         return Rollout(pool=pool, choice=choice)
-    if (held_by_a_person(pool) and not _baseline_of_spec(pool, choice)) or _anyway_beside_a_hold(pool, choice):
-        return _to_baseline(pool, choice, failure, now)
     held = Hold(
         reason=failure.reason,
         message=failure.message,
@@ -60,22 +58,22 @@ def take_down(pool: Pool, now: datetime) -> Rollout:
         evidence=choice.evidence,
         deadline_seconds=int(failure.deadline.total_seconds()) if failure.deadline else None,
     )
-    without = replace(pool, remembered=counted(pool.remembered, held, now))
-    return Rollout(pool=without, choice=choose(without))
-
-
-def _to_baseline(pool: Pool, choice: Choice, failure: RevisionFailure, now: datetime) -> Rollout:
-    """The baseline of the spec, in place of what a person's request had left or promoted. The hold stays: without it
-    the operator would promote again what they went back from, or what had stopped paying."""
-    fell_back = failure.reason == "Fallback"
-    what = "stopped paying" if fell_back else "did not run"
-    why = f"{choice.arm} at {choice.revision} {what}: {failure.message}"
-    target = intent(baseline(pool, why, "Fallback" if fell_back else "TakenDown"), timestamp(now))
-    remembered = replace(pool.remembered, target=target)
-    if fell_back and choice.evidence:
-        remembered = replace(remembered, taken_down=taken_down(remembered, choice.revision, now, fell_back=True))
+    if (held_by_a_person(pool) and not _baseline_of_spec(pool, choice)) or _anyway_beside_a_hold(pool, choice):
+        remembered = _with_baseline(pool, counted(pool.remembered, held, now), now)
+    elif choice.arm == BASELINE:
+        remembered = replace(pool.remembered, hold=held)
+    else:
+        remembered = replace(counted(pool.remembered, held, now), hold=held)
     without = replace(pool, remembered=remembered)
     return Rollout(pool=without, choice=choose(without))
+
+
+def _with_baseline(pool: Pool, entry: PoolStatus, now: datetime) -> PoolStatus:
+    """The entry with the spec's baseline as its target, in place of what a person's request had left or promoted. The
+    hold stays: without it the operator would promote again what they went back from, or what had stopped paying."""
+    last = entry.taken_down or TakenDown()
+    kind: Kind = "Fallback" if last.reason == "Fallback" else "TakenDown"
+    return replace(entry, target=intent(baseline(pool, in_short(last), kind), timestamp(now)))
 
 
 def _anyway_beside_a_hold(pool: Pool, choice: Choice) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from paceline.api.status import Handled
+from paceline.plan.deployment.dropped import Asked
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.requests.abort import abort
 from paceline.plan.deployment.requests.promote import promote
@@ -50,13 +51,13 @@ def waiting_requests(snapshot: Snapshot, results: Iterable[StepResult]) -> tuple
     """Requests that nobody can carry out while one of these steps of the deployment blocks, with its reason."""
     causes = [cause for result in results if result.blocks for cause in result.causes]
     condition = f"{causes[0].reason.value.condition} ({causes[0].reason.text})" if causes else "the download"
-    entries = {entry.name: entry for entry in snapshot.status.pools}
+    entries = (entry.name for entry in snapshot.status.pools)
     known = {pool.name for pool in snapshot.spec.pools} if snapshot.spec else {*entries}
     return tuple(
         f"{request}: it waits until {condition} has ended"
         for request in requests(snapshot)
         if request.verb in VERBS and request.pool in known
-        if not (request.pool in entries and _is_handled(request, entries[request.pool].handled))
+        if not _is_handled(request, snapshot.remembered(request.pool).handled)
     )
 
 
@@ -71,7 +72,13 @@ def unknown_requests(snapshot: Snapshot) -> tuple[str, ...]:
         else f"{request}: {request.verb} is not a request (there are: {', '.join(VERBS)}); remove it"
         for request in requests(snapshot)
         if request.verb not in VERBS or request.pool not in pools
+        if not _is_handled(request, snapshot.remembered(request.pool).handled)
     )
+
+
+def asked(snapshot: Snapshot) -> Asked:
+    """What is annotated, of known verbs."""
+    return {(one.pool, _field(one)): one.value for one in requests(snapshot) if one.verb in VERBS}
 
 
 def _is_handled(request: Request, handled: Handled | None) -> bool:

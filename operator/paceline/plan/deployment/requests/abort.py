@@ -61,6 +61,7 @@ def _before(pool: Pool, rolling: Target, request: Request, now: datetime) -> Tar
         arm=last.arm,
         evidence=last.evidence,
         speedup=last.speedup,
+        emulated=last.emulated,
         since=timestamp(now),
         why=f"{why}, and {last.arm} served before",
         kind="Aborted",

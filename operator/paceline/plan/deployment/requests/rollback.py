@@ -10,6 +10,7 @@ from paceline.api.status import Change, Hold, Target
 from paceline.core import BASELINE
 from paceline.plan.deployment.history import past
 from paceline.plan.deployment.hold import BY_A_PERSON, hold
+from paceline.plan.deployment.past_failures import beside_a_hold
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.requests.request import Effect, Refusal, Request
 from paceline.plan.step import timestamp
@@ -17,7 +18,8 @@ from paceline.plan.step import timestamp
 
 def rollback(pool: Pool, request: Request, now: datetime) -> Effect | Refusal:
     """The pool's next target, and a hold on what it replaces; or why there is none, and what can be had. Without a
-    revision, what served before the present one is meant, unless it was rolled back from. It does not wait while
+    revision, what served before the present one is meant, unless it was rolled back from, or then did not run or
+    stopped paying itself. It does not wait while
     suspended: `suspend` stops the operator, and not the way back. Where there is nothing to go back to, only a named
     revision is refused: without one the request is handled, as it must not lie in wait for the next promotion."""
     present, held, choices = pool.remembered.target, hold(pool), _to_be_had(pool)
@@ -30,8 +32,9 @@ def rollback(pool: Pool, request: Request, now: datetime) -> Effect | Refusal:
         return {}
     if held and named == held.revision and held.reason not in BY_A_PERSON:
         return f"{named} is held: {held.reason}: {held.message}; release it by retry.paceline.dev/{pool.name}=TOKEN"
-    ahead = (one for one in choices if not held or one != held.revision)
-    revision = named or next(ahead, "")
+    fallen = beside_a_hold(pool.remembered, held)
+    left = {one.revision for one in (held, fallen) if one}
+    revision = named or next((one for one in choices if one not in left), "")
     if not revision:
         return {}
     if revision not in choices:
@@ -42,6 +45,7 @@ def rollback(pool: Pool, request: Request, now: datetime) -> Effect | Refusal:
         arm=back.arm,
         evidence=back.evidence,
         speedup=back.speedup,
+        emulated=back.emulated,
         since=timestamp(now),
         why=f"a person has rolled back from {present.arm}; {_evidence(back)}",
         kind="RolledBack",

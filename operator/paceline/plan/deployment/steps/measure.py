@@ -306,6 +306,7 @@ def _verdict(pool: Pool, run: Run) -> dict[str, Any]:
             benchmark_run=run.name,
             fingerprint=run.fingerprint,
             crossing=run.verdict.crossing,
+            emulated=run.status.emulated or None,
             speedup=speed.ratio if speed else None,
             lower=speed.lower if speed else None,
             upper=speed.upper if speed else None,

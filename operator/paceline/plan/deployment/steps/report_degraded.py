@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
+from paceline.core import GuardAction
 from paceline.plan.deployment.degraded import causes, degraded, judged
 from paceline.plan.deployment.expected import expected
 from paceline.plan.deployment.hold import hold
 from paceline.plan.deployment.rollout import Rollout
-from paceline.plan.step import StepResult
+from paceline.plan.step import StepResult, parse_time
 from paceline.watch import Kind
 
 
@@ -20,7 +21,7 @@ def report_degraded(rollout: Rollout, now: datetime) -> StepResult:
     return StepResult(
         causes=tuple(causes(pool.name, replace(pool.remembered, degraded=found), hold(pool))),
         status={"expected": expected(pool, choice), "degraded": found},
-        notes=tuple(_unread(rollout)),
+        notes=(*_unread(rollout), *_unwatched(rollout, now)),
     )
 
 
@@ -31,3 +32,17 @@ def _unread(rollout: Rollout) -> Iterator[str]:
         begins = f"spec.guard: pool {pool.name} cannot be watched: "
         before = (note for note in pool.snapshot.status.notes if note.startswith(begins))
         yield next(before, begins + judgement.message)
+
+
+def _unwatched(rollout: Rollout, now: datetime) -> Iterator[str]:
+    """That nobody watches what serves while its servers are replaced, once that takes longer than it does where there
+    is room: two revisions serve then, and the evidence is of one."""
+    pool, target = rollout.pool, rollout.pool.remembered.target
+    serves = pool.remembered.serving is not None and pool.servers is not None and pool.servers.ready
+    if pool.deployment.guard.action is GuardAction.OFF or not serves or rollout.settled or rollout.has_served:
+        return
+    if target is None or target.revision != rollout.choice.revision:
+        return
+    if now >= parse_time(target.since) + pool.deployment.promotion.progress_deadline:
+        by = f"{target.arm} at {target.revision} since {target.since}"
+        yield f"spec.guard: pool {pool.name} is not watched while its servers are replaced, by {by}"

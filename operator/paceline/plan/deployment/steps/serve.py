@@ -246,4 +246,5 @@ def _serving(rollout: Rollout, target: Target, now: datetime) -> Serving:
         since=before.since if before and rollout.has_served else timestamp(now),
         evidence=target.evidence,
         speedup=target.speedup,
+        emulated=target.emulated,
     )
