@@ -88,10 +88,12 @@ def test_what_serves_beside_an_aborted_run_stops_paying() -> None:
     )
 
 
-def promoted_anyway() -> World:
+NARROW_IS_SLOWER = {"latency": {**LATENCY, "narrow": {name: 0.98 * speed for name, speed in BASELINE_1.items()}}}
+
+
+def promoted_anyway(world: World | None = None) -> World:
     """Wide is held, as it has stopped paying, and a person has promoted narrow whatever the verdict."""
-    narrow = {name: 0.98 * speed for name, speed in BASELINE_1.items()}
-    world = World(truths={"latency": {**LATENCY, "narrow": narrow}})
+    world = world or World(truths=NARROW_IS_SLOWER)
     manifest = example("latency")
     manifest["spec"]["guard"] = {"action": "Fallback"}
     manifest["spec"]["engine"]["env"] = AS_THE_BASELINE

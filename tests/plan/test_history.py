@@ -16,7 +16,7 @@ def test_a_promotion_has_its_evidence_and_its_speed() -> None:
     world = in_production("latency")
     latest, first = world.pool("latency")["history"]
     (run,) = world.runs("latency")
-    assert latest.keys() == {"time", "revision", "arm", "kind", "speedup", "evidence", "why"}
+    assert latest.keys() == {"time", "revision", "arm", "kind", "speedup", "evidence", "emulated", "why"}
     assert (latest["kind"], latest["arm"], latest["evidence"]) == ("Promoted", "wide", run["metadata"]["name"])
     assert latest["time"] == world.pool("latency")["serving"]["since"]
     assert first.keys() == {"time", "revision", "arm", "kind", "why"}

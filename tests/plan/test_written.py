@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.plan.test_abort import KEY as ABORT
+from tests.plan.test_beside_a_hold import NARROW_IS_SLOWER, promoted_anyway
 from tests.plan.test_borrow import full, rival
 from tests.plan.test_earned import longer
 from tests.plan.test_guard import SLOW_AT_32
@@ -15,10 +16,11 @@ from tests.plan.test_promote_anyway import rejected
 from tests.plan.test_prompts import with_prompts
 from tests.plan.test_requests import RETRY, held, in_error
 from tests.plan.test_rollback import KEY as ROLLBACK
+from tests.plan.test_rollback import PROMOTE
 from tests.plan.test_sweep import CROSSING
 from tests.support.answers import not_compared, otherwise
 from tests.support.campaigns import LATENCY
-from tests.support.guard import dropped, guarded
+from tests.support.guard import dropped, guarded, hung
 from tests.support.world import World, example
 
 from paceline import api
@@ -195,8 +197,27 @@ def degraded() -> Seen:
     return world
 
 
+def taken_down_twice() -> Seen:
+    """Two candidates, one after the other."""
+    world = Seen(truths=NARROW_IS_SLOWER)
+    promoted_anyway(world)
+    hung(world)
+    return world
+
+
+def dropped_after_every_request() -> Seen:
+    """The pool is renamed, which takes it out of the spec."""
+    world = against_the_verdict()
+    world.annotate(PROMOTE, f"{world.pool('latency')['target']['revision']}@thursday")
+    world.annotate(RETRY, "friday")
+    world.edit("another name", lambda spec: spec["pools"][0].update(name="other"))
+    return world
+
+
 STORIES = (
     degraded,
+    taken_down_twice,
+    dropped_after_every_request,
     promoted_by_hand,
     of_prompts,
     of_two_loads,

@@ -9,7 +9,7 @@ from paceline.cli.live import command
 from paceline.cli.live.deployment import Deployment
 from paceline.cli.live.find import load, named
 from paceline.cli.live.look import looks
-from paceline.cli.live.verdicts import Answer, answers, exit_code, payload
+from paceline.cli.live.verdicts import PoolResult, exit_code, payload, results
 from paceline.kube import Api
 
 
@@ -20,10 +20,10 @@ def run(args: argparse.Namespace) -> int:
 async def _gate(api: Api, namespace: str, args: argparse.Namespace) -> int:
     name = await named(api, namespace, args.file)
     deployment = await load(api, namespace, name)
-    found = answers(deployment, args.pool)
+    found = results(deployment, args.pool)
     if args.wait:
         deployment = await wait(looks(api, namespace, name), args.pool, args.wait, _tell) or deployment
-        found = answers(deployment, args.pool)
+        found = results(deployment, args.pool)
     if args.output == "json":
         command.print_json(payload(deployment, found))
     else:
@@ -34,19 +34,19 @@ async def _gate(api: Api, namespace: str, args: argparse.Namespace) -> int:
 async def wait(
     seen: AsyncIterator[Deployment], pool: str | None, longest: float, tell: Callable[[str], None]
 ) -> Deployment | None:
-    """The deployment once every pool that is asked for has its answer, or as it was last seen when so many seconds have
+    """The deployment once every pool that is asked for has its result, or as it was last seen when so many seconds have
     passed; None if it was not. `tell` hears what is waited for, each time that it changes."""
     last: Deployment | None = None
-    told: tuple[Answer, ...] = ()
+    told: tuple[PoolResult, ...] = ()
     try:
         async with asyncio.timeout(longest):
             async for last in seen:
-                found = answers(last, pool)
-                if all(answer.final for answer in found):
+                found = results(last, pool)
+                if all(result.final for result in found):
                     return last
-                for answer in found:
-                    if answer not in told and not answer.final:
-                        tell(str(answer))
+                for result in found:
+                    if result not in told and not result.final:
+                        tell(str(result))
                 told = found
     except TimeoutError:
         pass

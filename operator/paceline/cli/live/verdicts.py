@@ -16,7 +16,7 @@ EXIT = {"Promote": 0, "Reject": 10, "Inconclusive": 11, "Error": 12, UNDECIDED: 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class PoolResult:
     pool: str
     outcome: str
     """A key of EXIT."""
@@ -37,18 +37,18 @@ class Answer:
         return f"{self.pool}: {self.outcome}: {self.message}{by}{f' ({EMULATED})' if self.emulated else ''}"
 
 
-def answers(deployment: Deployment, pool: str | None = None) -> tuple[Answer, ...]:
+def results(deployment: Deployment, pool: str | None = None) -> tuple[PoolResult, ...]:
     """One for each pool, or for that one."""
-    return tuple(_answer(deployment, each) for each in deployment.chosen(pool))
+    return tuple(_result(deployment, each) for each in deployment.chosen(pool))
 
 
-def _answer(deployment: Deployment, pool: Pool) -> Answer:
+def _result(deployment: Deployment, pool: Pool) -> PoolResult:
     verdict, step, stalled = pool.status.verdict, pool.status.progress, deployment.condition("Stalled")
     if not deployment.seen:
         message = f"the operator has not read generation {deployment.generation} yet"
-        return Answer(pool=pool.name, outcome=UNDECIDED, message=message)
+        return PoolResult(pool=pool.name, outcome=UNDECIDED, message=message)
     if verdict and verdict.outcome in EXIT and deployment.judged:
-        return Answer(
+        return PoolResult(
             pool=pool.name,
             outcome=verdict.outcome,
             message=verdict.message,
@@ -62,13 +62,13 @@ def _answer(deployment: Deployment, pool: Pool) -> Answer:
     if step and step.step == "Held" and deployment.judged:
         return Answer(pool=pool.name, outcome=STALLED, message=f"{step.message}; {advice(deployment, pool)}")
     if step and step.step == "NotMeasurable" and deployment.judged:
-        return Answer(pool=pool.name, outcome=STALLED, message=step.message)
+        return PoolResult(pool=pool.name, outcome=STALLED, message=step.message)
     if pool.progress and pool.progress.going_on:
         message = f"{pool.progress.run} is measuring: {rounds(pool.progress)}"
-        return Answer(pool=pool.name, outcome=UNDECIDED, message=message, emulated=pool.progress.emulated)
+        return PoolResult(pool=pool.name, outcome=UNDECIDED, message=message, emulated=pool.progress.emulated)
     if stalled:
-        return Answer(pool=pool.name, outcome=STALLED, message=f"{stalled.reason}: {stalled.message}")
-    return Answer(pool=pool.name, outcome=UNDECIDED, message=_waits_for(deployment, pool))
+        return PoolResult(pool=pool.name, outcome=STALLED, message=f"{stalled.reason}: {stalled.message}")
+    return PoolResult(pool=pool.name, outcome=UNDECIDED, message=_waits_for(deployment, pool))
 
 
 def _waits_for(deployment: Deployment, pool: Pool) -> str:
@@ -78,13 +78,13 @@ def _waits_for(deployment: Deployment, pool: Pool) -> str:
     return next((condition.message for condition in said if condition), "nothing is measured yet")
 
 
-def exit_code(found: Sequence[Answer]) -> int:
+def exit_code(found: Sequence[PoolResult]) -> int:
     """The highest of all pools': 0 says that each has a winner."""
-    return max(EXIT[answer.outcome] for answer in found)
+    return max(EXIT[result.outcome] for result in found)
 
 
-def payload(deployment: Deployment, found: Sequence[Answer]) -> dict[str, Any]:
-    worst = max(found, key=lambda answer: EXIT[answer.outcome])
+def payload(deployment: Deployment, found: Sequence[PoolResult]) -> dict[str, Any]:
+    worst = max(found, key=lambda result: EXIT[result.outcome])
     return {
         "namespace": deployment.namespace,
         "name": deployment.name,
@@ -92,18 +92,18 @@ def payload(deployment: Deployment, found: Sequence[Answer]) -> dict[str, Any]:
         "outcome": worst.outcome,
         "pools": [
             {
-                "name": answer.pool,
-                "outcome": answer.outcome,
-                "winner": answer.winner,
-                **{key: None if value is None else decimal(value) for key, value in _numbers(answer)},
-                "message": answer.message,
-                "benchmarkRun": answer.run,
-                "emulated": answer.emulated,
+                "name": result.pool,
+                "outcome": result.outcome,
+                "winner": result.winner,
+                **{key: None if value is None else decimal(value) for key, value in _numbers(result)},
+                "message": result.message,
+                "benchmarkRun": result.run,
+                "emulated": result.emulated,
             }
-            for answer in found
+            for result in found
         ],
     }
 
 
-def _numbers(answer: Answer) -> tuple[tuple[str, float | None], ...]:
-    return ("speedup", answer.speedup), ("lower", answer.lower), ("upper", answer.upper)
+def _numbers(result: PoolResult) -> tuple[tuple[str, float | None], ...]:
+    return ("speedup", result.speedup), ("lower", result.lower), ("upper", result.upper)

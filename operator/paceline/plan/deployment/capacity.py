@@ -4,7 +4,6 @@ An autoscaler may ask for more than the cluster has, for ever. Lack of capacity 
 delays neither Ready nor a run.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,6 +12,7 @@ from paceline.api import Reason
 from paceline.plan.objects import Object
 from paceline.plan.pods import held_up, refused, unplaced
 from paceline.plan.step import parse_time
+from paceline.plan.volumes import IN_USE
 
 GROUP = "leaderworkerset.sigs.k8s.io/group-index"
 """Label that the pods of one server over several nodes share (LeaderWorkerSet, api/leaderworkerset/v1)."""
@@ -20,8 +20,6 @@ LATE = timedelta(minutes=1)
 """How long after its deletionTimestamp, which has its grace in it, a pod may still be ending."""
 QUOTA = "exceeded quota"
 """In refusals of a ResourceQuota (Kubernetes, apiserver plugin resourcequota)."""
-IN_USE = re.compile(r"Multi-Attach|ReadWriteOncePod")
-"""In messages on a volume that another pod has: of the attach controller, of the scheduler."""
 
 
 def unplaced_servers(pods: Iterable[Object]) -> int:

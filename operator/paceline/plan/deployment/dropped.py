@@ -24,7 +24,7 @@ def remembered(status: Status, pool: str) -> PoolStatus:
 def dropped(before: Status, entries: Iterable[PoolStatus], asked: Asked) -> tuple[DroppedPool, ...]:
     """Every pool that has no entry any more, by name, with its requests that are still annotated."""
     known = {entry.name for entry in entries}
-    gone = sorted({one.name for one in (*before.pools, *before.dropped)} - known)
+    gone = sorted({*(entry.name for entry in before.pools), *(one.name for one in before.dropped)} - known)
     found = ((name, _still_asked(remembered(before, name).handled, name, asked)) for name in gone)
     return tuple(DroppedPool(name=name, handled=handled) for name, handled in found if handled)[:MOST]
 

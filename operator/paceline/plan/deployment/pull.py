@@ -66,10 +66,6 @@ def pulls(pool: Pool, choice: Choice, now: datetime) -> tuple[Pull, ...]:
     return tuple(replace(pull, problem=None) if refused and pull.job is None else pull for pull in found)
 
 
-def is_pulling(pool: Pool, choice: Choice, now: datetime) -> bool:
-    return any(pull.problem for pull in pulls(pool, choice, now))
-
-
 def image_of(template: Mapping[str, Any]) -> str:
     """Of the server."""
     return str(_server(template)["image"])

@@ -25,7 +25,7 @@ from paceline.plan.deployment.earned import ANYWAY
 from paceline.plan.deployment.hold import baseline_held, held_by_a_person, hold
 from paceline.plan.deployment.past_failures import counted, in_short
 from paceline.plan.deployment.pool import Pool
-from paceline.plan.deployment.pull import is_pulling
+from paceline.plan.deployment.pull import pulls
 from paceline.plan.deployment.rollout import Rollout
 from paceline.plan.deployment.servers import Servers
 from paceline.plan.pods import Trouble
@@ -44,10 +44,11 @@ class RevisionFailure:
 def take_down(pool: Pool, now: datetime) -> Rollout:
     """Choose what the pool serves. If that does not run, or does not pay, and something else can be served, put a hold
     on it and choose again."""
-    choice = choose(pool)
-    failure = failed(pool, choice, now) or unprofitable(pool, choice)
+    rollout = _rollout(pool, now)
+    choice = rollout.choice
+    failure = failed(rollout, now) or unprofitable(pool, choice)
     if failure is None or not _can_be_replaced(pool, choice, failure):
-        return Rollout(pool=pool, choice=choice)
+        return rollout
     held = Hold(
         reason=failure.reason,
         message=failure.message,
@@ -64,8 +65,12 @@ def take_down(pool: Pool, now: datetime) -> Rollout:
         remembered = replace(pool.remembered, hold=held)
     else:
         remembered = replace(counted(pool.remembered, held, now), hold=held)
-    without = replace(pool, remembered=remembered)
-    return Rollout(pool=without, choice=choose(without))
+    return _rollout(replace(pool, remembered=remembered), now)
+
+
+def _rollout(pool: Pool, now: datetime) -> Rollout:
+    choice = choose(pool)
+    return Rollout(pool=pool, choice=choice, pulls=pulls(pool, choice, now))
 
 
 def _with_baseline(pool: Pool, entry: PoolStatus, now: datetime) -> PoolStatus:
@@ -92,9 +97,10 @@ def unprofitable(pool: Pool, choice: Choice) -> RevisionFailure | None:
     return RevisionFailure(reason="Fallback", message=judgement.message.rstrip(".")) if judgement else None
 
 
-def failed(pool: Pool, choice: Choice, now: datetime) -> RevisionFailure | None:
+def failed(rollout: Rollout, now: datetime) -> RevisionFailure | None:
     """Why the choice does not run; None if it does, or still may. A choice that is new in this pass cannot have
     failed."""
+    pool, choice = rollout.pool, rollout.choice
     servers, target = _servers_of_choice(pool, choice), pool.remembered.target
     if target is None or target.revision != choice.revision or as_chosen(pool, choice) or name_conflict(pool):
         return None
@@ -107,7 +113,7 @@ def failed(pool: Pool, choice: Choice, now: datetime) -> RevisionFailure | None:
     if choice.arm == BASELINE and problem and problem.reason in PLACE_AT_FAULT:
         lasted = problem.since is not None and now >= problem.since + patience
         return RevisionFailure(reason=reason, message=problem.message) if lasted else None
-    due = deadline(pool, standing(pool, choice, now).stands_since)
+    due = deadline(pool, standing(rollout, now).stands_since)
     if due is None or now < due:
         return None
     minutes = f"{patience.total_seconds() / 60:g} min (promotion.progressDeadline)"
@@ -131,12 +137,13 @@ class Standing:
     ready: int | None = None
 
 
-def standing(pool: Pool, choice: Choice, now: datetime) -> Standing:
+def standing(rollout: Rollout, now: datetime) -> Standing:
+    pool, choice = rollout.pool, rollout.choice
     before, servers = pool.remembered.target or Target(), _servers_of_choice(pool, choice)
     same = before.revision == choice.revision
     if as_chosen(pool, choice):
         return Standing()
-    waits = (servers is not None and bool(servers.reasons & not_its_fault(choice))) or is_pulling(pool, choice, now)
+    waits = (servers is not None and bool(servers.reasons & not_its_fault(choice))) or rollout.is_pulling
     if same and has_served(pool, choice.revision):
         lost = not (waits or (servers and servers.ready))
         return Standing(stands_since=before.stands_since or timestamp(now) if lost else "")

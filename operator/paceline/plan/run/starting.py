@@ -1,12 +1,12 @@
 """A round whose pod has a node, and so accelerators, but whose containers do not start."""
 
-import re
 from datetime import datetime, timedelta
 
 from paceline.evidence.failures import Failure
 from paceline.plan.objects import Object
 from paceline.plan.run.snapshot import End, Round
 from paceline.plan.step import parse_time
+from paceline.plan.volumes import IN_USE
 
 START_PATIENCE = timedelta(minutes=10)
 """For a pod's volumes and network. A volume of a lost node is detached by force after six minutes
@@ -16,8 +16,6 @@ IMAGES_PATIENCE = timedelta(hours=1)
 SANDBOX = "PodReadyToStartContainers"
 """Condition of a pod with volumes and network (Kubernetes 1.29; older kubelets do not set it). A pod that has it waits
 for images."""
-IN_USE = re.compile(r"Multi-Attach|already (?:exclusively )?(?:attached|used)|volume is in use", re.IGNORECASE)
-"""Words of the attach/detach controller and of CSI drivers for a volume that another pod uses; that pod will end."""
 
 
 def placed_since(pod: Object) -> datetime | None:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from paceline.api import Cause, Reason
 from paceline.plan.deployment.lasting import report_lasting
-from paceline.plan.deployment.pull import Pull, pull_jobs, pulls
+from paceline.plan.deployment.pull import Pull, pull_jobs
 from paceline.plan.deployment.rollout import Rollout
 from paceline.plan.deployment.server_manifest import as_they_are, server_manifest
 from paceline.plan.deployment.servers import with_spec_field
@@ -15,17 +15,16 @@ from paceline.plan.step import Action, Apply, Delete, StepResult, earliest
 def pull_images(rollout: Rollout, now: datetime) -> StepResult:
     """Block while an image is pulled; where it cannot be, a person must act. The Jobs go once nothing is pulled."""
     pool = rollout.pool
-    wanted = pulls(pool, rollout.choice, now)
-    names = {pull.wanted["metadata"]["name"] for pull in wanted}
+    names = {pull.wanted["metadata"]["name"] for pull in rollout.pulls}
     spare = tuple(
         Delete(job, "no server waits for its image") for job in pull_jobs(pool) if job["metadata"]["name"] not in names
     )
-    missing = [pull for pull in wanted if pull.problem]
+    missing = [pull for pull in rollout.pulls if pull.problem]
     if not missing:
         return StepResult(actions=spare)
     make = tuple(
         Apply(pull.wanted, f"pull {pull.image} on {pull.node} before a server there ends")
-        for pull in wanted
+        for pull in rollout.pulls
         if pull.job is None
     )
     lasting = [report_lasting(pool.snapshot, pull.problem, pool.name, now) for pull in missing]

@@ -17,7 +17,6 @@ from paceline.plan.deployment.history import past, with_change
 from paceline.plan.deployment.hold import baseline_held, hold, way_out
 from paceline.plan.deployment.lasting import STALLED
 from paceline.plan.deployment.loan import lent
-from paceline.plan.deployment.pull import is_pulling
 from paceline.plan.deployment.rendered import rendered
 from paceline.plan.deployment.restoring import restoring
 from paceline.plan.deployment.rollout import Rollout
@@ -171,7 +170,7 @@ def _causes(rollout: Rollout, target: Target, wanted: int | None, settled: bool,
         ready = not_ready(pool.name, problem, choice.arm)
     if problem and problem.fatal:
         return Cause(Reason.ServerFailed, pool.name, problem.message), ready
-    failure = failed(pool, choice, now)
+    failure = failed(rollout, now)
     if failure and not (problem and problem.reason in STALLED):
         # Reported only where nothing can be served instead.
         return progress, Cause(Reason.ServerFailed, pool.name, failure.message), ready
@@ -222,12 +221,12 @@ def _added(rollout: Rollout) -> str:
 def _target(rollout: Rollout, now: datetime) -> Target:
     """The intent, written before the servers are changed. How a revision came to be chosen stays with it."""
     pool, choice = rollout.pool, rollout.choice
-    before, progress = pool.remembered.target, standing(pool, choice, now)
+    before, progress = pool.remembered.target, standing(rollout, now)
     new = intent(choice, timestamp(now), pool.asked)
     if before and before.revision == choice.revision:
         new = replace(new, since=before.since, kind=before.kind or choice.kind, request=before.request)
     # How servers are replaced is decided when they are, not while their image is pulled.
-    servers = None if is_pulling(pool, choice, now) else pool.servers
+    servers = None if rollout.is_pulling else pool.servers
     tried = attempt(pool.deployment.promotion, servers, before, choice.revision, now)
     return replace(
         new,
