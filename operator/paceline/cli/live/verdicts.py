@@ -60,7 +60,7 @@ def _result(deployment: Deployment, pool: Pool) -> PoolResult:
             emulated=verdict.benchmark_run in pool.emulated,
         )
     if step and step.step == "Held" and deployment.judged:
-        return Answer(pool=pool.name, outcome=STALLED, message=f"{step.message}; {advice(deployment, pool)}")
+        return PoolResult(pool=pool.name, outcome=STALLED, message=f"{step.message}; {advice(deployment, pool)}")
     if step and step.step == "NotMeasurable" and deployment.judged:
         return PoolResult(pool=pool.name, outcome=STALLED, message=step.message)
     if pool.progress and pool.progress.going_on:
