@@ -339,8 +339,8 @@ class Handled:
 class DroppedPool:
     """A pool that spec.pools no longer has, while annotations of it remain: they do not act again if it comes back."""
 
-    name: Annotated[str, Field(max_length=20)] = ""
-    """Its name."""
+    name: Annotated[str, Field(max_length=20)]
+    """As it was in spec."""
     handled: Handled | None = None
     """Requests that were carried out, and whose annotations are still set."""
 
