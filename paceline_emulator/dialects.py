@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from paceline_emulator import logprobs
-from paceline_emulator.prompts import Prompt, chat_prompt, prompt
+from paceline_emulator import logprobs, structured
+from paceline_emulator.prompts import Prompt, chat_prompt, in_form, prompt
 from paceline_emulator.server import Job
 
 Body = dict[str, Any]
@@ -52,7 +52,10 @@ def read_chat(body: Body, known: dict[str, str]) -> Asked:
     if not isinstance(messages, list) or not messages or not all(isinstance(message, dict) for message in messages):
         raise ValueError("Messages cannot be empty.")
     limit = body.get("max_completion_tokens") or body.get("max_tokens")
-    return replace(_asked(body, chat_prompt(messages, known, body.get("tools")), limit), logprobs=logprobs.asked(body))
+    prompt, schema = chat_prompt(messages, known, body.get("tools")), structured.asked(body)
+    if schema is not None:
+        prompt = in_form(prompt, structured.written(schema, prompt.digest))
+    return replace(_asked(body, prompt, limit), logprobs=logprobs.asked(body))
 
 
 def read_completion(body: Body, known: dict[str, str]) -> Asked:
@@ -155,7 +158,9 @@ def chat_chunk(asked: Asked, job: Job, start: int, stop: int) -> bytes:
     )
     tail = '"},"logprobs":null,"finish_reason":null,"matched_stop":null}]}\n\n'
     role = f'{head}"role":"assistant","content":"{tail}' if start == 0 else ""
-    return f'{role}{head}"content":"{_text(job, start, stop)}{tail}'.encode()
+    text = _text(job, start, stop)
+    escaped = json.dumps(text)[1:-1] if job.prompt.written else text
+    return f'{role}{head}"content":"{escaped}{tail}'.encode()
 
 
 def chat_closing(asked: Asked, job: Job) -> bytes:

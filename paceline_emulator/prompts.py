@@ -5,7 +5,8 @@ All of it follows from the prompt alone, whichever arm is asked, unless one is t
 
 import hashlib
 import json
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any
 
@@ -34,6 +35,8 @@ class Prompt:
     digest: bytes
     fork: int | None = None
     left: bool = False
+    written: str = ""
+    """The whole answer, where a form was asked for; its tokens are as long as those of a prompt."""
 
     def token(self, index: int) -> int:
         """The id of one token of the answer."""
@@ -42,6 +45,8 @@ class Prompt:
 
     def text(self, start: int, stop: int, *, ends: bool) -> str:
         """The answer's tokens [start, stop); `ends`: the last of them is its natural end."""
+        if self.written:
+            return self.written[start * CHARACTERS_A_TOKEN : stop * CHARACTERS_A_TOKEN]
         words = [WORDS[self.token(index)] for index in range(start, stop)]
         if ends:
             words[-1] = END
@@ -84,3 +89,8 @@ def _content(content: Any) -> str:
     if isinstance(content, list):
         return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
     return "" if content is None else str(content)
+
+
+def in_form(prompt: Prompt, text: str) -> Prompt:
+    """The same question, answered with this text."""
+    return replace(prompt, written=text, natural_length=math.ceil(len(text) / CHARACTERS_A_TOKEN))

@@ -114,6 +114,7 @@ class Server:
         self.engine.advance(now)
         prompt = self.settings.leaving.of(prompt, self.launch.speculative)
         prompt = self.settings.diverging.of(prompt, self.launch.speculative, self.named)
+        prompt = self._spoiled(prompt)
         length = limit if ignore_eos else min(limit, prompt.natural_length)
         request = Request(
             id=id,
@@ -136,6 +137,11 @@ class Server:
         self.engine.submit(request, now)
         self._schedule()
         return job
+
+    def _spoiled(self, prompt: Prompt) -> Prompt:
+        """An answer in a form, of those whose form this server gets wrong."""
+        fraction = self.settings.malformed.of(self.launch.speculative) or 0.0
+        return replace(prompt, written=prompt.written[:-1]) if prompt.digest[-2] < 256 * fraction else prompt
 
     def abort(self, job: Job) -> None:
         """The request is over without a finish; its client gets `abort`."""

@@ -18,6 +18,8 @@
 | PACELINE_EMULATE_DIVERGE_WHEN | always | as above |
 | PACELINE_EMULATE_DIVERGE_SPREAD | 0.2 | by how much, as a log-normal deviation; sooner as often as later |
 | PACELINE_EMULATE_DIVERGE_LENGTH | 1 | times as long as they would be, besides |
+| PACELINE_EMULATE_MALFORMED | 0 | that fraction of answers under a response_format lacks its last character |
+| PACELINE_EMULATE_MALFORMED_WHEN | always | as above |
 | PACELINE_EMULATE_LOGPROBS | true | whether a request for logprobs is not refused |
 | PACELINE_EMULATE_VERSION | 0.5.23 | the release that is shown: 0.4.5, and 0.5.6 with a fork's hook, too |
 | POD_UID | random | seeds the noise; set from the downward API |
@@ -107,6 +109,7 @@ class Settings:
     leaving: Leaving
     diverging: Diverging
     logprobs: bool
+    malformed: Fault
 
 
 def read(env: Mapping[str, str]) -> Settings:
@@ -134,6 +137,7 @@ def read(env: Mapping[str, str]) -> Settings:
             length=_number(env, f"{PREFIX}DIVERGE_LENGTH", 1.0),
         ),
         logprobs=_true(env, f"{PREFIX}LOGPROBS", default=True),
+        malformed=_fault(env, "MALFORMED"),
     )
 
 

@@ -1,14 +1,16 @@
 """The prompts that a workload is sent: where they come from, and how."""
 
 import math
+from collections.abc import Iterator
 from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from paceline import core
 from paceline.api.model import Model
-from paceline.api.rules import DeskRule, Rule
+from paceline.api.rules import DeskRule, Rule, Violation
 from paceline.api.types import AMOUNT, Amount, DatasetName, DatasetSource, Revision, Temperature
+from paceline.core import response_format
 
 ONE_FILE = "source hf://datasets/OWNER/NAME/PATH must name one .json or .jsonl file of prompts"
 TABLES, PACKED = "parquet|csv|arrow", "gz|zip|zst|bz2|xz"
@@ -57,6 +59,11 @@ LASTS = Rule(
 )
 
 
+def _no_format(prompts: "PromptsSpec") -> Iterator[Violation]:
+    if wrong := response_format.problem_of_text(prompts.response_format) if prompts.response_format else "":
+        yield ".responseFormat", wrong
+
+
 class PromptsSpec(Model):
     """A prompt set and how many of its prompts are sent."""
 
@@ -66,6 +73,11 @@ class PromptsSpec(Model):
             for rule, way_out in NOT_A_FILE_OF_PROMPTS.items()
         ),
         LASTS,
+        DeskRule(
+            message="responseFormat must be the JSON of a request's response_format, with a valid JSON schema",
+            field=".responseFormat",
+            broken=_no_format,
+        ),
     )
 
     name: DatasetName
@@ -87,6 +99,10 @@ class PromptsSpec(Model):
     """Sampling temperature of every request; "0" (greedy) if absent. model: requests name no temperature and the server
     uses its own default, on most engines that of the model's generation_config.json. All other sampling parameters are
     the server's defaults."""
+    response_format: Annotated[str, Field(max_length=16384)] | None = None
+    """The response_format of every request, as JSON text: {"type": "json_schema", "json_schema": {"name": …, "schema":
+    …}}, or json_object. Of entries that have their own, theirs. A point of which more than 5 % of the answers do not
+    fit is invalid."""
     weight: Annotated[int, Field(ge=1, le=1000)] = 1
     """Weight in the mean over workloads."""
 

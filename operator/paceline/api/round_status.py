@@ -76,7 +76,8 @@ class Replicate:
     """Exit code, if the server ended by itself."""
     reason: Name = ""
     """Why this server gave no evidence: a reason of a round, Retracted (it took requests back), RequestsFailed (some
-    requests got no answer) or NotMeasured (it ran, but not as requested)."""
+    requests got no answer), Malformed (answers without the form of responseFormat) or NotMeasured (it ran,
+    but not as requested)."""
     error: Text = ""
     """The last useful line of its log."""
     resolved: Annotated[Strings, ALWAYS] = field(default_factory=dict)
@@ -171,6 +172,8 @@ class Point:
     """Verify steps."""
     retractions: Count | None = None
     """Requests that the server took back when memory ran out."""
+    malformed: Count | None = None
+    """Answers without the form that `responseFormat` asks for; absent if free text is asked for."""
 
 
 @record

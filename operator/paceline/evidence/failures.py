@@ -32,6 +32,7 @@ class Failure(Enum):
     TimedOut = FailureKind("a workload or the whole round took too long", FEW)
     ServerCrashed = FailureKind("a server, its container or one that runs before it ended by itself", FEW)
     Retracted = FailureKind("a server took requests back because memory ran out", FEW)
+    Malformed = FailureKind("a server's answers did not have the form that responseFormat asks for", FEW)
     RequestsFailed = FailureKind("a server ran, but requests to it failed", FEW)
     NotMeasured = FailureKind("a server ran, but its results are not valid", FEW)
     ClientFailed = FailureKind("Paceline's client failed or stopped responding", FEW)
@@ -55,7 +56,7 @@ VOIDS_THE_RUN = frozenset({Failure.ImageMoved})
 
 BLAMES_THE_SERVER = frozenset({
     Failure.ServerCrashed, Failure.OutOfMemory, Failure.Retracted, Failure.TimedOut, Failure.StartTimeout,
-    Failure.RequestsFailed,
+    Failure.RequestsFailed, Failure.Malformed,
 })  # fmt: skip
 """Failures that count against a candidate whose baseline runs on the same accelerators without them; once may be luck.
 A server that hangs is ended by the client, and counts too. If the client were to blame for a failed request, requests

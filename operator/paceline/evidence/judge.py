@@ -22,6 +22,8 @@ FEW_ANSWERS = 1.2
 2 % of honest rounds of four workloads exceed it, for 6, 24, 64 or 96 answers and any share of them that diverges."""
 NOTHING_ACCEPTED_LENGTH = 1.005
 FEWEST_VERIFY_CALLS = 100
+MOST_MALFORMED = 0.05
+"""Share of a point's answers that may lack the form they were asked for; one answer always may (0052)."""
 ROUNDED = 0.005
 """An engine may report an acceptance length in hundredths."""
 UNDER_LOAD = frozenset({Failure.OutOfMemory, Failure.ServerCrashed, Failure.TimedOut})
@@ -242,6 +244,18 @@ def none_retracted(case: Case, point: Point) -> Objection | None:
     return None
 
 
+def answers_have_their_form(_: Case, point: Point) -> Objection | None:
+    """Of any arm: a baseline whose answers are cut off measures something else than structured output (0052)."""
+    most = max(1, math.floor(MOST_MALFORMED * point.completed))
+    if point.malformed is None or point.malformed <= most:
+        return None
+    return Objection(
+        Failure.Malformed,
+        f"{point.malformed} of {point.completed} answers do not have the form of responseFormat, and {most} may: raise "
+        "maxTokens if they are cut off",
+    )
+
+
 def outputs_compared(case: Case) -> Objection | None:
     """A round that was to compare answers and did not is no evidence. Whether they differ is for the gate to judge."""
     if not (case.parity and case.arm.candidate and case.replicate):
@@ -262,6 +276,7 @@ POINT_RULES: tuple[PointRule, ...] = (
     speculation_ran,
     length_is_possible,
     none_retracted,
+    answers_have_their_form,
     tokens_are_comparable,
 )
 """Rules about numbers: they apply to points that were measured."""

@@ -96,6 +96,8 @@ def _message(
     workloads = list(dict.fromkeys(point.workload for point in points))
     keys = list(dict.fromkeys(key for replicate in result.replicates for key in replicate.resolved))
     whole, at = numbers == EVERY, _positions(points)
+    while all(getattr(point, numbers[-1]) is None for point in points):
+        numbers = numbers[:-1]  # of what newer releases have added, only what there is
     clocks = gpu_clocks.to_columns([r.clocks for r in result.replicates])
     arms = [
         (r.arm, _short(r.start_seconds), r.exit_code, r.error[:longest_error], _digest(r, longest_error), len(r.points))

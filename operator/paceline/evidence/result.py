@@ -49,6 +49,8 @@ class Point:
     """Mean number of draft tokens proposed per verify call."""
     p90_ttft: float | None = None
     """Fields that older clients do not send stand last: a message is read by the order of these fields."""
+    malformed: int | None = None
+    """Answers without the form that their requests asked for; None: free text was asked for."""
     accepted_at: tuple[float, ...] = ()
     """Fraction of verify calls that accepted the draft token of each position, in order; empty if not reported."""
 

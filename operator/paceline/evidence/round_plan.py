@@ -103,6 +103,8 @@ class RoundPlan:
         for workload in raw["workloads"]:
             for key in ("revision", "commit"):
                 del workload["dataset"][key]
+            if not workload["dataset"]["response_format"]:
+                del workload["dataset"]["response_format"]
             if workload["dataset"]["temperature"] == 0:
                 del workload["dataset"]["temperature"]
         for arm in raw["arms"]:

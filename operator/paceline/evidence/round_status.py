@@ -218,7 +218,8 @@ def _replicate(replicate: Replicate, judged: Sequence[Judged]) -> run_status.Rep
 def _of_requests(arm: str, judged: Sequence[Judged]) -> Failure | None:
     """The worst failure of an arm's requests, on any workload, of a server that lived to the end."""
     failures = {objection.failure for point in judged if point.arm == arm for objection in point.objections}
-    return next((failure for failure in (Failure.Retracted, Failure.RequestsFailed) if failure in failures), None)
+    worst_first = (Failure.Retracted, Failure.RequestsFailed, Failure.Malformed)
+    return next((failure for failure in worst_first if failure in failures), None)
 
 
 def clocks_record(readings: clocks.Clocks) -> run_status.ReplicateClocks:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from paceline.core import ArmOutcome, ArmVerdict
 from paceline.gate.findings import Finding
 from paceline.gate.rounds import Rounds, usable
-from paceline.gate.server_failures import DEATHS, FAILED, RETRACTED, excused
+from paceline.gate.server_failures import DEATHS, FAILED, MALFORMED, RETRACTED, excused
 
 TOLERATED = 1
 """Rounds in which a candidate's own server may fail while the baseline's lives: one may be a neighbour's doing."""
@@ -19,6 +19,7 @@ ENDED = "its own server ended"
 WORDS = {
     RETRACTED: "it retracted requests",
     FAILED: "requests to it failed",
+    MALFORMED: "its answers did not have the form that was asked for",
     "TimedOut": "it did not answer in time",
     "StartTimeout": "it was not ready in time",
 }
@@ -108,7 +109,11 @@ def _why_lost(rounds: Rounds, candidate: str, number: int) -> str:
 def _of_baseline(reason: str) -> str:
     if reason in DEATHS:
         return "the baseline's server ended"
-    while_alive = {FAILED: "requests to the baseline failed", RETRACTED: "the baseline retracted requests"}
+    while_alive = {
+        FAILED: "requests to the baseline failed",
+        RETRACTED: "the baseline retracted requests",
+        MALFORMED: "answers of the baseline did not have the form that was asked for",
+    }
     return while_alive.get(reason, "the baseline gave no evidence")
 
 

@@ -7,17 +7,19 @@ from paceline.evidence.failures import BLAMES_THE_SERVER, Failure
 RETRACTED = Failure.Retracted.name
 FAILED = Failure.RequestsFailed.name
 """Requests failed while the server lived. The client may be the cause, and it serves both arms alike."""
-DEATHS = frozenset(failure.name for failure in BLAMES_THE_SERVER) - {RETRACTED, FAILED}
+MALFORMED = Failure.Malformed.name
+DEATHS = frozenset(failure.name for failure in BLAMES_THE_SERVER) - {RETRACTED, FAILED, MALFORMED}
 """The server exited by itself, or hung and was ended."""
 
 
 def worst(reasons: Iterable[str]) -> str:
-    """The worst reason: a death, then retractions, then failed requests, then any other; "" if there is none."""
+    """The worst reason: a death, then retractions, then failed requests, then malformed answers, then any other; ""
+    if there is none."""
     return min(filter(None, reasons), key=_rank, default="")
 
 
 def _rank(reason: str) -> int:
-    return 0 if reason in DEATHS else {RETRACTED: 1, FAILED: 2}.get(reason, 3)
+    return 0 if reason in DEATHS else {RETRACTED: 1, FAILED: 2, MALFORMED: 3}.get(reason, 4)
 
 
 def excused(candidate: str, baseline: str) -> bool:

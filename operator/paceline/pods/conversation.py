@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from paceline.core import response_format
+
 Message = Mapping[str, Any]
 
 ROLES: Mapping[str, str] = {
@@ -25,7 +27,7 @@ ROLES: Mapping[str, str] = {
 BY_TURNS = ("user", "assistant")
 """Roles of messages that name none, as in bench_serving's `custom`: by turns."""
 OF_A_MESSAGE = ("name", "tool_calls", "tool_call_id", "reasoning_content")
-OF_A_REQUEST = ("tools", "tool_choice", "parallel_tool_calls", "chat_template_kwargs")
+OF_A_REQUEST = ("tools", "tool_choice", "parallel_tool_calls", "chat_template_kwargs", "response_format")
 """Fields that an entry may have beside its messages, and that are sent. The model, the sampling and the longest answer
 are the dataset's, for all of its requests."""
 ASKING = ("user", "tool")
@@ -79,6 +81,8 @@ def _options(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
     tools = options.get("tools", [])
     if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
         raise DatasetError(f"{where}: tools must be a list of objects, as in a request")
+    if "response_format" in options and (wrong := response_format.problem(options["response_format"])):
+        raise DatasetError(f"{where}: response_format: {wrong}")
     return options
 
 

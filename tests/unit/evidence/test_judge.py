@@ -240,6 +240,17 @@ def test_retractions(retractions: int | None, reason: str) -> None:
     assert why(retractions=retractions) == reason
 
 
+MALFORMED = "%s of %s answers do not have the form of responseFormat, and %s may: raise maxTokens if they are cut off"
+
+
+@pytest.mark.parametrize(
+    ("answers", "malformed", "reason"),
+    [(6, 0, ""), (6, 1, ""), (6, 2, MALFORMED % (2, 6, 1)), (96, 4, ""), (96, 5, MALFORMED % (5, 96, 4))],
+)
+def test_answers_without_the_form_that_was_asked_for(answers: int, malformed: int, reason: str) -> None:
+    assert why(malformed=malformed, asked=answers, completed=answers) == reason
+
+
 @pytest.mark.parametrize(
     ("numbers", "reason"),
     [

@@ -17,12 +17,14 @@ from typing import Any
 
 import aiohttp
 
+from paceline.core.response_format import fits
 from paceline.pods.round.chat_report import Answered, report
 
 KEY = "OPENAI_API_KEY"
 """The variable with the server's key, as for the benchmark client."""
 LARGEST_LINE = 16 << 20
 """Bytes of one event of a stream."""
+FORM = "response_format"
 PIECES = ("reasoning_content", "reasoning", "content")
 """Fields of a delta whose text is a part of an answer; calls of tools are others."""
 
@@ -64,7 +66,14 @@ async def send(load: ChatLoad, key: str) -> Mapping[str, Any]:
     async with session:
         began = time.perf_counter()
         answers = await (_closed(session, load) if load.arrivals is None else _arriving(session, load, load.arrivals))
-        return report(answers, time.perf_counter() - began)
+        duration = time.perf_counter() - began
+    return {**report(answers, duration), **_malformed(load.bodies, answers)}
+
+
+def _malformed(bodies: Sequence[Mapping[str, Any]], answers: Sequence[Answered]) -> Mapping[str, int]:
+    """How many answers lack the form that was asked for; nothing where none was asked for."""
+    asked = [(body["response_format"], one) for body, one in zip(bodies, answers, strict=True) if FORM in body]
+    return {"malformed": sum(not one.error and not fits(one.answer, form) for form, one in asked)} if asked else {}
 
 
 async def _closed(session: aiohttp.ClientSession, load: ChatLoad) -> list[Answered]:
@@ -104,12 +113,15 @@ async def ask(session: aiohttp.ClientSession, url: str, body: Mapping[str, Any])
 async def _read(events: AsyncIterator[Mapping[str, Any]], began: float) -> Answered:
     arrivals: list[float] = []
     texts: list[str] = []
+    contents: list[str] = []
     usage: Mapping[str, Any] = {}
     async for event in events:
         if error := event.get("error"):
             return Answered(error=f"in the stream: {json.dumps(error)[:500]}")
         usage = event.get("usage") or usage
-        text = "".join(map(_text, event.get("choices") or ()))
+        choices = event.get("choices") or ()
+        text = "".join(map(_text, choices))
+        contents += [choice["delta"].get("content") or "" for choice in choices if choice.get("delta")]
         if text:
             arrivals.append(time.perf_counter())
             texts.append(text)
@@ -125,6 +137,7 @@ async def _read(events: AsyncIterator[Mapping[str, Any]], began: float) -> Answe
         prompt_tokens=int(usage.get("prompt_tokens") or 0),
         tokens=int(usage["completion_tokens"]),
         text="".join(texts),
+        answer="".join(contents),
     )
 
 

@@ -25,6 +25,8 @@ class Answered:
     prompt_tokens: int = 0
     tokens: int = 0
     text: str = ""
+    answer: str = ""
+    """The text without thoughts and without calls of tools."""
     error: str = ""
 
 

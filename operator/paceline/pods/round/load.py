@@ -13,6 +13,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from paceline.core import Scheme, Workload
 from paceline.engines import ENGINES
 from paceline.evidence import ArmCommand, RoundPlan
 from paceline.pods import datasets
+from paceline.pods.conversation import Conversation
 from paceline.pods.prompt_file import DatasetError, Prompts, read
 from paceline.pods.round import choose
 from paceline.pods.round.chat_client import KEY, ChatLoad
@@ -99,7 +101,7 @@ def sizes(plan: RoundPlan) -> dict[str, int]:
     return {workload.dataset.name: len(_all(plan, workload).usable) for workload in plan.workloads}
 
 
-def _all(plan: RoundPlan, workload: Workload) -> Prompts:
+def _own(plan: RoundPlan, workload: Workload) -> Prompts:
     dataset = workload.dataset
     source = dataset.address
     if source.scheme is Scheme.BUILTIN:
@@ -108,6 +110,15 @@ def _all(plan: RoundPlan, workload: Workload) -> Prompts:
     if dataset.name not in plan.files:
         raise DatasetError(f"{workload.name}: cannot read {dataset.source}")
     return read(Path(plan.files[dataset.name]), source)
+
+
+def _all(plan: RoundPlan, workload: Workload) -> Prompts:
+    """The prompts of a dataset. Those that are to be answered in a form are chats, whatever they are in their file."""
+    found = _own(plan, workload)
+    if found.chats or not workload.dataset.response_format:
+        return found
+    bodies = (Conversation(messages=({"role": "user", "content": text},)).body for text in found.usable)
+    return replace(found, usable=tuple(bodies), chats=True)
 
 
 def name_of(workload: Workload, *, warm_up: bool) -> str:
@@ -201,6 +212,7 @@ def chat_load(
         "max_completion_tokens": tokens,
         "temperature": 0,
         **_sampling(plan, workload),
+        **({"response_format": json.loads(form)} if (form := workload.dataset.response_format) else {}),
     }
     return ChatLoad(
         url=f"http://127.0.0.1:{plan.port}{CHAT}",

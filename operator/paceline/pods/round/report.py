@@ -57,6 +57,7 @@ def point(workload: Workload, report: Mapping[str, Any], speculation: Speculatio
         retractions=speculation.retractions,
         draft_tokens=speculation.draft_tokens,
         accepted_at=speculation.accepted_at,
+        malformed=report.get("malformed"),
     )
 
 

@@ -1,0 +1,65 @@
+"""Structured output: the `response_format` of a request, and whether an answer has the form that it asks for."""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+TYPES = ("json_object", "json_schema")
+
+
+def problem(format: Any) -> str:
+    """What is wrong with a request's `response_format`, from its name on; "" if nothing is."""
+    if not isinstance(format, dict) or format.get("type") not in TYPES:
+        return f"type must be one of {', '.join(TYPES)}"
+    if format["type"] == "json_object":
+        return ""
+    named = format.get("json_schema")
+    schema, name = (named.get("schema"), named.get("name")) if isinstance(named, dict) else (None, None)
+    if not isinstance(schema, dict) or not isinstance(name, str):
+        return 'json_schema must be {"name": …, "schema": {…}}'
+    from jsonschema import SchemaError
+
+    try:
+        _validator(json.dumps(schema))
+    except SchemaError as error:
+        return f"json_schema.schema is no JSON schema: {error.message}"
+    return ""
+
+
+def problem_of_text(text: str) -> str:
+    """The same of its JSON."""
+    try:
+        format = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        return f"must be JSON, as in a request: {error}"
+    return problem(format)
+
+
+def fits(answer: str, format: Mapping[str, Any]) -> bool:
+    """Whether the answer is a whole JSON object or, with a schema, valid under it. `format` has no `problem`."""
+    try:
+        value = json.loads(answer)
+    except (ValueError, RecursionError):
+        return False
+    if format["type"] == "json_object":
+        return isinstance(value, dict)
+    from referencing.exceptions import Unresolvable
+
+    try:
+        return bool(_validator(json.dumps(format["json_schema"]["schema"])).is_valid(value))
+    except (Unresolvable, RecursionError):
+        return False
+
+
+@cache
+def _validator(schema: str) -> Any:
+    """References to other documents are not followed: a schema is a stranger's."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import validator_for
+    from referencing import Registry
+
+    value = json.loads(schema)
+    kind = validator_for(value, default=Draft202012Validator)
+    kind.check_schema(value)
+    return kind(value, registry=Registry())

@@ -1,0 +1,60 @@
+"""Structured output: what is asked for, and a round in which a candidate's answers do not have it."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+from tests.support.rounds import PLAN
+from tests.unit.round.pod import Arms, Start, workload
+from tests.unit.round.test_round import published_pair
+
+from paceline.core import Workload
+from paceline.evidence import Failure, RoundPlan
+from paceline.pods.round import load
+
+BUG = {
+    "type": "object",
+    "properties": {"file": {"type": "string"}, "line": {"type": "integer"}, "kind": {"enum": ["crash", "leak"]}},
+    "required": ["file", "line", "kind"],
+    "additionalProperties": False,
+}
+FORM = json.dumps({"type": "json_schema", "json_schema": {"name": "bug", "schema": BUG}})
+OWN = {"type": "json_object"}
+
+
+def in_form(load: Workload) -> Workload:
+    return dataclasses.replace(load, dataset=dataclasses.replace(load.dataset, response_format=FORM))
+
+
+CODE = in_form(workload("code", 2, 16, 96))
+
+
+@pytest.fixture
+def pair(models: Path, port: int) -> Arms:
+    return published_pair(models, port)
+
+
+def test_every_request_asks_for_the_form_unless_its_entry_asks_for_another() -> None:
+    chosen = [json.dumps({"messages": []}), json.dumps({"messages": [], "response_format": OWN})]
+    sent = load.chat_load(PLAN, CODE, chosen, name="code", tokens=96, rate=None)
+    assert [body["response_format"] for body in sent.bodies] == [json.loads(FORM), OWN]
+
+
+def test_a_plan_carries_the_form_where_there_is_one() -> None:
+    plan = dataclasses.replace(PLAN, workloads=(CODE, *PLAN.workloads))
+    assert RoundPlan.from_json(plan.to_json()) == plan
+    assert "response_format" not in PLAN.to_json()
+
+
+def test_a_candidate_whose_answers_lose_their_form_is_no_evidence(start: Start, pair: Arms) -> None:
+    """The baseline's answers are all valid: of its point nothing is wrong."""
+    faulty = {"PACELINE_EMULATE_MALFORMED": "0.5", "PACELINE_EMULATE_MALFORMED_WHEN": "speculative"}
+    outcome = start(pair, CODE, **faulty).finish()
+    assert outcome.client == 0, outcome.log
+    baseline, wide = (outcome.judged[arm, "code@2"] for arm in ("baseline", "wide"))
+    assert baseline.valid, baseline.why
+    assert baseline.point is not None
+    assert baseline.point.malformed == 0
+    assert [one.failure for one in wide.objections] == [Failure.Malformed]
+    assert "answers do not have the form of responseFormat, and 1 may" in wide.why
