@@ -127,7 +127,7 @@ def costs(manifest: Manifest, lower: Forecast, upper: Forecast, bounds: Bounds) 
         yield "\nSteps, if all goes well:"
     for number, line in enumerate(_steps(lower), 1):
         yield f"{number:>4}. {line}"
-    if spec.promotion.mode is PromotionMode.MANUAL:
+    if lower.steps and spec.promotion.mode is PromotionMode.MANUAL:
         yield "      Then it waits for a person's `promote` request (spec.promotion.mode is Manual)."
     measured = [pool for pool in spec.pools if upper.pools[pool.name].jobs]
     if measured:

@@ -132,15 +132,17 @@ def forecast(
 ) -> Forecast:
     """Apply `manifest`, a deployment or a run, to a cluster that holds `existing` and reconcile until nothing changes.
 
-    `free` is the number of free accelerators; None: as many as are wanted. `beside`: they are free beside the servers
-    that the deployment asks for; and where its runs wait for free accelerators, they find them in the end, so that what
-    comes after a verdict can be seen. benchmark.window is taken to be open."""
-    available = math.inf if free is None else free + (_of_servers(manifest) if beside else 0)
+    `free` is the number of free accelerators, those that servers of `existing` hold not among them; None: as many as
+    are wanted. `beside`: they are free beside the servers that the deployment asks for; and where its runs wait for
+    free accelerators, they find them in the end, so that what comes after a verdict can be seen. benchmark.window is
+    taken to be open."""
+    stored = _stored(manifest, existing)
+    available = math.inf if free is None else free + (_of_servers(manifest) if beside else _held(stored))
     simulation = Simulation(
         cluster=Cluster(
             now=now,
             nodes={NODE: available},
-            objects={key_of(stored): deepcopy(dict(stored)) for stored in _stored(manifest, existing)},
+            objects={key_of(one): deepcopy(dict(one)) for one in stored},
             one_round_per_node=False,
             unplaced={"message": f"no accelerators are left for it: Insufficient {_resource(manifest)}"},
             admit=_with_room if beside and not _borrows(manifest) else admitted,
@@ -175,6 +177,12 @@ def _stored(manifest: Object, existing: Collection[Object]) -> list[Object]:
         manifest = {**manifest, "spec": {**manifest["spec"], "benchmark": benchmark}}
     resource = {**manifest, "metadata": metadata | before.get("metadata", {}), "status": before.get("status", {})}
     return [resource, *children]
+
+
+def _held(stored: Collection[Object]) -> int:
+    """The accelerators of servers that are there already."""
+    servers = (one for one in stored if one["kind"] == "Deployment")
+    return sum(accelerators(pod_template(one)) * one["spec"].get("replicas", 1) for one in servers)
 
 
 def _of_servers(manifest: Object) -> int:
@@ -219,6 +227,8 @@ def _reconcile(simulation: Simulation) -> bool:
     cluster, changed = simulation.cluster, False
     simulation.due = None
     for key in reconciler.ours(cluster):
+        if key not in cluster.objects:
+            continue  # a run that its deployment no longer keeps, deleted a moment ago
         stored, plan = cluster.objects[key], reconciler.plan(cluster, key)
         if key[0] == "SpeculativeDeployment" and _may_lend(stored, cluster):
             simulation.due = plan.requeue_at

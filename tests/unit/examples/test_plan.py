@@ -169,6 +169,24 @@ def test_applied_again_nothing_happens() -> None:
     assert {name: cost.jobs for name, cost in again.pools.items()} == {"latency": 0, "throughput": 0}
 
 
+def test_its_own_servers_are_there_whatever_is_free() -> None:
+    """Nothing waits, as nothing is started: what is free is free beside the eight accelerators that they hold."""
+    existing = listed(in_production(in_world()))
+    assert forecast(in_world(), existing, ALL_FASTER, ASSUMED, 0, NOW).waiting == ()
+
+
+def test_runs_that_are_no_longer_kept_are_deleted() -> None:
+    """Beyond promotion.revisionHistoryLimit, in the same pass in which their own planner would look at them."""
+    existing = listed(in_production(in_world()))
+    (run,) = (one for one in existing if one["kind"] == "BenchmarkRun" and one["spec"]["pool"] == "latency")
+    for number in range(5):
+        name = f"{run['metadata']['name']}{number}"
+        metadata = {**run["metadata"], "name": name, "uid": name, "creationTimestamp": "2026-11-01T00:00:00Z"}
+        existing.append({**run, "metadata": metadata, "status": {**run["status"], "fingerprint": f"other{number}"}})
+    steps = forecast(in_world(), existing, ALL_FASTER, ASSUMED, None, NOW).steps
+    assert [kind for (kind, _), _ in steps] == ["delete BenchmarkRun"] * 2
+
+
 def test_a_quantity_that_the_api_server_writes_otherwise_is_no_step() -> None:
     """Half a core comes back as 500m."""
     manifest = in_world()
