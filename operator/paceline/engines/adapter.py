@@ -59,6 +59,8 @@ class Adapter:
     """An engine as a row of functions, all of them pure."""
 
     capabilities: Capabilities
+    program: tuple[str, ...]
+    """The first words of every argv: what another command replaces where the engine has no image of its own."""
     port: int
     argv: Callable[[Server, Arm], tuple[str, ...]]
     """The whole command of an arm's server."""

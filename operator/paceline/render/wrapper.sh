@@ -22,6 +22,8 @@
 # server knows it, so none can say that it has ended while it goes on and answers for the next one. The client looks
 # while nothing is measured, and only where driver is.
 #
+# PACELINE_DEVICES, where it is set, are the only GPUs that the driver is asked about.
+#
 # We exit 0 after done; 70 if the heartbeat stands still for PACELINE_HEARTBEAT_SECONDS (30) or does not begin within
 # PACELINE_CLIENT_SECONDS (300); 71 if a process of a server cannot be ended; 143 on SIGTERM. A server that still runs
 # is ended first, every time.
@@ -38,7 +40,10 @@ nap() { # alive without a process, for a server is being measured, and by no nam
   echo >&3
   sleep 0.2 2>/dev/null || sleep 1
 }
-gpus() { timeout 10 nvidia-smi --query-gpu="$1" --format=csv,noheader,nounits 2>/dev/null | sort -n | tail -n 1; }
+smi() {
+  timeout 10 nvidia-smi ${PACELINE_DEVICES:+-i "$PACELINE_DEVICES"} --query-gpu="$1" --format=csv,noheader,nounits
+} 2>/dev/null
+gpus() { smi "$1" | sort -n | tail -n 1; }
 memory() { # MiB used on the fullest GPU; nothing where that is unknown ("[N/A]", "[Not Supported]")
   mib=$(gpus memory.used)
   case $mib in *[!0-9]*) ;; *) echo "$mib" ;; esac
@@ -49,10 +54,9 @@ counted=sw_power_cap,sync_boost,sw_thermal_slowdown,hw_thermal_slowdown,hw_power
 fields() { # the most that this driver can be asked: counters came late, and the reasons had another name
   every=$wanted,clocks_event_reasons.active,$(echo "$counted" | sed 's/[^,]*/clocks_event_reasons_counters.&/g')
   for one in "$every" "$wanted,clocks_event_reasons.active" "$wanted,clocks_throttle_reasons.active" "$wanted"; do
-    found=$(clocks "$one") && case $found in *,*) echo "$one" && return ;; esac
+    found=$(smi "$one") && case $found in *,*) echo "$one" && return ;; esac
   done
 }
-clocks() { timeout 10 nvidia-smi --query-gpu="$1" --format=csv,noheader,nounits 2>/dev/null; }
 
 members() { # processes that are more than zombies: of the server's session, or with "all" every one but ourselves
   all=${1:-}
@@ -133,7 +137,7 @@ line_end='
 exec 3>"$out/alive"
 ids=${NVIDIA_VISIBLE_DEVICES:-}
 case $ids in '' | all | void | none) # a device plugin that hands them out in another way (CDI)
-  ids=$(timeout 10 nvidia-smi --query-gpu=uuid --format=csv,noheader 2>/dev/null | tr '\n' ',') ids=${ids%,} ;;
+  ids=$(smi uuid | tr '\n' ',') ids=${ids%,} ;;
 esac
 tell gpus "$ids"
 driver='' used='' asked=''
@@ -149,7 +153,7 @@ since=$(now)
 while [ -z "$over" ]; do
   if [ -e "$in/look.$look" ]; then
     tell "clocks.$look" "$asked
-$(clocks "$asked")"
+$(smi "$asked")"
     look=$((look + 1))
   fi
   if [ -e "$in/done" ]; then

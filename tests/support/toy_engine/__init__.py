@@ -36,13 +36,14 @@ FLAGS = FlagList(
     flags={name: Flag(name=name, kind="int" if name == SLOTS else "str") for name in (SLOTS, *MANAGED)},
     managed=dict.fromkeys(MANAGED, "remove it"),
 )
+PROGRAM = (sys.executable, str(Path(__file__).with_name("server.py")))
 DEPTH = 4
 """Of a chain whose depth is not given."""
 
 
 def argv(server: Server, arm: Arm) -> tuple[str, ...]:
     return (
-        sys.executable, str(Path(__file__).with_name("server.py")),
+        *PROGRAM,
         "--port", str(PORT),
         "--model", model_path(server.target),
         "--name", server.served_name,
@@ -151,6 +152,7 @@ CAPABILITIES = Capabilities(
 )
 ADAPTER = Adapter(
     capabilities=CAPABILITIES,
+    program=PROGRAM,
     port=PORT,
     argv=argv,
     env=lambda server: environment(server, {"TOY_KERNELS": JIT_CACHE}, ()),

@@ -11,7 +11,7 @@ from paceline.engines import bounds as limits
 from paceline.engines.adapter import Adapter, Bound, MemoryFlags
 from paceline.engines.sglang import custom
 from paceline.engines.sglang.arguments import COMPARED, MOVED, flag_list
-from paceline.engines.sglang.argv import JIT_CACHE, PORT, argv, env, expected, verify_tokens
+from paceline.engines.sglang.argv import JIT_CACHE, PORT, PROGRAM, argv, env, expected, verify_tokens
 from paceline.engines.sglang.capabilities import CAPABILITIES
 from paceline.engines.sglang.model_rules import MODEL_RULES
 from paceline.engines.sglang.monitor import monitor
@@ -40,6 +40,7 @@ def bounds(server: Server) -> Mapping[str, Bound]:
 
 ADAPTER = Adapter(
     capabilities=CAPABILITIES,
+    program=PROGRAM,
     port=PORT,
     argv=argv,
     env=env,

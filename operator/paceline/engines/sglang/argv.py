@@ -13,6 +13,7 @@ from paceline.engines.sglang import custom
 from paceline.engines.sglang.candidate import NGRAM_BREADTH, NGRAM_TOKENS, RUNS_AS
 from paceline.engines.sglang.versions import known_release
 
+PROGRAM = ("python3", "-m", "sglang.launch_server")
 PORT = 30000
 JIT_CACHE = "/jit"
 
@@ -61,7 +62,7 @@ def running_requests(server: Server) -> int:
 
 def _common(server: Server) -> tuple[str, ...]:
     return (
-        "python3", "-m", "sglang.launch_server",
+        *PROGRAM,
         "--model-path", command.model_path(server.target),
         "--served-model-name", server.served_name,
         "--host", "0.0.0.0",

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from paceline.core import Server
 from paceline.engines import bounds as limits
 from paceline.engines.adapter import Adapter, Bound, MemoryFlags
-from paceline.engines.sglang_jax.argv import JIT_CACHE, PORT, argv, env, expected, verify_tokens
+from paceline.engines.sglang_jax.argv import JIT_CACHE, PORT, PROGRAM, argv, env, expected, verify_tokens
 from paceline.engines.sglang_jax.capabilities import CAPABILITIES
 from paceline.engines.sglang_jax.losses import loses
 from paceline.engines.sglang_jax.monitor import MONITOR
@@ -26,6 +26,7 @@ def bounds(server: Server) -> Mapping[str, Bound]:
 
 ADAPTER = Adapter(
     capabilities=CAPABILITIES,
+    program=PROGRAM,
     port=PORT,
     argv=argv,
     env=env,

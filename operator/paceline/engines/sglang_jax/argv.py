@@ -12,6 +12,7 @@ from paceline.engines.adapter import Scalar
 from paceline.engines.environment import environment
 from paceline.engines.nodes import ranks
 
+PROGRAM = ("python3", "-u", "-m", "sgl_jax.launch_server")
 PORT = 30000
 JIT_CACHE = "/jit"
 
@@ -68,7 +69,7 @@ def running_requests(server: Server) -> int:
 def _common(server: Server) -> tuple[str, ...]:
     defaults = {RUNNING_REQUESTS: str(running_requests(server)), **PINNED}
     return (
-        "python3", "-u", "-m", "sgl_jax.launch_server",
+        *PROGRAM,
         "--model-path", command.model_path(server.target),
         "--served-model-name", server.served_name,
         "--host", "0.0.0.0",

@@ -11,7 +11,7 @@ from paceline.core import Server
 from paceline.engines import bounds as limits
 from paceline.engines.adapter import Adapter, Bound, MemoryFlags
 from paceline.engines.vllm.arguments import COMPARED, FLAGS, MOVED
-from paceline.engines.vllm.argv import JIT_CACHE, PORT, argv, env, expected
+from paceline.engines.vllm.argv import JIT_CACHE, PORT, PROGRAM, argv, env, expected
 from paceline.engines.vllm.capabilities import CAPABILITIES
 from paceline.engines.vllm.model_rules import MODEL_RULES
 from paceline.engines.vllm.monitor import MONITOR
@@ -30,6 +30,7 @@ def bounds(server: Server) -> Mapping[str, Bound]:
 
 ADAPTER = Adapter(
     capabilities=CAPABILITIES,
+    program=PROGRAM,
     port=PORT,
     argv=argv,
     env=env,

@@ -13,6 +13,7 @@ from paceline.engines.vllm.rules import KEY, RUNNING_REQUESTS, running_requests
 from paceline.engines.vllm.speculative import expected as of_speculation
 from paceline.engines.vllm.speculative import speculation
 
+PROGRAM = ("vllm", "serve")
 PORT = 8000
 JIT_CACHE = "/jit"
 
@@ -62,7 +63,7 @@ def _common(server: Server) -> tuple[str, ...]:
     drain = {"--shutdown-timeout": str(DRAIN_SECONDS)} if known and known >= DRAINS else {}
     defaults = {RUNNING_REQUESTS: str(running_requests(server)), **DEFAULTS, **drain}
     return (
-        "vllm", "serve", command.model_path(server.target),
+        *PROGRAM, command.model_path(server.target),
         "--served-model-name", server.served_name,
         "--host", "0.0.0.0",
         "--port", str(PORT),

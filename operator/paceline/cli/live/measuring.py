@@ -1,0 +1,97 @@
+"""A run that is being measured on this machine, as a person watches it."""
+
+import math
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from rich.console import Group, RenderableType
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from paceline.cli.live.progress import Progress, cells, progress, rounds, spent, time_left
+from paceline.cli.live.words import span
+from paceline.core import Bounds, RunSpec
+from paceline.measure.rounds import Moment
+from paceline.measure.so_far import so_far, wanted
+from paceline.report import report
+from paceline.report.model import Manifest
+from paceline.report.tables import speed_ups
+
+WIDTH = 40
+"""Columns of a bar."""
+STEPS = (": ready after ", " tok/s")
+"""In the client's lines: a server has started, a workload is measured."""
+
+
+def drawn(moment: Moment, spec: RunSpec, now: datetime) -> RenderableType:
+    """The run, its round under way, and each candidate's interval as far as it is known."""
+    name = Text(moment.run["metadata"]["name"], style="bold")
+    at = seen(moment, now)
+    if at is None:
+        return Group(name)
+    bars = Table.grid(padding=(0, 1))
+    if moment.plan is not None and moment.began is not None:
+        done, total = steps(moment)
+        since = span((now - moment.began).total_seconds())
+        bars.add_row(rounds(at), ProgressBar(total=total, completed=done, width=WIDTH), f"{doing(moment)}, {since}")
+    bars.add_row("run", ProgressBar(total=at.looks[-1], completed=at.rounds, width=WIDTH), time_left(at))
+    bars.add_row("gate", cells(at), spent(at))
+    return Group(name, bars, *(Text(line) for line in intervals(so_far(spec, moment.run), wanted(spec))))
+
+
+def seen(moment: Moment, now: datetime) -> Progress | None:
+    """None once the run has ended."""
+    job = ((moment.run.get("status") or {}).get("progress") or {}).get("job", "")
+    return progress(moment.run, {job: moment.began} if moment.began else {}, now)
+
+
+def steps(moment: Moment) -> tuple[int, int]:
+    """Of the round: done, and in all. Each server starts once and is measured on all workloads."""
+    assert moment.plan
+    done = sum(any(step in line for step in STEPS) for line in moment.said)
+    return done, len(moment.plan.arms) * (1 + len(moment.plan.workloads))
+
+
+def doing(moment: Moment) -> str:
+    return moment.said[-1] if moment.said else "starting"
+
+
+def intervals(means: Mapping[str, Bounds], least: float) -> Iterator[str]:
+    """A line for each candidate: its ratio, its bounds on a ruler, and what is asked of it."""
+    if not means:
+        return
+    low = min(0.9, *(mean.lower for mean in means.values()))
+    high = max(1.1, least, *(mean.upper for mean in means.values()))
+    longest = max(map(len, means))
+    for name, mean in means.items():
+        ruler = _ruler(mean, math.log(max(low, 0.01)), math.log(min(high, 100.0)))
+        yield f"{name:<{longest}}  {mean.ratio:.2f}x  {ruler}  {mean.lower:.2f} to {mean.upper:.2f} so far"
+    yield f"{'':<{longest}}  a lower bound above {least:.2f} promotes; ┊ is 1.00, the baseline's speed"
+
+
+def _ruler(mean: Bounds, low: float, high: float) -> str:
+    def column(value: float) -> int:
+        at = (math.log(value) - low) / (high - low) if value > 0 else 0.0
+        return min(WIDTH - 1, max(0, round(at * (WIDTH - 1))))
+
+    drawn = [" "] * WIDTH
+    first, last = column(mean.lower), column(mean.upper)
+    drawn[first : last + 1] = "─" * (last - first + 1)
+    drawn[column(1.0)] = "┊"
+    drawn[first], drawn[last] = "├", "┤"
+    drawn[column(mean.ratio)] = "●"
+    return "".join(drawn)
+
+
+def verdict(run: Manifest) -> RenderableType:
+    """The table of what was found, and the verdict's sentence."""
+    page = report([run]).runs[0]
+    found = speed_ups(page)
+    drawn = Table(*found.head, box=None, pad_edge=False, header_style="dim")
+    for number in range(found.words, len(found.head)):
+        drawn.columns[number].justify = "right"
+    for row in found.rows:
+        drawn.add_row(*(f"{cell.text} ({cell.note})" if cell.note else cell.text for cell in row))
+    sentence = Text(page.sentence, style="bold")
+    return Group(drawn, "", sentence) if found.rows else sentence

@@ -1,0 +1,337 @@
+"""`paceline measure FILE`: the run of a pool, or a BenchmarkRun, on this machine and without a cluster."""
+
+import argparse
+import os
+import platform
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NoReturn
+
+from paceline.cli.manifests import RefusedError, documents, ours
+from paceline.cli.validate import read
+from paceline.core import Dataset, Scheme
+from paceline.core.names import MODELS
+from paceline.core.text import printable
+from paceline.engines import ENGINES
+from paceline.measure import emulated, models, record
+from paceline.measure.machine import Machine, UnsetVariableError
+from paceline.measure.models import Found, MissingError
+from paceline.measure.question import Question, QuestionError, asked, benchmark_run, found_wrong, paths
+from paceline.measure.record import RecordError
+from paceline.measure.rounds import Rounds
+from paceline.plan.objects import finished
+from paceline.plan.step import Manifest
+from paceline.pods.fetch.request import FetchError
+
+EXIT = {"Promote": 0, "Reject": 10, "Inconclusive": 11, "Error": 12}
+"""As `paceline gate`. A Sweep decides nothing: 0."""
+VIEW = "the view of a run needs rich: pip install 'paceline[kubectl]'"
+PAGE = "the page needs jinja2 and matplotlib: pip install 'paceline[report]'"
+
+NOTES = """\
+The rounds are those of the operator: the same wrapper, client, checks, order of arms, gate and records. FILE may be
+measured again with the same -o: what was interrupted (Ctrl-C, a crash) goes on at the round that it was in. Each
+server's command is the one that would be served, but for its first words (see --engine-command), for paths, and for
+the address: it listens on 127.0.0.1 only.
+Exit: 0 Promote, or a measured Sweep; 10 Reject; 11 Inconclusive; 12 Error; 1 if FILE cannot be measured here;
+130 and 143 if it was interrupted.
+"""
+
+
+class CannotError(RuntimeError):
+    """What keeps FILE from being measured here, in a sentence."""
+
+
+def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "measure",
+        help="measure a pool of a SpeculativeDeployment, or a BenchmarkRun, on this machine; needs no cluster",
+        epilog=NOTES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", metavar="FILE", help="YAML or JSON with one of the two; - for stdin")
+    parser.add_argument("--pool", help="the pool to measure; may be left out if there is only one")
+    parser.add_argument(
+        "--emulated",
+        action="store_true",
+        help="no GPU, engine or model: an emulator of the engine with published speeds; the result says so",
+    )
+    parser.add_argument(
+        "--models",
+        type=Path,
+        metavar="DIR",
+        help="models that are here: a hub client's cache, or folders OWNER/NAME; for pvc://CLAIM/PATH the folder PATH. "
+        "Without it they are downloaded [~/.cache/paceline/models]",
+    )
+    parser.add_argument("--venv", type=Path, metavar="DIR", help="virtual environment that the engine is installed in")
+    parser.add_argument(
+        "--engine-command",
+        type=shlex.split,
+        metavar="COMMAND",
+        help="what starts the engine, instead of `python3 -m sglang.launch_server` or `vllm serve`",
+    )
+    parser.add_argument(
+        "--env",
+        type=_variable,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="environment variable of the servers; again for more",
+    )
+    parser.add_argument("--devices", type=_devices, default=(), metavar="0,1", help="GPUs to use, by number")
+    parser.add_argument(
+        "-o", "--output", type=Path, default=Path("run.yaml"), metavar="FILE", help="the run and its state [run.yaml]"
+    )
+    parser.add_argument("--report", type=Path, metavar="FILE", help="page to write [report.html beside the run]")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """The exit code by the verdict; 1 with a sentence on stderr for what cannot be measured here."""
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        return _measure(args)
+    except (RefusedError, QuestionError) as refused:
+        return _failed(*(f"{args.file}: {line}" if isinstance(refused, QuestionError) else line
+                         for line in str(refused).splitlines()))  # fmt: skip
+    except (CannotError, MissingError, RecordError, FetchError, UnsetVariableError, emulated.EmulatorError) as error:
+        return _failed(f"paceline measure: {error}")
+    except ImportError as error:
+        return _failed(f"paceline measure: {VIEW} ({error})")
+    except KeyboardInterrupt:
+        return _interrupted(args, 130)
+    except SystemExit as ended:
+        return _interrupted(args, int(ended.code or 0))
+
+
+def _measure(args: argparse.Namespace) -> int:
+    question = asked(_only(args.file), args.pool)
+    folder = record.folder_of(args.output).resolve()
+    with ExitStack() as stack:
+        lock = record.lock(folder, lambda: tell(f"{folder}: what was interrupted is still ending; waiting for it"))
+        stack.callback(os.close, lock)
+        found = _found(args, question, folder, lock)
+        for text, blocks in found_wrong(question, found.facts):
+            if blocks:
+                raise QuestionError(text)
+            tell(text)
+        machine = _machine(args, question, found, folder)
+        wanted = benchmark_run(question, found.commits, datetime.now(UTC))
+        going = record.gone_on_with(record.load(args.output), wanted, machine.note, args.output)
+        rounds = Rounds(run=going, file=args.output, machine=machine, environ=os.environ, lock=lock)
+        if finished(going):
+            tell(f"{args.output}: it is measured already; remove it to measure it again")
+        else:
+            tell(machine.note)
+            _watch(rounds)
+    return _end(rounds.run, args)
+
+
+def _only(file: str) -> Manifest:
+    found = ours(file)
+    if len(found) > 1:
+        names = ", ".join(f"{one['kind']} {one['metadata']['name']}" for one in found)
+        raise QuestionError(f"has {names}: a file with one of them is measured")
+    return found[0]
+
+
+def _found(args: argparse.Namespace, question: Question, folder: Path, lock: int) -> Found:
+    """The question's models, and its prompts that are not built in."""
+    of_the_hub = [one for one in question.datasets if one.of_the_hub]
+    others = [one for one in question.datasets if not one.of_the_hub]
+    own = {one.name: text for one in others if (text := _in_the_file(args.file, one.source)) is not None}
+    for name, text in own.items():
+        (folder / f"prompts-{name}").write_text(text)
+    files = {
+        (one.source, one.revision): folder / f"prompts-{one.name}"
+        if one.name in own
+        else models.file_of(one, args.models)
+        for one in others
+    }
+    if args.models is not None:
+        found = models.in_directory(question.models, of_the_hub, args.models.resolve())
+    else:
+        found = _downloaded(args, question, of_the_hub, folder, lock)
+    return Found(commits=found.commits, places={**found.places, **files}, facts=found.facts)
+
+
+def _downloaded(
+    args: argparse.Namespace, question: Question, datasets: list[Dataset], folder: Path, lock: int
+) -> Found:
+    if claims := [model.source for model in question.models if model.address.scheme is Scheme.CLAIM]:
+        raise MissingError(f"{claims[0]}: it is on a claim of the cluster; say where it is here by --models DIR")
+    options = {"trust_remote_code": question.server.engine.trust_remote_code}
+    if args.emulated:
+        with emulated.hub(folder, lock) as environ:
+            return models.downloaded(question.models, datasets, folder / "models", environ, **options)
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return models.downloaded(question.models, datasets, home / "paceline" / "models", os.environ, **options)
+
+
+def _in_the_file(file: str, source: str) -> str | None:
+    """Prompts of a ConfigMap that FILE has, too."""
+    if file == "-" or not source.startswith(Scheme.CONFIG_MAP):
+        return None
+    name, _, key = source.removeprefix(Scheme.CONFIG_MAP).partition("/")
+    for one in documents(read(file)):
+        if one.get("kind") == "ConfigMap" and one.get("metadata", {}).get("name") == name:
+            text = (one.get("data") or {}).get(key)
+            return text if isinstance(text, str) else None
+    return None
+
+
+def _machine(args: argparse.Namespace, question: Question, found: Found, folder: Path) -> Machine:
+    server, adapter = question.server, ENGINES[question.server.engine.name]
+    here = {str(place): place for place in found.places.values()}
+    if odd := next((place for place in here if any(char in place for char in "\"'\\\n")), None):
+        raise CannotError(f"{odd}: a path with quotes or backslashes cannot stand in a server's command; rename it")
+    command = emulated.command(server) if args.emulated else tuple(args.engine_command or ()) or None
+    variables = dict(emulated.variables(server)) if args.emulated else {}
+    if args.venv:
+        if not (args.venv / "bin").is_dir():
+            raise CannotError(f"--venv: {args.venv} has no bin directory; name a virtual environment")
+        path = f"{(args.venv / 'bin').absolute()}:{os.environ.get('PATH', os.defpath)}"
+        variables |= {"VIRTUAL_ENV": str(args.venv.absolute()), "PATH": path}
+    variables |= dict(args.env)
+    program = (command or adapter.program)[0]
+    if shutil.which(program, path=variables.get("PATH", os.environ.get("PATH"))) is None:
+        raise CannotError(f"{program} is not there: say what starts {server.engine.name} by --venv or --engine-command")
+    return Machine(
+        name=platform.node() or "localhost",
+        folder=folder,
+        port=emulated.free_port(adapter.port),
+        command=command,
+        env=variables,
+        devices=() if args.emulated else _chosen(args.devices, server.accelerator.count),
+        paths={
+            **paths(question, found.commits, found.places),
+            MODELS: str((args.models or folder / "models").resolve()),
+            adapter.jit_cache: str(folder / "kernels"),
+        },
+        files={one.name: str(found.places[one.source, one.revision]) for one in question.datasets},
+        emulated=args.emulated,
+    )
+
+
+def _chosen(devices: tuple[str, ...], count: int) -> tuple[str, ...]:
+    """The GPUs to use: those that are named, else the first ones if the driver has any. A server gets as many as a
+    pod of it."""
+    there = _gpus()
+    if devices and len(devices) != count:
+        raise CannotError(f"--devices: names {len(devices)}, and spec.accelerator.count is {count}: name as many")
+    if unknown := [device for device in devices if device not in there]:
+        raise CannotError(f"--devices: the driver has no {', '.join(unknown)}; it has {', '.join(there) or 'none'}")
+    if there and len(there) < count:
+        raise CannotError(f"spec.accelerator.count is {count}, and the driver has {len(there)} GPUs")
+    return devices or there[:count]
+
+
+def _gpus() -> tuple[str, ...]:
+    """Numbers of the driver's GPUs; none without a driver."""
+    query = ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"]
+    try:
+        said = subprocess.run(query, capture_output=True, text=True, timeout=30, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    return tuple(line.strip() for line in said.splitlines() if line.strip())
+
+
+# What a person sees.
+
+
+def tell(text: str) -> None:
+    print(printable(text), file=sys.stderr, flush=True)
+
+
+def _watch(rounds: Rounds) -> None:
+    """Drawn in place on a terminal; elsewhere a line for what has happened since."""
+    if not sys.stdout.isatty():
+        for line in _lines(rounds):
+            print(f"{datetime.now(UTC):%H:%M:%S} {printable(line)}", flush=True)
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    from paceline.cli.live.measuring import drawn
+
+    with Live(console=Console(highlight=False), auto_refresh=False) as screen:
+        for moment in rounds.until_the_end():
+            screen.update(drawn(moment, rounds.spec, datetime.now(UTC)), refresh=True)
+
+
+def _lines(rounds: Rounds) -> Iterator[str]:
+    from paceline.cli.live.measuring import intervals, seen
+    from paceline.cli.live.progress import time_left
+    from paceline.measure.so_far import so_far, wanted
+
+    said = measured = 0
+    message = ""
+    for moment in rounds.until_the_end():
+        at = seen(moment, datetime.now(UTC))
+        if at and at.rounds != measured:
+            yield from intervals(so_far(rounds.spec, moment.run), wanted(rounds.spec))
+            yield time_left(at)
+            measured = at.rounds
+        if at and at.message != message:
+            yield at.message
+            said, message = 0, at.message
+        yield from moment.said[said:]
+        said = max(said, len(moment.said))
+
+
+def _end(run: Manifest, args: argparse.Namespace) -> int:
+    from paceline.cli.live.measuring import verdict
+    from paceline.cli.live.screen import show
+    from paceline.report import FORMATS, report
+
+    page = args.report or args.output.with_name("report.html")
+    print()
+    show(verdict(run))
+    print(f"\n{args.output}  the run, for paceline report")
+    try:
+        page.write_text(FORMATS["html"](report([run])), encoding="utf-8")
+        print(page)
+    except ImportError as error:
+        tell(f"{page} is not written: {PAGE} ({error})")
+    status = run.get("status") or {}
+    outcome = (status.get("verdict") or {}).get("outcome", "")
+    failed = any(one["type"] == "Failed" and one["status"] == "True" for one in status.get("conditions", ()))
+    return EXIT.get(outcome, EXIT["Error"] if failed else 0)
+
+
+def _failed(*lines: str) -> int:
+    for line in lines:
+        tell(line)
+    return 1
+
+
+def _interrupted(args: argparse.Namespace, code: int) -> int:
+    tell(f"interrupted; the same command goes on from {args.output}")
+    return code
+
+
+def _terminated(*_: object) -> NoReturn:
+    sys.exit(143)
+
+
+def _variable(text: str) -> tuple[str, str]:
+    """argparse's type."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise argparse.ArgumentTypeError(f"must be NAME=VALUE; got {text}")
+    return name, value
+
+
+def _devices(text: str) -> tuple[str, ...]:
+    """argparse's type."""
+    found = tuple(text.split(","))
+    if not all(one.isdecimal() for one in found) or len(set(found)) < len(found):
+        raise argparse.ArgumentTypeError(f"must be numbers such as 0,1, each once; got {text}")
+    return found

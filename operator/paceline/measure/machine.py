@@ -1,0 +1,138 @@
+"""What stands in for a node, for images and for volumes. Pure: what a round's Job asks for, as this machine has it."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from paceline.core.text import in_all_texts
+from paceline.engines import ENGINES
+from paceline.evidence import ENVIRONMENT, RoundPlan
+from paceline.plan.step import Manifest
+
+LOOPBACK = "127.0.0.1"
+VARIABLE = re.compile(r"\$\$|\$\(([A-Za-z_][\w.-]*)\)")
+"""What the kubelet replaces in a command and in the value of a variable."""
+SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
+"""Names of variables whose values are not written down."""
+FIELDS = {"metadata.uid": "uid", "metadata.name": "name", "spec.nodeName": "node"}
+"""Fields of a pod that a variable may name, and that this machine's have."""
+
+
+class UnsetVariableError(LookupError):
+    """A variable of a container whose value is in the cluster; the text says how to give it one here."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """`command` replaces an engine's program (`python3 -m sglang.launch_server`); None: that is on PATH. `env` is added
+    to that of the servers. `devices` are the GPUs' numbers; none: all that the servers find. `paths` maps paths in a
+    pod to those here, `files` datasets to their files."""
+
+    name: str
+    folder: Path
+    port: int
+    command: tuple[str, ...] | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    devices: tuple[str, ...] = ()
+    paths: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    emulated: bool = False
+
+    def here(self, text: str) -> str:
+        """The text with each path in a pod as the path here."""
+        return self._path.sub(lambda found: self.paths[found[0]], text) if self.paths else text
+
+    @cached_property
+    def _path(self) -> re.Pattern[str]:
+        longest = sorted(self.paths, key=len, reverse=True)
+        return re.compile(rf"(?<![\w./-])(?:{'|'.join(map(re.escape, longest))})(?![\w.-])")
+
+    @property
+    def note(self) -> str:
+        """What a reader of the evidence must know of how it was measured; one line."""
+        said = [f"measured on {self.name} without a cluster"]
+        if self.command and not self.emulated:
+            said.append(f"the servers' program was {' '.join(self.command)}")
+        if self.env:
+            said.append(f"with {' '.join(map(_written, self.env.items()))}")
+        if self.devices:
+            said.append(f"on devices {','.join(self.devices)}")
+        return "; ".join(said)
+
+
+def _written(variable: tuple[str, str]) -> str:
+    name, value = variable
+    return f"{name}={'***' if SECRET.search(name) else value}"
+
+
+def as_here(job: Manifest, machine: Machine) -> Manifest:
+    """The Job of a round with its plan as this machine carries it out. It is judged by that plan."""
+    changed = deepcopy(job)
+    for container in changed["spec"]["template"]["spec"]["containers"]:
+        for variable in container.get("env", ()):
+            if variable["name"] == ENVIRONMENT:
+                variable["value"] = plan_here(RoundPlan.from_json(variable["value"]), machine).to_json()
+    return changed
+
+
+def plan_here(plan: RoundPlan, machine: Machine) -> RoundPlan:
+    """The plan with the paths, the program and the address that servers have here. All other words stay."""
+    moved = in_all_texts(plan, machine.here)
+    return replace(
+        moved,
+        arms=tuple(replace(arm, argv=argv_here(plan.engine, arm.argv, machine)) for arm in moved.arms),
+        port=machine.port,
+        files=dict(machine.files),
+        results_dir=str(machine.folder / "results"),
+    )
+
+
+def argv_here(engine: str, argv: Sequence[str], machine: Machine) -> tuple[str, ...]:
+    """A server's command. It listens on loopback only: nobody else is to reach it."""
+    program = ENGINES[engine].program
+    address = {"--host": LOOPBACK, "--port": str(machine.port)}
+    words = argv[len(program) :]
+    ours = (address.get(before, word) for before, word in zip(("", *words), words, strict=False))
+    return (*(machine.command or program), *ours)
+
+
+def environment(
+    container: Mapping[str, Any], machine: Machine, given: Mapping[str, str], pod: Mapping[str, str]
+) -> dict[str, str]:
+    """The variables that a container's spec asks for. `given`: values of those that come from the cluster; `pod`: the
+    fields in FIELDS. Raises UnsetVariableError."""
+    found: dict[str, str] = {}
+    for variable in container.get("env", ()):
+        name = variable["name"]
+        if "valueFrom" not in variable:
+            found[name] = machine.here(expanded(variable.get("value", ""), found))
+        elif (field := variable["valueFrom"].get("fieldRef", {}).get("fieldPath")) in FIELDS:
+            found[name] = pod[FIELDS[field]]
+        elif name in given:
+            found[name] = given[name]
+        elif not next(iter(variable["valueFrom"].values())).get("optional"):
+            kind = next(iter(variable["valueFrom"])).removesuffix("Ref")
+            raise UnsetVariableError(f"{name} comes from a {kind} of the cluster: give it by --env {name}=VALUE")
+    return found
+
+
+def expanded(text: str, variables: Mapping[str, str]) -> str:
+    """As the kubelet does it: $(NAME) is a variable's value if there is one, $$ is $."""
+    return VARIABLE.sub(lambda found: variables.get(found[1], found[0]) if found[1] else "$", text)
+
+
+def containers(job: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+    return {one["name"]: one for one in job["spec"]["template"]["spec"]["containers"]}
+
+
+def left_out(job: Mapping[str, Any]) -> Iterator[str]:
+    """What the user's pod template asks for, and no process here gets."""
+    spec = job["spec"]["template"]["spec"]
+    if spec.get("initContainers"):
+        yield "engine.podTemplate: init containers are not run"
+    if more := sorted(containers(job).keys() - {"server", "client"}):
+        yield f"engine.podTemplate: {', '.join(more)} is not run beside the servers"

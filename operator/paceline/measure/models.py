@@ -1,0 +1,156 @@
+"""The models and prompts of a file on this machine: their folders, and the commits that name them in evidence.
+
+DIR of `--models` is a hub client's cache (`models--OWNER--NAME/snapshots/COMMIT`, as ~/.cache/huggingface/hub), or has
+the folders OWNER/NAME; for pvc://CLAIM/PATH it has PATH, for configMap://NAME/KEY the file NAME/KEY. Without DIR the
+prefetch's own program downloads what is not there into a directory of ours.
+"""
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from paceline.core import Dataset, Model, ModelFacts, Scheme, Source
+from paceline.fetching import COMMIT, FETCH_VARIABLE, Artifact, FetchFailure, FetchRequest, FetchResult
+from paceline.pods.fetch import local
+from paceline.pods.fetch.reading import facts_of
+from paceline.pods.fetch.request import FetchError
+
+KEEP = 1_000_000
+"""Revisions of a repository that a download leaves: all of them, it is a person's disk."""
+Key = tuple[str, str]
+"""Source and revision."""
+
+
+class MissingError(LookupError):
+    """A model or prompts that are not here; the text names the way out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """`commits` and `places` (a model's folder, a dataset's file) by source and revision; `facts` by source."""
+
+    commits: Mapping[Key, str] = field(default_factory=dict)
+    places: Mapping[Key, Path] = field(default_factory=dict)
+    facts: Mapping[str, ModelFacts] = field(default_factory=dict)
+
+
+def in_directory(models: Iterable[Model], datasets: Iterable[Dataset], directory: Path) -> Found:
+    """Raises MissingError, and FetchError for a folder that holds no model."""
+    commits: dict[Key, str] = {}
+    places: dict[Key, Path] = {}
+    facts: dict[str, ModelFacts] = {}
+    for model in models:
+        key = model.source, model.revision
+        place = folder(model, directory)
+        if place is None:
+            raise MissingError(f"{model.source} at {model.revision} is not below {directory}: put it there")
+        commits[key], places[key] = model.commit or commit_of(place, model.revision), place
+        facts[model.source] = facts_of(model.source, place)
+    for dataset in datasets:
+        key = dataset.source, dataset.revision
+        place = file_of(dataset, directory)
+        commits[key] = dataset.commit or _digest_of(place)
+        places[key] = place
+    return Found(commits=commits, places=places, facts=facts)
+
+
+def folder(model: Model, directory: Path) -> Path | None:
+    """The model's folder below the directory; None if there is none with a config.json."""
+    source = model.address
+    if source.scheme is Scheme.CLAIM:
+        places = [directory / source.path]
+    else:
+        places = [*_cached("models", source, model.commit or model.revision, directory), directory / source.name]
+    return next((place for place in places if (place / "config.json").is_file()), None)
+
+
+def commit_of(place: Path, revision: str) -> str:
+    """The commit by which evidence names the model: that of a hub client's cache or of the file, else a digest, as of a
+    model on a claim: names and sizes of its files, and config.json."""
+    if place.parent.name == "snapshots" and COMMIT.fullmatch(place.name):
+        return place.name
+    if COMMIT.fullmatch(revision):
+        return revision
+    here = Artifact(source=Source(scheme=Scheme.CLAIM, name="here", path=place.name))
+    return local.list_files(here, place.parent).pinned.commit
+
+
+def file_of(dataset: Dataset, directory: Path | None) -> Path:
+    """The file of a dataset that is not built in. Raises MissingError."""
+    source = dataset.address
+    if directory is None:
+        raise MissingError(f"{source}: its file is in the cluster; name a directory that has it by --models DIR")
+    match source.scheme:
+        case Scheme.CONFIG_MAP:
+            places = [directory / source.name / source.path]
+        case Scheme.HUB_DATASET:
+            cached = _cached("datasets", source, dataset.commit or dataset.revision, directory)
+            places = [*(place / source.path for place in cached), directory / source.name / source.path]
+        case _:
+            places = [directory / source.path]
+    found = next((place for place in places if place.is_file()), None)
+    if found is None:
+        raise MissingError(f"{source}: there is no {places[-1]}; put the file there")
+    return found
+
+
+def _cached(kind: str, source: Source, revision: str, directory: Path) -> list[Path]:
+    """Where a hub client's cache has the revision."""
+    repository = directory / f"{kind}--{source.name.replace('/', '--')}"
+    pinned = repository / "refs" / revision
+    return [repository / "snapshots" / (pinned.read_text().strip() if pinned.is_file() else revision)]
+
+
+def _digest_of(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:40]
+
+
+def downloaded(
+    models: Iterable[Model],
+    datasets: Iterable[Dataset],
+    directory: Path,
+    environ: Mapping[str, str],
+    *,
+    trust_remote_code: bool,
+) -> Found:
+    """By the prefetch's own program, all or none. Raises FetchError, whose text is its sentence."""
+    directory.mkdir(parents=True, exist_ok=True)
+    request = FetchRequest(
+        models=tuple(map(_artifact, models)),
+        datasets=tuple(map(_artifact, datasets)),
+        path=str(directory),
+        keep_revisions=KEEP,
+        user="measure",
+        trust_remote_code=trust_remote_code,
+    )
+    message = directory / f"fetched-{os.getpid()}"
+    own: dict[str, Any] = {FETCH_VARIABLE: request.to_json(), "PACELINE_TERMINATION_MESSAGE_PATH": str(message)}
+    program = [sys.executable, "-m", "paceline.pods.fetch"]
+    ended = subprocess.run(program, env={**environ, **own}, stdout=sys.stderr, check=False)
+    said = message.read_text() if message.is_file() else ""
+    message.unlink(missing_ok=True)
+    if ended.returncode:
+        raise FetchError(sentence_of(said) or f"the download ended with {ended.returncode}", final=True)
+    result = FetchResult.from_message(said)
+    found = (*result.models, *result.datasets)
+    return Found(
+        commits={(one.source, one.revision): one.commit for one in found},
+        places={(one.source, one.revision): Path(one.path) for one in found},
+        facts=result.facts,
+    )
+
+
+def sentence_of(message: str) -> str:
+    """Why a prefetch failed, of its termination message."""
+    return FetchFailure.from_message(message).sentence.strip()
+
+
+def _artifact(wanted: Model | Dataset) -> Artifact:
+    """At its commit, if the file has one: not the zeros that stand for a commit to be filled in."""
+    known = wanted.commit if (wanted.commit or "").strip("0") else ""
+    return Artifact(source=wanted.address, revision=wanted.revision, commit=known or "")

@@ -1,0 +1,162 @@
+"""A round's pod on this machine: the wrapper with the engine's servers, and the client, as two processes.
+
+Neither outlives us: the kernel ends both when we end, by whatever signal; the wrapper then takes its server along.
+"""
+
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from paceline.measure import status
+from paceline.measure.machine import Machine, as_here, containers, environment, expanded
+from paceline.measure.status import Ended
+from paceline.plan.run.snapshot import Round
+from paceline.plan.step import Manifest, parse_time, timestamp
+
+ENDING_SECONDS = 180.0
+"""More than the wrapper needs to end a server: its grace periods, and the wait for the GPUs' memory."""
+LONGEST_MESSAGE = 4096
+LONGEST_TAIL = 2048
+"""Bytes, as the kubelet keeps them: of a termination message, and of a log in its place."""
+PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(kw_only=True)
+class Pod:
+    """The processes by the name of their container; what they write is in `folder`."""
+
+    job: Manifest
+    machine: Machine
+    folder: Path
+    began: datetime
+    processes: Mapping[str, "subprocess.Popen[bytes]"]
+    ended: datetime | None = None
+    late: bool = False
+    _seen: Round | None = field(default=None, init=False)
+
+    @property
+    def name(self) -> str:
+        return str(self.job["metadata"]["name"])
+
+    def seen(self, now: datetime) -> Round:
+        """As a cluster would show it now. What runs longer than it may is ended first."""
+        if self.ended is None and (now - self.began).total_seconds() > self._deadline:
+            self.late = True
+            self.stop()
+        if self.ended is None and all(process.poll() is not None for process in self.processes.values()):
+            self.ended = now
+        if self.ended is None:
+            return status.under_way(self.job, self.machine.name, self.began)
+        if self._seen is None:
+            how = {name: self._end_of(name) for name in self.processes}
+            self._seen = status.over(self.job, self.machine.name, self.began, self.ended, how, late=self.late)
+            shutil.rmtree(self.folder / "ctl", ignore_errors=True)
+        return self._seen
+
+    def stop(self) -> None:
+        """End the processes, the client first; the wrapper ends its server. Returns once all are gone."""
+        for process in reversed(tuple(self.processes.values())):
+            if process.poll() is None:
+                process.terminate()
+        deadline = time.monotonic() + ENDING_SECONDS
+        for process in self.processes.values():
+            try:
+                process.wait(max(0.1, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def log(self, name: str) -> Path:
+        return self.folder / f"{name}.log"
+
+    @property
+    def _deadline(self) -> float:
+        return float(self.job["spec"]["template"]["spec"]["activeDeadlineSeconds"])
+
+    def _end_of(self, name: str) -> Ended:
+        code = self.processes[name].returncode
+        message = _beginning(self.folder / f"{name}.message", LONGEST_MESSAGE)
+        code = 128 - code if code < 0 else code
+        return Ended(code=code, message=message or (_ending(self.log(name), LONGEST_TAIL) if code else ""))
+
+
+def start(job: Manifest, machine: Machine, environ: Mapping[str, str], now: datetime, lock: int) -> Pod:
+    """Start a round's processes, which keep `lock` open, as does what they start. Raises UnsetVariableError."""
+    job = as_here(job, machine)
+    plan = Round(job=job, pod=None).plan
+    folder = machine.folder / f"round-{plan.round}-{plan.try_}"
+    shutil.rmtree(folder, ignore_errors=True)
+    for side in ("in", "out"):
+        (folder / "ctl" / side).mkdir(parents=True)
+    uid = str(uuid.uuid4())
+    pod = {"uid": uid, "name": job["metadata"]["name"], "node": machine.name}
+    parts = containers(job)
+    commands = {}
+    for part, more in {"server": _of_servers(machine), "client": {"PYTHONUNBUFFERED": "1"}}.items():
+        variables = environment(parts[part], machine, {**environ, **machine.env}, pod)
+        own = {"PACELINE_CTL": str(folder / "ctl"), "PACELINE_TERMINATION_LOG": str(folder / f"{part}.message")}
+        command = [expanded(word, variables) for word in parts[part]["command"]]
+        commands[part] = command, {**environ, **variables, **more, **own}
+    return Pod(
+        job={**job, "metadata": {**job["metadata"], "uid": uid, "creationTimestamp": timestamp(now)}},
+        machine=machine,
+        folder=folder,
+        began=parse_time(timestamp(now)),
+        processes={
+            part: run(command, variables, folder / f"{part}.log", lock)
+            for part, (command, variables) in commands.items()
+        },
+    )
+
+
+def _of_servers(machine: Machine) -> Mapping[str, str]:
+    """Variables of the servers' process, beside those of the container. Which GPUs there are the driver says, unless
+    no server uses one."""
+    if machine.emulated:
+        return {"NVIDIA_VISIBLE_DEVICES": "emulated", **machine.env}
+    if not machine.devices:
+        return machine.env
+    devices = ",".join(machine.devices)
+    gpus = {"CUDA_VISIBLE_DEVICES": devices, "PACELINE_DEVICES": devices, "NVIDIA_VISIBLE_DEVICES": ""}
+    return {**gpus, **machine.env}
+
+
+def run(command: Sequence[str], environ: Mapping[str, str], log: Path, lock: int) -> "subprocess.Popen[bytes]":
+    """A process of a session of its own, which a terminal's Ctrl-C does not reach; we end it, or the kernel does."""
+    ours = os.getpid()
+
+    def end_with_us() -> None:
+        _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        if os.getppid() != ours:  # we ended before the kernel knew
+            os._exit(143)
+
+    program = sys.executable if command[0] == "python" else command[0]
+    with log.open("ab") as out:
+        return subprocess.Popen(
+            [program, *command[1:]],
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+            pass_fds=(lock,),
+            preexec_fn=end_with_us,
+        )
+
+
+def _beginning(file: Path, most: int) -> str:
+    return file.read_bytes()[:most].decode(errors="replace") if file.is_file() else ""
+
+
+def _ending(file: Path, most: int) -> str:
+    return file.read_bytes()[-most:].decode(errors="replace") if file.is_file() else ""

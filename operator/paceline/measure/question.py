@@ -1,0 +1,122 @@
+"""The question of a file: a pool at its commits as the BenchmarkRun that the operator would make, or a BenchmarkRun as
+it is. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from paceline import api
+from paceline.core import BASELINE, Dataset, DeploymentSpec, Model, ModelFacts, RunSpec, Scheme, Server, Trigger
+from paceline.core.names import child_name, snapshot_path
+from paceline.engines.nodes import unmeasurable
+from paceline.evidence import fingerprint
+from paceline.plan.deployment import Snapshot
+from paceline.plan.deployment.pins import pin
+from paceline.plan.deployment.pool import pools
+from paceline.plan.deployment.preflight import problems
+from paceline.plan.objects import Object
+from paceline.plan.step import Manifest
+from paceline.render import Settings
+from paceline.render.common import API_VERSION
+
+RUN = "BenchmarkRun"
+IN_MEMORY = {"namespace": "default", "uid": "not-in-a-cluster"}
+"""Of an object that no API server has."""
+SETTINGS = Settings(image="paceline")
+
+
+class QuestionError(ValueError):
+    """A file with nothing to measure; the text names the field and the way out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A pool of a SpeculativeDeployment, alone in its manifest, or a BenchmarkRun."""
+
+    manifest: Object
+    spec: DeploymentSpec | RunSpec
+
+    @property
+    def server(self) -> Server:
+        return self.spec.server
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """The target, then each head once."""
+        heads = (arm.draft.model for arm in self._arms if arm.draft and arm.draft.model)
+        return tuple(dict.fromkeys((self.server.target, *heads)))
+
+    @property
+    def datasets(self) -> tuple[Dataset, ...]:
+        """Those that are not built in, each once."""
+        others = (one for one in self._datasets if one.address.scheme is not Scheme.BUILTIN)
+        return tuple({one.name: one for one in others}.values())
+
+    @property
+    def _arms(self) -> tuple[Any, ...]:
+        return self.spec.arms if isinstance(self.spec, RunSpec) else self.spec.pools[0].arms
+
+    @property
+    def _datasets(self) -> tuple[Dataset, ...]:
+        workloads = self.spec.workloads if isinstance(self.spec, RunSpec) else self.spec.pools[0].workloads
+        return tuple(workload.dataset for workload in workloads)
+
+
+def asked(manifest: Object, pool: str | None) -> Question:
+    """Raises QuestionError."""
+    if manifest["kind"] == RUN:
+        spec = api.run(manifest)
+        if pool not in (None, spec.pool):
+            raise QuestionError(f"--pool: the run is of {spec.pool}, not of {pool}")
+        return _measurable(Question(manifest=manifest, spec=spec))
+    names = [one["name"] for one in manifest["spec"]["pools"]]
+    if pool is None and len(names) > 1:
+        raise QuestionError(f"--pool: name one of {', '.join(names)}; each is a run of its own")
+    chosen = [one for one in manifest["spec"]["pools"] if pool in (None, one["name"])]
+    if not chosen:
+        raise QuestionError(f"--pool: there is no {pool}; there are {', '.join(names)}")
+    alone = {**manifest, "spec": {**manifest["spec"], "pools": chosen}}
+    return _measurable(Question(manifest=alone, spec=api.deployment(alone)))
+
+
+def _measurable(question: Question) -> Question:
+    if why := unmeasurable(question.server):
+        raise QuestionError(f"spec.{why}")
+    return question
+
+
+def found_wrong(question: Question, facts: Mapping[str, ModelFacts]) -> tuple[tuple[str, bool], ...]:
+    """What preflight finds in the models of a pool, and whether the operator would not measure it for that."""
+    if isinstance(question.spec, RunSpec):
+        return ()
+    return problems(question.spec, question.manifest["spec"], facts)
+
+
+def benchmark_run(question: Question, commits: Mapping[tuple[str, str], str], now: datetime) -> Manifest:
+    """The run that answers it, without a status. That of a pool has the spec that the operator would write."""
+    metadata = question.manifest["metadata"]
+    if isinstance(question.spec, RunSpec):
+        return _run(str(metadata["name"]), question.manifest["spec"])
+    manifest = {**question.manifest, "metadata": {**IN_MEMORY, **metadata}}
+    snapshot = Snapshot(manifest=manifest, spec=question.spec, invalid="", children={}, settings=SETTINGS)
+    (view,) = pools(snapshot, pin(question.spec, commits), now)
+    if all(name == BASELINE for name in view.arms):
+        raise QuestionError(f"spec.pools: {view.name} has no candidates: there is nothing to compare")
+    spec = api.run_manifest_spec(replace(view.run_spec, trigger=Trigger.PERSON))
+    return _run(child_name(metadata["name"], view.name, fingerprint(spec), 1), spec)
+
+
+def _run(name: str, spec: Mapping[str, Any]) -> Manifest:
+    return {"apiVersion": API_VERSION, "kind": RUN, "metadata": {"name": name}, "spec": dict(spec)}
+
+
+def paths(
+    question: Question, commits: Mapping[tuple[str, str], str], places: Mapping[tuple[str, str], Path]
+) -> dict[str, str]:
+    """Where a round's pod has a model → where it is here."""
+    return {
+        snapshot_path(model.source, commits[model.source, model.revision]): str(places[model.source, model.revision])
+        for model in question.models
+    }

@@ -1,0 +1,112 @@
+"""The file that remembers a run: a BenchmarkRun with its status, whole at any time. Beside it lies a directory with the
+logs of each round, and the lock of whoever measures."""
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from paceline.evidence import question
+from paceline.plan.objects import Object, finished
+from paceline.plan.step import Manifest
+
+LOCK_SECONDS = 60.0
+"""For what an interrupted round has left to end: more than a client's last heartbeat and a server's grace take."""
+INHERITED = 100
+"""Least number of the lock's descriptor in our processes: shells use the small ones themselves."""
+
+
+class RecordError(ValueError):
+    """A file that cannot be gone on with; the text says what to do."""
+
+
+def folder_of(file: Path) -> Path:
+    return file.with_suffix(".d")
+
+
+def load(file: Path) -> Manifest | None:
+    """The run in the file; None if there is no file. Raises RecordError."""
+    if not file.exists():
+        return None
+    try:
+        stored = yaml.load(file.read_text(), yaml.CSafeLoader)
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise RecordError(f"{file}: {' '.join(str(error).split())}") from error
+    if not isinstance(stored, dict) or stored.get("kind") != "BenchmarkRun" or "spec" not in stored:
+        raise RecordError(f"{file}: it is no BenchmarkRun; name another file by -o")
+    return stored
+
+
+def gone_on_with(stored: Object | None, wanted: Object, note: str, file: Path) -> Manifest:
+    """The run to go on with: as remembered, without the round that was interrupted, which does not count; or as wanted.
+    `note`: how it is measured now. Raises RecordError if the file remembers something else."""
+    if stored is None:
+        return dict(wanted)
+    if question(stored["spec"]) != question(wanted["spec"]):
+        raise RecordError(
+            f"{file}: it holds {stored['metadata']['name']}, which asks another question than "
+            f"{wanted['metadata']['name']}; name another file by -o, or remove it"
+        )
+    status = {key: value for key, value in (stored.get("status") or {}).items() if key != "progress"}
+    notes = [entry.get("notes", ()) for entry in status.get("rounds", ()) if not entry.get("error")]
+    if not finished(stored) and any(note not in said for said in notes):
+        raise RecordError(
+            f"{file}: its rounds were measured in another way than now ({note}): go on as before, name another file by "
+            "-o, or remove it"
+        )
+    return {**wanted, "status": stored["status"] if finished(stored) else status}
+
+
+def save(file: Path, run: Object) -> None:
+    """Whoever reads the file sees the old one or the new one."""
+    text = yaml.dump(json.loads(json.dumps(run)), Dumper=yaml.CSafeDumper, sort_keys=False, width=120)
+    beside = file.with_name(f".{file.name}.new")
+    with beside.open("w") as out:
+        out.write(text)
+        out.flush()
+        os.fsync(out.fileno())
+    beside.rename(file)
+
+
+def noted(status: Mapping[str, Any], note: str) -> Manifest:
+    """The status with the note in each round that was measured here."""
+    rounds = [
+        entry if entry.get("error") or entry.get("run") or note in entry.get("notes", ()) else _with(entry, note)
+        for entry in status.get("rounds", ())
+    ]
+    return {**status, "rounds": rounds} if rounds else dict(status)
+
+
+def _with(entry: Mapping[str, Any], note: str) -> Manifest:
+    return {**entry, "notes": [note, *entry.get("notes", ())]}
+
+
+def lock(folder: Path, waits: Callable[[], None]) -> int:
+    """Descriptor of a lock that nobody else has, which processes may inherit: whoever of them lives keeps it. `waits`
+    is called once if it is waited for. Raises RecordError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    opened = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    number = fcntl.fcntl(opened, fcntl.F_DUPFD, INHERITED)
+    os.close(opened)
+    deadline, told = time.monotonic() + LOCK_SECONDS, False
+    while True:
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not told:
+                waits()
+            told = True
+            if time.monotonic() > deadline:
+                os.close(number)
+                raise RecordError(
+                    f"{folder}: another `paceline measure`, or a server that it has started, still runs: end it "
+                    f"(fuser -v {folder / 'lock'} shows it), or name another file by -o"
+                ) from None
+            time.sleep(0.2)
+        else:
+            return number

@@ -1,0 +1,103 @@
+"""The operator's planner, asked again and again, with a round's Job carried out here."""
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from paceline import api
+from paceline.core import RunSpec
+from paceline.evidence import RoundPlan
+from paceline.measure import pod, record
+from paceline.measure.machine import Machine, left_out
+from paceline.measure.pod import Pod
+from paceline.measure.question import IN_MEMORY, SETTINGS
+from paceline.plan import run as planner
+from paceline.plan.objects import finished
+from paceline.plan.run.snapshot import Round
+from paceline.plan.step import Apply, Delete, Manifest, Plan
+
+POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """The run as it is now, with its round under way: its plan, when it began, and what its client has said so far."""
+
+    run: Manifest
+    plan: RoundPlan | None = None
+    began: datetime | None = None
+    said: tuple[str, ...] = ()
+
+
+@dataclass(kw_only=True)
+class Rounds:
+    """A run, the file that remembers it, and its pod, if a round is under way. `lock` is inherited by its processes."""
+
+    run: Manifest
+    file: Path
+    machine: Machine
+    environ: Mapping[str, str]
+    lock: int
+    pod: Pod | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.spec: RunSpec = api.run(self.run)
+
+    def until_the_end(self) -> Iterator[Moment]:
+        """A moment every fifth of a second until the run has its end. However it is left, no process stays."""
+        due: datetime | None = None
+        ask = True
+        try:
+            while not finished(self.run):
+                now = datetime.now(UTC)
+                was_over = self.pod is None or self.pod.ended is not None
+                seen = self.pod.seen(now) if self.pod else None
+                if ask or (due and now >= due) or (self.pod and not was_over and self.pod.ended):
+                    plan = planner.plan(self._snapshot(seen), now)
+                    ask = self._follow(plan, now)
+                    due = plan.requeue_at
+                yield self.moment()
+                time.sleep(0 if ask or finished(self.run) else POLL_SECONDS)
+        finally:
+            if self.pod is not None:
+                self.pod.stop()
+
+    def moment(self) -> Moment:
+        if self.pod is None or self.pod.ended:
+            return Moment(run=self.run)
+        said = self.pod.log("client")
+        return Moment(
+            run=self.run,
+            plan=Round(job=self.pod.job, pod=None).plan,
+            began=self.pod.began,
+            said=tuple(said.read_text(errors="replace").splitlines()) if said.is_file() else (),
+        )
+
+    def _snapshot(self, seen: Round | None) -> planner.Snapshot:
+        return planner.Snapshot(
+            manifest={**self.run, "metadata": {**IN_MEMORY, **self.run["metadata"]}},
+            spec=self.spec,
+            invalid="",
+            rounds=(seen,) if seen else (),
+            namespaces=(IN_MEMORY["namespace"],),
+            suspended=False,
+            settings=SETTINGS,
+        )
+
+    def _follow(self, plan: Plan, now: datetime) -> bool:
+        """Status first, then actions, as the operator does it. True if the planner is to be asked again at once."""
+        if plan.status is not None:
+            self.run = {**self.run, "status": record.noted(plan.status, self.machine.note)}
+            record.save(self.file, self.run)
+        for action in plan.actions:
+            match action:
+                case Delete() if self.pod is not None:
+                    self.pod.stop()
+                    self.pod = None
+                case Apply(manifest) if manifest["kind"] == "Job":
+                    self.notes = list(left_out(manifest))
+                    self.pod = pod.start(manifest, self.machine, self.environ, now, self.lock)
+        return bool(plan.actions)

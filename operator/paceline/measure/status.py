@@ -1,0 +1,69 @@
+"""The status of a round's Job and of its pod, as a cluster would report what happened to its processes. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from paceline.plan.run.snapshot import Round
+from paceline.plan.step import Manifest, timestamp
+
+FAILED = {"reason": "BackoffLimitExceeded", "message": "Job has reached the specified backoff limit"}
+LATE = {"reason": "DeadlineExceeded", "message": "Pod was active on the node longer than the specified deadline"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """Of a container: its exit code, and the last that it had to say."""
+
+    code: int
+    message: str
+
+
+def under_way(job: Manifest, node: str, began: datetime) -> Round:
+    """Its containers run."""
+    names = [container["name"] for container in job["spec"]["template"]["spec"]["containers"]]
+    running = {"running": {"startedAt": timestamp(began)}}
+    status = {
+        "phase": "Running",
+        "containerStatuses": [{"name": name, "state": running} for name in names],
+        **_placed(began),
+    }
+    return Round(job={**job, "status": {}}, pod=_pod(job, node, status))
+
+
+def over(
+    job: Manifest, node: str, began: datetime, ended: datetime, how: Mapping[str, Ended], *, late: bool = False
+) -> Round:
+    """Its containers have ended; `late`: because activeDeadlineSeconds had passed."""
+    good = not late and not any(one.code for one in how.values())
+    outcome = {"type": "Complete"} if good else {"type": "Failed", **(LATE if late else FAILED)}
+    states = [{"name": name, "state": {"terminated": _terminated(one, began, ended)}} for name, one in how.items()]
+    status = {
+        "phase": "Succeeded" if good else "Failed",
+        "containerStatuses": states,
+        **_placed(began),
+        **(LATE if late else {}),
+    }
+    condition = {**outcome, "status": "True", "lastTransitionTime": timestamp(ended)}
+    return Round(job={**job, "status": {"conditions": [condition]}}, pod=_pod(job, node, status))
+
+
+def _terminated(one: Ended, began: datetime, ended: datetime) -> Manifest:
+    return {
+        "exitCode": one.code,
+        "reason": "Error" if one.code else "Completed",
+        "message": one.message,
+        "startedAt": timestamp(began),
+        "finishedAt": timestamp(ended),
+    }
+
+
+def _placed(began: datetime) -> Manifest:
+    at = timestamp(began)
+    return {"startTime": at, "conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": at}]}
+
+
+def _pod(job: Manifest, node: str, status: Manifest) -> Manifest:
+    name = job["metadata"]["name"]
+    metadata = {"name": name, "namespace": job["metadata"]["namespace"], "uid": name}
+    return {"kind": "Pod", "metadata": metadata, "spec": {"nodeName": node}, "status": status}

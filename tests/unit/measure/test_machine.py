@@ -1,0 +1,145 @@
+"""What a round's Job asks for, as a machine without a cluster has it."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support import example, vllm_server
+from tests.support.rounds import PLAN
+
+from paceline.engines import ENGINES
+from paceline.evidence import ArmCommand
+from paceline.measure.machine import Machine, UnsetVariableError, as_here, environment, expanded, left_out, plan_here
+from paceline.plan.run.snapshot import Round
+from paceline.render import round_job
+from paceline.render.benchmark import round_plan
+from paceline.render.where import ANYWHERE
+
+HERE = Machine(
+    name="desk",
+    folder=Path("/home/me/run.d"),
+    port=31000,
+    command=("/opt/venv/bin/python", "-m", "sglang.launch_server"),
+    paths={"/models/hub/models--A--B/snapshots/c0": "/data/b", "/models": "/data", "/jit": "/home/me/run.d/kernels"},
+    files={"tickets": "/data/tickets.jsonl"},
+)
+POD = {"uid": "u-1", "name": "run-0-0", "node": "desk"}
+
+
+def rendered(arm: str) -> tuple[str, ...]:
+    """As it would be served."""
+    return ENGINES["SGLang"].argv(example.server(), example.arm(arm))
+
+
+def test_only_program_address_and_paths_of_a_command_are_of_this_machine() -> None:
+    served = rendered("wide")
+    plan = replace(PLAN, arms=(ArmCommand(name="wide", argv=served, candidate=True),))
+    (arm,) = plan_here(plan, replace(HERE, paths={})).arms
+    assert arm.argv[:3] == HERE.command
+    changed = [(was, word) for was, word in zip(served[3:], arm.argv[3:], strict=True) if was != word]
+    assert changed == [("0.0.0.0", "127.0.0.1"), ("30000", "31000")]
+
+
+def test_without_a_command_the_program_is_that_of_the_path() -> None:
+    plan = replace(PLAN, arms=(ArmCommand(name="wide", argv=rendered("wide"), candidate=True),))
+    (arm,) = plan_here(plan, replace(HERE, command=None)).arms
+    assert arm.argv[:3] == ("python3", "-m", "sglang.launch_server")
+
+
+@pytest.mark.parametrize(
+    ("in_a_pod", "here"),
+    [
+        ("/models/hub/models--A--B/snapshots/c0", "/data/b"),
+        ("/models/hub/models--A--B/snapshots/c0/config.json", "/data/b/config.json"),
+        (
+            '{"num":3,"model":"/models/hub/models--A--B/snapshots/c0"}',
+            '{"num":3,"model":"/data/b"}',
+        ),
+        ("--chat-template=/models/own.jinja", "--chat-template=/data/own.jinja"),
+        ("/models/hub/models--A--B/snapshots/c01", "/data/hub/models--A--B/snapshots/c01"),
+        ("/models-of-others/x", "/models-of-others/x"),
+        ("/srv/models/x", "/srv/models/x"),
+        ("/jit", "/home/me/run.d/kernels"),
+    ],
+)
+def test_a_path_in_a_pod_is_a_path_here(in_a_pod: str, here: str) -> None:
+    assert HERE.here(in_a_pod) == here
+
+
+def test_a_head_in_json_is_found_here_too() -> None:
+    argv = ENGINES["VLLM"].argv(vllm_server.SERVER, vllm_server.chain(3))
+    head = "/models/hub/models--yuhuili--Eagle3-Qwen3-30B-A3B/snapshots/" + "2" * 40
+    machine = replace(HERE, command=None, paths={head: "/data/head"})
+    plan = replace(PLAN, engine="VLLM", arms=(ArmCommand(name="four", argv=argv, candidate=True),))
+    (arm,) = plan_here(plan, machine).arms
+    assert json.loads(arm.argv[arm.argv.index("--speculative-config") + 1])["model"] == "/data/head"
+
+
+def test_prompts_answers_and_port_are_of_this_machine() -> None:
+    plan = plan_here(replace(PLAN, files={"tickets": "/prompts/tickets/all.jsonl"}), HERE)
+    assert (plan.files, plan.results_dir, plan.port) == (HERE.files, "/home/me/run.d/results", 31000)
+
+
+def test_a_round_is_judged_by_the_plan_that_was_carried_out() -> None:
+    run = example.run()
+    plan = round_plan(example.RUN, run, run.arms, 0, 0)
+    job = as_here(round_job(example.RUN, run, plan, ANYWHERE, example.SETTINGS), HERE)
+    assert Round(job=job, pod=None).plan == plan_here(plan, HERE)
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ("$(A) and $(B)", "1 and $(B)"),
+        ("$$ $$(A) $A", "$ $(A) $A"),
+    ],
+)
+def test_a_command_is_filled_in_as_the_kubelet_does_it(text: str, result: str) -> None:
+    assert expanded(text, {"A": "1"}) == result
+
+
+def of(*variables: dict[str, Any]) -> dict[str, Any]:
+    return {"env": list(variables)}
+
+
+SECRET = {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "api"}}}
+
+
+def test_variables_have_their_values() -> None:
+    container = of(
+        {"name": "A", "value": "1"},
+        {"name": "B", "value": "$(A)0"},
+        {"name": "HF_HUB_CACHE", "value": "/models/hub"},
+        {"name": "POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
+        SECRET,
+    )
+    assert environment(container, HERE, {"KEY": "secret"}, POD) == {
+        "A": "1",
+        "B": "10",
+        "HF_HUB_CACHE": "/data/hub",
+        "POD_UID": "u-1",
+        "KEY": "secret",
+    }
+
+
+def test_a_value_that_is_in_the_cluster_has_to_be_given() -> None:
+    with pytest.raises(UnsetVariableError, match="give it by --env KEY=VALUE"):
+        environment(of(SECRET), HERE, {}, POD)
+
+
+def test_a_note_tells_how_it_was_measured_and_no_secret() -> None:
+    machine = replace(HERE, env={"OMP_NUM_THREADS": "1", "HF_TOKEN": "hf_secret"}, devices=("0", "1"))
+    assert machine.note == (
+        "measured on desk without a cluster; the servers' program was /opt/venv/bin/python -m sglang.launch_server; "
+        "with OMP_NUM_THREADS=1 HF_TOKEN=***; on devices 0,1"
+    )
+
+
+def test_what_no_process_here_does_is_told() -> None:
+    spec = {"containers": [{"name": "server"}, {"name": "client"}, {"name": "proxy"}], "initContainers": [{}]}
+    assert list(left_out({"spec": {"template": {"spec": spec}}})) == [
+        "engine.podTemplate: init containers are not run",
+        "engine.podTemplate: proxy is not run beside the servers",
+    ]

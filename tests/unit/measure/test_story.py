@@ -1,0 +1,91 @@
+"""`paceline measure --emulated` from a file to its verdict, killed on the way: real processes on loopback."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "try.yaml"
+QUICK = ("PACELINE_EMULATE_STARTUP_SECONDS=0.1", "PACELINE_EMULATE_WARMUP_SECONDS=0.1", "PACELINE_EMULATE_NOISE_CV=0")
+PATIENCE = 200.0
+
+
+def question(directory: Path) -> Path:
+    """Two rounds of one short workload. Whatever is faster at all is promoted: speeds here are of a busy machine."""
+    manifest: dict[str, Any] = yaml.safe_load(EXAMPLE.read_text())
+    manifest["spec"]["benchmark"] = {
+        "decideAfterRounds": [2],
+        "datasets": [{"name": "code", "source": "builtin://code", "requests": 5, "maxTokens": 48}],
+    }
+    manifest["spec"]["gate"] = {"minimumImprovement": "0", "regressionTolerance": "0.9", "confidence": "0.5"}
+    file = directory / "question.yaml"
+    file.write_text(yaml.safe_dump(manifest))
+    return file
+
+
+def measure(directory: Path) -> "subprocess.Popen[str]":
+    variables = [word for variable in QUICK for word in ("--env", variable)]
+    program = [sys.executable, "-m", "paceline.cli", "measure", str(directory / "question.yaml"), "--emulated"]
+    return subprocess.Popen(
+        [*program, "-o", str(directory / "run.yaml"), *variables],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def remembered(directory: Path) -> list[dict[str, Any]]:
+    file = directory / "run.yaml"
+    status = yaml.safe_load(file.read_text()).get("status", {}) if file.exists() else {}
+    rounds: list[dict[str, Any]] = status.get("rounds", [])
+    return rounds
+
+
+def until_a_server_of_the_second_round_runs(directory: Path, process: "subprocess.Popen[str]") -> int:
+    """Its pid."""
+    pid = directory / "run.d" / "round-1-0" / "ctl" / "out" / "pid"
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        assert process.poll() is None, process.communicate()[0]
+        if pid.exists() and (text := pid.read_text().strip()):
+            return int(text)
+        time.sleep(0.05)
+    raise AssertionError("there was no second round")
+
+
+def runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.timeout(600)
+def test_a_run_that_was_killed_goes_on_at_its_round_and_comes_to_its_verdict(tmp_path: Path) -> None:
+    question(tmp_path)
+    killed = measure(tmp_path)
+    server = until_a_server_of_the_second_round_runs(tmp_path, killed)
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.wait()
+    (first,) = remembered(tmp_path)
+
+    again = measure(tmp_path)
+    output, _ = again.communicate(timeout=PATIENCE)
+    assert not runs(server)  # it was ended before another round began
+    assert again.returncode == 0, output
+    rounds = remembered(tmp_path)
+    assert rounds[0] == first  # not measured again
+    assert [(entry["round"], entry["try"], entry["error"]) for entry in rounds] == [(0, 0, ""), (1, 0, "")]
+    assert [entry["replicates"][0]["arm"] for entry in rounds] == ["baseline", "wide"]
+    assert all(entry["emulated"] and "without a cluster" in entry["notes"][0] for entry in rounds)
+
+    status = yaml.safe_load((tmp_path / "run.yaml").read_text())["status"]
+    assert (status["verdict"]["outcome"], status["verdict"]["winner"], status["emulated"]) == ("Promote", "wide", True)
+    assert "Emulated: wide is" in output
+    assert "mulated" in (tmp_path / "report.html").read_text()
