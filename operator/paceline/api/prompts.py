@@ -12,14 +12,14 @@ from paceline.api.rules import DeskRule, Rule, Violation
 from paceline.api.types import AMOUNT, Amount, DatasetName, DatasetSource, Revision, Temperature
 from paceline.core import response_format
 
-ONE_FILE = "source hf://datasets/OWNER/NAME/PATH must name one .json or .jsonl file of prompts"
-TABLES, PACKED = "parquet|csv|arrow", "gz|zip|zst|bz2|xz"
+ONE_FILE = "source hf://datasets/OWNER/NAME/PATH must name one .json, .jsonl, .parquet or .csv file of prompts"
+READ, PACKED = "jsonl?|parquet|csv", "gz|zip|zst|bz2|xz"
 NOT_A_FILE_OF_PROMPTS = {
     f"!self.source.matches('^{core.HUB}[^/]+/[^/]+$')": "name a file of this repository",
-    f"!self.source.matches('^{core.HUB}.*[.]({TABLES})$')": "write the rows out as messages, with to_json of the"
-    " library `datasets` for instance, and name that file",
+    f"!self.source.matches('^{core.HUB}.*[.]arrow$')": "write the rows out with to_parquet of the library `datasets`,"
+    " and name that file",
     f"!self.source.matches('^{core.HUB}.*[.]({PACKED})$')": "name one that is not packed",
-    f"!self.source.matches('^{core.HUB}[^/]+/[^/]+/') || self.source.matches('[.](jsonl?|{TABLES}|{PACKED})$')":
+    f"!self.source.matches('^{core.HUB}[^/]+/[^/]+/') || self.source.matches('[.]({READ}|arrow|{PACKED})$')":
     "name a file that ends so",
 }  # fmt: skip
 """CEL of what must hold → the way out."""
@@ -85,8 +85,8 @@ class PromptsSpec(Model):
     source: DatasetSource
     """Source of the prompts: builtin://code, builtin://swe, builtin://terminal, builtin://chat, or a file of
     conversations (OpenAI messages with system prompts, several turns and tools, ShareGPT, bench_serving's custom and
-    openai): configMap://NAME/KEY, pvc://CLAIM/PATH or, on the hub, hf://datasets/OWNER/NAME/PATH. The last answer of
-    each is generated, all before it is its history."""
+    openai, SPEED-Bench) as JSON, JSON lines, parquet or csv: configMap://NAME/KEY, pvc://CLAIM/PATH or, on the hub,
+    hf://datasets/OWNER/NAME/PATH. The last answer of each is generated, all before it is its history."""
     requests: Annotated[int, Field(ge=1, le=MOST_REQUESTS)] | None = None
     """Requests to send; 64 if absent. A closed loop sends at least five times its concurrency. With requestRate: at
     least as many as arrive in 20 seconds; if absent, as many as arrive in 60."""

@@ -30,6 +30,10 @@ OF_A_MESSAGE = ("name", "tool_calls", "tool_call_id", "reasoning_content")
 OF_A_REQUEST = ("tools", "tool_choice", "parallel_tool_calls", "chat_template_kwargs", "response_format")
 """Fields that an entry may have beside its messages, and that are sent. The model, the sampling and the longest answer
 are the dataset's, for all of its requests."""
+PROMPT = "prompt"
+"""The field of a question that stands alone, as vLLM's `custom` has it."""
+ELSEWHERE = "FULL BENCHMARK DATA SHOULD BE FETCHED FROM THE SOURCE"
+"""In the place of a turn of SPEED-Bench whose text has another licence."""
 ASKING = ("user", "tool")
 
 
@@ -61,7 +65,7 @@ class Conversation:
 
 def conversation(entry: Any, where: str) -> Conversation | None:
     """What an entry asks; None if its questions are blank. `where` begins the text of a DatasetError."""
-    kind = next((kind for kind in FORMATS if isinstance(entry, dict) and isinstance(entry.get(kind), list)), None)
+    kind = next((kind for kind in FORMATS if isinstance(entry, dict) and _is_there(kind, entry.get(kind))), None)
     if kind is None:
         raise DatasetError(
             f'{where} has neither messages nor conversations: write {{"messages": [{{"role": "user", …}}]}}'
@@ -74,6 +78,10 @@ def conversation(entry: Any, where: str) -> Conversation | None:
     if not any(_text(message).strip() for message in messages if _asks(message)):
         return None
     return Conversation(messages=tuple(messages), options=_options(entry, where))
+
+
+def _is_there(kind: str, value: Any) -> bool:
+    return isinstance(value, list) or (kind == PROMPT and isinstance(value, str))
 
 
 def _options(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -104,14 +112,22 @@ def _speed_bench(turns: Sequence[Any], where: str) -> list[Message]:
     """SPEED-Bench has the user's turns only. The first is sent, as bench_serving does."""
     if not turns or not isinstance(turns[0], str):
         raise DatasetError(f"{where} must be a list of texts")
+    if turns[0].startswith(ELSEWHERE):
+        raise DatasetError(f"{where} has no text: make the file with NVIDIA's script, which fetches it, and name that")
     return [{"role": "user", "content": turns[0]}]
 
 
-FORMATS: Mapping[str, Callable[[Sequence[Any], str], list[Message]]] = {
+def _prompt(prompt: Any, where: str) -> list[Message]:
+    """A question or, in tables for training, its messages."""
+    return [{"role": "user", "content": prompt}] if isinstance(prompt, str) else _openai(prompt, where)
+
+
+FORMATS: Mapping[str, Callable[[Any, str], list[Message]]] = {
     "messages": _openai,
     "conversations": _sharegpt,
     "conversation": _sharegpt,
     "turns": _speed_bench,
+    PROMPT: _prompt,
 }
 """By the field of an entry that has its messages."""
 

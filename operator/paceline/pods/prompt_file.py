@@ -1,4 +1,4 @@
-"""Prompts in a user's file: conversations in the formats of OpenAI's API, ShareGPT and bench_serving.
+"""Prompts in a user's file, of JSON or a table: conversations in the formats of OpenAI's API, ShareGPT and others.
 
 SGLang's benchmark client sends one user message per request, and silently drops the rest of a conversation. If any
 entry has more than that, the file is one of chats: all of its entries are kept as bodies of requests, and Paceline's
@@ -18,6 +18,7 @@ from typing import Any
 
 from paceline.core import Scheme, Source
 from paceline.pods.conversation import DatasetError, conversation
+from paceline.pods.prompt_table import READERS, rows
 
 LARGEST_FILE = 256 << 20
 """Bytes of a file: it is held in memory, more than once."""
@@ -43,7 +44,7 @@ def read(file: Path, source: Source) -> Prompts:
         if file.stat().st_size > LARGEST_FILE:
             raise DatasetError(f"{source}: larger than {LARGEST_FILE >> 20} MiB: take a part of it")
         content = file.read_bytes()
-        entries = list(_entries(content.decode(), source))
+        entries = list(_of_table(file, source) if file.suffix in READERS else _entries(content.decode(), source))
     except FileNotFoundError as error:
         of_the_hub = source.scheme is Scheme.HUB_DATASET
         way = "bring that commit, or correct it" if of_the_hub else "create it, or correct the source"
@@ -64,6 +65,13 @@ def read(file: Path, source: Source) -> Prompts:
         sha256=hashlib.sha256(content).hexdigest(),
         chats=chats,
     )
+
+
+def _of_table(file: Path, source: Source) -> Iterator[Any]:
+    try:
+        yield from rows(file, LARGEST_FILE)
+    except DatasetError as error:
+        raise DatasetError(f"{source}: {error}") from error
 
 
 def _entries(text: str, source: Source) -> Iterator[Any]:

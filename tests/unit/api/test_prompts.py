@@ -15,7 +15,9 @@ def said(source: str, **more: str) -> list[str]:
     return [str(problem) for problem in api.problems(manifest)]
 
 
-@pytest.mark.parametrize("file", ["code.jsonl", "data/chat.json", "a/b-1/c_2.v3.jsonl"])
+@pytest.mark.parametrize(
+    "file", ["code.jsonl", "data/chat.json", "a/b-1/c_2.v3.jsonl", "data/train.parquet", "train.csv"]
+)
 def test_a_file_of_a_dataset_repository(file: str) -> None:
     assert said(f"{HUB}/{file}") == []
     assert said(f"{HUB}/{file}", revision="v1.0") == []
@@ -26,9 +28,7 @@ def test_a_file_of_a_dataset_repository(file: str) -> None:
     [
         (HUB, "name a file of this repository"),
         ("hf://datasets/team/prompts.jsonl", "name a file of this repository"),
-        (f"{HUB}/train.parquet", "write the rows out as messages"),
-        (f"{HUB}/data/train.csv", "write the rows out as messages"),
-        (f"{HUB}/state.arrow", "write the rows out as messages"),
+        (f"{HUB}/state.arrow", "write the rows out with to_parquet"),
         (f"{HUB}/code.jsonl.gz", "name one that is not packed"),
         (f"{HUB}/README", "name a file that ends so"),
     ],
@@ -36,7 +36,7 @@ def test_a_file_of_a_dataset_repository(file: str) -> None:
 def test_anything_else_is_refused_with_the_way_out(source: str, way: str) -> None:
     (problem,) = said(source)
     assert problem.startswith("spec.benchmark.datasets[0].source: ")
-    assert f"must name one .json or .jsonl file of prompts: {way}" in problem
+    assert f"must name one .json, .jsonl, .parquet or .csv file of prompts: {way}" in problem
     assert problem.endswith(f"got {source}")
 
 

@@ -167,7 +167,7 @@ async def test_a_token_opens_what_is_gated(pod: Pod, hub: Hub) -> None:
             "entry 1: conversations has a message of observation",
         ),
         (b'{"messages": [{"role": "system", "content": "a"}]}', "entry 1 asks nothing"),
-        (b'{"prompt": "a"}', "entry 1 has neither messages nor conversations"),
+        (b'{"question": "a"}', "entry 1 has neither messages nor conversations"),
         (b"PAR1", "line 1 is no JSON"),
     ],
 )

@@ -5,9 +5,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from paceline.core import Source
+from paceline.pods import prompt_table
 from paceline.pods.prompt_file import DatasetError, read
 
 SOURCE = Source.parse("configMap://prompts/code.jsonl")
@@ -120,6 +122,7 @@ def test_what_is_sent_of_a_conversation(tmp_path: Path, entry: dict[str, Any], s
     [
         {"conversations": [{"content": "One?"}, {"content": "One."}]},
         {"conversation": [{"value": "One?"}, {"value": "One."}]},
+        {"prompt": "One?"},
         {"turns": ["One?", "And two?"], "category": "low_entropy"},
     ],
 )
@@ -147,8 +150,12 @@ def test_one_chat_makes_all_of_a_file_chats(tmp_path: Path) -> None:
         (lines({"messages": [said("user", [{"type": "image_url", "image_url": {}}])]}), "parts of type text: nothing"),
         (lines({"messages": ["Sort a list."]}), "entry 1: messages must be a list of objects with role and content"),
         (lines({"messages": TWO, "tools": "search"}), "entry 1: tools must be a list of objects, as in a request"),
+        (
+            lines({"turns": ["FULL BENCHMARK DATA SHOULD BE FETCHED FROM THE SOURCE USING A SCRIPT"]}),
+            "has no text: make",
+        ),
         (lines({"turns": [{"content": "a"}]}), "entry 1: turns must be a list of texts"),
-        (lines({"prompt": "Sort a list."}), "entry 1 has neither messages nor conversations: write"),
+        (lines({"question": "Sort a list."}), "entry 1 has neither messages nor conversations: write"),
         (lines({"messages": [TWO[0]]}) + "{", "line 2 is no JSON"),
         ("[{]", "no JSON"),
         (b"\xff\xfe", "not UTF-8 at byte 0"),
@@ -166,3 +173,58 @@ def test_what_is_not_there(tmp_path: Path) -> None:
         read(tmp_path / "absent", SOURCE)
     with pytest.raises(DatasetError, match="a directory: name a file in it"):
         read(tmp_path, SOURCE)
+
+
+def parquet(path: Path, row: str) -> Path:
+    duckdb.execute(f"COPY (SELECT {row}) TO '{path}' (FORMAT parquet)")
+    return path
+
+
+MESSAGES = "[{'role': 'system', 'content': 'Be brief.'}, {'role': 'user', 'content': 'One?'}]"
+
+
+@pytest.mark.parametrize(
+    ("row", "usable"),
+    [
+        (f"{MESSAGES} AS messages, 7 AS id", [{"messages": [SYSTEM, TWO[0]]}]),
+        (f"$${json.dumps([SYSTEM, TWO[0]])}$$ AS messages", [{"messages": [SYSTEM, TWO[0]]}]),
+        ("['One?', 'And two?'] AS turns, 'low_entropy' AS category", ["One?"]),
+        ("'One?' AS prompt", ["One?"]),
+    ],
+)
+def test_a_table_of_parquet(tmp_path: Path, row: str, usable: list[Any]) -> None:
+    found = read(parquet(tmp_path / "train.parquet", row), SOURCE)
+    assert [json.loads(body) if found.chats else body for body in found.usable] == usable
+
+
+def test_a_table_of_csv(tmp_path: Path) -> None:
+    path = tmp_path / "train.csv"
+    path.write_text('id,prompt\n1,"Say ""hello"",\nplease."\n2,007\n')
+    assert read(path, SOURCE).usable == ('Say "hello",\nplease.', "007")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("train.parquet", b"PAR1", "is no table that can be read: "),
+        (
+            "train.csv",
+            b"question,answer\na,b\n",
+            "has no column messages, conversations, conversation, turns, prompt: its",
+        ),
+        ("train.csv", b"messages\nhello\n", "entry 1 has neither messages nor conversations"),
+    ],
+)
+def test_a_table_without_prompts(tmp_path: Path, name: str, content: bytes, why: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(DatasetError) as refused:
+        read(path, SOURCE)
+    assert str(refused.value).startswith(f"{SOURCE}: {why}")
+
+
+def test_a_table_that_unpacks_to_more_than_is_read(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "train.parquet", "repeat('a', 2000) AS prompt FROM range(1000)")
+    assert path.stat().st_size < 50_000
+    with pytest.raises(DatasetError, match="has more than 1 MiB of text: take a part of it"):
+        list(prompt_table.rows(path, 1 << 20))

@@ -1,0 +1,61 @@
+"""Rows of a table, parquet or csv, as entries of a file of prompts."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from paceline.pods.conversation import FORMATS, OF_A_REQUEST, DatasetError
+
+READERS: Mapping[str, str] = {
+    ".parquet": "read_parquet(?)",
+    ".csv": "read_csv(?, header = true, all_varchar = true)",
+}
+"""By the end of a file's name: how DuckDB reads it. Cells of csv are text; those that hold JSON are read as it."""
+COLUMNS = (*FORMATS, *OF_A_REQUEST)
+ROWS = 256
+"""Rows at a time: a packed table may be many times as large once it is read."""
+ALONE: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "memory_limit": "1GB",
+    "threads": "2",
+}
+"""Nothing is fetched for a file of an unexpected kind."""
+
+
+def rows(file: Path, largest: int) -> Iterator[dict[str, Any]]:
+    """The columns that a conversation may have, row by row. Raises DatasetError with the cause, or if they have more
+    than `largest` characters."""
+    import duckdb
+
+    source = READERS[file.suffix]
+    try:
+        with duckdb.connect(config=ALONE) as database:
+            columns = database.execute(f"SELECT * FROM {source} LIMIT 0", [str(file)]).description or []
+            names = [name for name, *_ in columns if name in COLUMNS]
+            if not names:
+                found = ", ".join(str(name) for name, *_ in columns)
+                raise DatasetError(f"has no column {', '.join(FORMATS)}: its columns are {found}")
+            wanted = ", ".join(f'"{name}"' for name in names)
+            table = database.execute(f"SELECT {wanted} FROM {source}", [str(file)])
+            size = 0
+            while some := table.fetchmany(ROWS):
+                for values in some:
+                    row = {name: _read(value) for name, value in zip(names, values, strict=True) if value is not None}
+                    size += len(json.dumps(row, default=str))
+                    if size > largest:
+                        raise DatasetError(f"has more than {largest >> 20} MiB of text: take a part of it")
+                    yield row
+    except duckdb.Error as error:
+        raise DatasetError(f"is no table that can be read: {str(error).splitlines()[0]}") from error
+
+
+def _read(value: Any) -> Any:
+    """A cell; text that is a JSON list or object as what it says."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
