@@ -4,7 +4,18 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from tests.sglang.real import NAMESPACE, PARITY, ROOT, Deployed, deployed, kubectl, told
+from tests.sglang.real import (
+    NAMESPACE,
+    PARITY,
+    ROOT,
+    Deployed,
+    claim_of_the_directory,
+    deployed,
+    kubectl,
+    tiny,
+    told,
+    trained,
+)
 
 collect_ignore_glob = [] if "SGLANG_DIR" in os.environ else ["test_*.py"]
 
@@ -23,14 +34,25 @@ def namespace() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def random_head(namespace: None) -> Iterator[Deployed]:
     """The head's weights are noise, and what it can propose the target never says (paceline_emulator/hub/models.py)."""
-    yield from deployed("random-head", parity=PARITY)
+    yield from deployed(tiny("random-head", parity=PARITY))
 
 
 @pytest.fixture(scope="module")
 def forced_length(namespace: None) -> Iterator[Deployed]:
     """SGLang itself pretends, on servers that speculate, that so many tokens are accepted. The variable for it is
     refused in a resource; the image has a python3 that sets it (dev/sglang/python3)."""
-    yield from deployed("forced-length", PACELINE_TEST_ACCEPTANCE_LENGTH="2.5")
+    yield from deployed(tiny("forced-length", PACELINE_TEST_ACCEPTANCE_LENGTH="2.5"))
+
+
+@pytest.fixture(scope="module")
+def claim(namespace: None) -> Iterator[None]:
+    yield from claim_of_the_directory("sglang")
+
+
+@pytest.fixture(scope="module")
+def decided(claim: None) -> Iterator[Deployed]:
+    """Real speculation: one draft that is nearly always right, one that hardly ever is. Three rounds, or six."""
+    yield from deployed(trained(), patience_seconds=3000)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

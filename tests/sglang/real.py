@@ -67,6 +67,11 @@ class Deployed:
         """What each server of this arm said of its own arguments."""
         return [each["resolved"] for one in self.rounds for each in one["replicates"] if each["arm"] == arm]
 
+    def result(self, arm: str) -> Mapping[str, str]:
+        """What the rounds say of this arm on the only workload."""
+        (result,) = [each for each in self.run["status"]["results"] if each["arm"] == arm]
+        return result
+
     def chat(self, message: str) -> dict[str, Any]:
         """Ask the pool's Service for eight tokens, from another pod, by the address in status."""
         request = {"model": "tiny-llama", "max_tokens": 8, "messages": [{"role": "user", "content": message}]}
@@ -77,26 +82,66 @@ class Deployed:
         return answer
 
 
-def deployed(name: str, parity: Mapping[str, Any] | None = None, **environment: str) -> Iterator[Deployed]:
-    """Apply dev/sglang/deployment.yaml with this environment for its servers, wait for the end, and take it away."""
-    manifest = yaml.safe_load((ROOT / "dev/sglang/deployment.yaml").read_text())
+def tiny(name: str, parity: Mapping[str, Any] | None = None, **environment: str) -> dict[str, Any]:
+    """dev/sglang/deployment.yaml with this environment for its servers: random models, which the hub serves."""
+    manifest: dict[str, Any] = yaml.safe_load((ROOT / "dev/sglang/deployment.yaml").read_text())
     manifest["metadata"]["name"] = name
     manifest["spec"]["cache"]["hostPath"] = os.environ["SGLANG_DIR"]
     manifest["spec"]["engine"]["env"] += [{"name": key, "value": value} for key, value in environment.items()]
     if parity:
         manifest["spec"].setdefault("benchmark", {})["parity"] = dict(parity)
+    return manifest
+
+
+def trained() -> dict[str, Any]:
+    """dev/sglang/trained.yaml: models that were trained, on a claim that is bound to SGLang's directory."""
+    manifest: dict[str, Any] = yaml.safe_load((ROOT / "dev/sglang/trained.yaml").read_text())
+    return manifest
+
+
+def claim_of_the_directory(name: str) -> Iterator[None]:
+    """A claim of this name on SGLang's directory, which is on this machine and so on every node."""
+    access = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": f"{NAMESPACE}-{name}"},
+        "spec": {
+            **access,
+            "capacity": {"storage": "20Gi"},
+            "claimRef": {"namespace": NAMESPACE, "name": name},
+            "hostPath": {"path": os.environ["SGLANG_DIR"]},
+            "persistentVolumeReclaimPolicy": "Retain",
+        },
+    }
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name},
+        "spec": {**access, "resources": {"requests": {"storage": "20Gi"}}},
+    }
+    for each in (volume, claim):
+        kubectl("apply", "-f", "-", feed=json.dumps(each))
+    yield
+    kubectl("delete", "pvc", name, "--wait=false")
+    kubectl("delete", "pv", f"{NAMESPACE}-{name}", "--wait=false")
+
+
+def deployed(manifest: Mapping[str, Any], patience_seconds: float = PATIENCE_SECONDS) -> Iterator[Deployed]:
+    """Apply it, wait until its pool serves what its verdict says, and take it away."""
+    name = manifest["metadata"]["name"]
     kubectl("apply", "-f", "-", feed=json.dumps(manifest))
     try:
-        found = _wait(name)
-        told.extend(_report(found))
-        yield found
+        decided = _wait(name, patience_seconds)
+        told.extend(_report(decided))
+        yield decided
     finally:
         kubectl("delete", "specdep", name)
         kubectl("wait", "pod", "--selector", f"paceline.dev/deployment={name}", "--for=delete", "--timeout=180s")
 
 
-def _wait(name: str) -> Deployed:
-    deadline = time.monotonic() + PATIENCE_SECONDS
+def _wait(name: str, patience_seconds: float) -> Deployed:
+    deadline = time.monotonic() + patience_seconds
     while time.monotonic() < deadline:
         deployment = get("specdep", name)
         status = deployment.get("status") or {}
@@ -122,12 +167,15 @@ def _report(found: Deployed) -> Iterator[str]:
     status = found.run["status"]
     emulated = "emulated" if status["emulated"] else "not emulated"
     yield f"{found.name}: engine {status['engineVersion']}, {emulated}, on {status['node']}"
-    baseline, wide = found.resolved("baseline")[0], found.resolved("wide")[0]
-    differing = {key for key in wide if wide[key] != baseline.get(key)}
-    equal = ", ".join(f"{key}={value}" for key, value in sorted(wide.items()) if key not in differing)
-    yield f"  resolved alike: {equal}"
-    for key in sorted(differing):
-        yield f"  resolved apart: {key}: baseline {baseline.get(key)}, wide {wide[key]}"
+    baseline = found.resolved("baseline")[0]
+    candidates = [arm for arm in found.run["spec"]["arms"] if arm["name"] != "baseline"]
+    for arm in (each["name"] for each in candidates):
+        resolved = found.resolved(arm)[0]
+        differing = {key for key in resolved if resolved[key] != baseline.get(key)}
+        equal = ", ".join(f"{key}={value}" for key, value in sorted(resolved.items()) if key not in differing)
+        yield f"  resolved alike: {equal}"
+        for key in sorted(differing):
+            yield f"  resolved apart: {key}: baseline {baseline.get(key)}, {arm} {resolved[key]}"
     for one in found.rounds:
         starts = {each["arm"]: each.get("startSeconds", "-") for each in one["replicates"]}
         for point in one["points"]:
@@ -137,11 +185,12 @@ def _report(found: Deployed) -> Iterator[str]:
                 f"acceptance length {point.get('acceptLength', '-')}, verify calls {point.get('verifyCalls', '-')}, "
                 + ("valid" if point["valid"] else f"invalid: {point['why']}")
             )
-    for arm in ("baseline", "wide") if "parity" in found.run["spec"] else ():
-        yield f"  answers of {arm}: {found.parity(arm)}"
+    for arm in candidates if "parity" in found.run["spec"] else ():
+        yield f"  answers of {arm['name']}: {found.parity(arm['name'])}"
     for result in status["results"]:
         length = f", acceptance length {result['acceptLength']}" if "acceptLength" in result else ""
-        yield f"  result {result['arm']} {result['workload']}: {result['ratio']}x{length}"
+        interval = f"{result['ratio']}x ({result['lower']} to {result['upper']})"
+        yield f"  result {result['arm']} {result['workload']}: {interval}{length}"
     verdict = status["verdict"]
     yield f"  verdict {verdict['outcome']}, {verdict['reason']}, {len(found.rounds)} round(s): {verdict['message']}"
     yield f"  serves {found.pool['serving']['arm']} at {found.pool['endpoint']}"
