@@ -69,7 +69,8 @@ class Deployed:
 
     def result(self, arm: str) -> Mapping[str, str]:
         """What the rounds say of this arm on the only workload."""
-        (result,) = [each for each in self.run["status"]["results"] if each["arm"] == arm]
+        results: Sequence[Mapping[str, str]] = self.run["status"]["results"]
+        (result,) = [each for each in results if each["arm"] == arm and each["workload"] != "mean"]
         return result
 
     def chat(self, message: str) -> dict[str, Any]:
