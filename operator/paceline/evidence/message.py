@@ -96,7 +96,7 @@ def _message(
     workloads = list(dict.fromkeys(point.workload for point in points))
     keys = list(dict.fromkeys(key for replicate in result.replicates for key in replicate.resolved))
     whole, at = numbers == EVERY, _positions(points)
-    while all(getattr(point, numbers[-1]) is None for point in points):
+    while points and all(getattr(point, numbers[-1]) is None for point in points):
         numbers = numbers[:-1]  # of what newer releases have added, only what there is
     clocks = gpu_clocks.to_columns([r.clocks for r in result.replicates])
     arms = [

@@ -435,3 +435,9 @@ def test_a_code_of_a_later_release_is_none() -> None:
     raw["failures"] = ["OnFire"]
     later = PREFIX + base64.b85encode(zlib.compress(json.dumps(raw).encode())).decode()
     assert [one.failure for one in decode(later).replicates] == [None]
+
+
+def test_a_round_whose_servers_all_failed_has_no_point() -> None:
+    result = result_of(2, 1)
+    none = tuple(dataclasses.replace(one, points=(), error="it exited") for one in result.replicates)
+    assert [one.points for one in decode(encode(dataclasses.replace(result, replicates=none))).replicates] == [(), ()]
