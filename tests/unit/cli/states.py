@@ -122,15 +122,21 @@ def aborted() -> World:
     return world
 
 
-@cache
-def lent() -> World:
-    """The only node is full: the pool lends one of its two servers to its run."""
+def full(replicas: int = 2, min_serving: int = 1) -> World:
+    """The only node is full, and the pool's run has just begun to wait."""
     world, manifest = World(nodes={"gpu-0": 8}), example("latency")
-    manifest["spec"]["pools"][0]["replicas"] = 2
-    manifest["spec"]["benchmark"] |= {"capacityPolicy": "Borrow"}
+    manifest["spec"]["pools"][0]["replicas"] = replicas
+    manifest["spec"]["benchmark"] |= {"capacityPolicy": "Borrow", "minServing": min_serving}
     world.apply(manifest)
     world.prefetch_ends()
     world.servers_ready()
+    return world
+
+
+@cache
+def lent() -> World:
+    """The only node is full: the pool lends one of its two servers to its run."""
+    world = full()
     world.wait(1)
     return world
 

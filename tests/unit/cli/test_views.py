@@ -9,7 +9,7 @@ import pytest
 from tests.support import golden
 from tests.support.looked_at import looked_at, numbered
 from tests.support.world import World, example
-from tests.unit.cli.states import STATES, measuring_round_2_of_3, rolled_back
+from tests.unit.cli.states import STATES, full, measuring_round_2_of_3, rolled_back
 
 from paceline.cli.live.deployment import deployment
 from paceline.cli.live.paragraph import paragraph
@@ -61,6 +61,21 @@ def test_evidence_stays_emulated_when_its_run_is_deleted() -> None:
     assert [pool.emulated for pool in without.pools] == [pool.emulated for pool in seen.pools]
     for each in (seen, without):
         assert "1.36x (emulated)" in plain(history(each.pools))
+
+
+def test_why_a_pool_that_may_lend_has_not_lent_yet() -> None:
+    """The run's own status knows nothing of it."""
+    world = full()
+    shown = plain(tree(looked_at(world), world.cluster.now))
+    assert "Insufficient nvidia.com/gpu; the pool lends it a server at 2026-11-21T" in shown
+
+
+def test_why_does_not_say_that_a_pool_serves_of_which_nothing_answers() -> None:
+    world = full(replicas=1, min_serving=0)
+    world.wait(1)
+    found = looked_at(world)
+    said = paragraph(found, found.pools[0], world.cluster.now)
+    assert "None of its servers is ready: nothing is served until there is a verdict: latency: 0 of 1 servers, " in said
 
 
 def test_a_terminal_is_sent_nothing_that_it_would_obey() -> None:

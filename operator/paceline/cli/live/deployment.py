@@ -1,7 +1,7 @@
 """A deployment as a person looks at it: status, what was asked for, and the runs that its pools refer to."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -74,6 +74,14 @@ def emulated_runs(entry: PoolStatus) -> set[str]:
     return evidence | ({entry.verdict.benchmark_run} if entry.verdict and entry.verdict.emulated else set())
 
 
+def _and_a_loan(found: Progress | None, entry: PoolStatus) -> Progress | None:
+    """What a run waits for is in its own status; what its pool does about that (lend it a server) in the pool's."""
+    step = entry.progress
+    if found is None or not found.waits or step is None or step.step != "Measuring":
+        return found
+    return replace(found, waits=step.message.removeprefix(f"{found.run} ").rstrip(".") or found.waits)
+
+
 def deployment(
     manifest: Manifest, runs: Sequence[Manifest], started: Mapping[str, datetime], now: datetime
 ) -> Deployment:
@@ -94,7 +102,7 @@ def deployment(
                 name=name,
                 asked=asked.get("replicas"),
                 status=entry,
-                progress=progress(run, started, now) if run else None,
+                progress=_and_a_loan(progress(run, started, now), entry) if run else None,
                 emulated=frozenset(emulated | emulated_runs(entry)),
                 stored=stored.get(name, {}),
             )

@@ -42,6 +42,8 @@ def _serves(deployment: Deployment, pool: Pool, now: datetime) -> Sentences:
         if target and target.revision == serving.revision and target.why:
             asked = f", as asked for by {target.request}" if target.request else ""
             yield f"It was chosen because {target.why}{asked}."
+        if pool.asked and not pool.status.ready_replicas:
+            yield f"None of its servers is ready{_not_ready(deployment)}."
     if target and not (serving and serving.revision == target.revision):
         yield f"It is to serve {target.arm} (revision {target.revision}), because {target.why}."
 

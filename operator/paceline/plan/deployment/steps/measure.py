@@ -178,7 +178,9 @@ def _follow(rollout: Rollout, run: Run, causes: tuple[Cause, ...], now: datetime
     reason = waits if run.waits or run.refused else Reason.Measuring
     reason = Reason.WaitingForWindow if run.outside_window else reason
     stalled = report_lasting(pool.snapshot, run.refused, pool.name, now)
-    message = "; ".join(filter(None, (progress.message, loan.note(rollout, now))))
+    lends = loan.note(rollout, now)
+    message = f"{progress.message.rstrip('.')}; {lends}" if lends else progress.message
+    progress = replace(progress, message=message)
     closed = window.annotations(pool.deployment, now)
     why = "spec.suspend is no longer set" if run.suspended else "benchmark.window is open"
     resume = Apply(annotated(pool.snapshot.owner, run, closed), why)
