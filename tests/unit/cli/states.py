@@ -124,7 +124,7 @@ def aborted() -> World:
 
 def full(replicas: int = 2, min_serving: int = 1) -> World:
     """The only node is full, and the pool's run has just begun to wait."""
-    world, manifest = World(nodes={"gpu-0": 8}), example("latency")
+    world, manifest = World(nodes={"gpu-0": 4 * replicas}), example("latency")
     manifest["spec"]["pools"][0]["replicas"] = replicas
     manifest["spec"]["benchmark"] |= {"capacityPolicy": "Borrow", "minServing": min_serving}
     world.apply(manifest)
