@@ -4,7 +4,7 @@ SHELL := /bin/bash
 
 BIN := .venv/bin
 
-.PHONY: venv lint browser prometheus test test-all test-sglang demo demos demo-killed five-minutes long-stories bench generate
+.PHONY: venv try lint browser prometheus test test-all test-sglang demo demos demo-killed five-minutes long-stories bench generate
 .PHONY: prepare programs archives cluster-up cluster-down images operator-up
 
 venv: .venv/.installed
@@ -12,6 +12,12 @@ venv: .venv/.installed
 .venv/.installed: requirements-dev.lock requirements-bench.lock pyproject.toml paceline_emulator/pyproject.toml
 	dev/make-venv
 	touch $@
+
+# Without root and without a cluster: examples/try.yaml to its verdict, emulated.
+try: venv
+	rm -rf build/try
+	mkdir -p build/try
+	$(BIN)/paceline measure examples/try.yaml --emulated -o build/try/run.yaml --report report.html
 
 lint: venv
 	$(BIN)/ruff check .
