@@ -102,10 +102,13 @@ async def listen(server: Server, application: web.Application) -> int:
         await connections.leave(runner.server)
 
     ends = [asyncio.create_task(drained()), asyncio.create_task(left())]
-    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    first, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     for end in ends:
         end.cancel()
     await runner.cleanup()
+    if ends[1] in first:  # uvicorn ends as if the signal had never been caught
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGINT)
     return 0
 
 

@@ -1,6 +1,7 @@
 """A node is drained half way through a roll-out. It takes the node from all other stories: `make test-all`."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 from tests.cluster.example import emulated, small
@@ -17,22 +18,27 @@ SLOW = {"env": emulated(STARTUP_SECONDS="12")}
 """A new server loads for as long as a story needs to find its node."""
 
 
+Drain = Callable[[str], Future[str]]
+
+
 @pytest.fixture
-def drain() -> Iterator[Callable[[str], str]]:
-    """Drains a node of the deployment's pods; afterwards the nodes take pods again."""
+def drain() -> Iterator[Drain]:
+    """Begins to drain a node of the deployment's pods; afterwards the nodes take pods again."""
     nodes = [node["metadata"]["name"] for node in listed("nodes", "--selector", PRODUCT)]
+    ours = ("--pod-selector", f"paceline.dev/deployment={NAME}")
     options = ("--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=90s")
-    yield lambda node: kubectl("drain", node, "--pod-selector", f"paceline.dev/deployment={NAME}", *options)
+    with ThreadPoolExecutor() as beside:
+        yield lambda node: beside.submit(kubectl, "drain", node, *ours, *options)
     kubectl("uncordon", *nodes)
 
 
 @pytest.mark.timeout(480)
-def test_the_node_of_the_new_server(here: Namespace, hub: str, drain: Callable[[str], str]) -> None:
+def test_the_node_of_the_new_server(here: Namespace, hub: str, drain: Drain) -> None:
     """And no other has room for it: the winner replaces the old server in place."""
     old, new = half_way(here, hub)
     assert node_of(new) != node_of(old)
     fill(here, [node_of(old)])
-    drain(node_of(new))
+    drain(node_of(new)).result()
     told = here.wait("it to be told", lambda: "unschedulable" in progress(here, NAME) and progress(here, NAME), 30)
     assert "Insufficient nvidia.com/gpu" in told
     assert says(here.get("specdep", NAME), "Ready", "True", "Serving")
@@ -41,13 +47,20 @@ def test_the_node_of_the_new_server(here: Namespace, hub: str, drain: Callable[[
 
 
 @pytest.mark.timeout(480)
-def test_the_node_of_the_old_server(here: Namespace, hub: str, drain: Callable[[str], str]) -> None:
+def test_the_node_of_the_old_server(here: Namespace, hub: str, drain: Drain) -> None:
     """Nothing serves until the new one is ready."""
     old, new = half_way(here, hub)
-    drain(node_of(old))
-    told = condition(here.get("specdep", NAME), "Ready")
-    print(told)
+    drained = drain(node_of(old))
+    told = here.wait("it to be told", lambda: evicted(here), 10)
+    assert f"taken off node {node_of(old)}: EvictionByEvictionAPI" in told
+    drained.result()
     ends_well(here, node_of(new))
+
+
+def evicted(here: Namespace) -> str:
+    """What Ready says while a server is taken off its node; "" before and after that."""
+    found = condition(here.get("specdep", NAME), "Ready") or {}
+    return str(found["message"]) if found.get("reason") == "Evicted" else ""
 
 
 def half_way(here: Namespace, hub: str) -> tuple[Manifest, Manifest]:

@@ -293,7 +293,7 @@ class TestEnd:
             answer = asks.getresponse()
             assert answer.will_close
             assert json.loads(answer.read())["usage"]["completion_tokens"] == LONG["max_tokens"]
-            assert server.process.wait(PATIENCE) == 0
+            assert server.process.wait(PATIENCE) == -signal.SIGINT
 
     def test_sigterm_while_loading_ends_it_where_it_is_not_pid_1(self, target: str, log: Path) -> None:
         process = launch(("--model-path", target), log, {"PACELINE_EMULATE_STARTUP_SECONDS": "60"})

@@ -86,7 +86,8 @@ def template(
         "startupProbe": _get(ready, timeout=patience, period=STARTUP_PERIOD_SECONDS, failures=tries),
         "readinessProbe": _get(ready, timeout=patience, period=patience, failures=3),
         "livenessProbe": _get(adapter.health_path, timeout=adapter.health_timeout_seconds, period=30, failures=4),
-        "lifecycle": {"preStop": _leave(adapter.interrupted)},
+        # The other nodes of a server end at the word that the first one has on SIGTERM, after all requests.
+        "lifecycle": {"preStop": _leave(adapter.interrupted if server.accelerator.nodes == 1 else "")},
     }
     pod: Manifest = laid_over(_pod(owner, pool, server, arm, revision, settings, **answers), server.engine.pod_template)
     return pod
