@@ -1,14 +1,12 @@
 """The emulated process as Kubernetes and a person see it: start, probes, refusals, draining, faults."""
 
-import json
-import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
 from contextlib import suppress
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPException
 from pathlib import Path
 
 import pytest
@@ -262,38 +260,6 @@ class TestEnd:
             assert server.process.wait(PATIENCE) == 0
             thread.join()
         assert answers[0].json["usage"]["completion_tokens"] == LONG["max_tokens"]
-
-    def test_on_sigterm_it_keeps_the_connections_that_clients_keep(self, target: str, log: Path) -> None:
-        """So it does not end while they go on asking."""
-        with emulated(target, log) as server:
-            kept = HTTPConnection("127.0.0.1", int(server.url.rsplit(":", 1)[1]), timeout=PATIENCE)
-            thread, _ = in_background(server, LONG)
-            server.process.terminate()
-            for _ in range(2):
-                kept.request("POST", "/v1/chat/completions", json.dumps(CHAT), {"Content-Type": "application/json"})
-                answer = kept.getresponse()
-                assert (answer.status, answer.will_close) == (200, False)
-                answer.read()
-            thread.join()
-
-    def test_on_sigint_it_closes_them_as_it_answers(self, target: str, log: Path) -> None:
-        """As uvicorn does: one that waits at once, one that is answered behind its answer, which says so."""
-        with emulated(target, log) as server:
-            port = int(server.url.rsplit(":", 1)[1])
-            waits, asks = (HTTPConnection("127.0.0.1", port, timeout=PATIENCE) for _ in range(2))
-            waits.request("GET", "/v1/models")
-            assert waits.getresponse().read()
-            asks.request("POST", "/v1/chat/completions", json.dumps(LONG), {"Content-Type": "application/json"})
-            while server.get("/v1/loads").json["loads"][0]["num_running_reqs"] == 0:
-                time.sleep(0.005)
-            server.process.send_signal(signal.SIGINT)
-            assert waits.sock.recv(1) == b""
-            with pytest.raises(OSError, match="refused"):
-                socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
-            answer = asks.getresponse()
-            assert answer.will_close
-            assert json.loads(answer.read())["usage"]["completion_tokens"] == LONG["max_tokens"]
-            assert server.process.wait(PATIENCE) == -signal.SIGINT
 
     def test_sigterm_while_loading_ends_it_where_it_is_not_pid_1(self, target: str, log: Path) -> None:
         process = launch(("--model-path", target), log, {"PACELINE_EMULATE_STARTUP_SECONDS": "60"})

@@ -343,3 +343,17 @@ def test_where_there_is_room_no_history_costs_a_server(history: list[Callable[[W
         event(world)
     assert (world.fewest, world.beyond) == ({"latency": 1}, 0)
     assert condition(world._deployed(), "Ready")
+
+
+def test_an_old_server_that_is_drained_half_way_is_told() -> None:
+    """It served until then, so it is why nothing does."""
+    world = World(nodes=ROOMY)
+    won(world)
+    assert servers(world) == [("baseline", "Running"), ("wide", "Pending")]
+    (old,) = (pod for pod in world.cluster.of("Pod", component="server") if pod["status"]["phase"] == "Running")
+    gone = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "Eviction API"}
+    old["metadata"]["deletionTimestamp"] = timestamp(world.cluster.now)
+    old["status"] = {"phase": "Pending", "conditions": [gone]}
+    world.wait(1)
+    assert world.condition("Ready") == "False Evicted"
+    assert f"taken off node {old['spec']['nodeName']}: EvictionByEvictionAPI" in world.message("Ready")

@@ -47,7 +47,7 @@ def trouble(
     staying = [pod for pod in pods if "deletionTimestamp" not in pod.get("metadata", {})]
     kinds = (unplaced, _on_a_silent_node, _unpulled, lambda pod: held_up(pod, warnings or {}), _crashed)
     troubles = (problem for kind in kinds for pod in staying if (problem := kind(pod)))
-    worst = next(troubles, None) or next(filter(None, map(_evicted, pods)), None)
+    worst = next(troubles, None) or evicted(pods)
     lasts = now is not None and worst is not None and worst.final is not None and now >= worst.final
     return replace(worst, fatal=True, final=None) if worst and lasts else worst
 
@@ -115,6 +115,11 @@ def _on_a_silent_node(pod: Object) -> Trouble | None:
     silent = f", since {ready['lastTransitionTime']}" if "lastTransitionTime" in ready else ""
     message = f"node {pod['spec'].get('nodeName', '')} does not answer{silent}"
     return Trouble(message=message, reason=Reason.NodeNotReady, since=since(ready))
+
+
+def evicted(pods: Iterable[Object]) -> Trouble | None:
+    """The first trouble of these pods if a drain, a taint or the scheduler takes one away."""
+    return next(filter(None, map(_evicted, pods)), None)
 
 
 def _evicted(pod: Object) -> Trouble | None:

@@ -11,7 +11,7 @@ from paceline.plan.deployment.capacity import all_there, ending_until, one_more_
 from paceline.plan.deployment.fields import with_field
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.objects import Object, condition, owned_by
-from paceline.plan.pods import Trouble, container, paused, refused, trouble
+from paceline.plan.pods import Trouble, container, evicted, paused, refused, trouble
 from paceline.render import group_name
 from paceline.render.group import KIND as GROUPS
 from paceline.render.serving import ARM_LABEL, REVISION_LABEL
@@ -27,6 +27,8 @@ class Servers:
     settled: bool
     """Every replica is of this revision, and ready or waiting for room; none of another revision is left."""
     trouble: Trouble | None
+    evicted: Trouble | None
+    """Of a server of any revision that is taken off its node. The old ones serve until a roll-out has ended."""
     replicas: int
     """How many its spec asks for now."""
     own_ready: int
@@ -74,6 +76,7 @@ def servers_of(snapshot: Snapshot, pool: str, now: datetime) -> Servers | None:
         ready=status.get("readyReplicas", 0),
         settled=(observed and all_there(status, replicas, pods)) or surplus(status, replicas, own_ready),
         trouble=with_spec_field(snapshot, of_all or trouble(pods, snapshot.warnings, now)),
+        evicted=evicted(of_pool),
         replicas=replicas,
         own_ready=own_ready,
         reasons=frozenset(each.reason for each in (of_all, *troubles) if each),

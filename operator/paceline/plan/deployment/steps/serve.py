@@ -167,7 +167,7 @@ def _causes(rollout: Rollout, target: Target, wanted: int | None, settled: bool,
         # Old ones and new ones together are as many as were asked for.
         ready = Cause(Reason.Serving, pool.name, f"until the servers of {choice.arm} are ready, those before serve")
     else:
-        ready = not_ready(pool.name, problem, choice.arm)
+        ready = not_ready(pool.name, problem or (servers.evicted if servers else None), choice.arm)
     if problem and problem.fatal:
         return Cause(Reason.ServerFailed, pool.name, problem.message), ready
     failure = failed(rollout, now)
