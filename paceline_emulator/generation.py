@@ -6,7 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
-from paceline_emulator import info, logprobs
+from paceline_emulator import info, logprobs, lora
 from paceline_emulator.dialects import Asked, Dialect
 from paceline_emulator.log import say
 from paceline_emulator.server import Job, Server
@@ -36,6 +36,7 @@ async def generate(request: web.Request) -> web.StreamResponse:
         if not isinstance(body, dict):
             raise ValueError("the body is not a JSON object")
         asked = dialect.read(body, server.known_prompts)
+        lora.check(server.launch.args, asked.model)
         limit = _limit(server, asked)
         if asked.logprobs is not None and not server.settings.logprobs:
             raise ValueError(logprobs.REFUSED)

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from paceline_emulator import flags
+from paceline_emulator import flags, lora
 from paceline_emulator.older import NEWEST, Surface
 
 if TYPE_CHECKING:
@@ -157,7 +157,11 @@ def models(server: Server) -> Object:
         "parent": None,
         "max_model_len": context(server),
     }
-    return {"object": "list", "data": [model]}
+    adapters = [
+        {**model, "id": adapter, "root": path, "parent": name, "max_model_len": None}
+        for adapter, path in lora.loaded(server.launch.args).items()
+    ]
+    return {"object": "list", "data": [model, *adapters]}
 
 
 def loads(server: Server) -> Object:

@@ -106,7 +106,11 @@ async def models(request: web.Request) -> web.Response:
         "max_model_len": server.launch.context,
         "permission": [_permission(server.started)],
     }
-    return _json({"object": "list", "data": [{"id": name, **card} for name in server.launch.names]})
+    adapters = [
+        {**card, "id": name, "root": path, "parent": server.launch.names[0]}
+        for name, path in server.launch.adapters.items()
+    ]
+    return _json({"object": "list", "data": [{"id": name, **card} for name in server.launch.names] + adapters})
 
 
 def _permission(created: int) -> dict[str, Any]:

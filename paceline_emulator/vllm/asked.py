@@ -31,8 +31,8 @@ def read(raw: str, kind: Kind, known: dict[str, str], launch: Launch) -> tuple[A
         asked = kind.read(body, known)
     except (ValueError, AttributeError) as problem:
         raise Refused(str(problem), None) from None
-    if asked.model not in launch.names:
-        aliases = ", ".join(launch.names)
+    if asked.model not in (there := (*launch.names, *launch.adapters)):
+        aliases = ", ".join(there)
         message = f"The model `{asked.model}` does not exist. Valid aliases: {aliases}."
         raise Refused(message, "model", "NotFoundError", 404)
     limit = _limit(asked, launch.context)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from paceline_emulator import models
+from paceline_emulator import lora, models
 from paceline_emulator.models import Model
 from paceline_emulator.profile import Shape
 from paceline_emulator.settings import Settings
@@ -61,6 +61,11 @@ class Launch:
     speculation: Speculation | None
     context: int
     seats: int
+
+    @property
+    def adapters(self) -> Mapping[str, str]:
+        """Name → path."""
+        return lora.loaded(self.args) if self.args["enable_lora"] else {}
 
     @property
     def asked(self) -> Mapping[str, Any]:

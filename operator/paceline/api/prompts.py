@@ -9,7 +9,7 @@ from pydantic import Field
 from paceline import core
 from paceline.api.model import Model
 from paceline.api.rules import DeskRule, Rule, Violation
-from paceline.api.types import AMOUNT, Amount, DatasetName, DatasetSource, Revision, Temperature
+from paceline.api.types import AMOUNT, AdapterName, Amount, DatasetName, DatasetSource, Revision, Temperature
 from paceline.core import response_format
 
 ONE_FILE = "source hf://datasets/OWNER/NAME/PATH must name one .json, .jsonl, .parquet or .csv file of prompts"
@@ -99,6 +99,9 @@ class PromptsSpec(Model):
     """Sampling temperature of every request; "0" (greedy) if absent. model: requests name no temperature and the server
     uses its own default, on most engines that of the model's generation_config.json. All other sampling parameters are
     the server's defaults."""
+    adapter: AdapterName | None = None
+    """LoRA adapter that requests name, as `engine.args` loads it: --lora-paths NAME=PATH on SGLang, --enable-lora and
+    --lora-modules NAME=PATH on vLLM; the model itself if absent."""
     response_format: Annotated[str, Field(max_length=16384)] | None = None
     """The response_format of every request, as JSON text: {"type": "json_schema", "json_schema": {"name": …, "schema":
     …}}, or json_object. Of entries that have their own, theirs. A point of which more than 5 % of the answers do not

@@ -111,6 +111,11 @@ DatasetName = ArmName
 ServedName = Annotated[
     str, Field(max_length=200), Matches(r"^[^:$\s]+$", "be the model's name in requests, without ':', '$' and spaces")
 ]
+AdapterName = Annotated[
+    str,
+    Field(max_length=200),
+    Matches(r"^[A-Za-z0-9_][A-Za-z0-9_./-]*$", "be a name as in requests: letters, digits, '_', '.', '/' and '-'"),
+]
 
 _REPOSITORY = r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9_][A-Za-z0-9._-]*"
 _PATH = r"(/[A-Za-z0-9_][A-Za-z0-9._-]*)"

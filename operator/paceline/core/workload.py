@@ -23,6 +23,8 @@ class Dataset:
     when one is answered."""
     temperature: float | None = 0.0
     """The temperature of each request. None sends none, so the server's default applies."""
+    adapter: str = ""
+    """The LoRA adapter that requests name; "": the model itself."""
     response_format: str = ""
     """The `response_format` of each request, as JSON; "": free text."""
     revision: str = "main"

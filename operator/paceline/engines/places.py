@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from paceline.core import Arm, DeploymentSpec, RunSpec, Server, Workload
-from paceline.engines import ENGINES, engines_with, load_rules, nodes, pod_template, simulated
+from paceline.engines import ENGINES, engines_with, load_rules, lora, nodes, pod_template, simulated
 from paceline.engines.adapter import Adapter, Refusal
 
 Place = Callable[[str, str], str]
@@ -58,7 +58,8 @@ def in_run(arms: Sequence[Arm]) -> Place:
 
 def _shared(adapter: Adapter, server: Server, workloads: Sequence[Workload]) -> Iterator[Refusal]:
     """Refusals for the loads of all pools, and for the environment of all arms."""
-    for refusal in (*simulated.refusals(server), *load_rules.refusals(adapter, server, workloads)):
+    of_loads = (*load_rules.refusals(adapter, server, workloads), *lora.refusals(adapter, server, workloads))
+    for refusal in (*simulated.refusals(server), *of_loads):
         yield Refusal(rule=refusal.rule, path=f"spec.{refusal.path}", message=refusal.message)
 
 

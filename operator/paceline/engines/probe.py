@@ -82,6 +82,8 @@ class Probe:
     """Fields of a request for an answer in one piece, thinking included, as its tokens spell it."""
     own_temperature: float | None = None
     """The temperature of requests that name none. None: that of the model's generation_config.json."""
+    adapter: Callable[[str, str], str] | None = None
+    """(Served name, LoRA adapter) → the model of a request; None: not known of this release."""
     reads_log: bool = False
     draft_tokens: Callable[[str], float | None] | None = None
     """Of a /metrics page: how many draft tokens the engine proposes just now, where no counter adds them up. It is

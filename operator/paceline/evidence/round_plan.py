@@ -103,8 +103,9 @@ class RoundPlan:
         for workload in raw["workloads"]:
             for key in ("revision", "commit"):
                 del workload["dataset"][key]
-            if not workload["dataset"]["response_format"]:
-                del workload["dataset"]["response_format"]
+            for key in ("adapter", "response_format"):
+                if not workload["dataset"][key]:
+                    del workload["dataset"][key]
             if workload["dataset"]["temperature"] == 0:
                 del workload["dataset"]["temperature"]
         for arm in raw["arms"]:

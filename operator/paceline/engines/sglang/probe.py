@@ -33,6 +33,8 @@ COUNTERS = {
 """The same in 0.4.5, 0.5.6 and 0.5.23."""
 PROMOTED = {"FROZEN_KV_MTP": "EAGLE"}
 """SGLang's name of EAGLE with Gemma 4's assistant as the draft (speculative_hook.py:109)."""
+OF_ADAPTERS = "0.5.23"
+"""The release whose way to name an adapter was read (`openai/serving_base.py:40`)."""
 FLUSH_SECONDS = 30
 """How long the server may take to become idle before it refuses to empty its cache."""
 
@@ -51,9 +53,14 @@ def probe(version: str) -> Probe:
         backend="sglang-oai-chat",
         whole={"separate_reasoning": False},
         own_temperature=release.own_temperature,
+        adapter=_with_adapter if release.version == OF_ADAPTERS else None,
         draft_tokens=draft_tokens if release.adaptive else None,
         unseen=(*(field for field, counter in counters.items() if counter is None), *NO_POSITIONS),
     )
+
+
+def _with_adapter(served: str, adapter: str) -> str:
+    return f"{served}:{adapter}"
 
 
 def resolved(release: KnownRelease, scrape: Scrape) -> Mapping[str, Any]:

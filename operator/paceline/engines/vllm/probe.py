@@ -69,6 +69,7 @@ def probe(_version: str) -> Probe:
         work=work,
         flush_path=None,
         backend="vllm-chat",
+        adapter=lambda _, adapter: adapter,
         body=body,
     )
 

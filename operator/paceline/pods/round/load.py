@@ -150,7 +150,7 @@ def command(
         "--backend", probe.backend,
         "--base-url", f"http://127.0.0.1:{plan.port}",
         "--ready-check-timeout-sec", "0",
-        "--model", plan.served_name,
+        "--model", model_of(plan, workload),
         "--tokenizer", plan.tokenizer,
         "--dataset-name", "sharegpt",
         "--dataset-path", str(dataset),
@@ -168,6 +168,13 @@ def command(
         "--output-file", str(report),
         "--extra-request-body", json.dumps(body),
     ]  # fmt: skip
+
+
+def model_of(plan: RoundPlan, workload: Workload) -> str:
+    """The model of a workload's requests, which names its adapter."""
+    name = ENGINES[plan.engine].probe(plan.engine_version).adapter
+    adapter = workload.dataset.adapter
+    return name(plan.served_name, adapter) if adapter and name else plan.served_name
 
 
 def _sampling(plan: RoundPlan, workload: Workload) -> Mapping[str, Any]:
@@ -207,7 +214,7 @@ def chat_load(
     shared = {
         **probe.body(name),
         **COUNTED,
-        "model": plan.served_name,
+        "model": model_of(plan, workload),
         "stream": True,
         "max_completion_tokens": tokens,
         "temperature": 0,

@@ -215,3 +215,6 @@ def _check_models(plan: RoundPlan, page: str) -> None:
     names = [str(model.get("id")) for model in json_object(page).get("data", [])]
     if plan.served_name not in names:
         raise ServerFailed(f"the server serves {', '.join(names) or 'nothing'}, not {plan.served_name}")
+    for workload in plan.workloads:
+        if (adapter := workload.dataset.adapter) and adapter not in names:
+            raise ServerFailed(f"the server serves {', '.join(names)}, and not the adapter {adapter}")

@@ -1,0 +1,56 @@
+"""Rules about the LoRA adapters that workloads name: a server that has not loaded them refuses requests."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+from paceline.core import Server, Workload
+from paceline.engines.adapter import Adapter, Refusal
+
+LOADED_BY: Mapping[str, str] = {"SGLang": "--lora-paths", "VLLM": "--lora-modules"}
+"""Engine → the flag with NAME=PATH of each adapter."""
+SWITCH = "--enable-lora"
+"""SGLang sets it where there are paths (`arg_groups/lora_hook.py`); vLLM wants it said (`engine/arg_utils.py`)."""
+RULE = "adapter-loaded"
+
+
+def refusals(adapter: Adapter, server: Server, workloads: Sequence[Workload]) -> Iterator[Refusal]:
+    """At most one: for the first workload with an adapter that is not there."""
+    args, engine = server.engine.args, server.engine
+    for load in workloads:
+        named = load.dataset.adapter
+        if not named:
+            continue
+        flag = LOADED_BY.get(engine.name, "")
+        if adapter.probe(engine.version).adapter is None:
+            why = f"how requests name an adapter is not known of {engine.name} {engine.version}: leave adapter out"
+        elif named not in loaded(args, flag):
+            why = f"requests of {load.name} name the adapter {named}: load it, with {flag} {named}=PATH in engine.args"
+        elif engine.name == "VLLM" and SWITCH not in args:
+            why = f"requests of {load.name} name the adapter {named}: write {SWITCH} beside {flag} in engine.args"
+        else:
+            continue
+        yield Refusal(rule=RULE, path="engine.args", message=why)
+        return
+
+
+def loaded(args: Sequence[str], flag: str) -> tuple[str, ...]:
+    """The adapters' names: of NAME=PATH, of JSON, or a path by itself."""
+    names, inside = list[str](), False
+    for word in args:
+        if word.startswith("--"):
+            name, _, glued = word.partition("=")
+            inside = name == flag
+            word = glued
+        if inside and word:
+            names.append(_name(word))
+    return tuple(names)
+
+
+def _name(word: str) -> str:
+    if word.startswith("{"):
+        try:
+            said = json.loads(word)
+            return str(said.get("lora_name") or said.get("name") or "")
+        except (ValueError, AttributeError):
+            return ""
+    return word.partition("=")[0]

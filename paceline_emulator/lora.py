@@ -1,0 +1,39 @@
+"""LoRA adapters: which are loaded, and requests for others (`tokenizer_manager.py:3722` of SGLang 0.5.23).
+
+Adapters are as fast as the model, and write the same.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+
+def loaded(args: Mapping[str, Any]) -> dict[str, str]:
+    """Name → path, of SGLang's `--lora-paths` or vLLM's `--lora-modules`."""
+    found = {}
+    for word in args.get("lora_paths") or args.get("lora_modules") or ():
+        if word.startswith("{"):
+            said = json.loads(word)
+            found[said.get("lora_name") or said["name"]] = said.get("lora_path") or said["path"]
+        else:
+            name, _, path = word.partition("=")
+            found[name] = path or name
+    return found
+
+
+def check(args: Mapping[str, Any], model: str) -> None:
+    """Of SGLang: `model` may be BASE:ADAPTER. ValueError for an adapter that is not there."""
+    served = args["served_model_name"]
+    if model == served or ":" not in model:
+        return
+    base = served if model.startswith(f"{served}:") else model.split(":", 1)[0]
+    adapter, there = model[len(base) + 1 :].strip(), loaded(args)
+    if adapter and not there:
+        raise ValueError(
+            f"LoRA adapter '{adapter}' was requested, but LoRA is not enabled. Please launch the server with "
+            "--enable-lora flag and preload adapters using --lora-paths or /load_lora_adapter endpoint."
+        )
+    if adapter and adapter not in there:
+        raise ValueError(
+            f"Got LoRA adapter that has never been loaded: {adapter}\nAll loaded adapters: dict_keys({list(there)})."
+        )

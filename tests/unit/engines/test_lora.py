@@ -1,0 +1,42 @@
+"""Workloads that name a LoRA adapter: the server has to have loaded it."""
+
+from typing import Any
+
+import pytest
+from tests.support.edits import example
+
+from paceline import api
+from paceline.engines import places
+from paceline.engines.lora import RULE, loaded
+
+
+def said(engine: str, version: str, *args: str) -> list[str]:
+    manifest: dict[str, Any] = example()
+    spec = manifest["spec"]
+    spec["engine"] |= {"name": engine, "version": version, "args": list(args)}
+    spec["benchmark"] = {"datasets": [{"name": "sql", "source": "builtin://code", "adapter": "sql"}]}
+    found = places.refused(api.deployment(manifest), spec)
+    return [f"{one.path}: {one.message}" for one in found if one.rule == RULE]
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "args", "way_out"),
+    [
+        ("SGLang", "0.5.23", (), "load it, with --lora-paths sql=PATH in engine.args"),
+        ("SGLang", "0.5.23", ("--lora-paths", "chat=/models/chat"), "load it, with --lora-paths sql=PATH"),
+        ("SGLang", "0.5.23", ("--lora-paths", "chat=/models/chat", "sql=/models/sql"), ""),
+        ("SGLang", "0.5.23", ("--lora-paths=sql=/models/sql",), ""),
+        ("SGLang", "0.5.23", ("--lora-paths", '{"lora_name": "sql", "lora_path": "/models/sql"}'), ""),
+        ("SGLang", "0.5.6", ("--lora-paths", "sql=/models/sql"), "is not known of SGLang 0.5.6: leave adapter out"),
+        ("VLLM", "0.33.0", ("--lora-modules", "sql=/models/sql"), "write --enable-lora beside --lora-modules"),
+        ("VLLM", "0.33.0", ("--enable-lora", "--lora-modules", "sql=/models/sql"), ""),
+    ],
+)
+def test_an_adapter_that_no_argument_loads(engine: str, version: str, args: tuple[str, ...], way_out: str) -> None:
+    found = said(engine, version, *args)
+    assert bool(found) == bool(way_out)
+    assert all(one.startswith("spec.engine.args: ") and way_out in one for one in found)
+
+
+def test_a_flag_ends_where_the_next_begins() -> None:
+    assert loaded(("--lora-paths", "a=/a", "/b", "--port", "1"), "--lora-paths") == ("a", "/b")
