@@ -14,6 +14,7 @@ def said(engine: str, version: str, *args: str) -> list[str]:
     manifest: dict[str, Any] = example()
     spec = manifest["spec"]
     spec["engine"] |= {"name": engine, "version": version, "args": list(args)}
+    spec["pools"] = [{"name": "a", "concurrency": [1]}]
     spec["benchmark"] = {"datasets": [{"name": "sql", "source": "builtin://code", "adapter": "sql"}]}
     found = places.refused(api.deployment(manifest), spec)
     return [f"{one.path}: {one.message}" for one in found if one.rule == RULE]
