@@ -14,7 +14,8 @@ def said(engine: str, version: str, *args: str) -> list[str]:
     manifest: dict[str, Any] = example()
     spec = manifest["spec"]
     spec["engine"] |= {"name": engine, "version": version, "args": list(args)}
-    spec["pools"] = [{"name": "a", "concurrency": [1]}]
+    chain = {"name": "chain", "tree": {"numSteps": 3, "topK": 1, "numDraftTokens": 4}}
+    spec["pools"] = [{"name": "a", "replicas": 1, "concurrency": [1], "candidates": [chain]}]
     spec["benchmark"] = {"datasets": [{"name": "sql", "source": "builtin://code", "adapter": "sql"}]}
     found = places.refused(api.deployment(manifest), spec)
     return [f"{one.path}: {one.message}" for one in found if one.rule == RULE]
