@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from paceline_emulator import logprobs, structured
+from paceline_emulator.positions import histogram
 from paceline_emulator.prompts import Prompt, chat_prompt, in_form, prompt
 from paceline_emulator.server import Job
 
@@ -34,6 +35,8 @@ class Asked:
     model: str
     logprobs: int | None = None
     """Alternatives asked for at each token; None: nothing of the kind."""
+    spec_details: int = 0
+    """Positions of which the answer is to tell what became of its drafts; 0: not asked for, or it does not draft."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +136,27 @@ def _whole_usage(job: Job) -> Body:
     return {**_usage(job), "prompt_tokens_details": None, "completion_tokens_details": None}
 
 
+def _spec_details(asked: Asked, job: Job) -> Body:
+    """`sglext` of a chat with return_spec_tokens_details: `SpecTokensDetails` of protocol.py, filled in by
+    `tokenizer_manager.py:3138` of 0.5.23."""
+    calls = job.request.verify_calls
+    if not (asked.spec_details and calls):
+        return {}
+    accepted = job.request.accepted - calls
+    details = {
+        "spec_accept_rate": accepted / max(1, job.request.proposed),
+        "spec_accept_length": job.request.produced / calls,
+        "spec_cap_length": 0.0,
+        "spec_block_accept_length": 0.0,
+        "spec_num_correct_drafts": accepted,
+        "spec_num_proposed_drafts": job.request.proposed,
+        "spec_verify_ct": calls,
+        "spec_correct_drafts_histogram": histogram(accepted, calls, asked.spec_details),
+        "spec_cap_lens_histogram": [],
+    }
+    return {"sglext": {"spec_tokens_details": details}}
+
+
 def _matched(job: Job) -> int | None:
     return END_OF_TURN if job.finish == "stop" else None
 
@@ -177,8 +201,10 @@ def chat_closing(asked: Asked, job: Job) -> bytes:
         "finish_reason": job.finish,
         "matched_stop": _matched(job),
     }
+    details = _spec_details(asked, job)
+    told = _sse({**frame, "choices": [], **details}) if details else b""
     usage = _sse({**frame, "choices": [], "usage": _usage(job)}) if asked.usage else b""
-    return _sse({**frame, "choices": [choice]}) + usage + DONE
+    return _sse({**frame, "choices": [choice]}) + told + usage + DONE
 
 
 def chat_whole(asked: Asked, job: Job) -> Body:
@@ -202,6 +228,7 @@ def chat_whole(asked: Asked, job: Job) -> Body:
         ],
         "usage": _whole_usage(job),
         "metadata": _weights(job),
+        **_spec_details(asked, job),
     }
 
 

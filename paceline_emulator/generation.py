@@ -2,6 +2,7 @@
 
 import json
 import uuid
+from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
@@ -37,6 +38,8 @@ async def generate(request: web.Request) -> web.StreamResponse:
             raise ValueError("the body is not a JSON object")
         asked = dialect.read(body, server.known_prompts)
         lora.check(server.launch.args, asked.model)
+        if body.get("return_spec_tokens_details") and server.settings.surface.spec_details:
+            asked = replace(asked, spec_details=_drafts(server))
         limit = _limit(server, asked)
         if asked.logprobs is not None and not server.settings.logprobs:
             raise ValueError(logprobs.REFUSED)
@@ -62,6 +65,14 @@ async def generate(request: web.Request) -> web.StreamResponse:
         return await (_stream if asked.streaming else _whole)(request, dialect, asked, job)
     finally:
         server.abort(job)
+
+
+def _drafts(server: Server) -> int:
+    """Draft tokens that a verify call can accept: the depth of a tree, the others of a block."""
+    args = server.launch.args
+    if not server.launch.speculative:
+        return 0
+    return int(args["speculative_num_steps"] or max(1, (args["speculative_num_draft_tokens"] or 2) - 1))
 
 
 def _limit(server: Server, asked: Asked) -> int:

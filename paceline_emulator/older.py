@@ -24,6 +24,8 @@ class Surface:
     metrics: frozenset[str] | None = None
     health_generates: bool = True
     ranks: bool = True
+    spec_details: bool = True
+    """An answer can have what its drafts came to."""
 
 
 AFTER_0_5_6 = frozenset({"/ready", "/v1/loads"})
@@ -46,7 +48,9 @@ IN_0_5_6 = IN_0_4_5 | {
 }  # fmt: skip
 
 SURFACES: Mapping[str, Surface] = {
-    "0.4.5": Surface(version="0.4.5", lacks=AFTER_0_4_5, metrics=IN_0_4_5, health_generates=False, ranks=False),
-    "0.5.6": Surface(version="0.5.6", lacks=AFTER_0_5_6, metrics=IN_0_5_6),
+    "0.4.5": Surface(
+        version="0.4.5", lacks=AFTER_0_4_5, metrics=IN_0_4_5, health_generates=False, ranks=False, spec_details=False
+    ),
+    "0.5.6": Surface(version="0.5.6", lacks=AFTER_0_5_6, metrics=IN_0_5_6, spec_details=False),
     NEWEST: Surface(version=NEWEST),
 }

@@ -4,7 +4,6 @@ Which metric counts what: `v1/metrics/loggers.py:499-1031` and `v1/spec_decode/m
 """
 
 import asyncio
-import itertools
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -13,6 +12,7 @@ from dataclasses import dataclass, replace
 from paceline_emulator import info, models, noise, profile, prompts
 from paceline_emulator.depth import Drafting, Paces, by_cost, by_schedule
 from paceline_emulator.engine import Engine, Request
+from paceline_emulator.positions import by_position
 from paceline_emulator.profile import Profile
 from paceline_emulator.prompts import Prompt
 from paceline_emulator.server import Job
@@ -286,22 +286,6 @@ def cache_of(launch: Launch) -> dict[str, str]:
         "kv_cache_memory_bytes": "None",
         "num_gpu_blocks": str(tokens // int(block)),
     }
-
-
-def by_position(accepted: int, verify_calls: int, positions: int) -> list[int]:
-    """How many of the verify calls accepted each draft token, falling; `accepted` in all.
-
-    A call accepts a beginning of what was proposed. Each token is taken with the same probability q, as in the profile,
-    so position i has q^i of the calls; q follows from the sum.
-    """
-    low, high = 0.0, 1.0
-    for _ in range(50):
-        q = (low + high) / 2
-        few = verify_calls * sum(q**i for i in range(1, positions + 1)) < accepted
-        low, high = (q, high) if few else (low, q)
-    sums = list(itertools.accumulate(verify_calls * high**i for i in range(1, positions + 1)))
-    edges = [0, *(min(round(total), accepted) for total in sums[:-1]), accepted]
-    return sorted((after - before for before, after in itertools.pairwise(edges)), reverse=True)
 
 
 def die() -> None:

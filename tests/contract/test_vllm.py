@@ -30,7 +30,7 @@ from paceline.engines.vllm.probe import (
     fields,
 )
 from paceline_emulator import profile
-from paceline_emulator.vllm.server import by_position
+from paceline_emulator.positions import by_position
 
 PROBE = ENGINES["VLLM"].probe("0.33.0")
 DATA = Path(paceline_emulator.__file__).parent / "vllm" / "data"

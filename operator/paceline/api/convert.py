@@ -18,6 +18,7 @@ from paceline.api.pool import CandidateSpec, PoolSpec
 from paceline.api.problems import InvalidManifestError, Problem, broken_rules, read
 from paceline.api.prompts import GOOD_SECONDS, MOST_REQUESTS, DatasetSpec, PromptsSpec, lasting
 from paceline.api.run import ArmSpec, BenchmarkRunSpec, RunCache, RunDraft, RunGate, RunTarget, WorkloadSpec
+from paceline.api.slo import SloSpec, from_slo, to_slo
 
 REQUESTS = 64
 MAX_TOKENS = 512
@@ -130,7 +131,7 @@ def _pool(pool: PoolSpec, spec: SpeculativeDeploymentSpec, benchmark: BenchmarkS
         endpoint_picker=to_core(core.EndpointPicker, pool.endpoint_picker) if pool.endpoint_picker else None,
         arms=(core.Arm(name=core.BASELINE), *sorted(candidates, key=lambda arm: arm.name)),
         workloads=tuple(
-            core.Workload(dataset=_dataset(dataset, concurrency), concurrency=concurrency)
+            core.Workload(dataset=_dataset(dataset, concurrency, pool.slo), concurrency=concurrency)
             for concurrency in sorted(pool.concurrency)
             for dataset in datasets
             if pool.datasets is None or dataset.name in pool.datasets
@@ -146,7 +147,8 @@ def _pool(pool: PoolSpec, spec: SpeculativeDeploymentSpec, benchmark: BenchmarkS
     )
 
 
-def _dataset(dataset: PromptsSpec, concurrency: int) -> core.Dataset:
+def _dataset(dataset: PromptsSpec, concurrency: int, slo: SloSpec | None = None) -> core.Dataset:
+    """`slo`: of its pool."""
     requests = dataset.requests or _default_requests(dataset)
     return to_core(
         core.Dataset,
@@ -154,6 +156,7 @@ def _dataset(dataset: PromptsSpec, concurrency: int) -> core.Dataset:
         requests=requests if dataset.request_rate else max(requests, core.WAVES * concurrency),
         max_tokens=dataset.max_tokens or MAX_TOKENS,
         temperature=None if dataset.temperature == OWN_SAMPLING else float(dataset.temperature or 0),
+        slo=to_slo(dataset.slo or slo),
     )
 
 
@@ -210,7 +213,8 @@ def _workload_manifest(workload: core.Workload) -> dict[str, Any]:
     temperature = workload.dataset.temperature
     # Greedy sampling, the default, is left out so that fingerprints do not move.
     written = OWN_SAMPLING if temperature is None else decimal(temperature) if temperature else None
-    return to_manifest(WorkloadSpec, workload.dataset, concurrency=workload.concurrency, temperature=written)
+    exceptions = {"temperature": written, "slo": from_slo(workload.dataset.slo)}
+    return to_manifest(WorkloadSpec, workload.dataset, concurrency=workload.concurrency, **exceptions)
 
 
 def _timeouts(timeouts: TimeoutsSpec | None) -> core.Timeouts:

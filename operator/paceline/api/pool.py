@@ -12,6 +12,7 @@ from paceline.api.gate import GateSpec
 from paceline.api.gateway import EndpointPickerSpec, HeaderValue
 from paceline.api.model import Model
 from paceline.api.rules import Rule, Violation, one_of
+from paceline.api.slo import SloSpec
 from paceline.api.types import Arguments, ArmName, DatasetName, PoolName, Unique
 from paceline.api.unimplemented import unimplemented
 from paceline.engines import ENGINES
@@ -132,6 +133,9 @@ class PoolSpec(Model):
     """Makes an InferencePool of the pool's servers, to which the route of spec.gateway then leads."""
     datasets: Annotated[tuple[DatasetName, ...], Field(min_length=1, max_length=16), Unique()] | None = None
     """Names of the datasets to measure on; all if absent."""
+    slo: SloSpec | None = None
+    """Latencies that a request of this pool must meet to count for goodput, on datasets without an slo of their
+    own."""
 
 
 def hidden_twins(pool: PoolSpec, default: DraftSpec | None, engine: str) -> Iterator[Violation]:

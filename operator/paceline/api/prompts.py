@@ -9,6 +9,7 @@ from pydantic import Field
 from paceline import core
 from paceline.api.model import Model
 from paceline.api.rules import DeskRule, Rule, Violation
+from paceline.api.slo import SloSpec
 from paceline.api.types import AMOUNT, AdapterName, Amount, DatasetName, DatasetSource, Revision, Temperature
 from paceline.core import response_format
 
@@ -106,6 +107,9 @@ class PromptsSpec(Model):
     """The response_format of every request, as JSON text: {"type": "json_schema", "json_schema": {"name": …, "schema":
     …}}, or json_object. Of entries that have their own, theirs. A point of which more than 5 % of the answers do not
     fit is invalid."""
+    slo: SloSpec | None = None
+    """Latencies that a request must meet to count for goodput; in a pool that has an slo, this one replaces it. If
+    absent, goodput is not counted."""
     weight: Annotated[int, Field(ge=1, le=1000)] = 1
     """Weight in the mean over workloads."""
 

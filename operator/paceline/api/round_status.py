@@ -174,6 +174,40 @@ class Point:
     """Requests that the server took back when memory ran out."""
     malformed: Count | None = None
     """Answers without the form that `responseFormat` asks for; absent if free text is asked for."""
+    good_requests: Count | None = None
+    """Requests that met the workload's slo, if it has one."""
+    goodput: Number | None = None
+    """Such requests per second, over the client's duration."""
+    good_throughput: Number | None = None
+    """Output tokens per second of such requests."""
+    p50_output: Count | None = None
+    """Median tokens of an answer; present, like the next six, if the message had room."""
+    p99_output: Count | None = None
+    """99th percentile of the tokens of an answer."""
+    worst_decile: Number | None = None
+    """Candidate only: speed of a request over that of the same prompt at the baseline in the same round; a tenth of the
+    prompts has at most this speed-up."""
+    median_prompt: Number | None = None
+    """Median of these speed-ups."""
+    best_decile: Number | None = None
+    """A tenth of the prompts has at least this speed-up."""
+    slower_prompts: Number | None = None
+    """Fraction of the prompts that were slower than at the baseline."""
+
+
+@record
+class Inputs:
+    """Tokens of the prompts that a workload was sent: as the benchmark client counts their text, without the template
+    that the server adds; conversations as the server counts them."""
+
+    workload: Annotated[Name, ALWAYS] = ""
+    """DATASET@CONCURRENCY or DATASET@RATE/s."""
+    mean: Number | None = None
+    """Mean."""
+    p50: Count | None = None
+    """Median."""
+    p99: Count | None = None
+    """99th percentile."""
 
 
 @record
@@ -220,6 +254,8 @@ class Round:
     """Dataset → first 12 hex digits of the SHA-256 of its prompts; for a file, the digest that sha256sum prints."""
     prompts: Counts = field(default_factory=dict)
     """Dataset → number of usable prompts. Each round sends different ones until all have been used."""
+    inputs: Annotated[tuple[Inputs, ...], Field(max_length=24)] = ()
+    """Length of the prompts of each workload, if the message had room."""
     neighbours: Names = ()
     """Other pods with accelerators on the node during the round, with their number of accelerators, as far as the
     operator may read pods."""

@@ -6,7 +6,16 @@ from typing import Annotated
 from pydantic import Field
 
 from paceline.api.record import ALWAYS, Number2, Number3, Number4, Number5, record
-from paceline.api.round_status import Point, Raw, Replicate, ReplicateClocks, ReplicateParity, ReplicateThrottled, Round
+from paceline.api.round_status import (
+    Inputs,
+    Point,
+    Raw,
+    Replicate,
+    ReplicateClocks,
+    ReplicateParity,
+    ReplicateThrottled,
+    Round,
+)
 from paceline.api.status import Conditions, Count, Name, Names, Strings, Text, Time
 from paceline.api.types import Arguments
 
@@ -16,6 +25,7 @@ __all__ = [
     "BenchmarkRunStatus",
     "Cost",
     "CrossoverSpot",
+    "Inputs",
     "Point",
     "Raw",
     "Replicate",

@@ -6,6 +6,7 @@ from paceline.core.gateway import EndpointPicker, Gateway
 from paceline.core.model_facts import ModelFacts
 from paceline.core.outputs import Answers, Parity
 from paceline.core.server import TOPOLOGY_LABEL, Accelerator, Cache, Engine, SecretKey, Server
+from paceline.core.slo import Slo
 from paceline.core.source import HUB, Scheme, Source
 from paceline.core.spec import (
     CapacityPolicy,
@@ -85,6 +86,7 @@ __all__ = [
     "Scheme",
     "SecretKey",
     "Server",
+    "Slo",
     "Source",
     "Surge",
     "Timeouts",

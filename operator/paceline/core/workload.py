@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from paceline.core.slo import Slo
 from paceline.core.source import Scheme, Source
 
 WAVES = 5
@@ -27,6 +28,8 @@ class Dataset:
     """The LoRA adapter that requests name; "": the model itself."""
     response_format: str = ""
     """The `response_format` of each request, as JSON; "": free text."""
+    slo: Slo | None = None
+    """What an answer must meet to count for goodput; None: goodput is not counted."""
     revision: str = "main"
     commit: str | None = None
     """For a dataset of the hub: the commit to which the prefetch resolved the revision."""

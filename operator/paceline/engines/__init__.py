@@ -10,7 +10,7 @@ from paceline.engines import sglang, sglang_jax, vllm
 from paceline.engines.adapter import Adapter, Refusal, Scalar
 from paceline.engines.capabilities import TPU, Capabilities
 from paceline.engines.monitor import Counts, Monitor, UnreadableError
-from paceline.engines.probe import Probe, ProbeError, Scrape, Speculation, Work, json_object
+from paceline.engines.probe import Histogram, Probe, ProbeError, Scrape, Speculation, Work, json_object
 
 ENGINES: Mapping[str, Adapter] = {
     "SGLang": sglang.ADAPTER,
@@ -30,6 +30,7 @@ __all__ = [
     "Adapter",
     "Capabilities",
     "Counts",
+    "Histogram",
     "Monitor",
     "Probe",
     "ProbeError",

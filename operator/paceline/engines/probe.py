@@ -58,6 +58,15 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Histogram:
+    """`body` are fields of a request whose answer has it. `read` finds it there: how many verify calls accepted no
+    draft token, how many one, and so on; empty if it is not there."""
+
+    body: Mapping[str, Any]
+    read: Callable[[Mapping[str, Any]], tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
     """One engine, seen from a round.
 
@@ -89,6 +98,8 @@ class Probe:
     """Of a /metrics page: how many draft tokens the engine proposes just now, where no counter adds them up. It is
     asked while a load runs, of arms whose depth the engine chooses; None: `speculation` tells."""
     unseen: tuple[str, ...] = ()
+    histogram: Histogram | None = None
+    """Of an engine that tells acceptance by position with an answer; None: `speculation` tells it, or nothing does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,11 @@ LONGEST = 4096
 LONGEST_ERRORS = (200, 60, 20)
 """Characters of each error: the first length with which the message fits."""
 LARGEST_JSON = 1 << 20
-DIGITS = {"output_throughput": 5, "steady_throughput": 5, "fullness": 2, "kept_rate": 3} | dict.fromkeys(
-    ("p95_ttft", "p99_ttft", "p95_tpot", "p99_tpot", "p99_itl", "p95_e2e"), 3
+IN_THREE = (
+    *("p95_ttft", "p99_ttft", "p95_tpot", "p99_tpot", "p99_itl", "p95_e2e"),
+    *("worst_decile", "median_prompt", "best_decile", "slower_prompts"),
 )
+DIGITS = {"output_throughput": 5, "steady_throughput": 5, "fullness": 2, **dict.fromkeys(IN_THREE, 3), "kept_rate": 3}
 OTHER_DIGITS = 4
 """Significant digits of a number with a fraction: far below the noise of a measurement. Whole numbers keep all."""
 
@@ -50,19 +52,36 @@ NO_ROOM_CLOCKS = (
     "the cache volume"
 )
 NO_ROOM_AT = "the round's message had no room for acceptance by position: it is in its full lines on the cache volume"
-EVERY = tuple(f.name for f in dataclasses.fields(Point) if f.name not in ("workload", "accepted_at"))
+GOOD = ("good_requests", "good_tokens")
+MORE = (
+    *GOOD,
+    *("mean_input", "p50_input", "p99_input", "p50_output", "p99_output"),
+    *("worst_decile", "median_prompt", "best_decile", "slower_prompts"),
+)
+"""Numbers by name: older releases skip them. Those of `GOOD` were asked for, and stay longer."""
+NO_ROOM_MORE = (
+    "the round's message had no room for lengths of prompts and answers and for speed-ups by prompt: the requests that "
+    "they are computed from are in its full lines on the cache volume"
+)
+NO_ROOM_GOOD = (
+    "the round's message had no room for goodput: the requests that it is computed from are in its full lines on the "
+    "cache volume"
+)
+EVERY = tuple(f.name for f in dataclasses.fields(Point) if f.name not in ("workload", "accepted_at", *MORE))
 NUMBERS = tuple(name for name in EVERY if name not in SPARE)
 """Numbers of a point that there is always room for, among them all that are judged."""
 TIMES = frozenset(name for name in EVERY if name.endswith(("_ttft", "_tpot", "_itl", "_e2e")))
 MICROSECONDS = 1_000_000
 FORMS = (
-    (LONGEST_ERRORS[0], EVERY, True, True),
-    (LONGEST_ERRORS[0], EVERY, False, True),
-    (LONGEST_ERRORS[0], NUMBERS, False, True),
-    *((longest, NUMBERS, False, False) for longest in LONGEST_ERRORS),
+    (LONGEST_ERRORS[0], EVERY, MORE, True, True),
+    (LONGEST_ERRORS[0], EVERY, MORE, False, True),
+    (LONGEST_ERRORS[0], EVERY, GOOD, False, True),
+    (LONGEST_ERRORS[0], NUMBERS, GOOD, False, True),
+    (LONGEST_ERRORS[0], NUMBERS, (), False, True),
+    *((longest, NUMBERS, (), False, False) for longest in LONGEST_ERRORS),
 )
-"""Characters of an error, numbers of a point, whether with positions, whether with clocks: the first form that fits is
-sent."""
+"""Characters of an error, numbers of a point, those of `MORE`, whether with positions, whether with clocks: the first
+form that fits is sent."""
 LONGEST_WORD = 500
 """Characters of a version, a product or an id: the API server refuses a status with a longer one."""
 LONGEST_VALUE = 2048
@@ -90,7 +109,12 @@ def encode(result: RoundResult) -> str:
 
 
 def _message(
-    result: RoundResult, longest_error: int, numbers: tuple[str, ...], positions: bool, with_clocks: bool
+    result: RoundResult,
+    longest_error: int,
+    numbers: tuple[str, ...],
+    more: tuple[str, ...],
+    positions: bool,
+    with_clocks: bool,
 ) -> str:
     points = [point for replicate in result.replicates for point in replicate.points]
     workloads = list(dict.fromkeys(point.workload for point in points))
@@ -132,6 +156,12 @@ def _message(
         "points": [[_packed(name, getattr(point, name)) for point in points] for name in numbers],
         "at": at if positions or not at else None,
     }
+    measured = [name for name in MORE if any(getattr(point, name) is not None for point in points)]
+    if measured:
+        raw["more"] = {
+            name: [_packed(name, getattr(point, name)) for point in points] if name in more else None
+            for name in measured
+        }
     if any(replicate.error for replicate in result.replicates):  # bytes are dear, and most rounds have none
         raw["failures"] = [replicate.failure and replicate.failure.name for replicate in result.replicates]
     packed = zlib.compress(json.dumps(raw, separators=(",", ":")).encode(), level=9)
@@ -181,6 +211,9 @@ def decode(text: str) -> RoundResult:
 
 def _result(raw: dict[str, Any]) -> RoundResult:
     columns = dict(zip(EVERY if raw["whole"] else NUMBERS, raw["points"], strict=False))
+    more = {name: column for name, column in raw.get("more", {}).items() if name in MORE}  # missing from older releases
+    columns |= {name: column for name, column in more.items() if column is not None}
+    left_out = {name for name, column in more.items() if column is None}
     at = raw.get("at", [])  # missing from older releases; None: no room
     points = iter(
         [_point(raw["workloads"][of], columns, row, at[row] if at else []) for row, of in enumerate(raw["of"])]
@@ -235,6 +268,8 @@ def _result(raw: dict[str, Any]) -> RoundResult:
         notes=(
             *(() if raw["whole"] else (NO_ROOM,)),
             *((NO_ROOM_AT,) if at is None else ()),
+            *((NO_ROOM_MORE,) if left_out - {*GOOD} else ()),
+            *((NO_ROOM_GOOD,) if left_out & {*GOOD} else ()),
             *((NO_ROOM_CLOCKS,) if clocks is None else ()),
             *raw["notes"],
         ),

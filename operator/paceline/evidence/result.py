@@ -53,6 +53,23 @@ class Point:
     """Answers without the form that their requests asked for; None: free text was asked for."""
     accepted_at: tuple[float, ...] = ()
     """Fraction of verify calls that accepted the draft token of each position, in order; empty if not reported."""
+    good_requests: int | None = None
+    """Requests that met the workload's slo, and the tokens of their answers; None without an slo."""
+    good_tokens: int | None = None
+    mean_input: float | None = None
+    """Tokens of a prompt, without the template that the server adds; the same on all arms of a round."""
+    p50_input: int | None = None
+    p99_input: int | None = None
+    p50_output: int | None = None
+    """Tokens of an answer."""
+    p99_output: int | None = None
+    worst_decile: float | None = None
+    """Of a candidate: the speed of a request (tokens per second from its sending to its end) over that of the same
+    prompt at the baseline, in the same round. A tenth of the prompts is at most as fast, and so on."""
+    median_prompt: float | None = None
+    best_decile: float | None = None
+    slower_prompts: float | None = None
+    """Fraction of prompts whose request was slower than the baseline's."""
 
     @property
     def duration(self) -> float | None:
@@ -60,11 +77,25 @@ class Point:
         return self.output_tokens / self.output_throughput if self.output_tokens and self.output_throughput else None
 
     @property
+    def goodput(self) -> float | None:
+        """Requests per second that met the slo, over the client's duration: vLLM's and AIPerf's `goodput`."""
+        return _per(self.good_requests, self.duration)
+
+    @property
+    def good_throughput(self) -> float | None:
+        """Output tokens per second of these requests."""
+        return _per(self.good_tokens, self.duration)
+
+    @property
     def request_speed(self) -> float | None:
         """Output tokens per second of a request under way: the inverse of normalised latency (0014)."""
         if not (self.output_tokens and self.completed and self.mean_e2e):
             return None
         return self.output_tokens / (self.completed * self.mean_e2e)
+
+
+def _per(count: int | None, seconds: float | None) -> float | None:
+    return None if count is None or not seconds else count / seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

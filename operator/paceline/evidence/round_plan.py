@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.core import Dataset, Parity, Workload
+from paceline.core import Dataset, Parity, Slo, Workload
 
 ENVIRONMENT = "PACELINE_ROUND"
 """The variable of the client's container that holds `RoundPlan.to_json()`."""
@@ -108,6 +108,8 @@ class RoundPlan:
                     del workload["dataset"][key]
             if workload["dataset"]["temperature"] == 0:
                 del workload["dataset"]["temperature"]
+            if workload["dataset"]["slo"] is None:
+                del workload["dataset"]["slo"]
         for arm in raw["arms"]:
             if not arm["engine_chooses_depth"]:
                 del arm["engine_chooses_depth"]
@@ -130,7 +132,7 @@ class RoundPlan:
                 ArmCommand(**_declared(ArmCommand, {**arm, "argv": tuple(arm["argv"])})) for arm in raw["arms"]
             )
             raw["workloads"] = tuple(
-                Workload(dataset=Dataset(**_declared(Dataset, load["dataset"])), concurrency=load["concurrency"])
+                Workload(dataset=_dataset(load["dataset"]), concurrency=load["concurrency"])
                 for load in raw["workloads"]
             )
             raw["compared"] = tuple(raw["compared"])
@@ -140,6 +142,11 @@ class RoundPlan:
             return cls(**_declared(cls, raw))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"not a round's plan: {type(error).__name__}: {error}") from error
+
+
+def _dataset(raw: Mapping[str, Any]) -> Dataset:
+    slo = raw.get("slo")
+    return Dataset(**_declared(Dataset, {**raw, "slo": slo and Slo(**_declared(Slo, slo))}))
 
 
 def _declared(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -84,12 +84,21 @@ def round_record(
             *clocks.note((replicate.arm, replicate.clocks) for replicate in result.replicates),
             *result.notes,
         ),
+        inputs=tuple(_inputs(judged)),
         engine_version=result.engine_version,
         emulated=result.emulated,
         replicates=tuple(_replicate(replicate, judged) for replicate in result.replicates),
         points=tuple(_point(point, workloads[point.workload], drafts[point.arm]) for point in judged),
     )
     return from_status(Round, to_status(record))
+
+
+def _inputs(judged: Sequence[Judged]) -> Iterable[run_status.Inputs]:
+    """One per workload: its prompts are the same on all arms."""
+    counted = {entry.workload: entry.point for entry in reversed(judged) if entry.point and entry.point.mean_input}
+    for workload in dict.fromkeys(entry.workload for entry in judged):
+        if point := counted.get(workload):
+            yield run_status.Inputs(workload=workload, mean=point.mean_input, p50=point.p50_input, p99=point.p99_input)
 
 
 def _rest_notes(judged: Sequence[Judged]) -> list[str]:
@@ -269,6 +278,8 @@ def _point(judged: Judged, workload: Workload, drafts: int | None) -> run_status
         offered_rate=workload.rate or None,
         request_speed=judged.point.request_speed or None if workload.rate else None,
         saturated=saturated(judged.point, workload),
+        goodput=judged.point.goodput,
+        good_throughput=judged.point.good_throughput,
     )
 
 

@@ -7,11 +7,12 @@ from paceline.api.record import finite, from_status
 from paceline.api.run_status import ArmVerdict, BenchmarkRunStatus, Result, RunVerdict
 from paceline.api.status import Condition
 from paceline.core.text import in_all_texts, printable_lines
-from paceline.report import facts, measured, read
+from paceline.report import by_request, facts, measured, read
 from paceline.report.crossover import crossover
 from paceline.report.model import MEANS, Candidate, Effect, Manifest, Report, Run, Shown
 from paceline.report.outputs import outputs
 from paceline.report.text import capital, count, interval, ratio
+from paceline.report.trade_off import trade_offs
 
 
 def report(manifests: Sequence[Manifest], title: str = "") -> Report:
@@ -41,6 +42,7 @@ def run(manifest: Manifest) -> Run:
     emulated = bool(status.emulated) or any(entry.emulated for entry in rounds)
     verdict = status.verdict or RunVerdict()
     replicates = tuple(measured.replicates(workloads, rounds))
+    values = tuple(measured.values(arms, workloads, rounds))
     swept = crossing if sweeps else None
     sentence = " ".join([swept.sentence if swept else _sentence(status, candidates, rule), *facts.own_args(spec)])
     return Run(
@@ -60,10 +62,14 @@ def run(manifest: Manifest) -> Run:
         candidates=candidates,
         limits=tuple(measured.limits(spec, rule, workloads, rounds)),
         outputs=outputs(spec, status),
-        values=tuple(measured.values(arms, workloads, rounds)),
+        values=values,
         counts=tuple(measured.counts(arms, workloads, rounds)),
         positions=tuple(measured.positions(arms, workloads, rounds)),
         deepest={arm["name"]: arm["tree"]["numSteps"] + 1 for arm in spec["arms"] if arm.get("tree")},
+        goodput=tuple(by_request.goodput(spec, arms, rounds)),
+        prompts=tuple(by_request.prompts(arms, workloads, rounds)),
+        lengths=tuple(by_request.lengths(arms, workloads, rounds)),
+        trade_offs=tuple(trade_offs(spec, values)),
         crossover=crossing,
         series=tuple(measured.series(arms, workloads, rounds)),
         replicates=replicates,

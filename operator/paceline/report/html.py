@@ -6,10 +6,22 @@ from importlib.resources import files
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from paceline.report import figures, text
+from paceline.report import figures, text, trade_off_chart
 from paceline.report.draw import arm_name
 from paceline.report.model import Report, Run
-from paceline.report.tables import Table, costs, latencies, limits, outputs, positions, requests, speed_ups
+from paceline.report.tables import (
+    Table,
+    costs,
+    goodput,
+    latencies,
+    lengths,
+    limits,
+    outputs,
+    positions,
+    prompts,
+    requests,
+    speed_ups,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +33,8 @@ class Page:
     """For wide pages, for narrow ones."""
     crossover: tuple[tuple[str, Markup], ...]
     """Dataset and chart."""
+    trade_offs: tuple[tuple[str, Markup], ...]
+    """Dataset and chart."""
     latency: tuple[tuple[text.Family, Markup], ...]
     acceptance: Markup | None
     panels: tuple[tuple[str, Markup, tuple[tuple[str, str], ...]], ...]
@@ -30,6 +44,9 @@ class Page:
     latencies: Table
     outputs: Table
     positions: Table
+    goodput: Table
+    prompts: Table
+    lengths: Table
     requests: Table
 
 
@@ -47,7 +64,7 @@ def html(report: Report) -> str:
     template = environment.from_string((folder / "report.html.j2").read_text("utf-8"))
     style = Markup((folder / "report.css").read_text("utf-8"))
     pages = [_page(run) for run in report.runs]
-    return template.render(report=report, pages=pages, style=style, emulated=text.EMULATED, by_position=text.POSITIONS)
+    return template.render(report=report, pages=pages, style=style, emulated=text.EMULATED, text=text)
 
 
 def _page(run: Run) -> Page:
@@ -63,6 +80,7 @@ def _page(run: Run) -> Page:
             (text.workload(dataset), _markup(figures.crossing(run, dataset, curves)))
             for dataset, curves in (run.crossover.curves.items() if run.crossover else ())
         ),
+        trade_offs=tuple((one.dataset, _markup(trade_off_chart.chart(run, one))) for one in run.trade_offs),
         latency=tuple(
             (family, _markup(figures.latency(run, family)))
             for family in text.LATENCIES
@@ -82,6 +100,9 @@ def _page(run: Run) -> Page:
         latencies=latencies(run),
         outputs=outputs(run),
         positions=positions(run),
+        goodput=goodput(run),
+        prompts=prompts(run),
+        lengths=lengths(run),
         requests=requests(run),
     )
 

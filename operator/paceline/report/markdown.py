@@ -4,8 +4,20 @@ import re
 from collections.abc import Iterator, Sequence
 
 from paceline.report.model import Report, Run
-from paceline.report.tables import Table, costs, latencies, limits, outputs, positions, requests, speed_ups
-from paceline.report.text import EMULATED, POSITIONS, count, key_figures
+from paceline.report.tables import (
+    Table,
+    costs,
+    goodput,
+    latencies,
+    lengths,
+    limits,
+    outputs,
+    positions,
+    prompts,
+    requests,
+    speed_ups,
+)
+from paceline.report.text import EMULATED, GOODPUT, LENGTHS, POSITIONS, PROMPTS, count, key_figures
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~$])")
 
@@ -42,9 +54,15 @@ def _run(run: Run) -> Iterator[str]:
         yield from _table(outputs(run))
     yield from ("", "### Throughput, acceptance and latency", "")
     yield from _table(latencies(run))
-    if run.positions:
-        yield from ("", "### Acceptance by position", "", POSITIONS, "")
-        yield from _table(positions(run))
+    for heading, says, table in (
+        ("Acceptance by position", POSITIONS, positions(run)),
+        ("Goodput", GOODPUT, goodput(run)),
+        ("Speed-up prompt by prompt", PROMPTS, prompts(run)),
+        ("Lengths", LENGTHS, lengths(run)),
+    ):
+        if table.rows:
+            yield from ("", f"### {heading}", "", says, "")
+            yield from _table(table)
     if run.limits:
         yield from ("", "### Limits on latency", "")
         yield from _table(limits(run))

@@ -12,7 +12,11 @@ from paceline.evidence import round_status
 from paceline.report import read
 from paceline.report.model import Counts, Dot, LimitEffect, Manifest, Positions, Replicate, Series, Shown, Value
 
-METRICS = tuple(slot.wire for slot in slots(Point) if inner(slot.type) is float and slot.name != "offered_rate")
+ELSEWHERE = frozenset({
+    "offered_rate", "goodput", "good_throughput", "worst_decile", "median_prompt", "best_decile", "slower_prompts",
+})  # fmt: skip
+"""What was not measured, and what has a table of its own, for its zeros count too (`by_request`)."""
+METRICS = tuple(slot.wire for slot in slots(Point) if inner(slot.type) is float and slot.name not in ELSEWHERE)
 """What is shown of a point: what was measured, by its name in status."""
 
 
@@ -51,7 +55,7 @@ def values(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round
 
 def counts(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[Counts]:
     """Of every arm on every workload that was measured at all."""
-    for workload, arm, points in _points(arms, workloads, rounds):
+    for workload, arm, points in points_of(arms, workloads, rounds):
         if sent := [point for point in points if point.asked is not None]:
             yield Counts(
                 arm=arm,
@@ -66,7 +70,7 @@ def counts(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round
             )
 
 
-def _points(
+def points_of(
     arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]
 ) -> Iterator[tuple[str, str, list[Point]]]:
     """Workload, arm and its points, one a round, workload by workload."""
@@ -86,7 +90,7 @@ def _total(counts: Iterable[int | None]) -> int | None:
 
 def positions(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[Positions]:
     """Of every arm on every workload that has any. A round that knows fewer positions says nothing of the others."""
-    for workload, arm, points in _points(arms, workloads, rounds):
+    for workload, arm, points in points_of(arms, workloads, rounds):
         if mine := [share for point in points if not why(point) and (share := _accepted(point))]:
             columns = ([one for one in column if one is not None] for column in zip_longest(*mine))
             accepted = tuple(math.fsum(column) / len(column) for column in columns)

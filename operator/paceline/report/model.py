@@ -99,6 +99,64 @@ class Positions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Goodput:
+    """Requests of one arm on one workload that met its slo, over all rounds. Per second: None where a round's message
+    had no room for its time."""
+
+    arm: str
+    workload: str
+    slo: str
+    """As people read it."""
+    good: int
+    asked: int
+    requests: float | None
+    """Per second."""
+    tokens: float | None
+    """Output tokens of good requests per second."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompts:
+    """A candidate's speed-ups prompt by prompt on one workload: a tenth of the prompts has at most `worst`, half at
+    most `median`, a tenth at least `best`; `slower` is the fraction that was slower than at the baseline."""
+
+    arm: str
+    workload: str
+    worst: float
+    median: float
+    best: float
+    slower: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lengths:
+    """Tokens of what one arm was sent and answered on one workload: mean, median and 99th percentile."""
+
+    arm: str
+    workload: str
+    prompt: tuple[float | None, float | None, float | None]
+    answer: tuple[float | None, float | None, float | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """At one concurrency: output tokens per second of all requests over the GPUs of a server, and of one user after the
+    first token (the inverse of the mean time per output token)."""
+
+    concurrency: int
+    per_gpu: float
+    per_user: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TradeOff:
+    """A dataset's loads by arm, rising."""
+
+    dataset: str
+    lines: Mapping[str, tuple[Load, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
     """One arm on one workload, added up over all rounds, used or not. None: no round tells it."""
 
@@ -264,6 +322,12 @@ class Run:
     """Of what the engine tells it of."""
     deepest: Mapping[str, int]
     """Arm → the most tokens that one verify step of it can give."""
+    goodput: tuple[Goodput, ...]
+    """Of workloads with an slo."""
+    prompts: tuple[Prompts, ...]
+    lengths: tuple[Lengths, ...]
+    trade_offs: tuple[TradeOff, ...]
+    """Of datasets that were measured at several concurrencies."""
     crossover: Crossover | None
     series: tuple[Series, ...]
     replicates: tuple[Replicate, ...]

@@ -167,6 +167,30 @@ def test_the_temperature_is_the_datasets(
     assert run_manifest_spec(spec)["workloads"][0].get("temperature") == kept
 
 
+def test_an_slo_is_the_datasets_else_the_pools_in_one_form(manifest: dict[str, Any]) -> None:
+    """However it is written, a run has it in milliseconds: its fingerprint is of what is meant."""
+    manifest["spec"]["pools"][0]["slo"] = {"ttft": "0.5s", "itl": "50.0ms"}
+    code, chat = ({"name": name, "source": f"builtin://{name}"} for name in ("code", "chat"))
+    manifest["spec"]["benchmark"] = {"datasets": [code, {**chat, "slo": {"ttft": "2s"}}]}
+    latency, throughput = deployment(manifest).pools
+    assert [workload.dataset.slo for workload in latency.workloads] == [
+        core.Slo(ttft=0.5, itl=0.05),
+        core.Slo(ttft=2.0),
+    ]
+    assert [workload.dataset.slo for workload in throughput.workloads] == [None, core.Slo(ttft=2.0)]
+
+    asked = manifest["spec"]
+    by_hand = {
+        **{key: asked[key] for key in ("target", "engine", "accelerator")},
+        "pool": "mine",
+        "cache": {"hostPath": "/models"},
+        "arms": [{"name": "baseline"}, {"name": "ngram", "draft": {"algorithm": "NGRAM"}, "ngram": {}}],
+        "workloads": [{**code, "concurrency": 1, "slo": {"ttft": "0.5s", "itl": "50.0ms"}}, {**chat, "concurrency": 1}],
+    }
+    written = [workload.get("slo") for workload in run_manifest_spec(run({"spec": by_hand}))["workloads"]]
+    assert written == [{"ttft": "500ms", "itl": "50ms"}, None]
+
+
 def test_what_arrives_at_a_rate_is_measured_once(manifest: dict[str, Any]) -> None:
     chat = {"name": "chat", "source": "configMap://prompts/chat.jsonl", "requests": 200, "requestRate": "0.5"}
     manifest["spec"]["benchmark"] = {"datasets": [{"name": "code", "source": "builtin://code"}, chat]}
@@ -295,6 +319,7 @@ def workloads(draw: st.DrawFn) -> core.Workload:
         weight=float(draw(st.integers(1, 9))),
         rate=draw(st.none() | st.sampled_from([0.5, 8.0, 33.333])),
         temperature=draw(st.none() | st.sampled_from([0.0, 0.7, 2.0])),
+        slo=draw(st.sampled_from([None, core.Slo(ttft=0.5), core.Slo(itl=0.0333), core.Slo(ttft=1.5, itl=0.05)])),
     )
     return core.Workload(dataset=dataset, concurrency=concurrency)
 

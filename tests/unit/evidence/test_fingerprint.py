@@ -37,6 +37,9 @@ SPEC: dict[str, Any] = {
         ({"engine": {"name": "SGLang", "image": "b"}}, False, False),
         ({"arms": SPEC["arms"][:2]}, False, False),
         ({"workloads": [{"name": "code", "concurrency": 2, "weight": 1}]}, False, False),
+        # Its client counts by it: rounds without have no goodput, and rounds with another have another.
+        ({"workloads": [{"name": "code", "concurrency": 1, "weight": 1, "slo": {"ttft": "500ms"}}]}, False, False),
+        ({"workloads": [{"name": "code", "concurrency": 1, "weight": 1, "slo": None}]}, True, True),
         ({"parity": {"samples": 4}}, False, False),
         ({"timeouts": {"start": "5m"}}, False, False),
     ],

@@ -16,7 +16,18 @@ from paceline.engines import ENGINES
 from paceline.evidence import AnswerError, Failure, Outputs, Point, Replicate, RoundResult, decode, encode
 from paceline.evidence.arguments import Difference
 from paceline.evidence.clocks import Clocks, Throttled
-from paceline.evidence.message import LONGEST, NO_ROOM, NO_ROOM_AT, NO_ROOM_CLOCKS, NUMBERS, PREFIX
+from paceline.evidence.message import (
+    EVERY,
+    LONGEST,
+    MORE,
+    NO_ROOM,
+    NO_ROOM_AT,
+    NO_ROOM_CLOCKS,
+    NO_ROOM_GOOD,
+    NO_ROOM_MORE,
+    NUMBERS,
+    PREFIX,
+)
 from paceline.evidence.round_status import METRICS
 
 RESOLVED = dict.fromkeys(ENGINES["SGLang"].compared, "triton") | {
@@ -250,6 +261,77 @@ def test_48_points_with_positions_fit_however_they_are_cut(arms: int, workloads:
     message = encode(with_positions(result_of(arms, workloads)))
     assert len(message) <= LONGEST
     assert {NO_ROOM, NO_ROOM_AT} <= set(decode(message).notes)
+
+
+def with_requests(result: RoundResult, seed: int = 1) -> RoundResult:
+    """What is told of requests one by one; the prompts of a workload are the same on all arms."""
+    rng = random.Random(seed)
+    inputs = [(rng.uniform(100, 900), rng.randint(100, 900), rng.randint(900, 9000)) for _ in range(48)]
+
+    def told(point: Point, place: int, candidate: bool) -> Point:
+        mean, p50, p99 = inputs[place]
+        ratios = sorted(rng.uniform(0.5, 2) for _ in range(3))
+        more = {"slower_prompts": rng.random(), "worst_decile": ratios[0], "median_prompt": ratios[1]}
+        return dataclasses.replace(
+            point,
+            good_requests=rng.randint(0, 96),
+            good_tokens=rng.randint(0, 20_000),
+            mean_input=mean,
+            p50_input=p50,
+            p99_input=p99,
+            p50_output=rng.randint(100, 512),
+            p99_output=512,
+            **(more | {"best_decile": ratios[2]} if candidate else {}),
+        )
+
+    replicates = [
+        dataclasses.replace(one, points=tuple(told(point, n, place > 0) for n, point in enumerate(one.points)))
+        for place, one in enumerate(result.replicates)
+    ]
+    return dataclasses.replace(result, replicates=tuple(replicates))
+
+
+@pytest.mark.parametrize(("arms", "workloads"), [(2, 1), (3, 4), (2, 8)])
+def test_what_is_told_of_requests_one_by_one_goes_along_where_there_is_room(arms: int, workloads: int) -> None:
+    result = with_requests(with_positions(result_of(arms, workloads)))
+    read = decode(encode(result))
+    assert read.notes == ()
+    for before, after in zip(result.replicates[1].points, read.replicates[1].points, strict=True):
+        assert [getattr(after, name) for name in MORE] == pytest.approx([getattr(before, name) for name in MORE], 5e-3)
+        assert after.goodput == pytest.approx(before.goodput, rel=1e-3)
+    assert {point.worst_decile for point in read.replicates[0].points} == {None}
+
+
+def test_goodput_was_asked_for_and_stays_longer_than_what_was_not() -> None:
+    """Of 32 points: lengths and speed-ups by prompt go before medians do, goodput only after them."""
+    read = decode(encode(with_requests(result_of(2, 16))))
+    (point, *_) = read.replicates[1].points
+    assert (point.p50_input, point.worst_decile) == (None, None)
+    assert None not in (point.good_requests, point.good_tokens, point.p50_ttft, point.goodput)
+    assert read.notes == (NO_ROOM_MORE,)
+
+
+@pytest.mark.parametrize(("arms", "workloads"), [(2, 24), (3, 16), (12, 4), (24, 2), (48, 1)])
+def test_48_points_with_all_of_it_fit_however_they_are_cut(arms: int, workloads: int) -> None:
+    message = encode(with_clocks(with_positions(with_requests(result_of(arms, workloads)))))
+    assert len(message) <= LONGEST
+    read = decode(message)
+    assert {NO_ROOM, NO_ROOM_AT, NO_ROOM_MORE} <= set(read.notes)
+    kept = read.replicates[1].points[0].good_requests is not None
+    assert kept == (NO_ROOM_GOOD not in read.notes)
+
+
+def test_a_release_that_knows_nothing_of_it_reads_the_rest() -> None:
+    """Its numbers stand where they stood: by place, without the new ones, which have names."""
+    assert not {*MORE} & {*EVERY}
+    packed = encode(with_requests(result_of(2, 4))).removeprefix(PREFIX)
+    raw = json.loads(zlib.decompress(base64.b85decode(packed)))
+    raw["more"] |= {"of_a_later_release": [1.0] * 8}
+    later = PREFIX + base64.b85encode(zlib.compress(json.dumps(raw).encode())).decode()
+    assert decode(later) == decode(encode(with_requests(result_of(2, 4))))
+    del raw["more"]
+    older = PREFIX + base64.b85encode(zlib.compress(json.dumps(raw).encode())).decode()
+    assert decode(older) == decode(encode(result_of(2, 4)))
 
 
 def with_clocks(result: RoundResult, seed: int = 1) -> RoundResult:

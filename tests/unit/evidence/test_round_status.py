@@ -12,7 +12,7 @@ from tests.support.in_status import round_status as keep
 from tests.support.rounds import BASELINE, CHAT, CODE, PLAN, WIDE
 
 from paceline.api.record import decimal
-from paceline.core import Workload
+from paceline.core import Slo, Workload
 from paceline.engines import Speculation
 from paceline.evidence import Failure, RoundPlan, RoundResult, judge
 from paceline.evidence.clocks import Clocks, Throttled
@@ -55,6 +55,33 @@ def test_acceptance_by_position_is_kept_where_it_was_told() -> None:
     result = dataclasses.replace(RESULT, replicates=(BASELINE, wide))
     points = keep(PLAN, result, judge(PLAN, result), "job", "gpu-0")["points"]
     assert [point.get("acceptedAt") for point in points] == [None, None, ["0.75", "0.4"], ["0.75", "0.4"]]
+
+
+def test_goodput_and_lengths_are_kept_where_they_were_told() -> None:
+    """576 tokens at 241.2 a second: 2.388 seconds. Of six requests three met the slo, with 200 tokens."""
+    told = {"good_requests": 3, "good_tokens": 200, "p50_output": 96, "p99_output": 128, "worst_decile": 0.8125}
+    prompts = {"mean_input": 171.5, "p50_input": 160, "p99_input": 350}
+    wide = dataclasses.replace(WIDE, points=tuple(dataclasses.replace(p, **told, **prompts) for p in WIDE.points))
+    result = dataclasses.replace(RESULT, replicates=(BASELINE, wide))
+    kept = keep(PLAN, result, judge(PLAN, result), "job", "gpu-0")
+    point = kept["points"][2]
+    assert (point["goodRequests"], point["goodput"], point["goodThroughput"]) == (3, "1.25625", "83.75")
+    assert (point["p50Output"], point["p99Output"], point["worstDecile"]) == (96, 128, "0.8125")
+    assert kept["inputs"] == [
+        {"workload": name, "mean": "171.5", "p50": 160, "p99": 350} for name in ("code@1", "chat@1")
+    ]
+    assert "goodput" not in kept["points"][0]
+    assert "inputs" not in KEPT
+
+
+def test_no_good_request_is_a_goodput_of_none_and_no_slo_is_none() -> None:
+    wide = dataclasses.replace(
+        WIDE, points=tuple(dataclasses.replace(p, good_requests=0, good_tokens=0) for p in WIDE.points)
+    )
+    result = dataclasses.replace(RESULT, replicates=(BASELINE, wide))
+    points = keep(PLAN, result, judge(PLAN, result), "job", "gpu-0")["points"]
+    assert [point.get("goodRequests") for point in points] == [None, None, 0, 0]
+    assert [point.get("goodput") for point in points] == [None, None, "0", "0"]
 
 
 def test_where_requests_arrive_at_a_rate_the_gate_reads_their_speed() -> None:
@@ -364,5 +391,9 @@ def test_one_round_has_no_noise() -> None:
 
 
 def test_a_plan_survives_its_environment_variable() -> None:
+    code = Workload(dataset=dataclasses.replace(CODE.dataset, slo=Slo(ttft=0.5, itl=0.05)), concurrency=1)
+    asked = dataclasses.replace(PLAN, workloads=(code, CHAT))
+    assert RoundPlan.from_json(asked.to_json()) == asked
+    assert "slo" not in PLAN.to_json()
     assert RoundPlan.from_json(PLAN.to_json()) == PLAN
     assert PLAN.watched == ("attention_backend", "speculative_algorithm", "speculative_num_steps")

@@ -52,6 +52,9 @@ class Handler(BaseHTTPRequestHandler):
             self.complete(json.loads(body))
 
     def complete(self, request: dict[str, Any]) -> None:
+        if not request.get("stream"):  # a sample: nothing is told of its drafts
+            self.answer({"choices": []})
+            return
         with self.lock:
             Handler.requests += 1
             Handler.busy += 1

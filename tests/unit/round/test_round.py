@@ -16,6 +16,7 @@ from tests.unit.round.pod import CHAT_8, CODE_1, Arms, Start, workload
 from tests.unit.round.test_wrapper import DAEMON
 
 from paceline import __version__
+from paceline.core import Slo
 from paceline.evidence import ArmCommand, Scalar
 from paceline.pods.round import load
 
@@ -61,7 +62,8 @@ def fake(port: int, name: str, *options: str, **expected: Scalar) -> ArmCommand:
 
 def test_a_round_of_the_emulated_pair(start: Start, pair: Arms, models: Path) -> None:
     began = time.monotonic()
-    outcome = start(pair, CODE_1, CHAT_8).finish()
+    every_answer = dataclasses.replace(CODE_1.dataset, slo=Slo(ttft=60.0, itl=60.0))
+    outcome = start(pair, dataclasses.replace(CODE_1, dataset=every_answer), CHAT_8).finish()
     assert (outcome.client, outcome.wrapper) == (0, 0), outcome.log
     assert time.monotonic() - began < 60
 
@@ -88,6 +90,22 @@ def test_a_round_of_the_emulated_pair(start: Start, pair: Arms, models: Path) ->
             (point.output_tokens - point.completed) / point.accept_length, rel=0.15
         )
         assert point.steady_throughput == pytest.approx(point.output_throughput, rel=0.5)
+        assert 1 <= len(point.accepted_at) <= 3
+        assert 1 + sum(point.accepted_at) == pytest.approx(point.accept_length, rel=0.25)
+        assert list(point.accepted_at) == sorted(point.accepted_at, reverse=True)
+        assert None not in (point.worst_decile, point.median_prompt, point.best_decile, point.slower_prompts)
+        assert point.worst_decile <= point.median_prompt <= point.best_decile  # type: ignore[operator]
+    assert 1.2 < wide.points[0].median_prompt < 1.9  # type: ignore[operator]
+    for replicate in result.replicates:
+        code, chat = replicate.points
+        assert (code.good_requests, code.good_tokens) == (code.completed, code.output_tokens)
+        assert code.goodput == pytest.approx(code.completed / code.duration, rel=1e-3)  # type: ignore[operator]
+        assert (chat.good_requests, chat.goodput) == (None, None)
+        assert code.mean_input is not None
+        assert code.mean_input > 20
+        assert None not in (code.p50_input, code.p99_input, code.p50_output, code.p99_output)
+    assert [point.mean_input for point in wide.points] == [point.mean_input for point in baseline.points]
+    assert (baseline.points[0].accepted_at, baseline.points[0].worst_decile) == ((), None)
     assert result.overhead_seconds < 30
 
     file = models / "results" / "2-0.jsonl.gz"

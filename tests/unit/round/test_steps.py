@@ -6,7 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from paceline.core import Dataset, Parity, Workload
+from paceline.engines import ENGINES
 from paceline.evidence import ArmCommand, Failure, Point, RoundPlan
 from paceline.evidence import clocks as evidence_clocks
 from paceline.evidence.clocks import Reading, Throttled
@@ -20,6 +23,7 @@ from paceline.pods.round.steps import (
     Get,
     Load,
     Loaded,
+    Sample,
     SaveLine,
     ServerFailed,
     Start,
@@ -74,6 +78,11 @@ LIVED = Ended(None, "INFO: 200 OK")
 ANSWER = {"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop", "logprobs": None}]}
 
 
+def drafted(*counts: int) -> dict[str, Any]:
+    """An answer of SGLang of which so many verify calls accepted no draft token, one, two, …"""
+    return {**ANSWER, "sglext": {"spec_tokens_details": {"spec_correct_drafts_histogram": list(counts)}}}
+
+
 class Server:
     """Answers every step as a good server does; its verify calls grow with every measured workload."""
 
@@ -100,14 +109,18 @@ class Server:
                 return self.gpus(self.looks)
             case Ask():
                 return ANSWER
+            case Sample():
+                return [drafted(5, 3, 2), "HTTP 503: full", drafted(5, 4, 0, 1)]
             case Stop():
                 return self.ended
         return None
 
 
-def drive(answer: Callable[[Step], Any], plan: RoundPlan = PLAN) -> tuple[list[Step], ArmResult]:
+def drive(
+    answer: Callable[[Step], Any], plan: RoundPlan = PLAN, arm: ArmCommand = WIDE
+) -> tuple[list[Step], ArmResult]:
     """Every step that was asked for, and the replicate."""
-    steps, done = replicate(plan, WIDE), []
+    steps, done = replicate(plan, arm), []
     try:
         step = next(steps)
         while True:
@@ -138,6 +151,7 @@ def test_the_steps_of_an_arm() -> None:
         Clocks(),
         Get("/metrics"),
         Get("/server_info"),
+        Sample(WIDE, CODE),
         Stop(),
     ]
 
@@ -151,6 +165,40 @@ def test_what_is_noted_of_an_arm() -> None:
     assert (point.asked, point.completed, point.output_tokens) == (6, 6, 576)
     assert (point.accept_length, point.verify_calls, point.retractions) == (2.81, 205, 0)
     assert (point.mean_ttft, point.p95_ttft, point.p95_e2e) == (0.041, 0.05, 0.4)
+
+
+def test_acceptance_by_position_is_of_the_answers_that_tell_it() -> None:
+    """20 verify calls: ten accepted a first token, three a second one, one a third one."""
+    done, ran = drive(Server())
+    assert [point.accepted_at for point in ran.replicate.points] == [(0.5, 0.15, 0.05)]
+    (line,) = (step.line for step in done if isinstance(step, SaveLine) and "accepted_drafts" in step.line)
+    assert line["accepted_drafts"] == [(5, 3, 2), "HTTP 503: full", (5, 4, 0, 1)]
+
+
+@pytest.mark.parametrize("answers", [["HTTP 400: no"], [ANSWER], [drafted()], [{**ANSWER, "sglext": "none"}], []])
+def test_a_server_that_tells_nothing_of_its_drafts_has_not_failed(answers: list[Any]) -> None:
+    server = Server()
+    _, ran = drive(lambda step: answers if isinstance(step, Sample) else server(step))
+    assert (ran.replicate.error, [point.accepted_at for point in ran.replicate.points]) == ("", [()])
+
+
+def test_the_baseline_and_engines_that_tell_it_of_the_server_are_not_asked_again() -> None:
+    base = replace(WIDE, name="baseline", candidate=False)
+    done, ran = drive(Server(), replace(PLAN, arms=(base,)), base)
+    assert (ran.replicate.error, len(ran.replicate.points)) == ("", 1)
+    assert not any(isinstance(step, Sample) for step in done)
+    assert {name: bool(engine.probe("").histogram) for name, engine in ENGINES.items()} == {
+        "SGLang": True,
+        "SGLangJAX": False,
+        "VLLM": False,
+    }
+    assert not ENGINES["SGLang"].probe("0.5.6").histogram
+
+
+def test_how_fast_each_request_was_goes_along() -> None:
+    """96 tokens, the first after 0.04 s and 95 after another 3.6 ms each."""
+    _, ran = drive(Server())
+    assert ran.speeds == {"code@1": pytest.approx((96 / (0.04 + 95 * 0.0036),) * 6)}
 
 
 def test_prompts_are_asked_after_all_that_is_measured_of_an_empty_cache() -> None:

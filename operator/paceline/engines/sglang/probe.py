@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from paceline.engines.probe import (
+    Histogram,
     Probe,
     Scrape,
     Speculation,
@@ -20,10 +21,12 @@ from paceline.engines.probe import (
 from paceline.engines.sglang.versions import KnownRelease, known_release
 
 METRICS = "/metrics"
-NO_POSITIONS = ("accepted_at",)
+ACCEPTED_AT = "accepted_at"
 """No page of the three releases has acceptance by position: 0.5.23 has gauges of length and rate and one counter, of
-verify calls (metrics_collector.py:511, :1865), and its server info an average (internal_state.py:119). Answers can have
-a histogram (`return_spec_tokens_details`), which the benchmark client neither requests nor keeps."""
+verify calls (metrics_collector.py:511, :1865), and its server info an average (internal_state.py:119). Its answers can
+have a histogram (protocol.py:393, :456; schedule_batch.py:1566), those of 0.5.6 and 0.4.5 cannot."""
+HISTOGRAM = ("sglext", "spec_tokens_details", "spec_correct_drafts_histogram")
+"""Where it is in an answer."""
 ACTIVE_TOKENS = "sglang:spec_num_draft_tokens"
 COUNTERS = {
     "requests": "sglang:num_requests_total",
@@ -55,7 +58,11 @@ def probe(version: str) -> Probe:
         own_temperature=release.own_temperature,
         adapter=_with_adapter if release.version == OF_ADAPTERS else None,
         draft_tokens=draft_tokens if release.adaptive else None,
-        unseen=(*(field for field, counter in counters.items() if counter is None), *NO_POSITIONS),
+        histogram=Histogram(body={"return_spec_tokens_details": True}, read=histogram) if release.histogram else None,
+        unseen=(
+            *(field for field, counter in counters.items() if counter is None),
+            *(() if release.histogram else (ACCEPTED_AT,)),
+        ),
     )
 
 
@@ -91,6 +98,15 @@ def draft_tokens(page: str) -> float | None:
     None before the first: the gauge begins at 0."""
     tokens = [sample.value for sample in samples(page) if sample.name == ACTIVE_TOKENS and sample.value >= 1]
     return math.fsum(tokens) / len(tokens) - 1 if tokens else None
+
+
+def histogram(answer: Mapping[str, Any]) -> tuple[int, ...]:
+    """The n-th number: verify calls that accepted n draft tokens."""
+    found: Any = answer
+    for key in HISTOGRAM:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    counts = tuple(found) if isinstance(found, list) else ()
+    return counts if all(isinstance(count, int) and count >= 0 for count in counts) else ()
 
 
 def work(before: Scrape, after: Scrape) -> Work:

@@ -38,6 +38,8 @@ class KnownRelease:
     retractions: str | None = None
     absent_arguments: tuple[str, ...] = ()
     own_temperature: float | None = None
+    histogram: bool = False
+    """Whether an answer can have acceptance by position (`return_spec_tokens_details`)."""
 
 
 NGRAM_SHAPE = {
@@ -89,6 +91,7 @@ KNOWN = (
         info="/server_info",
         retractions="sglang:num_retracted_requests_total",
         verify_calls="sglang:spec_verify_calls_total",
+        histogram=True,
     ),
 )
 

@@ -23,7 +23,7 @@ from paceline.evidence import ArmCommand, RoundPlan
 from paceline.pods import datasets
 from paceline.pods.conversation import Conversation
 from paceline.pods.prompt_file import DatasetError, Prompts, read
-from paceline.pods.round import choose
+from paceline.pods.round import choose, positions
 from paceline.pods.round.chat_client import KEY, ChatLoad
 from paceline.pods.round.contamination import shared_share
 from paceline.pods.round.parity import request_body
@@ -89,6 +89,25 @@ def question(plan: RoundPlan, arm: ArmCommand, prompt: int) -> Mapping[str, Any]
     messages = json.loads(asked)["messages"] if chats else [{"role": "user", "content": asked}]
     body = request_body(plan.parity, plan.served_name, messages, candidate=arm.candidate)
     return {**probe.body(PARITY), **probe.whole, **body}
+
+
+def sample(plan: RoundPlan, workload: Workload) -> list[Mapping[str, Any]]:
+    """The requests of a `Sample`: the workload's first prompts, as its load had them."""
+    probe = ENGINES[plan.engine].probe(plan.engine_version)
+    assert probe.histogram
+    fields = {
+        **probe.body(f"{name_of(workload, warm_up=False)}-sample"),
+        **probe.histogram.body,
+        "model": model_of(plan, workload),
+        "max_completion_tokens": min(positions.TOKENS, workload.dataset.max_tokens),
+        "temperature": 0,
+        **_sampling(plan, workload),
+    }
+    chats = _all(plan, workload).chats
+    return [
+        {**fields, **(json.loads(prompt) if chats else {"messages": [{"role": "user", "content": prompt}]})}
+        for prompt in prompts(plan, workload)[: positions.SAMPLES]
+    ]
 
 
 def digests(plan: RoundPlan) -> dict[str, str]:

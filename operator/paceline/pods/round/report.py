@@ -10,6 +10,7 @@ from typing import Any
 from paceline.core import Workload
 from paceline.engines import Speculation
 from paceline.evidence import Point
+from paceline.pods.round.requests import good, lengths
 
 STEADY = 0.9
 """Share of the peak concurrency: the steady-state window is the longest time with at least this share."""
@@ -41,6 +42,9 @@ def point(workload: Workload, report: Mapping[str, Any], speculation: Speculatio
     uncounted = sum(length > workload.dataset.max_tokens for length in report.get("output_lens", ()))
     errors = sum(1 for error in report.get("errors", ()) if error) + uncounted
     window = None if errors or workload.rate else steady(report, workload.concurrency)
+    slo = workload.dataset.slo
+    good_requests, good_tokens = good(report, slo, workload.dataset.max_tokens) if slo else (None, None)
+    latencies: dict[str, Any] = {name: _seconds(report.get(f"{metric}_ms")) for name, metric in LATENCIES.items()}
     return Point(
         workload=workload.name,
         asked=workload.dataset.requests,
@@ -51,13 +55,16 @@ def point(workload: Workload, report: Mapping[str, Any], speculation: Speculatio
         steady_throughput=window.throughput if window else None,
         fullness=window.concurrency / workload.concurrency if window else None,
         kept_rate=kept_rate(report, workload.rate) if workload.rate and not errors else None,
-        **{name: _seconds(report.get(f"{metric}_ms")) for name, metric in LATENCIES.items()},
+        **latencies,
         accept_length=speculation.accept_length,
         verify_calls=speculation.verify_calls,
         retractions=speculation.retractions,
         draft_tokens=speculation.draft_tokens,
         accepted_at=speculation.accepted_at,
         malformed=report.get("malformed"),
+        good_requests=good_requests,
+        good_tokens=good_tokens,
+        **lengths(report),
     )
 
 

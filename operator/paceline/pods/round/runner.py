@@ -6,16 +6,18 @@ import json
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, assert_never
 
 from paceline import __version__
+from paceline.core import Workload
 from paceline.core.text import in_all_texts
 from paceline.engines import ENGINES, Probe
 from paceline.evidence import ArmCommand, Failure, Replicate, RoundPlan, RoundResult
 from paceline.evidence.arguments import differences
-from paceline.pods.round import load, parity, server, watch
+from paceline.pods.round import load, parity, positions, requests, server, watch
 from paceline.pods.round.control import Control
 from paceline.pods.round.steps import (
     ArmResult,
@@ -26,6 +28,7 @@ from paceline.pods.round.steps import (
     Load,
     Loaded,
     Log,
+    Sample,
     SaveLine,
     ServerFailed,
     Start,
@@ -91,11 +94,11 @@ class Runner:
         last arm has answered."""
         baseline = next((arm.name for arm in self.plan.arms if not arm.candidate), "")
         base = next((one.arguments for one in results if one.replicate.arm == baseline), {})
-        told = [one.replicate for one in results]
+        told = [_beside_baseline(one, results, baseline) for one in results]
         if self.plan.moved is not None and base:
             told = [
-                replace(one.replicate, differs=differences(one.arguments, base)) if one.arguments else one.replicate
-                for one in results
+                replace(replicate, differs=differences(one.arguments, base)) if one.arguments else replicate
+                for one, replicate in zip(results, told, strict=True)
             ]
         if not self.plan.parity:
             return tuple(told)
@@ -136,6 +139,8 @@ class Runner:
                 return self.control.clocks()
             case Ask(arm, prompt):
                 return self.ask(arm, prompt)
+            case Sample(_, workload):
+                return self.sample(workload)
             case SaveLine(line):
                 return self.save_line(line)
             case Stop():
@@ -187,6 +192,24 @@ class Runner:
         self.useful_seconds += time.monotonic() - began
         return found
 
+    def sample(self, workload: Workload) -> list[Mapping[str, Any] | str]:
+        """No answer costs the arm: what it asks for decides nothing."""
+        began = time.monotonic()
+        bodies = load.sample(self.plan, workload)
+
+        def ask(body: Mapping[str, Any]) -> Mapping[str, Any] | str:
+            try:
+                return server.ask(self.url, body, self.control.keys.api, positions.SECONDS)
+            except ServerFailed as failed:
+                return str(failed)
+
+        with ThreadPoolExecutor(len(bodies)) as pool:
+            answers = list(pool.map(ask, bodies))
+        self.useful_seconds += time.monotonic() - began
+        if all(isinstance(answer, str) for answer in answers):
+            self.notes.append(f"acceptance by position of {workload.name} is unavailable: {answers[0]}")
+        return answers
+
     def truncate_lines(self) -> None:
         """Empty the file of lines: a round that was stopped is repeated under the same name."""
         path = Path(self.plan.lines_path)
@@ -224,6 +247,17 @@ class Runner:
         """Whatever was just done, it was done to a server that lives."""
         if not isinstance(step, Stop) and self.control.has_exited():
             raise ServerFailed("the server exited")
+
+
+def _beside_baseline(one: ArmResult, results: Sequence[ArmResult], baseline: str) -> Replicate:
+    """A candidate's points with their speed-ups by prompt."""
+    if one.replicate.arm == baseline:
+        return one.replicate
+    base = next((other.speeds for other in results if other.replicate.arm == baseline), {})
+    pairs = (
+        (point, one.speeds.get(point.workload, ()), base.get(point.workload, ())) for point in one.replicate.points
+    )
+    return replace(one.replicate, points=tuple(requests.beside(*pair) for pair in pairs))
 
 
 def say(line: str) -> None:

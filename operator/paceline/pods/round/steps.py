@@ -9,14 +9,16 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from paceline.core import Workload
-from paceline.engines import ENGINES, Probe, ProbeError, Scrape, json_object
+from paceline.engines import ENGINES, Histogram, Probe, ProbeError, Scrape, json_object
 from paceline.evidence import ArmCommand, Failure, Replicate, RoundPlan
 from paceline.evidence.arguments import comparable, digest, pick, without_secrets
 from paceline.evidence.clocks import Reading, seen
 from paceline.evidence.result import Point
 from paceline.pods.round.contamination import contamination
 from paceline.pods.round.parity import Answer, Incomparable, read_answer
+from paceline.pods.round.positions import by_position
 from paceline.pods.round.report import point
+from paceline.pods.round.requests import speeds
 
 MODELS_PAGE = "/v1/models"
 
@@ -104,6 +106,15 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
+class Sample:
+    """Send some of a workload's prompts again, all at once, with fields that make answers tell acceptance by position
+    (`positions`). Answer: each one's JSON, or a str that says why there is none."""
+
+    arm: ArmCommand
+    workload: Workload
+
+
+@dataclass(frozen=True, slots=True)
 class SaveLine:
     """Append a line to the results on the cache volume, if that is possible. Answer: None."""
 
@@ -115,7 +126,7 @@ class Stop:
     """End the server, if it still runs. Answer: `Ended`."""
 
 
-Step = Start | Get | Log | Flush | Load | Clocks | Ask | SaveLine | Stop
+Step = Start | Get | Log | Flush | Load | Clocks | Ask | Sample | SaveLine | Stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +138,8 @@ class ArmResult:
     version: str
     answers: tuple[Answer, ...] | str = ""
     arguments: Mapping[str, str] = field(default_factory=dict)
+    speeds: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """Workload → the speed of each request (`requests.speeds`)."""
 
 
 def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, ArmResult]:
@@ -137,6 +150,7 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, ArmResul
     version = ""
     answers: tuple[Answer, ...] | str = f"{arm.name} was not asked"
     arguments: Mapping[str, str] = {}
+    fast: dict[str, tuple[float, ...]] = {}
     try:
         noted["start_seconds"] = yield Start(arm)
         _check_models(plan, (yield Get(MODELS_PAGE)))
@@ -172,6 +186,9 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, ArmResul
                 points.clear()  # if the server ends now, its exit replaces this error, and the points would look valid
                 raise ServerFailed(why)
             points.append(measured)
+            fast[workload.name] = speeds(report)
+            if arm.candidate and probe.histogram and not measured.accepted_at:
+                points[-1] = replace(measured, accepted_at=(yield from _positions(arm, workload, probe.histogram)))
         if plan.parity:
             answers = yield from _answers(arm, probe, plan.parity.samples)
     except ServerFailed as failed:
@@ -183,7 +200,15 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, ArmResul
     ended: Ended = yield Stop()
     if ended.exit_code is not None:
         noted |= {"exit_code": ended.exit_code, "error": ended.last_words or noted.get("error", "")}
-    return ArmResult(Replicate(arm=arm.name, points=tuple(points), **noted), version, answers, arguments)
+    return ArmResult(Replicate(arm=arm.name, points=tuple(points), **noted), version, answers, arguments, fast)
+
+
+def _positions(arm: ArmCommand, workload: Workload, asked: Histogram) -> Generator[Step, Any, tuple[float, ...]]:
+    """Acceptance by position of the answers that tell it; empty if none does, which costs the point nothing."""
+    answers: list[Mapping[str, Any] | str] = yield Sample(arm, workload)
+    histograms = [answer if isinstance(answer, str) else asked.read(answer) for answer in answers]
+    yield SaveLine({"arm": arm.name, "workload": workload.name, "accepted_drafts": histograms})
+    return by_position([one for one in histograms if not isinstance(one, str)])
 
 
 def _answers(arm: ArmCommand, probe: Probe, samples: int) -> Generator[Step, Any, tuple[Answer, ...] | str]:

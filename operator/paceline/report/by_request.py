@@ -1,0 +1,103 @@
+"""What requests say one by one: goodput, speed-ups by prompt, and the lengths of prompts and answers."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+from paceline.api.record import finite
+from paceline.api.run_status import Inputs, Point, Round
+from paceline.evidence.round_status import last_tries
+from paceline.report.measured import points_of, why
+from paceline.report.model import Goodput, Lengths, Manifest, Prompts
+from paceline.report.read import workload
+
+Points = Sequence[Point]
+
+
+def goodput(spec: Manifest, arms: Sequence[str], rounds: Sequence[Round]) -> Iterator[Goodput]:
+    """Of every arm on every workload with an slo: over all valid rounds together, those without a good request too."""
+    slos = {workload(one): slo_text(one["slo"]) for one in spec["workloads"] if one.get("slo")}
+    for name, arm, points in points_of(arms, tuple(slos), rounds):
+        if counted := [point for point in points if not why(point) and point.good_requests is not None]:
+            yield Goodput(
+                arm=arm,
+                workload=name,
+                slo=slos[name],
+                good=sum(point.good_requests or 0 for point in counted),
+                asked=sum(point.asked or 0 for point in counted),
+                requests=_over_time(counted, lambda point: point.goodput),
+                tokens=_over_time(counted, lambda point: point.good_throughput),
+            )
+
+
+def prompts(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[Prompts]:
+    """Of every candidate on every workload. Deciles are geometric means over rounds, the fraction an arithmetic one."""
+    for name, arm, points in points_of(arms[1:], workloads, rounds):
+        seen = [point for point in points if not why(point)]
+        worst, median, best = (
+            _geometric(seen, of)
+            for of in (lambda p: p.worst_decile, lambda p: p.median_prompt, lambda p: p.best_decile)
+        )
+        slower = _values(seen, lambda point: point.slower_prompts)
+        if worst and median and best:
+            share = math.fsum(slower) / len(slower) if slower else None
+            yield Prompts(arm=arm, workload=name, worst=worst, median=median, best=best, slower=share)
+
+
+def lengths(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round]) -> Iterator[Lengths]:
+    """Of every arm on every workload: means over rounds, of which each has other prompts."""
+    sent = [one for entry in last_tries(rounds) for one in entry.inputs]
+    for name, arm, points in points_of(arms, workloads, rounds):
+        inputs = [one for one in sent if one.workload == name]
+        seen = [point for point in points if not why(point)]
+        if inputs or any(point.p50_output for point in seen):
+            yield Lengths(
+                arm=arm,
+                workload=name,
+                prompt=_inputs(inputs),
+                answer=(
+                    _mean([point.output_tokens / point.completed
+                           for point in seen if point.output_tokens and point.completed]),
+                    _mean(_values(seen, lambda point: point.p50_output)),
+                    _mean(_values(seen, lambda point: point.p99_output)),
+                ),
+            )  # fmt: skip
+
+
+def slo_text(slo: Manifest) -> str:
+    """TTFT ≤ 500ms, ITL ≤ 50ms."""
+    return ", ".join(f"{name.upper()} ≤ {slo[name]}" for name in ("ttft", "itl") if slo.get(name))
+
+
+def _inputs(inputs: Sequence[Inputs]) -> tuple[float | None, float | None, float | None]:
+    mean, p50, p99 = (
+        _mean([float(value) for one in inputs if (value := finite(getattr(one, name))) is not None])
+        for name in ("mean", "p50", "p99")
+    )
+    return mean, p50, p99
+
+
+def _over_time(points: Points, of: Callable[[Point], float | None]) -> float | None:
+    """A number per second, over the time of all points: None if one has no time, for which its message had no room."""
+    pairs = [(finite(of(point)), _seconds(point)) for point in points]
+    if not all(value is not None and seconds for value, seconds in pairs):
+        return None
+    time = math.fsum(seconds or 0.0 for _, seconds in pairs)
+    return math.fsum((value or 0.0) * (seconds or 0.0) for value, seconds in pairs) / time
+
+
+def _seconds(point: Point) -> float | None:
+    throughput = finite(point.output_throughput)
+    return point.output_tokens / throughput if point.output_tokens and throughput else None
+
+
+def _values(points: Points, of: Callable[[Point], float | None]) -> list[float]:
+    return [float(value) for point in points if (value := finite(of(point))) is not None]
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None
+
+
+def _geometric(points: Points, of: Callable[[Point], float | None]) -> float | None:
+    logs = [math.log(value) for value in _values(points, of) if value > 0]
+    return math.exp(math.fsum(logs) / len(logs)) if logs else None

@@ -1,0 +1,34 @@
+"""Throughput over latency: what a GPU gives to all users, and what one user gets of it, load by load."""
+
+from collections.abc import Iterator, Sequence
+
+from paceline.report.model import Load, Manifest, TradeOff, Value
+from paceline.report.read import number, workload
+
+THROUGHPUT, TPOT = "steadyThroughput", "meanTPOT"
+
+
+def trade_offs(spec: Manifest, values: Sequence[Value]) -> Iterator[TradeOff]:
+    """Of each dataset that was measured in closed loops at two concurrencies or more, a line per arm. At a rate a
+    dataset has one load only."""
+    accelerator = spec["accelerator"]
+    gpus = max(1, (accelerator.get("count") or 1) * (accelerator.get("nodes") or 1))
+    typical = {(value.metric, value.arm, value.workload): value.typical for value in values}
+    loops = [one for one in spec["workloads"] if number(one.get("requestRate")) is None]
+    for dataset in dict.fromkeys(one["name"] for one in loops):
+        rising = sorted((one for one in loops if one["name"] == dataset), key=lambda one: one["concurrency"])
+        lines = {}
+        for arm in (arm["name"] for arm in spec["arms"]):
+            found = [
+                Load(
+                    concurrency=one["concurrency"],
+                    per_gpu=typical[THROUGHPUT, arm, workload(one)] / gpus,
+                    per_user=1 / typical[TPOT, arm, workload(one)],
+                )
+                for one in rising
+                if (THROUGHPUT, arm, workload(one)) in typical and typical.get((TPOT, arm, workload(one)), 0) > 0
+            ]
+            if len(found) > 1:
+                lines[arm] = tuple(found)
+        if lines:
+            yield TradeOff(dataset=dataset, lines=lines)

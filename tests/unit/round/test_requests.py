@@ -1,0 +1,90 @@
+"""What is read of each request of a load: goodput, lengths, and how fast a prompt was beside the baseline."""
+
+from typing import Any
+
+import pytest
+
+from paceline.core import Slo
+from paceline.evidence import Point
+from paceline.pods.round.requests import at, beside, good, lengths, speeds
+
+
+def load(*requests: tuple[float, int, float], errors: tuple[str, ...] = (), step: int = 1) -> dict[str, Any]:
+    """Of each request: seconds to the first token, tokens, seconds per further piece of `step` tokens."""
+    return {
+        "ttfts": [first for first, _, _ in requests],
+        "itls": [[gap] * -(-(tokens - 1) // step) for _, tokens, gap in requests],
+        "output_lens": [tokens for _, tokens, _ in requests],
+        "errors": list(errors or [""] * len(requests)),
+    }
+
+
+PROMPT, LATE, SLOW = (0.4, 101, 0.04), (0.6, 101, 0.04), (0.4, 11, 0.06)
+
+
+@pytest.mark.parametrize(
+    ("slo", "met"),
+    [
+        (Slo(ttft=0.5, itl=0.05), (1, 101)),
+        (Slo(ttft=0.5), (2, 112)),
+        (Slo(itl=0.05), (2, 202)),
+        (Slo(ttft=0.4, itl=0.06), (2, 112)),  # as fast as asked for is fast enough
+        (Slo(ttft=0.1), (0, 0)),
+    ],
+)
+def test_goodput_counts_the_requests_that_met_both(slo: Slo, met: tuple[int, int]) -> None:
+    assert good(load(PROMPT, LATE, SLOW), slo, max_tokens=128) == met
+
+
+def test_the_time_per_token_is_a_requests_mean_whatever_comes_at_once() -> None:
+    """Four tokens every 160 ms are one every 40 ms: what vLLM calls tpot, and not its itl, of pieces."""
+    assert good(load((0.4, 101, 0.16), step=4), Slo(itl=0.0401), max_tokens=128) == (1, 101)
+
+
+def test_what_failed_or_broke_off_is_no_goodput() -> None:
+    """One more token than can be is what the client says of an answer without a count."""
+    report = load(PROMPT, PROMPT, (0.1, 129, 0.001), (0.1, 0, 0.0), errors=("", "HTTP 500", "", ""))
+    assert good(report, Slo(ttft=0.5), max_tokens=128) == (1, 101)
+
+
+def test_an_answer_of_one_token_has_no_time_per_token() -> None:
+    assert good(load((0.4, 1, 9.0)), Slo(itl=0.001), max_tokens=128) == (1, 1)
+
+
+@pytest.mark.parametrize(("share", "found"), [(0.0, 1), (0.1, 1), (0.11, 2), (0.5, 5), (0.9, 9), (0.99, 10)])
+def test_a_percentile_is_a_value_that_was_measured(share: float, found: int) -> None:
+    assert at(range(1, 11), share) == found
+
+
+def test_no_values_have_no_percentile() -> None:
+    assert at([], 0.5) is None
+
+
+def test_lengths_are_of_prompts_and_answers() -> None:
+    report = load(*[(0.1, tokens, 0.01) for tokens in (10, 30, 20)]) | {"input_lens": [700, 40, 100]}
+    assert lengths(report) == {
+        "mean_input": 280.0, "p50_input": 100, "p99_input": 700, "p50_output": 20, "p99_output": 30,
+    }  # fmt: skip
+
+
+def test_a_client_that_tells_no_lengths_of_prompts_says_nothing_of_them() -> None:
+    found = lengths(load(PROMPT))
+    assert (found["mean_input"], found["p50_input"], found["p50_output"]) == (None, None, 101)
+
+
+POINT = Point(workload="code@1", asked=10, completed=10, errors=0)
+
+
+def test_a_mean_of_110_percent_may_be_a_tenth_of_the_prompts_at_80() -> None:
+    found = beside(POINT, [80.0] + [100.0 + 7 * n for n in range(9)], [100.0] * 10)
+    assert (found.worst_decile, found.median_prompt, found.best_decile) == pytest.approx((0.8, 1.21, 1.49))
+    assert found.slower_prompts == 0.1
+
+
+def test_prompts_are_compared_by_their_place_and_not_at_all_where_one_is_missing() -> None:
+    assert beside(POINT, [1.0, 4.0], [2.0, 2.0]).worst_decile == 0.5
+    assert beside(POINT, [1.0, 4.0], [2.0]) == POINT
+    assert beside(POINT, [], []) == POINT
+    assert speeds(load(PROMPT, PROMPT, errors=("", "HTTP 500"))) == ()
+    assert speeds(load((0.4, 0, 0.0))) == ()
+    assert speeds(load((0.5, 6, 0.1))) == pytest.approx((6.0,))
