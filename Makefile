@@ -4,8 +4,8 @@ SHELL := /bin/bash
 
 BIN := .venv/bin
 
-.PHONY: venv try lint browser prometheus test test-all test-sglang demo demos demo-killed five-minutes long-stories bench generate
-.PHONY: prepare programs archives cluster-up cluster-down images operator-up
+.PHONY: venv try lint browser prometheus test test-all demo demos demo-killed five-minutes long-stories bench generate
+.PHONY: test-sglang test-vllm test-sglang-jax prepare programs archives cluster-up cluster-down images operator-up
 
 venv: .venv/.installed
 
@@ -82,6 +82,13 @@ five-minutes: venv
 
 test-sglang: operator-up venv
 	dev/test-sglang "$(DIR)"
+
+# Real servers on the CPU of this machine, without the cluster (dev/test-on-cpu).
+test-vllm: venv
+	dev/test-on-cpu vllm "$(DIR)"
+
+test-sglang-jax: venv
+	dev/test-on-cpu sglang-jax "$(DIR)"
 
 long-stories: operator-up venv
 	$(BIN)/pytest -v tests/cluster/long_*.py | tee docs/reports/long-stories.txt; exit $${PIPESTATUS[0]}

@@ -1,0 +1,202 @@
+"""A round of a real server on this machine's CPU: the operator's command, wrapper, client and judge, and a report."""
+
+import itertools
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tests.unit.round.pod import Outcome, begin, free_port
+
+from paceline.core import Arm, Dataset, Server, Workload
+from paceline.core.names import snapshot_path
+from paceline.engines import ENGINES
+from paceline.evidence import ArmCommand, Judged, Point, RoundPlan
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 3600.0
+START_SECONDS = 1500.0
+"""A CPU that compiles and is not alone; the operator's own limit is half an hour."""
+QUESTIONS = (
+    "What is a queue?", "Why is the sky blue?", "Name three rivers.", "How do I sort a list?", "What is an ox?",
+    "Say it in one word.", "Who wrote this?", "Count to five.", "What is two and two?", "Where is the sea?",
+    "What does it cost?", "How long is a day?", "Which way is north?", "What is rain?", "Is it late?", "What is new?",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """A real server in a directory. `command` replaces the first words of the operator's, `environment` is that of its
+    processes, `real` the sentence that says what is real in it, and what is not."""
+
+    name: str
+    version: str
+    server: Server
+    arms: tuple[Arm, ...]
+    target: Path
+    heads: Mapping[str, Path]
+    """Source of a draft → its directory."""
+    command: Callable[[Arm, tuple[str, ...]], tuple[str, ...]]
+    environment: Mapping[str, str]
+    workloads: tuple[Workload, ...]
+    real: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    engine: Engine
+    outcome: Outcome
+    report: Path
+
+    def point(self, arm: str, workload: str) -> Point:
+        found = self.judged(arm, workload).point
+        assert found is not None
+        return found
+
+    def judged(self, arm: str, workload: str) -> Judged:
+        return self.outcome.judged[arm, workload]
+
+    def resolved(self, arm: str) -> Mapping[str, object]:
+        (found,) = [one.resolved for one in self.outcome.result.replicates if one.arm == arm]
+        return found
+
+
+def own(concurrency: int, requests: int, max_tokens: int) -> Workload:
+    """Short prompts: a CPU prefills a hundred tokens a second."""
+    source = Dataset(name="short", source="configMap://prompts/short.jsonl", requests=requests, max_tokens=max_tokens)
+    return Workload(dataset=source, concurrency=concurrency)
+
+
+def measure(engine: Engine, directory: Path, report: Path) -> Measured:
+    """One round, its servers one after another; raises if it does not come to its end."""
+    adapter, port = ENGINES[engine.name], free_port()
+    assert not adapter.refusals(engine.server, engine.arms)
+    prompts = directory / "short.jsonl"
+    said = [{"messages": [{"role": "user", "content": text}]} for text in QUESTIONS]
+    prompts.write_text("".join(json.dumps(one) + "\n" for one in said))
+
+    def change(plan: RoundPlan) -> RoundPlan:
+        return replace(
+            plan,
+            engine=engine.name,
+            engine_version=engine.version,
+            served_name=engine.server.served_name,
+            tokenizer=str(engine.target),
+            compared=adapter.compared,
+            moved=adapter.moved(()),
+            unseen=adapter.probe(engine.version).unseen,
+            files={"short": str(prompts)},
+            start_timeout_seconds=START_SECONDS,
+            workload_timeout_seconds=START_SECONDS,
+        )
+
+    arms = tuple(_command(engine, arm, port) for arm in engine.arms)
+    own = {one["name"]: one["value"] for one in adapter.env(engine.server) if "value" in one}
+    jit = directory / "jit"
+    jit.mkdir()
+    placed = {name: str(jit) if value == "/jit" else value for name, value in own.items()}
+    environment = {**placed, **engine.environment, "NVIDIA_VISIBLE_DEVICES": ""}
+    pod = begin(directory, port, arms, *engine.workloads, change=change, **environment)
+    try:
+        outcome = pod.finish(PATIENCE)
+    finally:
+        pod.end()
+    assert (outcome.client, outcome.wrapper) == (0, 0), outcome.log
+    return Measured(engine=engine, outcome=outcome, report=report)
+
+
+def _command(engine: Engine, arm: Arm, port: int) -> ArmCommand:
+    """As the operator renders it, but for the program, the port and where the models are."""
+    adapter, target = ENGINES[engine.name], engine.server.target
+    here = {snapshot_path(target.source, target.commit): str(engine.target)}
+    if arm.draft and arm.draft.model:
+        draft = arm.draft.model
+        here[snapshot_path(draft.source, draft.commit)] = str(engine.heads[draft.source])
+    argv = tuple(_placed(word, here) for word in adapter.argv(engine.server, arm))
+    listens = argv.index("--port") + 1
+    argv = (*argv[:listens], str(port), *argv[listens + 1 :])
+    expected = adapter.expected(engine.server, arm)
+    return ArmCommand(name=arm.name, argv=engine.command(arm, argv), candidate=arm.draft is not None, expected=expected)
+
+
+def _placed(word: str, here: Mapping[str, str]) -> str:
+    for path, place in here.items():
+        word = word.replace(path, place)
+    return word
+
+
+def environ(directory: Path) -> dict[str, str]:
+    """No hub, and one thread: the server shares the machine with its client."""
+    return {
+        "HF_HUB_OFFLINE": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+        "OMP_NUM_THREADS": "1",
+        "PATH": f"{directory}:{os.environ['PATH']}",
+        "PACELINE_HEARTBEAT_SECONDS": "300",
+    }
+
+
+# The report
+
+
+def report(measured: Measured) -> str:
+    return "\n".join([*_head(measured), *_arms(measured), "", *_table(measured), "", *_resolved(measured), ""])
+
+
+def _head(measured: Measured) -> Iterator[str]:
+    engine, result = measured.engine, measured.outcome.result
+    asked = ["git", "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    emulated = "emulated" if result.emulated else "not emulated"
+    yield f"# A round of the real {engine.name} {result.engine_version}, on a CPU"
+    yield ""
+    yield f"Measured on {datetime.now(UTC):%Y-%m-%d} at commit {commit}, on {platform.machine()}, {os.cpu_count()} CPUs"
+    yield f"that it shared; the engine was {emulated}."
+    yield ""
+    yield from engine.real.splitlines()
+    yield "The speeds are those of a CPU with models of a few megabytes and random weights: they say nothing of an"
+    yield "accelerator. That every figure could be read, and that they agree with each other, is what was tested."
+    yield ""
+
+
+def _arms(measured: Measured) -> Iterator[str]:
+    yield "| arm | ready after | KV cache | arguments |"
+    yield "|---|---|---|---|"
+    models = f"{measured.engine.target.parent}/"
+    for arm, replicate in zip(measured.outcome.plan.arms, measured.outcome.result.replicates, strict=True):
+        asked = itertools.dropwhile(lambda word: not word.startswith("--seed") and "random-seed" not in word, arm.argv)
+        told = " ".join(asked).replace(models, "")
+        start = "-" if replicate.start_seconds is None else f"{replicate.start_seconds:.0f} s"
+        tokens = "-" if replicate.kv_tokens is None else f"{replicate.kv_tokens:,} tokens"
+        yield f"| {arm.name} | {start} | {tokens} | `{told}` |"
+
+
+def _table(measured: Measured) -> Iterator[str]:
+    yield "| arm | workload | requests | output tokens | tok/s | acceptance length | verify calls | retractions | |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for (arm, workload), judged in measured.outcome.judged.items():
+        point, verdict = judged.point, "valid" if judged.valid else judged.why
+        if point is None:
+            yield f"| {arm} | {workload} | | | | | | | {verdict} |"
+            continue
+        length = "-" if point.accept_length is None else f"{point.accept_length:.2f}"
+        cells: Sequence[object] = (
+            arm, workload, point.completed, point.output_tokens, f"{point.output_throughput or 0:.1f}", length,
+            "-" if point.verify_calls is None else point.verify_calls, point.retractions, verdict,
+        )  # fmt: skip
+        yield f"| {' | '.join(str(cell) for cell in cells)} |"
+
+
+def _resolved(measured: Measured) -> Iterator[str]:
+    """What the servers said of themselves, where they differ."""
+    arms = [replicate.arm for replicate in measured.outcome.result.replicates]
+    names = dict.fromkeys(name for arm in arms for name in measured.resolved(arm))
+    alike = {name for name in names if len({repr(measured.resolved(arm).get(name)) for arm in arms}) == 1}
+    said = ", ".join(f"{name}={measured.resolved(arms[0])[name]}" for name in names if name in alike)
+    yield f"Resolved alike on all arms: `{said}`."
+    for name in (name for name in names if name not in alike):
+        yield f"Resolved apart: `{name}`: " + ", ".join(f"{arm} {measured.resolved(arm).get(name)}" for arm in arms)
