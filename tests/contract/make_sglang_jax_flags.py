@@ -10,12 +10,18 @@ Two lists come of it: the operator's, as compact as those of SGLang, and the emu
 import ast
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
 SOURCES = {"srt/server_args.py": "ServerArgs", "srt/multimodal/common/ServerArgs.py": "MultimodalServerArgs"}
+
+NAMES = (
+    "srt/server_args.py", "srt/reasoning_parser.py", "srt/function_call/function_call_parser.py",
+    "srt/utils/common_utils.py",
+)  # fmt: skip
+"""Where lists and tables have names that `choices` refers to."""
 
 SWITCHES = ("store_true", "store_false", "BooleanOptionalAction")
 KINDS = {"int": "int", "float": "float", "loads": "json"}
@@ -24,11 +30,12 @@ KINDS = {"int": "int", "float": "float", "loads": "json"}
 
 def flags(directory: Path) -> list[dict[str, Any]]:
     """Every add_argument of both parsers, in their order."""
-    found = []
+    found: list[dict[str, Any]] = []
+    names = _names(ast.parse((directory / "sgl_jax" / name).read_text()) for name in NAMES)
     for name, owner in SOURCES.items():
         tree = ast.parse((directory / "sgl_jax" / name).read_text())
         defaults = _defaults(tree, owner)
-        found += [_flag(call, owner, defaults) for call in _calls(tree)]
+        found += [_flag(call, defaults, names) for call in _calls(tree)]
     return found
 
 
@@ -54,19 +61,48 @@ def _defaults(tree: ast.Module, owner: str) -> dict[str, Any]:
     raise LookupError(f"no class {owner}")
 
 
-def _flag(call: ast.Call, owner: str, defaults: dict[str, Any]) -> dict[str, Any]:
-    names = [_text(argument) for argument in call.args]
+def _names(trees: Iterable[ast.Module]) -> dict[str, ast.expr]:
+    """What is assigned to a name, in a module, a class or a function."""
+    found: dict[str, ast.expr] = {}
+    for node in (node for tree in trees for node in ast.walk(tree)):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            found.setdefault(node.targets[0].id, node.value)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
+            found.setdefault(node.target.id, node.value)
+    return found
+
+
+def _choices(node: ast.expr | None, names: dict[str, ast.expr]) -> Any:
+    """A list of literals, by whatever name, as the keys of a table, or as the sum of two; None: there is none."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name) if name in names:
+            return _choices(names[name], names)
+        case ast.Call(func=ast.Name(id="list"), args=[ast.Call(func=ast.Attribute(value=table, attr="keys"))]):
+            return _choices(table, names)
+        case ast.Dict(keys=keys):
+            return [key.value for key in keys if isinstance(key, ast.Constant)]
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return [*_choices(left, names), *_choices(right, names)]
+        case ast.List(elts=each) | ast.Tuple(elts=each):
+            return [_choices(one, names) for one in each]
+        case ast.Constant(value=value):
+            return value
+    return None
+
+
+def _flag(call: ast.Call, defaults: dict[str, Any], names: dict[str, ast.expr]) -> dict[str, Any]:
+    spelled = [_text(argument) for argument in call.args]
     said = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
-    dest = _text(said["dest"]) if "dest" in said else names[0].lstrip("-").replace("-", "_")
-    flag: dict[str, Any] = {"flags": names, "dest": dest}
+    dest = _text(said["dest"]) if "dest" in said else spelled[0].lstrip("-").replace("-", "_")
+    flag: dict[str, Any] = {"flags": spelled, "dest": dest}
     for key in ("action", "type"):
         if key in said:
             word = said[key]
             flag[key] = word.value if isinstance(word, ast.Constant) else ast.unparse(word).split(".")[-1]
     for key in ("nargs", "choices", "required", "default"):
-        value = _value(said[key], defaults) if key in said else None
-        if value is not None:
-            flag[key] = value
+        read = _choices(said.get(key), names) if key == "choices" else _value(said.get(key), defaults)
+        if read is not None:
+            flag[key] = read
     return flag
 
 
@@ -77,7 +113,7 @@ def _text(node: ast.expr) -> str:
 
 
 def _value(node: ast.expr | None, defaults: dict[str, Any]) -> Any:
-    """A literal, or the default that `Class.field` has; None for what is neither (choices read off another class)."""
+    """A literal, or the default that `Class.field` has; None for what is neither."""
     if isinstance(node, ast.Attribute):
         return defaults.get(node.attr)
     try:

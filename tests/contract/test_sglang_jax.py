@@ -134,6 +134,24 @@ def test_an_unknown_flag_exits_with_2(target: str, log: Path) -> None:
     assert (code, "unrecognized arguments: --enable-flux-capacitor" in last) == (2, True)
 
 
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "--grammar-backend=xgrammar",
+        "--reasoning-parser=gpt-oss",
+        "--tool-call-parser=llama3",
+        "--lora-target-modules=embed_tokens",
+    ],
+)
+def test_a_value_that_is_none_of_a_flags_choices_exits_with_2(capsys: pytest.CaptureFixture[str], flag: str) -> None:
+    """Whose choices stand in another file of the wheel."""
+    assert JAX.refusals(server(flag), (BASELINE,))
+    with pytest.raises(SystemExit) as ended:
+        flags.parse(["--model-path", "m", flag])
+    assert ended.value.code == 2
+    assert "invalid choice" in capsys.readouterr().err
+
+
 # what it refuses, and what we refuse before it
 
 

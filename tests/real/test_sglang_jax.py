@@ -78,7 +78,7 @@ def test_both_arms_resolved_alike_but_for_their_speculation(jax: Measured) -> No
 
 @pytest.mark.parametrize("workload", [ONE.name, FOUR.name])
 def test_a_random_head_accepts_nothing_and_every_token_is_a_verify_call(jax: Measured, workload: str) -> None:
-    """All but the first of a request; of requests that end behind a prefill, one too many (docs/flaws.md)."""
+    """All but the first of a request; of requests that end behind a prefill, one too many (the probe says why)."""
     point = jax.point("eagle3", workload)
     assert point.output_tokens is not None
     assert point.verify_calls is not None
