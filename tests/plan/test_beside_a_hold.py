@@ -9,7 +9,7 @@ from tests.support.planned import deployment_pools
 from tests.support.stories import measured
 from tests.support.world import World, example
 
-from paceline.watch import Kind
+from paceline.watch import JudgementKind
 
 ROLLBACK = "rollback.paceline.dev/latency"
 
@@ -154,7 +154,7 @@ def test_a_shape_that_serves_until_another_is_decided_stops_paying() -> None:
     assert world.condition("SpeculationDegraded") == "True FellBack"
     assert [warning.partition(":")[0] for warning in warnings(world)] == ["Warning FellBack"]
 
-    judged(world, Kind.AS_EXPECTED)
+    judged(world, JudgementKind.AS_EXPECTED)
     assert world.condition("SpeculationDegraded") == "True FellBack"
     measured(world)
     assert (world.serving("latency"), hold(world), world.condition("SpeculationDegraded")) == ("wide", None, "")

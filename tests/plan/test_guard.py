@@ -21,7 +21,7 @@ from paceline.api.status import Expected, SpeculativeDeploymentStatus
 from paceline.core import Adaptive
 from paceline.plan.deployment.watched import watched
 from paceline.plan.step import parse_time
-from paceline.watch import Kind
+from paceline.watch import JudgementKind
 
 
 def events(world: World) -> list[str]:
@@ -64,9 +64,9 @@ def test_acceptance_drops_and_a_person_is_told(world: World) -> None:
     assert world.condition("SpeculationDegraded") == "True AcceptanceDropped"
     assert world.condition("Promoted") == "True AllPromoted"
 
-    judged(world, Kind.IDLE)
+    judged(world, JudgementKind.IDLE)
     assert world.condition("SpeculationDegraded") == "True AcceptanceDropped"
-    judged(world, Kind.AS_EXPECTED)
+    judged(world, JudgementKind.AS_EXPECTED)
     assert world.condition("SpeculationDegraded") == ""
 
 
@@ -97,7 +97,7 @@ def test_a_server_hangs(world: World) -> None:
     assert (arm(world), hold(world)) == ("baseline", "Fallback")
     assert world.condition("SpeculationDegraded") == "True Hung"
     assert "nothing to fall back to" in world.message("SpeculationDegraded")
-    judged(world, Kind.AS_EXPECTED)
+    judged(world, JudgementKind.AS_EXPECTED)
     assert world.condition("SpeculationDegraded") == "True FellBack"
 
 
@@ -115,21 +115,21 @@ def test_a_load_beyond_the_crossover(world: World) -> None:
     assert 1 < crossover < 32
     assert world.plan(("SpeculativeDeployment", NAME)).watched["latency"].speculates_up_to == crossover
 
-    judged(world, Kind.BEYOND_CROSSOVER, running_requests=20)
+    judged(world, JudgementKind.BEYOND_CROSSOVER, running_requests=20)
     assert (arm(world), hold(world), world.condition("SpeculationDegraded")) == ("wide", None, "True BeyondCrossover")
     assert "pool throughput is measured at concurrency 32" in world.message("SpeculationDegraded")
-    judged(world, Kind.IDLE)
+    judged(world, JudgementKind.IDLE)
     assert world.condition("SpeculationDegraded") == ""
 
 
 def test_a_load_that_no_pool_is_measured_at() -> None:
     world = guarded()
-    judged(world, Kind.BEYOND_CROSSOVER, running_requests=200)
+    judged(world, JudgementKind.BEYOND_CROSSOVER, running_requests=200)
     assert "add concurrency 200 to this pool" in world.message("SpeculationDegraded")
 
 
-@pytest.mark.parametrize("kind", [Kind.IDLE, Kind.AS_EXPECTED, Kind.UNREADABLE])
-def test_nothing_else_is_told_or_done(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [JudgementKind.IDLE, JudgementKind.AS_EXPECTED, JudgementKind.UNREADABLE])
+def test_nothing_else_is_told_or_done(kind: JudgementKind) -> None:
     world = guarded()
     judged(world, kind)
     assert (arm(world), hold(world), world.condition("SpeculationDegraded")) == ("wide", None, "")
@@ -137,16 +137,16 @@ def test_nothing_else_is_told_or_done(kind: Kind) -> None:
 
 def test_servers_that_cannot_be_read_are_told_in_a_note() -> None:
     world = guarded()
-    judged(world, Kind.UNREADABLE)
+    judged(world, JudgementKind.UNREADABLE)
     (note,) = world.status()["notes"]
     assert note == "spec.guard: pool latency cannot be watched: Unreadable"
-    judged(world, Kind.UNREADABLE, running_requests=4)
+    judged(world, JudgementKind.UNREADABLE, running_requests=4)
     assert world.status()["notes"] == [note], "the message counts the time, and a note is an Event"
 
 
 def test_a_judgement_on_another_revision_is_ignored() -> None:
     world = guarded()
-    judged(world, Kind.ACCEPTANCE_DROPPED, revision="0123456789")
+    judged(world, JudgementKind.ACCEPTANCE_DROPPED, revision="0123456789")
     assert (arm(world), hold(world), world.condition("SpeculationDegraded")) == ("wide", None, "")
 
 
@@ -157,7 +157,7 @@ def test_a_judgement_on_what_does_not_serve_yet_is_ignored() -> None:
     dropped(world)
     world.servers_ready()
     world.annotate(RETRY, "again")
-    judged(world, Kind.ACCEPTANCE_DROPPED, revision=served)
+    judged(world, JudgementKind.ACCEPTANCE_DROPPED, revision=served)
     assert (arm(world), hold(world)) == ("wide", None)
 
 
@@ -175,7 +175,7 @@ def test_nothing_falls_back_while_the_spec_is_invalid_and_what_was_told_stays() 
     world = guarded()
     served = world.pool("latency")["serving"]["revision"]
     world.edit("an argument of ours", lambda spec: spec["engine"].update(args=["--port=1"]))
-    judged(world, Kind.ACCEPTANCE_DROPPED, revision=served)
+    judged(world, JudgementKind.ACCEPTANCE_DROPPED, revision=served)
     assert (arm(world), hold(world)) == ("wide", None)
 
     world = guarded("Notify")
@@ -210,7 +210,7 @@ def test_events_say_what_happened_and_that_it_is_over() -> None:
     world = guarded("Notify")
     dropped(world)
     dropped(world)
-    judged(world, Kind.AS_EXPECTED)
+    judged(world, JudgementKind.AS_EXPECTED)
     assert events(world) == ["Warning SpeculationDegraded", "Normal SpeculationRecovered"]
 
     world = guarded()

@@ -12,7 +12,7 @@ from tests.support.guard import DAY, dropped, holds, hung, judged, operator_rest
 from tests.support.world import World, example
 
 from paceline.plan.step import parse_time
-from paceline.watch import Kind
+from paceline.watch import JudgementKind
 
 
 def serving(world: World) -> bool:
@@ -31,7 +31,7 @@ def hang(world: World) -> None:
 
 def calm(world: World) -> None:
     if serving(world):
-        judged(world, Kind.AS_EXPECTED)
+        judged(world, JudgementKind.AS_EXPECTED)
 
 
 def half_a_day(world: World) -> None:

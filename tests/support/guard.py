@@ -6,13 +6,13 @@ from tests.support.world import World, example
 
 from paceline.core import Trigger
 from paceline.plan.step import timestamp
-from paceline.watch import Judgement, Kind, Numbers
+from paceline.watch import Judgement, JudgementKind, Numbers
 
 DAY = 24 * 60
 """Minutes."""
 
 
-def judged(world: World, kind: Kind, revision: str = "", **numbers: float) -> None:
+def judged(world: World, kind: JudgementKind, revision: str = "", **numbers: float) -> None:
     """The watcher has judged what latency serves, or another revision."""
     judgement = Judgement(
         kind=kind,
@@ -26,11 +26,11 @@ def judged(world: World, kind: Kind, revision: str = "", **numbers: float) -> No
 
 
 def dropped(world: World) -> None:
-    judged(world, Kind.ACCEPTANCE_DROPPED, accept_length=1.4, expected_accept_length=2.8)
+    judged(world, JudgementKind.ACCEPTANCE_DROPPED, accept_length=1.4, expected_accept_length=2.8)
 
 
 def hung(world: World) -> None:
-    judged(world, Kind.HUNG, running_requests=3)
+    judged(world, JudgementKind.HUNG, running_requests=3)
 
 
 def operator_restarts(world: World) -> None:

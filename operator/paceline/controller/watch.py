@@ -21,7 +21,7 @@ from paceline.kube.resources import POD
 from paceline.plan.objects import condition
 from paceline.render.group import LEADER
 from paceline.render.serving import REVISION_LABEL
-from paceline.watch import Judgement, Kind, PoolWatch, Process, Watched, observe, period_seconds
+from paceline.watch import Judgement, JudgementKind, PoolWatch, Process, Watched, observe, period_seconds
 
 log = logging.getLogger(__name__)
 
@@ -142,9 +142,9 @@ def _ready(pod: Manifest) -> bool:
     return bool(status.get("podIP") and condition(pod, "Ready"))
 
 
-def _told(judgement: Judgement | None) -> Kind:
+def _told(judgement: Judgement | None) -> JudgementKind:
     """What a planner knows of it: nothing yet, and too little traffic, are the same to it."""
-    return judgement.kind if judgement else Kind.IDLE
+    return judgement.kind if judgement else JudgementKind.IDLE
 
 
 def _labels(key: Key, pool: str) -> tuple[str, str, str]:

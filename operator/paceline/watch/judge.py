@@ -11,7 +11,7 @@ from functools import cached_property
 from paceline.core import GuardSource
 from paceline.engines.monitor import Monitor
 from paceline.watch.expected import Expectation, at_load
-from paceline.watch.model import Kind, Numbers, Watched
+from paceline.watch.model import JudgementKind, Numbers, Watched
 from paceline.watch.windows import Increase, ServerWindow, halves, increase
 
 LEAST_REQUESTS = 20
@@ -42,7 +42,7 @@ class Facts:
     servers: Mapping[str, ServerWindow]
     silent_seconds: float
     error: str
-    before: Kind | None
+    before: JudgementKind | None
 
     @property
     def window(self) -> float:
@@ -112,9 +112,9 @@ def _unread(facts: Facts) -> str | None:
 
 def _too_little(facts: Facts) -> str | None:
     """Not of a pool that was found bad: no traffic does not make it better."""
-    if facts.before is Kind.ACCEPTANCE_DROPPED and facts.watched.expected:
+    if facts.before is JudgementKind.ACCEPTANCE_DROPPED and facts.watched.expected:
         return None
-    judged = facts.before in (Kind.AS_EXPECTED, Kind.BEYOND_CROSSOVER)
+    judged = facts.before in (JudgementKind.AS_EXPECTED, JudgementKind.BEYOND_CROSSOVER)
     parts = (facts.whole,) if judged else facts.halves
     enough = all(part.requests >= LEAST_REQUESTS and _steps(facts, part) >= LEAST_STEPS for part in parts)
     if facts.full and enough:
@@ -133,7 +133,7 @@ def _dropped(facts: Facts) -> str | None:
     expected, drop = facts.expected.accept_length, facts.watched.acceptance_drop
     if expected is None:
         return None
-    stays = facts.before is Kind.ACCEPTANCE_DROPPED
+    stays = facts.before is JudgementKind.ACCEPTANCE_DROPPED
     traffic = facts.whole.requests >= LEAST_REQUESTS and facts.whole.verify_steps >= LEAST_STEPS
     if (traffic or not stays) and _incomparable(facts):
         return None
@@ -161,7 +161,7 @@ def _beyond(facts: Facts) -> str | None:
     most = facts.watched.speculates_up_to
     if most is None:
         return None
-    stays = facts.before is Kind.BEYOND_CROSSOVER
+    stays = facts.before is JudgementKind.BEYOND_CROSSOVER
     loads = (facts.whole.under_way / BACK_BELOW,) if stays else tuple(half.under_way for half in facts.halves)
     if not all(load > most for load in loads):
         return None
@@ -173,18 +173,18 @@ def _as_expected(facts: Facts) -> str:
     return _measured(facts)
 
 
-RULES: Mapping[Kind, Callable[[Facts], str | None]] = {
-    Kind.HUNG: _hung,
-    Kind.UNREADABLE: lambda facts: _cannot(facts) or _unread(facts),
-    Kind.IDLE: _too_little,
-    Kind.ACCEPTANCE_DROPPED: _dropped,
-    Kind.BEYOND_CROSSOVER: _beyond,
-    Kind.AS_EXPECTED: _as_expected,
+RULES: Mapping[JudgementKind, Callable[[Facts], str | None]] = {
+    JudgementKind.HUNG: _hung,
+    JudgementKind.UNREADABLE: lambda facts: _cannot(facts) or _unread(facts),
+    JudgementKind.IDLE: _too_little,
+    JudgementKind.ACCEPTANCE_DROPPED: _dropped,
+    JudgementKind.BEYOND_CROSSOVER: _beyond,
+    JudgementKind.AS_EXPECTED: _as_expected,
 }
 """In this order."""
 
 
-def judge(facts: Facts) -> tuple[Kind, str]:
+def judge(facts: Facts) -> tuple[JudgementKind, str]:
     """The kind, and its sentence."""
     found = ((kind, rule(facts)) for kind, rule in RULES.items())
     return next((kind, message) for kind, message in found if message is not None)

@@ -45,7 +45,7 @@ class Watched:
     depth_follows_load: bool = False
 
 
-class Kind(StrEnum):
+class JudgementKind(StrEnum):
     """What a window of a pool's traffic shows; the worst first."""
 
     HUNG = "Hung"
@@ -76,7 +76,7 @@ class Judgement:
     """`message` is one sentence with its numbers, of the latest window; `since` is when `kind` began, RFC 3339.
     `revision` is that of the `Watched` it judges."""
 
-    kind: Kind
+    kind: JudgementKind
     message: str
     revision: str
     since: str

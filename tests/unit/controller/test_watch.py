@@ -23,7 +23,7 @@ from paceline.controller.watch import Watcher, ready_servers
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, POOL_LABEL
 from paceline.kube import Manifest
 from paceline.render.serving import REVISION_LABEL
-from paceline.watch import Expected, Kind, Watched
+from paceline.watch import Expected, JudgementKind, Watched
 
 KEY = Key("speculativedeployments", "models", "served")
 PORT = 30000
@@ -81,7 +81,7 @@ class Pool:
         await self.watcher.look(http, KEY, "latency", pods)
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> JudgementKind:
         return self.cluster.judgements[KEY]["latency"].kind
 
     def woken(self) -> bool:
@@ -124,7 +124,7 @@ async def test_a_drop_of_acceptance_wakes_the_planner_once(emulated: tuple[str, 
             await pool.look(http)
             woken.append(pool.woken())
     judgement = pool.cluster.judgements[KEY]["latency"]
-    assert judgement.kind is Kind.ACCEPTANCE_DROPPED
+    assert judgement.kind is JudgementKind.ACCEPTANCE_DROPPED
     assert judgement.numbers.accept_length == pytest.approx(1.5, abs=0.15)
     assert sum(woken) == 1
     labels = {"namespace": "models", "name": "served", "pool": "latency"}
@@ -189,7 +189,7 @@ async def test_a_server_that_cannot_be_read_is_told_with_what_it_said(answer: An
         for _ in range(12):
             await pool.look(http)
     judgement = pool.cluster.judgements[KEY]["latency"]
-    assert judgement.kind is Kind.UNREADABLE
+    assert judgement.kind is JudgementKind.UNREADABLE
     assert why in judgement.message
     assert pool.woken()
 
@@ -199,7 +199,7 @@ async def test_nobody_listens() -> None:
         pool = Pool(pod(loopback()))
         for _ in range(12):
             await pool.look(http)
-    assert pool.kind is Kind.UNREADABLE
+    assert pool.kind is JudgementKind.UNREADABLE
     assert PATIENCE.total == 10
 
 

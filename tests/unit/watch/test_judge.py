@@ -8,7 +8,7 @@ import pytest
 
 from paceline.core import GuardSource
 from paceline.engines import Counts
-from paceline.watch import Expected, Kind, PoolWatch, Watched, observe, period_seconds
+from paceline.watch import Expected, JudgementKind, PoolWatch, Watched, observe, period_seconds
 from paceline.watch.expected import at_load
 from paceline.watch.judge import least_accept_length
 from paceline.watch.observe import Process
@@ -232,12 +232,12 @@ def test_a_baseline_is_watched_for_hanging_alone() -> None:
 def test_another_revision_begins_anew() -> None:
     bad = last(Traffic(minutes=20, length=1.0))
     other = observe(bad, replace(WATCHED, revision="d4e5f6"), {}, 20 * 60, START)
-    assert other.judgement.kind is Kind.IDLE
+    assert other.judgement.kind is JudgementKind.IDLE
     assert other.servers == {}
 
 
 def test_half_of_the_servers_must_hang() -> None:
-    def pool(hanging: int, of: int) -> Kind:
+    def pool(hanging: int, of: int) -> JudgementKind:
         known: PoolWatch | None = None
         phases = Traffic(minutes=10), Traffic(minutes=10, hangs=True)
         good, bad = readings((Traffic(minutes=20),), 30), readings(phases, 30)
@@ -247,7 +247,12 @@ def test_half_of_the_servers_must_hang() -> None:
         assert known is not None
         return known.judgement.kind
 
-    assert [pool(1, 1), pool(1, 2), pool(1, 3), pool(2, 3)] == [Kind.HUNG, Kind.HUNG, Kind.AS_EXPECTED, Kind.HUNG]
+    assert [pool(1, 1), pool(1, 2), pool(1, 3), pool(2, 3)] == [
+        JudgementKind.HUNG,
+        JudgementKind.HUNG,
+        JudgementKind.AS_EXPECTED,
+        JudgementKind.HUNG,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -271,7 +276,7 @@ def test_a_short_window_waits_for_what_keeps_a_healthy_server_silent(changed: di
 
 def test_an_engine_that_shows_nothing_says_so() -> None:
     (first, *_) = watch(Traffic(minutes=1), watched=replace(WATCHED, engine="SGLangJAX", version="0.1.0"))
-    assert first.judgement.kind is Kind.UNREADABLE
+    assert first.judgement.kind is JudgementKind.UNREADABLE
     assert "pd_* series only" in first.judgement.message
 
 

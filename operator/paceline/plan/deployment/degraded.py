@@ -15,15 +15,15 @@ from paceline.plan.deployment.choose import Choice, has_served
 from paceline.plan.deployment.past_failures import beside_a_hold
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.step import timestamp
-from paceline.watch import Judgement, Kind
+from paceline.watch import Judgement, JudgementKind
 
-REASONS: dict[Kind, Literal["AcceptanceDropped", "Hung", "BeyondCrossover"]] = {
-    Kind.ACCEPTANCE_DROPPED: "AcceptanceDropped",
-    Kind.HUNG: "Hung",
-    Kind.BEYOND_CROSSOVER: "BeyondCrossover",
+REASONS: dict[JudgementKind, Literal["AcceptanceDropped", "Hung", "BeyondCrossover"]] = {
+    JudgementKind.ACCEPTANCE_DROPPED: "AcceptanceDropped",
+    JudgementKind.HUNG: "Hung",
+    JudgementKind.BEYOND_CROSSOVER: "BeyondCrossover",
 }
 """Kind of judgement → reason of SpeculationDegraded."""
-SERVED_BETTER_BY_THE_BASELINE = (Kind.ACCEPTANCE_DROPPED, Kind.HUNG)
+SERVED_BETTER_BY_THE_BASELINE = (JudgementKind.ACCEPTANCE_DROPPED, JudgementKind.HUNG)
 """Another load is no fault of the candidate: chased with restarts, it would be gone before they end."""
 
 
@@ -49,9 +49,9 @@ def degraded(pool: Pool, choice: Choice, now: datetime) -> Degraded | None:
     if pool.deployment.guard.action is GuardAction.OFF or (before and before.revision != choice.revision):
         before = None
     judgement = judged(pool, choice)
-    if judgement is None or judgement.kind is Kind.UNREADABLE:
+    if judgement is None or judgement.kind is JudgementKind.UNREADABLE:
         return before
-    if judgement.kind is Kind.IDLE:
+    if judgement.kind is JudgementKind.IDLE:
         return before if before and before.reason == "AcceptanceDropped" else None
     reason = REASONS.get(judgement.kind)
     if reason is None:
@@ -68,7 +68,7 @@ def degraded(pool: Pool, choice: Choice, now: datetime) -> Degraded | None:
 
 def _advice(pool: Pool, choice: Choice, judgement: Judgement) -> str:
     """What a person can do."""
-    if judgement.kind is Kind.BEYOND_CROSSOVER:
+    if judgement.kind is JudgementKind.BEYOND_CROSSOVER:
         return _suited(pool, judgement.numbers.running_requests)
     if choice.arm == BASELINE:
         return "the baseline is served, so there is nothing to fall back to: restart the servers"

@@ -10,7 +10,7 @@ from paceline.plan.deployment.expected import expected
 from paceline.plan.deployment.hold import hold
 from paceline.plan.deployment.rollout import Rollout
 from paceline.plan.step import StepResult, parse_time
-from paceline.watch import Kind
+from paceline.watch import JudgementKind
 
 
 def report_degraded(rollout: Rollout, now: datetime) -> StepResult:
@@ -28,7 +28,7 @@ def report_degraded(rollout: Rollout, now: datetime) -> StepResult:
 def _unread(rollout: Rollout) -> Iterator[str]:
     """That the servers cannot be watched; as it was said first, since the message counts the time."""
     pool, judgement = rollout.pool, judged(rollout.pool, rollout.choice)
-    if judgement and judgement.kind is Kind.UNREADABLE:
+    if judgement and judgement.kind is JudgementKind.UNREADABLE:
         begins = f"spec.guard: pool {pool.name} cannot be watched: "
         before = (note for note in pool.snapshot.status.notes if note.startswith(begins))
         yield next(before, begins + judgement.message)
