@@ -84,13 +84,14 @@ def _limit(asked: Asked, context: int) -> int:
             "max_tokens",
         )
     room = context - asked.prompt.tokens
-    if room <= 0 or (asked.limit or 0) > room:
+    if room <= 0:  # renderers/params.py:544
         raise Refused(
-            f"This model's maximum context length is {context} tokens. However, you requested "
-            f"{asked.limit} output tokens and your prompt contains {asked.prompt.tokens} input tokens.",
+            f"This model's maximum context length is {context} tokens. However, your prompt contains "
+            f"{asked.prompt.tokens} input tokens, which exceeds this limit even without any output tokens. Please "
+            f"reduce the length of the input prompt. (parameter=input_tokens, value={asked.prompt.tokens})",
             "input_tokens",
         )
-    return asked.limit or room
+    return min(asked.limit or room, room)  # entrypoints/serve/utils/api_utils.py:253: an answer ends with the context
 
 
 def _sampling(body: Body, launch: Launch) -> None:

@@ -59,6 +59,17 @@ def test_what_does_not_go_with_speculation_is_refused_where_it_is_sampled(
         assert found == expected, text
 
 
+def test_an_answer_ends_with_the_context(serve: Serve) -> None:
+    """Where prompt and answer do not fit together the answer is cut short, and nobody is told. A prompt that does not
+    fit by itself is refused."""
+    server = serve(*NAME[:2], "--max-model-len", "60").ready()
+    body = {**CHAT, "max_tokens": 50}
+    usage = json.loads(server.ask("/v1/chat/completions", body)[1])["usage"]
+    assert usage["total_tokens"] == 60 < usage["prompt_tokens"] + 50
+    status, text = server.ask("/v1/chat/completions", {**body, "messages": [{"role": "user", "content": "x" * 400}]})
+    assert (status, json.loads(text)["error"]["param"]) == (400, "input_tokens")
+
+
 def test_every_route_of_the_real_one_is_there_or_left_out_on_purpose(named: Vllm) -> None:
     log = (facts.CAPTURES / "base" / "routes.log").read_text()
     real = {
