@@ -56,9 +56,13 @@ VALIDATE: tuple[Told, ...] = (
       ("spec.pools", [{"name": "a", "concurrency": [1], "candidates": [
           {"name": "own", "custom": {"args": ["--speculative-config.num_speculative_tokens=3"]}}]}])),
      "spec.draft.name", "deepseek_mtp is vLLM's name of MTP on one model; write algorithm: MTP"),
-    one("a schema that is none", "spec.benchmark.datasets.0.responseFormat",
-        '{"type": "json_schema", "json_schema": {"name": "bug", "schema": {"type": "integre"}}}',
+    one("a schema that is none", "spec.benchmark.datasets",
+        [{"name": "bugs", "source": "builtin://code", "responseFormat":
+          '{"type": "json_schema", "json_schema": {"name": "bug", "schema": {"type": "integre"}}}'}],
         "spec.benchmark.datasets[0].responseFormat", "json_schema.schema is no JSON schema: 'integre'"),
+    one("an adapter that nothing loads", "spec.benchmark.datasets",
+        [{"name": "sql", "source": "builtin://code", "adapter": "sql"}],
+        "spec.engine.args", "load it, with --lora-paths sql=PATH in engine.args"),
     one("a label's key that is none", "spec.benchmark.podLabels", {"a b": "c"},
         "spec.benchmark.podLabels", "label key"),
     one("a pod template of 100 kB", "spec.engine.podTemplate", {"metadata": {"annotations": {"a": "x" * 100_000}}},

@@ -32,7 +32,10 @@ NAMES: Mapping[type[Any], Mapping[str, str]] = {
     core.Engine: {"api_key": "api_key_secret_ref", "admin_key": "admin_key_secret_ref"},
 }
 """Fields of a record that the API calls otherwise."""
-ADDED: Mapping[type[Any], frozenset[str]] = {core.Accelerator: frozenset(("nodes", "topology_label"))}
+ADDED: Mapping[type[Any], frozenset[str]] = {
+    core.Accelerator: frozenset(("nodes", "topology_label")),
+    core.Dataset: frozenset(("arrivals",)),
+}
 """Fields that are left out where they equal their default: hashes are taken over what is written, so the hashes of a
 resource that does not use such a field do not move."""
 

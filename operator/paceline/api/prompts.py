@@ -74,6 +74,16 @@ class PromptsSpec(Model):
             for rule, way_out in NOT_A_FILE_OF_PROMPTS.items()
         ),
         LASTS,
+        Rule(
+            cel="!has(self.arrivals) || self.arrivals != 'Replayed' || has(self.requestRate)",
+            message="requestRate must be set where arrivals is Replayed: the mean rate to which they are brought",
+            field=".requestRate",
+        ),
+        Rule(
+            cel="!has(self.arrivals) || self.arrivals != 'Replayed' || !self.source.startsWith('builtin://')",
+            message="arrivals must be Random for a built-in set: its prompts have no timestamps",
+            field=".arrivals",
+        ),
         DeskRule(
             message="responseFormat must be the JSON of a request's response_format, with a valid JSON schema",
             field=".responseFormat",
@@ -96,6 +106,9 @@ class PromptsSpec(Model):
     request_rate: Amount | None = None
     """Mean arrivals per second, at random times, independent of the requests under way; replaces the closed loop. The
     gate then compares the speed of a request, not throughput."""
+    arrivals: core.Arrivals | None = None
+    """Random (the default), or Replayed: with requestRate, in the pattern of the `timestamp` of the file's entries,
+    spread or drawn together to that mean rate."""
     temperature: Temperature | None = None
     """Sampling temperature of every request; "0" (greedy) if absent. model: requests name no temperature and the server
     uses its own default, on most engines that of the model's generation_config.json. All other sampling parameters are

@@ -37,7 +37,7 @@ from paceline.core.verdict import (
     Verdict,
     default_looks,
 )
-from paceline.core.workload import WAVES, Dataset, Workload
+from paceline.core.workload import WAVES, Arrivals, Dataset, Workload
 
 __all__ = [
     "ALGORITHMS",
@@ -55,6 +55,7 @@ __all__ = [
     "Arm",
     "ArmOutcome",
     "ArmVerdict",
+    "Arrivals",
     "Bounds",
     "Cache",
     "CapacityPolicy",

@@ -1,12 +1,20 @@
 """The workloads that a server is measured on."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from paceline.core.slo import Slo
 from paceline.core.source import Scheme, Source
 
 WAVES = 5
 """Requests of a closed loop, as a multiple of its concurrency, for which its steady window is right to 0.5 % (0025)."""
+
+
+class Arrivals(StrEnum):
+    """When requests arrive at a rate: at random, or in the pattern of the file's timestamps."""
+
+    RANDOM = "Random"
+    REPLAYED = "Replayed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +32,7 @@ class Dataset:
     when one is answered."""
     temperature: float | None = 0.0
     """The temperature of each request. None sends none, so the server's default applies."""
+    arrivals: Arrivals = Arrivals.RANDOM
     adapter: str = ""
     """The LoRA adapter that requests name; "": the model itself."""
     response_format: str = ""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.core import Dataset, Parity, Slo, Workload
+from paceline.core import Arrivals, Dataset, Parity, Slo, Workload
 
 ENVIRONMENT = "PACELINE_ROUND"
 """The variable of the client's container that holds `RoundPlan.to_json()`."""
@@ -103,6 +103,8 @@ class RoundPlan:
         for workload in raw["workloads"]:
             for key in ("revision", "commit"):
                 del workload["dataset"][key]
+            if workload["dataset"]["arrivals"] == Arrivals.RANDOM:
+                del workload["dataset"]["arrivals"]
             for key in ("adapter", "response_format"):
                 if not workload["dataset"][key]:
                     del workload["dataset"][key]

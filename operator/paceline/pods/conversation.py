@@ -5,8 +5,11 @@ is not sent. A conversation that ends with a question or with a tool's result is
 """
 
 import json
+import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from paceline.core import response_format
@@ -30,6 +33,9 @@ OF_A_MESSAGE = ("name", "tool_calls", "tool_call_id", "reasoning_content")
 OF_A_REQUEST = ("tools", "tool_choice", "parallel_tool_calls", "chat_template_kwargs", "response_format")
 """Fields that an entry may have beside its messages, and that are sent. The model, the sampling and the longest answer
 are the dataset's, for all of its requests."""
+TIMESTAMP = "timestamp"
+"""The field of an entry's arrival, as in Mooncake's traces and bench_serving's."""
+NUMBER = re.compile(r"\s*[-+]?[0-9.]+([eE][-+]?[0-9]+)?\s*")
 PROMPT = "prompt"
 """The field of a question that stands alone, as vLLM's `custom` has it."""
 ELSEWHERE = "FULL BENCHMARK DATA SHOULD BE FETCHED FROM THE SOURCE"
@@ -47,6 +53,8 @@ class Conversation:
 
     messages: tuple[Message, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
+    time: float | None = None
+    """When it came, in any unit; None: not said."""
 
     @property
     def question(self) -> str | None:
@@ -77,7 +85,23 @@ def conversation(entry: Any, where: str) -> Conversation | None:
         raise DatasetError(f"{where} asks nothing: end it with a message of user or tool, or with the answer to one")
     if not any(_text(message).strip() for message in messages if _asks(message)):
         return None
-    return Conversation(messages=tuple(messages), options=_options(entry, where))
+    return Conversation(messages=tuple(messages), options=_options(entry, where), time=_time(entry, where))
+
+
+def _time(entry: Mapping[str, Any], where: str) -> float | None:
+    """A number, or a date and time: of JSON as text (ISO 8601), of a table as it is."""
+    said = entry.get(TIMESTAMP)
+    try:
+        if isinstance(said, datetime):
+            return said.timestamp()
+        if isinstance(said, str) and not NUMBER.fullmatch(said):
+            return datetime.fromisoformat(said).timestamp()
+        time = None if said is None else float(said)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DatasetError(f"{where}: timestamp must be a number or an ISO 8601 date and time; got {said!r}") from error
+    if time is not None and not math.isfinite(time):
+        raise DatasetError(f"{where}: timestamp must be finite; got {said!r}")
+    return time
 
 
 def _is_there(kind: str, value: Any) -> bool:

@@ -34,6 +34,8 @@ class Prompts:
     usable: tuple[str, ...]
     sha256: str
     chats: bool = False
+    times: tuple[float | None, ...] = ()
+    """When each of `usable` came, in any unit; None: not said."""
 
 
 @cache
@@ -60,10 +62,13 @@ def read(file: Path, source: Source) -> Prompts:
     questions = [one.question for one in conversations]
     chats = None in questions
     # Duplicates are dropped: the second one would be answered from the cache, and no interval would show it.
+    first = {(one.body if chats else one.question or ""): one.time for one in reversed(conversations)}
+    usable = tuple(dict.fromkeys([one.body for one in conversations] if chats else filter(None, questions)))
     return Prompts(
-        usable=tuple(dict.fromkeys([one.body for one in conversations] if chats else filter(None, questions))),
+        usable=usable,
         sha256=hashlib.sha256(content).hexdigest(),
         chats=chats,
+        times=tuple(first[prompt] for prompt in usable),
     )
 
 

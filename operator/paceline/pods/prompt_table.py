@@ -5,14 +5,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from paceline.pods.conversation import FORMATS, OF_A_REQUEST, DatasetError
+from paceline.pods.conversation import FORMATS, OF_A_REQUEST, TIMESTAMP, DatasetError
 
 READERS: Mapping[str, str] = {
     ".parquet": "read_parquet(?)",
     ".csv": "read_csv(?, header = true, all_varchar = true)",
 }
 """By the end of a file's name: how DuckDB reads it. Cells of csv are text; those that hold JSON are read as it."""
-COLUMNS = (*FORMATS, *OF_A_REQUEST)
+COLUMNS = (*FORMATS, *OF_A_REQUEST, TIMESTAMP)
 ROWS = 256
 """Rows at a time: a packed table may be many times as large once it is read."""
 ALONE: dict[str, str | bool | int | float | list[str]] = {
@@ -34,7 +34,7 @@ def rows(file: Path, largest: int) -> Iterator[dict[str, Any]]:
         with duckdb.connect(config=ALONE) as database:
             columns = database.execute(f"SELECT * FROM {source} LIMIT 0", [str(file)]).description or []
             names = [name for name, *_ in columns if name in COLUMNS]
-            if not names:
+            if not set(names) & set(FORMATS):
                 found = ", ".join(str(name) for name, *_ in columns)
                 raise DatasetError(f"has no column {', '.join(FORMATS)}: its columns are {found}")
             wanted = ", ".join(f'"{name}"' for name in names)

@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import NoReturn
 
+from paceline.core import Arrivals
 from paceline.engines import ENGINES
 from paceline.evidence import ENVIRONMENT, RoundPlan, encode
 from paceline.evidence.message import LONGEST
@@ -51,6 +52,8 @@ def check(plan: RoundPlan) -> None:
     bench_client.extension()
     for workload in plan.workloads:
         load.prompts(plan, workload)
+        if workload.rate and workload.dataset.arrivals == Arrivals.REPLAYED:
+            load.replayed(plan, workload, workload.rate)
     if plan.parity:
         load.compared_prompts(plan)
     tokenizer = Path(plan.tokenizer) / "tokenizer.json"

@@ -17,13 +17,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from paceline.core import Scheme, Workload
+from paceline.core import Arrivals, Scheme, Workload
 from paceline.engines import ENGINES
 from paceline.evidence import ArmCommand, RoundPlan
 from paceline.pods import datasets
 from paceline.pods.conversation import Conversation
 from paceline.pods.prompt_file import DatasetError, Prompts, read
-from paceline.pods.round import choose, positions
+from paceline.pods.round import choose, positions, replay
 from paceline.pods.round.chat_client import KEY, ChatLoad
 from paceline.pods.round.contamination import shared_share
 from paceline.pods.round.parity import request_body
@@ -58,7 +58,31 @@ def prompts(plan: RoundPlan, workload: Workload) -> tuple[str, ...]:
             f"{workload.name}: {workload.dataset.source} has {len(usable)} usable prompts, and {requests} requests are "
             "to be sent (requests, or five times the concurrency if that is more): add prompts, or lower these"
         )
+    if workload.dataset.arrivals == Arrivals.REPLAYED:
+        return tuple(usable[place] for place in replay.chosen(_times(plan, workload), plan.round, requests))
     return choose.measured(usable, plan.round, requests)
+
+
+def _times(plan: RoundPlan, workload: Workload) -> tuple[float, ...]:
+    """Of all usable prompts. Raises DatasetError if not all have one."""
+    found = _all(plan, workload).times
+    times = tuple(time for time in found if time is not None)
+    if missing := len(found) - len(times):
+        raise DatasetError(
+            f"{workload.name}: {missing} of {len(found)} prompts of {workload.dataset.source} have no timestamp: write "
+            "one in each entry, or leave arrivals out"
+        )
+    return times
+
+
+def replayed(plan: RoundPlan, workload: Workload, rate: float) -> tuple[float, ...]:
+    """When the requests of this round arrive. Raises DatasetError."""
+    times = _times(plan, workload)
+    try:
+        places = replay.chosen(times, plan.round, workload.dataset.requests)
+        return replay.arrivals([times[place] for place in places], rate)
+    except ValueError as error:
+        raise DatasetError(f"{workload.name}: {workload.dataset.source}: {error}") from error
 
 
 def warm_up_prompts(plan: RoundPlan, workload: Workload) -> tuple[str, ...]:
@@ -132,9 +156,10 @@ def _own(plan: RoundPlan, workload: Workload) -> Prompts:
 
 
 def _all(plan: RoundPlan, workload: Workload) -> Prompts:
-    """The prompts of a dataset. Those that are to be answered in a form are chats, whatever they are in their file."""
+    """The prompts of a dataset. Those of which SGLang's client cannot send all are chats, whatever their file has."""
     found = _own(plan, workload)
-    if found.chats or not workload.dataset.response_format:
+    for_us = workload.dataset.response_format or workload.dataset.arrivals == Arrivals.REPLAYED
+    if found.chats or not for_us:
         return found
     bodies = (Conversation(messages=({"role": "user", "content": text},)).body for text in found.usable)
     return replace(found, usable=tuple(bodies), chats=True)
@@ -244,8 +269,14 @@ def chat_load(
         url=f"http://127.0.0.1:{plan.port}{CHAT}",
         bodies=tuple({**shared, **json.loads(prompt)} for prompt in chosen),
         concurrency=workload.concurrency,
-        arrivals=arrivals(rate, len(chosen)) if rate else None,
+        arrivals=_arrivals(plan, workload, rate, len(chosen)) if rate else None,
     )
+
+
+def _arrivals(plan: RoundPlan, workload: Workload, rate: float, requests: int) -> tuple[float, ...]:
+    if workload.dataset.arrivals == Arrivals.REPLAYED:
+        return replayed(plan, workload, rate)
+    return arrivals(rate, requests)
 
 
 def arrivals(rate: float, requests: int) -> tuple[float, ...]:

@@ -1,0 +1,24 @@
+"""Arrivals as a file's timestamps have them. Pure.
+
+Only their pattern is replayed: a round's requests are spread so that they come at the dataset's mean rate, whatever the
+unit of the timestamps is and however busy that part of the log was.
+"""
+
+from collections.abc import Sequence
+
+
+def chosen(times: Sequence[float], round: int, requests: int) -> tuple[int, ...]:
+    """The places of a round's requests, in the order of their times: the n-th `requests` in a row. After the last whole
+    part comes the first again. There are at least so many."""
+    order = sorted(range(len(times)), key=times.__getitem__)
+    first = round % (len(times) // requests) * requests
+    return tuple(order[first : first + requests])
+
+
+def arrivals(times: Sequence[float], rate: float) -> tuple[float, ...]:
+    """Seconds after the start, from rising times. Raises ValueError if they are all the same."""
+    lasted = times[-1] - times[0]
+    if lasted <= 0:
+        raise ValueError("its timestamps are all the same: there is nothing to replay")
+    scale = (len(times) - 1) / rate / lasted
+    return tuple((time - times[0]) * scale for time in times)
