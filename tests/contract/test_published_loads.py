@@ -30,9 +30,11 @@ from tests.support.simulated import Load, Sent, closed, decided, measured, rated
 
 from paceline import core, gate
 from paceline.core import BASELINE, ArmOutcome, Outcome
-from paceline_emulator import profile
+from paceline_emulator import noise, profile
 from paceline_emulator.engine import Engine
+from paceline_emulator.models import Model
 from paceline_emulator.profile import Profile, Shape
+from paceline_emulator.vllm import profiles as vllm_profiles
 from paceline_emulator.vllm.launch import Speculation
 from paceline_emulator.vllm.server import moving, seats
 
@@ -63,6 +65,48 @@ def engine(
 
 def chain(tokens: int, method: str = "eagle3", schedule: tuple[tuple[int, ...], ...] = ()) -> Speculation:
     return Speculation(method=method, head=None, tokens=tokens, schedule=schedule)
+
+
+@pytest.mark.parametrize(
+    ("for_target", "config", "name"),
+    [
+        pytest.param(
+            vllm_profiles.for_target,
+            {"architectures": ["Qwen3ForCausalLM"], "hidden_size": 5120, "num_hidden_layers": 64},
+            "qwen3-32b-h200",
+            id="llm-d",
+        ),
+        pytest.param(
+            vllm_profiles.for_target,
+            {
+                "architectures": ["Qwen3_5MoeForConditionalGeneration"],
+                "text_config": {"hidden_size": 3072, "num_hidden_layers": 48, "num_experts": 256},
+            },
+            "qwen3.5-122b-gb10",
+            id="vllm#49548",
+        ),
+        pytest.param(
+            profile.for_target,
+            {
+                "architectures": ["Qwen3_5ForConditionalGeneration"],
+                "text_config": {"hidden_size": 5120, "num_hidden_layers": 64},
+            },
+            "qwen3.8-27b-b300",
+            id="EAGLE-4",
+        ),
+    ],
+)
+def test_a_server_of_that_target_has_these_speeds(
+    for_target: Callable[[Model], Profile], config: dict[str, object], name: str
+) -> None:
+    assert for_target(Model(path="m", config=config)).name == name
+
+
+def test_what_is_known_by_its_range_alone_is_drawn_anew_for_each_point_and_the_same_again() -> None:
+    drawn = [noise.within(24, 157, "pod", ["serve"], point) for point in range(200)]
+    assert drawn == [noise.within(24, 157, "pod", ["serve"], point) for point in range(200)]
+    assert 24 <= min(drawn) < 26
+    assert 145 < max(drawn) <= 157
 
 
 class TestLlmD:
