@@ -10,7 +10,7 @@ from paceline import core
 from paceline.api.model import Model
 from paceline.api.rules import DeskRule, Rule, Violation
 from paceline.api.slo import SloSpec
-from paceline.api.types import AMOUNT, AdapterName, Amount, DatasetName, DatasetSource, Revision, Temperature
+from paceline.api.types import AMOUNT, AdapterName, DatasetName, DatasetSource, Matches, Revision, Temperature
 from paceline.core import response_format
 
 ONE_FILE = "source hf://datasets/OWNER/NAME/PATH must name one .json, .jsonl, .parquet or .csv file of prompts"
@@ -29,6 +29,15 @@ FEWEST_TOKENS = 3
 told of one more than an answer may have (`load.UNCOUNTED`)."""
 
 
+Rate = Annotated[
+    str,
+    Field(max_length=12),
+    Matches(
+        AMOUNT,
+        "be a decimal string from '0.001' to '999999.999', such as '8'; to replay the arrivals of a log write its mean"
+        " rate, and arrivals: Replayed beside it",
+    ),
+]
 MOST_REQUESTS = 100_000
 LEAST_SECONDS, GOOD_SECONDS = 20, 60
 """For how long requests are to arrive: at least, and where nothing is said. In the first seconds, and once the last has
@@ -103,7 +112,7 @@ class PromptsSpec(Model):
     least as many as arrive in 20 seconds; if absent, as many as arrive in 60."""
     max_tokens: Annotated[int, Field(ge=FEWEST_TOKENS, le=131072)] | None = None
     """Maximum tokens per answer; 512 if absent. The benchmark client accepts 3 or more."""
-    request_rate: Amount | None = None
+    request_rate: Rate | None = None
     """Mean arrivals per second, at random times, independent of the requests under way; replaces the closed loop. The
     gate then compares the speed of a request, not throughput."""
     arrivals: core.Arrivals | None = None

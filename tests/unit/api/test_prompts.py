@@ -50,3 +50,9 @@ def test_a_revision_has_a_field_of_its_own(source: str) -> None:
 def test_nothing_else_has_a_revision(source: str) -> None:
     (problem,) = said(source, revision="main")
     assert problem.startswith("spec.benchmark.datasets[0].revision: revision must be left out")
+
+
+def test_whoever_writes_replay_as_a_rate_is_told_how_to_replay() -> None:
+    (problem,) = said("pvc://team/logs.jsonl", requestRate="replay")
+    assert problem.startswith("spec.benchmark.datasets[0].requestRate: must be a decimal string")
+    assert "write its mean rate, and arrivals: Replayed beside it" in problem
