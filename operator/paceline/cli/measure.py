@@ -1,6 +1,7 @@
 """`paceline measure FILE`: the run of a pool, or a BenchmarkRun, on this machine and without a cluster."""
 
 import argparse
+import math
 import os
 import platform
 import shlex
@@ -8,7 +9,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,12 +18,12 @@ from typing import NoReturn
 
 from paceline.cli.manifests import RefusedError, documents, ours
 from paceline.cli.validate import read
-from paceline.core import Dataset, Scheme
+from paceline.core import Bounds, Dataset, Scheme
 from paceline.core.names import MODELS
 from paceline.core.text import printable
 from paceline.engines import ENGINES
 from paceline.measure import emulated, models, record
-from paceline.measure.machine import Machine, UnsetVariableError
+from paceline.measure.machine import Machine, UnsetVariableError, left_out
 from paceline.measure.models import Found, MissingError
 from paceline.measure.question import Question, QuestionError, asked, benchmark_run, found_wrong, paths
 from paceline.measure.record import RecordError
@@ -32,6 +34,8 @@ from paceline.pods.fetch.request import FetchError
 
 EXIT = {"Promote": 0, "Reject": 10, "Inconclusive": 11, "Error": 12}
 """As `paceline gate`. A Sweep decides nothing: 0."""
+DRAW_SECONDS = 1.0
+"""Between two pictures: what draws them must not take the processor from what is measured."""
 VIEW = "the view of a run needs rich: pip install 'paceline[kubectl]'"
 PAGE = "the page needs jinja2 and matplotlib: pip install 'paceline[report]'"
 
@@ -122,6 +126,8 @@ def _measure(args: argparse.Namespace) -> int:
             if blocks:
                 raise QuestionError(text)
             tell(text)
+        for text in left_out(question.server.engine):
+            tell(f"spec.{text}")
         machine = _machine(args, question, found, folder)
         wanted = benchmark_run(question, found.commits, datetime.now(UTC))
         going = record.gone_on_with(record.load(args.output), wanted, machine.note, args.output)
@@ -259,11 +265,20 @@ def _watch(rounds: Rounds) -> None:
     from rich.console import Console
     from rich.live import Live
 
-    from paceline.cli.live.measuring import drawn
+    from paceline.cli.live.measuring import drawn, intervals
+    from paceline.measure.so_far import so_far, wanted
 
+    shown, measured = -math.inf, 0
+    means: Mapping[str, Bounds] = {}
     with Live(console=Console(highlight=False), auto_refresh=False) as screen:
         for moment in rounds.until_the_end():
-            screen.update(drawn(moment, rounds.spec, datetime.now(UTC)), refresh=True)
+            if time.monotonic() - shown < DRAW_SECONDS:
+                continue
+            shown, status = time.monotonic(), moment.run.get("status") or {}
+            if len(status.get("rounds", ())) != measured:
+                measured, means = len(status["rounds"]), so_far(rounds.spec, moment.run)
+            lines = intervals(means, wanted(rounds.spec))
+            screen.update(drawn(moment, lines, datetime.now(UTC), emulated=rounds.machine.emulated), refresh=True)
 
 
 def _lines(rounds: Rounds) -> Iterator[str]:

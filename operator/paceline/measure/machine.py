@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from paceline.core import Engine
 from paceline.core.text import in_all_texts
 from paceline.engines import ENGINES
 from paceline.evidence import ENVIRONMENT, RoundPlan
@@ -129,10 +130,9 @@ def containers(job: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
     return {one["name"]: one for one in job["spec"]["template"]["spec"]["containers"]}
 
 
-def left_out(job: Mapping[str, Any]) -> Iterator[str]:
+def left_out(engine: Engine) -> Iterator[str]:
     """What the user's pod template asks for, and no process here gets."""
-    spec = job["spec"]["template"]["spec"]
-    if spec.get("initContainers"):
-        yield "engine.podTemplate: init containers are not run"
-    if more := sorted(containers(job).keys() - {"server", "client"}):
-        yield f"engine.podTemplate: {', '.join(more)} is not run beside the servers"
+    spec = engine.pod_template.get("spec", {})
+    others = [one["name"] for one in (*spec.get("initContainers", ()), *spec.get("containers", ()))]
+    if more := [name for name in others if name != "server"]:
+        yield f"engine.podTemplate: {', '.join(more)} is not run here"

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from paceline import api
 from paceline.core import RunSpec
 from paceline.evidence import RoundPlan
 from paceline.measure import pod, record
-from paceline.measure.machine import Machine, left_out
+from paceline.measure.machine import Machine
 from paceline.measure.pod import Pod
 from paceline.measure.question import IN_MEMORY, SETTINGS
 from paceline.plan import run as planner
@@ -41,7 +41,6 @@ class Rounds:
     environ: Mapping[str, str]
     lock: int
     pod: Pod | None = None
-    notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.spec: RunSpec = api.run(self.run)
@@ -98,6 +97,5 @@ class Rounds:
                     self.pod.stop()
                     self.pod = None
                 case Apply(manifest) if manifest["kind"] == "Job":
-                    self.notes = list(left_out(manifest))
                     self.pod = pod.start(manifest, self.machine, self.environ, now, self.lock)
         return bool(plan.actions)

@@ -138,8 +138,7 @@ def test_a_note_tells_how_it_was_measured_and_no_secret() -> None:
 
 
 def test_what_no_process_here_does_is_told() -> None:
-    spec = {"containers": [{"name": "server"}, {"name": "client"}, {"name": "proxy"}], "initContainers": [{}]}
-    assert list(left_out({"spec": {"template": {"spec": spec}}})) == [
-        "engine.podTemplate: init containers are not run",
-        "engine.podTemplate: proxy is not run beside the servers",
-    ]
+    template = {"spec": {"containers": [{"name": "server"}, {"name": "proxy"}], "initContainers": [{"name": "certs"}]}}
+    engine = replace(example.server().engine, pod_template=template)
+    assert list(left_out(engine)) == ["engine.podTemplate: certs, proxy is not run here"]
+    assert list(left_out(example.server().engine)) == []

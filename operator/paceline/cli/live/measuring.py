@@ -1,7 +1,7 @@
 """A run that is being measured on this machine, as a person watches it."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from rich.console import Group, RenderableType
@@ -10,10 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from paceline.cli.live.progress import Progress, cells, progress, rounds, spent, time_left
-from paceline.cli.live.words import span
-from paceline.core import Bounds, RunSpec
+from paceline.cli.live.words import marked, span
+from paceline.core import Bounds
 from paceline.measure.rounds import Moment
-from paceline.measure.so_far import so_far, wanted
 from paceline.report import report
 from paceline.report.model import Manifest
 from paceline.report.tables import speed_ups
@@ -24,9 +23,9 @@ STEPS = (": ready after ", " tok/s")
 """In the client's lines: a server has started, a workload is measured."""
 
 
-def drawn(moment: Moment, spec: RunSpec, now: datetime) -> RenderableType:
-    """The run, its round under way, and each candidate's interval as far as it is known."""
-    name = Text(moment.run["metadata"]["name"], style="bold")
+def drawn(moment: Moment, lines: Iterable[str], now: datetime, *, emulated: bool) -> RenderableType:
+    """The run, its round under way, and `lines` below: each candidate's interval as far as it is known."""
+    name = Text(marked(moment.run["metadata"]["name"], emulated=emulated), style="bold")
     at = seen(moment, now)
     if at is None:
         return Group(name)
@@ -37,7 +36,7 @@ def drawn(moment: Moment, spec: RunSpec, now: datetime) -> RenderableType:
         bars.add_row(rounds(at), ProgressBar(total=total, completed=done, width=WIDTH), f"{doing(moment)}, {since}")
     bars.add_row("run", ProgressBar(total=at.looks[-1], completed=at.rounds, width=WIDTH), time_left(at))
     bars.add_row("gate", cells(at), spent(at))
-    return Group(name, bars, *(Text(line) for line in intervals(so_far(spec, moment.run), wanted(spec))))
+    return Group(name, bars, *map(Text, lines))
 
 
 def seen(moment: Moment, now: datetime) -> Progress | None:

@@ -1,0 +1,67 @@
+"""What a person sees of a run that is being measured here."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from tests.support import runs
+from tests.support.rounds import PLAN
+
+from paceline import api
+from paceline.cli.live.measuring import drawn, intervals, verdict
+from paceline.cli.live.screen import plain
+from paceline.core import Bounds
+from paceline.measure.rounds import Moment
+from paceline.measure.so_far import so_far, wanted
+
+NOW = datetime(2026, 11, 20, 10, 20, tzinfo=UTC)
+SAID = ("baseline: starting", "baseline: ready after 13.2 s", "baseline code@1: 171.30 tok/s")
+
+
+def moment(rounds: int) -> Moment:
+    """So many rounds measured, and the next one under way since half a minute."""
+    run = runs.latency()
+    progress = {"step": "Measuring", "job": "run-2-0", "round": rounds, "secondsPerRound": 190, "message": "round"}
+    status = {"rounds": run["status"]["rounds"][:rounds], "progress": progress, "emulated": True}
+    plan = replace(PLAN, round=rounds)
+    began = datetime(2026, 11, 20, 10, 19, 30, tzinfo=UTC)
+    return Moment(run={**run, "status": status}, plan=plan, began=began, said=SAID)
+
+
+def test_the_round_under_way_the_looks_and_the_time_left() -> None:
+    seen = plain(drawn(moment(2), (), NOW, emulated=True), width=160).splitlines()
+    assert seen[0] == "qwen3-coder-next-latency-5f0c9a1b2d-1 (emulated)"
+    assert "round 3 of 4, 6 or 8" in seen[1]
+    assert seen[1].endswith("baseline code@1: 171.30 tok/s, 30 s")
+    assert "about 5 min to the look after round 4" in seen[2]
+    assert "■■◧□|□□|□□|" in seen[3]
+
+
+def test_the_interval_narrows_with_every_round() -> None:
+    spec = api.run(runs.latency())
+    widths = [so_far(spec, moment(rounds).run)["wide"] for rounds in (2, 3, 4)]
+    assert [bounds.upper - bounds.lower for bounds in widths] == sorted(
+        (bounds.upper - bounds.lower for bounds in widths), reverse=True
+    )
+    assert so_far(spec, moment(1).run) == {}
+
+
+def test_at_a_look_it_is_what_the_gate_sees() -> None:
+    run = runs.latency()
+    spec, shown = api.run(run), {one["arm"]: one for one in run["status"]["results"] if one["workload"] == "mean"}
+    found = so_far(spec, run)["wide"]
+    assert (f"{found.lower:.4f}", f"{found.upper:.4f}") == (shown["wide"]["lower"], shown["wide"]["upper"])
+
+
+def test_a_candidates_bounds_are_on_a_ruler_with_the_baselines_speed() -> None:
+    line, asked = intervals({"wide": Bounds(ratio=1.36, lower=1.2, upper=1.5)}, wanted(api.run(runs.latency())))
+    assert line.index("┊") < line.index("├") < line.index("●") < line.index("┤")
+    assert line.endswith("1.20 to 1.50 so far")
+    assert "above 1.05 promotes" in asked
+    assert list(intervals({}, 1.05)) == []
+
+
+def test_it_ends_with_the_table_and_a_sentence() -> None:
+    shown = plain(verdict(runs.latency()), width=120)
+    assert "Asked for" in shown
+    assert "all, by weight" in shown
+    assert shown.splitlines()[-1].startswith("Emulated: wide is")
