@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.browser.chromium import Page, browser
-from tests.support.reports import GB10, demo, evil, over
+from tests.support.reports import GB10, demo, evil, over, shared_out
 from tests.support.runs import lost_round
 
 from paceline.report import FORMATS, report
@@ -33,6 +33,7 @@ REPORTS = {
     "demo": demo,
     "troubled": lambda: [troubled()],
     "crossover": lambda: [over(*GB10)],
+    "trade-off": lambda: [shared_out(*GB10)],
     "evil": lambda: [evil()],
     "unbegun": lambda: [unbegun()],
 }

@@ -71,6 +71,18 @@ def every_number(point: Point) -> Point:
         **dict.fromkeys(("mean_ttft", "p95_ttft", "mean_tpot", "p95_tpot", "mean_e2e", "p95_e2e"), time),
         **dict.fromkeys(("p50_ttft", "p99_ttft", "p50_tpot", "p99_tpot"), time),
         accepted_at=positions if point.accept_length else (),
+        good_requests=point.asked,
+        good_tokens=point.output_tokens,
+        mean_input=1234.5,
+        p50_input=1234,
+        p99_input=12345,
+        p50_output=1234,
+        p99_output=12345,
+        **(
+            dict.fromkeys(("worst_decile", "median_prompt", "best_decile", "slower_prompts"), 0.8765)
+            if positions
+            else {}
+        ),
     )
 
 

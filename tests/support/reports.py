@@ -48,6 +48,15 @@ def over(*loads: tuple[int, float, float]) -> dict[str, Any]:
     return run
 
 
+def shared_out(*loads: tuple[int, float, float]) -> dict[str, Any]:
+    """The same, with the time per token of users who have equal shares. The servers have four GPUs."""
+    run = over(*loads)
+    for entry in run["status"]["rounds"]:
+        for point in entry["points"]:
+            point["meanTPOT"] = f"{int(point['workload'].partition('@')[2]) / float(point['steadyThroughput'])}"
+    return run
+
+
 GB10 = ((1, 25.0, 35.0), (8, 316.0, 270.0))
 """Published for a GB10."""
 

@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 import pytest
-from tests.support.reports import GB10, over, said
+from tests.support.reports import GB10, said, shared_out
 from tests.support.runs import latency
 
 from paceline.report import FORMATS, report
@@ -92,24 +92,15 @@ def words(html: str) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", html).split())
 
 
-def two_loads() -> dict[str, Any]:
-    """As published for a GB10 at 1 and at 8, on four GPUs; a user gets as many tokens as are his share."""
-    run = over(*GB10)
-    for entry in run["status"]["rounds"]:
-        for point in entry["points"]:
-            point["meanTPOT"] = f"{int(point['workload'].partition('@')[2]) / float(point['steadyThroughput'])}"
-    return run
-
-
 def test_throughput_over_latency_is_a_line_an_arm() -> None:
-    (found,) = said(two_loads()).trade_offs
+    (found,) = said(shared_out(*GB10)).trade_offs
     assert found.dataset == "code"
     assert list(found.lines) == ["baseline", "wide"]
     assert [(load.concurrency, load.per_gpu, load.per_user) for load in found.lines["wide"]] == [
         (1, pytest.approx(35 / 4, rel=1e-2), pytest.approx(35, rel=1e-2)),
         (8, pytest.approx(270 / 4, rel=1e-2), pytest.approx(270 / 8, rel=1e-2)),
     ]
-    html = FORMATS["html"](report([two_loads()]))
+    html = FORMATS["html"](report([shared_out(*GB10)]))
     assert "Throughput over latency" in words(html)
     assert re.search(r"wide at 8: 67\.\d tokens/s per GPU, 33\.\d per user", html)
 
@@ -120,7 +111,7 @@ def test_one_load_is_no_line() -> None:
 
 
 def test_a_load_that_was_not_measured_is_left_out() -> None:
-    run = two_loads()
+    run = shared_out(*GB10)
     for entry in run["status"]["rounds"]:
         entry["points"] = [p for p in entry["points"] if (p["arm"], p["workload"]) != ("wide", "code@8")]
     (found,) = said(run).trade_offs

@@ -119,14 +119,8 @@ def sample(plan: RoundPlan, workload: Workload) -> list[Mapping[str, Any]]:
     """The requests of a `Sample`: the workload's first prompts, as its load had them."""
     probe = ENGINES[plan.engine].probe(plan.engine_version)
     assert probe.histogram
-    fields = {
-        **probe.body(f"{name_of(workload, warm_up=False)}-sample"),
-        **probe.histogram.body,
-        "model": model_of(plan, workload),
-        "max_completion_tokens": min(positions.TOKENS, workload.dataset.max_tokens),
-        "temperature": 0,
-        **_sampling(plan, workload),
-    }
+    name, tokens = f"{name_of(workload, warm_up=False)}-sample", min(positions.TOKENS, workload.dataset.max_tokens)
+    fields = {**_fields(plan, workload, name=name, tokens=tokens), **probe.histogram.body}
     chats = _all(plan, workload).chats
     return [
         {**fields, **(json.loads(prompt) if chats else {"messages": [{"role": "user", "content": prompt}]})}
@@ -254,23 +248,25 @@ def chat_load(
     plan: RoundPlan, workload: Workload, chosen: Sequence[str], *, name: str, tokens: int, rate: float | None
 ) -> ChatLoad:
     """What Paceline's own client is to send: `chosen` are bodies of requests. Every arm has the same arrivals."""
-    probe = ENGINES[plan.engine].probe(plan.engine_version)
-    shared = {
-        **probe.body(name),
-        **COUNTED,
-        "model": model_of(plan, workload),
-        "stream": True,
-        "max_completion_tokens": tokens,
-        "temperature": 0,
-        **_sampling(plan, workload),
-        **({"response_format": json.loads(form)} if (form := workload.dataset.response_format) else {}),
-    }
+    shared = {**_fields(plan, workload, name=name, tokens=tokens), **COUNTED, "stream": True}
     return ChatLoad(
         url=f"http://127.0.0.1:{plan.port}{CHAT}",
         bodies=tuple({**shared, **json.loads(prompt)} for prompt in chosen),
         concurrency=workload.concurrency,
         arrivals=_arrivals(plan, workload, rate, len(chosen)) if rate else None,
     )
+
+
+def _fields(plan: RoundPlan, workload: Workload, *, name: str, tokens: int) -> Mapping[str, Any]:
+    """What all requests of a load have, where Paceline sends them itself."""
+    return {
+        **ENGINES[plan.engine].probe(plan.engine_version).body(name),
+        "model": model_of(plan, workload),
+        "max_completion_tokens": tokens,
+        "temperature": 0,
+        **_sampling(plan, workload),
+        **({"response_format": json.loads(form)} if (form := workload.dataset.response_format) else {}),
+    }
 
 
 def _arrivals(plan: RoundPlan, workload: Workload, rate: float, requests: int) -> tuple[float, ...]:
