@@ -99,7 +99,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 
 def run(args: argparse.Namespace) -> int:
     """The exit code by the verdict; 1 with a sentence on stderr for what cannot be measured here."""
-    signal.signal(signal.SIGTERM, _terminated)
+    before = signal.signal(signal.SIGTERM, _terminated)
     try:
         return _measure(args)
     except (RefusedError, QuestionError) as refused:
@@ -113,6 +113,8 @@ def run(args: argparse.Namespace) -> int:
         return _interrupted(args, 130)
     except SystemExit as ended:
         return _interrupted(args, int(ended.code or 0))
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _measure(args: argparse.Namespace) -> int:

@@ -1,0 +1,95 @@
+"""What cannot be measured here is told before anything starts, with the way out; exit code 1."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.support import example
+from tests.unit.measure.test_models import put
+
+from paceline.cli import main
+
+EXAMPLES = example.FILE.parent
+
+
+def models(directory: Path) -> Path:
+    """Those of examples/benchmark-only.yaml."""
+    for path in ("qwen/Qwen3-8B", "heads/Qwen3-8B-Eagle3"):
+        put(directory / path)
+    return directory
+
+
+def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], file: Path, *options: str) -> str:
+    assert main(["measure", str(file), "-o", str(tmp_path / "run.yaml"), *options]) == 1
+    assert not (tmp_path / "run.yaml").exists()
+    return capsys.readouterr().err
+
+
+def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpus: int) -> None:
+    """An nvidia-smi that knows so many GPUs."""
+    program = tmp_path / "bin" / "nvidia-smi"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\nseq 0 {gpus - 1}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+
+
+def test_a_pool_is_named_where_there_are_several(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--pool: name one of latency, throughput" in refused(tmp_path, capsys, example.FILE)
+
+
+def test_one_thing_is_measured_at_a_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    both = tmp_path / "both.yaml"
+    both.write_text((EXAMPLES / "try.yaml").read_text() + "---\n" + (EXAMPLES / "benchmark-only.yaml").read_text())
+    said = refused(tmp_path, capsys, both)
+    assert "has SpeculativeDeployment try, BenchmarkRun own-models-chat: a file with one of them is measured" in said
+
+
+def test_a_model_on_a_claim_has_to_be_here(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = refused(tmp_path, capsys, EXAMPLES / "benchmark-only.yaml")
+    assert (
+        "pvc://company-models/qwen/Qwen3-8B: it is on a claim of the cluster; say where it is here by --models" in said
+    )
+
+
+def test_an_engine_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    at = ("--models", str(models(tmp_path / "models")))
+    said = refused(tmp_path, capsys, EXAMPLES / "benchmark-only.yaml", *at, "--engine-command", "/no/python -m sglang")
+    assert "/no/python is not there: say what starts SGLang by --venv or --engine-command" in said
+    said = refused(tmp_path, capsys, EXAMPLES / "benchmark-only.yaml", *at, "--venv", str(tmp_path / "no"))
+    assert "has no bin directory; name a virtual environment" in said
+
+
+@pytest.mark.parametrize(
+    ("gpus", "devices", "message"),
+    [
+        (4, "0,1", "--devices: names 2, and spec.accelerator.count is 1: name as many"),
+        (4, "7", "--devices: the driver has no 7; it has 0, 1, 2, 3"),
+        (0, "0", "--devices: the driver has no 0; it has none"),
+    ],
+)
+def test_a_server_gets_the_gpus_of_its_pod(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    gpus: int,
+    devices: str,
+    message: str,
+) -> None:
+    driver(tmp_path, monkeypatch, gpus)
+    options = ("--models", str(models(tmp_path / "models")), "--engine-command", "/bin/true", "--devices", devices)
+    assert message in refused(tmp_path, capsys, EXAMPLES / "benchmark-only.yaml", *options)
+
+
+def test_what_preflight_finds_is_found_here_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A head whose vocabulary is another one's."""
+    manifest = yaml.safe_load((EXAMPLES / "try.yaml").read_text())
+    manifest["spec"]["target"]["source"] = "pvc://models/target"
+    manifest["spec"]["draft"]["source"] = "pvc://models/head"
+    manifest["spec"]["cache"] = {"existingClaim": "models"}
+    file = tmp_path / "question.yaml"
+    file.write_text(yaml.safe_dump(manifest))
+    for name in ("target", "head"):
+        put(tmp_path / "models" / name)
+    said = refused(tmp_path, capsys, file, "--models", str(tmp_path / "models"), "--emulated")
+    assert "spec.draft" in said
