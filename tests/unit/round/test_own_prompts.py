@@ -145,9 +145,3 @@ def test_a_log_of_chats_with_system_prompt_three_turns_and_tools(start: Start, p
     narrow = outcome.result.replicates[1].points[0]
     assert narrow.accept_length is not None
     assert narrow.accept_length > 1.5
-
-
-def test_chats_at_a_rate(start: Start, pair: Arms, models: Path) -> None:
-    outcome = start(pair, own(24, rate=8.0), change=log_of_chats(models, 24)).finish()
-    assert {key: one.why for key, one in outcome.judged.items() if not one.valid} == {}, outcome.log
-    assert all(one.points[0].kept_rate == pytest.approx(8, rel=0.05) for one in outcome.result.replicates)
