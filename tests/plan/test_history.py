@@ -1,8 +1,12 @@
 """Every change of what serves has a line, once, whoever or whatever asked for it."""
 
+from datetime import timedelta
+
 from tests.plan.test_earned import SLOWER, longer
 from tests.plan.test_requests import RETRY, held
+from tests.support.down import NAME
 from tests.support.edits_of_specs import in_production
+from tests.support.stories import measuring
 from tests.support.world import World
 
 from paceline.api.status import MOST_CHANGES
@@ -89,3 +93,19 @@ def test_of_a_status_that_had_none_it_begins_with_what_served() -> None:
     world.annotate("rollback.paceline.dev/latency", "@monday")
     world.servers_ready()
     assert world.pool("latency")["serving"]["revision"] == wide
+
+
+def test_a_leader_whose_clock_was_ahead_leaves_no_line_for_every_pass() -> None:
+    """It has chosen wide; the next leader sees wide's servers ready at a time before that."""
+    world = World()
+    measuring(world, "latency")
+    world.round_ends()
+    world.round_ends()
+    world.cluster.now += timedelta(minutes=10)
+    world.round_ends()
+    world.cluster.now -= timedelta(minutes=10)
+    world.servers_ready()
+    world.wait(1)
+    assert kinds(world) == ["Promoted", "Started"]
+    assert world.serving("latency") == "wide"
+    assert world.plan(("SpeculativeDeployment", NAME)).watched.keys() == {"latency"}

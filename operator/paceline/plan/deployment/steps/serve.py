@@ -28,7 +28,7 @@ from paceline.plan.deployment.surge import attempt, in_place, withdrawn_at
 from paceline.plan.deployment.take_down import deadline, failed, standing
 from paceline.plan.deployment.tries import tries
 from paceline.plan.pods import Trouble
-from paceline.plan.step import Action, Apply, Delete, StepResult, earliest, timestamp
+from paceline.plan.step import Action, Apply, Delete, StepResult, earliest, parse_time, timestamp
 from paceline.render import controller_revision, service
 
 
@@ -239,10 +239,13 @@ def _target(rollout: Rollout, now: datetime) -> Target:
 
 def _serving(rollout: Rollout, target: Target, now: datetime) -> Serving:
     before = rollout.pool.remembered.serving
+    # A leader whose clock was ahead may have chosen it: what serves "before" that would never have served (`has_served`),
+    # and be written in every pass.
+    begins = max(timestamp(now), target.since, key=parse_time)
     return Serving(
         revision=target.revision,
         arm=target.arm,
-        since=before.since if before and rollout.has_served else timestamp(now),
+        since=before.since if before and rollout.has_served else begins,
         evidence=target.evidence,
         speedup=target.speedup,
         emulated=target.emulated,
