@@ -239,8 +239,8 @@ def _target(rollout: Rollout, now: datetime) -> Target:
 
 def _serving(rollout: Rollout, target: Target, now: datetime) -> Serving:
     before = rollout.pool.remembered.serving
-    # A leader whose clock was ahead may have chosen it: what serves "before" that would never have served (`has_served`),
-    # and be written in every pass.
+    # A leader whose clock was ahead may have chosen it. What serves since before that counts as never having served
+    # (`has_served`), and would be new in every pass.
     begins = max(timestamp(now), target.since, key=parse_time)
     return Serving(
         revision=target.revision,
