@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[2]
 PATIENCE = 3600.0
 START_SECONDS = 1500.0
 """A CPU that compiles and is not alone; the operator's own limit is half an hour."""
+CALLED = {"VLLM": "vLLM", "SGLangJAX": "sglang-jax"}
 QUESTIONS = (
     "What is a queue?", "Why is the sky blue?", "Name three rivers.", "How do I sort a list?", "What is an ox?",
     "Say it in one word.", "Who wrote this?", "Count to five.", "What is two and two?", "Where is the sea?",
@@ -152,14 +153,17 @@ def _head(measured: Measured) -> Iterator[str]:
     asked = ["git", "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     emulated = "emulated" if result.emulated else "not emulated"
-    yield f"# A round of the real {engine.name} {result.engine_version}, on a CPU"
+    yield f"# A round of the real {CALLED[engine.name]} {result.engine_version}, on a CPU"
     yield ""
-    yield f"Measured on {datetime.now(UTC):%Y-%m-%d} at commit {commit}, on {platform.machine()}, {os.cpu_count()} CPUs"
-    yield f"that it shared; the engine was {emulated}."
+    where = f"{platform.machine()}, {os.cpu_count()} CPUs that it"
+    yield f"Measured on {datetime.now(UTC):%Y-%m-%d} at commit {commit}, on {where}"
+    yield f"shared; the engine was {emulated}."
     yield ""
     yield from engine.real.splitlines()
-    yield "The speeds are those of a CPU with models of a few megabytes and random weights: they say nothing of an"
-    yield "accelerator. That every figure could be read, and that they agree with each other, is what was tested."
+    yield ""
+    yield "The speeds are those of a busy CPU with models of a few megabytes and random weights: they say"
+    yield "nothing of an accelerator, nor of which arm is faster. That every figure could be read, and that"
+    yield "they agree with what the clients received, is what was tested."
     yield ""
 
 

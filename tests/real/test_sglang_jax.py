@@ -25,10 +25,10 @@ ARGS = (
 )  # fmt: skip
 ONE, FOUR = own(1, 2, 8), own(4, 4, 8)
 REAL = """\
-Real: the wheel of `sglang-jax` 0.1.0rc0 on jax (arguments, HTTP, scheduler, overlap, speculation, log), with the
-operator's command, wrapper, client and judge. The baseline is as shipped; for EAGLE3 the attention kernels, which are
-compiled for TPUs alone, were written once more in jax, as slow as that is. Not real: the kernels, and what memory
-there is."""
+Real: the wheel of `sglang-jax` 0.1.0rc0 on jax (arguments, HTTP, scheduler, overlap, speculation,
+log), with the operator's command, wrapper, client and judge. The baseline is as shipped; for EAGLE3
+the attention kernels, which are compiled for TPUs alone, were written once more in jax, as slow as
+that is. Not real: the kernels, and what memory there is."""
 
 
 def engine(directory: Path, programs: Path) -> Engine:
