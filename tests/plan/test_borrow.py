@@ -357,3 +357,19 @@ def test_it_comes_back_when_they_do_not_serve_while_the_spec_is_refused() -> Non
     world.server_lost("latency", 0)
     world.wait(1)
     assert (replicas(world), "borrowed" in entry(world)) == (2, False)
+
+
+def test_a_candidate_promoted_while_the_only_server_is_lent_serves_once_it_is_back() -> None:
+    world = World(nodes={"gpu-0": 4})
+    world.apply(borrowing(replicas=1, minServing=0))
+    world.prefetch_ends()
+    world.servers_ready()
+    world.wait(1)
+    (pool,) = deployment_pools(world)
+    world.annotate("promote-anyway.paceline.dev/latency", f"{pool.revision(pool.arms['wide'])}@monday")
+    assert (replicas(world), entry(world)["target"]["arm"]) == (0, "wide")
+    assert (world.serving("latency"), len(entry(world)["history"])) == ("baseline", 1)
+    while world.under_way("round"):
+        world.round_ends()
+    world.servers_ready()
+    assert (world.serving("latency"), entry(world)["history"][0]["kind"]) == ("wide", "PromotedAnyway")

@@ -46,7 +46,9 @@ def serve(rollout: Rollout, now: datetime) -> StepResult:
         "ready_replicas": pool.servers.ready if pool.servers else 0,
         "endpoint": f"http://{child_name(pool.snapshot.name, pool.name)}.{pool.snapshot.namespace}.svc",
     }
-    if settled:
+    # A pool that has lent its only server has none that could be of another revision: that is served once it is back.
+    lent_all = not wanted and bool(pool.remembered.borrowed)
+    if settled and (rollout.has_served or not lent_all):
         status |= _serves_now(rollout, None if waits else _serving(rollout, target, now), target, now)
     final = pool.servers.trouble.final if pool.servers and pool.servers.trouble else None
     # After these times only an event changes anything; a requeue in the past would come again and again.
