@@ -73,7 +73,7 @@ class Proxy:
 
 async def through(proxy: Proxy, request: web.Request) -> web.StreamResponse:
     """As the server itself answers."""
-    if request.path == CHAT:
+    if request.path == CHAT and (await request.json()).get("stream"):
         return await stream(request, proxy.events(request))
     status, body = await proxy.page(request)
     return web.Response(status=status, text=body)
