@@ -139,8 +139,8 @@ class Runner:
                 return self.control.clocks()
             case Ask(arm, prompt):
                 return self.ask(arm, prompt)
-            case Sample(_, workload):
-                return self.sample(workload)
+            case Sample(arm, workload):
+                return self.sample(arm, workload)
             case SaveLine(line):
                 return self.save_line(line)
             case Stop():
@@ -192,7 +192,7 @@ class Runner:
         self.useful_seconds += time.monotonic() - began
         return found
 
-    def sample(self, workload: Workload) -> list[Mapping[str, Any] | str]:
+    def sample(self, arm: ArmCommand, workload: Workload) -> list[Mapping[str, Any] | str]:
         """No answer costs the arm: what it asks for decides nothing."""
         began = time.monotonic()
         bodies = load.sample(self.plan, workload)
@@ -207,7 +207,7 @@ class Runner:
             answers = list(pool.map(ask, bodies))
         self.useful_seconds += time.monotonic() - began
         if all(isinstance(answer, str) for answer in answers):
-            self.notes.append(f"acceptance by position of {workload.name} is unavailable: {answers[0]}")
+            self.notes.append(f"acceptance by position of {arm.name} on {workload.name} is unavailable: {answers[0]}")
         return answers
 
     def truncate_lines(self) -> None:
