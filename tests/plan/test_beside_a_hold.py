@@ -62,6 +62,25 @@ def test_another_rollback_does_not_bring_back_what_stopped_paying() -> None:
     assert (world.serving("latency"), world.status().get("refused")) == ("baseline", None)
 
 
+def test_two_that_stopped_paying_do_not_take_turns() -> None:
+    """Narrow fell, a person went back to wide, which falls as soon as their hold is released: narrow stays off."""
+    world = rolled_back()
+    wide = world.pool("latency")["serving"]["revision"]
+    world.annotate(RETRY, "tuesday")
+    world.servers_ready()
+    assert world.serving("latency") == "narrow"
+    dropped(world)
+    world.servers_ready()
+    world.annotate(ROLLBACK, f"{wide}@wednesday")
+    world.servers_ready()
+    dropped(world)
+    world.annotate(RETRY, "thursday")
+    world.servers_ready()
+    assert (world.serving("latency"), world.pool("latency")["hold"]["arm"]) == ("baseline", "wide")
+    world.wait(DAY)
+    assert len(holds(world)) == 1
+
+
 def test_what_a_person_went_back_to_does_not_run() -> None:
     world = rolled_back()
     world.server_exits("latency", 1, "error")

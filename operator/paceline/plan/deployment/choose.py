@@ -14,7 +14,7 @@ from paceline.plan.deployment.earned import (
     shown,
     still_rendered,
 )
-from paceline.plan.deployment.hold import baseline_held, held_by_a_person, held_revision, hold
+from paceline.plan.deployment.hold import baseline_held, fallen_revision, held_by_a_person, held_revision, hold
 from paceline.plan.deployment.past_failures import beside_a_hold, in_short
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.step import parse_time
@@ -78,7 +78,7 @@ def proven(pool: Pool) -> Choice | None:
     """The winner of the run that decides the present question; in Manual mode, and against a promotion whatever the
     verdict, once a person has chosen it."""
     choice = winner(pool)
-    if choice is None or choice.revision == held_revision(pool):
+    if choice is None or choice.revision in (held_revision(pool), fallen_revision(pool)):
         return None
     by_hand = manual(pool) or overridden(pool)
     return choice if not by_hand or _chosen_before(pool) == choice.revision else None

@@ -30,6 +30,13 @@ def held_revision(pool: Pool) -> str | None:
     return held.revision if held else None
 
 
+def fallen_revision(pool: Pool) -> str | None:
+    """The winner of the present verdict, if it has stopped paying since: also while the pool's one hold is on something
+    else, which then stopped paying as well."""
+    fallen = _returned(pool)
+    return fallen.revision if fallen else None
+
+
 def held_by_a_person(pool: Pool) -> Hold | None:
     """The hold, if a person has asked for it. What they left the pool to serve stays until it is released."""
     held = hold(pool)
