@@ -61,12 +61,9 @@ def fake(port: int, name: str, *options: str, **expected: Scalar) -> ArmCommand:
 
 
 def test_a_round_of_the_emulated_pair(start: Start, pair: Arms, models: Path) -> None:
-    began = time.monotonic()
     every_answer = dataclasses.replace(CODE_1.dataset, slo=Slo(ttft=60.0, itl=60.0))
     outcome = start(pair, dataclasses.replace(CODE_1, dataset=every_answer), CHAT_8).finish()
     assert (outcome.client, outcome.wrapper) == (0, 0), outcome.log
-    assert time.monotonic() - began < 60
-
     assert {key: one.why for key, one in outcome.judged.items() if not one.valid} == {}
     result = outcome.result
     assert (result.round, result.gpus, result.engine_version, result.emulated) == (
