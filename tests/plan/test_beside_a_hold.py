@@ -189,3 +189,18 @@ def test_its_hold_ends_with_the_question() -> None:
     world.edit("longer answers", longer)
     assert (hold(world), world.condition("SpeculationDegraded")) == (None, "")
     assert world.plan(("SpeculativeDeployment", NAME)).watched.keys() == {"latency"}
+
+
+def test_what_a_person_went_back_to_from_the_baseline_stays_and_says_why() -> None:
+    world = guarded()
+    wide = world.pool("latency")["serving"]["revision"]
+    for request in ("@monday", f"{wide}@tuesday"):
+        world.annotate(ROLLBACK, request)
+        world.servers_ready()
+    dropped(world)
+    assert (arm(world), world.condition("SpeculationDegraded")) == ("wide", "True AcceptanceDropped")
+    said = world.message("SpeculationDegraded")
+    assert "a person has gone back from the baseline, so it does not take over" in said
+    assert f"annotate {RETRY}=TOKEN" in said
+    world.annotate(RETRY, "wednesday")
+    assert (arm(world), hold(world)) == ("baseline", "Fallback")

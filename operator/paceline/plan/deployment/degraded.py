@@ -12,6 +12,7 @@ from paceline.api import Cause, Reason
 from paceline.api.status import Degraded, Hold, PoolStatus
 from paceline.core import BASELINE, GuardAction
 from paceline.plan.deployment.choose import Choice, has_served
+from paceline.plan.deployment.hold import held_by_a_person, way_out
 from paceline.plan.deployment.past_failures import beside_a_hold
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.step import timestamp
@@ -73,7 +74,12 @@ def _advice(pool: Pool, choice: Choice, judgement: Judgement) -> str:
     if choice.arm == BASELINE:
         return "the baseline is served, so there is nothing to fall back to: restart the servers"
     if pool.deployment.guard.action is GuardAction.FALLBACK:
-        return "nothing is changed while spec.suspend is set" if pool.suspended else ""
+        if pool.suspended:
+            return "nothing is changed while spec.suspend is set"
+        held = held_by_a_person(pool)
+        from_baseline = held is not None and held.revision == pool.revision(pool.arms[BASELINE])
+        stays = f"a person has gone back from the baseline, so it does not take over: {way_out(pool)}"
+        return stays if from_baseline else ""
     return "guard.action Fallback would serve the baseline"
 
 
