@@ -143,13 +143,14 @@ def test_why_says_that_a_verdict_is_of_an_earlier_spec() -> None:
     assert "The verdict on an earlier spec is Reject" in told[1]
 
 
-def test_a_round_goes_on_although_another_pool_is_stalled() -> None:
-    """Stalled is of the whole deployment: what is measured may still have its verdict."""
+@pytest.mark.parametrize(("reason", "code"), [("ServerFailed", 13), ("InvalidSpec", 14)])
+def test_a_round_goes_on_although_another_pool_is_stalled(reason: str, code: int) -> None:
+    """Stalled is of the whole deployment: what is measured may still count, unless it is of a former spec."""
     measuring = looked_at(measuring_round_2_of_3())
-    at_rest = of(("latency", {}), stalled="ServerFailed")
+    at_rest = of(("latency", {}), stalled=reason)
     (pool,) = at_rest.pools
     going_on = replace(at_rest, pools=(replace(pool, progress=measuring.pools[0].progress),))
-    assert [exit_code(results(one)) for one in (at_rest, going_on)] == [14, 13]
+    assert [exit_code(results(one)) for one in (at_rest, going_on)] == [14, code]
 
 
 def test_one_pool_can_be_asked_for() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from paceline.api.reasons import Reason
 from paceline.api.record import decimal, finite
 from paceline.cli.live.advice import advice
 from paceline.cli.live.deployment import Deployment, Pool
@@ -63,7 +64,8 @@ def _result(deployment: Deployment, pool: Pool) -> PoolResult:
         return PoolResult(pool=pool.name, outcome=STALLED, message=f"{step.message}; {advice(deployment, pool)}")
     if step and step.step == "NotMeasurable" and deployment.judged:
         return PoolResult(pool=pool.name, outcome=STALLED, message=step.message)
-    if pool.progress and pool.progress.going_on:
+    refused = stalled is not None and stalled.reason == Reason.InvalidSpec.name  # rounds are of the former spec
+    if pool.progress and pool.progress.going_on and not refused:
         message = f"{pool.progress.run} is measuring: {rounds(pool.progress)}"
         return PoolResult(pool=pool.name, outcome=UNDECIDED, message=message, emulated=pool.progress.emulated)
     if stalled:
