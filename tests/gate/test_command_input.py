@@ -81,7 +81,7 @@ from tests.support.gate_cases import Run, case, change
             (
                 ["measurements", at, "ended"],
                 ended,
-                f"case.json: measurements[{at}].ended: what a server came to is expected: OutOfMemory, ",
+                f"case.json: measurements[{at}].ended: what a server came to is expected: Malformed, OutOfMemory, ",
             )
             for at, ended in ((4, "server crashed"), (4, "ClientFailed"))
         ),
