@@ -7,7 +7,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from tests.support.kubernetes import OPERATOR, Namespace, kubectl, run
+from tests.support.kubernetes import OPERATOR, Namespace, kubectl, listed, run
 from tests.support.processes import Operator
 
 HUB = Path(__file__).parents[2] / "dev" / "hub.yaml"
@@ -33,6 +33,13 @@ def hub() -> Iterator[str]:
         here.kubectl("apply", "-f", str(HUB))
         here.kubectl("rollout", "status", "deployment/hub", "--timeout", "60s")
         yield f"http://hub.{here.name}.svc"
+
+
+@pytest.fixture
+def nodes() -> tuple[str, str]:
+    """The names of the two that have GPUs."""
+    first, second = sorted(node["metadata"]["name"] for node in listed("nodes", "--selector", "nvidia.com/gpu.product"))
+    return first, second
 
 
 @pytest.fixture
