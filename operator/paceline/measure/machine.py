@@ -58,11 +58,16 @@ class Machine:
         said = [f"measured on {self.name} without a cluster"]
         if self.command and not self.emulated:
             said.append(f"the servers' program was {' '.join(self.command)}")
-        if self.env:
-            said.append(f"with {' '.join(map(_written, self.env.items()))}")
+        if told := [(name, value) for name, value in self.env.items() if name not in self._follows]:
+            said.append(f"with {' '.join(map(_written, told))}")
         if self.devices:
             said.append(f"on devices {','.join(self.devices)}")
         return "; ".join(said)
+
+    @property
+    def _follows(self) -> tuple[str, ...]:
+        """What a virtual environment says already; the rest of a PATH is the terminal's, and another tomorrow."""
+        return ("PATH",) if "VIRTUAL_ENV" in self.env else ()
 
 
 def _written(variable: tuple[str, str]) -> str:

@@ -137,6 +137,12 @@ def test_a_note_tells_how_it_was_measured_and_no_secret() -> None:
     )
 
 
+def test_a_virtual_environment_is_told_and_not_the_terminals_path() -> None:
+    """Else a run could be gone on with only where the PATH is the same."""
+    machine = replace(HERE, command=None, env={"VIRTUAL_ENV": "/opt/sglang", "PATH": "/opt/sglang/bin:/usr/bin"})
+    assert machine.note == "measured on desk without a cluster; with VIRTUAL_ENV=/opt/sglang"
+
+
 def test_what_no_process_here_does_is_told() -> None:
     template = {"spec": {"containers": [{"name": "server"}, {"name": "proxy"}], "initContainers": [{"name": "certs"}]}}
     engine = replace(example.server().engine, pod_template=template)
