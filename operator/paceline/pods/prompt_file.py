@@ -62,13 +62,11 @@ def read(file: Path, source: Source) -> Prompts:
     questions = [one.question for one in conversations]
     chats = None in questions
     # Duplicates are dropped: the second one would be answered from the cache, and no interval would show it.
-    first = {(one.body if chats else one.question or ""): one.time for one in reversed(conversations)}
-    usable = tuple(dict.fromkeys([one.body for one in conversations] if chats else filter(None, questions)))
+    times: dict[str, float | None] = {}
+    for one, question in zip(conversations, questions, strict=True):
+        times.setdefault(one.body if chats or question is None else question, one.time)
     return Prompts(
-        usable=usable,
-        sha256=hashlib.sha256(content).hexdigest(),
-        chats=chats,
-        times=tuple(first[prompt] for prompt in usable),
+        usable=tuple(times), sha256=hashlib.sha256(content).hexdigest(), chats=chats, times=tuple(times.values())
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from paceline.api.record import finite
 from paceline.api.run_status import Inputs, Point, Round
 from paceline.evidence.round_status import last_tries
-from paceline.report.measured import points_of, why
+from paceline.report.measured import geometric, points_of, why
 from paceline.report.model import Goodput, Lengths, Manifest, Prompts
 from paceline.report.read import workload
 
@@ -99,5 +99,5 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _geometric(points: Points, of: Callable[[Point], float | None]) -> float | None:
-    logs = [math.log(value) for value in _values(points, of) if value > 0]
-    return math.exp(math.fsum(logs) / len(logs)) if logs else None
+    positive = [value for value in _values(points, of) if value > 0]
+    return geometric(positive) if positive else None

@@ -45,7 +45,7 @@ def values(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round
                         metric=metric,
                         arm=arm,
                         workload=workload,
-                        typical=_geometric(mine.values()),
+                        typical=geometric(mine.values()),
                         least=min(mine.values()),
                         most=max(mine.values()),
                         rounds=len(mine),
@@ -149,7 +149,7 @@ def series(arms: Sequence[str], workloads: Sequence[str], rounds: Sequence[Round
             ]
             valid = [dot.speed for dot in dots if not dot.why and dot.speed]
             if dots:
-                typical = _geometric(valid) if valid else None
+                typical = geometric(valid) if valid else None
                 yield Series(arm=arm, workload=workload, typical=typical, dots=tuple(dots))
 
 
@@ -219,6 +219,6 @@ def _order(entry: Round) -> tuple[int, int]:
     return entry.round, entry.try_
 
 
-def _geometric(positive: Iterable[float]) -> float:
+def geometric(positive: Iterable[float]) -> float:
     logs = [math.log(x) for x in positive]
     return math.exp(math.fsum(logs) / len(logs))

@@ -109,9 +109,8 @@ def question(plan: RoundPlan, arm: ArmCommand, prompt: int) -> Mapping[str, Any]
     """The request for one prompt of parity. Of a chat only its messages: what calls a tool is no text to compare."""
     assert plan.parity
     probe = ENGINES[plan.engine].probe(plan.engine_version)
-    asked, chats = compared_prompts(plan)[prompt], _all(plan, plan.workloads[0]).chats
-    messages = json.loads(asked)["messages"] if chats else [{"role": "user", "content": asked}]
-    body = request_body(plan.parity, plan.served_name, messages, candidate=arm.candidate)
+    asked = _asked(compared_prompts(plan)[prompt], chats=_all(plan, plan.workloads[0]).chats)
+    body = request_body(plan.parity, plan.served_name, asked["messages"], candidate=arm.candidate)
     return {**probe.body(PARITY), **probe.whole, **body}
 
 
@@ -122,10 +121,13 @@ def sample(plan: RoundPlan, workload: Workload) -> list[Mapping[str, Any]]:
     name, tokens = f"{name_of(workload, warm_up=False)}-sample", min(positions.TOKENS, workload.dataset.max_tokens)
     fields = {**_fields(plan, workload, name=name, tokens=tokens), **probe.histogram.body}
     chats = _all(plan, workload).chats
-    return [
-        {**fields, **(json.loads(prompt) if chats else {"messages": [{"role": "user", "content": prompt}]})}
-        for prompt in prompts(plan, workload)[: positions.SAMPLES]
-    ]
+    return [{**fields, **_asked(prompt, chats=chats)} for prompt in prompts(plan, workload)[: positions.SAMPLES]]
+
+
+def _asked(prompt: str, *, chats: bool) -> Mapping[str, Any]:
+    """The fields of a request for one of `Prompts.usable`."""
+    fields: Mapping[str, Any] = json.loads(prompt) if chats else {"messages": [{"role": "user", "content": prompt}]}
+    return fields
 
 
 def digests(plan: RoundPlan) -> dict[str, str]:

@@ -19,9 +19,9 @@ from paceline.plan.step import timestamp
 def rollback(pool: Pool, request: Request, now: datetime) -> Effect | Refusal:
     """The pool's next target, and a hold on what it replaces; or why there is none, and what can be had. Without a
     revision, what served before the present one is meant, unless it was rolled back from, or then did not run or
-    stopped paying itself. It does not wait while
-    suspended: `suspend` stops the operator, and not the way back. Where there is nothing to go back to, only a named
-    revision is refused: without one the request is handled, as it must not lie in wait for the next promotion."""
+    stopped paying itself. It does not wait while suspended: `suspend` stops the operator, and not the way back. Where
+    there is nothing to go back to, only a named revision is refused: without one the request is handled, as it must not
+    lie in wait for the next promotion."""
     present, held, choices = pool.remembered.target, hold(pool), _to_be_had(pool)
     # A token may be any word, so without `@` only a known revision is one.
     known = {*pool.kept, *choices, present.revision if present else ""}
