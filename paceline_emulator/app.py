@@ -4,14 +4,13 @@ import asyncio
 import time
 import uuid
 from collections.abc import Awaitable, Callable
-from http import HTTPStatus
 
 from aiohttp import web
 
 from paceline_emulator import auth, info, prompts
 from paceline_emulator.dialects import DIALECTS
 from paceline_emulator.generation import SERVER, SPEAKS, generate, written
-from paceline_emulator.log import say
+from paceline_emulator.log import access, say
 from paceline_emulator.metrics import CONTENT_TYPE
 from paceline_emulator.server import Server, Status
 
@@ -85,10 +84,7 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         server.metrics.add("sglang:http_requests_active", -1, **labels)
         server.metrics.add("sglang:http_responses_total", 1, status_code=str(status), **labels)
         if not request.path.startswith(tuple(args["uvicorn_access_log_exclude_prefixes"] or ("\0",))):
-            peer = request.transport.get_extra_info("peername") if request.transport else None
-            host, port = (peer or ("-", 0))[:2]
-            asked = f"{request.method} {request.path_qs} HTTP/1.1"
-            say(f'INFO:     {host}:{port} - "{asked}" {status} {HTTPStatus(status).phrase}')
+            say(access(request, status))
 
 
 async def _sign(request: web.Request, response: web.StreamResponse) -> None:

@@ -5,7 +5,6 @@ What is captured of the real one (tests/contract/captures/sglang_jax/answers.jso
 
 import json
 from collections.abc import Awaitable, Callable
-from http import HTTPStatus
 from typing import Any
 
 from aiohttp import web
@@ -13,7 +12,7 @@ from aiohttp import web
 from paceline_emulator import app as sglang
 from paceline_emulator import auth, generation, info
 from paceline_emulator.generation import SERVER, SPEAKS, written
-from paceline_emulator.log import say
+from paceline_emulator.log import access, say
 from paceline_emulator.metrics import CONTENT_TYPE
 from paceline_emulator.sglang_jax import flags, state
 from paceline_emulator.sglang_jax.dialects import DIALECTS
@@ -66,9 +65,7 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
             response = await handler(request)
         except web.HTTPException as known:
             response = written({"detail": known.reason}, known.status)
-    host, port = ((request.transport and request.transport.get_extra_info("peername")) or ("-", 0))[:2]
-    line = f"{request.method} {request.path_qs} HTTP/1.1"
-    say(f'INFO:     {host}:{port} - "{line}" {response.status} {HTTPStatus(response.status).phrase}')
+    say(access(request, response.status))
     return response
 
 

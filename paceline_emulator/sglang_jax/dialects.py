@@ -85,10 +85,6 @@ def generate_chunk(asked: Asked, job: Job, start: int, stop: int) -> bytes:
     return _sse(_generated(asked, job, stop))
 
 
-def generate_closing(asked: Asked, job: Job) -> bytes:
-    return DONE
-
-
 def generate_whole(asked: Asked, job: Job) -> Body:
     return _generated(asked, job, job.request.produced)
 
@@ -189,7 +185,7 @@ DIALECTS: dict[str, Dialect] = {
         OF_SGLANG["/generate"],
         read=read_generate,
         chunk=generate_chunk,
-        closing=generate_closing,
+        closing=dialects.generate_closing,
         whole=generate_whole,
     ),
 }

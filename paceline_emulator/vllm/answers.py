@@ -7,6 +7,7 @@ from typing import Any
 
 from paceline_emulator import logprobs
 from paceline_emulator.dialects import Asked, Body, read_chat, read_completion
+from paceline_emulator.logprobs import Entries
 from paceline_emulator.server import Job
 
 FINGERPRINT = "vllm-0.33.0-emulated"
@@ -114,17 +115,22 @@ def _ends(job: Job, stop: int) -> bool:
 
 
 def _of_chat(asked: Asked, job: Job, start: int, stop: int) -> Body | None:
-    if asked.logprobs is None:
-        return None
-    said = logprobs.content(job.prompt, stop, asked.logprobs, job.fork_gap, ends=_ends(job, stop))
-    return {"content": said["content"][start:]}
+    entries = _entries(asked, job, stop)
+    return None if entries is None else {"content": entries[start:]}
 
 
 def _of_completion(asked: Asked, job: Job, start: int, stop: int) -> Body | None:
+    entries = _entries(asked, job, stop)
+    return None if entries is None else logprobs.of_a_completion(entries, offsets=True, since=start)
+
+
+def _entries(asked: Asked, job: Job, stop: int) -> Entries | None:
+    """One for each token up to `stop`; None if no request asked for them."""
     if asked.logprobs is None:
         return None
-    entries = logprobs.content(job.prompt, stop, asked.logprobs, job.fork_gap, ends=_ends(job, stop))["content"]
-    return logprobs.of_a_completion(entries, offsets=True, since=start)
+    said = logprobs.content(job.prompt, stop, asked.logprobs, job.fork_gap, ends=_ends(job, stop))
+    entries: Entries = said["content"]
+    return entries
 
 
 def sse(value: Mapping[str, Any]) -> bytes:

@@ -8,12 +8,12 @@ import json
 import time
 import uuid
 from collections.abc import Awaitable, Callable
-from http import HTTPStatus
 from typing import Any
 
 from aiohttp import web
 
 from paceline_emulator.dialects import Asked
+from paceline_emulator.log import access
 from paceline_emulator.server import Job
 from paceline_emulator.vllm import answers, asked
 from paceline_emulator.vllm.answers import DONE, FINGERPRINT, KINDS, Kind, sse
@@ -60,9 +60,7 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
             response = _json({"detail": known.reason}, known.status)
         except asked.Refused as refused:
             response = _json(refused.said, refused.code)
-    host, port = ((request.transport and request.transport.get_extra_info("peername")) or ("-", 0))[:2]
-    line = f"{request.method} {request.path_qs} HTTP/1.1"
-    write(f'INFO:     {host}:{port} - "{line}" {response.status} {HTTPStatus(response.status).phrase}')
+    write(access(request, response.status))
     return response
 
 

@@ -1,13 +1,11 @@
 """The guard takes off what a person's request had left or promoted: their hold stays, and who is on call is told."""
 
 from tests.plan.test_earned import longer, reshaped
-from tests.support.campaigns import BASELINE_1, LATENCY
 from tests.support.down import NAME, RETRY, arm, hold
-from tests.support.edits_of_specs import AS_THE_BASELINE, BETTER, added, in_production
-from tests.support.guard import DAY, dropped, guarded, holds, hung, judged
-from tests.support.planned import deployment_pools
+from tests.support.edits_of_specs import BETTER, added, in_production
+from tests.support.guard import DAY, dropped, guarded, holds, hung, judged, promoted_anyway
 from tests.support.stories import measured
-from tests.support.world import World, example
+from tests.support.world import World
 
 from paceline.watch import JudgementKind
 
@@ -105,29 +103,6 @@ def test_what_serves_beside_an_aborted_run_stops_paying() -> None:
         "Aborted",
         "True FellBack",
     )
-
-
-NARROW_IS_SLOWER = {"latency": {**LATENCY, "narrow": {name: 0.98 * speed for name, speed in BASELINE_1.items()}}}
-
-
-def promoted_anyway(world: World | None = None) -> World:
-    """Wide is held, as it has stopped paying, and a person has promoted narrow whatever the verdict."""
-    world = world or World(truths=NARROW_IS_SLOWER)
-    manifest = example("latency")
-    manifest["spec"]["guard"] = {"action": "Fallback"}
-    manifest["spec"]["engine"]["env"] = AS_THE_BASELINE
-    added(manifest["spec"])
-    world.apply(manifest)
-    world.prefetch_ends()
-    world.servers_ready()
-    measured(world)
-    dropped(world)
-    world.servers_ready()
-    (pool,) = deployment_pools(world)
-    world.annotate("promote-anyway.paceline.dev/latency", f"{pool.revision(pool.arms['narrow'])}@monday")
-    world.servers_ready()
-    world.told.clear()
-    return world
 
 
 def test_what_a_person_promoted_beside_a_held_candidate_stops_paying() -> None:

@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 from tests.plan.test_earned import longer
-from tests.support.campaigns import BASELINE_1, BASELINE_32, LATENCY, THROUGHPUT
+from tests.support.campaigns import BASELINE_32, LATENCY, THROUGHPUT
 from tests.support.down import NAME, RETRY, arm, hold
-from tests.support.edits_of_specs import AS_THE_BASELINE, added
-from tests.support.guard import DAY, dropped, guarded, holds, hung, judged, operator_restarts
+from tests.support.guard import DAY, dropped, guarded, holds, hung, judged, operator_restarts, promoted_anyway
 from tests.support.planned import deployment_pools
-from tests.support.stories import measured, measuring, promoted, told
-from tests.support.world import World, example
+from tests.support.stories import measuring, promoted, told
+from tests.support.world import World
 
 from paceline import api
 from paceline.api.record import from_status
@@ -380,22 +379,9 @@ def test_what_falls_back_beside_an_aborted_run_is_not_promoted_on_the_same_evide
 
 def test_another_candidate_that_a_person_promotes_does_not_release_it() -> None:
     """Once that one hangs too, the baseline is served."""
-    narrow = {name: 0.98 * speed for name, speed in BASELINE_1.items()}
-    world = World(truths={"latency": {**LATENCY, "narrow": narrow}})
-    manifest = example("latency")
-    manifest["spec"]["guard"] = {"action": "Fallback"}
-    manifest["spec"]["engine"]["env"] = AS_THE_BASELINE
-    added(manifest["spec"])
-    world.apply(manifest)
-    world.prefetch_ends()
-    world.servers_ready()
-    measured(world)
-    dropped(world)
-    world.servers_ready()
-    wide = world.pool("latency")["hold"]["revision"]
+    world = promoted_anyway()
     (pool,) = deployment_pools(world)
-    world.annotate("promote-anyway.paceline.dev/latency", f"{pool.revision(pool.arms['narrow'])}@monday")
-    world.servers_ready()
+    wide = pool.revision(pool.arms["wide"])
     assert (world.serving("latency"), world.pool("latency")["hold"]["revision"]) == ("narrow", wide)
     hung(world)
     world.servers_ready()

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.plan.test_abort import KEY as ABORT
-from tests.plan.test_beside_a_hold import NARROW_IS_SLOWER, promoted_anyway
 from tests.plan.test_borrow import full, rival
 from tests.plan.test_earned import longer
 from tests.plan.test_guard import SLOW_AT_32
@@ -20,7 +19,7 @@ from tests.plan.test_rollback import PROMOTE
 from tests.plan.test_sweep import CROSSING
 from tests.support.answers import not_compared, otherwise
 from tests.support.campaigns import LATENCY
-from tests.support.guard import dropped, guarded, hung
+from tests.support.guard import NARROW_IS_SLOWER, dropped, guarded, hung, promoted_anyway
 from tests.support.world import World, example
 
 from paceline import api

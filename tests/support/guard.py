@@ -2,6 +2,10 @@
 
 from typing import Any
 
+from tests.support.campaigns import BASELINE_1, LATENCY
+from tests.support.edits_of_specs import AS_THE_BASELINE, added
+from tests.support.planned import deployment_pools
+from tests.support.stories import measured
 from tests.support.world import World, example
 
 from paceline.core import Trigger
@@ -56,3 +60,26 @@ def guarded(action: str = "Fallback", *pools: str, world: World | None = None, *
 def holds(world: World) -> list[Any]:
     """Runs of latency that a hold has started."""
     return [run for run in world.runs("latency") if run["spec"]["trigger"]["reason"] == Trigger.HOLD]
+
+
+NARROW_IS_SLOWER = {"latency": {**LATENCY, "narrow": {name: 0.98 * speed for name, speed in BASELINE_1.items()}}}
+
+
+def promoted_anyway(world: World | None = None) -> World:
+    """Wide is held, as it has stopped paying, and a person has promoted narrow whatever the verdict."""
+    world = world or World(truths=NARROW_IS_SLOWER)
+    manifest = example("latency")
+    manifest["spec"]["guard"] = {"action": "Fallback"}
+    manifest["spec"]["engine"]["env"] = AS_THE_BASELINE
+    added(manifest["spec"])
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    measured(world)
+    dropped(world)
+    world.servers_ready()
+    (pool,) = deployment_pools(world)
+    world.annotate("promote-anyway.paceline.dev/latency", f"{pool.revision(pool.arms['narrow'])}@monday")
+    world.servers_ready()
+    world.told.clear()
+    return world
