@@ -2,8 +2,9 @@
 
 Downloads each wheel (pip; nothing is installed or imported), reads the sources as syntax trees and writes
 operator/paceline/engines/data/sglang-VERSION.json: the flags of the server, and the target architectures whose class
-has the hook that an EAGLE3 head needs. Older versions call `parser.add_argument` for every flag; since
-then flags are annotated fields, `name: A[type, "help" or Arg(...)]`, from which SGLang derives the arguments.
+has the hook that an EAGLE3 head needs. Older versions call `parser.add_argument` for every flag; since then flags are
+annotated fields, `name: A[type, "help" or Arg(...)]`, from which SGLang derives the arguments; first in server_args.py
+(0.5.17), then in modules of their own.
 """
 
 import ast
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-VERSIONS = ("0.4.5", "0.5.6", "0.5.23")
+VERSIONS = ("0.4.5", "0.5.6", "0.5.17", "0.5.23")
 TO = Path(__file__).parents[2] / "operator/paceline/engines/data"
 SERVER_ARGS = "sglang.srt.server_args"
 FIELDS = "sglang/srt/arg_groups/fields/"
@@ -106,8 +107,11 @@ class Wheel:
 
 
 def flags(wheel: Wheel) -> Iterator[dict[str, Any]]:
-    for path in sorted(name for name in wheel.file.namelist() if name.startswith(FIELDS) and name.endswith(".py")):
-        module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    paths = sorted(name for name in wheel.file.namelist() if name.startswith(FIELDS) and name.endswith(".py"))
+    for module in (
+        SERVER_ARGS,
+        *(path.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for path in paths),
+    ):
         for node in ast.walk(wheel.module(module)):
             match node:
                 case ast.AnnAssign(
@@ -139,8 +143,9 @@ def _of_a_field(
             for key, value in zip(more.keys, more.values, strict=True)
             if isinstance(key, ast.Constant)
         }
+    helps = [one for one in about if not (isinstance(one, ast.Call) and _name(one.func) == "NS")]
     if (
-        not any(isinstance(one, ast.Call | ast.Constant | ast.JoinedStr | ast.BinOp) for one in about)
+        not any(isinstance(one, ast.Call | ast.Constant | ast.JoinedStr | ast.BinOp) for one in helps)
         or "no_cli" in said
     ):
         return

@@ -81,6 +81,13 @@ sglang:spec_verify_calls_total {calls}
     assert found.accept_length == (None if length is None else pytest.approx(length, rel=0.02))
 
 
+def test_0_5_17_tells_no_answers_of_one_token_apart() -> None:
+    """It has no histogram of times per output token: every request is taken to have had a last step."""
+    text = "sglang:num_requests_total 34\nsglang:generation_tokens_total 2088\nsglang:spec_verify_calls_total 832\n"
+    found = shown(ENGINES["SGLang"].monitor("0.5.17").read(text.encode()))
+    assert found.accept_length == pytest.approx(2.50, rel=0.02)
+
+
 @pytest.mark.parametrize(
     ("of", "requests", "ttft", "itl"),
     [("eagle3", 18, 0.5371 / 18, 7.8327 / 399), ("vllm/eagle3", 15, 13.6246 / 15, 11.0434 / 297)],

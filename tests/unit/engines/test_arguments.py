@@ -80,5 +80,5 @@ def test_a_row_of_the_list() -> None:
 def test_between_two_releases_both_lists_count() -> None:
     between = flags("0.5.10")
     assert {"--cuda-graph-max-bs", "--cuda-graph-max-bs-decode"} <= set(between)
-    assert first_with("--cuda-graph-max-bs-decode") == "0.5.23"
+    assert first_with("--cuda-graph-max-bs-decode") == "0.5.17"
     assert first_with("--bogus") is None

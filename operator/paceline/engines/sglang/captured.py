@@ -98,10 +98,10 @@ HOOKS = (
     ),
     Hook(
         targets=("GptOssForCausalLM",),
-        since=(0, 5, 18),
+        since=(0, 5, 17),
         reads=_as_named_if_at_the_end,
         takes_last=True,
-        source="gpt_oss.py:732 and :1349",
+        source="gpt_oss.py:736 and :1340 of 0.5.17, :732 and :1349 of 0.5.23",
     ),
     Hook(
         targets=("MiniMaxM3SparseForConditionalGeneration",),

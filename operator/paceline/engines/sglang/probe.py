@@ -22,9 +22,9 @@ from paceline.engines.sglang.versions import KnownRelease, known_release
 
 METRICS = "/metrics"
 ACCEPTED_AT = "accepted_at"
-"""No page of the three releases has acceptance by position: 0.5.23 has gauges of length and rate and one counter, of
+"""No page of the known releases has acceptance by position: 0.5.23 has gauges of length and rate and one counter, of
 verify calls (metrics_collector.py:511, :1865), and its server info an average (internal_state.py:119). Its answers can
-have a histogram (protocol.py:393, :456; schedule_batch.py:1566), those of 0.5.6 and 0.4.5 cannot."""
+have a histogram (protocol.py:393, :456; schedule_batch.py:1566), those of the others cannot."""
 HISTOGRAM = ("sglext", "spec_tokens_details", "spec_correct_drafts_histogram")
 """Where it is in an answer."""
 ACTIVE_TOKENS = "sglang:spec_num_draft_tokens"
@@ -33,11 +33,9 @@ COUNTERS = {
     "prompt_tokens": "sglang:prompt_tokens_total",
     "cached_tokens": "sglang:cached_tokens_total",
 }
-"""The same in 0.4.5, 0.5.6 and 0.5.23."""
+"""The same in all known releases."""
 PROMOTED = {"FROZEN_KV_MTP": "EAGLE"}
 """SGLang's name of EAGLE with Gemma 4's assistant as the draft (speculative_hook.py:109)."""
-OF_ADAPTERS = "0.5.23"
-"""The release whose way to name an adapter was read (`openai/serving_base.py:40`)."""
 FLUSH_SECONDS = 30
 """How long the server may take to become idle before it refuses to empty its cache."""
 
@@ -56,7 +54,7 @@ def probe(version: str) -> Probe:
         backend="sglang-oai-chat",
         whole={"separate_reasoning": False},
         own_temperature=release.own_temperature,
-        adapter=_with_adapter if release.version == OF_ADAPTERS else None,
+        adapter=_with_adapter if release.adapters else None,
         draft_tokens=draft_tokens if release.adaptive else None,
         histogram=Histogram(body={"return_spec_tokens_details": True}, read=histogram) if release.histogram else None,
         unseen=(

@@ -40,6 +40,10 @@ class KnownRelease:
     own_temperature: float | None = None
     histogram: bool = False
     """Whether an answer can have acceptance by position (`return_spec_tokens_details`)."""
+    adapters: bool = False
+    """Whether its way to name an adapter was read (`openai/serving_base.py:40`)."""
+    ended: str = "sglang:num_requests_total"
+    """The counter of requests that ended with a step of several tokens; of all requests where there is none."""
 
 
 NGRAM_SHAPE = {
@@ -81,6 +85,19 @@ KNOWN = (
         retractions="sglang:num_retractions_sum",
     ),
     KnownRelease(
+        version="0.5.17",
+        algorithms=frozenset((*EAGLE_FAMILY, "STANDALONE", "NGRAM", "DFLASH", "DSPARK")),
+        adaptive=True,
+        ngram=NGRAM_SHAPE,
+        paged_trees=("flashinfer", "fa3", "triton"),
+        ready="/health",
+        ready_seconds=5,
+        info="/server_info",
+        retractions="sglang:num_retracted_requests_total",
+        verify_calls="sglang:spec_verify_calls_total",
+        adapters=True,
+    ),
+    KnownRelease(
         version="0.5.23",
         algorithms=frozenset((*EAGLE_FAMILY, "STANDALONE", "NGRAM", "DFLASH", "DSPARK")),
         adaptive=True,
@@ -92,6 +109,8 @@ KNOWN = (
         retractions="sglang:num_retracted_requests_total",
         verify_calls="sglang:spec_verify_calls_total",
         histogram=True,
+        adapters=True,
+        ended="sglang:request_time_per_output_token_seconds_count",
     ),
 )
 

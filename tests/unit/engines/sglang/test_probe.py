@@ -75,6 +75,14 @@ def test_0_5_6_counts_retractions_in_a_histogram() -> None:
     assert probe.speculation(before, scrape("sglang:num_retractions_sum 3.0\n")).retractions == 2
 
 
+def test_0_5_17_counts_as_0_5_23_does() -> None:
+    probe = ENGINES["SGLang"].probe("0.5.17")
+    counted = "sglang:spec_verify_calls_total {calls}\nsglang:num_retracted_requests_total {retracted}\n"
+    read = probe.speculation(scrape(counted.format(calls=1, retracted=1)), scrape(counted.format(calls=9, retracted=3)))
+    assert (read.verify_calls, read.retractions) == (8, 2)
+    assert (probe.histogram, probe.unseen) == (None, ("accepted_at",))
+
+
 def test_gemmas_assistant_runs_as_what_was_asked() -> None:
     said = Scrape(pages={"/metrics": "", "/server_info": json.dumps({"speculative_algorithm": "FROZEN_KV_MTP"})})
     assert PROBE.resolved(said)["speculative_algorithm"] == "EAGLE"

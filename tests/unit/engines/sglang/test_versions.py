@@ -32,7 +32,9 @@ def test_a_version_is_compared_by_its_release(text: str, found: tuple[int, ...] 
         ("0.4.5", "0.4.5", ("0.4.5",)),
         ("0.4.6.post5", "0.4.5", ("0.4.5", "0.5.6")),
         ("0.5.6", "0.5.6", ("0.5.6",)),
-        ("0.5.9", "0.5.6", ("0.5.6", "0.5.23")),
+        ("0.5.9", "0.5.6", ("0.5.6", "0.5.17")),
+        ("0.5.17", "0.5.17", ("0.5.17",)),
+        ("0.5.22", "0.5.17", ("0.5.17", "0.5.23")),
         ("0.5.23", "0.5.23", ("0.5.23",)),
         ("0.5.24", "0.5.23", ("0.5.23",)),
         ("1.0.0", "0.5.23", ("0.5.23",)),
@@ -51,13 +53,13 @@ def test_numbers_are_not_compared_as_text() -> None:
 @pytest.mark.parametrize(
     ("target", "versions"),
     [
-        ("LlamaForCausalLM", {"0.4.5", "0.5.6", "0.5.23"}),
-        ("Qwen3ForCausalLM", {"0.5.6", "0.5.23"}),
-        ("Qwen3MoeForCausalLM", {"0.5.6", "0.5.23"}),
-        ("MiniMaxM2ForCausalLM", {"0.5.6", "0.5.23"}),
-        ("Qwen3NextForCausalLM", {"0.5.23"}),
-        ("Gemma4ForConditionalGeneration", {"0.5.23"}),
-        ("Glm4MoeLiteForCausalLM", {"0.5.23"}),
+        ("LlamaForCausalLM", {"0.4.5", "0.5.6", "0.5.17", "0.5.23"}),
+        ("Qwen3ForCausalLM", {"0.5.6", "0.5.17", "0.5.23"}),
+        ("Qwen3MoeForCausalLM", {"0.5.6", "0.5.17", "0.5.23"}),
+        ("MiniMaxM2ForCausalLM", {"0.5.6", "0.5.17", "0.5.23"}),
+        ("Qwen3NextForCausalLM", {"0.5.17", "0.5.23"}),
+        ("Gemma4ForConditionalGeneration", {"0.5.17", "0.5.23"}),
+        ("Glm4MoeLiteForCausalLM", {"0.5.17", "0.5.23"}),
         ("MambaForCausalLM", set()),
     ],
 )
@@ -79,6 +81,7 @@ def test_hooks_of_a_version_that_is_not_known() -> None:
     [
         ("0.4.5", "/health", ("/metrics", "/get_server_info")),
         ("0.5.6", "/health", ("/metrics", "/server_info")),
+        ("0.5.17", "/health", ("/metrics", "/server_info")),
         ("0.5.23", "/ready", ("/metrics", "/server_info")),
     ],
 )
@@ -88,7 +91,7 @@ def test_pages_by_version(version: str, ready: str, pages: tuple[str, ...]) -> N
 
 
 def test_a_health_check_that_generates_gets_the_time_for_it() -> None:
-    assert [SGLANG.ready_timeout_seconds(row.version) for row in KNOWN] == [2, 5, 2]
+    assert [SGLANG.ready_timeout_seconds(row.version) for row in KNOWN] == [2, 5, 5, 2]
 
 
 def test_flags_that_were_renamed_are_taken_where_they_were() -> None:
