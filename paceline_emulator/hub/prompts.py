@@ -1,10 +1,11 @@
-"""The files of the one dataset: prompts written for this project, in both of the forms that a round reads.
+"""The files of the one dataset: prompts written for this project, in three of the forms that a round reads.
 
 Every task with every subject, so that no two are alike. They are in none of the built-in sets: the emulated server
 knows nothing of them, and answers as it does to any text.
 """
 
 import json
+from importlib import resources
 from itertools import product
 
 SUBJECTS = (
@@ -31,11 +32,13 @@ QUESTIONS = (
     "Explain {} to somebody who has never programmed.",
     "Name three things that go wrong with {} in practice, and a remedy for each.",
 )
+TEACHER = "You teach people who know no words of computer science. Be brief."
 PLACEHOLDER = "This answer stands in for a real one; it is not read."
 
 
 def files() -> dict[str, bytes]:
-    """By path: `code.jsonl` has OpenAI messages, `data/chat.json` ShareGPT conversations."""
+    """By path: `code.jsonl` has OpenAI messages, `data/chat.json` ShareGPT conversations, `data/chat.parquet` the chats of
+    `chats` in its rows."""
     code = [{"messages": [{"role": "user", "content": text}]} for text in _filled(TASKS)]
     chat = [
         {
@@ -45,10 +48,24 @@ def files() -> dict[str, bytes]:
         for number, text in enumerate(_filled(QUESTIONS))
     ]
     return {
-        "README.md": b"# paceline-test/prompts, generated\n\nSingle-turn prompts, for Paceline's demo and tests.\n",
+        "README.md": b"# paceline-test/prompts, generated\n\nPrompts and short chats, for Paceline's demo and tests.\n",
         "code.jsonl": "".join(json.dumps(entry) + "\n" for entry in code).encode(),
         "data/chat.json": (json.dumps(chat, indent=1) + "\n").encode(),
+        "data/chat.parquet": (resources.files("paceline_emulator") / "data" / "chat.parquet").read_bytes(),
     }
+
+
+def chats() -> list[list[dict[str, str]]]:
+    """Messages of two turns under a system prompt, a chat for every subject."""
+    return [
+        [
+            {"role": "system", "content": TEACHER},
+            {"role": "user", "content": QUESTIONS[0].format(subject)},
+            {"role": "assistant", "content": PLACEHOLDER},
+            {"role": "user", "content": f"And what would you do without {subject}?"},
+        ]
+        for subject in SUBJECTS
+    ]
 
 
 def _filled(tasks: tuple[str, ...]) -> list[str]:

@@ -1,8 +1,6 @@
 """The main job: a pool serves the baseline, measures a candidate beside it, serves the winner, starts over with a
 changed spec and leaves nothing but its models. One deployment from beginning to end, in the order of the tests."""
 
-import base64
-import gzip
 import json
 import os
 import re
@@ -16,7 +14,7 @@ import pytest
 from tests.cluster.conftest import namespace_for
 from tests.cluster.example import small
 from tests.support.kubernetes import KUBECTL, STATE, Manifest, Namespace, condition, kubectl, says
-from tests.support.queries import RUN, finished, pool_of, run_of, served
+from tests.support.queries import RUN, finished, lines_of, pool_of, run_of, served
 
 NAME = "coder"
 PUBLISHED = """
@@ -116,9 +114,7 @@ def test_the_evidence_says_where_and_on_what(here: Namespace) -> None:
 def test_every_answer_is_on_the_cache_volume(here: Namespace) -> None:
     run = here.wait("the run", run_of(here, NAME), 1)
     for measured in run["status"]["rounds"]:
-        encoded = here.kubectl("exec", server(here)["metadata"]["name"], "--", "base64", measured["raw"]["path"])
-        lines = [json.loads(line) for line in gzip.decompress(base64.b64decode(encoded)).splitlines()]
-        reports = {line["arm"]: line["report"] for line in lines if "report" in line}
+        reports = {line["arm"]: line["report"] for line in lines_of(here, measured) if "report" in line}
         assert {arm: report["completed"] for arm, report in reports.items()} == {"baseline": 6, "wide": 6}
 
 

@@ -3,7 +3,17 @@
 from pathlib import Path
 
 import pytest
-from tests.contract import make_catalogues, make_loads, make_profiles, make_prompt_index, make_vllm_metrics
+from tests.contract import (
+    make_catalogues,
+    make_chat_table,
+    make_loads,
+    make_profiles,
+    make_prompt_index,
+    make_vllm_metrics,
+)
+
+from paceline.pods.prompt_table import rows
+from paceline_emulator.hub.prompts import chats
 
 GENERATED = {
     **make_catalogues.files(),
@@ -17,3 +27,8 @@ GENERATED = {
 @pytest.mark.parametrize("path", GENERATED, ids=lambda path: path.name)
 def test_file_is_current(path: Path) -> None:
     assert path.read_text() == GENERATED[path]
+
+
+def test_the_table_of_the_hub_is_current() -> None:
+    """By its rows: its bytes are those of a release of DuckDB."""
+    assert [row["messages"] for row in rows(make_chat_table.TO, 1 << 20)] == chats()

@@ -1,5 +1,8 @@
 """What a story asks the cluster again and again; None while it is not so."""
 
+import base64
+import gzip
+import json
 from collections.abc import Callable
 
 from tests.support.kubernetes import Manifest, Namespace, condition, labels_of, says
@@ -92,3 +95,15 @@ def pods_of(here: Namespace, run: Manifest) -> list[Manifest]:
 
 def complete(job: Manifest) -> bool:
     return any(c["type"] == "Complete" and c["status"] == "True" for c in job["status"].get("conditions", ()))
+
+
+def lines_of(here: Namespace, measured: Manifest) -> list[Manifest]:
+    """The full lines of a round, from the cache's claim, which every server has mounted."""
+    pods = here.list("pods", "paceline.dev/component=server")
+    pod = next(name_of(pod) for pod in pods if "deletionTimestamp" not in pod["metadata"])
+    encoded = here.kubectl("exec", pod, "--", "base64", measured["raw"]["path"])
+    return lines_in(base64.b64decode(encoded))
+
+
+def lines_in(packed: bytes) -> list[Manifest]:
+    return [json.loads(line) for line in gzip.decompress(packed).splitlines()]

@@ -3,7 +3,6 @@
 import re
 from typing import Any
 
-import yaml
 from tests.support import example_files
 
 from paceline.cli.render import rendered
@@ -16,8 +15,7 @@ SNAPSHOT = re.compile(r"/models/hub/models--([^/]+?)--([^/]+)/snapshots/0+")
 
 def example(name: str) -> dict[str, Any]:
     """examples/NAME.yaml."""
-    found: dict[str, Any] = yaml.safe_load((EXAMPLES / f"{name}.yaml").read_text())
-    return found
+    return example_files.ours(EXAMPLES / f"{name}.yaml")
 
 
 def argv(name: str, pool: str, arm: str) -> list[str]:

@@ -19,6 +19,11 @@ class RefusedError(ValueError):
 
 def ours(file: str) -> tuple[Manifest, ...]:
     """At least one, and all are good; `-` is stdin. Raises RefusedError."""
+    return tuple(manifest for manifest in everything(file) if manifest.get("kind") in (DEPLOYMENT, RUN))
+
+
+def everything(file: str) -> tuple[Manifest, ...]:
+    """All objects, of which at least one is ours, and all of ours are good; `-` is stdin. Raises RefusedError."""
     if Path(file).is_dir():
         raise RefusedError(f"{file}: must be a file, not a directory")
     try:
@@ -27,8 +32,8 @@ def ours(file: str) -> tuple[Manifest, ...]:
         raise RefusedError(f"{file}: {' '.join(str(error).split())}") from error
     if problems := [f"{file}: {problem}" for problem in of_text(text)]:
         raise RefusedError("\n".join(problems))
-    manifests = tuple(manifest for manifest in documents(text) if manifest.get("kind") in (DEPLOYMENT, RUN))
-    if not manifests:
+    manifests = tuple(documents(text))
+    if not any(manifest.get("kind") in (DEPLOYMENT, RUN) for manifest in manifests):
         raise RefusedError(f"{file}: it has neither a SpeculativeDeployment nor a BenchmarkRun")
     return manifests
 

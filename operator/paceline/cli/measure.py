@@ -16,13 +16,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
 
-from paceline.cli.manifests import RefusedError, documents, ours
-from paceline.cli.validate import read
+from paceline.cli.manifests import DEPLOYMENT, RUN, RefusedError, everything
 from paceline.core import Bounds, Dataset, Scheme
 from paceline.core.names import MODELS
 from paceline.core.text import printable
 from paceline.engines import ENGINES
-from paceline.measure import emulated, models, record
+from paceline.measure import emulated, models, prompts, record
 from paceline.measure.machine import Machine, UnsetVariableError, left_out
 from paceline.measure.models import Found, MissingError
 from paceline.measure.question import Question, QuestionError, asked, benchmark_run, found_wrong, paths
@@ -74,6 +73,15 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         help="models that are here: a hub client's cache, or folders OWNER/NAME; for pvc://CLAIM/PATH the folder PATH. "
         "Without it they are downloaded [~/.cache/paceline/models]",
     )
+    parser.add_argument(
+        "--prompts",
+        type=_prompts,
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="the file of a dataset that the cluster has on a claim or in a ConfigMap; again for more. Not needed for "
+        "a ConfigMap that stands in FILE, too",
+    )
     parser.add_argument("--venv", type=Path, metavar="DIR", help="virtual environment that the engine is installed in")
     parser.add_argument(
         "--engine-command",
@@ -118,12 +126,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _measure(args: argparse.Namespace) -> int:
-    question = asked(_only(args.file), args.pool)
+    objects = everything(args.file)
+    question = asked(_only(objects), args.pool)
     folder = record.folder_of(args.output).resolve()
     with ExitStack() as stack:
         lock = record.lock(folder, lambda: tell(f"{folder}: what was interrupted is still ending; waiting for it"))
         stack.callback(os.close, lock)
-        found = _found(args, question, folder, lock)
+        found = _found(args, question, objects, folder, lock)
         for text, blocks in found_wrong(question, found.facts):
             if blocks:
                 raise QuestionError(text)
@@ -142,27 +151,21 @@ def _measure(args: argparse.Namespace) -> int:
     return _end(rounds.run, args)
 
 
-def _only(file: str) -> Manifest:
-    found = ours(file)
+def _only(objects: tuple[Manifest, ...]) -> Manifest:
+    found = [one for one in objects if one.get("kind") in (DEPLOYMENT, RUN)]
     if len(found) > 1:
         names = ", ".join(f"{one['kind']} {one['metadata']['name']}" for one in found)
         raise QuestionError(f"has {names}: a file with one of them is measured")
     return found[0]
 
 
-def _found(args: argparse.Namespace, question: Question, folder: Path, lock: int) -> Found:
+def _found(
+    args: argparse.Namespace, question: Question, objects: tuple[Manifest, ...], folder: Path, lock: int
+) -> Found:
     """The question's models, and its prompts that are not built in."""
     of_the_hub = [one for one in question.datasets if one.of_the_hub]
     others = [one for one in question.datasets if not one.of_the_hub]
-    own = {one.name: text for one in others if (text := _in_the_file(args.file, one.source)) is not None}
-    for name, text in own.items():
-        (folder / f"prompts-{name}").write_text(text)
-    files = {
-        (one.source, one.revision): folder / f"prompts-{one.name}"
-        if one.name in own
-        else models.file_of(one, args.models)
-        for one in others
-    }
+    files = prompts.files(others, dict(args.prompts), objects, args.models, folder)
     if args.models is not None:
         found = models.in_directory(question.models, of_the_hub, args.models.resolve())
     else:
@@ -181,18 +184,6 @@ def _downloaded(
             return models.downloaded(question.models, datasets, folder / "models", environ, **options)
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return models.downloaded(question.models, datasets, home / "paceline" / "models", os.environ, **options)
-
-
-def _in_the_file(file: str, source: str) -> str | None:
-    """Prompts of a ConfigMap that FILE has, too."""
-    if file == "-" or not source.startswith(Scheme.CONFIG_MAP):
-        return None
-    name, _, key = source.removeprefix(Scheme.CONFIG_MAP).partition("/")
-    for one in documents(read(file)):
-        if one.get("kind") == "ConfigMap" and one.get("metadata", {}).get("name") == name:
-            text = (one.get("data") or {}).get(key)
-            return text if isinstance(text, str) else None
-    return None
 
 
 def _machine(args: argparse.Namespace, question: Question, found: Found, folder: Path) -> Machine:
@@ -344,6 +335,14 @@ def _variable(text: str) -> tuple[str, str]:
     if not equals or not name.isidentifier():
         raise argparse.ArgumentTypeError(f"must be NAME=VALUE; got {text}")
     return name, value
+
+
+def _prompts(text: str) -> tuple[str, Path]:
+    """argparse's type."""
+    name, _, file = text.partition("=")
+    if not name or not file:
+        raise argparse.ArgumentTypeError(f"must be NAME=FILE, the name of a dataset and its file; got {text}")
+    return name, Path(file)
 
 
 def _devices(text: str) -> tuple[str, ...]:

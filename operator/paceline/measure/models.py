@@ -84,7 +84,7 @@ def file_of(dataset: Dataset, directory: Path | None) -> Path:
     """The file of a dataset that is not built in. Raises MissingError."""
     source = dataset.address
     if directory is None:
-        raise MissingError(f"{source}: its file is in the cluster; name a directory that has it by --models DIR")
+        raise MissingError(f"{source}: its file is in the cluster; name it by --prompts {dataset.name}=FILE")
     match source.scheme:
         case Scheme.CONFIG_MAP:
             places = [directory / source.name / source.path]

@@ -53,14 +53,14 @@ async def test_a_dataset_is_described_and_its_files_are_there(client: TestClient
         assert len(await file.read()) == entry["size"]
 
 
-def test_its_prompts_are_all_different_and_read_in_both_forms(tmp_path: Path) -> None:
+def test_its_prompts_are_all_different_and_read_in_every_form(tmp_path: Path) -> None:
     texts: list[str] = []
     for name, content in prompts.files().items():
-        if name.endswith((".json", ".jsonl")):
+        if name.endswith((".json", ".jsonl", ".parquet")):
             file = tmp_path / Path(name).name
             file.write_bytes(content)
             texts += read(file, Source.parse(f"hf://datasets/paceline-test/prompts/{name}")).usable
-    assert len(texts) == len(set(texts)) == 72
+    assert len(texts) == len(set(texts)) == 84
 
 
 async def test_the_tree_names_files_as_git_and_lfs_do(client: TestClient) -> None:

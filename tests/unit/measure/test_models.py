@@ -70,7 +70,7 @@ def test_prompts_have_their_file(tmp_path: Path, source: str, path: str) -> None
     assert file_of(dataset, tmp_path) == tmp_path / path
 
 
-def test_prompts_of_a_cluster_need_a_directory() -> None:
+def test_prompts_of_a_cluster_are_to_be_named() -> None:
     dataset = Dataset(name="chat", source="configMap://prompts/chat.jsonl", requests=8, max_tokens=8)
-    with pytest.raises(MissingError, match="name a directory that has it by --models DIR"):
+    with pytest.raises(MissingError, match="its file is in the cluster; name it by --prompts chat=FILE"):
         file_of(dataset, None)

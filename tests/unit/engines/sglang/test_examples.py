@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import yaml
 from tests.support import example_files
 
 from paceline import api
@@ -20,7 +19,7 @@ FILES = (*example_files.DEPLOYMENTS, Path(__file__).with_name("shapes.yaml"))
 def served() -> Iterator[tuple[str, DeploymentSpec]]:
     """Every deployment of SGLang, at some commit."""
     for file in FILES:
-        spec = api.deployment(yaml.safe_load(file.read_text()))
+        spec = api.deployment(example_files.ours(file))
         if spec.server.engine.name == "SGLang":
             yield file.stem, pin(spec, {(one.source, one.revision): "0" * 40 for one in artifacts_of(spec)})
 

@@ -1,0 +1,59 @@
+"""Prompts that are in the cluster, as files of this machine: those that a person names by `--prompts`, those of a
+ConfigMap that stands in the question's file, and those below the directory of `--models`."""
+
+import base64
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from paceline.core import Dataset, Scheme
+from paceline.measure.models import Key, MissingError, file_of
+from paceline.plan.objects import Object
+
+
+def files(
+    datasets: Sequence[Dataset],
+    named: Mapping[str, Path],
+    objects: Sequence[Object],
+    directory: Path | None,
+    folder: Path,
+) -> dict[Key, Path]:
+    """Of datasets that are neither built in nor on the hub. `named` by dataset, for all of the same source; `objects`
+    of the question's file; `directory` of `--models`. Those of a ConfigMap are written into `folder`. A file keeps the
+    end of its name, which says whether it is a table. Raises MissingError."""
+    sources = {one.name: one.source for one in datasets}
+    for name, place in named.items():
+        if name not in sources:
+            there = ", ".join(sources) or "none"
+            raise MissingError(f"--prompts {name}: the file of no dataset {name} is in the cluster; those are: {there}")
+        if not place.is_file():
+            raise MissingError(f"--prompts {name}={place}: there is no such file")
+    given = {sources[name]: place.resolve() for name, place in named.items()}
+    return {
+        (one.source, one.revision): given.get(one.source)
+        or _in_a_config_map(one, objects, folder)
+        or file_of(one, directory)
+        for one in datasets
+    }
+
+
+def _in_a_config_map(dataset: Dataset, objects: Sequence[Object], folder: Path) -> Path | None:
+    """The key of the ConfigMap that the source names, as a pod would find it; None if no object has it."""
+    source = dataset.address
+    for one in objects if source.scheme is Scheme.CONFIG_MAP else ():
+        if one.get("kind") != "ConfigMap" or (one.get("metadata") or {}).get("name") != source.name:
+            continue
+        text, packed = ((one.get(field) or {}).get(source.path) for field in ("data", "binaryData"))
+        content = text.encode() if isinstance(text, str) else _unpacked(packed, dataset)
+        if content is not None:
+            place = folder / f"prompts-{source.name}-{source.path}"
+            place.write_bytes(content)
+            return place
+    return None
+
+
+def _unpacked(packed: Any, dataset: Dataset) -> bytes | None:
+    try:
+        return base64.b64decode("".join(packed.split()), validate=True) if isinstance(packed, str) else None
+    except ValueError as error:
+        raise MissingError(f"{dataset.source}: binaryData of the ConfigMap is no base64: {error}") from error
