@@ -37,8 +37,8 @@ PLACEHOLDER = "This answer stands in for a real one; it is not read."
 
 
 def files() -> dict[str, bytes]:
-    """By path: `code.jsonl` has OpenAI messages, `data/chat.json` ShareGPT conversations, `data/chat.parquet` the chats of
-    `chats` in its rows."""
+    """By path: `code.jsonl` has OpenAI messages, `data/chat.json` ShareGPT conversations, `data/chat.parquet` a chat in
+    each row."""
     code = [{"messages": [{"role": "user", "content": text}]} for text in _filled(TASKS)]
     chat = [
         {

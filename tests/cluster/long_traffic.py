@@ -1,5 +1,5 @@
-"""examples/own-traffic.yaml in the cluster: a chat log of three turns, parquet of the hub and of a claim, an adapter, answers
-that must be JSON, arrivals replayed. Every point is valid, and evidence says what was sent."""
+"""examples/own-traffic.yaml in the cluster: a chat log of three turns, parquet of the hub and of a claim, an adapter,
+answers that must be JSON, arrivals replayed. Every point is valid, and evidence says what was sent."""
 
 import hashlib
 import json

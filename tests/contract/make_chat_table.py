@@ -11,7 +11,7 @@ import duckdb
 from paceline_emulator.hub.prompts import chats
 
 TO = Path(__file__).parents[2] / "paceline_emulator/data/chat.parquet"
-ROWS = "SELECT unnest(from_json(?, '[[{\"role\": \"VARCHAR\", \"content\": \"VARCHAR\"}]]')) AS messages"
+ROWS = 'SELECT unnest(from_json(?, \'[[{"role": "VARCHAR", "content": "VARCHAR"}]]\')) AS messages'
 
 
 def write(file: Path) -> None:

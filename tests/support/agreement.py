@@ -1,5 +1,5 @@
-"""Whether two runs of one question agree: the same question, the same arms in the same order, the same verdict, and what
-each has found within what the other allows."""
+"""Whether two runs of one question agree: the same question, the same arms in the same order, the same verdict, and
+what each has found within the other's interval."""
 
 import math
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""What tests/cluster/long_agree.py holds two runs to: it is met by runs that differ in their noise, and by no others."""
+"""What tests/cluster/long_agree.py holds two runs to: runs that differ in their noise meet it, and no others do."""
 
 from collections.abc import Callable
 from typing import Any

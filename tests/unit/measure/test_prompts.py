@@ -60,7 +60,7 @@ def test_what_is_not_there_is_named(
 
 
 def test_packed_data_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(MissingError, match="traffic/logs.parquet: binaryData of the ConfigMap is no base64"):
+    with pytest.raises(MissingError, match=r"traffic/logs\.parquet: binaryData of the ConfigMap is no base64"):
         files([TABLE], {}, [config_map(binaryData={"logs.parquet": "%%%"})], None, tmp_path)
 
 
