@@ -2,7 +2,9 @@
 
 Without WHEEL it is downloaded (pip; nothing is installed or imported). The sources are read as syntax trees, and
 written are operator/paceline/engines/data/vllm-VERSION.json and, for the emulator, the same with defaults. vLLM derives
-its arguments from the annotations of dataclass fields (engine/arg_utils.py, `_compute_kwargs`); so does this.
+its arguments from the annotations of dataclass fields (engine/arg_utils.py, `_compute_kwargs`); so does this. Names for
+types that stand elsewhere, and functions that read a value, it cannot follow: where the real parser of this version was
+captured (`try_values.py`), kinds and choices are those that it showed.
 """
 
 import ast
@@ -27,9 +29,26 @@ INVERSE = {"--enable-": "--disable-", "--disable-": "--enable-"}
 JSON_LISTS = {"allowed_origins", "allowed_methods", "allowed_headers"}
 ONE_WORD = {"middleware", "disable_access_log_for_endpoints"}
 """What `FrontendArgs._customize_cli_kwargs` makes of fields that are lists: JSON, and one word."""
-SIZES = {"max_num_batched_tokens", "max_num_scheduled_tokens", "kv_cache_memory_bytes",
-         "safetensors_prefetch_block_size", "max_num_queued_tokens", "max_model_len"}  # fmt: skip
+COUNTS = {"max_num_batched_tokens", "max_num_scheduled_tokens", "kv_cache_memory_bytes",
+          "safetensors_prefetch_block_size", "max_num_queued_tokens"}  # fmt: skip
+CONTEXT = "max_model_len"
+"""Fields that are read by a function of their own: `human_readable_int` and `human_readable_int_or_auto`."""
 KINDS = ("bool", "int", "float")
+PARSER = ROOT / "tests/contract/captures/vllm/parser.jsonl"
+"""Of VERSION."""
+NUMBERS, REALS, JSON = {"0", "7", "-1"}, {"1.5", "-0.5", "1e3"}, {"{}", "[1]", '{"a": 1}', "true"}
+SHOWN: tuple[tuple[str, set[str]], ...] = (
+    ("int", NUMBERS),
+    ("float", NUMBERS | REALS),
+    ("json", NUMBERS | REALS | JSON),
+    ("object", {"{}"}),
+    ("count", NUMBERS | {"2k", "1.5k", "2K"}),
+    ("context", NUMBERS | {"2k", "1.5k", "2K", "auto"}),
+)
+"""Kind → the words that the real parser takes for it, beside those for no value."""
+NONE = {"", "None"}
+FOLDED = {"--moe-backend", "--linear-backend", "--sparse-indexer-topk-backend"}
+"""Whose words are read in small letters, and with underscores for dashes (engine/arg_utils.py:1844)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +125,10 @@ def _of_a_field(wheel: Wheel, names: list[str], name: str, declared: ast.AnnAssi
         return {"names": _with_negations(names), "kind": "switch", **default}
     found: dict[str, Any] = {"names": names, "kind": _kind(name, hints), **default}
     literal = next((hint for hint in hints if hint.startswith("Literal[")), None)
-    if literal and "str" not in hints and (choices := _literals(literal)):
-        found["choices"] = sorted(choices)
+    if literal and (choices := _literals(literal)):
+        found["known" if "str" in hints else "choices"] = sorted(choices)  # a plugin may register more of the known
+    if "None" in hints:
+        found["optional"] = True
     if name not in JSON_LISTS | ONE_WORD and any(re.match(r"(list|set|tuple)\[", hint) for hint in hints):
         found["many"] = "+"
     return found
@@ -136,8 +157,10 @@ def _literals(hint: str) -> list[str]:
 
 
 def _kind(name: str, hints: set[str]) -> str:
-    if name in SIZES:
-        return "size"
+    if name in COUNTS:
+        return "count"
+    if name == CONTEXT:
+        return "context"
     if name in JSON_LISTS or ("str" not in hints and any(re.match(r"dict|\w+Config$", hint) for hint in hints)):
         return "json"
     return next((kind for kind in KINDS if kind in hints), "str")
@@ -161,10 +184,29 @@ def _default(value: ast.expr | None) -> dict[str, Any]:
     return {} if found is None else {"default": found}
 
 
+def _as_shown(flag: dict[str, Any], real: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A row with what the real parser showed of it."""
+    if real is None or flag["kind"] == "switch":
+        return flag
+    kept = {key: value for key, value in flag.items() if key in ("names", "default", "known", "many")}
+    takes = set(real["takes"])
+    optional = {"optional": True} if takes >= NONE and "many" not in takes else {}
+    if real["choices"] is not None:
+        words = [word for word in real["choices"] if word != "None"]
+        numbers = all(word.isdecimal() for word in words)
+        kind = "folded" if flag["names"][0] in FOLDED else "int" if numbers else "str"
+        return {**kept, "kind": kind, "choices": [int(word) for word in words] if numbers else words, **optional}
+    kind = next((kind for kind, shown in SHOWN if takes - NONE == shown), "str")
+    return {**kept, "kind": kind, **optional}
+
+
 def main(wheel: Path) -> None:
+    rows_of_the_parser = map(json.loads, PARSER.read_text().splitlines() if PARSER.exists() else ())
+    shown = {row["names"][0]: row for row in rows_of_the_parser}
     with zipfile.ZipFile(wheel) as file:
-        found = sorted(flags(Wheel(file)), key=lambda flag: str(flag["names"][0]))
-    plain = [{key: value for key, value in flag.items() if key != "default"} for flag in found]
+        read = (_as_shown(flag, shown.get(flag["names"][0])) for flag in flags(Wheel(file)))
+        found = sorted(read, key=lambda flag: str(flag["names"][0]))
+    plain = [{key: value for key, value in flag.items() if key not in ("default", "known")} for flag in found]
     for path, rows in (("operator/paceline/engines/data/vllm-", plain), ("paceline_emulator/vllm/data/flags_", found)):
         lines = ",\n".join(json.dumps(row, default=str) for row in rows)
         to = ROOT / f"{path}{VERSION}.json"

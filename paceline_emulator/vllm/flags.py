@@ -14,24 +14,53 @@ from typing import Any
 FLAGS_FILE = "flags_0.33.0.json"
 
 
-def size(text: str) -> int | str:
-    """`32k` is 32000, `32K` is 32768 (`utils/argparse_utils.py`: human_readable_int); `auto` stays."""
-    found = re.fullmatch(r"(-?\d+)([kmgtKMGT]?)", text)
-    if found is None and text != "auto":
-        raise argparse.ArgumentTypeError(f"invalid size: {text!r}")
+UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+def human_readable_int(text: str) -> int:
+    """`32k` is 32000, `1.5k` 1500, `32K` 32768 (`utils/argparse_utils.py:30`)."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([kKmMgGtT])", text.strip())
     if found is None:
-        return text
+        return int(text)
     number, suffix = found.groups()
-    thousand, power = 1000 if suffix.islower() else 1024, " kmgt".index(suffix.lower() or " ")
-    return int(int(number) * thousand**power)
+    if suffix.islower():
+        return int(float(number) * UNITS[suffix])
+    if "." in number:
+        raise argparse.ArgumentTypeError(
+            f"Decimals are not allowed with binary suffixes like {suffix}. Did you mean to use "
+            f"{number}{suffix.lower()} instead?"
+        )
+    return int(number) * UNITS[suffix]
+
+
+def human_readable_int_or_auto(text: str) -> int:
+    return -1 if text.strip().lower() in ("auto", "-1") else human_readable_int(text)
 
 
 def loads(text: str) -> Any:
-    """`utils/argparse_utils.py`: the type is named as Python shows it."""
+    """`engine/arg_utils.py:161`: the type is named as Python shows it."""
     try:
         return json.loads(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"Value {text} cannot be converted to {json.loads}.") from None
+
+
+def an_object(text: str) -> Any:
+    """A part of the configuration, read by pydantic at once; of its keys no more is known than CHOICES."""
+    try:
+        found = json.loads(text)
+    except ValueError as problem:
+        raise argparse.ArgumentTypeError(f"1 validation error\n  Invalid JSON: {problem} [type=json_invalid]") from None
+    if not isinstance(found, dict):
+        raise argparse.ArgumentTypeError(f"Input should be an object [type=dataclass_type, input_value={text!r}]")
+    for key, value in found.items():
+        if key in CHOICES and value not in CHOICES[key]:
+            raise argparse.ArgumentTypeError(f"1 validation error\n{key}\n  Input should be one of {CHOICES[key]}")
+    return found
+
+
+CHOICES = {"backend": ("auto", "xgrammar", "guidance", "outlines", "lm-format-enforcer"), "mode": (0, 1, 2, 3)}
+"""Key of a part of the configuration → its values: of structured outputs, and of compilation."""
 
 
 TYPES: dict[str, Callable[[str], Any]] = {
@@ -39,18 +68,49 @@ TYPES: dict[str, Callable[[str], Any]] = {
     "int": int,
     "float": float,
     "json": loads,
-    "size": size,
+    "object": an_object,
+    "folded": lambda text: text.lower().replace("-", "_"),
+    "count": human_readable_int,
+    "context": human_readable_int_or_auto,
 }
+
+
+def optional(kind: Callable[[str], Any]) -> Callable[[str], Any]:
+    """`engine/arg_utils.py:173`."""
+
+    def read(text: str) -> Any:
+        if text in ("", "None"):
+            return None
+        try:
+            return kind(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"Value {text} cannot be converted to {kind}.") from None
+
+    return read
 
 
 def parse(argv: Sequence[str]) -> dict[str, Any]:
     """Destination → value, of `serve MODEL …`. Leaves with exit 2 where argparse does."""
     parser = argparse.ArgumentParser(prog="vllm")
-    commands = parser.add_subparsers(required=True, metavar="{serve}")
-    serve = commands.add_parser("serve")
+    add_options(parser.add_subparsers(required=True, metavar="{serve}").add_parser("serve"))
+    parsed = vars(parser.parse_args(_plain(argv)))
+    for adapter in parsed["lora_modules"] or ():
+        if "=" not in adapter and not _is_json(adapter):  # entrypoints/common/cli_args.py, LoRAParserAction
+            parser.error(f"Invalid JSON format for --lora-modules: {adapter}")
+    return parsed
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def add_options(serve: argparse.ArgumentParser) -> None:
     for flag in json.loads((files(__package__) / "data" / FLAGS_FILE).read_text())["flags"]:
         serve.add_argument(*flag["names"], **_options(flag))
-    return vars(parser.parse_args(_plain(argv)))
 
 
 def _options(flag: dict[str, Any]) -> dict[str, Any]:
@@ -58,9 +118,11 @@ def _options(flag: dict[str, Any]) -> dict[str, Any]:
     common: dict[str, Any] = {"default": flag.get("default"), "help": argparse.SUPPRESS}
     if flag["kind"] == "switch":
         return {**common, "action": _Switch, "nargs": 0}
-    kept = {"choices": flag["choices"]} if "choices" in flag else {}
+    may_be_none = flag.get("optional", False)
+    kept = {"choices": [*flag["choices"], *([None] if may_be_none else [])]} if "choices" in flag else {}
     kept |= {"nargs": flag["many"]} if "many" in flag else {}
-    return {**common, **kept, "type": TYPES[flag["kind"]]}
+    kind = TYPES[flag["kind"]]
+    return {**common, **kept, "type": optional(kind) if may_be_none else kind}
 
 
 class _Switch(argparse.Action):

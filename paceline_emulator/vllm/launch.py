@@ -13,7 +13,8 @@ from paceline_emulator import lora, models
 from paceline_emulator.models import Model
 from paceline_emulator.profile import Shape
 from paceline_emulator.settings import Settings
-from paceline_emulator.vllm.invalid import checking, of_field
+from paceline_emulator.vllm import values
+from paceline_emulator.vllm.invalid import Fault, checking, of_fields
 from paceline_emulator.vllm.log import log
 
 HEADS = ("eagle", "eagle3", "dflash", "dspark", "draft_model")
@@ -32,6 +33,8 @@ KEYS = frozenset({
 })  # fmt: skip
 CONFIG = "SpeculativeConfig"
 DEFAULT_SEATS = 256
+AUTO = -1
+"""Of --max-model-len: what the model has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,8 +128,10 @@ def resolve(args: Mapping[str, Any], settings: Settings) -> Launch:
     if target.verifier:
         said, target = _of_speculator(target, said or {}), load(target.verifier)
     asked = args["max_model_len"]
+    context = target.context if asked in (None, AUTO) else asked
+    values.check(args, context)
     with checking("ModelConfig"):
-        if isinstance(asked, int) and asked > target.context:  # config/model.py: verify_max_len
+        if context > target.context:  # config/model.py: verify_max_len
             raise ValueError(
                 f"User-specified max_model_len ({asked}) is greater than the derived max_model_len ({target.context})"
             )
@@ -137,7 +142,7 @@ def resolve(args: Mapping[str, Any], settings: Settings) -> Launch:
         target=target,
         names=tuple(args["served_model_name"] or (target.path,)),
         speculation=spec,
-        context=asked if isinstance(asked, int) else target.context,
+        context=context,
         seats=args["max_num_seqs"] or DEFAULT_SEATS,
     )
 
@@ -153,7 +158,7 @@ def speculation(said: Mapping[str, Any], load: Any) -> Speculation:
     """Of `--speculative-config`; raises ValueError in vLLM's words."""
     if unknown := sorted(set(said) - KEYS):  # config/utils.py:71
         name = unknown[0]
-        raise of_field(CONFIG, name, "unexpected_keyword_argument", "Unexpected keyword argument", said[name])
+        of_fields(CONFIG, [(name, Fault("unexpected_keyword_argument", "Unexpected keyword argument"), said[name])])
     if "tensor_parallel_size" in said:  # :1940
         raise ValueError(
             "'tensor_parallel_size' is not a valid argument in the speculative_config. "
@@ -165,7 +170,8 @@ def speculation(said: Mapping[str, Any], load: Any) -> Speculation:
     if tokens is None:  # :1946
         raise ValueError("num_speculative_tokens must be provided with speculative model")
     if not isinstance(tokens, int) or tokens < 1:
-        raise of_field(CONFIG, "num_speculative_tokens", "greater_than", "Input should be greater than 0", tokens)
+        fault = Fault("greater_than", "Input should be greater than 0")
+        of_fields(CONFIG, [("num_speculative_tokens", fault, tokens)])
     method = method or _guessed(str(path or ""))
     if method not in METHODS:  # :1500
         raise NotImplementedError(f"Unsupported speculative method: '{method}'")

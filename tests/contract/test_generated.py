@@ -10,6 +10,7 @@ from tests.contract import (
     make_profiles,
     make_prompt_index,
     make_vllm_metrics,
+    make_vllm_words,
 )
 
 from paceline.pods.prompt_table import rows
@@ -21,6 +22,7 @@ GENERATED = {
     **make_loads.files(),
     make_prompt_index.TO: make_prompt_index.text(),
     make_vllm_metrics.TO: make_vllm_metrics.text(),
+    make_vllm_words.TO: make_vllm_words.text(),
 }
 
 

@@ -5,31 +5,33 @@ import os
 from collections.abc import Callable
 
 import pytest
-from tests.real.measured import Measured, report
+from tests.real import measured, without_cluster
+from tests.real.measured import Measured
+from tests.real.without_cluster import Told
 
-NEEDED = {"test_vllm.py": "VLLM_DIR", "test_sglang_jax.py": "SGLANG_JAX_DIR"}
-collect_ignore = [name for name, variable in NEEDED.items() if variable not in os.environ]
-measured: pytest.StashKey[list[Measured]] = pytest.StashKey()
+NEEDED = {"test_vllm": "VLLM_DIR", "test_sglang_jax": "SGLANG_JAX_DIR"}
+collect_ignore_glob = [f"{begins}*.py" for begins, variable in NEEDED.items() if variable not in os.environ]
+kept: pytest.StashKey[list[Measured | Told]] = pytest.StashKey()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[measured] = []
+    config.stash[kept] = []
 
 
 @pytest.fixture(scope="session")
-def tell(request: pytest.FixtureRequest) -> Callable[[Measured], Measured]:
-    """What was measured goes into the report, whatever the tests say of it."""
+def tell(request: pytest.FixtureRequest) -> Callable[[Measured | Told], Measured | Told]:
+    """What was measured goes into its report, whatever the tests say of it."""
 
-    def keep(one: Measured) -> Measured:
-        request.config.stash[measured].append(one)
+    def keep(one: Measured | Told) -> Measured | Told:
+        request.config.stash[kept].append(one)
         return one
 
     return keep
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    for one in config.stash[measured]:
-        text = report(one)
+    for one in config.stash[kept]:
+        text = measured.report(one) if isinstance(one, Measured) else without_cluster.report(one)
         one.report.write_text(text)
         terminalreporter.section(str(one.report))
         terminalreporter.write_line(text)

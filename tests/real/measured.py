@@ -1,7 +1,6 @@
 """A round of a real server on this machine's CPU: the operator's command, wrapper, client and judge, and a report."""
 
 import itertools
-import json
 import os
 import platform
 import subprocess
@@ -12,7 +11,7 @@ from pathlib import Path
 
 from tests.unit.round.pod import Outcome, begin, free_port
 
-from paceline.core import Arm, Dataset, Server, Workload
+from paceline.core import Arm, Dataset, Parity, Server, Workload
 from paceline.core.names import snapshot_path
 from paceline.engines import ENGINES
 from paceline.evidence import ArmCommand, Judged, Point, RoundPlan
@@ -22,29 +21,35 @@ PATIENCE = 3600.0
 START_SECONDS = 1500.0
 """A CPU that compiles and is not alone; the operator's own limit is half an hour."""
 CALLED = {"VLLM": "vLLM", "SGLangJAX": "sglang-jax"}
-QUESTIONS = (
-    "What is a queue?", "Why is the sky blue?", "Name three rivers.", "How do I sort a list?", "What is an ox?",
-    "Say it in one word.", "Who wrote this?", "Count to five.", "What is two and two?", "Where is the sea?",
-    "What does it cost?", "How long is a day?", "Which way is north?", "What is rain?", "Is it late?", "What is new?",
-)  # fmt: skip
+NO_SPEED = (
+    "The speeds are those of a busy CPU with models of a few megabytes and random weights: they say",
+    "nothing of an accelerator, nor of which arm is faster. That every figure could be read, and that",
+    "they agree with what the clients received, is what was tested.",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """A real server in a directory. `command` replaces the first words of the operator's, `environment` is that of its
-    processes, `real` the sentence that says what is real in it, and what is not."""
+    """A real server. `folder` holds its models and prompts (`staged`), `command` replaces the first words of the
+    operator's, `environment` is that of its processes, `real` the sentence that says what is real in it, and what is
+    not."""
 
     name: str
     version: str
     server: Server
     arms: tuple[Arm, ...]
-    target: Path
-    heads: Mapping[str, Path]
-    """Source of a draft → its directory."""
+    folder: Path
+    models: Mapping[str, str]
+    """Source of a model → its name in the folder."""
     command: Callable[[Arm, tuple[str, ...]], tuple[str, ...]]
     environment: Mapping[str, str]
     workloads: tuple[Workload, ...]
     real: str
+    parity: Parity | None = None
+
+    @property
+    def target(self) -> Path:
+        return self.folder / self.models[self.server.target.source]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,19 +71,19 @@ class Measured:
         return found
 
 
-def own(concurrency: int, requests: int, max_tokens: int) -> Workload:
-    """Short prompts: a CPU prefills a hundred tokens a second."""
-    source = Dataset(name="short", source="configMap://prompts/short.jsonl", requests=requests, max_tokens=max_tokens)
-    return Workload(dataset=source, concurrency=concurrency)
+def own(concurrency: int, requests: int, max_tokens: int, prompts: str = "short", **more: str) -> Workload:
+    """Short prompts: a CPU prefills a hundred tokens a second. `more` are fields of the dataset, with a name first."""
+    source = f"pvc://models/prompts/{prompts}.jsonl"
+    fields = {"name": prompts, **more}
+    dataset = Dataset(source=source, requests=requests, max_tokens=max_tokens, **fields)  # type: ignore[arg-type]
+    return Workload(dataset=dataset, concurrency=concurrency)
 
 
 def measure(engine: Engine, directory: Path, report: Path) -> Measured:
     """One round, its servers one after another; raises if it does not come to its end."""
     adapter, port = ENGINES[engine.name], free_port()
     assert not adapter.refusals(engine.server, engine.arms)
-    prompts = directory / "short.jsonl"
-    said = [{"messages": [{"role": "user", "content": text}]} for text in QUESTIONS]
-    prompts.write_text("".join(json.dumps(one) + "\n" for one in said))
+    datasets = {one.dataset.name: one.dataset for one in engine.workloads}
 
     def change(plan: RoundPlan) -> RoundPlan:
         return replace(
@@ -90,7 +95,8 @@ def measure(engine: Engine, directory: Path, report: Path) -> Measured:
             compared=adapter.compared,
             moved=adapter.moved(()),
             unseen=adapter.probe(engine.version).unseen,
-            files={"short": str(prompts)},
+            files={name: str(engine.folder / one.address.path) for name, one in datasets.items()},
+            parity=engine.parity,
             start_timeout_seconds=START_SECONDS,
             workload_timeout_seconds=START_SECONDS,
         )
@@ -113,10 +119,8 @@ def measure(engine: Engine, directory: Path, report: Path) -> Measured:
 def _command(engine: Engine, arm: Arm, port: int) -> ArmCommand:
     """As the operator renders it, but for the program, the port and where the models are."""
     adapter, target = ENGINES[engine.name], engine.server.target
-    here = {snapshot_path(target.source, target.commit): str(engine.target)}
-    if arm.draft and arm.draft.model:
-        draft = arm.draft.model
-        here[snapshot_path(draft.source, draft.commit)] = str(engine.heads[draft.source])
+    models = (target, arm.draft.model) if arm.draft and arm.draft.model else (target,)
+    here = {snapshot_path(one.source, one.commit): str(engine.folder / engine.models[one.source]) for one in models}
     argv = tuple(_placed(word, here) for word in adapter.argv(engine.server, arm))
     listens = argv.index("--port") + 1
     argv = (*argv[:listens], str(port), *argv[listens + 1 :])
@@ -145,32 +149,38 @@ def environ(directory: Path) -> dict[str, str]:
 
 
 def report(measured: Measured) -> str:
-    return "\n".join([*_head(measured), *_arms(measured), "", *_table(measured), "", *_resolved(measured), ""])
+    parts = (_head, _arms, _table, _parity, _resolved)
+    return "\n".join(line for part in parts for line in (*part(measured), "")).replace("\n\n\n", "\n\n")
 
 
 def _head(measured: Measured) -> Iterator[str]:
     engine, result = measured.engine, measured.outcome.result
-    asked = ["git", "rev-parse", "--short", "HEAD"]
-    commit = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-    emulated = "emulated" if result.emulated else "not emulated"
     yield f"# A round of the real {CALLED[engine.name]} {result.engine_version}, on a CPU"
     yield ""
-    where = f"{platform.machine()}, {os.cpu_count()} CPUs that it"
-    yield f"Measured on {datetime.now(UTC):%Y-%m-%d} at commit {commit}, on {where}"
-    yield f"shared; the engine was {emulated}."
+    yield from dated(emulated_or_not(result.emulated))
     yield ""
     yield from engine.real.splitlines()
     yield ""
-    yield "The speeds are those of a busy CPU with models of a few megabytes and random weights: they say"
-    yield "nothing of an accelerator, nor of which arm is faster. That every figure could be read, and that"
-    yield "they agree with what the clients received, is what was tested."
+    yield from NO_SPEED
     yield ""
+
+
+def emulated_or_not(emulated: bool) -> str:
+    return "the engine was emulated" if emulated else "the engine was not emulated"
+
+
+def dated(engine: str) -> Iterator[str]:
+    asked = ["git", "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    where = f"{platform.machine()}, {os.cpu_count()} CPUs that other"
+    yield f"Measured on {datetime.now(UTC):%Y-%m-%d} at commit {commit}, on {where}"
+    yield f"programs used at the same time; {engine}."
 
 
 def _arms(measured: Measured) -> Iterator[str]:
     yield "| arm | ready after | KV cache | arguments |"
     yield "|---|---|---|---|"
-    models = f"{measured.engine.target.parent}/"
+    models = f"{measured.engine.folder}/"
     for arm, replicate in zip(measured.outcome.plan.arms, measured.outcome.result.replicates, strict=True):
         asked = itertools.dropwhile(lambda word: not word.startswith("--seed") and "random-seed" not in word, arm.argv)
         told = " ".join(asked).replace(models, "")
@@ -180,7 +190,7 @@ def _arms(measured: Measured) -> Iterator[str]:
 
 
 def _table(measured: Measured) -> Iterator[str]:
-    yield "| arm | workload | requests | output tokens | tok/s | acceptance length | verify calls | retractions | |"
+    yield "| arm | workload | requests | output tokens | tok/s | acceptance length | verify calls | malformed | |"
     yield "|---|---|---|---|---|---|---|---|---|"
     for (arm, workload), judged in measured.outcome.judged.items():
         point, verdict = judged.point, "valid" if judged.valid else judged.why
@@ -190,9 +200,24 @@ def _table(measured: Measured) -> Iterator[str]:
         length = "-" if point.accept_length is None else f"{point.accept_length:.2f}"
         cells: Sequence[object] = (
             arm, workload, point.completed, point.output_tokens, f"{point.output_throughput or 0:.1f}", length,
-            "-" if point.verify_calls is None else point.verify_calls, point.retractions, verdict,
+            "-" if point.verify_calls is None else point.verify_calls,
+            "-" if point.malformed is None else point.malformed, verdict,
         )  # fmt: skip
         yield f"| {' | '.join(str(cell) for cell in cells)} |"
+
+
+def _parity(measured: Measured) -> Iterator[str]:
+    """Answers beside the baseline's."""
+    for replicate in measured.outcome.result.replicates[1:] if measured.engine.parity else ():
+        found = replicate.outputs
+        if found is None or found.unknown:
+            yield f"Answers of {replicate.arm}: not compared: {found.unknown if found else replicate.error}"
+            continue
+        yield (
+            f"Answers of {replicate.arm}: {found.identical} of {found.samples} are the baseline's, {found.near_ties} "
+            f"part at a near tie, {len(found.diverged)} by more; earliest at token {found.first}, widest gap "
+            f"{found.gap} nats."
+        )
 
 
 def _resolved(measured: Measured) -> Iterator[str]:

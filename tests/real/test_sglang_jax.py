@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.real.measured import ROOT, Engine, Measured, environ, measure, own
+from tests.real.staged import staged
 from tests.support.jax_servers import BASELINE, JAX, server
 
 from paceline.core import Arm, Draft, Model, Tree
@@ -40,8 +41,8 @@ def engine(directory: Path, programs: Path) -> Engine:
             server(*ARGS, count=1, tensor_parallel_size=1, topology="1x1"), target=TARGET, served_name="tiny-llama"
         ),
         arms=(BASELINE, EAGLE3),
-        target=directory / "models" / "target",
-        heads={HEAD.source: directory / "models" / "eagle3"},
+        folder=staged(directory / "models", programs),
+        models={TARGET.source: "target", HEAD.source: "eagle3"},
         command=lambda arm, argv: ("env", f"SGL_JAX_CPU_SHIM={int(arm.draft is not None)}", python, *argv[1:]),
         environment={
             **environ(programs),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.core import Arm, Server
+from paceline.core import Arm, Server, Workload
 from paceline.engines.capabilities import Capabilities
 from paceline.engines.model_rules import ModelRule, PairFacts
 from paceline.engines.monitor import Monitor
@@ -101,6 +101,10 @@ class Adapter:
     """Target architectures that are known to hand out no hidden states, which some heads read."""
     loses: Callable[[Arm], str] = lambda _: ""
     """What requests no longer get from servers of this arm, with its source; "" if nothing is known."""
+    refuses: Callable[[Arm, Workload], Iterable[Refusal]] = lambda *_: ()
+    """What a workload's requests ask for and an arm's servers do not do; `path` is below the dataset."""
+    tools_need: Callable[[Mapping[str, Any]], tuple[str, ...]] = lambda _: ()
+    """Body of a request → flags without which a server refuses it for its tools."""
     eagle3_since: Callable[[str], str | None] = lambda _: None
     """Target architecture → the first known release that hands its hidden states to an EAGLE3 head."""
     whole_models: Callable[[str], frozenset[str]] = lambda _: frozenset()

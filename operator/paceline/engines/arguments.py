@@ -16,12 +16,16 @@ from paceline.engines.adapter import Refusal
 
 WHOLE, NUMBER = r"[+-]?\d+", r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf|nan"
 SIZE = r"\d+|\d+(\.\d+)?[kMGT]|\d+[KMGT]i"
+COUNT = rf"{WHOLE}|\d+(\.\d+)?[kmgt]|\d+[KMGT]"
 KINDS: Mapping[str, tuple[str, str]] = {
     "int": (WHOLE, "a whole number"),
     "float": (NUMBER, "a number"),
     "size": (SIZE, "a whole number such as 8192, 8k (8000) or 8Ki (8192)"),
+    "count": (COUNT, "a whole number such as 8192, 8k (8000) or 8K (8192)"),
+    "context": (rf"(?i:auto)|{COUNT}", "auto, or a whole number such as 8192, 8k (8000) or 8K (8192)"),
 }
 """Kind of a flag → the pattern of its values, and that in words."""
+NONE = ("", "None")
 SAME_WORD = 0.9
 """difflib's ratio from which an unknown name is a known one, misspelt: --speculative-attenton-mode has 0.98."""
 NEGATIVE = re.compile(r"-\d+|-\d*\.\d+")
@@ -32,13 +36,14 @@ NEGATIVE = re.compile(r"-\d+|-\d*\.\d+")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flag:
     """A row of a flag list: `name` is the first of its names, `many` argparse's nargs unless it is one value, `instead`
-    the replacement that the engine itself names."""
+    the replacement that the engine itself names. `optional`: the words in NONE stand for no value."""
 
     name: str
     kind: str
     many: str = ""
     choices: tuple[Any, ...] = ()
     instead: str = ""
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +118,10 @@ class FlagList:
     def parse(self, args: Sequence[str], arm: str | None = None, path: str = "engine.args") -> tuple[ParsedFlag, ...]:
         """The list cut into flags; words before the first flag have none."""
         return tuple(self._parsed(args, arm, path))
+
+    def is_plain(self, parsed: ParsedFlag) -> bool:
+        """Whether it is written by a name of its own: the value of a key (--flag.key) or a level (-O3) may be any."""
+        return parsed.written.replace("_", "-") == self.spelling(parsed.written)
 
     def short_for(self, name: str) -> tuple[str, ...]:
         """The flags that argparse would take the beginning of a name for."""
@@ -207,6 +216,7 @@ def read_flags(name: str) -> Mapping[str, Flag]:
             many=row.get("many", ""),
             choices=tuple(row.get("choices", ())),
             instead=row.get("instead", ""),
+            optional=row.get("optional", False),
         )
         for row in rows
         for written in row["names"]

@@ -22,7 +22,7 @@ STAMP = re.compile(
 )
 EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception|Interrupt)(?:: .*)?|\S.*: error: .*")
 """A whole line: how Python writes an exception, and how argparse writes its own."""
-INVALID = re.compile(r"\d+ validation errors? for (?P<subject>\S+)")
+INVALID = re.compile(r"(?P<count>\d+) validation errors? for (?P<subject>\S+)")
 VALUE = re.compile(r" \[type=\w+, input_value=.*")
 """pydantic appends the value to a reason; here that is the whole configuration."""
 ENDED = re.compile(r"(?:died|exited) unexpectedly|scheduler is dead|watchdog timeout|\bKilled\b", re.IGNORECASE)
@@ -48,13 +48,17 @@ def failure_line(log: str, longest: int = LONGEST) -> str:
 
 
 def _with_details(lines: Sequence[str], index: int) -> str:
-    """The line; for pydantic's errors the subject and what was wrong with it, which are the lines below."""
+    """The line; for pydantic's errors the subject and all that was wrong with it: the lines below, each error of which
+    ends with a link."""
     invalid = INVALID.search(lines[index])
     if invalid is None:
         return VALUE.sub("", lines[index].strip())
-    details = []
+    errors: list[list[str]] = [[]]
     for line in lines[index + 1 :]:
-        if POINTER.search(line.strip()):
+        if not POINTER.search(line.strip()):
+            errors[-1].append(VALUE.sub("", line.strip()))
+        elif len(errors) == int(invalid["count"]):
             break
-        details.append(VALUE.sub("", line.strip()))
-    return ": ".join((invalid["subject"], *details))
+        else:
+            errors.append([])
+    return ": ".join((invalid["subject"], "; ".join(": ".join(details) for details in errors)))

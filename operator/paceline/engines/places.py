@@ -1,10 +1,20 @@
 """Refusals of a whole spec, with their paths in the manifest."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from paceline.core import Arm, DeploymentSpec, RunSpec, Server, Workload
-from paceline.engines import ENGINES, engines_with, load_rules, lora, nodes, pod_template, simulated
+from paceline.engines import (
+    ENGINES,
+    engines_with,
+    load_rules,
+    lora,
+    nodes,
+    pod_template,
+    request_rules,
+    simulated,
+)
 from paceline.engines.adapter import Adapter, Refusal
 
 Place = Callable[[str, str], str]
@@ -22,6 +32,7 @@ def refused(spec: DeploymentSpec | RunSpec, written: Mapping[str, Any]) -> tuple
         return (
             *_placed(adapter, spec.server, spec.arms, in_run(spec.arms)),
             *_shared(adapter, spec.server, spec.workloads),
+            *_of_workloads(adapter, spec),
             *nodes.never_measured(spec),
         )
     pools = (_placed(adapter, spec.server, pool.arms, in_pool(written, pool.name)) for pool in spec.pools)
@@ -29,6 +40,7 @@ def refused(spec: DeploymentSpec | RunSpec, written: Mapping[str, Any]) -> tuple
     refusals = (
         *(refusal for pool_refusals in pools for refusal in pool_refusals),
         *_shared(adapter, spec.server, loads),
+        *_of_datasets(adapter, spec, written),
         *nodes.never_served(spec),
     )
     return tuple(dict.fromkeys(refusals))
@@ -61,6 +73,19 @@ def _shared(adapter: Adapter, server: Server, workloads: Sequence[Workload]) -> 
     of_loads = (*load_rules.refusals(adapter, server, workloads), *lora.refusals(adapter, server, workloads))
     for refusal in (*simulated.refusals(server), *of_loads):
         yield Refusal(rule=refusal.rule, path=f"spec.{refusal.path}", message=refusal.message)
+
+
+def _of_workloads(adapter: Adapter, spec: RunSpec) -> Iterator[Refusal]:
+    for load, found in request_rules.refusals(adapter, spec.arms, spec.workloads):
+        yield replace(found, path=f"spec.workloads[{spec.workloads.index(load)}].{found.path}")
+
+
+def _of_datasets(adapter: Adapter, spec: DeploymentSpec, written: Mapping[str, Any]) -> Iterator[Refusal]:
+    """A dataset that nobody wrote asks for nothing special."""
+    names = [one["name"] for one in written.get("benchmark", {}).get("datasets", ())]
+    for pool in spec.pools:
+        for load, found in request_rules.refusals(adapter, pool.arms, pool.workloads):
+            yield replace(found, path=f"spec.benchmark.datasets[{names.index(load.dataset.name)}].{found.path}")
 
 
 def _placed(adapter: Adapter, server: Server, arms: tuple[Arm, ...], place: Place) -> Iterator[Refusal]:

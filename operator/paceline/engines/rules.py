@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 from paceline.core import Arm, Server
 from paceline.engines.adapter import Refusal
-from paceline.engines.arguments import KINDS, Flag, FlagList, ParsedFlag
+from paceline.engines.arguments import KINDS, NONE, Flag, FlagList, ParsedFlag
 
 Subject = TypeVar("Subject")
 
@@ -98,13 +98,6 @@ def _stray(configuration: Configuration) -> Iterator[Refusal]:
             yield parsed.refused(f"{word} belongs to no flag; remove it, or write --flag=VALUE", index)
 
 
-def _surplus(configuration: Configuration) -> Iterator[Refusal]:
-    """Words that the flag before them does not take: `MISVALUED` without the values themselves."""
-    for parsed in configuration.all:
-        for index, word in parsed.surplus:
-            yield parsed.refused(f"{word} belongs to no flag; remove it, or write --flag=VALUE", index)
-
-
 def _unfilled(configuration: Configuration) -> Iterator[Refusal]:
     """Variables, which the kubelet would fill in where a server serves and nothing where it is measured."""
     for parsed in configuration.all:
@@ -159,8 +152,10 @@ def _unknown(configuration: Configuration) -> Iterator[Refusal]:
 def _misvalued(configuration: Configuration) -> Iterator[Refusal]:
     flags = configuration.flags
     for parsed in configuration.all:
-        if parsed.flag and not flags.is_ours(parsed) and (fault := _fault(parsed, parsed.flag, flags.exact)):
-            yield parsed.refused(f"{parsed.written} {fault}")
+        if parsed.flag and not flags.is_ours(parsed):
+            whole = flags.is_plain(parsed)
+            if fault := _fault(parsed, parsed.flag, flags.exact) if whole else _fault_of_a_part(parsed):
+                yield parsed.refused(f"{parsed.written} {fault}")
 
 
 def _twice(configuration: Configuration) -> Iterator[Refusal]:
@@ -189,7 +184,6 @@ def _different(configuration: Configuration) -> Iterator[Refusal]:
 
 
 STRAY = EngineRule(id="stray", check=_stray, reason="the server exits 2: unrecognized arguments", source="argparse")
-SURPLUS = replace(STRAY, id="surplus", check=_surplus)
 UNFILLED = EngineRule(
     id="variable",
     check=_unfilled,
@@ -254,20 +248,27 @@ def _fault(parsed: ParsedFlag, flag: Flag, exact: bool) -> str:
     if parsed.glued and count > 1:
         return f"takes its values after a space: {parsed.written} {' '.join(parsed.values)}"
     pattern, words = KINDS.get(flag.kind, ("(?s).*", ""))
-    for value in (value for value in parsed.values if "$(" not in value):
+    for value in (value for value in parsed.values if "$(" not in value and not (flag.optional and value in NONE)):
         if not re.fullmatch(pattern, value):
             return f"takes {words}; got {value}"
         if flag.kind == "json" and not _is_json(value):
             return f"takes JSON; got {value}"
-        if exact and flag.choices and value not in map(str, flag.choices):
+        if flag.kind == "object" and not _is_json(value, dict):
+            return f"takes a JSON object; got {value}"
+        word = value.lower().replace("-", "_") if flag.kind == "folded" else value
+        if exact and flag.choices and word not in map(str, flag.choices):
             near = get_close_matches(value, map(str, flag.choices), n=1)
             return f"has no choice {value}; " + (f"did you mean {near[0]}?" if near else f"take {few(flag.choices)}")
     return ""
 
 
-def _is_json(text: str) -> bool:
+def _fault_of_a_part(parsed: ParsedFlag) -> str:
+    """Of a key of a flag or a level, whose one value may be anything."""
+    return f"takes one value; got {' '.join(parsed.values)}" if len(parsed.values) > 1 else ""
+
+
+def _is_json(text: str, kind: type = object) -> bool:
     try:
-        json.loads(text)
+        return isinstance(json.loads(text), kind)
     except ValueError:
         return False
-    return True

@@ -157,6 +157,19 @@ async def test_an_answer_is_read_to_its_end_or_has_failed(answer: str, error: st
     assert found["completed"] == (not error)
 
 
+@pytest.mark.parametrize(("body", "error"), [({}, "the response contained no"), ({"tools": [{}]}, "")])
+async def test_an_answer_whose_call_was_cut_short_is_one(body: dict[str, Any], error: str) -> None:
+    """A real vLLM 0.33.0 shows nothing of a call before its name is whole: its tokens are counted, and came at the
+    end."""
+
+    async def complete(_: web.Request) -> web.Response:
+        return web.Response(text=piece(content="") + USAGE + DONE, content_type="text/event-stream")
+
+    found = await asked(complete, body)
+    assert found["errors"][0].startswith(error)
+    assert (found["completed"], found["output_lens"]) == ((0, [0]) if error else (1, [3]))
+
+
 async def test_a_refusal_is_quoted() -> None:
     async def refuse(_: web.Request) -> web.Response:
         return web.json_response({"message": "no such adapter"}, status=400)
@@ -164,7 +177,7 @@ async def test_a_refusal_is_quoted() -> None:
     assert (await asked(refuse))["errors"] == ['400 Bad Request: {"message": "no such adapter"}']
 
 
-async def asked(handler: Any) -> Mapping[str, Any]:
+async def asked(handler: Any, body: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
     """The report of one request to this handler."""
     app = web.Application()
     app.router.add_post("/v1/chat/completions", handler)
@@ -175,6 +188,6 @@ async def asked(handler: Any) -> Mapping[str, Any]:
     port = runner.addresses[0][1]
     try:
         url = f"http://127.0.0.1:{port}/v1/chat/completions"
-        return await chat_client.send(ChatLoad(url=url, bodies=({"messages": []},), concurrency=2), "k")
+        return await chat_client.send(ChatLoad(url=url, bodies=({"messages": [], **(body or {})},), concurrency=2), "k")
     finally:
         await runner.cleanup()

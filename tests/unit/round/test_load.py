@@ -88,3 +88,30 @@ def test_the_shortest_answers_that_can_be_asked_for_are_those_that_the_client_ta
     ended = subprocess.run(said, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ("--sharegpt-output-len is too small" in ended.stderr) == refuses
     assert ("tokenizer" in ended.stderr.splitlines()[-1]) != refuses
+
+
+@pytest.mark.parametrize(
+    ("engine", "argv", "missing"),
+    [
+        ("SGLang", (), ""),
+        ("VLLM", (), "VLLM refuses without --enable-auto-tool-choice and --tool-call-parser: add to engine.args"),
+        ("VLLM", ("--enable_auto_tool_choice",), "without --tool-call-parser: add"),
+        ("VLLM", ("--enable-auto-tool-choice", "--tool-call-parser=hermes"), ""),
+        ("SGLangJAX", (), "SGLangJAX refuses without --tool-call-parser: add to engine.args"),
+        ("SGLangJAX", ("--tool-call-parser", "qwen25"), ""),
+    ],
+)
+def test_tools_that_servers_would_refuse_are_found_out_before_one_starts(
+    tmp_path: Path, engine: str, argv: tuple[str, ...], missing: str
+) -> None:
+    file = tmp_path / "own.jsonl"
+    asked = {"messages": [{"role": "user", "content": "What is it?"}]}
+    file.write_text("".join(json.dumps(entry) + "\n" for entry in (asked, {**asked, "tools": [{"type": "function"}]})))
+    own = Workload(dataset=dataclasses.replace(SET, name="own", source="pvc://data/own.jsonl"), concurrency=1)
+    arm = dataclasses.replace(PLAN.arms[0], argv=("serve", *argv))
+    plan = dataclasses.replace(PLAN, engine=engine, arms=(arm,), workloads=(own,), files={"own": str(file)})
+    if missing:
+        with pytest.raises(load.DatasetError, match=missing):
+            load.tools_are_taken(plan)
+    else:
+        load.tools_are_taken(plan)

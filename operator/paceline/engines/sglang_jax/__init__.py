@@ -12,7 +12,7 @@ from paceline.engines import bounds as limits
 from paceline.engines.adapter import Adapter, Bound, MemoryFlags
 from paceline.engines.sglang_jax.argv import JIT_CACHE, PORT, PROGRAM, argv, env, expected, verify_tokens
 from paceline.engines.sglang_jax.capabilities import CAPABILITIES
-from paceline.engines.sglang_jax.losses import loses
+from paceline.engines.sglang_jax.losses import loses, refuses, tools_need
 from paceline.engines.sglang_jax.monitor import MONITOR
 from paceline.engines.sglang_jax.probe import probe
 from paceline.engines.sglang_jax.rules import COMPARED, MOVED, eagle3_targets, flag_list, refusals
@@ -55,4 +55,6 @@ ADAPTER = Adapter(
     interrupted="sgl_jax[.]launch_server",
     seed_argument="random_seed",
     loses=loses,
+    refuses=refuses,
+    tools_need=tools_need,
 )

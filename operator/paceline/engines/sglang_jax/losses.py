@@ -1,6 +1,11 @@
-"""What requests no longer get once sglang-jax speculates (0.1.0rc0, below `sgl_jax/srt/`)."""
+"""What requests no longer get once sglang-jax speculates, and what they need beside it (0.1.0rc0, below
+`sgl_jax/srt/`)."""
 
-from paceline.core import Arm
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from paceline.core import Arm, Workload
+from paceline.engines.adapter import Refusal
 
 
 def loses(arm: Arm) -> str:
@@ -15,3 +20,22 @@ def loses(arm: Arm) -> str:
         "sglang-jax ignores grammars (JSON schemas, regular expressions) and penalties of a request in silence once it "
         "speculates (speculative/overlap_utils.py:35)"
     )
+
+
+def refuses(arm: Arm, load: Workload) -> Iterator[Refusal]:
+    """Captured of EAGLE3: tests/contract/captures/sglang_jax/traffic_eagle3.jsonl."""
+    if arm.draft is None:
+        return
+    algorithm, dataset = arm.draft.algorithm, load.dataset
+    blocks, way = algorithm == "DFLASH", f"remove it, or candidate {arm.name}"
+    if dataset.response_format:
+        does = "refuses requests with a form of answers" if blocks else "passes over a form of answers in silence"
+        yield Refusal(path="responseFormat", message=f"sglang-jax {does} once it speculates ({algorithm}); {way}")
+    if blocks and dataset.temperature != 0:
+        message = f'sglang-jax answers greedy requests only under DFLASH; write "0", or remove candidate {arm.name}'
+        yield Refusal(path="temperature", message=message)
+
+
+def tools_need(body: Mapping[str, Any]) -> tuple[str, ...]:
+    """Without a parser a request with tools is answered with 400 (function_call/function_call_parser.py:45)."""
+    return ("--tool-call-parser",) if body.get("tools") and body.get("tool_choice") != "none" else ()

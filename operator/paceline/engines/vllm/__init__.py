@@ -17,7 +17,7 @@ from paceline.engines.vllm.model_rules import MODEL_RULES
 from paceline.engines.vllm.monitor import MONITOR
 from paceline.engines.vllm.probe import probe
 from paceline.engines.vllm.rules import draft_tokens, refusals
-from paceline.engines.vllm.targets import loses, without_hidden_states
+from paceline.engines.vllm.targets import loses, tools_need, without_hidden_states
 
 BOUNDS = {"--max-num-seqs": "requests", "--max-model-len": "context"}
 AUTO = ("--max-model-len=-1",)
@@ -57,4 +57,5 @@ ADAPTER = Adapter(
     seed_argument="seed",
     without_hidden_states=without_hidden_states,
     loses=loses,
+    tools_need=tools_need,
 )

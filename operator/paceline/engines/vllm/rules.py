@@ -4,7 +4,6 @@ Paths are below `vllm/` of its wheel 0.33.0.
 """
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -38,6 +37,7 @@ KEY = "VLLM_API_KEY"
 QUIET = frozenset({"WARNING", "ERROR", "CRITICAL"})
 ENFORCER, INSTEAD = "lm-format-enforcer", "xgrammar"
 """A backend of structured outputs that cannot take a draft back, and one that can."""
+CHOICE, PARSER = "--enable-auto-tool-choice", "--tool-call-parser"
 STRUCTURED, OLDER = "--structured-outputs-config", "--guided-decoding-backend"
 
 
@@ -77,14 +77,6 @@ def _quiet(configuration: Configuration) -> Iterator[Refusal]:
             yield Refusal(path=f"engine.env[{index}]", message=message)
 
 
-def _seats(configuration: Configuration) -> Iterator[Refusal]:
-    """Numbers below 1 are refused by `load_rules`."""
-    for parsed in configuration.find(RUNNING_REQUESTS):
-        if not re.fullmatch(r"[+-]?\d+", parsed.value):
-            fault = f"{parsed.value} is not a number of requests" if parsed.value else f"{parsed.written} needs a value"
-            yield parsed.refused(f"{fault}; write one, such as 64")
-
-
 def _block(configuration: Configuration) -> Iterator[Refusal]:
     for arm in configuration.arms:
         if arm.draft and arm.draft.algorithm in METHODS and arm.block_size and draft_tokens(arm) < 1:
@@ -114,6 +106,12 @@ def _lora_budget(configuration: Configuration) -> Iterator[Refusal]:
             )
 
 
+def _tool_choice(configuration: Configuration) -> Iterator[Refusal]:
+    if not any(configuration.find(PARSER)):
+        for parsed in configuration.find(CHOICE) if configuration.flags.exact else ():
+            yield parsed.refused(f"{parsed.written} needs {PARSER} beside it: the parser of the model's calls")
+
+
 def _enforcer(configuration: Configuration) -> Iterator[Refusal]:
     drafting = next((arm.name for arm in configuration.arms if arm.draft), None)
     for parsed in configuration.shared if drafting else ():
@@ -138,7 +136,8 @@ RULES: tuple[EngineRule[Configuration], ...] = (
     replace(rules.MANAGED, id="vllm-owned"),
     replace(rules.UNKNOWN, id="vllm-unknown", source="engine/arg_utils.py"),
     replace(rules.ABBREVIATED, id="vllm-shortened"),
-    replace(rules.SURPLUS, id="vllm-stray"),
+    replace(rules.STRAY, id="vllm-stray"),
+    replace(rules.MISVALUED, id="vllm-value", source="engine/arg_utils.py:325"),
     replace(rules.TWICE, id="vllm-twice", source="utils/argparse_utils.py:475"),
     replace(rules.UNFILLED, id="vllm-variable"),
     replace(
@@ -154,12 +153,6 @@ RULES: tuple[EngineRule[Configuration], ...] = (
         source="v1/engine/core.py:140",
     ),
     replace(rules.DIFFERENT, id="vllm-different"),
-    EngineRule(
-        id="vllm-seats",
-        check=_seats,
-        reason="vLLM ends at its start: max_num_seqs is a number",
-        source="config/scheduler.py: max_num_seqs",
-    ),
     EngineRule(
         id="vllm-block",
         check=_block,
@@ -177,6 +170,12 @@ RULES: tuple[EngineRule[Configuration], ...] = (
         check=_lora_budget,
         reason="vLLM ends at its start: the batch of a verify step does not fit",
         source="engine/arg_utils.py:2712",
+    ),
+    EngineRule(
+        id="vllm-tools",
+        check=_tool_choice,
+        reason="vLLM ends at its start: TypeError",
+        source="entrypoints/common/cli_args.py:554",
     ),
     EngineRule(
         id="vllm-enforcer",

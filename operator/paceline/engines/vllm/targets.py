@@ -1,6 +1,8 @@
-"""Targets that draft heads cannot read, and features that requests lose once vLLM speculates."""
+"""Targets that draft heads cannot read, features that requests lose once vLLM speculates, and what tools need."""
 
+from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 from paceline.core import Arm, Server
 from paceline.engines.arguments import flag_value, read_data
@@ -20,6 +22,13 @@ def loses(arm: Arm) -> str:
         if arm.draft
         else ""
     )
+
+
+def tools_need(body: Mapping[str, Any]) -> tuple[str, ...]:
+    """Where tools are given and no choice, the model may choose, and that has to be allowed
+    (entrypoints/openai/chat_completion/serving.py; captured in tests/contract/captures/vllm/traffic_base.jsonl)."""
+    chooses = body.get("tools") and body.get("tool_choice") in (None, "auto")
+    return ("--enable-auto-tool-choice", "--tool-call-parser") if chooses else ()
 
 
 @cache

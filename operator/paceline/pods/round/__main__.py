@@ -54,6 +54,7 @@ def check(plan: RoundPlan) -> None:
         load.prompts(plan, workload)
         if workload.rate and workload.dataset.arrivals == Arrivals.REPLAYED:
             load.replayed(plan, workload, workload.rate)
+    load.tools_are_taken(plan)
     if plan.parity:
         load.compared_prompts(plan)
     tokenizer = Path(plan.tokenizer) / "tokenizer.json"

@@ -105,12 +105,14 @@ async def ask(session: aiohttp.ClientSession, url: str, body: Mapping[str, Any])
         async with session.post(url, json=body) as response:
             if response.status != 200:
                 return Answered(error=f"{response.status} {response.reason}: {(await response.text())[:500]}")
-            return await _read(_events(response), began)
+            return await _read(_events(response), began, may_call="tools" in body)
     except (aiohttp.ClientError, ValueError, LookupError, TypeError, AttributeError, OSError) as error:
         return Answered(error=f"{type(error).__name__}: {error}")
 
 
-async def _read(events: AsyncIterator[Mapping[str, Any]], began: float) -> Answered:
+async def _read(events: AsyncIterator[Mapping[str, Any]], began: float, *, may_call: bool) -> Answered:
+    """`may_call`: the request has tools. Then a server holds back what may become a call, and shows nothing of one that
+    is cut short; such an answer came when it ended."""
     arrivals: list[float] = []
     texts: list[str] = []
     contents: list[str] = []
@@ -126,6 +128,8 @@ async def _read(events: AsyncIterator[Mapping[str, Any]], began: float) -> Answe
             arrivals.append(time.perf_counter())
             texts.append(text)
     ended = time.perf_counter()
+    if not arrivals and may_call and usage.get("completion_tokens"):
+        arrivals.append(ended)
     if not arrivals:
         return Answered(error="the response contained no generated tokens")
     if "completion_tokens" not in usage:

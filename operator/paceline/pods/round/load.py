@@ -105,6 +105,21 @@ def compared_prompts(plan: RoundPlan) -> tuple[str, ...]:
     return usable[: plan.parity.samples]
 
 
+def tools_are_taken(plan: RoundPlan) -> None:
+    """Raises DatasetError if the servers would refuse requests for their tools."""
+    adapter = ENGINES[plan.engine]
+    given = {word.partition("=")[0].replace("_", "-") for word in plan.arms[0].argv}
+    for workload in plan.workloads:
+        found = _all(plan, workload)
+        bodies = map(json.loads, found.usable if found.chats else ())
+        needed = {flag for body in bodies for flag in adapter.tools_need(body)}
+        if missing := sorted(needed - given):
+            raise DatasetError(
+                f"{workload.name}: {workload.dataset.source} has requests with tools, which {plan.engine} refuses "
+                f"without {' and '.join(missing)}: add to engine.args, or leave out the tools"
+            )
+
+
 def question(plan: RoundPlan, arm: ArmCommand, prompt: int) -> Mapping[str, Any]:
     """The request for one prompt of parity. Of a chat only its messages: what calls a tool is no text to compare."""
     assert plan.parity
