@@ -1,6 +1,7 @@
 """What a real engine's models need beside them to be measured with traffic of one's own: an adapter and prompts.
 
-All lies in one folder, as on a claim: `target`, heads, `sql` (a LoRA adapter by seed) and `prompts`.
+All lies in one folder, as on a claim: `target`, heads, `big`, which says what `target` says in four times as many
+layers, `sql` (a LoRA adapter by seed) and `prompts`.
 """
 
 import json
@@ -41,6 +42,8 @@ TOOL = {
         },
     },
 }
+BIGGER = 4
+"""Times as many layers."""
 RANK, SCALE = 8, 64
 """Of the adapter. Its noise is small: at a scale of 1 the answers would stay as they are."""
 Entry = Mapping[str, Any]
@@ -55,8 +58,39 @@ def staged(models: Path, directory: Path) -> Path:
     for name, entries in PROMPTS.items():
         lines = (json.dumps(entry) + "\n" for entry in entries)
         (folder / "prompts" / f"{name}.jsonl").write_text("".join(lines))
+    _big(models / "target", folder / "big")
     _adapter(json.loads((models / "target" / "config.json").read_text()), folder / "sql")
     return folder
+
+
+def _big(target: Path, folder: Path) -> None:
+    """The target with layers behind its own that add nothing: what is added to the stream is multiplied by zero."""
+    folder.mkdir()
+    for file in target.iterdir():
+        if file.name not in ("config.json", "model.safetensors"):
+            (folder / file.name).symlink_to(file.resolve())
+    config = json.loads((target / "config.json").read_text())
+    layers = config["num_hidden_layers"]
+    tensors = _read((target / "model.safetensors").read_bytes())
+    last = {name: tensor for name, tensor in tensors.items() if name.startswith(f"model.layers.{layers - 1}.")}
+    for layer in range(layers, layers * BIGGER):
+        for name, tensor in last.items():
+            adds = name.endswith(("o_proj.weight", "down_proj.weight"))
+            empty = weights.Tensor(tensor.dtype, tensor.shape, bytes(len(tensor.data)))
+            tensors[name.replace(f".{layers - 1}.", f".{layer}.")] = empty if adds else tensor
+    (folder / "model.safetensors").write_bytes(weights.safetensors(tensors))
+    (folder / "config.json").write_text(json.dumps({**config, "num_hidden_layers": layers * BIGGER}))
+
+
+def _read(file: bytes) -> dict[str, weights.Tensor]:
+    header = int.from_bytes(file[:8], "little")
+    said: dict[str, Any] = json.loads(file[8 : 8 + header])
+    found = {}
+    for name, one in said.items():
+        if name != "__metadata__":
+            start, end = (8 + header + offset for offset in one["data_offsets"])
+            found[name] = weights.Tensor(one["dtype"], tuple(one["shape"]), file[start:end])
+    return found
 
 
 def _adapter(target: Mapping[str, Any], folder: Path) -> None:
