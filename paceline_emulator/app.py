@@ -182,7 +182,7 @@ async def abort_request(request: web.Request) -> web.Response:
     server, body = request.app[SERVER], await request.json()
     for job in list(server.jobs.values()):
         if body.get("abort_all") or job.request.id == body.get("rid"):
-            server.abort(job)
+            server.abort(job, told=True)
     return web.Response()
 
 

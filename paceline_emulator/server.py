@@ -143,8 +143,9 @@ class Server:
         fraction = self.settings.malformed.of(self.launch.speculative) or 0.0
         return replace(prompt, written=prompt.written[:-1]) if prompt.digest[-2] < 256 * fraction else prompt
 
-    def abort(self, job: Job) -> None:
-        """The request is over without a finish; its client gets `abort`."""
+    def abort(self, job: Job, *, told: bool = False) -> None:
+        """The request is over without a finish; its client gets `abort`. One that is `told` of it, because it still
+        listens, is counted as any other, but for its time per token (tokenizer_manager.py:3280)."""
         if job.finish is not None:
             return
         self.engine.advance(asyncio.get_running_loop().time())
@@ -154,6 +155,9 @@ class Server:
             job.chunk_ready.set()
             self.jobs.pop(job.request.id, None)
             self.metrics.add("sglang:num_aborted_requests_total")
+            if told and job.request.produced:
+                job.finished = asyncio.get_running_loop().time()
+                self._count(job, "true" if job.streaming else "false", whole=False)
             self._schedule()
 
     async def wait_idle(self, seconds: float) -> None:
@@ -237,7 +241,7 @@ class Server:
                 self._count(job, streaming)
         job.chunk_ready.set()
 
-    def _count(self, job: Job, streaming: str) -> None:
+    def _count(self, job: Job, streaming: str, *, whole: bool = True) -> None:
         """A finished request, into the counters."""
         request, add, observe = job.request, self.metrics.add, self.metrics.observe
         add("sglang:prompt_tokens_total", request.prompt_tokens, is_streaming=streaming)
@@ -248,7 +252,7 @@ class Server:
         if self.launch.speculative:
             add("sglang:spec_verify_calls_total", request.verify_calls)
         observe("sglang:e2e_request_latency_seconds", job.finished - job.arrived, is_streaming=streaming)
-        if request.produced > 1:
+        if request.produced > 1 and whole:
             assert job.first_token is not None
             a_token = (job.finished - job.first_token) / (request.produced - 1)
             observe("sglang:request_time_per_output_token_seconds", a_token, is_streaming=streaming)

@@ -7,7 +7,6 @@ import platform
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -21,8 +20,9 @@ from paceline.core import Bounds, Dataset, Scheme
 from paceline.core.names import MODELS
 from paceline.core.text import printable
 from paceline.engines import ENGINES
-from paceline.measure import emulated, models, prompts, record
-from paceline.measure.machine import Machine, UnsetVariableError, left_out
+from paceline.measure import devices, emulated, models, prompts, record
+from paceline.measure.devices import DevicesError
+from paceline.measure.machine import Machine, UnsetVariableError, left_out, read_by_engines
 from paceline.measure.models import Found, MissingError
 from paceline.measure.question import Question, QuestionError, asked, benchmark_run, found_wrong, paths
 from paceline.measure.record import RecordError
@@ -113,7 +113,9 @@ def run(args: argparse.Namespace) -> int:
     except (RefusedError, QuestionError) as refused:
         return _failed(*(f"{args.file}: {line}" if isinstance(refused, QuestionError) else line
                          for line in str(refused).splitlines()))  # fmt: skip
-    except (CannotError, MissingError, RecordError, FetchError, UnsetVariableError, emulated.EmulatorError) as error:
+    except (
+        CannotError, DevicesError, MissingError, RecordError, FetchError, UnsetVariableError, emulated.EmulatorError
+    ) as error:  # fmt: skip
         return _failed(f"paceline measure: {error}")
     except ImportError as error:
         return _failed(f"paceline measure: {VIEW} ({error})")
@@ -199,6 +201,7 @@ def _machine(args: argparse.Namespace, question: Question, found: Found, folder:
         path = f"{(args.venv / 'bin').absolute()}:{os.environ.get('PATH', os.defpath)}"
         variables |= {"VIRTUAL_ENV": str(args.venv.absolute()), "PATH": path}
     variables |= dict(args.env)
+    given = {*variables, *(one["name"] for one in adapter.env(server))}
     program = (command or adapter.program)[0]
     if shutil.which(program, path=variables.get("PATH", os.environ.get("PATH"))) is None:
         raise CannotError(f"{program} is not there: say what starts {server.engine.name} by --venv or --engine-command")
@@ -208,7 +211,10 @@ def _machine(args: argparse.Namespace, question: Question, found: Found, folder:
         port=emulated.free_port(adapter.port),
         command=command,
         env=variables,
-        devices=() if args.emulated else _chosen(args.devices, server.accelerator.count),
+        inherited={} if args.emulated else read_by_engines(os.environ, given),
+        devices=()
+        if args.emulated
+        else devices.chosen(args.devices, server.accelerator.count, {**os.environ, **variables}),
         paths={
             **paths(question, found.commits, found.places),
             MODELS: str((args.models or folder / "models").resolve()),
@@ -217,29 +223,6 @@ def _machine(args: argparse.Namespace, question: Question, found: Found, folder:
         files={one.name: str(found.places[one.source, one.revision]) for one in question.datasets},
         emulated=args.emulated,
     )
-
-
-def _chosen(devices: tuple[str, ...], count: int) -> tuple[str, ...]:
-    """The GPUs to use: those that are named, else the first ones if the driver has any. A server gets as many as a
-    pod of it."""
-    there = _gpus()
-    if devices and len(devices) != count:
-        raise CannotError(f"--devices: names {len(devices)}, and spec.accelerator.count is {count}: name as many")
-    if unknown := [device for device in devices if device not in there]:
-        raise CannotError(f"--devices: the driver has no {', '.join(unknown)}; it has {', '.join(there) or 'none'}")
-    if there and len(there) < count:
-        raise CannotError(f"spec.accelerator.count is {count}, and the driver has {len(there)} GPUs")
-    return devices or there[:count]
-
-
-def _gpus() -> tuple[str, ...]:
-    """Numbers of the driver's GPUs; none without a driver."""
-    query = ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"]
-    try:
-        said = subprocess.run(query, capture_output=True, text=True, timeout=30, check=True).stdout
-    except (OSError, subprocess.SubprocessError):
-        return ()
-    return tuple(line.strip() for line in said.splitlines() if line.strip())
 
 
 # What a person sees.

@@ -55,6 +55,8 @@ class Work:
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
     """Prompt tokens that its prefix cache had."""
+    timed: int | None = None
+    """Answers of more than one token whose time per token it recorded, which it does of none that was aborted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """What stands in for a node, for images and for volumes. Pure: what a round's Job asks for, as this machine has it."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,6 +19,13 @@ VARIABLE = re.compile(r"\$\$|\$\(([A-Za-z_][\w.-]*)\)")
 """What the kubelet replaces in a command and in the value of a variable."""
 SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 """Names of variables whose values are not written down."""
+READ_BY_ENGINES = re.compile(
+    r"(SGLANG|SGL|VLLM|CUDA|NCCL|GLOO|TORCH|TORCHINDUCTOR|PYTORCH|TRITON|FLASHINFER|OMP|KMP|MKL|OPENBLAS|GOMP|XLA|JAX|TPU"
+    r"|LIBTPU)_\w+|LD_PRELOAD|LD_LIBRARY_PATH|PYTHONPATH|MALLOC_\w+"
+)
+"""Names of variables by which an engine, or what it computes with, is faster, slower or another program."""
+SAY_NOTHING = re.compile(r"CUDA_(VISIBLE_DEVICES|DEVICE_ORDER)|\w+_(VERSION|HOME)")
+"""The devices are told by themselves; images of vendors name their parts."""
 FIELDS = {"metadata.uid": "uid", "metadata.name": "name", "spec.nodeName": "node"}
 """Fields of a pod that a variable may name, and that this machine's have."""
 
@@ -30,14 +37,15 @@ class UnsetVariableError(LookupError):
 @dataclass(frozen=True, kw_only=True)
 class Machine:
     """`command` replaces an engine's program (`python3 -m sglang.launch_server`); None: that is on PATH. `env` is added
-    to that of the servers. `devices` are the GPUs' numbers; none: all that the servers find. `paths` maps paths in a
-    pod to those here, `files` datasets to their files."""
+    to that of the servers, `inherited` are variables of ours that they read. `devices` are the GPUs' numbers; none: all
+    that the servers find. `paths` maps paths in a pod to those here, `files` datasets to their files."""
 
     name: str
     folder: Path
     port: int
     command: tuple[str, ...] | None = None
     env: Mapping[str, str] = field(default_factory=dict)
+    inherited: Mapping[str, str] = field(default_factory=dict)
     devices: tuple[str, ...] = ()
     paths: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
@@ -60,6 +68,8 @@ class Machine:
             said.append(f"the servers' program was {' '.join(self.command)}")
         if told := [(name, value) for name, value in self.env.items() if name not in self._follows]:
             said.append(f"with {' '.join(map(_written, told))}")
+        if self.inherited:
+            said.append(f"in an environment with {' '.join(map(_written, self.inherited.items()))}")
         if self.devices:
             said.append(f"on devices {','.join(self.devices)}")
         return "; ".join(said)
@@ -68,6 +78,22 @@ class Machine:
     def _follows(self) -> tuple[str, ...]:
         """What a virtual environment says already; the rest of a PATH is the terminal's, and another tomorrow."""
         return ("PATH",) if "VIRTUAL_ENV" in self.env else ()
+
+
+def read_by_engines(environ: Mapping[str, str], given: Collection[str]) -> dict[str, str]:
+    """Variables of our environment that the servers inherit and read. `given`: those that others set."""
+    return {
+        name: value
+        for name, value in sorted(environ.items())
+        if name not in given and READ_BY_ENGINES.fullmatch(name) and not SAY_NOTHING.fullmatch(name)
+    }
+
+
+def past_proxies(environ: Mapping[str, str]) -> dict[str, str]:
+    """A server asks itself for a first answer while it starts, by a client that follows the variables of proxies
+    (SGLang 0.5.23, entrypoints/http_server.py:2373): none may come in between."""
+    said = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
+    return dict.fromkeys(("NO_PROXY", "no_proxy"), ",".join(filter(None, (said, LOOPBACK, "localhost"))))
 
 
 def _written(variable: tuple[str, str]) -> str:

@@ -12,12 +12,12 @@ import sys
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from paceline.measure import status
-from paceline.measure.machine import Machine, as_here, containers, environment, expanded
+from paceline.measure import devices, status
+from paceline.measure.machine import Machine, as_here, containers, environment, expanded, past_proxies
 from paceline.measure.status import Ended
 from paceline.plan.run.snapshot import Round
 from paceline.plan.step import Manifest, parse_time, timestamp
@@ -40,6 +40,8 @@ class Pod:
     folder: Path
     began: datetime
     processes: Mapping[str, "subprocess.Popen[bytes]"]
+    beside: tuple[str, ...] = ()
+    """What else computed on its GPUs when it began."""
     ended: datetime | None = None
     late: bool = False
     _seen: Round | None = field(default=None, init=False)
@@ -59,7 +61,8 @@ class Pod:
             return status.under_way(self.job, self.machine.name, self.began)
         if self._seen is None:
             how = {name: self._end_of(name) for name in self.processes}
-            self._seen = status.over(self.job, self.machine.name, self.began, self.ended, how, late=self.late)
+            over = status.over(self.job, self.machine.name, self.began, self.ended, how, late=self.late)
+            self._seen = replace(over, neighbours=self.beside)
             shutil.rmtree(self.folder / "ctl", ignore_errors=True)
         return self._seen
 
@@ -102,7 +105,7 @@ def start(job: Manifest, machine: Machine, environ: Mapping[str, str], now: date
     pod = {"uid": uid, "name": job["metadata"]["name"], "node": machine.name}
     parts = containers(job)
     commands = {}
-    for part, more in {"server": _of_servers(machine), "client": {"PYTHONUNBUFFERED": "1"}}.items():
+    for part, more in {"server": of_servers(machine, environ), "client": {"PYTHONUNBUFFERED": "1"}}.items():
         variables = environment(parts[part], machine, {**environ, **machine.env}, pod)
         own = {"PACELINE_CTL": str(folder / "ctl"), "PACELINE_TERMINATION_LOG": str(folder / f"{part}.message")}
         command = [expanded(word, variables) for word in parts[part]["command"]]
@@ -112,6 +115,7 @@ def start(job: Manifest, machine: Machine, environ: Mapping[str, str], now: date
         machine=machine,
         folder=folder,
         began=parse_time(timestamp(now)),
+        beside=devices.beside(machine.devices),
         processes={
             part: run(command, variables, folder / f"{part}.log", lock)
             for part, (command, variables) in commands.items()
@@ -119,16 +123,16 @@ def start(job: Manifest, machine: Machine, environ: Mapping[str, str], now: date
     )
 
 
-def _of_servers(machine: Machine) -> Mapping[str, str]:
+def of_servers(machine: Machine, environ: Mapping[str, str]) -> Mapping[str, str]:
     """Variables of the servers' process, beside those of the container. Which GPUs there are the driver says, unless
     no server uses one."""
+    own = past_proxies(environ)
     if machine.emulated:
-        return {"NVIDIA_VISIBLE_DEVICES": "emulated", **machine.env}
-    if not machine.devices:
-        return machine.env
-    devices = ",".join(machine.devices)
-    gpus = {"CUDA_VISIBLE_DEVICES": devices, "PACELINE_DEVICES": devices, "NVIDIA_VISIBLE_DEVICES": ""}
-    return {**gpus, **machine.env}
+        own |= {"NVIDIA_VISIBLE_DEVICES": "emulated"}
+    elif machine.devices:
+        numbers = ",".join(machine.devices)
+        own |= {devices.VISIBLE: numbers, "PACELINE_DEVICES": numbers, "NVIDIA_VISIBLE_DEVICES": "", **devices.ORDERED}
+    return {**own, **machine.env}
 
 
 def run(command: Sequence[str], environ: Mapping[str, str], log: Path, lock: int) -> "subprocess.Popen[bytes]":

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from paceline.core import response_format
@@ -29,10 +29,22 @@ ROLES: Mapping[str, str] = {
 """A speaker in a file → the role in a request."""
 BY_TURNS = ("user", "assistant")
 """Roles of messages that name none, as in bench_serving's `custom`: by turns."""
-OF_A_MESSAGE = ("name", "tool_calls", "tool_call_id", "reasoning_content")
+OF_A_MESSAGE = ("name", "tool_calls", "tool_call_id", "reasoning_content", "reasoning")
 OF_A_REQUEST = ("tools", "tool_choice", "parallel_tool_calls", "chat_template_kwargs", "response_format")
 """Fields that an entry may have beside its messages, and that are sent. The model, the sampling and the longest answer
 are the dataset's, for all of its requests."""
+ANOTHER_QUESTION: Mapping[str, str] = {
+    "continue_final_message": "the last answer is generated from its beginning: leave it out",
+    "functions": "write them as tools",
+    "documents": "write them into a message",
+}
+"""Fields of an entry without which something else would be asked, and how to ask it."""
+OF_ANOTHER_MESSAGE: Mapping[str, str] = {
+    "function_call": "write it as tool_calls",
+    "prefix": "the last answer is generated from its beginning: leave it out",
+    "partial": "the last answer is generated from its beginning: leave it out",
+}
+"""The same of a message. `prefix` is DeepSeek's word for an answer to be gone on with, `partial` Moonshot's."""
 TIMESTAMP = "timestamp"
 """The field of an entry's arrival, as in Mooncake's traces and bench_serving's."""
 NUMBER = re.compile(r"\s*[-+]?[0-9.]+([eE][-+]?[0-9]+)?\s*")
@@ -66,8 +78,7 @@ class Conversation:
 
     @property
     def body(self) -> str:
-        """Its fields of a request, as JSON. Tools come first, as in the text that a chat template makes of them: how
-        much two requests share is read off the beginning (`contamination.shared_share`)."""
+        """Its fields of a request, as JSON."""
         return json.dumps({**self.options, "messages": self.messages}, ensure_ascii=False)
 
 
@@ -93,9 +104,9 @@ def _time(entry: Mapping[str, Any], where: str) -> float | None:
     said = entry.get(TIMESTAMP)
     try:
         if isinstance(said, datetime):
-            return said.timestamp()
+            return _in_utc(said)
         if isinstance(said, str) and not NUMBER.fullmatch(said):
-            return datetime.fromisoformat(said).timestamp()
+            return _in_utc(datetime.fromisoformat(said))
         time = None if said is None else float(said)
     except (TypeError, ValueError, OverflowError) as error:
         raise DatasetError(f"{where}: timestamp must be a number or an ISO 8601 date and time; got {said!r}") from error
@@ -104,11 +115,19 @@ def _time(entry: Mapping[str, Any], where: str) -> float | None:
     return time
 
 
+def _in_utc(time: datetime) -> float:
+    """A time without a zone is UTC: that of a machine may skip an hour, or have one twice."""
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+
+
 def _is_there(kind: str, value: Any) -> bool:
     return isinstance(value, list) or (kind == PROMPT and isinstance(value, str))
 
 
 def _options(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
+    for name, way in ANOTHER_QUESTION.items():
+        if entry.get(name):
+            raise DatasetError(f"{where}: {name} is not sent: {way}")
     options = {name: entry[name] for name in OF_A_REQUEST if entry.get(name) not in (None, [], {})}
     tools = options.get("tools", [])
     if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
@@ -174,6 +193,9 @@ def _message(message: Mapping[str, Any], speaker: str, text: str, where: str) ->
             f"{where}: {text} of {message.get(speaker)} must be text, or a list of parts of type text: nothing else is "
             "sent"
         )
+    for name, way in OF_ANOTHER_MESSAGE.items():
+        if message.get(name):
+            raise DatasetError(f"{where}: {name} of {message.get(speaker)} is not sent: {way}")
     kept = {name: message[name] for name in OF_A_MESSAGE if message.get(name) not in (None, [], "")}
     return {"role": role, "content": content, **kept}
 

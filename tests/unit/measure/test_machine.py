@@ -11,7 +11,16 @@ from tests.support.rounds import PLAN
 
 from paceline.engines import ENGINES
 from paceline.evidence import ArmCommand
-from paceline.measure.machine import Machine, UnsetVariableError, as_here, environment, expanded, left_out, plan_here
+from paceline.measure.machine import (
+    Machine,
+    UnsetVariableError,
+    as_here,
+    environment,
+    expanded,
+    left_out,
+    plan_here,
+    read_by_engines,
+)
 from paceline.plan.run.snapshot import Round
 from paceline.render import round_job
 from paceline.render.benchmark import round_plan
@@ -134,6 +143,19 @@ def test_a_note_tells_how_it_was_measured_and_no_secret() -> None:
     assert machine.note == (
         "measured on desk without a cluster; the servers' program was /opt/venv/bin/python -m sglang.launch_server; "
         "with OMP_NUM_THREADS=1 HF_TOKEN=***; on devices 0,1"
+    )
+
+
+def test_a_note_tells_what_the_servers_inherit_and_read() -> None:
+    """Else two runs of one file would differ by what somebody had exported, and nothing would tell."""
+    environ = {
+        "HOME": "/home/me", "OMP_NUM_THREADS": "1", "VLLM_API_KEY": "sk", "CUDA_LAUNCH_BLOCKING": "1", "SGLANG_X": "2",
+        "CUDA_VISIBLE_DEVICES": "3", "CUDA_HOME": "/usr/local/cuda", "NCCL_VERSION": "2.27", "PYTHONPATH": "/src",
+    }  # fmt: skip
+    machine = replace(HERE, command=None, inherited=read_by_engines(environ, {"SGLANG_X"}))
+    assert machine.note == (
+        "measured on desk without a cluster; in an environment with CUDA_LAUNCH_BLOCKING=1 OMP_NUM_THREADS=1 "
+        "PYTHONPATH=/src VLLM_API_KEY=***"
     )
 
 

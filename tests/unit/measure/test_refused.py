@@ -29,7 +29,7 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpus: int) -> None:
     """An nvidia-smi that knows so many GPUs."""
     program = tmp_path / "bin" / "nvidia-smi"
     program.parent.mkdir()
-    program.write_text(f"#!/bin/sh\nseq 0 {gpus - 1}\n")
+    program.write_text(f"#!/bin/sh\nfor n in $(seq 0 {gpus - 1}); do echo $n, GPU-$n$n$n; done\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
 

@@ -127,15 +127,22 @@ async def an_error_in_place_of_text(proxy: Proxy, request: web.Request) -> web.S
 
 
 async def an_error_behind_some_text(proxy: Proxy, request: web.Request) -> web.StreamResponse:
-    """One answer begins well and ends in an error inside the stream."""
+    """One answer begins well and ends in an error inside the stream, as SGLang tells that it has aborted a request: it
+    goes on to the usage, and counts the request as any other (serving_chat.py:2568-2797 of 0.5.23)."""
     if request.path != CHAT or proxy.asked != FIRST:
         return await through(proxy, request)
 
     async def events() -> AsyncIterator[bytes]:
-        async for event in beginning(proxy.events(request)):
-            yield event
-        yield FAILED
-        yield DONE
+        pieces = 0
+        async for event in proxy.events(request):
+            pieces += has_text(event)
+            if pieces == 3 and has_text(event):
+                async with proxy.session.post(f"http://127.0.0.1:{proxy.port}/abort_request", json={"abort_all": True}):
+                    pass
+            if b'"abort"' in event:
+                yield FAILED
+            elif pieces <= 3 or not has_text(event):
+                yield event
 
     return await stream(request, events())
 

@@ -10,7 +10,7 @@ from tests.support.rounds import PLAN
 from tests.unit.round.pod import Start, workload
 from tests.unit.round.test_round import emulated
 
-from paceline.core import Workload
+from paceline.core import Parity, Workload
 from paceline.evidence import ArmCommand
 from paceline.pods.round import load
 
@@ -32,6 +32,11 @@ def test_requests_name_it_as_their_engine_does(engine: str, version: str, model:
     plan = dataclasses.replace(PLAN, engine=engine, engine_version=version)
     assert load.model_of(plan, SQL) == model
     assert load.model_of(plan, of(SQL, "")) == "pair"
+
+
+def test_the_answers_that_are_compared_are_the_adapters() -> None:
+    plan = dataclasses.replace(PLAN, engine_version="0.5.23", workloads=(SQL,), parity=Parity(samples=1))
+    assert [load.question(plan, arm, 0)["model"] for arm in plan.arms] == ["pair:sql", "pair:sql"]
 
 
 def test_requests_go_to_the_adapter(start: Start, models: Path, port: int) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -126,6 +127,10 @@ def piece(**delta: Any) -> str:
     return event({"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
 
 
+def ending(reason: str) -> str:
+    return event({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
+
+
 USAGE = event({"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 3, "total_tokens": 8}})
 DONE = "data: [DONE]\n\n"
 CALL = {"index": 0, "function": {"name": "search", "arguments": '{"of": "x"}'}}
@@ -141,6 +146,8 @@ CALL = {"index": 0, "function": {"name": "search", "arguments": '{"of": "x"}'}}
         (piece(content="a"), "the answer broke off: it has no usage", ""),
         (piece(content="") + USAGE + DONE, "the response contained no generated tokens", ""),
         (piece(content="a") + event({"error": {"message": "out of room"}}), 'in the stream: {"message": "out of', ""),
+        (piece(content="a") + ending("abort") + USAGE + DONE, "the answer was ended by abort", ""),
+        (piece(content="a") + ending("length") + USAGE + DONE, "", "a"),
         ("data: {\n\n", "JSONDecodeError", ""),
         ('data: ["a"]\n\n', "AttributeError", ""),
     ],
@@ -177,8 +184,22 @@ async def test_a_refusal_is_quoted() -> None:
     assert (await asked(refuse))["errors"] == ['400 Bad Request: {"message": "no such adapter"}']
 
 
-async def asked(handler: Any, body: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
-    """The report of one request to this handler."""
+async def test_a_request_that_is_sent_late_has_waited_since_it_was_due() -> None:
+    """A client that is too busy to send is none that measures a fast server: its times begin when they should have."""
+
+    async def keep_the_process(_: web.Request) -> web.Response:
+        time.sleep(0.3)  # noqa: ASYNC251 - the client is in this process, and cannot send meanwhile
+        return web.Response(text=piece(content="a") + USAGE, content_type="text/event-stream")
+
+    found = await asked(keep_the_process, arrivals=(0.0, 0.02, 0.04))
+    assert found["ttfts"][2] > 0.8
+    assert found["mean_e2e_latency_ms"] > 500
+
+
+async def asked(
+    handler: Any, body: Mapping[str, Any] | None = None, arrivals: tuple[float, ...] | None = None
+) -> Mapping[str, Any]:
+    """The report of one request to this handler, or of those that arrive."""
     app = web.Application()
     app.router.add_post("/v1/chat/completions", handler)
     runner = web.AppRunner(app)
@@ -188,6 +209,7 @@ async def asked(handler: Any, body: Mapping[str, Any] | None = None) -> Mapping[
     port = runner.addresses[0][1]
     try:
         url = f"http://127.0.0.1:{port}/v1/chat/completions"
-        return await chat_client.send(ChatLoad(url=url, bodies=({"messages": [], **(body or {})},), concurrency=2), "k")
+        bodies: tuple[Mapping[str, Any], ...] = ({"messages": [], **(body or {})},) * len(arrivals or (0.0,))
+        return await chat_client.send(ChatLoad(url=url, bodies=bodies, concurrency=2, arrivals=arrivals), "k")
     finally:
         await runner.cleanup()

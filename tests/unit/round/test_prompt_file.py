@@ -105,6 +105,11 @@ ASKED = {"messages": TWO}
             {"conversations": [{"content": message["content"]} for message in TWO]}, ASKED, id="bench_serving's custom"
         ),
         pytest.param(
+            {"messages": [TWO[0], {**TWO[1], "reasoning": "Hm."}, TWO[2]], "continue_final_message": False},
+            {"messages": [TWO[0], {**TWO[1], "reasoning": "Hm."}, TWO[2]]},
+            id="thoughts, in the words of vLLM",
+        ),
+        pytest.param(
             {"messages": [said("user", [{"type": "text", "text": "a"}])]},
             {"messages": [said("user", [{"type": "text", "text": "a"}])]},
             id="parts of text",
@@ -153,6 +158,19 @@ def test_one_chat_makes_all_of_a_file_chats(tmp_path: Path) -> None:
         (
             lines({"turns": ["FULL BENCHMARK DATA SHOULD BE FETCHED FROM THE SOURCE USING A SCRIPT"]}),
             "has no text: make",
+        ),
+        (
+            lines({"messages": [TWO[0], said("assistant", "On")], "continue_final_message": True}),
+            "continue_final_message is not sent: the last answer is generated from its beginning: leave it out",
+        ),
+        (
+            lines({"messages": [TWO[0], {**said("assistant", "On"), "prefix": True}]}),
+            "entry 1: messages: prefix of assistant is not sent",
+        ),
+        (lines({"messages": TWO, "functions": [{"name": "f"}]}), "entry 1: functions is not sent: write them as tools"),
+        (
+            lines({"messages": [TWO[0], {**said("assistant", ""), "function_call": {"name": "f"}}, TWO[2]]}),
+            "entry 1: messages: function_call of assistant is not sent: write it as tool_calls",
         ),
         (lines({"turns": [{"content": "a"}]}), "entry 1: turns must be a list of texts"),
         (lines({"question": "Sort a list."}), "entry 1 has neither messages nor conversations: write"),

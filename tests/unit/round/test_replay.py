@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +62,22 @@ def test_requests_are_sent_as_they_came(tmp_path: Path, round: int, first: int) 
     assert sent.arrivals is not None
     assert sent.arrivals[-1] == pytest.approx(7 / 4)
     assert sent.arrivals[3] < 0.03 * sent.arrivals[4], "the first burst, and the pause after it"
+
+
+def test_a_date_without_a_zone_is_of_one_without_summer_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In New York half past one came twice on that night, and two hours after midnight never came on another."""
+    from paceline.pods.conversation import conversation
+
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    found = [
+        conversation({"prompt": "One?", "timestamp": said}, "entry 1")
+        for said in ("2026-03-08T01:30:00", "2026-03-08T02:30:00", "2026-03-08T03:30:00")
+    ]
+    times = [one.time for one in found if one and one.time]
+    monkeypatch.undo()
+    time.tzset()
+    assert [later - earlier for earlier, later in pairwise(times)] == [3600, 3600]
 
 
 def test_dates_are_times() -> None:

@@ -49,7 +49,7 @@ def probe(version: str) -> Probe:
         resolved=partial(resolved, release),
         kv_tokens=partial(kv_tokens, release),
         speculation=partial(speculation, release),
-        work=work,
+        work=partial(work, release),
         flush_path=f"/flush_cache?timeout={FLUSH_SECONDS}",
         backend="sglang-oai-chat",
         whole={"separate_reasoning": False},
@@ -107,8 +107,10 @@ def histogram(answer: Mapping[str, Any]) -> tuple[int, ...]:
     return counts if all(isinstance(count, int) and count >= 0 for count in counts) else ()
 
 
-def work(before: Scrape, after: Scrape) -> Work:
-    return counted(totals(before.pages[METRICS]), totals(after.pages[METRICS]), COUNTERS)
+def work(release: KnownRelease, before: Scrape, after: Scrape) -> Work:
+    """An aborted answer ends as any other, usage included, and is among the requests; of `ended` it is none."""
+    counters = {**COUNTERS, "timed": release.ended} if release.ended != COUNTERS["requests"] else COUNTERS
+    return counted(totals(before.pages[METRICS]), totals(after.pages[METRICS]), counters)
 
 
 def accept_length(info: Mapping[str, Any]) -> float | None:

@@ -43,7 +43,7 @@ class KnownRelease:
     adapters: bool = False
     """Whether its way to name an adapter was read (`openai/serving_base.py:40`)."""
     ended: str = "sglang:num_requests_total"
-    """The counter of requests that ended with a step of several tokens; of all requests where there is none."""
+    """The counter of requests that ended, unaborted, with a step of several tokens; of all where there is none."""
 
 
 NGRAM_SHAPE = {

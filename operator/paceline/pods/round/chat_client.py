@@ -27,6 +27,9 @@ LARGEST_LINE = 16 << 20
 FORM = "response_format"
 PIECES = ("reasoning_content", "reasoning", "content")
 """Fields of a delta whose text is a part of an answer; calls of tools are others."""
+FAILED = ("abort", "error")
+"""How the server, or a stranger (`/abort_request`), ends an answer too early: SGLang ends such a stream as any
+other, with its usage (`serving_chat.py:2564` of 0.5.23)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,14 +96,17 @@ async def _arriving(session: aiohttp.ClientSession, load: ChatLoad, arrivals: Se
 
     async def at(seconds: float, body: Mapping[str, Any]) -> Answered:
         await asyncio.sleep(max(0.0, began + seconds - time.perf_counter()))
-        return await ask(session, load.url, body)
+        return await ask(session, load.url, body, since=began + seconds)
 
     return await asyncio.gather(*(at(seconds, body) for seconds, body in zip(arrivals, load.bodies, strict=True)))
 
 
-async def ask(session: aiohttp.ClientSession, url: str, body: Mapping[str, Any]) -> Answered:
-    """Send one request and read its stream to the end. What goes wrong is in the answer's `error`."""
-    began = time.perf_counter()
+async def ask(
+    session: aiohttp.ClientSession, url: str, body: Mapping[str, Any], since: float | None = None
+) -> Answered:
+    """Send one request and read its stream to the end. What goes wrong is in the answer's `error`. Its times begin at
+    `since`, when it was due, or now: one that this process sends late has waited, and is not spared that."""
+    began = time.perf_counter() if since is None else since
     try:
         async with session.post(url, json=body) as response:
             if response.status != 200:
@@ -122,6 +128,8 @@ async def _read(events: AsyncIterator[Mapping[str, Any]], began: float, *, may_c
             return Answered(error=f"in the stream: {json.dumps(error)[:500]}")
         usage = event.get("usage") or usage
         choices = event.get("choices") or ()
+        if ended_by := next((why for one in choices if (why := one.get("finish_reason")) in FAILED), None):
+            return Answered(error=f"the answer was ended by {ended_by}")
         text = "".join(map(_text, choices))
         contents += [choice["delta"].get("content") or "" for choice in choices if choice.get("delta")]
         if text:

@@ -3,9 +3,11 @@
 A contaminated arm is not evidence for any workload: what else happened to its server is unknown.
 """
 
+import json
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from dataclasses import replace
+from itertools import pairwise, takewhile
 from typing import Any
 
 from paceline.engines import Work
@@ -16,6 +18,7 @@ CACHE_SLACK = 0.05
 CHAT_TEMPLATE_TOKENS = 300
 """What a chat template may put before every conversation, tools explained; Paceline's client has no tokenizer to tell.
 A choice: templates of Qwen3 and Llama 3.1 put some 30 tokens there, and some 250 where there are tools."""
+SYSTEM = ("system", "developer")
 DENSER = 2
 """How many times as many tokens a character of the shared beginning (tools as JSON) may have as one of the rest."""
 
@@ -33,6 +36,35 @@ def shared_share(prompts: Sequence[str]) -> float:
     """The share of all characters that begin another one of these prompts, too: a prefix cache may have them."""
     length = sum(map(len, prompts))
     return sum(_common(*pair) for pair in pairwise(sorted(prompts))) / length if length else 0.0
+
+
+def shared_share_of_chats(bodies: Sequence[str]) -> float:
+    """The same of bodies of requests (`Conversation.body`), of what a template makes a prompt of: it writes tools
+    before the messages, or behind the system prompt (as that of Qwen3 does). Whichever shares more counts."""
+    requests = [json.loads(body) for body in bodies]
+    return max(
+        shared_share([json.dumps(order(one), ensure_ascii=False) for one in requests])
+        for order in (_tools_first, _system_first)
+    )
+
+
+def _tools_first(request: Mapping[str, Any]) -> list[Any]:
+    return [*request.get("tools", ()), *request["messages"]]
+
+
+def _system_first(request: Mapping[str, Any]) -> list[Any]:
+    system = list(takewhile(lambda message: message["role"] in SYSTEM, request["messages"]))
+    return [*system, *request.get("tools", ()), *request["messages"][len(system) :]]
+
+
+def without_aborted(point: Point, report: Mapping[str, Any], work: Work) -> Point:
+    """The point with answers that the server aborted as failed ones. SGLang 0.5.23 ends their streams with usage, after
+    an error that its own client does not look for or a reason that it does not read (`serving_chat.py:2564`)."""
+    if work.timed is None or work.requests != point.completed or point.errors:
+        return point
+    came_in_pieces = sum(1 for gaps in report.get("itls", ()) if gaps)
+    aborted = max(0, came_in_pieces - work.timed)
+    return replace(point, completed=point.completed - aborted, errors=aborted)
 
 
 def _served_by_another(point: Point, work: Work) -> str:

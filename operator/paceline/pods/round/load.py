@@ -25,7 +25,7 @@ from paceline.pods.conversation import Conversation
 from paceline.pods.prompt_file import DatasetError, Prompts, read
 from paceline.pods.round import choose, positions, replay
 from paceline.pods.round.chat_client import KEY, ChatLoad
-from paceline.pods.round.contamination import shared_share
+from paceline.pods.round.contamination import shared_share, shared_share_of_chats
 from paceline.pods.round.parity import request_body
 from paceline.pods.round.steps import Loaded
 
@@ -125,7 +125,8 @@ def question(plan: RoundPlan, arm: ArmCommand, prompt: int) -> Mapping[str, Any]
     assert plan.parity
     probe = ENGINES[plan.engine].probe(plan.engine_version)
     asked = _asked(compared_prompts(plan)[prompt], chats=_all(plan, plan.workloads[0]).chats)
-    body = request_body(plan.parity, plan.served_name, asked["messages"], candidate=arm.candidate)
+    model = model_of(plan, plan.workloads[0])
+    body = request_body(plan.parity, model, asked["messages"], candidate=arm.candidate)
     return {**probe.body(PARITY), **probe.whole, **body}
 
 
@@ -258,7 +259,8 @@ def send(plan: RoundPlan, workload: Workload, scratch: Path, key: str, *, warm_u
         options: dict[str, Any] = {"name": name, "requests": len(chosen), "tokens": tokens, "rate": rate}
         argv = command(plan, workload, dataset=dataset, report=report, **options)
     _run(argv, scratch, key, timeout=plan.timeout_of(workload))
-    return Loaded(report=_read_report(report), shared_prompts=shared_share(chosen), chats=chats)
+    shared = shared_share_of_chats(chosen) if chats else shared_share(chosen)
+    return Loaded(report=_read_report(report), shared_prompts=shared, chats=chats)
 
 
 def chat_load(

@@ -14,7 +14,7 @@ from paceline.evidence import ArmCommand, Failure, Replicate, RoundPlan
 from paceline.evidence.arguments import comparable, digest, pick, without_secrets
 from paceline.evidence.clocks import Reading, seen
 from paceline.evidence.result import Point
-from paceline.pods.round.contamination import contamination
+from paceline.pods.round.contamination import contamination, without_aborted
 from paceline.pods.round.parity import Answer, Incomparable, read_answer
 from paceline.pods.round.positions import by_position
 from paceline.pods.round.report import point
@@ -181,7 +181,7 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, ArmResul
             counted = {"speculation": asdict(speculated), "work": asdict(work), "shared_prompts": loaded.shared_prompts}
             read_twice = {"gpus": [[asdict(one) for one in moment] for moment in (cold, warm)]} if cold or warm else {}
             yield SaveLine({"arm": arm.name, "workload": workload.name, "report": report, **counted, **read_twice})
-            measured = point(workload, report, speculated)
+            measured = without_aborted(point(workload, report, speculated), report, work)
             if why := contamination(measured, report, loaded.shared_prompts, work, chats=loaded.chats):
                 points.clear()  # if the server ends now, its exit replaces this error, and the points would look valid
                 raise ServerFailed(why)

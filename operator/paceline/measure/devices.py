@@ -1,0 +1,71 @@
+"""The GPUs of this machine, as its driver numbers them and as its user leaves them to us."""
+
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+"""By which people who share a machine keep to their own GPUs."""
+ORDERED = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+"""CUDA numbers GPUs as the driver does only if it is told to; by itself it begins with the fastest."""
+
+
+APPS = "compute-apps", "name,used_memory"
+LONGEST_NAME = 80
+MOST = 16
+"""Named programs, as of neighbours in a cluster."""
+
+
+class DevicesError(LookupError):
+    """The machine has not the GPUs that are asked for; the text names the way out."""
+
+
+def chosen(named: Sequence[str], count: int, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Numbers of the GPUs to use: those that are named, else the first of those that the environment leaves visible.
+    None without a driver, and where the environment leaves none. A server gets as many as a pod of it."""
+    there = _gpus()
+    if named and len(named) != count:
+        raise DevicesError(f"--devices: names {len(named)}, and spec.accelerator.count is {count}: name as many")
+    if unknown := [device for device in named if device not in there]:
+        raise DevicesError(f"--devices: the driver has no {', '.join(unknown)}; it has {', '.join(there) or 'none'}")
+    left = tuple(visible(environ.get(VISIBLE), there))
+    if not named and left and len(left) < count:
+        whose = f"{VISIBLE} leaves" if VISIBLE in environ else "the driver has"
+        raise DevicesError(f"spec.accelerator.count is {count}, and {whose} {len(left)} GPUs")
+    return tuple(named) or left[:count]
+
+
+def visible(said: str | None, there: Mapping[str, str]) -> Iterator[str]:
+    """Numbers of the GPUs that a process has by CUDA_VISIBLE_DEVICES, up to the first word that is none, as CUDA reads
+    it. `there`: number → UUID."""
+    for word in there if said is None else said.split(","):
+        number = word.strip()
+        if number.startswith("GPU-"):
+            number = next((one for one, uuid in there.items() if uuid.startswith(number)), "")
+        if number not in there:
+            return
+        yield number
+
+
+def beside(devices: Sequence[str]) -> tuple[str, ...]:
+    """What else computes on these GPUs just now: programs with their memory. Empty without a driver, and where it hides
+    the processes of others, as from a container."""
+    if not devices:
+        return ()
+    found = (f"{name.rpartition('/')[2][:LONGEST_NAME]} ({used})" for name, used in _asked(*APPS, devices))
+    return tuple(sorted(found)[:MOST])
+
+
+def _gpus() -> dict[str, str]:
+    """Number → UUID of the driver's GPUs; none without a driver."""
+    return dict(_asked("gpu", "index,uuid"))
+
+
+def _asked(what: str, fields: str, devices: Sequence[str] = ()) -> list[tuple[str, str]]:
+    of = ["-i", ",".join(devices)] if devices else []
+    query = ["nvidia-smi", *of, f"--query-{what}={fields}", "--format=csv,noheader"]
+    try:
+        said = subprocess.run(query, capture_output=True, text=True, timeout=30, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return []
+    rows = (line.rpartition(",") for line in said.splitlines() if "," in line)
+    return [(first.strip(), second.strip()) for first, _, second in rows]
