@@ -76,8 +76,8 @@ class Server(server.Server):
     def die(self) -> None:
         ends.scheduler_failed(RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 2 GiB."), serving=True)
 
-    def abort(self, job: Job) -> None:
-        super().abort(job)
+    def abort(self, job: Job, *, told: bool = False) -> None:
+        super().abort(job, told=told)
         self._verified.pop(job.request.id, None)
 
     def _deliver(self, job: Job, tokens: int, finish: str | None, counted: bool) -> None:
