@@ -5,7 +5,7 @@ SHELL := /bin/bash
 BIN := .venv/bin
 
 .PHONY: venv try lint browser prometheus test test-all demo demos demo-killed five-minutes long-stories bench generate
-.PHONY: test-sglang test-vllm test-sglang-jax prepare programs archives cluster-up cluster-down images operator-up
+.PHONY: test-sglang measure-sglang test-vllm test-sglang-jax prepare programs archives cluster-up cluster-down images operator-up
 
 venv: .venv/.installed
 
@@ -82,6 +82,9 @@ five-minutes: venv
 
 test-sglang: operator-up venv
 	dev/test-sglang "$(DIR)"
+
+measure-sglang: venv
+	dev/test-sglang --measure "$(DIR)"
 
 # Real servers on the CPU of this machine, without the cluster (dev/test-on-cpu); CPUS holds what sets them up.
 CPUS ?= ../shared

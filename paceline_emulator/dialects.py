@@ -6,6 +6,7 @@ Shapes: captures of the real server (chat.json, completions_stream.txt, generate
 
 import json
 import time
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -48,6 +49,8 @@ class Dialect:
     closing: Callable[[Asked, Job], bytes]
     whole: Callable[[Asked, Job], Any]
     error: Callable[[str, str, int], bytes]
+    check: Callable[[Body], None] = lambda _: None
+    """Raises IgnoredError for a form that the engine's grammar does not enforce."""
 
 
 def read_chat(body: Body, known: dict[str, str]) -> Asked:
@@ -202,8 +205,8 @@ def chat_closing(asked: Asked, job: Job) -> bytes:
         "matched_stop": _matched(job),
     }
     details = _spec_details(asked, job)
-    told = _sse({**frame, "choices": [], **details}) if details else b""
-    usage = _sse({**frame, "choices": [], "usage": _usage(job)}) if asked.usage else b""
+    told = _sse({**frame, "choices": [], "usage": None, **details}) if details else b""
+    usage = _sse({**frame, "choices": [], "usage": _whole_usage(job)}) if asked.usage else b""
     return _sse({**frame, "choices": [choice]}) + told + usage + DONE
 
 
@@ -351,13 +354,28 @@ def openai_error(message: str, kind: str, code: int) -> bytes:
     return _sse({"error": {"object": "error", "message": message, "type": kind, "param": None, "code": code}})
 
 
+def refused_in_stream(body: Body, message: str) -> bytes:
+    """What a scheduler refuses, when the answer's status has been sent: an error and, all the same, a usage."""
+    none = {"prompt_tokens_details": None, "reasoning_tokens": 0, "completion_tokens_details": None}
+    usage = {"prompt_tokens": 1, "total_tokens": 2, "completion_tokens": 1, **none}
+    frame = {"id": uuid.uuid4().hex, "object": "chat.completion.chunk", "created": int(time.time())}
+    counted = _sse({**frame, "model": body.get("model"), "choices": [], "usage": usage})
+    wanted = (body.get("stream_options") or {}).get("include_usage")
+    return openai_error(message, "BAD_REQUEST", 400) + (counted if wanted else b"") + DONE
+
+
 def generate_error(message: str, kind: str, code: int) -> bytes:
     return _sse({"error": {"message": message, "type": kind, "code": code, "retryable": False}})
 
 
 DIALECTS: dict[str, Dialect] = {
     "/v1/chat/completions": Dialect(
-        read=read_chat, chunk=chat_chunk, closing=chat_closing, whole=chat_whole, error=openai_error
+        read=read_chat,
+        chunk=chat_chunk,
+        closing=chat_closing,
+        whole=chat_whole,
+        error=openai_error,
+        check=structured.check,
     ),
     "/v1/completions": Dialect(
         read=read_completion,

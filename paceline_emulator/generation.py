@@ -7,10 +7,11 @@ from typing import Any
 
 from aiohttp import web
 
-from paceline_emulator import info, logprobs, lora
-from paceline_emulator.dialects import Asked, Dialect
+from paceline_emulator import info, logprobs, lora, structured
+from paceline_emulator.dialects import Asked, Dialect, refused_in_stream
 from paceline_emulator.log import say
 from paceline_emulator.server import Job, Server
+from paceline_emulator.structured import IgnoredError
 
 SERVER = web.AppKey("server", Server)
 SPEAKS: web.AppKey[dict[str, Dialect]] = web.AppKey("dialects", dict)
@@ -38,6 +39,10 @@ async def generate(request: web.Request) -> web.StreamResponse:
             raise ValueError("the body is not a JSON object")
         asked = dialect.read(body, server.known_prompts)
         lora.check(server.launch.args, asked.model)
+        if structured.asked(body) is not None:
+            server.metrics.add("sglang:num_so_requests_total")
+        if server.settings.surface.checks_forms:
+            dialect.check(body)
         if body.get("return_spec_tokens_details") and server.settings.surface.spec_details:
             asked = replace(asked, spec_details=_drafts(server))
         limit = _limit(server, asked)
@@ -45,6 +50,8 @@ async def generate(request: web.Request) -> web.StreamResponse:
             raise ValueError(logprobs.REFUSED)
     except json.JSONDecodeError as problem:
         return error(f"Invalid JSON: {problem}", "BadRequestError", 400)
+    except IgnoredError as problem:
+        return await _refused(request, body, str(problem))
     except ValueError as problem:
         return error(str(problem), "BadRequestError", 400)
     await server.unpaused.wait()
@@ -119,6 +126,16 @@ async def _whole(request: web.Request, dialect: Dialect, asked: Asked, job: Job)
     while (await job.chunk())[2] is None:
         pass
     return written(dialect.whole(asked, job))
+
+
+async def _refused(request: web.Request, body: dict[str, Any], message: str) -> web.StreamResponse:
+    """By the scheduler: in a stream after the status line."""
+    if not body.get("stream"):
+        return error(message, "BadRequestError", 400)
+    response = await _events(request)
+    await response.write(refused_in_stream(body, message))
+    await response.write_eof()
+    return response
 
 
 async def _break(request: web.Request, dialect: Dialect) -> web.StreamResponse:

@@ -65,6 +65,7 @@ def server_info(server: Server) -> Object:
     top = {
         **shape["top"],
         **_filled(shape["top"], args),
+        **lora.resolved(args),
         "launch_command": shlex.join(server.argv),
         "status": "ready" if server.ready else "starting",
         "max_total_num_tokens": kv_tokens(server),
@@ -284,6 +285,7 @@ def gauges(server: Server) -> Iterator[tuple[str, dict[str, str], float]]:
         "scheduler_process_cpu_seconds_total": time.process_time(),
     }
     yield from ((f"sglang:{name}", {}, value) for name, value in plain.items())
+    yield from lora.gauges(args)
     yield "sglang:graph_memory_usage_gb", {"phase": "decode"}, GRAPH_GB
     startup = _startup(server)
     for phase, seconds in startup.items():

@@ -4,7 +4,8 @@ Adapters are as fast as the model, and write the same.
 """
 
 import json
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 
@@ -19,6 +20,32 @@ def loaded(args: Mapping[str, Any]) -> dict[str, str]:
             name, _, path = word.partition("=")
             found[name] = path or name
     return found
+
+
+def resolved(args: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a server that has adapters, as it says them (`arg_groups/lora_hook.py:49` of 0.5.23)."""
+    if not (there := loaded(args)):
+        return {}
+    paths = [
+        {"lora_id": _id(name, path), "lora_name": name, "lora_path": path, "pinned": False}
+        for name, path in there.items()
+    ]
+    return {"enable_lora": True, "enable_lora_overlap_loading": False, "lora_paths": paths}
+
+
+def _id(name: str, path: str) -> str:
+    """As `lora_registry.py:47` makes it."""
+    return uuid.uuid5(uuid.NAMESPACE_URL, f"{name}\0{path}").hex
+
+
+def gauges(args: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str], float]]:
+    """Of a server that has adapters. The real one fills the slots in when it logs a step."""
+    if there := loaded(args):
+        most = args["max_loras_per_batch"]
+        used = min(len(there), most)
+        for name, value in (("used", used), ("total", most)):
+            yield f"sglang:lora_pool_slots_{name}", {}, value
+        yield "sglang:lora_pool_utilization", {}, used / most
 
 
 def check(args: Mapping[str, Any], model: str) -> None:

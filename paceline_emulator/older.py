@@ -26,6 +26,8 @@ class Surface:
     ranks: bool = True
     spec_details: bool = True
     """An answer can have what its drafts came to."""
+    checks_forms: bool = True
+    """Schemas whose keywords the grammar would ignore are refused; not looked up for the older ones."""
 
 
 AFTER_0_5_6 = frozenset({"/ready", "/v1/loads"})
@@ -49,8 +51,14 @@ IN_0_5_6 = IN_0_4_5 | {
 
 SURFACES: Mapping[str, Surface] = {
     "0.4.5": Surface(
-        version="0.4.5", lacks=AFTER_0_4_5, metrics=IN_0_4_5, health_generates=False, ranks=False, spec_details=False
+        version="0.4.5",
+        lacks=AFTER_0_4_5,
+        metrics=IN_0_4_5,
+        health_generates=False,
+        ranks=False,
+        spec_details=False,
+        checks_forms=False,
     ),
-    "0.5.6": Surface(version="0.5.6", lacks=AFTER_0_5_6, metrics=IN_0_5_6, spec_details=False),
+    "0.5.6": Surface(version="0.5.6", lacks=AFTER_0_5_6, metrics=IN_0_5_6, spec_details=False, checks_forms=False),
     NEWEST: Surface(version=NEWEST),
 }

@@ -4,12 +4,24 @@ Types: `ResponseFormat` of `srt/entrypoints/openai/protocol.py`, SGLang 0.5.23; 
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 TYPES = ("text", "json_object", "json_schema")
 WORDS = ("parse", "retry", "empty input", "off by one", "missing lock", "wrong index", "slow path", "test first")
 DEEPEST = 20
+IGNORED = frozenset({
+    "contains", "dependentRequired", "dependentSchemas", "else", "if", "maxContains", "minContains", "multipleOf",
+    "not", "then", "uniqueItems",
+})  # fmt: skip
+"""Keywords that xgrammar does not enforce (`constrained/json_schema_validation.py:35` of 0.5.23)."""
+WITHIN_ONE = ("additionalProperties", "contains", "else", "if", "items", "not", "then")
+WITHIN_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
+WITHIN_MAPS = ("$defs", "definitions", "patternProperties", "properties")
+
+
+class IgnoredError(ValueError):
+    """A keyword of the schema would be ignored: SGLang 0.5.23 refuses the request."""
 
 
 def asked(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -26,8 +38,33 @@ def asked(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
         return {"type": "object", "properties": {"answer": {"type": "string"}, "steps": {"type": "array"}}}
     named = form.get("json_schema")
     if not isinstance(named, dict) or not isinstance(named.get("schema"), dict):
-        raise ValueError("response_format.json_schema.schema: Field required")
+        raise ValueError("schema_ is required for json_schema response format request.")
     return dict(named["schema"])
+
+
+def check(body: Mapping[str, Any]) -> None:
+    """Raises IgnoredError in SGLang's words. Strings' formats are not looked at."""
+    for schema, place in _schemas(asked(body), "#"):
+        if ignored := sorted(IGNORED.intersection(schema)):
+            raise IgnoredError(
+                f"Failed to compile json grammar: JSON Schema at {place} is not supported by xgrammar: keyword(s) "
+                f"{', '.join(ignored)} would be ignored"
+            )
+
+
+def _schemas(schema: Any, place: str) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """The schema and all below it, each with its JSON pointer."""
+    if not isinstance(schema, dict):
+        return
+    yield schema, place
+    for key in WITHIN_ONE:
+        yield from _schemas(schema.get(key), f"{place}/{key}")
+    for key in WITHIN_LISTS:
+        for number, one in enumerate(schema.get(key) or ()):
+            yield from _schemas(one, f"{place}/{key}/{number}")
+    for key in WITHIN_MAPS:
+        for name, one in (schema.get(key) or {}).items():
+            yield from _schemas(one, f"{place}/{key}/{name}")
 
 
 def written(schema: Mapping[str, Any], digest: bytes) -> str:

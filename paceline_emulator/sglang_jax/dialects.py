@@ -176,7 +176,11 @@ def _sse(value: Any) -> bytes:
 OF_SGLANG = dialects.DIALECTS
 DIALECTS: dict[str, Dialect] = {
     "/v1/chat/completions": replace(
-        OF_SGLANG["/v1/chat/completions"], chunk=chat_chunk, closing=chat_closing, whole=chat_whole
+        OF_SGLANG["/v1/chat/completions"],
+        chunk=chat_chunk,
+        closing=chat_closing,
+        whole=chat_whole,
+        check=lambda _: None,
     ),
     "/v1/completions": replace(
         OF_SGLANG["/v1/completions"], chunk=completion_chunk, closing=completion_closing, whole=completion_whole

@@ -29,9 +29,10 @@ ABORTED = {
 
 
 def metrics() -> list[dict[str, Any]]:
-    """Families in the order of the capture; those of a speculating server after the others."""
+    """Families in the order of the capture; those of a speculating server, and of one with adapters and answers that
+    have a form, after the others."""
     families: dict[str, dict[str, Any]] = {}
-    for arm in ("base", "eagle3"):
+    for arm in ("base", "eagle3", "lora"):
         for line in (CAPTURES / arm / "metrics.txt").read_text().splitlines():
             if line.startswith("# HELP "):
                 _, _, name, text = line.split(" ", 3)
@@ -54,7 +55,7 @@ def _family(sample: str, families: dict[str, dict[str, Any]]) -> str:
 def _note(family: dict[str, Any], match: re.Match[str]) -> None:
     labels = dict(LABEL.findall(match["labels"] or ""))
     ours = "tp_rank" in labels or family["type"] == "gauge"
-    family["onUse"] = not ours or family["name"].startswith("sglang:http_")
+    family["onUse"] = not ours or family["name"].startswith(("sglang:http_", "sglang:lora_"))
     if match["name"].endswith("_bucket") and family["type"] == "histogram":
         bounds = family.setdefault("buckets", [])
         if labels["le"] not in bounds:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from tests.sglang.measured import Measured, measured
 from tests.sglang.real import (
     NAMESPACE,
     PARITY,
@@ -53,6 +54,22 @@ def claim(namespace: None) -> Iterator[None]:
 def decided(claim: None) -> Iterator[Deployed]:
     """Real speculation: one draft that is nearly always right, one that hardly ever is. Three rounds, or six."""
     yield from deployed(trained(), patience_seconds=3000)
+
+
+@pytest.fixture(scope="module")
+def traffic(tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    unpinned = str(ROOT / "dev" / "sglang" / "unpinned")
+    return _told(measured("traffic", tmp_path_factory.mktemp("traffic"), PYTHONPATH=unpinned))
+
+
+@pytest.fixture(scope="module")
+def eagle3(tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    return _told(measured("eagle3", tmp_path_factory.mktemp("eagle3")))
+
+
+def _told(one: Measured) -> Measured:
+    told.extend(one.said.splitlines())
+    return one
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

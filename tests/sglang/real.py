@@ -4,12 +4,13 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
+from tests.sglang.run import Run
 
 ROOT = Path(__file__).parents[2]
 NAMESPACE = "paceline-sglang"
@@ -39,39 +40,16 @@ def get(what: str, *more: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deployed:
-    """The two resources as they stood once the pool had a verdict and served what it says."""
+class Deployed(Run):
+    """The run, and the deployment as it stood once the pool had a verdict and served what it says."""
 
     name: str
     deployment: Mapping[str, Any]
-    run: Mapping[str, Any]
 
     @property
     def pool(self) -> Mapping[str, Any]:
         pool: Mapping[str, Any] = self.deployment["status"]["pools"][0]
         return pool
-
-    @property
-    def rounds(self) -> Sequence[Mapping[str, Any]]:
-        rounds: Sequence[Mapping[str, Any]] = self.run["status"]["rounds"]
-        return rounds
-
-    def points(self, arm: str) -> list[Mapping[str, Any]]:
-        return [point for one in self.rounds for point in one["points"] if point["arm"] == arm]
-
-    def parity(self, arm: str) -> list[Mapping[str, Any]]:
-        """What became of this arm's answers, server by server."""
-        return [each["parity"] for one in self.rounds for each in one["replicates"] if each["arm"] == arm]
-
-    def resolved(self, arm: str) -> list[Mapping[str, str]]:
-        """What each server of this arm said of its own arguments."""
-        return [each["resolved"] for one in self.rounds for each in one["replicates"] if each["arm"] == arm]
-
-    def result(self, arm: str) -> Mapping[str, str]:
-        """What the rounds say of this arm on the only workload."""
-        results: Sequence[Mapping[str, str]] = self.run["status"]["results"]
-        (result,) = [each for each in results if each["arm"] == arm and each["workload"] != "mean"]
-        return result
 
     def chat(self, message: str) -> dict[str, Any]:
         """Ask the pool's Service for eight tokens, from another pod, by the address in status."""

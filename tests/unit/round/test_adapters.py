@@ -43,7 +43,8 @@ def test_requests_go_to_the_adapter(start: Start, models: Path, port: int) -> No
     outcome = start((serving(models, port, "--lora-paths", "sql=/models/sql"),), SQL).finish()
     assert {key: one.why for key, one in outcome.judged.items() if not one.valid} == {}, outcome.log
     with gzip.open(models / "results" / "2-0.jsonl.gz", "rt") as lines:
-        assert json.loads(next(lines))["resolved"]["lora_paths"] == ["sql=/models/sql"]
+        (adapter,) = json.loads(next(lines))["resolved"]["lora_paths"]
+    assert (adapter["lora_name"], adapter["lora_path"]) == ("sql", "/models/sql")
 
 
 def test_a_server_without_it_is_not_measured(start: Start, models: Path, port: int) -> None:

@@ -145,7 +145,7 @@ CALL = {"index": 0, "function": {"name": "search", "arguments": '{"of": "x"}'}}
         (": keep-alive\n\n" + piece(content="a") + USAGE, "", "a"),
         (piece(content="a"), "the answer broke off: it has no usage", ""),
         (piece(content="") + USAGE + DONE, "the response contained no generated tokens", ""),
-        (piece(content="a") + event({"error": {"message": "out of room"}}), 'in the stream: {"message": "out of', ""),
+        (piece(content="a") + event({"error": {"message": "out of room"}}), "in the stream: out of room", ""),
         (piece(content="a") + ending("abort") + USAGE + DONE, "the answer was ended by abort", ""),
         (piece(content="a") + ending("length") + USAGE + DONE, "", "a"),
         ("data: {\n\n", "JSONDecodeError", ""),
@@ -177,11 +177,19 @@ async def test_an_answer_whose_call_was_cut_short_is_one(body: dict[str, Any], e
     assert (found["completed"], found["output_lens"]) == ((0, [0]) if error else (1, [3]))
 
 
-async def test_a_refusal_is_quoted() -> None:
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"object":"error","message":"no such adapter","type":"BadRequestError","param":null,"code":400}',  # SGLang
+        '{"error":{"message":"no such adapter","type":"NotFoundError","param":"model","code":404}}',  # vLLM
+        "no such adapter",
+    ],
+)
+async def test_a_refusal_is_quoted(body: str) -> None:
     async def refuse(_: web.Request) -> web.Response:
-        return web.json_response({"message": "no such adapter"}, status=400)
+        return web.Response(text=body, status=400)
 
-    assert (await asked(refuse))["errors"] == ['400 Bad Request: {"message": "no such adapter"}']
+    assert (await asked(refuse))["errors"] == ["400 Bad Request: no such adapter"]
 
 
 async def test_a_request_that_is_sent_late_has_waited_since_it_was_due() -> None:

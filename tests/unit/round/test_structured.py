@@ -58,3 +58,16 @@ def test_a_candidate_whose_answers_lose_their_form_is_no_evidence(start: Start, 
     assert baseline.point.malformed == 0
     assert [one.failure for one in wide.objections] == [Failure.Malformed]
     assert "answers do not have the form of responseFormat, and 1 may" in wide.why
+
+
+def test_a_form_that_the_engine_refuses_is_told_in_its_words(start: Start, pair: Arms) -> None:
+    """The schema is valid, and SGLang's grammar would ignore a part of it."""
+    even = json.dumps({"type": "json_schema", "json_schema": {"name": "even", "schema": {"multipleOf": 2}}})
+    refused = dataclasses.replace(CODE, dataset=dataclasses.replace(CODE.dataset, response_format=even))
+    outcome = start(pair, refused).finish()
+    assert {one.why for one in outcome.judged.values()} == {"0 of 16 requests completed"}
+    note, *_ = outcome.result.notes
+    assert note == (
+        "baseline code@2: 16 requests failed, the first: in the stream: Failed to compile json grammar: JSON Schema at "
+        "# is not supported by xgrammar: keyword(s) multipleOf would be ignored"
+    )

@@ -25,6 +25,8 @@ KEY = "OPENAI_API_KEY"
 LARGEST_LINE = 16 << 20
 """Bytes of one event of a stream."""
 FORM = "response_format"
+LONGEST_ERROR = 500
+"""Characters of what a server says of a request that it refuses."""
 PIECES = ("reasoning_content", "reasoning", "content")
 """Fields of a delta whose text is a part of an answer; calls of tools are others."""
 FAILED = ("abort", "error")
@@ -110,10 +112,20 @@ async def ask(
     try:
         async with session.post(url, json=body) as response:
             if response.status != 200:
-                return Answered(error=f"{response.status} {response.reason}: {(await response.text())[:500]}")
+                return Answered(error=f"{response.status} {response.reason}: {_told(await response.text())}")
             return await _read(_events(response), began, may_call="tools" in body)
     except (aiohttp.ClientError, ValueError, LookupError, TypeError, AttributeError, OSError) as error:
         return Answered(error=f"{type(error).__name__}: {error}")
+
+
+def _told(body: str) -> str:
+    """The sentence of a refusal, where SGLang and vLLM have it; else the body."""
+    try:
+        found = json.loads(body)
+        said = found.get("message") or found["error"]["message"]
+    except (ValueError, LookupError, TypeError, AttributeError):
+        said = body
+    return str(said)[:LONGEST_ERROR]
 
 
 async def _read(events: AsyncIterator[Mapping[str, Any]], began: float, *, may_call: bool) -> Answered:
@@ -125,7 +137,7 @@ async def _read(events: AsyncIterator[Mapping[str, Any]], began: float, *, may_c
     usage: Mapping[str, Any] = {}
     async for event in events:
         if error := event.get("error"):
-            return Answered(error=f"in the stream: {json.dumps(error)[:500]}")
+            return Answered(error=f"in the stream: {_told(json.dumps(error))}")
         usage = event.get("usage") or usage
         choices = event.get("choices") or ()
         if ended_by := next((why for one in choices if (why := one.get("finish_reason")) in FAILED), None):

@@ -180,8 +180,7 @@ class Runner:
         if not step.warm_up:
             self.useful_seconds += loaded.report["duration"]
             if errors := [error for error in loaded.report.get("errors", ()) if error]:
-                shown = self.control.keys.fit_to_show(f"{len(errors)} requests failed, the first: {errors[0]}")
-                say(f"{step.arm.name} {step.workload.name}: {shown}")
+                self.note_failed(f"{step.arm.name} {step.workload.name}", errors)
             say(f"{step.arm.name} {step.workload.name}: {loaded.report['output_throughput']:.2f} tok/s")
         return loaded
 
@@ -242,6 +241,14 @@ class Runner:
         note = f"results not kept: {error}"
         if not any(said.startswith("results not kept") for said in self.notes):
             self.notes.append(note)
+
+    def note_failed(self, where: str, errors: Sequence[str]) -> None:
+        """With the words of the first, which every arm may be told: they are noted once."""
+        first = self.control.keys.fit_to_show(errors[0])
+        said = f"{where}: {len(errors)} requests failed, the first: {first}"
+        say(said)
+        if not any(note.endswith(first) for note in self.notes):
+            self.notes.append(said)
 
     def check_alive(self, step: Step) -> None:
         """Whatever was just done, it was done to a server that lives."""

@@ -1,0 +1,69 @@
+"""Traffic of one's own on the real server: chats, a parquet file, tools, an adapter, a JSON schema, a replayed log."""
+
+import json
+
+import pytest
+from tests.sglang.measured import Measured
+
+pytestmark = pytest.mark.timeout(3600)
+ARMS = ("baseline", "chain")
+LOADS = ("chats@1", "table@1", "tools@1", "style@1", "form@1", "log@0.1/s")
+
+
+def test_nothing_was_emulated_or_forced(traffic: Measured) -> None:
+    assert traffic.run["status"]["engineVersion"] == "0.5.23"
+    assert not traffic.run["status"].get("emulated")
+
+
+def test_every_point_is_evidence(traffic: Measured) -> None:
+    assert [point["workload"] for point in traffic.points("chain")] == [*LOADS] * len(traffic.rounds)
+    assert {point["why"] for arm in ARMS for point in traffic.points(arm)} == {""}
+
+
+def test_a_chat_is_sent_with_its_system_prompt_and_its_history(traffic: Measured) -> None:
+    """Three questions of which a row of the table is one, two answers and the system prompt."""
+    for one in traffic.rounds:
+        inputs = {each["workload"]: float(each["mean"]) for each in one["inputs"]}
+        assert inputs["chats@1"] > 2 * inputs["table@1"]
+
+
+def test_who_sends_what(traffic: Measured) -> None:
+    """One question a row is sent by SGLang's own client, all else by Paceline's."""
+    senders = {load: traffic.report(0, "baseline", load).get("client") for load in LOADS}
+    assert senders == {load: None if load in ("table@1", "style@1") else "paceline" for load in LOADS}
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_every_answer_has_the_form(traffic: Measured, arm: str) -> None:
+    points = [point for point in traffic.points(arm) if point["workload"] == "form@1"]
+    assert {point["malformed"] for point in points} == {0}
+    for text in traffic.report(0, arm, "form@1")["generated_texts"]:
+        assert set(json.loads(text)) == {"pure", "lines"}
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_speculation_answers_as_the_baseline_does(traffic: Measured, load: str) -> None:
+    """Greedy, in fp32: under a grammar, behind a history and with an adapter, too."""
+    texts = [traffic.report(0, arm, load)["generated_texts"] for arm in ARMS]
+    assert texts[0] == texts[1]
+
+
+def test_the_adapter_answers_otherwise_than_the_model(traffic: Measured) -> None:
+    """The same questions."""
+    plain, style = (traffic.report(0, "baseline", load)["generated_texts"] for load in ("table@1", "style@1"))
+    assert plain != style
+
+
+def test_the_log_is_replayed_and_its_goodput_counted(traffic: Measured) -> None:
+    for arm in ARMS:
+        for point in (one for one in traffic.points(arm) if one["workload"] == "log@0.1/s"):
+            assert 0 <= point["goodRequests"] <= point["completed"] == 3
+            assert (float(point["goodput"]) > 0) == (point["goodRequests"] > 0)
+
+
+def test_acceptance_by_position_adds_up_to_the_length(traffic: Measured) -> None:
+    """Of the same prompts, asked again after the load."""
+    for point in traffic.points("chain"):
+        shares = [float(share) for share in point["acceptedAt"]]
+        assert shares == sorted(shares, reverse=True)
+        assert 1 + sum(shares) == pytest.approx(float(point["acceptLength"]), abs=0.1)
