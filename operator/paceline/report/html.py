@@ -6,22 +6,10 @@ from importlib.resources import files
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from paceline.report import figures, text, trade_off_chart
+from paceline.report import figures, tables, text, trade_off_chart
 from paceline.report.draw import arm_name
 from paceline.report.model import Report, Run
-from paceline.report.tables import (
-    Table,
-    costs,
-    goodput,
-    latencies,
-    lengths,
-    limits,
-    outputs,
-    positions,
-    prompts,
-    requests,
-    speed_ups,
-)
+from paceline.report.sections import sections
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,32 +27,17 @@ class Page:
     acceptance: Markup | None
     panels: tuple[tuple[str, Markup, tuple[tuple[str, str], ...]], ...]
     """Workload, chart, each arm's mean."""
-    speed_ups: Table
-    limits: Table
-    latencies: Table
-    outputs: Table
-    positions: Table
-    goodput: Table
-    prompts: Table
-    lengths: Table
-    requests: Table
 
 
 def html(report: Report) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"ratio": text.ratio, "interval": text.interval, "number": text.number}
-    environment.filters |= {"span": text.span, "workload": text.workload, "tone": _tone}
-    environment.globals |= {
-        "key_figures": text.key_figures,
-        "arm_name": arm_name,
-        "count": text.count,
-        "costs": costs,
-    }
+    environment.filters |= {"number": text.number, "span": text.span, "tone": _tone}
+    environment.globals |= {"arm_name": arm_name, "sections": sections, "tables": tables, "text": text}
     folder = files("paceline.report") / "templates"
     template = environment.from_string((folder / "report.html.j2").read_text("utf-8"))
     style = Markup((folder / "report.css").read_text("utf-8"))
     pages = [_page(run) for run in report.runs]
-    return template.render(report=report, pages=pages, style=style, emulated=text.EMULATED, text=text)
+    return template.render(report=report, pages=pages, style=style)
 
 
 def _page(run: Run) -> Page:
@@ -95,15 +68,6 @@ def _page(run: Run) -> Page:
             )
             for name, chart in figures.panels(run)
         ),
-        speed_ups=speed_ups(run),
-        limits=limits(run),
-        latencies=latencies(run),
-        outputs=outputs(run),
-        positions=positions(run),
-        goodput=goodput(run),
-        prompts=prompts(run),
-        lengths=lengths(run),
-        requests=requests(run),
     )
 
 

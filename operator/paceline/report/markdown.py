@@ -3,21 +3,11 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from paceline.report import tables
 from paceline.report.model import Report, Run
-from paceline.report.tables import (
-    Table,
-    costs,
-    goodput,
-    latencies,
-    lengths,
-    limits,
-    outputs,
-    positions,
-    prompts,
-    requests,
-    speed_ups,
-)
-from paceline.report.text import EMULATED, GOODPUT, LENGTHS, POSITIONS, PROMPTS, count, key_figures
+from paceline.report.sections import sections
+from paceline.report.tables import Table
+from paceline.report.text import EMULATED, count, key_figures
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~$])")
 
@@ -42,7 +32,7 @@ def _run(run: Run) -> Iterator[str]:
         yield from (f"{escaped(run.advice)}.", "")
     yield " · ".join(f"{name} {value}{f' ({note})' if note else ''}" for name, value, note in key_figures(run))
     yield from ("", "### Speed-up over the baseline", "", escaped(run.asked), "")
-    yield from _table(speed_ups(run))
+    yield from _table(tables.speed_ups(run))
     for candidate in run.candidates:
         if candidate.outcome:
             yield from ("", f"- {escaped(candidate.name)} {escaped(candidate.outcome)}: {escaped(candidate.reason)}")
@@ -51,24 +41,18 @@ def _run(run: Run) -> Iterator[str]:
     yield from ("", "### Outputs", "", escaped(run.outputs.sentence))
     if run.outputs.arms:
         yield ""
-        yield from _table(outputs(run))
+        yield from _table(tables.outputs(run))
     yield from ("", "### Throughput, acceptance and latency", "")
-    yield from _table(latencies(run))
-    for heading, says, table in (
-        ("Acceptance by position", POSITIONS, positions(run)),
-        ("Goodput", GOODPUT, goodput(run)),
-        ("Speed-up prompt by prompt", PROMPTS, prompts(run)),
-        ("Lengths", LENGTHS, lengths(run)),
-    ):
-        if table.rows:
-            yield from ("", f"### {heading}", "", says, "")
-            yield from _table(table)
+    yield from _table(tables.latencies(run))
+    for section in sections(run):
+        yield from ("", f"### {section.heading}", "", section.says, "")
+        yield from _table(section.table)
     if run.limits:
         yield from ("", "### Limits on latency", "")
-        yield from _table(limits(run))
+        yield from _table(tables.limits(run))
     if run.counts:
         yield from ("", "### Requests over all rounds", "")
-        yield from _table(requests(run))
+        yield from _table(tables.requests(run))
     if run.unused or run.notes:
         yield from ("", "### Not used, and notes", "")
         yield from (f"- {escaped(note)}" for note in (*run.unused, *run.notes))
@@ -78,7 +62,7 @@ def _run(run: Run) -> Iterator[str]:
     yield from _lines(["", *map(escaped, run.arms)], ["---"] * (1 + len(run.arms)), rows)
     yield from ("", f"{count(len(run.configuration.equal), 'argument')} of the servers' own equal on all arms.")
     yield from ("", "### Cost and provenance", "")
-    yield from (f"- {escaped(name)}: {escaped(value)}" for name, value in [*costs(run), *run.provenance])
+    yield from (f"- {escaped(name)}: {escaped(value)}" for name, value in [*tables.costs(run), *run.provenance])
 
 
 def _table(table: Table) -> Iterator[str]:

@@ -147,69 +147,6 @@ def requests(run: Run) -> Table:
     return Table(head=("Workload", "Arm", *head), words=2, rows=tuple(rows))
 
 
-def positions(run: Run) -> Table:
-    """Of a verify step, how often it accepted the first draft token, the second, …"""
-    most = max((len(one.accepted) for one in run.positions), default=0)
-    rows = (
-        (
-            Cell(text=one.workload),
-            Cell(text=one.arm),
-            *(Cell(text=f"{share:.0%}") for share in one.accepted),
-            *(Cell(text="–") for _ in range(most - len(one.accepted))),
-        )
-        for one in run.positions
-    )
-    head = ("Workload", "Arm", *(str(position + 1) for position in range(most)))
-    return Table(head=head, words=2, rows=tuple(rows))
-
-
-def goodput(run: Run) -> Table:
-    """Requests that met the slo, beside those sent."""
-    rows = (
-        (
-            Cell(text=one.workload),
-            Cell(text=one.arm),
-            Cell(text=one.slo),
-            Cell(text=f"{one.good / one.asked:.1%}" if one.asked else "–", note=f"{one.good:,} of {one.asked:,}"),
-            _plain(one.requests),
-            _plain(one.tokens),
-        )
-        for one in run.goodput
-    )
-    head = ("Workload", "Arm", "SLO", "Requests that met it", "Goodput, requests/s", "Goodput, tokens/s")
-    return Table(head=head, words=3, rows=tuple(rows))
-
-
-def prompts(run: Run) -> Table:
-    """How far apart prompts are, which a mean hides."""
-    rows = (
-        (
-            Cell(text=one.workload),
-            Cell(text=one.arm),
-            Cell(text=ratio(one.worst)),
-            Cell(text=ratio(one.median)),
-            Cell(text=ratio(one.best)),
-            Cell(text="–" if one.slower is None else f"{one.slower:.0%}"),
-        )
-        for one in run.prompts
-    )
-    head = ("Worst tenth, at most", "Median prompt", "Best tenth, at least", "Slower than the baseline")
-    return Table(head=("Workload", "Arm", *head), words=2, rows=tuple(rows))
-
-
-def lengths(run: Run) -> Table:
-    """Of prompts and answers, in tokens."""
-    rows = (
-        (Cell(text=one.workload), Cell(text=one.arm), *map(_plain, (*one.prompt, *one.answer))) for one in run.lengths
-    )
-    head = tuple(f"{of} {stat}" for of in ("Prompt", "Answer") for stat in ("mean", "p50", "p99"))
-    return Table(head=("Workload", "Arm", *head), words=2, rows=tuple(rows))
-
-
-def _plain(value: float | None) -> Cell:
-    return Cell(text="–" if value is None else "0" if value == 0 else number(value))
-
-
 Unit = tuple[str, float]
 """Its name, and how many of it are one of what status has."""
 

@@ -9,32 +9,6 @@ from paceline.report.model import MEANS, Run
 EMULATED = "Emulated: no model ran, and these numbers are no measurements"
 
 
-POSITIONS = (
-    "Of an arm's verify steps, how many accepted the first draft token, the second and so on; a step that rejects one "
-    "accepts none after it."
-)
-
-
-GOODPUT = (
-    "Requests that met the slo, of all that were sent in valid rounds; per second over the client's time, its ramp and "
-    "tail included, as vLLM and AIPerf count it. ITL is a request's mean time per token after the first."
-)
-PROMPTS = (
-    "Output tokens per second of a request, from its sending to its end, over those of the same prompt at the baseline "
-    "in the same round. What else happened while the two were under way is in it: beside a server of equal speed, too, "
-    "the worst tenth is below 1x and the best above."
-)
-LENGTHS = (
-    "Tokens: of prompts as the client counts their text, without the server's template (conversations as the server "
-    "counts them); of answers as the server counts them. Means over rounds, each of which has other prompts."
-)
-TRADE_OFF = (
-    "Output tokens per second of a GPU in the steady window over those that one user gets after the first token (the "
-    "inverse of the mean time per output token). The number at a dot is the concurrency; further up and further right "
-    "is better."
-)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
     """Metrics of one thing: statistic → the metric's name in status, in the order they are shown."""

@@ -9,7 +9,7 @@ from tests.support.reports import GB10, said, shared_out
 from tests.support.runs import latency
 
 from paceline.report import FORMATS, report
-from paceline.report.tables import goodput, lengths, prompts
+from paceline.report.sections import goodput, lengths, prompts
 
 
 def told(**of: dict[str, Any]) -> dict[str, Any]:

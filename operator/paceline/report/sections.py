@@ -1,0 +1,110 @@
+"""Tables that stand in a report only where something of theirs was measured, each with what explains it."""
+
+from dataclasses import dataclass
+
+from paceline.report.model import Run
+from paceline.report.tables import Cell, Table
+from paceline.report.text import number, ratio
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    heading: str
+    says: str
+    """What its numbers are."""
+    table: Table
+    caption: str = ""
+    """The table's name where it is longer than the heading."""
+
+
+def sections(run: Run) -> tuple[Section, ...]:
+    """Those with a row."""
+    every = (
+        Section(heading="Acceptance by position", says=POSITIONS, table=positions(run)),
+        Section(heading="Goodput", says=GOODPUT, table=goodput(run)),
+        Section(heading="Speed-up prompt by prompt", says=PROMPTS, table=prompts(run)),
+        Section(heading="Lengths", says=LENGTHS, table=lengths(run), caption="Lengths of prompts and answers"),
+    )
+    return tuple(section for section in every if section.table.rows)
+
+
+POSITIONS = (
+    "Of an arm's verify steps, how many accepted the first draft token, the second and so on; a step that rejects one "
+    "accepts none after it."
+)
+GOODPUT = (
+    "Requests that met the slo, of all that were sent in valid rounds; per second over the client's time, its ramp and "
+    "tail included, as vLLM and AIPerf count it. ITL is a request's mean time per token after the first."
+)
+PROMPTS = (
+    "Output tokens per second of a request, from its sending to its end, over those of the same prompt at the baseline "
+    "in the same round. What else happened while the two were under way is in it: beside a server of equal speed, too, "
+    "the worst tenth is below 1x and the best above."
+)
+LENGTHS = (
+    "Tokens: of prompts as the client counts their text, without the server's template (conversations as the server "
+    "counts them); of answers as the server counts them. Means over rounds, each of which has other prompts."
+)
+
+
+def positions(run: Run) -> Table:
+    """Of a verify step, how often it accepted the first draft token, the second, …"""
+    most = max((len(one.accepted) for one in run.positions), default=0)
+    rows = (
+        (
+            Cell(text=one.workload),
+            Cell(text=one.arm),
+            *(Cell(text=f"{share:.0%}") for share in one.accepted),
+            *(Cell(text="–") for _ in range(most - len(one.accepted))),
+        )
+        for one in run.positions
+    )
+    head = ("Workload", "Arm", *(str(position + 1) for position in range(most)))
+    return Table(head=head, words=2, rows=tuple(rows))
+
+
+def goodput(run: Run) -> Table:
+    """Requests that met the slo, beside those sent."""
+    rows = (
+        (
+            Cell(text=one.workload),
+            Cell(text=one.arm),
+            Cell(text=one.slo),
+            Cell(text=f"{one.good / one.asked:.1%}" if one.asked else "–", note=f"{one.good:,} of {one.asked:,}"),
+            _plain(one.requests),
+            _plain(one.tokens),
+        )
+        for one in run.goodput
+    )
+    head = ("Workload", "Arm", "SLO", "Requests that met it", "Goodput, requests/s", "Goodput, tokens/s")
+    return Table(head=head, words=3, rows=tuple(rows))
+
+
+def prompts(run: Run) -> Table:
+    """How far apart prompts are, which a mean hides."""
+    rows = (
+        (
+            Cell(text=one.workload),
+            Cell(text=one.arm),
+            Cell(text=ratio(one.worst)),
+            Cell(text=ratio(one.median)),
+            Cell(text=ratio(one.best)),
+            Cell(text="–" if one.slower is None else f"{one.slower:.0%}"),
+        )
+        for one in run.prompts
+    )
+    head = ("Worst tenth, at most", "Median prompt", "Best tenth, at least", "Slower than the baseline")
+    return Table(head=("Workload", "Arm", *head), words=2, rows=tuple(rows))
+
+
+def lengths(run: Run) -> Table:
+    """Of prompts and answers, in tokens."""
+    rows = (
+        (Cell(text=one.workload), Cell(text=one.arm), *map(_plain, (*one.prompt, *one.answer))) for one in run.lengths
+    )
+    head = tuple(f"{of} {stat}" for of in ("Prompt", "Answer") for stat in ("mean", "p50", "p99"))
+    return Table(head=("Workload", "Arm", *head), words=2, rows=tuple(rows))
+
+
+def _plain(value: float | None) -> Cell:
+    return Cell(text="–" if value is None else "0" if value == 0 else number(value))
