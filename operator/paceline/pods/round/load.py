@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -156,22 +157,28 @@ def sizes(plan: RoundPlan) -> dict[str, int]:
     return {workload.dataset.name: len(_all(plan, workload).usable) for workload in plan.workloads}
 
 
-def _own(plan: RoundPlan, workload: Workload) -> Prompts:
-    dataset = workload.dataset
-    source = dataset.address
-    if source.scheme is Scheme.BUILTIN:
-        usable = datasets.load(source.name)
-        return Prompts(usable=usable, sha256=hashlib.sha256(json.dumps(usable).encode()).hexdigest())
-    if dataset.name not in plan.files:
-        raise DatasetError(f"{workload.name}: cannot read {dataset.source}")
-    return read(Path(plan.files[dataset.name]), source)
-
-
 def _all(plan: RoundPlan, workload: Workload) -> Prompts:
     """The prompts of a dataset. Those of which SGLang's client cannot send all are chats, whatever their file has."""
-    found = _own(plan, workload)
-    for_us = workload.dataset.response_format or workload.dataset.arrivals == Arrivals.REPLAYED
-    if found.chats or not for_us:
+    dataset = workload.dataset
+    if dataset.address.scheme is Scheme.BUILTIN:
+        found = _built_in(dataset.address.name)
+    elif dataset.name in plan.files:
+        found = read(Path(plan.files[dataset.name]), dataset.address)
+    else:
+        raise DatasetError(f"{workload.name}: cannot read {dataset.source}")
+    return _as_chats(found) if dataset.response_format or dataset.arrivals == Arrivals.REPLAYED else found
+
+
+@cache
+def _built_in(name: str) -> Prompts:
+    usable = datasets.load(name)
+    return Prompts(usable=usable, sha256=hashlib.sha256(json.dumps(usable).encode()).hexdigest())
+
+
+@cache
+def _as_chats(found: Prompts) -> Prompts:
+    """Made once: every load of every arm asks for it, some more than once."""
+    if found.chats:
         return found
     bodies = (Conversation(messages=({"role": "user", "content": text},)).body for text in found.usable)
     return replace(found, usable=tuple(bodies), chats=True)
