@@ -1,10 +1,15 @@
-"""Models, a free port, and a way to start a round's pod."""
+"""Models, a free port, and ways to start a round's pod, or its wrapper alone."""
 
-from collections.abc import Callable, Iterator
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from tests.unit.round.pod import Arms, Pod, Start, begin, free_port, write_models
+from tests.support.running import free_port
+from tests.unit.round.pod import Arms, Pod, Start, begin, write_models
+from tests.unit.round.wrapped import QUICK, WRAPPER, Wrap, Wrapped, alive
 
 from paceline.core import Workload
 from paceline.evidence import RoundPlan
@@ -37,3 +42,25 @@ def start(models: Path, port: int) -> Iterator[Start]:
     yield start
     for pod in pods:
         pod.end()
+
+
+@pytest.fixture
+def wrap(tmp_path: Path) -> Iterator[Wrap]:
+    made: list[Wrapped] = []
+
+    def start(*, alone: tuple[str, ...] = (), **env: str) -> Wrapped:
+        ctl = tmp_path / "ctl"
+        for side in ("in", "out"):
+            (ctl / side).mkdir(parents=True)
+        environment: Mapping[str, str] = {**os.environ, **QUICK, "PACELINE_CTL": str(ctl), **env}
+        out = (tmp_path / "stdout").open("wb")
+        process = subprocess.Popen([*alone, "dash", "-c", WRAPPER.read_text()], env=environment, stdout=out, stderr=out)
+        made.append(Wrapped(process, ctl))
+        return made[-1]
+
+    yield start
+    for one in made:
+        one.process.kill()
+        one.process.wait()
+        for pid in filter(alive, one.seen):
+            os.killpg(pid, signal.SIGKILL)
