@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.unit.round.pod import Outcome, begin, free_port
+from tests.support.running import free_port
+from tests.unit.round.pod import Outcome, begin
 
 from paceline.core import Arm, Dataset, Parity, Server, Workload
 from paceline.core.names import snapshot_path

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 import yaml
 from tests.support.edits import GONE, Change, changed
+from tests.support.running import free_port
 from tests.support.toy_engine import NAME, PORT, RESOURCE
-from tests.unit.round.pod import begin, free_port, workload, write_models
+from tests.unit.round.pod import begin, workload, write_models
 
 from paceline.evidence import ENVIRONMENT, RoundPlan
 

@@ -13,8 +13,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tests.support.running import free_port
 from tests.unit.round.held import FIVE_MINUTES, MOST_IDLE, Held, finish
-from tests.unit.round.pod import Outcome, begin, free_port, workload, write_models
+from tests.unit.round.pod import Outcome, begin, workload, write_models
 from tests.unit.round.test_round import published_pair
 
 ROOT = Path(__file__).parents[3]

@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -109,12 +108,6 @@ def told(directory: Path, keys: Keys = NO_KEYS) -> Control:
 
 Arms = tuple[ArmCommand, ...]
 Start = Callable[..., Pod]
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def write_models(directory: Path) -> Path:

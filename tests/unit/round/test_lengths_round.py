@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 
 import pytest
+from tests.support.running import free_port
 from tests.support.verdicts import concluded, question, recorded
-from tests.unit.round.pod import Outcome, begin, free_port, workload, write_models
+from tests.unit.round.pod import Outcome, begin, workload, write_models
 from tests.unit.round.test_round import published_pair
 
 CODE = workload("code", 16, 48, 800)

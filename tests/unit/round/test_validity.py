@@ -13,8 +13,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from tests.support.running import free_port
 from tests.support.verdicts import concluded, outcome, question, recorded
-from tests.unit.round.pod import Arms, Outcome, begin, free_port, workload, write_models
+from tests.unit.round.pod import Arms, Outcome, begin, workload, write_models
 from tests.unit.round.test_round import emulated
 
 from paceline.core import Workload
