@@ -17,8 +17,8 @@ SUPERSEDED = "paceline.dev/superseded"
 SUSPENDED = "paceline.dev/suspended"
 OUTSIDE_WINDOW = "paceline.dev/outside-window"
 ABORTED = "paceline.dev/aborted"
-"""Annotations that a deployment sets on its run: end it as nobody asks any more, suspend it, or end it at a person's
-request, which is the value."""
+"""Annotations that a deployment sets on its run: end it because its question is not asked any more, suspend it, or end
+it at a person's request, which is the value."""
 LENT = "paceline.dev/lent"
 """Annotation of a pool's servers: the run that one of them is lent to, and the nodes that they were on."""
 
@@ -38,12 +38,12 @@ def snapshot_path(source: str, commit: str) -> str:
     """Where a model, or a dataset's file, is on the cache volume: a download has the layout of the hub's own cache, a
     model that is on the volume already keeps its path. Raises ValueError for prompts that are not on the volume."""
     address = Source.parse(source)
-    repository = address.name.replace("/", "--")
+    snapshot = f"{MODELS}/hub/{address.cache_folder}/snapshots/{commit}"
     match address.scheme:
         case Scheme.CLAIM:
             return f"{MODELS}/{address.path}"
         case Scheme.HUB:
-            return f"{MODELS}/hub/models--{repository}/snapshots/{commit}"
+            return snapshot
         case Scheme.HUB_DATASET:
-            return f"{MODELS}/hub/datasets--{repository}/snapshots/{commit}/{address.path}"
+            return f"{snapshot}/{address.path}"
     raise ValueError(f"{source} is not on the cache volume")

@@ -29,6 +29,12 @@ class Source:
     def __str__(self) -> str:
         return f"{self.scheme}{self.name}{'/' if self.path else ''}{self.path}"
 
+    @property
+    def cache_folder(self) -> str:
+        """What the hub's client calls the repository's folder in its cache."""
+        kind = "datasets" if self.scheme is Scheme.HUB_DATASET else "models"
+        return f"{kind}--{self.name.replace('/', '--')}"
+
     @classmethod
     def parse(cls, text: str) -> "Source":
         """The inverse of str(). Raises ValueError for every other text: names and paths become parts of file names."""

@@ -65,7 +65,7 @@ def folder(model: Model, directory: Path) -> Path | None:
     if source.scheme is Scheme.CLAIM:
         places = [directory / source.path]
     else:
-        places = [*_cached("models", source, model.commit or model.revision, directory), directory / source.name]
+        places = [_cached(source, model.commit or model.revision, directory), directory / source.name]
     return next((place for place in places if (place / "config.json").is_file()), None)
 
 
@@ -89,8 +89,8 @@ def file_of(dataset: Dataset, directory: Path | None) -> Path:
         case Scheme.CONFIG_MAP:
             places = [directory / source.name / source.path]
         case Scheme.HUB_DATASET:
-            cached = _cached("datasets", source, dataset.commit or dataset.revision, directory)
-            places = [*(place / source.path for place in cached), directory / source.name / source.path]
+            cached = _cached(source, dataset.commit or dataset.revision, directory)
+            places = [cached / source.path, directory / source.name / source.path]
         case _:
             places = [directory / source.path]
     found = next((place for place in places if place.is_file()), None)
@@ -99,11 +99,11 @@ def file_of(dataset: Dataset, directory: Path | None) -> Path:
     return found
 
 
-def _cached(kind: str, source: Source, revision: str, directory: Path) -> list[Path]:
+def _cached(source: Source, revision: str, directory: Path) -> Path:
     """Where a hub client's cache has the revision."""
-    repository = directory / f"{kind}--{source.name.replace('/', '--')}"
+    repository = directory / source.cache_folder
     pinned = repository / "refs" / revision
-    return [repository / "snapshots" / (pinned.read_text().strip() if pinned.is_file() else revision)]
+    return repository / "snapshots" / (pinned.read_text().strip() if pinned.is_file() else revision)
 
 
 def _digest_of(file: Path) -> str:

@@ -30,7 +30,7 @@ def folder(path: Path, pinned: Pinned) -> Path:
     """The directory with the repository's files."""
     if pinned.artifact.is_local:
         return path / pinned.artifact.source.path
-    return cache(path) / _folder(pinned) / "snapshots" / pinned.commit
+    return _repository(path, pinned) / "snapshots" / pinned.commit
 
 
 def place(path: Path, pinned: Pinned) -> Path:
@@ -40,7 +40,7 @@ def place(path: Path, pinned: Pinned) -> Path:
 
 
 def lock_path(path: Path, pinned: Pinned) -> Path:
-    return path / "fetch" / "locks" / f"{_folder(pinned)}.lock"
+    return path / "fetch" / "locks" / f"{pinned.artifact.source.cache_folder}.lock"
 
 
 def completed(request: FetchRequest, pins: Sequence[Pinned]) -> FetchResult | None:
@@ -77,7 +77,7 @@ def mark_complete(request: FetchRequest, pins: Sequence[Pinned], result: FetchRe
 def remove_partial_downloads(path: Path, pins: Iterable[Pinned]) -> None:
     """Remove the remains of interrupted downloads. Only for repositories whose locks are held."""
     for pinned in pins:
-        for partial in (cache(path) / _folder(pinned) / "blobs").glob("*.incomplete"):
+        for partial in (_repository(path, pinned) / "blobs").glob("*.incomplete"):
             partial.unlink(missing_ok=True)
 
 
@@ -101,7 +101,7 @@ def progress(path: Path, listings: Sequence[Listing]) -> Iterator[None]:
 
     def log() -> None:
         while not stop.wait(PROGRESS_SECONDS):
-            blobs = (cache(path) / _folder(listing.pinned) / "blobs" for listing in listings)
+            blobs = (_repository(path, listing.pinned) / "blobs" for listing in listings)
             size = sum(entry.stat().st_size for folder in blobs for entry in folder.glob("*") if entry.exists())
             print(f"{_gigabytes(size)} of {total}", flush=True)
 
@@ -203,9 +203,8 @@ def _is_complete(snapshot: Path) -> bool:
     return snapshot.exists() and all(entry.exists() for entry in snapshot.rglob("*"))
 
 
-def _folder(pinned: Pinned) -> str:
-    """The client's name for a repository's directory."""
-    return f"{pinned.artifact.kind}s--{pinned.artifact.source.name.replace('/', '--')}"
+def _repository(path: Path, pinned: Pinned) -> Path:
+    return cache(path) / pinned.artifact.source.cache_folder
 
 
 def _sets(path: Path) -> Path:
