@@ -5,6 +5,7 @@ Fields of one name are converted by `by_name`; what this module names is what di
 
 import dataclasses
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from paceline import core
@@ -15,7 +16,7 @@ from paceline.api.draft import DraftSpec
 from paceline.api.engine import AcceleratorSpec, EngineSpec
 from paceline.api.gate import GateSpec, LimitSpec, TimeoutsSpec
 from paceline.api.pool import CandidateSpec, PoolSpec
-from paceline.api.problems import InvalidManifestError, Problem, broken_rules, read
+from paceline.api.problems import InvalidManifestError, Problem, broken_rules, read, sent
 from paceline.api.prompts import GOOD_SECONDS, MOST_REQUESTS, DatasetSpec, PromptsSpec, lasting
 from paceline.api.run import ArmSpec, BenchmarkRunSpec, RunCache, RunDraft, RunGate, RunTarget, WorkloadSpec
 from paceline.api.slo import SloSpec, from_slo, to_slo
@@ -32,9 +33,18 @@ UNNAMED = "0" * 40
 """The commit of a model on a claim, which its path identifies."""
 
 
+KEPT = 1024
+"""Specs of a kind that are not read again: every reconciliation asks for its object's and for those of its runs."""
+
+
 def deployment(manifest: Mapping[str, Any]) -> core.DeploymentSpec:
     """Raises InvalidManifestError where `problems` would find something in the spec."""
-    spec = read(SpeculativeDeploymentSpec, manifest)
+    return _deployment(sent(manifest))
+
+
+@lru_cache(maxsize=KEPT)
+def _deployment(text: str) -> core.DeploymentSpec:
+    spec = read(SpeculativeDeploymentSpec, text)
     _refuse(broken_rules(spec, "spec"))
     benchmark, claim = spec.benchmark or BenchmarkSpec(), spec.cache.claim
     server = core.Server(
@@ -62,7 +72,12 @@ def deployment(manifest: Mapping[str, Any]) -> core.DeploymentSpec:
 
 def run(manifest: Mapping[str, Any]) -> core.RunSpec:
     """Raises InvalidManifestError where `problems` would find something in the spec."""
-    spec = read(BenchmarkRunSpec, manifest)
+    return _run(sent(manifest))
+
+
+@lru_cache(maxsize=KEPT)
+def _run(text: str) -> core.RunSpec:
+    spec = read(BenchmarkRunSpec, text)
     _refuse(broken_rules(spec, "spec"))
     gate = _gate(spec.gate, decide_after_rounds=spec.gate.decide_after_rounds, arms=len(spec.arms))
     if spec.purpose is core.Purpose.SWEEP:  # all rounds are wanted, and the gate decides only after the last

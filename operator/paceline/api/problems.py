@@ -52,16 +52,21 @@ def problems(manifest: Mapping[str, Any]) -> list[Problem]:
     if kind not in KINDS:
         return [Problem(path="kind", message=f"must be {' or '.join(KINDS)}; got {kind}")]
     try:
-        model = read(KINDS[kind].spec, manifest)
+        model = read(KINDS[kind].spec, sent(manifest))
     except InvalidManifestError as invalid:
         return [*_metadata(manifest), *invalid.problems]
     return [*_metadata(manifest), *broken_rules(model, "spec")]
 
 
-def read(model: type[M], manifest: Mapping[str, Any]) -> M:
-    """The manifest's spec. Raises InvalidManifestError where a field has the wrong shape; rules: `broken_rules`."""
+def sent(manifest: Mapping[str, Any]) -> str:
+    """The manifest's spec, as JSON that kubectl would send."""
+    return json.dumps(_as_sent(manifest.get("spec")), default=str)
+
+
+def read(model: type[M], spec: str) -> M:
+    """A spec as `sent`. Raises InvalidManifestError where a field has the wrong shape; rules: `broken_rules`."""
     try:
-        return model.model_validate_json(json.dumps(_as_sent(manifest.get("spec")), default=str))
+        return model.model_validate_json(spec)
     except ValidationError as invalid:
         errors = _without_consequences(invalid.errors(include_url=False))
         raise InvalidManifestError([_problem(error, model) for error in errors]) from None

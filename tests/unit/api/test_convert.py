@@ -1,18 +1,16 @@
-"""A manifest becomes core types, once, with every default filled in; a RunSpec goes into a manifest and comes back."""
+"""A manifest becomes core types, once, with every default filled in."""
 
+from copy import deepcopy
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
 from paceline import core
 from paceline.api import deployment, run, run_manifest_spec
 from paceline.api.problems import InvalidManifestError
-from paceline.engines import ENGINES
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "qwen3-coder-next.yaml"
 
@@ -21,6 +19,24 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "qwen3-coder-next.yaml"
 def manifest() -> dict[str, Any]:
     loaded: dict[str, Any] = yaml.safe_load(EXAMPLE.read_text())
     return loaded
+
+
+CODE = {"name": "code", "source": "builtin://code"}
+
+
+def by_hand(deployed: dict[str, Any], *workloads: dict[str, Any]) -> dict[str, Any]:
+    """The least of a BenchmarkRun, of this deployment's target."""
+    asked = deployed["spec"]
+    spec = {
+        "pool": "mine",
+        "target": asked["target"],
+        "engine": asked["engine"],
+        "accelerator": asked["accelerator"],
+        "cache": {"hostPath": "/models"},
+        "arms": [{"name": "baseline"}, {"name": "ngram", "draft": {"algorithm": "NGRAM"}, "ngram": {}}],
+        "workloads": list(workloads),
+    }
+    return {"spec": spec}
 
 
 def test_the_example_is_what_was_published(manifest: dict[str, Any]) -> None:
@@ -154,15 +170,7 @@ def test_the_temperature_is_the_datasets(
     }
     workload = deployment(manifest).pools[0].workloads[0]
     assert workload.dataset.temperature == temperature
-    asked = manifest["spec"]
-    by_hand = {
-        **{key: asked[key] for key in ("target", "engine", "accelerator")},
-        "pool": "mine",
-        "cache": {"hostPath": "/models"},
-        "arms": [{"name": "baseline"}, {"name": "ngram", "draft": {"algorithm": "NGRAM"}, "ngram": {}}],
-        "workloads": [{"name": "code", "source": "builtin://code", "concurrency": 1, "temperature": said or "0"}],
-    }
-    spec = run({"spec": by_hand})
+    spec = run(by_hand(manifest, {**CODE, "concurrency": 1, "temperature": said or "0"}))
     assert spec.workloads[0].dataset.temperature == temperature
     assert run_manifest_spec(spec)["workloads"][0].get("temperature") == kept
 
@@ -179,15 +187,9 @@ def test_an_slo_is_the_datasets_else_the_pools_in_one_form(manifest: dict[str, A
     ]
     assert [workload.dataset.slo for workload in throughput.workloads] == [None, core.Slo(ttft=2.0)]
 
-    asked = manifest["spec"]
-    by_hand = {
-        **{key: asked[key] for key in ("target", "engine", "accelerator")},
-        "pool": "mine",
-        "cache": {"hostPath": "/models"},
-        "arms": [{"name": "baseline"}, {"name": "ngram", "draft": {"algorithm": "NGRAM"}, "ngram": {}}],
-        "workloads": [{**code, "concurrency": 1, "slo": {"ttft": "0.5s", "itl": "50.0ms"}}, {**chat, "concurrency": 1}],
-    }
-    written = [workload.get("slo") for workload in run_manifest_spec(run({"spec": by_hand}))["workloads"]]
+    said = {**code, "concurrency": 1, "slo": {"ttft": "0.5s", "itl": "50.0ms"}}
+    asked = run(by_hand(manifest, said, {**chat, "concurrency": 1}))
+    written = [workload.get("slo") for workload in run_manifest_spec(asked)["workloads"]]
     assert written == [{"ttft": "500ms", "itl": "50ms"}, None]
 
 
@@ -201,17 +203,7 @@ def test_what_arrives_at_a_rate_is_measured_once(manifest: dict[str, Any]) -> No
 
 
 def test_a_run_made_by_hand_needs_little(manifest: dict[str, Any]) -> None:
-    asked = manifest["spec"]
-    by_hand = {
-        "pool": "mine",
-        "target": asked["target"],
-        "engine": asked["engine"],
-        "accelerator": asked["accelerator"],
-        "cache": {"hostPath": "/models"},
-        "arms": [{"name": "baseline"}, {"name": "ngram", "draft": {"algorithm": "NGRAM"}, "ngram": {}}],
-        "workloads": [{"name": "code", "source": "builtin://code", "concurrency": 32}],
-    }
-    spec = run({"spec": by_hand})
+    spec = run(by_hand(manifest, {**CODE, "concurrency": 32}))
     assert spec.workloads == (
         core.Workload(
             dataset=core.Dataset(name="code", source="builtin://code", requests=160, max_tokens=512), concurrency=32
@@ -221,187 +213,14 @@ def test_a_run_made_by_hand_needs_little(manifest: dict[str, Any]) -> None:
     assert spec.server.largest_concurrency == 32
 
 
-# Every RunSpec that the operator can make. Fractions have at most six decimals, as in any manifest.
-
-words = st.from_regex(r"[a-z][a-z0-9]{0,10}", fullmatch=True)
-named = st.from_regex(r"[0-9a-f]{40}", fullmatch=True)
-commits = st.none() | named
-hub = st.builds(core.Model, source=st.builds("hf://{}/{}".format, words, words), revision=words, commit=commits)
-
-
-def models(claim: str | None) -> st.SearchStrategy[core.Model]:
-    """On the hub, or on the cache's own claim if there is one."""
-    there = st.builds(core.Model, source=st.builds(f"pvc://{claim}/{{}}".format, words), commit=named)
-    return hub | there if claim else hub
+def test_a_spec_that_has_not_changed_is_not_read_again(manifest: dict[str, Any]) -> None:
+    """Every reconciliation asks for it: reading takes longer than planning."""
+    assert deployment(deepcopy(manifest)) is deployment(manifest)
+    asked = by_hand(manifest, {**CODE, "concurrency": 32})
+    assert run(deepcopy(asked)) is run(asked)
 
 
-labels = st.dictionaries(words, words, max_size=2)
-arguments = st.lists(st.builds("--{}".format, words), max_size=2).map(tuple)
-env = st.lists(
-    st.fixed_dictionaries({"name": words, "value": words})
-    | st.fixed_dictionaries({"name": words, "valueFrom": st.just({"secretKeyRef": {"name": "s", "key": "k"}})}),
-    max_size=2,
-    unique_by=lambda variable: variable["name"],
-).map(tuple)
-millionths = st.integers(1, 999_999).map(lambda n: round(n / 1_000_000, 6))
-
-
-@st.composite
-def trees(draw: st.DrawFn) -> core.Tree:
-    steps, top_k = draw(st.integers(1, 8)), draw(st.integers(1, 4))
-    widest = 1 + top_k + (steps - 1) * top_k**2
-    tokens = steps + 1 if top_k == 1 else draw(st.integers(2, widest))
-    return core.Tree(num_steps=steps, top_k=top_k, num_draft_tokens=tokens)
-
-
-TPU = {
-    "resource_name": "google.com/tpu",
-    "product_label": "cloud.google.com/gke-tpu-accelerator",
-    "topology": "2x2",
-}
-CHAINS = (core.Tree(num_steps=2, top_k=1, num_draft_tokens=3), core.Tree(num_steps=5, top_k=1, num_draft_tokens=6))
-SCHEDULED = (
-    (core.Depth(from_batch_size=1, num_steps=5), core.Depth(from_batch_size=17, num_steps=0)),
-    tuple(core.Depth(from_batch_size=2**i, num_steps=6 - i) for i in range(6)),
-)
-HEADED = ("EAGLE", "EAGLE3", "NEXTN", "MTP", "STANDALONE", "DFLASH", "DSPARK")
-small = st.none() | st.integers(2, 8)
-
-
-@st.composite
-def shapes(draw: st.DrawFn, algorithm: str, engine: str) -> dict[str, Any]:
-    can = ENGINES[engine].capabilities
-    match algorithm:
-        case "NGRAM":
-            breadth = draw(small) if can.ngram_breadth else None
-            least = draw(small)
-            most = None if least is None else draw(st.none() | st.integers(least, 12))
-            return {"ngram": core.Ngram(num_draft_tokens=draw(small), breadth=breadth, min_match=least, max_match=most)}
-        case core.CUSTOM:
-            return {"custom": core.Custom(args=draw(arguments))}
-        case _ if algorithm in can.adaptive and draw(st.booleans()):
-            return {"adaptive": core.Adaptive(num_steps=draw(small))}
-        case _ if algorithm in can.schedule and draw(st.booleans()):
-            return {"schedule": draw(st.sampled_from(SCHEDULED))}
-        case "DFLASH" | "DSPARK":
-            return {"block_size": draw(st.integers(1, 64))}
-    return {"tree": draw(trees() if can.trees else st.sampled_from(CHAINS))}
-
-
-@st.composite
-def candidates(draw: st.DrawFn, engine: str, claim: str | None) -> core.Arm:
-    algorithm = draw(st.sampled_from(sorted(ENGINES[engine].capabilities.algorithms)))
-    needed = algorithm in ("EAGLE", "EAGLE3", "STANDALONE", "DFLASH")
-    model = draw(models(claim) if needed else st.none() | models(claim)) if algorithm in HEADED else None
-    return core.Arm(
-        name=draw(words.filter(lambda name: name != core.BASELINE)),
-        draft=core.Draft(algorithm=algorithm, model=model, name="UNO" if algorithm == core.CUSTOM else None),
-        args=draw(arguments),
-        **draw(shapes(algorithm, engine)),
-    )
-
-
-OF_THE_HUB = "hf://datasets/team/prompts/code.jsonl"
-
-
-@st.composite
-def workloads(draw: st.DrawFn) -> core.Workload:
-    concurrency = draw(st.integers(1, 64))
-    source = draw(
-        st.sampled_from(["builtin://code", "configMap://team/code.jsonl", "pvc://team/code.json", OF_THE_HUB])
-    )
-    dataset = core.Dataset(
-        name=draw(words),
-        source=source,
-        commit=draw(st.none() | st.just("a" * 40)) if source == OF_THE_HUB else None,
-        requests=core.WAVES * concurrency + draw(st.integers(700, 800)),
-        max_tokens=draw(st.integers(3, 4096)),
-        weight=float(draw(st.integers(1, 9))),
-        rate=draw(st.none() | st.sampled_from([0.5, 8.0, 33.333])),
-        temperature=draw(st.none() | st.sampled_from([0.0, 0.7, 2.0])),
-        slo=draw(st.sampled_from([None, core.Slo(ttft=0.5), core.Slo(itl=0.0333), core.Slo(ttft=1.5, itl=0.05)])),
-    )
-    return core.Workload(dataset=dataset, concurrency=concurrency)
-
-
-keys = st.none() | st.builds(core.SecretKey, name=words, key=words)
-templates = st.sampled_from([{}, {"spec": {"hostIPC": True, "containers": [{"name": "server", "tty": True}]}}])
-
-
-@st.composite
-def servers(draw: st.DrawFn) -> core.Server:
-    engine = draw(st.sampled_from(sorted(ENGINES)))
-    claim = draw(st.none() | words)
-    nodes = draw(st.integers(1, 4))
-    return core.Server(
-        engine=core.Engine(
-            name=engine,
-            version="0.5.23",
-            image=draw(words),
-            args=draw(arguments),
-            trust_remote_code=draw(st.booleans()),
-            env=draw(env),
-            eagle3_targets=draw(st.sampled_from([(), ("Qwen3NextForCausalLM",)])),
-            api_key=draw(keys),
-            admin_key=draw(keys) if ENGINES[engine].capabilities.admin_key else None,
-            pod_template=draw(templates),
-        ),
-        target=draw(models(claim)),
-        served_name=draw(words),
-        accelerator=core.Accelerator(
-            product=draw(words),
-            count=8,
-            tensor_parallel_size=draw(st.integers(1, 8 * nodes)),
-            nodes=nodes,
-            memory=draw(st.none() | st.just("80Gi")),
-            **({"topology_label": "tpu/shape"} if draw(st.booleans()) else {}),
-            **(TPU if ENGINES[engine].capabilities.resource else {}),
-        ),
-        cache=core.Cache(claim=claim, host_path=None if claim else f"/{draw(words)}", env=draw(env)),
-        largest_concurrency=draw(st.integers(64, 128)),
-        node_selector=draw(labels),
-    )
-
-
-gates = st.builds(
-    core.Gate,
-    minimum_improvement=millionths,
-    regression_tolerance=millionths,
-    confidence=millionths.map(lambda x: round(0.5 + x / 2.1, 6)),
-    variance_floor=millionths,
-    limits=st.sampled_from(
-        [
-            (),
-            (core.Limit(metric="p95TTFT", maximum_increase=0.2), core.Limit(metric="p99ITL", maximum_increase=1.5)),
-            (core.Limit(metric="kvTokens", maximum_decrease=0.1), core.Limit(metric="retractions", maximum=0)),
-        ]
-    ),
-    decide_after_rounds=st.sets(st.integers(2, 20), min_size=1, max_size=4).map(lambda s: tuple(sorted(s))),
-)
-
-
-@st.composite
-def runs(draw: st.DrawFn) -> core.RunSpec:
-    server = draw(servers())
-    arms = st.lists(
-        candidates(server.engine.name, server.cache.claim), min_size=1, max_size=4, unique_by=lambda arm: arm.name
-    )
-    return core.RunSpec(
-        pool=draw(words),
-        server=server,
-        arms=(core.Arm(name=core.BASELINE), *draw(arms)),
-        workloads=tuple(draw(st.lists(workloads(), min_size=1, max_size=4, unique_by=lambda one: one.dataset.name))),
-        gate=draw(gates),
-        attempt=draw(st.integers(1, 99)),
-        trigger=draw(st.sampled_from(core.Trigger)),
-        token=draw(st.just("") | words),
-        pod_labels=draw(labels),
-        timeouts=core.Timeouts(
-            **draw(st.sampled_from([{}, {"start": 3600.0}, {"workload": 1800.0}, {"start": 60.0, "workload": 1.0}]))
-        ),
-    )
-
-
-@given(runs())
-def test_a_run_comes_back_from_its_manifest(spec: core.RunSpec) -> None:
-    assert run({"spec": run_manifest_spec(spec)}) == spec
+def test_a_spec_that_is_changed_in_place_is_read_anew(manifest: dict[str, Any]) -> None:
+    assert not deployment(manifest).suspend
+    manifest["spec"]["suspend"] = True
+    assert deployment(manifest).suspend
