@@ -1,9 +1,6 @@
 """What the cluster will not do is told in its own words within a minute, with the field of the spec that it is about,
 and is Stalled in the end. What is only late, or somebody's wish, is called what it is."""
 
-import json
-from datetime import timedelta
-
 import pytest
 from tests.support.answers import half_failed
 from tests.support.stories import by_hand, measuring, promoted, told
@@ -12,161 +9,7 @@ from tests.support.world import World, example
 from paceline.plan.step import Manifest, timestamp
 
 NAME = "qwen3-coder-next"
-QUOTA = "exceeded quota: nogpu, requested: requests.nvidia.com/gpu=4, used: requests.nvidia.com/gpu=0, limited: 0"
-RESTRICTED = 'violates PodSecurity "restricted:latest": runAsNonRoot != true'
 CREATING = {"state": {"waiting": {"reason": "ContainerCreating"}}}
-
-
-@told
-def test_a_quota_refuses_the_servers(world: World) -> None:
-    """Told at once, for the Deployment knows; Stalled at the deadline; once it is lifted all goes on by itself."""
-    world.apply(example("latency"))
-    world.faults.refuses["server"] = QUOTA
-    world.prefetch_ends()
-    assert world.condition("Ready") == "False PodRefused"
-    assert QUOTA in world.message("Ready")
-    assert (world.condition("Stalled"), world.status()["state"]) == ("", "PodRefused")
-
-    world.wait(30)
-    assert world.condition("Stalled") == "True PodRefused"
-    assert QUOTA in world.message("Stalled")
-    assert (world.status()["state"], world.condition("Reconciling")) == ("Stalled:PodRefused", "")
-
-    world.faults.refuses.clear()
-    world.servers_ready()
-    world.servers_ready()
-    assert (world.condition("Ready"), world.condition("Stalled")) == ("True Serving", "")
-
-
-def test_what_is_refused_is_asked_for_again_once_a_minute() -> None:
-    """Its ReplicaSet alone would wait as long as it was refused. A change of the Deployment's annotations wakes it; the
-    pods stay what they are, and when all is allowed nothing is written any more."""
-    world = refused_servers()
-    before = servers(world)
-    for _ in range(30):  # as long as Events come, every few seconds
-        passes = len(world.told)
-        for _ in range(4):
-            world.cluster.now += timedelta(seconds=15)
-            world.settle("something happens", 0)
-        assert asked_again(world, passes) == 1
-    assert servers(world) == before
-    assert world.condition("Stalled") == "True PodRefused"
-
-    world.faults.refuses.clear()
-    world.servers_ready()
-    passes = len(world.told)
-    world.servers_ready()
-    world.wait(60)
-    assert (asked_again(world, passes), world.condition("Ready")) == (0, "True Serving")
-
-
-def test_it_wakes_for_that_by_itself() -> None:
-    world = refused_servers()
-    passes, began = len(world.told), world.cluster.now
-    for _ in range(3):
-        world.until_wake()
-    assert (asked_again(world, passes), world.cluster.now - began) == (3, timedelta(minutes=3))
-
-
-def test_a_retry_asks_for_it_at_once_and_only_once() -> None:
-    world = refused_servers()
-    world.until_wake()
-    passes = len(world.told)
-    world.cluster.now += timedelta(seconds=5)
-    (deployed,) = world.cluster.of("SpeculativeDeployment")
-    deployed["metadata"]["annotations"] = {"retry.paceline.dev/latency": "1"}
-    for _ in range(3):
-        world.settle("a person asks for another try", 0)
-    assert asked_again(world, passes) == 1
-
-
-def test_beside_an_invalid_spec_it_is_asked_for_again_too() -> None:
-    world = refused_servers()
-    world.edit("a typo", lambda spec: spec["engine"]["args"].append("--atention-backend=triton"))
-    passes, began = len(world.told), world.cluster.now
-    world.until_wake()
-    assert (asked_again(world, passes), world.cluster.now - began <= timedelta(minutes=1)) == (1, True)
-
-
-def refused_servers() -> World:
-    world = World()
-    world.apply(example("latency"))
-    world.faults.refuses["server"] = QUOTA
-    world.prefetch_ends()
-    return world
-
-
-def servers(world: World) -> tuple[int, str]:
-    (servers,) = world.cluster.of("Deployment")
-    return servers["metadata"]["generation"], json.dumps(servers["spec"])
-
-
-def asked_again(world: World, since: int) -> int:
-    """How many passes after the first so many have written the Deployment."""
-    written = [action for shown in world.told[since:] for action in shown.actions]
-    return sum(action.startswith("Apply Deployment") for action in written)
-
-
-@told
-def test_pod_security_refuses_the_prefetch(world: World) -> None:
-    """A Job does not say so itself: its Events are asked for when it has had no pod for half a minute."""
-    world.faults.refuses["fetch"] = RESTRICTED
-    world.apply(example("latency"))
-    assert world.condition("CacheReady") == "False Prefetching"
-    world.wait(1)
-    assert (world.condition("CacheReady"), world.condition("Reconciling")) == (
-        "False PrefetchWaiting",
-        "True PrefetchWaiting",
-    )
-    assert RESTRICTED in world.message("CacheReady")
-
-    world.wait(30)
-    assert (world.condition("Stalled"), world.condition("Reconciling")) == ("True PodRefused", "")
-
-
-@told
-def test_a_quota_refuses_a_round(world: World) -> None:
-    """It serves and measures nothing, and says why; Stalled at the deadline; no wake is missed when it is lifted."""
-    world.apply(example("latency"))
-    world.prefetch_ends()
-    world.faults.refuses["round"] = QUOTA
-    world.servers_ready()
-    world.wait(1)
-    (run,) = world.runs("latency")
-    assert (world.condition("Measuring"), world.condition("Complete", run)) == ("False PodRefused", "False PodRefused")
-    assert QUOTA in world.message("Measuring")
-
-    world.wait(30)
-    assert (world.condition("Ready"), world.condition("Stalled")) == ("True Serving", "True PodRefused")
-
-    world.faults.refuses.clear()
-    world.rounds_placed()
-    assert (world.condition("Measuring"), world.condition("Stalled")) == ("True Measuring", "")
-
-
-def test_a_later_round_that_is_refused_is_waited_for_as_a_first_one_is() -> None:
-    """It holds nothing, and nobody is kept off a node by it: no try is spent, however long it takes."""
-    world = World()
-    measuring(world, "latency")
-    world.faults.refuses["round"] = QUOTA
-    world.round_ends()
-    (run,) = world.runs("latency")
-    world.wait(24 * 60)
-    assert world.condition("Complete", run) == "False PodRefused"
-    world.faults.refuses.clear()
-    world.rounds_placed()
-    for _ in range(2):
-        world.round_ends()
-    assert [record.get("reason", "") for record in run["status"]["rounds"]] == ["", "", ""]
-
-
-def test_whoever_may_not_read_events_tells_where_to_look() -> None:
-    world = World(sees_events=False)
-    world.faults.refuses["fetch"] = RESTRICTED
-    world.apply(example("latency"))
-    (job,) = world.cluster.of("Job")
-    world.wait(1)
-    assert f"kubectl describe job {job['metadata']['name']}" in world.message("CacheReady")
 
 
 @told
@@ -367,22 +210,6 @@ def unplaced(world: World, words: str) -> None:
         pod["spec"].pop("nodeName", None)
     world.cluster.unplaced = unscheduled
     world.wait(1)
-
-
-@told
-def test_what_the_api_server_does_not_let_us_write_is_told(world: World) -> None:
-    """Nothing else says it: the object is not there, so no controller speaks of it."""
-    world.apply(example())
-    world.prefetch_ends()
-    quota = 'services "qwen3-coder-next-latency" is forbidden: exceeded quota: services=10, used: services=10'
-    world.refusals = {("Service", f"{NAME}-latency"): quota}
-    world.wait(1)
-    assert world.condition("Stalled") == "True Refused"
-    assert quota in world.message("Stalled")
-
-    world.refusals = {}
-    world.wait(1)
-    assert world.condition("Stalled") == ""
 
 
 @told
