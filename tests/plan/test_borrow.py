@@ -133,11 +133,6 @@ def wait_policy(world: World) -> None:
     world.edit("Wait", lambda spec: (spec["benchmark"].pop("capacityPolicy"), spec["benchmark"].pop("minServing", 0)))
 
 
-def as_many_as_must_stay(world: World) -> None:
-    world.edit("minServing", lambda spec: spec["benchmark"].update(minServing=1) or spec["pools"][0].update(replicas=2))
-    world.edit("Wait", lambda spec: spec["benchmark"].update(capacityPolicy="Wait"))
-
-
 def an_argument_of_ours(world: World) -> None:
     """The spec is invalid, and its run ends."""
     world.edit("an argument", lambda spec: spec["engine"]["args"].append("--port=1"))

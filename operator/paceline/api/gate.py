@@ -1,11 +1,9 @@
 """What decides a run and what bounds it: its gate, its budget, whether outputs are compared, how much it may hold."""
 
-from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from paceline import core
 from paceline.api.model import Model
 from paceline.api.rules import Rule
 from paceline.api.types import Amount, Confidence, Duration, Fraction, NearTie, Positive, Tolerance, Unique
@@ -102,11 +100,6 @@ MOST_MEASURED = 480
 """Points of a run, over all of its rounds. Its status holds them all, each at up to 1.5 kB with what is told of its
 server, and etcd takes no object of more than 1.5 MiB: the rest is for the spec and for rounds that are tried again. Ten
 rounds of as many points as a message holds, forty of three arms on four sets."""
-
-
-def last_round(looks: Sequence[int] | None, arms: int) -> int:
-    """How many rounds a run of so many arms with these `decideAfterRounds` has at most, if none has to be replaced."""
-    return (looks or core.default_looks(arms))[-1]
 
 
 RISING = Rule(

@@ -56,7 +56,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         parser = subparsers.add_parser(
             name,
             help=verb.help,
-            epilog="Exit: 0 if it is carried out; 1 if it is refused, or nobody answers.",
+            epilog="Exit: 0 if it is carried out; 1 if it is refused, or no operator answers.",
         )
         parser.add_argument("name", nargs="?", metavar="NAME", help="a SpeculativeDeployment, if there are several")
         if verb.revision:

@@ -1,7 +1,7 @@
 """The counters of servers, as their own pages have them.
 
-Pods are nobody whom the operator has to trust: an answer is bounded in size and time, no redirect is followed, and
-nothing that could authorize is sent.
+The operator does not trust pods: an answer is bounded in size and time, no redirect is followed, and nothing that could
+authorize is sent.
 """
 
 import asyncio

@@ -80,7 +80,7 @@ class Watcher:
         began = self._clock()
         try:
             await self.look(http, key, pool, pods)
-        except Exception:  # one pool stops nobody
+        except Exception:  # the other pools are still looked at
             log.exception("%s, pool %s: its counters", key, pool)
         finally:
             self.looked(key, pool, began)

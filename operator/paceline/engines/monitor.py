@@ -87,7 +87,7 @@ class Monitor:
 
     @cached_property
     def part(self) -> re.Pattern[bytes]:
-        """In the labels of a line: that it is of a part alone."""
+        """The labels of a sample that counts only a part."""
         return re.compile(rb"[{,]" + re.escape(self.part_label.encode()) + rb'="[^"]')
 
     def counted(self, name: str, part: object) -> bool:

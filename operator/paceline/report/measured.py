@@ -103,7 +103,7 @@ def _accepted(point: Point) -> list[float]:
 
 
 def limits(spec: Manifest, rule: core.Gate, workloads: Sequence[str], rounds: Sequence[Round]) -> list[LimitEffect]:
-    """What the gate finds on its limits, from the rounds in status: `status.results` has throughput alone."""
+    """What the gate finds on its limits, from the rounds in status: `status.results` has only throughput."""
     arms = [arm["name"] for arm in spec["arms"]]
     weights = {name: float(w.get("weight", 1)) for name, w in zip(workloads, spec["workloads"], strict=True)}
     rated = read.rated(spec)

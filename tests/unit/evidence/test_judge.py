@@ -13,8 +13,6 @@ from paceline.evidence import Failure, Judged, Outputs, Replicate, RoundPlan, Ro
 from paceline.evidence.arguments import Difference
 from paceline.evidence.judge import largest_difference
 
-NONE_SPECULATED: Mapping[str, Any] = {"verify_calls": 0, "accept_length": None}
-
 
 def verdict(
     *, baseline: Replicate | None = BASELINE, wide: Replicate | None = WIDE, plan: RoundPlan = PLAN

@@ -59,7 +59,7 @@ async def _apply(api: Api, deployment: Deployment, asked: Asked, annotations: Ma
 
 
 async def answer(seen: AsyncIterator[Deployment], asked: Asked) -> Deployment:
-    """The deployment once the request is carried out or refused. Never, if nobody answers."""
+    """The deployment once the request is carried out or refused. Without an operator it waits forever."""
     async for deployment in seen:
         if handled(deployment, asked) or refusal(deployment, asked):
             return deployment
@@ -72,7 +72,7 @@ def handled(deployment: Deployment, asked: Asked) -> bool:
 
 
 def refusal(deployment: Deployment, asked: Asked) -> str:
-    """Why it cannot be carried out; empty if nobody says so."""
+    """Why it was refused; "" if it was not."""
     begins = f"{asked}: "
     return next((text.removeprefix(begins) for text in deployment.status.refused if text.startswith(begins)), "")
 

@@ -6,7 +6,7 @@ import sys
 from rich.console import Console, RenderableType
 
 UNBOUNDED = 10_000
-"""Columns where nobody looks: a line stays a line, for grep."""
+"""Columns where the output is not a terminal: a line stays a line, for grep."""
 
 
 def show(what: RenderableType) -> None:

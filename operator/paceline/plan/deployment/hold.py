@@ -68,7 +68,7 @@ def way_out(pool: Pool) -> str:
 def _released(pool: Pool, held: Hold) -> bool:
     """Released by a spec without this revision, unless the pool gave it up under that spec; by a longer deadline than
     the one that it missed; and for a candidate by another question or by a run that has ended since. What a person has
-    asked for is released by another question alone."""
+    asked for is released only by another question."""
     if held.reason in BY_A_PERSON:
         return held.fingerprint != pool.fingerprint
     rendered = held.revision in {pool.revision(arm) for arm in pool.spec.arms}

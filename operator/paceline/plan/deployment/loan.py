@@ -108,7 +108,7 @@ def lent_run(snapshot: Snapshot, entry: PoolStatus) -> Run | None:
 
 
 def changes_at(rollout: Rollout, now: datetime) -> datetime | None:
-    """When time alone begins or ends a loan, or it is worth looking again; None if only an event can."""
+    """When a loan begins or ends without an event, or is worth looking at again; None if only an event can do that."""
     pool, run = rollout.pool, borrower(rollout)
     if run is None or not may_lend(pool.deployment, pool.spec):
         return None

@@ -9,8 +9,8 @@ NOUNS = {"nvidia.com/gpu": "GPUs", "amd.com/gpu": "GPUs", "google.com/tpu": "TPU
 
 
 def needs(accelerator: Accelerator, pod: Object | None) -> str:
-    """`needs 4 GPUs (nvidia.com/gpu) of NVIDIA-H200 on one node`; "" for a pod that has a node. How many of them are
-    free nobody reports: the scheduler only names the resource that a node has too little of."""
+    """`needs 4 GPUs (nvidia.com/gpu) of NVIDIA-H200 on one node`; "" for a pod that has a node. How many are
+    free is not known: the scheduler only names the resource that a node has too little of."""
     if pod is None or unplaced(pod) is None:
         return ""
     resource = accelerator.resource_name

@@ -77,7 +77,7 @@ async def send(load: ChatLoad, key: str) -> Mapping[str, Any]:
 
 def _malformed(bodies: Sequence[Mapping[str, Any]], answers: Sequence[Answered]) -> Mapping[str, int]:
     """How many answers lack the form that was asked for; nothing where none was asked for."""
-    asked = [(body["response_format"], one) for body, one in zip(bodies, answers, strict=True) if FORM in body]
+    asked = [(body[FORM], one) for body, one in zip(bodies, answers, strict=True) if FORM in body]
     return {"malformed": sum(not one.error and not fits(one.answer, form) for form, one in asked)} if asked else {}
 
 

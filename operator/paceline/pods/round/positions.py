@@ -1,7 +1,7 @@
 """Acceptance by position of an engine that tells it with an answer, and not of the server (SGLang).
 
 The benchmark client neither asks for it nor keeps it. So after a measured load, some of its prompts are sent again, all
-at once, and the answers ask for it. They are measured by nobody: the server's counters have been read before.
+at once, and the answers ask for it. They are not measured: the server's counters have been read before.
 """
 
 from collections.abc import Sequence

@@ -48,7 +48,7 @@ def carry_out(pool: Pool, now: datetime) -> tuple[Pool, tuple[str, ...]]:
 
 
 def waiting_requests(snapshot: Snapshot, results: Iterable[StepResult]) -> tuple[str, ...]:
-    """Requests that nobody can carry out while one of these steps of the deployment blocks, with its reason."""
+    """Requests that wait while one of these steps of the deployment blocks, with its reason."""
     causes = [cause for result in results if result.blocks for cause in result.causes]
     condition = f"{causes[0].reason.value.condition} ({causes[0].reason.text})" if causes else "the download"
     entries = (entry.name for entry in snapshot.status.pools)

@@ -35,8 +35,8 @@ def _unread(rollout: Rollout) -> Iterator[str]:
 
 
 def _unwatched(rollout: Rollout, now: datetime) -> Iterator[str]:
-    """That nobody watches what serves while its servers are replaced, once that takes longer than it does where there
-    is room: two revisions serve then, and the evidence is of one."""
+    """A pool is not watched while its servers are replaced: two revisions serve then, and the evidence is of one. Said
+    once that takes longer than it does where there is room."""
     pool, target = rollout.pool, rollout.pool.remembered.target
     serves = pool.remembered.serving is not None and pool.servers is not None and pool.servers.ready
     if pool.deployment.guard.action is GuardAction.OFF or not serves or rollout.settled or rollout.has_served:
