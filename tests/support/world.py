@@ -40,6 +40,7 @@ from paceline.plan.simulation.cluster import Cluster, Key
 from paceline.plan.simulation.reconciler import ours
 from paceline.plan.simulation.scheduler import ALIVE
 from paceline.plan.step import Action, Apply, Manifest, Plan, timestamp
+from paceline.render import Settings
 from paceline.watch import Judgement, Watched
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "qwen3-coder-next.yaml"
@@ -86,6 +87,7 @@ class World:
     """Whether the operator may read Events."""
     cluster: Cluster = field(init=False)
     faults: Faults = field(default_factory=Faults)
+    settings: Settings = reconciler.SETTINGS
     wakes: dict[Key, datetime | None] = field(default_factory=dict)
     _after: str = ""
 
@@ -332,7 +334,9 @@ class World:
         return deployment.plan(self.deployment_snapshot(key[1]), self.cluster.now)
 
     def deployment_snapshot(self, name: str = "") -> deployment.Snapshot:
-        snapshot = reconciler.deployment_snapshot(self.cluster, name or self._deployed()["metadata"]["name"])
+        snapshot = reconciler.deployment_snapshot(
+            self.cluster, name or self._deployed()["metadata"]["name"], self.settings
+        )
         return replace(
             snapshot,
             absent=self.absent,
@@ -343,7 +347,7 @@ class World:
         )
 
     def run_snapshot(self, name: str) -> run.Snapshot:
-        snapshot = reconciler.run_snapshot(self.cluster, name)
+        snapshot = reconciler.run_snapshot(self.cluster, name, self.settings)
         jobs = [round.job for round in snapshot.rounds]
         pods = [round.pod for round in snapshot.rounds if round.pod]
         return replace(snapshot, warnings=self._warnings({"Job": jobs, "Pod": pods}))

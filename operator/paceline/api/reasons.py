@@ -118,6 +118,8 @@ class Reason(Enum):
     Superseded = Row("Failed", True, "the question was replaced; this result is never used")
     RunAborted = Row("Failed", True, "a person has ended it; this result is never used", "Aborted")
     RunError = Row("Failed", True, "the harness or a server failed; the candidates were not judged", "Error")
+    ImportNotAllowed = Row("Failed", True, "evidence that was measured without a cluster is not allowed here")
+    ImportRefused = Row("Failed", True, "what was measured without a cluster is no evidence here")
     RunRefused = Row("Complete", False, "the cluster refuses a round's pod", "PodRefused")
     RunWaiting = Row("Complete", False, "a round has to wait", "WaitingForCapacity")
     RunOutsideWindow = Row(

@@ -265,6 +265,8 @@ class Round:
     """Version that the server reports."""
     emulated: bool | None = None
     """True if an emulator served."""
+    imported: bool = False
+    """True if it was measured without a cluster, and its run has brought it along."""
     replicates: Annotated[tuple[Replicate, ...], Field(max_length=64), ALWAYS] = ()
     """Replicates in the order in which they ran."""
     points: Annotated[tuple[Point, ...], Field(max_length=256), ALWAYS] = ()

@@ -38,6 +38,12 @@ from paceline.api.types import (
 from paceline.api.unimplemented import unimplemented
 from paceline.core import WAVES, Purpose, Trigger
 
+LONGEST_ROUND = 4096
+"""Characters of a round's message, as the kubelet keeps them."""
+LONGEST_NOTE, LONGEST_SENTENCE = 4096, 1024
+MOST_ROUNDS = 64
+"""Rounds that a run brings along: as many as `decideAfterRounds` may name, and those that had to be replaced."""
+
 
 class RunTarget(TargetSpec):
     """The served model."""
@@ -139,6 +145,21 @@ class TriggerSpec(Model):
     """Token of the request that asked for it; for another image, its digest."""
 
 
+class MeasuredSpec(Model):
+    """Rounds that `paceline measure` has measured on a machine without a cluster."""
+
+    machine: Annotated[str, Field(max_length=253)]
+    """The machine."""
+    note: Annotated[str, Field(max_length=LONGEST_NOTE)] = ""
+    """How it was measured, in one line."""
+    differs: Annotated[tuple[Annotated[str, Field(max_length=LONGEST_SENTENCE)], ...], Field(max_length=32)] = ()
+    """What the servers had that this spec does not say, for example another program. Such rounds are no evidence of
+    this spec."""
+    rounds: Annotated[tuple[Annotated[str, Field(max_length=LONGEST_ROUND)], ...], Field(max_length=MOST_ROUNDS)] = ()
+    """What the client of each round has reported, in order: deflated JSON in base85, as in the termination message of a
+    round's pod. The operator judges it anew."""
+
+
 _CLAIM = "(has(self.cache.existingClaim) ? self.cache.existingClaim : '')"
 _POINTS = "self.arms.size() * self.workloads.size()"
 _LAST = "self.gate.decideAfterRounds[self.gate.decideAfterRounds.size() - 1]"
@@ -231,6 +252,11 @@ class BenchmarkRunSpec(Model):
         on_the_claim("self.target.source", _CLAIM, ".target.source"),
         on_the_claim("c.draft.source", _CLAIM, ".draft.source", c="self.arms"),
         *ENGINE_AND_NODE,
+        Rule(
+            cel="!has(self.measured) || !has(self.roundsOf)",
+            message="roundsOf must be left out where measured is set: the run has rounds of its own",
+            field=".roundsOf",
+        ),
         *unimplemented("BenchmarkRunSpec"),
     )
 
@@ -246,6 +272,9 @@ class BenchmarkRunSpec(Model):
     rounds_of: ObjectName | None = None
     """A BenchmarkRun in this namespace that measured the same server on the same workloads. Its rounds of the arms that
     both have are judged by this run's gate; only what the gate needs beyond them is measured."""
+    measured: MeasuredSpec | None = None
+    """Rounds that were measured without a cluster, as `paceline measure` writes them. The run then measures nothing: it
+    judges these, where the administrator allows it (`evidence.imported` of the chart)."""
     target: RunTarget
     """The served model."""
     engine: EngineSpec

@@ -227,6 +227,8 @@ class BenchmarkRunStatus:
     """What the run used."""
     emulated: bool | None = None
     """True if an emulator served in any round."""
+    imported: bool = False
+    """True if any round was measured without a cluster."""
     noise: Number5 | None = None
     """Coefficient of variation of a point between rounds, as a fraction."""
     progress: RunProgress | None = None

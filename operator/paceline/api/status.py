@@ -79,6 +79,8 @@ class Serving:
     """Its throughput divided by the baseline's, according to its evidence."""
     emulated: bool | None = None
     """True if an emulator served in its evidence: no model ran."""
+    imported: bool = False
+    """True if its evidence was measured without a cluster, at least in part."""
     since: Time = ""
     """Start of serving."""
 
@@ -169,6 +171,8 @@ class PoolVerdict:
     """Fingerprint of the run."""
     emulated: bool | None = None
     """True if an emulator served in the run: no model ran."""
+    imported: bool = False
+    """True if the run has rounds that were measured without a cluster."""
 
 
 @record
@@ -189,6 +193,8 @@ class Change:
     """BenchmarkRun that showed it to be faster; it may have been deleted since."""
     emulated: bool | None = None
     """True if an emulator served in it: no model ran."""
+    imported: bool = False
+    """True if it has rounds that were measured without a cluster."""
     why: Annotated[str, Field(max_length=WHY_LENGTH)] = ""
     """Reason for the choice."""
     request: Name = ""

@@ -21,6 +21,7 @@ from paceline.core.names import MODELS
 from paceline.core.text import printable
 from paceline.engines import ENGINES
 from paceline.measure import devices, emulated, models, prompts, record
+from paceline.measure.applying import applying
 from paceline.measure.devices import DevicesError
 from paceline.measure.machine import Machine, UnsetVariableError, left_out, read_by_engines
 from paceline.measure.models import Found, MissingError
@@ -286,6 +287,8 @@ def _end(run: Manifest, args: argparse.Namespace) -> int:
     print()
     show(verdict(run))
     print(f"\n{args.output}  the run, for paceline report")
+    for line in applying(str(args.output), run, datetime.now(UTC)):
+        print(printable(line))
     try:
         page.write_text(FORMATS["html"](report([run])), encoding="utf-8")
         print(page)

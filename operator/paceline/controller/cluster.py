@@ -25,6 +25,7 @@ from paceline.kube.resources import (
     REVISION,
     SERVICE,
 )
+from paceline.plan.objects import brings_rounds
 from paceline.watch import Judgement, Watched
 
 GUARDS = (NETWORK_POLICY, DISRUPTION_BUDGET)
@@ -70,7 +71,8 @@ class Cluster:
         """The namespaces that the operator works in; empty means all."""
         self.queue: WorkQueue[Key] = WorkQueue()
         self.known: set[Key] = set()
-        """Known deployments: a changed claim concerns all of them in its namespace."""
+        """Known deployments: a changed claim concerns all of them in its namespace, as does a run that was measured
+        without a cluster."""
         self.refusals: dict[Key, Mapping[tuple[str, str], str]] = {}
         """Key → kind and name → message of each object that the API server rejected in the last pass."""
         self.watched: dict[Key, Mapping[str, Watched]] = {}
@@ -153,7 +155,11 @@ class Cluster:
             self.queue.add(Key(BENCHMARK_RUN.plural, namespace, labels[RUN_LABEL]))
         elif DEPLOYMENT_LABEL in labels:
             self.queue.add(Key(SPECULATIVE_DEPLOYMENT.plural, namespace, labels[DEPLOYMENT_LABEL]))
-        elif obj.get("kind") == CLAIM.kind or (obj.get("kind") == AUTOSCALER.kind and _scales_anew(event, obj, old)):
+        elif (
+            obj.get("kind") == CLAIM.kind
+            or (obj.get("kind") == AUTOSCALER.kind and _scales_anew(event, obj, old))
+            or (obj.get("kind") == BENCHMARK_RUN.kind and brings_rounds(obj))
+        ):
             for key in self.known:
                 if key.namespace == namespace:
                     self.queue.add(key)

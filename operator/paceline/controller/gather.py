@@ -6,6 +6,7 @@ children         from the stores. If a store lacks a name that we are about to w
                  only objects with our label, and a foreign object must not be taken over
 a round's pod    from the server when its Job has ended and the result is not yet recorded: the store may lag behind
 neighbours       from the server at the same time: other pods with GPUs on the round's node, in readable namespaces
+imported runs    from the store: those of the namespace that were measured without a cluster, where that is allowed
 warnings         Events of objects that wait without a reason in their status (plan.silence)
 a run's source   the run whose rounds it judges: from the server, until this run has rounds of its own
 """
@@ -44,7 +45,7 @@ from paceline.kube.resources import (
 from paceline.plan import deployment, run
 from paceline.plan.deployment.loan import elsewhere
 from paceline.plan.deployment.prompts import config_maps
-from paceline.plan.objects import finished, owned_by, suspended
+from paceline.plan.objects import brings_rounds, finished, owned_by, suspended
 from paceline.plan.run.neighbours import neighbours
 from paceline.plan.run.snapshot import Round
 from paceline.plan.silence import waiting
@@ -86,6 +87,9 @@ async def gather_deployment(
         absent=absent,
         warnings=await warnings(cluster, waiting(children), now),
         refusals=cluster.refusals.get(key, {}),
+        imported=tuple(filter(brings_rounds, cluster.select(BENCHMARK_RUN.kind, key.namespace, {})))
+        if settings.imported_evidence
+        else (),
         elsewhere=_elsewhere(cluster) if spec and spec.capacity_policy is CapacityPolicy.BORROW else {},
         config_maps=await _keys(cluster, key.namespace, config_maps(spec)) if spec else {},
         judgements=cluster.judgements.get(key, {}),

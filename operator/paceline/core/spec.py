@@ -146,6 +146,19 @@ class DeploymentSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What a run that was measured without a cluster brings along (0059)."""
+
+    machine: str
+    note: str
+    """How it was measured, in a line."""
+    differs: tuple[str, ...] = ()
+    """What its servers had that the spec does not say, in sentences."""
+    rounds: tuple[str, ...] = ()
+    """The message of each round's client, in order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpec:
     """A BenchmarkRun's spec: one comparison, complete in itself (every model has its commit)."""
 
@@ -166,3 +179,5 @@ class RunSpec:
     timeouts: Timeouts = DEFAULT_TIMEOUTS
     rounds_of: str = ""
     """The run whose rounds this run's gate judges instead of measuring; "" measures all."""
+    measured: Measured | None = None
+    """Rounds that were measured without a cluster; this run then measures none."""

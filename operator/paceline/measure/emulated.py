@@ -13,7 +13,7 @@ from pathlib import Path
 
 from paceline.core import Server
 from paceline.measure import pod
-from paceline.measure.machine import LOOPBACK
+from paceline.measure.machine import EMULATED_RELEASE, LOOPBACK
 
 PACKAGE = "paceline_emulator"
 PROGRAMS: Mapping[str, tuple[str, ...]] = {
@@ -42,7 +42,7 @@ def command(server: Server) -> tuple[str, ...]:
 def variables(server: Server) -> Mapping[str, str]:
     """Of its servers."""
     older = server.engine.name == "SGLang" and server.engine.version in OLDER
-    return {"PACELINE_EMULATE_VERSION": server.engine.version} if older else {}
+    return {EMULATED_RELEASE: server.engine.version} if older else {}
 
 
 @contextmanager

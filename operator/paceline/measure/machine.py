@@ -8,9 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from paceline.core import Engine
+from paceline.core import Engine, Server
 from paceline.core.text import in_all_texts
-from paceline.engines import ENGINES
+from paceline.engines import ENGINES, keys
+from paceline.engines.pod_template import SERVER
 from paceline.evidence import ENVIRONMENT, RoundPlan
 from paceline.plan.step import Manifest
 
@@ -26,6 +27,8 @@ READ_BY_ENGINES = re.compile(
 """Names of variables by which an engine, or what it computes with, is faster, slower or another program."""
 SAY_NOTHING = re.compile(r"CUDA_(VISIBLE_DEVICES|DEVICE_ORDER)|\w+_(VERSION|HOME)")
 """The devices are told by themselves; images of vendors name their parts."""
+EMULATED_RELEASE = "PACELINE_EMULATE_VERSION"
+"""Tells the emulator which release it is to be."""
 FIELDS = {"metadata.uid": "uid", "metadata.name": "name", "spec.nodeName": "node"}
 """Fields of a pod that a variable may name, and that this machine's have."""
 
@@ -66,7 +69,7 @@ class Machine:
         said = [f"measured on {self.name} without a cluster"]
         if self.command and not self.emulated:
             said.append(f"the servers' program was {' '.join(self.command)}")
-        if told := [(name, value) for name, value in self.env.items() if name not in self._follows]:
+        if told := [(name, value) for name, value in self.env.items() if name != "PATH" or not self.follows]:
             said.append(f"with {' '.join(map(_written, told))}")
         if self.inherited:
             said.append(f"in an environment with {' '.join(map(_written, self.inherited.items()))}")
@@ -75,9 +78,9 @@ class Machine:
         return "; ".join(said)
 
     @property
-    def _follows(self) -> tuple[str, ...]:
-        """What a virtual environment says already; the rest of a PATH is the terminal's, and another tomorrow."""
-        return ("PATH",) if "VIRTUAL_ENV" in self.env else ()
+    def follows(self) -> tuple[str, ...]:
+        """The variables of a virtual environment; the rest of its PATH is the terminal's, and another tomorrow."""
+        return ("VIRTUAL_ENV", "PATH") if "VIRTUAL_ENV" in self.env else ()
 
 
 def read_by_engines(environ: Mapping[str, str], given: Collection[str]) -> dict[str, str]:
@@ -99,6 +102,26 @@ def past_proxies(environ: Mapping[str, str]) -> dict[str, str]:
 def _written(variable: tuple[str, str]) -> str:
     name, value = variable
     return f"{name}={'***' if SECRET.search(name) else value}"
+
+
+def otherwise(machine: Machine, server: Server) -> Iterator[str]:
+    """What its servers have that the spec does not say, in sentences: with that, rounds are no evidence of the spec.
+    The emulator's own variables and a virtual environment are where the engine is, not what it is told."""
+    if machine.command and not machine.emulated:
+        yield f"the servers' program was {' '.join(machine.command)} (--engine-command), and not engine.image's own"
+    said = {one["name"]: one for one in (*_of_the_template(server.engine), *server.engine.env, *keys.env(server))}
+    for name, value in machine.env.items():
+        known = said.get(name, {})
+        follows = name in machine.follows or (machine.emulated and name == EMULATED_RELEASE)
+        if not (follows or "valueFrom" in known or known.get("value") == value):
+            yield f"the servers had {name} (--env), and engine.env does not: write it there, or leave it out"
+    yield from left_out(server.engine)
+
+
+def _of_the_template(engine: Engine) -> Iterator[Mapping[str, Any]]:
+    for container in engine.pod_template.get("spec", {}).get("containers", ()):
+        if container["name"] == SERVER:
+            yield from container.get("env", ())
 
 
 def as_here(job: Manifest, machine: Machine) -> Manifest:

@@ -95,7 +95,8 @@ def found_wrong(question: Question, facts: Mapping[str, ModelFacts]) -> tuple[tu
 
 
 def benchmark_run(question: Question, commits: Mapping[tuple[str, str], str], now: datetime) -> Manifest:
-    """The run that answers it, without a status. That of a pool has the spec that the operator would write."""
+    """The run that answers it, without a status. That of a pool has the spec that the operator would write, and `now`
+    in its name: another one, of another day, may be in the same cluster."""
     metadata = question.manifest["metadata"]
     if isinstance(question.spec, RunSpec):
         return _run(str(metadata["name"]), question.manifest["spec"])
@@ -105,11 +106,13 @@ def benchmark_run(question: Question, commits: Mapping[tuple[str, str], str], no
     if all(name == BASELINE for name in view.arms):
         raise QuestionError(f"spec.pools: {view.name} has no candidates: there is nothing to compare")
     spec = api.run_manifest_spec(replace(view.run_spec, trigger=Trigger.PERSON))
-    return _run(child_name(metadata["name"], view.name, fingerprint(spec), 1), spec)
+    return _run(child_name(metadata["name"], view.name, fingerprint(spec), f"{now:%Y%m%d-%H%M}"), spec)
 
 
 def _run(name: str, spec: Mapping[str, Any]) -> Manifest:
-    return {"apiVersion": API_VERSION, "kind": RUN, "metadata": {"name": name}, "spec": dict(spec)}
+    """Rounds that were measured before are none of it. The operator gives no run of its own such a name."""
+    asked = {key: value for key, value in spec.items() if key != "measured"}
+    return {"apiVersion": API_VERSION, "kind": RUN, "metadata": {"name": name}, "spec": asked}
 
 
 def paths(

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from paceline.evidence import question
-from paceline.plan.objects import Object, finished
+from paceline.plan.objects import Object, brings_rounds, finished
 from paceline.plan.step import Manifest
 
 LOCK_SECONDS = 60.0
@@ -59,7 +59,34 @@ def gone_on_with(stored: Object | None, wanted: Object, note: str, file: Path) -
             f"{file}: its rounds were measured in another way than now ({note}): go on as before, name another file by "
             "-o, or remove it"
         )
-    return {**wanted, "status": stored["status"] if finished(stored) else status}
+    brought = {"measured": stored["spec"]["measured"]} if brings_rounds(stored) else {}
+    return {
+        **wanted,
+        "metadata": stored["metadata"],
+        "spec": {**wanted["spec"], **brought},
+        "status": stored["status"] if finished(stored) else status,
+    }
+
+
+def asked(run: Object) -> Manifest:
+    """The run without the rounds that it brings along: the question that is being measured."""
+    return {**run, "spec": {key: value for key, value in run["spec"].items() if key != "measured"}}
+
+
+def with_message(run: Object, status: Mapping[str, Any], message: str, how: Mapping[str, Any]) -> Manifest:
+    """The run with this status, and with the message of a round's client if the round is new in it. `how`: machine,
+    note and differs of `spec.measured`. A file that an older release began has no messages, and gets none."""
+    before, after = _results(run.get("status") or {}), _results(status)
+    messages = (run["spec"].get("measured") or {}).get("rounds", [])
+    if after == before or len(messages) != before:
+        return {**run, "status": dict(status)}
+    measured = {**how, "rounds": [*messages, message.strip()]}
+    return {**run, "spec": {**run["spec"], "measured": measured}, "status": dict(status)}
+
+
+def _results(status: Mapping[str, Any]) -> int:
+    """Number of rounds with a result."""
+    return sum(1 for entry in status.get("rounds", ()) if not entry.get("error"))
 
 
 def save(file: Path, run: Object) -> None:

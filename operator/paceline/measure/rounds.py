@@ -7,14 +7,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from paceline import api
+from paceline.api.run import LONGEST_NOTE, LONGEST_SENTENCE
 from paceline.core import RunSpec
 from paceline.evidence import RoundPlan
 from paceline.measure import pod, record
-from paceline.measure.machine import Machine
+from paceline.measure.machine import Machine, otherwise
 from paceline.measure.pod import Pod
 from paceline.measure.question import IN_MEMORY, SETTINGS
 from paceline.plan import run as planner
 from paceline.plan.objects import finished
+from paceline.plan.pods import terminated
 from paceline.plan.run.snapshot import Round
 from paceline.plan.step import Apply, Delete, Manifest, Plan
 
@@ -43,7 +45,7 @@ class Rounds:
     pod: Pod | None = None
 
     def __post_init__(self) -> None:
-        self.spec: RunSpec = api.run(self.run)
+        self.spec: RunSpec = api.run(record.asked(self.run))
 
     def until_the_end(self) -> Iterator[Moment]:
         """A moment every fifth of a second until the run has its end. However it is left, no process stays."""
@@ -56,7 +58,7 @@ class Rounds:
                 seen = self.pod.seen(now) if self.pod else None
                 if ask or (due and now >= due) or (self.pod and not was_over and self.pod.ended):
                     plan = planner.plan(self._snapshot(seen), now)
-                    ask = self._follow(plan, now)
+                    ask = self._follow(plan, seen, now)
                     due = plan.requeue_at
                 yield self.moment()
                 time.sleep(0 if ask or finished(self.run) else POLL_SECONDS)
@@ -77,7 +79,7 @@ class Rounds:
 
     def _snapshot(self, seen: Round | None) -> planner.Snapshot:
         return planner.Snapshot(
-            manifest={**self.run, "metadata": {**IN_MEMORY, **self.run["metadata"]}},
+            manifest={**record.asked(self.run), "metadata": {**IN_MEMORY, **self.run["metadata"]}},
             spec=self.spec,
             invalid="",
             rounds=(seen,) if seen else (),
@@ -86,10 +88,17 @@ class Rounds:
             settings=SETTINGS,
         )
 
-    def _follow(self, plan: Plan, now: datetime) -> bool:
+    @property
+    def _how(self) -> Manifest:
+        differs = [text[:LONGEST_SENTENCE] for text in otherwise(self.machine, self.spec.server)]
+        how = {"machine": self.machine.name, "note": self.machine.note[:LONGEST_NOTE]}
+        return {**how, "differs": differs} if differs else how
+
+    def _follow(self, plan: Plan, seen: Round | None, now: datetime) -> bool:
         """Status first, then actions, as the operator does it. True if the planner is to be asked again at once."""
         if plan.status is not None:
-            self.run = {**self.run, "status": record.noted(plan.status, self.machine.note)}
+            status, message = record.noted(plan.status, self.machine.note), _message(seen)
+            self.run = record.with_message(self.run, status, message, self._how)
             record.save(self.file, self.run)
         for action in plan.actions:
             match action:
@@ -99,3 +108,9 @@ class Rounds:
                 case Apply(manifest) if manifest["kind"] == "Job":
                     self.pod = pod.start(manifest, self.machine, self.environ, now, self.lock)
         return bool(plan.actions)
+
+
+def _message(round: Round | None) -> str:
+    """What its client reported; "" while it has not."""
+    ended = terminated(round.pod, "client") if round and round.pod else None
+    return str((ended or {}).get("message", ""))

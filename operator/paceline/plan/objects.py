@@ -29,6 +29,11 @@ def annotations(item: Object) -> Mapping[str, str]:
     return item["metadata"].get("annotations") or {}
 
 
+def brings_rounds(run: Object) -> bool:
+    """Whether a BenchmarkRun was measured without a cluster: it measures nothing itself."""
+    return isinstance(run.get("spec"), Mapping) and bool(run["spec"].get("measured"))
+
+
 def suspended(run: Object) -> bool:
     """Whether a BenchmarkRun is annotated to rest: it keeps its rounds and starts no other."""
     return annotations(run).get(SUSPENDED) == "true"

@@ -32,6 +32,8 @@ class Settings:
     """Of `servers` and `rounds`: which of them others reach, and which reach others, is restricted."""
     disruption_budgets: bool = False
     """Whether a drain takes a pool's servers one at a time."""
+    imported_evidence: bool = False
+    """Whether rounds that were measured without a cluster count as evidence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

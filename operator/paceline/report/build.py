@@ -44,7 +44,8 @@ def run(manifest: Manifest) -> Run:
     replicates = tuple(measured.replicates(workloads, rounds))
     values = tuple(measured.values(arms, workloads, rounds))
     swept = crossing if sweeps else None
-    sentence = " ".join([swept.sentence if swept else _sentence(status, candidates, rule), *facts.own_args(spec)])
+    found = swept.sentence if swept else _sentence(status, candidates, rule)
+    sentence = " ".join([found, *facts.own_args(spec), *facts.imported(rounds)])
     return Run(
         name=manifest["metadata"]["name"],
         namespace=manifest["metadata"].get("namespace", ""),

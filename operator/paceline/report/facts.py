@@ -11,6 +11,7 @@ from paceline.api.run_status import BenchmarkRunStatus, Round
 from paceline.engines import ENGINES
 from paceline.report.model import Configuration, Cost, Difference, Manifest
 from paceline.report.read import model, workload
+from paceline.report.text import count
 
 ABSENT = ""
 
@@ -30,6 +31,13 @@ def configuration(manifest: Manifest, rounds: Sequence[Round]) -> Configuration:
         unequal=(*(key for key in engine.compared if key in differ), *_unlike(rounds)) if engine else (),
         commands=_commands(manifest),
     )
+
+
+def imported(rounds: Sequence[Round]) -> Iterator[str]:
+    """At most one sentence: how many rounds the run has brought along."""
+    results = [entry for entry in rounds if not entry.error]
+    if brought := sum(entry.imported for entry in results):
+        yield f"{brought} of {count(len(results), 'round')} were measured without a cluster."
 
 
 def own_args(spec: Manifest) -> Iterator[str]:

@@ -18,6 +18,7 @@ from paceline.measure.machine import (
     environment,
     expanded,
     left_out,
+    otherwise,
     plan_here,
     read_by_engines,
 )
@@ -170,3 +171,31 @@ def test_what_no_process_here_does_is_told() -> None:
     engine = replace(example.server().engine, pod_template=template)
     assert list(left_out(engine)) == ["engine.podTemplate: certs, proxy is not run here"]
     assert list(left_out(example.server().engine)) == []
+
+
+WRITE_IT = "and engine.env does not: write it there, or leave it out"
+
+
+@pytest.mark.parametrize(
+    ("machine", "said"),
+    [
+        ({}, []),
+        ({"env": {"VIRTUAL_ENV": "/opt/sglang", "PATH": "/opt/sglang/bin:/usr/bin"}}, []),
+        ({"env": {"SAID": "1", "TOKEN": "from a Secret"}}, []),
+        (
+            {"env": {"SAID": "2"}},
+            ["the servers had SAID (--env), and engine.env does not: write it there, or leave it out"],
+        ),
+        ({"env": {"X": "1"}}, ["the servers had X (--env), and engine.env does not: write it there, or leave it out"]),
+        (
+            {"command": ("python", "-m", "fast")},
+            ["the servers' program was python -m fast (--engine-command), and not engine.image's own"],
+        ),
+        ({"command": ("emulator",), "env": {"PACELINE_EMULATE_VERSION": "0.5.6"}, "emulated": True}, []),
+    ],
+)
+def test_what_servers_had_that_the_spec_does_not_say(machine: dict[str, Any], said: list[str]) -> None:
+    server = example.server()
+    secret = {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
+    server = replace(server, engine=replace(server.engine, env=({"name": "SAID", "value": "1"}, secret)))
+    assert list(otherwise(Machine(name="desk", folder=Path("/tmp"), port=1, **machine), server)) == said

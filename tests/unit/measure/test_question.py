@@ -51,7 +51,7 @@ def test_a_pool_is_measured_as_by_the_operator(pool: str) -> None:
     assert question(ours["spec"]) == question(theirs["spec"])
     assert fingerprint(ours["spec"]) == fingerprint(theirs["spec"])
     assert [arm["name"] for arm in ours["spec"]["arms"]] == [arm["name"] for arm in theirs["spec"]["arms"]]
-    assert ours["metadata"]["name"] == theirs["metadata"]["name"]
+    assert ours["metadata"]["name"] == f"{theirs['metadata']['name'].removesuffix('-1')}-20261122-1200"
     assert ours["spec"]["trigger"]["reason"] == "Person"
 
 
@@ -60,6 +60,14 @@ def test_a_run_is_measured_as_it_is() -> None:
     ask = asked(manifest, None)
     assert isinstance(ask.spec, RunSpec)
     assert benchmark_run(ask, {}, NOW)["spec"] == manifest["spec"]
+
+
+def test_a_measured_file_is_measured_anew() -> None:
+    """What it brings along is no part of the question."""
+    manifest = yaml.safe_load((example.FILE.parent / "benchmark-only.yaml").read_text())
+    measured = {**manifest["spec"], "measured": {"machine": "desk", "rounds": ["paceline1:"]}}
+    assert benchmark_run(asked({**manifest, "spec": measured}, None), {}, NOW)["spec"] == manifest["spec"]
+    assert question(measured) == question(manifest["spec"])
 
 
 def test_a_model_on_a_claim_is_where_it_is_here() -> None:

@@ -13,6 +13,7 @@ from paceline.measure import record
 from paceline.measure.record import RecordError
 
 NOTE = "measured on desk without a cluster"
+HOW = {"machine": "desk", "note": NOTE}
 
 
 def wanted() -> dict[str, Any]:
@@ -36,6 +37,38 @@ def test_an_interrupted_run_goes_on_without_its_last_round(tmp_path: Path) -> No
     going = record.gone_on_with(half_way(), wanted(), NOTE, tmp_path / "run.yaml")
     assert len(going["status"]["rounds"]) == 2
     assert "progress" not in going["status"]  # else its Job would count as deleted by somebody
+
+
+def test_a_run_that_goes_on_keeps_its_name_and_its_messages(tmp_path: Path) -> None:
+    stored, another_day = half_way(), wanted()
+    stored["spec"] = {**stored["spec"], "measured": {**HOW, "rounds": ["one", "two"]}}
+    another_day["metadata"] = {"name": "of-another-day"}
+    going = record.gone_on_with(stored, another_day, NOTE, tmp_path / "run.yaml")
+    assert going["metadata"] == stored["metadata"]
+    assert going["spec"]["measured"]["rounds"] == ["one", "two"]
+    assert record.asked(going)["spec"] == wanted()["spec"]
+
+
+def test_the_message_of_each_round_with_a_result_is_kept_once() -> None:
+    rounds = half_way()["status"]["rounds"]
+    failed = {**rounds[1], "error": "its pod is gone"}
+    run = wanted()
+    for status, message in (
+        ({"rounds": rounds[:1]}, "one\n"),
+        ({"rounds": rounds[:1]}, "one"),
+        ({"rounds": [rounds[0], failed]}, "none"),
+        ({"rounds": [rounds[0], failed, rounds[1]]}, "two"),
+    ):
+        run = record.with_message(run, status, message, HOW)
+        assert run["status"] == status
+    assert run["spec"]["measured"] == {**HOW, "rounds": ["one", "two"]}
+
+
+def test_a_file_of_a_release_that_kept_no_messages_gets_none() -> None:
+    """Some of its rounds would be missing."""
+    rounds = half_way()["status"]["rounds"]
+    run = record.with_message({**wanted(), "status": {"rounds": rounds[:1]}}, {"rounds": rounds}, "two", HOW)
+    assert run == {**wanted(), "status": {"rounds": rounds}}
 
 
 def test_a_finished_run_stays_as_it_is(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from paceline.evidence import decode
+
 EXAMPLE = Path(__file__).parents[3] / "examples" / "try.yaml"
 QUICK = ("PACELINE_EMULATE_STARTUP_SECONDS=0.1", "PACELINE_EMULATE_WARMUP_SECONDS=0.1", "PACELINE_EMULATE_NOISE_CV=0")
 PATIENCE = 200.0
@@ -88,4 +90,8 @@ def test_a_run_that_was_killed_goes_on_at_its_round_and_comes_to_its_verdict(tmp
     status = yaml.safe_load((tmp_path / "run.yaml").read_text())["status"]
     assert (status["verdict"]["outcome"], status["verdict"]["winner"], status["emulated"]) == ("Promote", "wide", True)
     assert "Emulated: wide is" in output
+
+    measured = yaml.safe_load((tmp_path / "run.yaml").read_text())["spec"]["measured"]
+    assert [decode(message).round for message in measured["rounds"]] == [0, 1]
+    assert "no evidence for a cluster: the servers had PACELINE_EMULATE_STARTUP_SECONDS (--env)" in output
     assert "mulated" in (tmp_path / "report.html").read_text()

@@ -60,8 +60,11 @@ def _evidence(deployment: Deployment, pool: Pool, now: datetime) -> Sentences:
         yield f"Its evidence is {serving.evidence}{speed}{_interval(serving.evidence, verdict)}."
         if serving.evidence in pool.emulated:
             yield "That run was emulated: no model ran, and its numbers are no measurements."
+        if serving.imported:
+            yield "Rounds of it were measured without a cluster, and applied by a person."
     if verdict and not (serving and serving.evidence == verdict.benchmark_run):
-        run = marked(verdict.benchmark_run, emulated=verdict.benchmark_run in pool.emulated)
+        emulated = verdict.benchmark_run in pool.emulated
+        run = marked(verdict.benchmark_run, emulated=emulated, imported=verdict.imported)
         question = "the present question" if deployment.judged else "an earlier spec"
         yield f"The verdict on {question} is {verdict.outcome}, by {run}: {verdict.message}."
 

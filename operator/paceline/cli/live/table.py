@@ -33,7 +33,8 @@ def in_short(pool: Pool, change: Change) -> str:
 
 
 def _cells(pool: Pool, change: Change) -> tuple[str, ...]:
-    speed = marked(faster(change.speedup), emulated=change.evidence in pool.emulated)
+    emulated = change.evidence in pool.emulated
+    speed = marked(faster(change.speedup), emulated=emulated, imported=change.imported)
     return when(change.time), pool.name, change.kind or "", change.arm or "nothing", speed, change.revision
 
 

@@ -112,7 +112,8 @@ def _serves(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
     if serving is None or not serving.revision:
         yield f"nothing yet; {asked}", BUSY
         return
-    speed = marked(faster(serving.speedup), emulated=serving.evidence in pool.emulated)
+    emulated = serving.evidence in pool.emulated
+    speed = marked(faster(serving.speedup), emulated=emulated, imported=serving.imported)
     arm = " ".join(filter(None, (serving.arm, speed)))
     style = GOOD if pool.asked is None or ready >= pool.asked else BUSY
     yield f"{arm} at {serving.revision}, since {since(serving.since, now)}; {asked}", style
@@ -143,7 +144,8 @@ def _verdict(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
     verdict = pool.status.verdict
     if verdict:
         style = {"Promote": GOOD, "Reject": "", "Error": BAD}.get(verdict.outcome, BUSY)
-        by = marked(verdict.benchmark_run, emulated=verdict.benchmark_run in pool.emulated)
+        emulated = verdict.benchmark_run in pool.emulated
+        by = marked(verdict.benchmark_run, emulated=emulated, imported=verdict.imported)
         yield f"{verdict.outcome}: {verdict.message}; by {by}", style
         if verdict.crossing:
             yield verdict.crossing, BUSY

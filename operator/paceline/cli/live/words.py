@@ -9,6 +9,8 @@ from paceline.report.text import ratio
 MINUTE, HOUR, DAY = 60, 3600, 86400
 EMULATED = "emulated"
 """Stands beside every number of a run in which no model ran."""
+IMPORTED = "measured without a cluster"
+"""Stands beside a speed-up that is not of this cluster, or not only."""
 
 
 def time_of(text: str) -> datetime | None:
@@ -59,5 +61,6 @@ def faster(speedup: float | None) -> str:
     return ratio(value) if value is not None else ""
 
 
-def marked(text: str, *, emulated: bool) -> str:
-    return f"{text} ({EMULATED})" if text and emulated else text
+def marked(text: str, *, emulated: bool, imported: bool = False) -> str:
+    marks = [mark for mark, stands in ((EMULATED, emulated), (IMPORTED, imported)) if stands]
+    return f"{text} ({', '.join(marks)})" if text and marks else text

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from paceline.evidence.fingerprint import WHY
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.runs import Run
 
@@ -23,7 +24,7 @@ WITHOUT_VALUES = ("engine.env", "engine.podTemplate", "engine.apiKeySecretRef", 
 """Paths with long or private values: the sentence says only that they changed."""
 FLAGS = ("engine.args", "args", "custom.args")
 """Paths of arguments: the sentence names only the flags, as a value may be a secret."""
-LEFT_OUT = ("attempt", "trigger", "token", "podLabels", "roundsOf", "pool", "purpose", "arms", "workloads")
+LEFT_OUT = (*WHY, "pool", "purpose", "arms", "workloads")
 MOST = 4
 """Changes that are listed; the others are counted."""
 

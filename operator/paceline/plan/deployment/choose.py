@@ -23,7 +23,8 @@ from paceline.plan.step import parse_time
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     """An arm at a revision. `evidence` is the run that promoted it, "" for the baseline; `fingerprint` is the hash of
-    what that run has measured, `speedup` its result, `emulated` whether an emulator served in it."""
+    what that run has measured, `speedup` its result, `emulated` whether an emulator served in it, `imported` whether
+    rounds of it were measured without a cluster."""
 
     arm: str
     revision: str
@@ -34,6 +35,7 @@ class Choice:
     evidence: str = ""
     speedup: float | None = None
     emulated: bool | None = None
+    imported: bool = False
 
 
 def frozen(pool: Pool) -> Choice | None:
@@ -58,6 +60,7 @@ def back(pool: Pool) -> Choice | None:
         evidence=last.evidence,
         speedup=last.speedup,
         emulated=last.emulated,
+        imported=last.imported,
         why=f"back to the last revision that served{by}; held: {held.reason}",
     )
 
@@ -117,6 +120,7 @@ def winner(pool: Pool) -> Choice | None:
         evidence=run.name,
         speedup=speed.ratio if speed else None,
         emulated=run.status.emulated or None,
+        imported=run.status.imported,
         why=shown(run),
     )
 
@@ -134,6 +138,7 @@ def intent(choice: Choice, since: str, request: str = "") -> Target:
         evidence=choice.evidence,
         speedup=choice.speedup,
         emulated=choice.emulated,
+        imported=choice.imported,
     )
 
 
@@ -152,6 +157,7 @@ def _remembered(target: Target, arm: str) -> Choice:
         evidence=target.evidence,
         speedup=target.speedup,
         emulated=target.emulated,
+        imported=target.imported,
         why=target.why,
     )
 

@@ -37,6 +37,7 @@ def _promoted_servers(pool: Pool) -> Target | None:
         fingerprint=run.fingerprint,
         speedup=speed.ratio if speed else None,
         emulated=run.status.emulated or None,
+        imported=run.status.imported,
         why=shown(run),
     )
 
@@ -56,7 +57,8 @@ def _had_promoted(run: Run, arm: Arm, wanted: Mapping[str, Any]) -> bool:
 
 def shown(run: Run) -> str:
     """The result of a run that promotes, in a sentence."""
-    return f"{run.name}: {run.winner} is {bounds(run.ratio(run.winner))} as fast as the baseline"
+    where = ", measured without a cluster" if run.status.imported else ""
+    return f"{run.name}: {run.winner} is {bounds(run.ratio(run.winner))} as fast as the baseline{where}"
 
 
 def bounds(speed: Result | None) -> str:

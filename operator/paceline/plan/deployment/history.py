@@ -19,6 +19,7 @@ def with_change(pool: Pool, serving: Serving | None, target: Target, now: dateti
         speedup=target.speedup if serving else None,
         evidence=target.evidence if serving else "",
         emulated=target.emulated if serving else None,
+        imported=target.imported if serving else False,
         why=target.why[:WHY_LENGTH],
         request=target.request,
     )
@@ -43,5 +44,6 @@ def _written(pool: Pool) -> tuple[Change, ...]:
             speedup=last.speedup,
             evidence=last.evidence,
             emulated=last.emulated,
+            imported=last.imported,
         ),
     )

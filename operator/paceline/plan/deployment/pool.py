@@ -17,7 +17,7 @@ from paceline.plan.deployment.runs import Run
 from paceline.plan.deployment.servers import Servers, servers_of
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.deployment.stale import is_aged, moved_image
-from paceline.plan.objects import Object
+from paceline.plan.objects import Object, brings_rounds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,21 +67,27 @@ class Pool:
 
     @cached_property
     def attempts(self) -> tuple[Run, ...]:
-        """Runs of the present question, the latest attempt first."""
+        """Runs of the present question, the latest attempt first; after them those that were measured without a
+        cluster, the one that was measured last first."""
         of_now = [run for run in self.runs if run.question == self.question]
-        return tuple(sorted(of_now, key=lambda run: run.attempt, reverse=True))
+        return tuple(sorted(of_now, key=lambda run: (not run.imported, run.attempt, run.measured_at), reverse=True))
 
     @cached_property
     def decided(self) -> Run | None:
         """The run whose verdict counts now: one of the present question, else the latest of a question about more
-        candidates. A run that a person has asked to repeat does not count, nor does any attempt before it."""
+        candidates. A run that a person has asked to repeat does not count, nor does any attempt before it. One that
+        was measured without a cluster takes the place of an Error."""
         fresh = [run for run in self.runs if run.outcome and not run.stale and not self.given_up(run)]
         broader = sorted((run for run in fresh if run.answers(self.wanted)), key=lambda run: run.finished_at)
-        return next((run for run in (*self.attempts, *reversed(broader)) if run in fresh), None)
+        of_now = [run for run in self.attempts if run in fresh]
+        brought = [run for run in of_now if run.imported]
+        if of_now and of_now[0].outcome == "Error" and brought:
+            return brought[0]
+        return next(iter((*of_now, *reversed(broader))), None)
 
     def given_up(self, run: Run) -> bool:
         """Whether a person has asked for another attempt in its place."""
-        return run.question == self.question and run.attempt <= self.retried
+        return run.question == self.question and run.attempt <= self.retried and not run.imported
 
     @property
     def retried(self) -> int:
@@ -115,7 +121,8 @@ def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datet
     servers = servers_of(snapshot, spec.name, now)
     wanted = run_manifest_spec(_run_spec(pinned, spec, server))
     kept, first = snapshot.revisions(spec.name), _revisions_in_use(remembered, servers)
-    manifests = snapshot.owned("BenchmarkRun", spec.name)
+    own = [run for run in snapshot.owned("BenchmarkRun", spec.name) if not brings_rounds(run)]
+    manifests = [*own, *(run for run in snapshot.imported_of(spec.name) if Run(manifest=run).decides)]
     loads = loads_of(manifests)
     served = frozenset(
         arm.name for arm in spec.arms if servers and servers.revision == revision_among(server, arm, first, kept, loads)

@@ -17,6 +17,9 @@ from paceline.plan.pods import Trouble
 from paceline.plan.step import Apply, Manifest, parse_time
 from paceline.render import Owner, benchmark_run
 
+DECIDING = ("Promote", "Reject")
+"""Outcomes that decide every candidate, or promote one."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
@@ -126,6 +129,21 @@ class Run:
     def outcome(self) -> str | None:
         """The verdict's; None while there is none, and for a run that was superseded."""
         return self.verdict.outcome or None if self.finished else None
+
+    @property
+    def decides(self) -> bool:
+        """For or against its candidates."""
+        return self.outcome in DECIDING
+
+    @property
+    def imported(self) -> bool:
+        """Whether it was measured without a cluster, and belongs to whoever has applied it."""
+        return objects.brings_rounds(self.manifest)
+
+    @property
+    def measured_at(self) -> str:
+        """When its latest round ended."""
+        return max((record.finished_at for record in self.results), default="")
 
     @property
     def winner(self) -> str | None:

@@ -41,6 +41,9 @@ class Snapshot:
     """Kind and name of an object that the last pass wrote → why the API server refused it."""
     elsewhere: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """NAMESPACE/RUN, of all namespaces → the nodes on which it measures, or on which its pool has lent it a server."""
+    imported: tuple[Object, ...] = ()
+    """BenchmarkRuns of this namespace that bring their rounds along, whoever owns them; none where the installation
+    allows none."""
     config_maps: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
     """Name of a ConfigMap with prompts → its keys; None if it does not exist. Those that the operator may not read are
     left out."""
@@ -105,6 +108,11 @@ class Snapshot:
             for child in self.of(kind)
             if child["metadata"].get("labels", {}).get(POOL_LABEL) == pool and owned_by(child, self.owner.uid)
         ]
+
+    def imported_of(self, pool: str) -> list[Object]:
+        """In the order of their names."""
+        found = (run for run in self.imported if run["spec"].get("pool") == pool)
+        return sorted(found, key=lambda run: str(run["metadata"]["name"]))
 
     def revisions(self, pool: str) -> Mapping[str, Object]:
         """Revision → the ControllerRevision that keeps its rendering. One that was edited by hand, and so lacks its

@@ -1,10 +1,11 @@
 """A BenchmarkRun: what to do now. Read this first.
 
     1. check      end a run whose spec cannot be carried out, and name the field to change
-    2. take_over  before its first round: copy the rounds of the run that spec.roundsOf names
-    3. collect    add the rounds whose Jobs have ended since the last pass, each once
-    4. conclude   ask the gate; end a run that has its answer, was superseded, or keeps failing
-    5. measure    start the next round, watch or remove the Job of the current one
+    2. take_in    the rounds that spec.measured brings along are judged; such a run ends in this pass
+    3. take_over  before its first round: copy the rounds of the run that spec.roundsOf names
+    4. collect    add the rounds whose Jobs have ended since the last pass, each once
+    5. conclude   ask the gate; end a run that has its answer, was superseded, or keeps failing
+    6. measure    start the next round, watch or remove the Job of the current one
 
 A step returns what it has learnt (`Evidence`, for the steps after it), the run's end (`Conclusion`), what to do
 (`StepResult`), or None. Steps import no steps.
@@ -32,11 +33,12 @@ from paceline.plan.run.steps.check import check
 from paceline.plan.run.steps.collect import collect
 from paceline.plan.run.steps.conclude import conclude
 from paceline.plan.run.steps.measure import measure
+from paceline.plan.run.steps.take_in import take_in
 from paceline.plan.run.steps.take_over import take_over
 from paceline.plan.step import Delete, Plan, StepResult, timestamp
 
 Step = Callable[[Snapshot, Evidence, datetime], Evidence | Conclusion | StepResult | None]
-STEPS: tuple[Step, ...] = (check, take_over, collect, conclude, measure)
+STEPS: tuple[Step, ...] = (check, take_in, take_over, collect, conclude, measure)
 
 
 def plan(snapshot: Snapshot, now: datetime) -> Plan:

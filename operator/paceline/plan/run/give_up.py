@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from paceline.core import BASELINE
+from paceline.core import BASELINE, RunSpec
 from paceline.evidence.failures import FEW, MANY, ONCE, VOIDS_THE_RUN, Failure
 from paceline.gate import undecided
 from paceline.plan.run.evidence import Evidence, FailedReplicate, failure
@@ -37,10 +37,15 @@ def given_up(evidence: Evidence) -> tuple[str, str] | None:
     failures = evidence.failures(BASELINE)
     if keeps_failing(failures):
         return f"the baseline could not be measured: {failures[0].why}", failures[0].failure.name
-    most = evidence.spec.gate.decide_after_rounds[-1] + MOST_FAILURES * len(evidence.spec.arms)
+    most = most_rounds(evidence.spec)
     if len(own(evidence.results)) >= most and not evidence.verdict.final:
         return f"{most} rounds were measured and too many of them were invalid", Failure.NotMeasured.name
     return None
+
+
+def most_rounds(spec: RunSpec) -> int:
+    """Rounds with a result after which a run ends in any case."""
+    return spec.gate.decide_after_rounds[-1] + MOST_FAILURES * len(spec.arms)
 
 
 def in_question(evidence: Evidence) -> tuple[str, ...]:

@@ -8,7 +8,13 @@ from paceline.plan.run.evidence import Evidence
 
 def own(records: Iterable[Round]) -> tuple[Round, ...]:
     """Rounds that held accelerators for this run."""
-    return tuple(record for record in records if not record.run)
+    return tuple(record for record in records if not record.run and not record.imported)
+
+
+def without_a_cluster(evidence: Evidence) -> str:
+    """For the end of a verdict's message: how many of its rounds were measured so. "" if none was."""
+    brought = sum(record.imported for record in evidence.results)
+    return f"{_rounds(brought)} measured without a cluster" if brought else ""
 
 
 def judged_again(evidence: Evidence) -> str:

@@ -36,6 +36,7 @@ def results(evidence: Evidence, snapshot: Snapshot) -> dict[str, Any]:
         "crossover": crossover_status(evidence),
         "engine_version": last.engine_version,
         "emulated": any(record.emulated for record in evidence.results),
+        "imported": any(record.imported for record in evidence.results),
         "gpus": last.gpus,
         "gpu_model": last.gpu_model,
         "driver": last.driver,

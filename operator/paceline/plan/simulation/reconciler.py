@@ -4,7 +4,7 @@ from paceline import api
 from paceline.plan import deployment, run
 from paceline.plan.deployment.loan import elsewhere
 from paceline.plan.deployment.routes import ROUTES
-from paceline.plan.objects import suspended
+from paceline.plan.objects import brings_rounds, suspended
 from paceline.plan.run.snapshot import Round
 from paceline.plan.simulation.cluster import SERVERS, Cluster, Key, key_of
 from paceline.plan.step import Action, Adopt, Apply, Plan
@@ -29,7 +29,7 @@ def plan(cluster: Cluster, key: Key) -> Plan:
     return deployment.plan(deployment_snapshot(cluster, name), cluster.now)
 
 
-def deployment_snapshot(cluster: Cluster, name: str) -> deployment.Snapshot:
+def deployment_snapshot(cluster: Cluster, name: str, settings: Settings = SETTINGS) -> deployment.Snapshot:
     manifest = cluster.objects["SpeculativeDeployment", name]
     try:
         spec, invalid = api.deployment(manifest), ""
@@ -43,12 +43,13 @@ def deployment_snapshot(cluster: Cluster, name: str) -> deployment.Snapshot:
         spec=spec,
         invalid=invalid,
         children=children,
-        settings=SETTINGS,
+        settings=settings,
+        imported=tuple(filter(brings_rounds, cluster.of("BenchmarkRun"))) if settings.imported_evidence else (),
         elsewhere=elsewhere(cluster.of("Pod"), cluster.of("Deployment")),
     )
 
 
-def run_snapshot(cluster: Cluster, name: str) -> run.Snapshot:
+def run_snapshot(cluster: Cluster, name: str, settings: Settings = SETTINGS) -> run.Snapshot:
     manifest = cluster.objects["BenchmarkRun", name]
     try:
         spec, invalid = api.run(manifest), ""
@@ -63,7 +64,7 @@ def run_snapshot(cluster: Cluster, name: str) -> run.Snapshot:
         ),
         namespaces=(manifest["metadata"]["namespace"],),
         suspended=suspended(manifest),
-        settings=SETTINGS,
+        settings=settings,
         source=cluster.objects.get(("BenchmarkRun", manifest["spec"].get("roundsOf", ""))),
     )
 

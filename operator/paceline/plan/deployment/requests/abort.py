@@ -62,6 +62,7 @@ def _before(pool: Pool, rolling: Target, request: Request, now: datetime) -> Tar
         evidence=last.evidence,
         speedup=last.speedup,
         emulated=last.emulated,
+        imported=last.imported,
         since=timestamp(now),
         why=f"{why}, and {last.arm} served before",
         kind="Aborted",

@@ -46,6 +46,7 @@ def rollback(pool: Pool, request: Request, now: datetime) -> Effect | Refusal:
         evidence=back.evidence,
         speedup=back.speedup,
         emulated=back.emulated,
+        imported=back.imported,
         since=timestamp(now),
         why=f"a person has rolled back from {present.arm}; {_evidence(back)}",
         kind="RolledBack",

@@ -16,6 +16,7 @@ from paceline.plan.deployment.changed import asked_anew
 from paceline.plan.deployment.conflicts import name_conflict
 from paceline.plan.deployment.earned import ANYWAY, bounds, manual
 from paceline.plan.deployment.hold import baseline_held, held_by_a_person, hold, way_out
+from paceline.plan.deployment.imported import not_used
 from paceline.plan.deployment.lasting import report_lasting
 from paceline.plan.deployment.measured_again import measured_again_at
 from paceline.plan.deployment.pool import Pool
@@ -28,6 +29,7 @@ from paceline.plan.deployment.stale import SHOWN
 from paceline.plan.images import differ, digest
 from paceline.plan.silence import ASK_AGAIN
 from paceline.plan.step import Apply, StepResult, earliest, timestamp
+from paceline.plan.versions import same_release
 from paceline.render import benchmark_run
 
 OUTCOMES = {
@@ -43,6 +45,11 @@ REJECTED_FOR = {"NothingAccepted": Reason.NothingAccepted, "OutputsDiffer": Reas
 
 def measure(rollout: Rollout, now: datetime) -> StepResult:
     """Report the verdict on the present question, follow the run that decides it, or make one."""
+    step = _measure(rollout, now)
+    return replace(step, notes=(*step.notes, *not_used(rollout.pool)))
+
+
+def _measure(rollout: Rollout, now: datetime) -> StepResult:
     pool = rollout.pool
     if run := pool.decided:
         causes = _verdict_causes(rollout, run)
@@ -121,7 +128,8 @@ def _again(rollout: Rollout, decided: StepResult, now: datetime) -> StepResult:
 def _make_run(pool: Pool, causes: tuple[Cause, ...], held: Hold | None = None) -> StepResult:
     """Make a run. It takes over the rounds of a run whose question differs only in rule or candidates; because of a
     hold, new ones are measured."""
-    attempt = 1 + max((run.attempt for run in pool.runs if run.fingerprint == pool.fingerprint), default=pool.retried)
+    before = (run.attempt for run in pool.runs if run.fingerprint == pool.fingerprint and not run.imported)
+    attempt = 1 + max(before, default=pool.retried)
     name = child_name(pool.snapshot.name, pool.name, pool.fingerprint, attempt)
     stale = next((run for run in pool.attempts if run.stale), None)
     anew = pool.retried and not any(run.attempt > pool.retried for run in pool.attempts)
@@ -219,8 +227,9 @@ def _other_version(pool: Pool) -> tuple[str, ...]:
     # Empty if no server of the run has come up to say it.
     reports = (run.status.engine_version for run in pool.attempts if run.status.engine_version)
     reported = next(reports, wanted)
-    same = reported.removeprefix(wanted)[:1] in ("", "+", ".", "-", "r", "a", "b") and reported.startswith(wanted)
-    return () if same else (f"spec.engine.version: {wanted}, but the image reports {reported}: set it to that",)
+    if same_release(reported, wanted):
+        return ()
+    return (f"spec.engine.version: {wanted}, but the image reports {reported}: set it to that",)
 
 
 def _other_image(pool: Pool, run: Run) -> tuple[str, ...]:
@@ -309,6 +318,7 @@ def _verdict(pool: Pool, run: Run) -> dict[str, Any]:
             fingerprint=run.fingerprint,
             crossing=run.verdict.crossing,
             emulated=run.status.emulated or None,
+            imported=run.status.imported,
             speedup=speed.ratio if speed else None,
             lower=speed.lower if speed else None,
             upper=speed.upper if speed else None,

@@ -11,12 +11,13 @@ from paceline.plan.step import Delete, StepResult
 def prune_runs(rollout: Rollout, _: datetime) -> StepResult:
     """Keep runs that status refers to, those of `history` for as long as the revision is kept, and the latest
     `promotion.revisionHistoryLimit` others: for people to read, and as evidence should their question come back.
-    Superseded runs answer no question and go first."""
+    Superseded runs answer no question and go first. What was measured without a cluster is of who applied it."""
     pool = rollout.pool
     used = {run.name for run in (pool.decided, *pool.attempts[:1]) if run} | runs_in_use(pool.remembered)
     used |= _of_history(pool)
     used |= {run.spec["roundsOf"] for run in pool.runs if not run.finished and "roundsOf" in run.spec}
-    spare = sorted((run for run in pool.runs if run.finished and run.name not in used), key=_worth)
+    own = [run for run in pool.runs if run.finished and not run.imported]
+    spare = sorted((run for run in own if run.name not in used), key=_worth)
     surplus = len(spare) - pool.deployment.promotion.revision_history_limit
     why = "beyond revisionHistoryLimit, and nothing refers to it"
     return StepResult(actions=tuple(Delete(run.manifest, why) for run in spare[: max(0, surplus)]))

@@ -251,4 +251,5 @@ def _serving(rollout: Rollout, target: Target, now: datetime) -> Serving:
         evidence=target.evidence,
         speedup=target.speedup,
         emulated=target.emulated,
+        imported=target.imported,
     )

@@ -1,4 +1,4 @@
-"""Step 3: the results of Jobs that have ended go into status, each once."""
+"""Step 4: the results of Jobs that have ended go into status, each once."""
 
 from collections.abc import Container, Sequence
 from dataclasses import replace

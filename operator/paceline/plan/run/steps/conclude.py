@@ -1,4 +1,4 @@
-"""Step 4: whether the run is over, and with which verdict."""
+"""Step 5: whether the run is over, and with which verdict."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -12,7 +12,7 @@ from paceline.plan.run.budget import exhausted
 from paceline.plan.run.conclusion import Conclusion, error
 from paceline.plan.run.evidence import Evidence, FailedReplicate
 from paceline.plan.run.give_up import given_up, in_question, keeps_failing, voided
-from paceline.plan.run.origin import judged_again
+from paceline.plan.run.origin import judged_again, without_a_cluster
 from paceline.plan.run.own_args import own_args_note
 from paceline.plan.run.scope import scope
 from paceline.plan.run.snapshot import Snapshot
@@ -42,9 +42,23 @@ def conclude(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Conclusio
         return error(*why) if verdict.outcome is Outcome.ERROR else _gate_verdict(evidence, verdict, why[0])
     if evidence.results and (verdict.final or not in_question(evidence)):
         return _gate_verdict(evidence, verdict)
+    if evidence.spec.measured:
+        return _not_enough(evidence)
     if spent := exhausted(evidence):
         return _gate_verdict(evidence, verdict, *spent)
     return None
+
+
+def _not_enough(evidence: Evidence) -> Conclusion:
+    """Of a run that may measure nothing itself."""
+    looks = evidence.spec.gate.decide_after_rounds
+    measured = len(evidence.results)
+    look = next((look for look in looks if look > measured), looks[-1])
+    message = (
+        f"after the rounds that it brings along, {measured}, its candidates are undecided, and the gate looks again "
+        f"after {look}: go on with `paceline measure` to its end, delete this run, and apply the file again"
+    )
+    return Conclusion(reason=Reason.ImportRefused, message=message)
 
 
 def _sweep_table(evidence: Evidence) -> Conclusion | None:
@@ -53,7 +67,7 @@ def _sweep_table(evidence: Evidence) -> Conclusion | None:
     why = pointless or spent
     done = len(evidence.results) >= evidence.spec.gate.decide_after_rounds[-1]
     if table is None or not (why or done or (evidence.results and not in_question(evidence))):
-        return None
+        return _not_enough(evidence) if evidence.spec.measured else None
     if nothing_measured(table) and spent and not (pointless or done):
         return _gate_verdict(evidence, evidence.verdict, *spent)
     if nothing_measured(table):
@@ -105,9 +119,9 @@ def _joined(*sentences: str) -> str:
     return "; ".join(filter(None, sentences))
 
 
-def _limits(evidence: Evidence) -> tuple[str, str]:
-    """What the verdict is limited to: the candidates' own arguments, the sampling, the prompts."""
-    return own_args_note(evidence), scope(evidence.spec, evidence.results)
+def _limits(evidence: Evidence) -> tuple[str, ...]:
+    """What the verdict is limited to: the candidates' own arguments, the sampling, the prompts, the machine."""
+    return own_args_note(evidence), scope(evidence.spec, evidence.results), without_a_cluster(evidence)
 
 
 def _speedup(verdict: Verdict) -> float | None:

@@ -1,4 +1,4 @@
-"""Step 5: the next round, one Job, preferably on the node where the run measured last."""
+"""Step 6: the next round, one Job, preferably on the node where the run measured last."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Step 2: the rounds of another run, to be judged by this run's gate (0033)."""
+"""Step 3: the rounds of another run, to be judged by this run's gate (0033)."""
 
 from collections.abc import Collection
 from dataclasses import replace

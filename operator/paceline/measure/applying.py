@@ -1,0 +1,45 @@
+"""Whether a measured run may be evidence in a cluster, and how it gets there. Pure."""
+
+import json
+from datetime import datetime
+
+from paceline import api
+from paceline.measure.question import IN_MEMORY
+from paceline.plan.objects import Object, brings_rounds
+from paceline.plan.run.imported import UnfitError, brought
+from paceline.render import Owner
+
+LARGEST_ANNOTATION = 262_144
+"""Bytes of all annotations of an object (k8s.io/apimachinery, pkg/api/validation/objectmeta.go,
+TotalAnnotationSizeLimitB). `kubectl apply` without --server-side keeps the whole file in one."""
+ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
+LARGEST_OBJECT = 1_400_000
+"""Bytes: etcd takes a request of 1.5 MiB (--max-request-bytes); the rest is for managedFields."""
+ESCAPED = "&<>"
+"""Go writes each of them as six bytes."""
+
+
+def applying(file: str, run: Object, now: datetime) -> tuple[str, ...]:
+    """Lines for a person; none for a run that brings no rounds along."""
+    if not brings_rounds(run):
+        return ()
+    spec, name = api.run(run), str(run["metadata"]["name"])
+    owner = Owner(kind="BenchmarkRun", name=name, namespace=IN_MEMORY["namespace"], uid=IN_MEMORY["uid"])
+    assert spec.measured
+    try:
+        brought(owner, spec, spec.measured, now)
+    except UnfitError as error:
+        return (f"no evidence for a cluster: {error}",)
+    if (size := written(run)) > LARGEST_OBJECT:
+        return (f"no evidence for a cluster: it takes {size} bytes, and an API server stores {LARGEST_OBJECT}",)
+    on_the_server = " --server-side" if size + len(ANNOTATION) > LARGEST_ANNOTATION else ""
+    return (
+        f"kubectl apply{on_the_server} -f {file}  evidence in a cluster, before its pool is measured there, where the "
+        "administrator allows it (evidence.imported)",
+    )
+
+
+def written(run: Object) -> int:
+    """Bytes of the file as kubectl writes it into its annotation."""
+    text = json.dumps(run, separators=(",", ":"), ensure_ascii=False)
+    return len(text.encode()) + 5 * sum(map(text.count, ESCAPED))

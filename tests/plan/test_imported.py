@@ -1,0 +1,335 @@
+"""Evidence that was measured without a cluster (0059). As test_stories."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.support import imported
+from tests.support.answers import Truth, half_failed, noisy
+from tests.support.campaigns import LATENCY
+from tests.support.edits_of_specs import loosened
+from tests.support.imported import ALLOWED, NAME, allow, allowing, file, with_rounds
+from tests.support.planned import deployment_pools
+from tests.support.stories import told
+from tests.support.world import World, example
+
+from paceline.evidence import RoundResult, decode, encode
+
+Manifest = dict[str, Any]
+SLOWER: Truth = {"baseline": LATENCY["baseline"], "wide": {name: 0.8 * of for name, of in LATENCY["baseline"].items()}}
+
+
+def run(world: World, name: str = NAME) -> Manifest:
+    found: Manifest = world.cluster.objects["BenchmarkRun", name]
+    return found
+
+
+def jobs(world: World) -> int:
+    return len(world.cluster.of("Job", component="round"))
+
+
+def deployed(world: World, **spec: Any) -> None:
+    manifest = example("latency")
+    manifest["spec"] |= spec
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    world.servers_ready()
+
+
+@told
+def test_a_pool_promotes_on_what_was_measured_without_a_cluster(world: World) -> None:
+    """Judged anew, it serves the pool as a run of its own would; nothing is measured, and everything says so."""
+    allow(world)
+    world.apply(file())
+    deployed(world)
+    assert (world.serving("latency"), jobs(world), world.runs("latency")) == ("wide", 0, [])
+    status = run(world)["status"]
+    assert (status["verdict"]["outcome"], status["imported"]) == ("Promote", True)
+    assert all(entry["imported"] and entry["node"] == entry["job"] == "" for entry in status["rounds"])
+    assert "3 rounds measured without a cluster" in status["verdict"]["message"]
+    assert status["cost"] == {"gpuSeconds": 0, "idleGpuSeconds": 0, "serverStarts": 0}
+    pool = world.pool("latency")
+    assert [pool[of]["imported"] for of in ("serving", "target", "verdict")] == [True] * 3
+    assert pool["history"][0]["imported"]
+    assert pool["target"]["why"].endswith("as fast as the baseline, measured without a cluster")
+
+
+@told
+def test_what_was_measured_elsewhere_counts_only_where_it_is_allowed(world: World) -> None:
+    """The run ends, and says who must do what; the pool measures for itself."""
+    world.apply(file())
+    assert world.condition("Failed", run(world)) == "True ImportNotAllowed"
+    assert "ask the administrator for evidence.imported=true" in run(world)["status"]["conditions"][0]["message"]
+    deployed(world)
+    assert (jobs(world), len(world.runs("latency"))) == (1, 1)
+
+
+@told
+def test_what_was_measured_on_other_gpus_is_no_evidence(world: World) -> None:
+    allow(world)
+    world.apply(file(change=lambda result: replace(imported.real(result), gpu_model="NVIDIA A100-SXM4-80GB")))
+    assert world.condition("Failed", run(world)) == "True ImportRefused"
+    said = run(world)["status"]["conditions"][0]["message"]
+    assert said.endswith("it ran on NVIDIA A100-SXM4-80GB, and spec.accelerator.product is NVIDIA-H200")
+    assert "verdict" not in run(world)["status"]
+    deployed(world)
+    assert jobs(world) == 1
+    assert world.status()["notes"] == [f"BenchmarkRun {NAME}, measured without a cluster, is not used: ImportRefused"]
+
+
+def test_a_claimed_verdict_is_not_believed() -> None:
+    """It is slower, whatever the file says of it; an API server drops a status that is applied, this one does not."""
+    world, claims = allowing(), file(truth=SLOWER)
+    better = file()
+    world.apply({**claims, "status": {"verdict": {"outcome": "Promote", "winner": "wide"}, "rounds": []}})
+    assert run(world)["status"]["verdict"]["outcome"] == "Reject"
+    assert better["spec"]["measured"] != claims["spec"]["measured"]
+    deployed(world)
+    assert (world.serving("latency"), jobs(world)) == ("baseline", 0)
+    assert world.condition("Promoted") == "False BaselineFaster"
+
+
+def test_points_are_judged_anew() -> None:
+    """Half of a candidate's requests failed: no message says whether that is valid."""
+    world = allowing()
+    world.apply(file(wide=half_failed))
+    points = [point for entry in run(world)["status"]["rounds"] for point in entry["points"]]
+    assert {(point["arm"], point["valid"]) for point in points} == {("baseline", True), ("wide", False)}
+    deployed(world)
+    assert jobs(world) == 1
+
+
+@pytest.mark.parametrize(
+    ("rounds", "spoiled"), [(1, {}), (3, {"wide": noisy})], ids=["too few", "undecided at the first look"]
+)
+def test_rounds_that_decide_nothing_yet_start_no_job(rounds: int, spoiled: Any) -> None:
+    world = allowing()
+    world.apply(file(rounds=rounds, **spoiled))
+    assert world.condition("Failed", run(world)) == "True ImportRefused"
+    assert "go on with `paceline measure` to its end" in run(world)["status"]["conditions"][0]["message"]
+    assert jobs(world) == 0
+
+
+# Which rounds are evidence of a spec, and which are none.
+
+
+def first(change: Callable[[RoundResult], RoundResult]) -> Callable[[list[RoundResult]], list[RoundResult]]:
+    return lambda results: [change(results[0]), *results[1:]]
+
+
+def each(**changes: Any) -> Callable[[list[RoundResult]], list[RoundResult]]:
+    return lambda results: [replace(result, **changes) for result in results]
+
+
+def without_baseline(result: RoundResult) -> RoundResult:
+    return replace(result, replicates=result.replicates[1:])
+
+
+def renamed(result: RoundResult) -> RoundResult:
+    return replace(result, replicates=(result.replicates[0], replace(result.replicates[1], arm="other")))
+
+
+def twice(result: RoundResult) -> RoundResult:
+    return replace(result, replicates=(*result.replicates, result.replicates[1]))
+
+
+def of_another_load(result: RoundResult) -> RoundResult:
+    wide = result.replicates[1]
+    points = (replace(wide.points[0], workload="code@99"), *wide.points[1:])
+    return replace(result, replicates=(result.replicates[0], replace(wide, points=points)))
+
+
+def moved(result: RoundResult, seconds: float) -> RoundResult:
+    return replace(result, started=result.started + seconds, finished=result.finished + seconds)
+
+
+REFUSED: dict[str, tuple[Callable[[list[RoundResult]], list[RoundResult]], str]] = {
+    "none": (lambda results: [], "there is none; apply the file once `paceline measure` has ended"),
+    "one is missing": (lambda results: [results[0], results[2]], "it says that it is number 2; rounds stand in order"),
+    "one is there twice": (lambda results: [results[0], *results], "rounds[1]: it says that it is number 0"),
+    "too many": (
+        lambda results: [replace(results[0], round=number) for number in range(13)],
+        "13, and a run of this spec has at most 12",
+    ),
+    "no baseline": (first(without_baseline), "it compares nothing: it has wide"),
+    "an arm of another spec": (first(renamed), "spec has no other; apply the file as"),
+    "an arm twice": (first(twice), "wide is there twice"),
+    "a workload of another spec": (first(of_another_load), "spec has no code@99"),
+    "of the future": (
+        first(lambda one: moved(one, timedelta(days=2).total_seconds())),
+        "it ended at 2026-11-23T10:26:00Z, and it is 2026-11-22T10:00:00Z: set the clocks",
+    ),
+    "ends before it begins": (first(lambda one: replace(one, started=one.finished + 1)), "it ends before it begins"),
+    "two at once": (
+        lambda results: [results[0], replace(results[0], round=1), *results[2:]],
+        "rounds[1]: it began before the one before it had ended",
+    ),
+    "of an emulator": (
+        each(emulated=True),
+        "an emulator served, and spec.engine.image is registry.example.com/sglang:0.5.6-tails-mpt",
+    ),
+    "of another engine": (each(engine_version="0.5.23"), "the servers were 0.5.23, and spec.engine.version is 0.5.6"),
+    "of an unknown engine": (each(engine_version=""), "the servers were of no known version"),
+    "of unknown GPUs": (each(gpu_model=None), "which GPUs it ran on is not known"),
+    "of fewer GPUs": (each(gpus=("GPU-0",)), "it ran on 1 GPUs, and spec.accelerator.count is 4"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_no_evidence_is_refused(case: str) -> None:
+    change, said = REFUSED[case]
+    honest = file()["spec"]
+    results = [decode(message) for message in honest["measured"]["rounds"]]
+    world = allowing()
+    world.apply(with_rounds(honest, [encode(result) for result in change(results)]))
+    assert world.condition("Failed", run(world)) == "True ImportRefused"
+    assert said in run(world)["status"]["conditions"][0]["message"]
+    assert "verdict" not in run(world)["status"]
+    assert jobs(world) == 0
+
+
+def test_an_unchanged_file_is_evidence() -> None:
+    """Or none of the refusals above would show anything."""
+    world = allowing()
+    world.apply(file())
+    assert world.condition("Complete", run(world)) == "True Promote"
+
+
+@pytest.mark.parametrize("text", ["", "paceline1:", "paceline1:%%%", "{}", "paceline2:abc", "paceline1:c$@(?"])
+def test_what_no_client_wrote_is_refused(text: str) -> None:
+    world = allowing()
+    world.apply(with_rounds(file()["spec"], [text]))
+    assert world.condition("Failed", run(world)) == "True ImportRefused"
+    assert "spec.measured.rounds[0]: " in run(world)["status"]["conditions"][0]["message"]
+
+
+def test_what_the_machine_did_otherwise_is_said() -> None:
+    world, honest = allowing(), file()["spec"]
+    differs = ["the servers had X (--env), and engine.env does not"]
+    world.apply(with_rounds(honest, honest["measured"]["rounds"], differs=differs))
+    assert run(world)["status"]["conditions"][0]["message"].endswith(differs[0])
+
+
+def test_prompts_of_the_cluster_cannot_be_compared() -> None:
+    world, honest = allowing(), file()["spec"]
+    loads = [{**load, "source": "configMap://prompts/code.jsonl"} for load in honest["workloads"]]
+    world.apply(with_rounds({**honest, "workloads": loads}, honest["measured"]["rounds"]))
+    assert "whether this cluster has the same is not known" in run(world)["status"]["conditions"][0]["message"]
+
+
+def test_speeds_of_an_emulator_are_evidence_of_an_emulator() -> None:
+    world, honest = allowing(), file(change=lambda result: replace(result, emulated=True))["spec"]
+    engine = {**honest["engine"], "image": "localhost/paceline-sglang-emulator:dev"}
+    world.apply(with_rounds({**honest, "engine": engine}, honest["measured"]["rounds"]))
+    assert (world.condition("Complete", run(world)), run(world)["status"]["emulated"]) == ("True Promote", True)
+
+
+# A pool and the runs that are brought to it.
+
+
+def test_what_was_measured_long_ago_is_as_old_as_that() -> None:
+    """Not as young as the day on which it was applied."""
+    world = allowing()
+    world.cluster.now += timedelta(days=40)
+    world.apply(file())
+    assert world.condition("Complete", run(world)) == "True Promote"
+    deployed(world)
+    assert jobs(world) == 1
+    assert f"is not used: {NAME} is older than maxEvidenceAge" in world.status()["notes"][0]
+
+
+def test_of_another_question_it_is_said_what_differs() -> None:
+    world = allowing()
+    world.apply(file())
+    engine = example("latency")["spec"]["engine"]
+    deployed(world, engine={**engine, "args": [*engine["args"], "--chunked-prefill-size=4096"]})
+    assert jobs(world) == 1
+    assert world.status()["notes"][0].endswith("is not used: engine.args changed: --chunked-prefill-size")
+
+
+def test_under_another_gate_its_rounds_are_judged_again() -> None:
+    """As those of a run of the pool's own (0033), and they stay marked."""
+    world = allowing()
+    world.apply(file())
+    manifest = example("latency")
+    loosened(manifest["spec"])
+    deployed(world, gate=manifest["spec"]["gate"])
+    (own,) = world.runs("latency")
+    assert (own["spec"]["roundsOf"], own["status"]["imported"], jobs(world)) == (NAME, True, 0)
+    assert (world.serving("latency"), world.pool("latency")["serving"]["imported"]) == ("wide", True)
+
+
+def test_a_verdict_of_this_cluster_stands() -> None:
+    """What is brought along later does not overrule it."""
+    world = World(truths={"latency": SLOWER}, settings=ALLOWED)
+    world.apply(example("latency"))
+    world.prefetch_ends()
+    world.servers_ready()
+    while world.under_way("round"):
+        world.round_ends()
+    assert world.outcome("latency") == "Reject"
+    world.apply(file())
+    assert world.condition("Complete", run(world)) == "True Promote"
+    assert (world.serving("latency"), world.pool("latency")["verdict"]["outcome"]) == ("baseline", "Reject")
+
+
+def test_the_one_that_was_measured_last_counts() -> None:
+    world = allowing()
+    world.apply(file())
+    later = file(
+        truth=SLOWER,
+        change=lambda one: replace(imported.real(one), started=one.started + 9e3, finished=one.finished + 9e3),
+    )
+    later["metadata"]["name"] = "a-name-that-sorts-first"
+    world.apply(later)
+    deployed(world)
+    assert world.pool("latency")["verdict"]["benchmarkRun"] == "a-name-that-sorts-first"
+
+
+def test_whoever_has_applied_it_deletes_it() -> None:
+    """The pool does not, however many there are; and what was earned stays when it is gone."""
+    world = allowing()
+    for number in range(15):
+        copy = file()
+        copy["metadata"]["name"] = f"{NAME}-{number}"
+        world.apply(copy)
+    deployed(world)
+    assert len(world.cluster.of("BenchmarkRun")) == 15
+    assert all("ownerReferences" not in found["metadata"] for found in world.cluster.of("BenchmarkRun"))
+    for number in range(15):
+        world.cluster.delete("BenchmarkRun", f"{NAME}-{number}")
+    world.wait(5)
+    assert world.serving("latency") == "wide"
+
+
+def test_of_a_pool_of_another_name_it_is_nothing() -> None:
+    """Although it runs on the same server."""
+    world, renamed = allowing(), example("latency")
+    world.apply(file())
+    renamed["spec"]["pools"][0]["name"] = "other"
+    deployed(world, pools=renamed["spec"]["pools"])
+    (pool,) = deployment_pools(world)
+    assert [one.name for one in pool.runs] == [one["metadata"]["name"] for one in world.runs("other")]
+    assert "notes" not in world.status()
+
+
+def test_where_it_is_forbidden_again_it_is_evidence_no_more() -> None:
+    """What was promoted serves on, as after the run was deleted, and the pool measures."""
+    world = allowing()
+    world.apply(file())
+    deployed(world)
+    world.settings = replace(ALLOWED, imported_evidence=False)
+    world.wait(5)
+    assert (world.serving("latency"), world.condition("Promoted"), jobs(world)) == ("wide", "True StillPromoted", 1)
+
+
+def test_a_suspended_pool_serves_what_it_did() -> None:
+    world = allowing()
+    deployed(world, suspend=True)
+    world.apply(file())
+    assert world.condition("Complete", run(world)) == "True Promote"
+    world.servers_ready()
+    assert (world.serving("latency"), jobs(world)) == ("baseline", 0)
