@@ -197,6 +197,15 @@ def test_promoting_is_a_right_of_its_own(guarded: Running) -> None:
         guarded.request("DELETE", f"{_collection(TENANT)}/{manifest['metadata']['name']}")
 
 
+def test_to_bring_evidence_along_is_to_promote(guarded: Running) -> None:
+    """Its author wrote the numbers, and a pool may promote on them."""
+    run = example_run()
+    brings = {**run, "spec": {**run["spec"], "measured": {"machine": "desk", "rounds": ["paceline1:"]}}}
+    assert send(guarded, "eve", run) == ""
+    assert "spec.measured brings evidence along, which asks for the verb promote" in send(guarded, "eve", brings)
+    assert send(guarded, "pat", brings) == ""
+
+
 def test_a_new_object_that_asks_to_be_promoted_is_asked_the_same(guarded: Running) -> None:
     assert "verb promote" in send(guarded, "eve", annotated(example(), PROMOTE))
     assert send(guarded, "pat", annotated(example(), PROMOTE)) == ""

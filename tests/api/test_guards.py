@@ -71,6 +71,11 @@ def test_a_value_switches_each_of_it_off() -> None:
     assert found.resources["fetch"]["requests"] == {"cpu": "1", "memory": "256Mi"}
 
 
+def test_imported_evidence_is_allowed_by_name_only() -> None:
+    assert not installed().render.imported_evidence
+    assert installed(evidence__imported=True).render.imported_evidence
+
+
 def test_secrets_of_a_registry_and_a_digest_are_values() -> None:
     digest = f"sha256:{'0' * 64}"
     found = rendered(imagePullSecrets=["registry"], image__digest=digest)

@@ -10,7 +10,7 @@ from tests.support import imported
 from tests.support.answers import Truth, half_failed, noisy
 from tests.support.campaigns import LATENCY
 from tests.support.edits_of_specs import loosened
-from tests.support.imported import ALLOWED, NAME, allow, allowing, file, with_rounds
+from tests.support.imported import ALLOWED, NAME, allow, allowing, file, moved, with_rounds
 from tests.support.planned import deployment_pools
 from tests.support.stories import told
 from tests.support.world import World, example
@@ -140,10 +140,6 @@ def of_another_load(result: RoundResult) -> RoundResult:
     wide = result.replicates[1]
     points = (replace(wide.points[0], workload="code@99"), *wide.points[1:])
     return replace(result, replicates=(result.replicates[0], replace(wide, points=points)))
-
-
-def moved(result: RoundResult, seconds: float) -> RoundResult:
-    return replace(result, started=result.started + seconds, finished=result.finished + seconds)
 
 
 REFUSED: dict[str, tuple[Callable[[list[RoundResult]], list[RoundResult]], str]] = {

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
@@ -29,11 +29,21 @@ def real(result: RoundResult) -> RoundResult:
 
 def file(*, truth: Truth | None = None, change: Change = real, rounds: int = 99, **spoiled: Spoiled) -> Manifest:
     """The BenchmarkRun of pool latency with its messages, its first `rounds` only."""
-    spec, messages = _desk(
-        truth and tuple((arm, tuple(of.items())) for arm, of in truth.items()), tuple(spoiled.items())
-    )
+    speeds = truth and tuple((arm, tuple(of.items())) for arm, of in truth.items())
+    spec, messages, _, _ = _desk(speeds, tuple(spoiled.items()))
     written = [encode(change(decode(message))) for message in messages[:rounds]]
     return with_rounds(spec, written)
+
+
+def with_status() -> Manifest:
+    """The whole file, measured a day ago by the clock on the wall."""
+    _, _, status, ended = _desk(None, ())
+    seconds = (datetime.now(UTC) - LATER - ended).total_seconds()
+    return {**file(change=lambda result: real(moved(result, seconds))), "status": dict(status)}
+
+
+def moved(result: RoundResult, seconds: float) -> RoundResult:
+    return replace(result, started=result.started + seconds, finished=result.finished + seconds)
 
 
 def with_rounds(spec: Manifest, messages: Sequence[str], **measured: Any) -> Manifest:
@@ -48,14 +58,16 @@ def with_rounds(spec: Manifest, messages: Sequence[str], **measured: Any) -> Man
 
 
 @cache
-def _desk(truth: Any, spoiled: tuple[tuple[str, Spoiled], ...]) -> tuple[Manifest, tuple[str, ...]]:
+def _desk(truth: Any, spoiled: tuple[tuple[str, Spoiled], ...]) -> tuple[Manifest, tuple[str, ...], Manifest, datetime]:
+    """Its spec, the messages of its rounds, its status, and when it ended."""
     world = World(truths={"latency": {arm: dict(of) for arm, of in truth}}) if truth else World()
     measuring(world, "latency")
     while world.under_way("round"):
         world.round_ends(**dict(spoiled))
     (run,) = world.runs("latency")
     ended = (terminated(world.pod_of(job), "client") for job in world.cluster.of("Job", component="round"))
-    return dict(run["spec"]), tuple(str(one["message"]) for one in ended if one)
+    messages = tuple(str(one["message"]) for one in ended if one)
+    return dict(run["spec"]), messages, dict(run["status"]), world.cluster.now
 
 
 def allowing() -> World:

@@ -12,7 +12,9 @@ from paceline.render import Owner
 LARGEST_ANNOTATION = 262_144
 """Bytes of all annotations of an object (k8s.io/apimachinery, pkg/api/validation/objectmeta.go,
 TotalAnnotationSizeLimitB). `kubectl apply` without --server-side keeps the whole file in one."""
-ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
+OF_KUBECTL = 150
+"""Bytes that it takes beside the file: its name (kubectl.kubernetes.io/last-applied-configuration), `annotations`, the
+namespace and the end of the line."""
 LARGEST_OBJECT = 1_400_000
 """Bytes: etcd takes a request of 1.5 MiB (--max-request-bytes); the rest is for managedFields."""
 ESCAPED = "&<>"
@@ -32,7 +34,7 @@ def applying(file: str, run: Object, now: datetime) -> tuple[str, ...]:
         return (f"no evidence for a cluster: {error}",)
     if (size := written(run)) > LARGEST_OBJECT:
         return (f"no evidence for a cluster: it takes {size} bytes, and an API server stores {LARGEST_OBJECT}",)
-    on_the_server = " --server-side" if size + len(ANNOTATION) > LARGEST_ANNOTATION else ""
+    on_the_server = " --server-side" if size + OF_KUBECTL > LARGEST_ANNOTATION else ""
     return (
         f"kubectl apply{on_the_server} -f {file}  evidence in a cluster, before its pool is measured there, where the "
         "administrator allows it (evidence.imported)",

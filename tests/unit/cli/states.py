@@ -4,6 +4,7 @@ from functools import cache
 
 from tests.support.campaigns import LATENCY
 from tests.support.guard import dropped
+from tests.support.imported import allowing, file
 from tests.support.stories import by_hand, measuring, promoted
 from tests.support.world import World, example
 
@@ -52,6 +53,17 @@ def both_promoted() -> World:
     """Two pools, two winners."""
     world = World()
     promoted(world)
+    return world
+
+
+@cache
+def promoted_without_a_cluster() -> World:
+    """On what somebody has measured and applied."""
+    world = allowing()
+    world.apply(file())
+    world.apply(example("latency"))
+    world.prefetch_ends()
+    world.servers_ready()
     return world
 
 
@@ -156,6 +168,7 @@ STATES = (
     measuring_round_2_of_3,
     no_room,
     both_promoted,
+    promoted_without_a_cluster,
     rejected,
     held,
     rolled_back,

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from tests.support import example as rendered
 from tests.support import memory
-from tests.support.edits import example_run
+from tests.support.edits import example, example_run
 
 from paceline.controller.cluster import Cluster, Key
-from paceline.controller.gather import gather_run
+from paceline.controller.gather import gather_deployment, gather_run
 from paceline.controller.kinds import KINDS
 from paceline.controller.reconcile import reconcile
 from paceline.core.names import DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL
@@ -196,3 +196,38 @@ async def test_a_job_that_the_store_has_lost_is_asked_for_before_it_is_taken_for
     found = await gather_run(cluster, KEY, Settings(image="paceline"), NOW)
     assert found is not None
     assert [one.name for one in found.rounds] == (["mine-0-0"] if there else [])
+
+
+@pytest.mark.parametrize(("allowed", "seen"), [(True, ["brought"]), (False, [])])
+async def test_a_deployment_sees_runs_that_bring_their_rounds_where_that_is_allowed(
+    allowed: bool, seen: list[str]
+) -> None:
+    """They have no label of ours, and no owner. Whoever may rely on one is woken by it."""
+    api = memory.MemoryApi(memory.Cluster(kinds=KINDS))
+    cluster = Cluster(api)
+    await api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "models"}})
+    deployment = example()
+    deployment["metadata"] = {"name": "served", "namespace": "models"}
+    await api.create(deployment)
+    key = Key("speculativedeployments", "models", "served")
+    cluster.hear(key)
+    run = example_run()
+    for name, measured in (("brought", {"machine": "desk"}), ("by-hand", None)):
+        spec = {**run["spec"], **({"measured": measured} if measured else {})}
+        manifest = {**run, "metadata": {"name": name, "namespace": "models"}, "spec": spec}
+        cluster.saw(await api.create(manifest))
+    found = await gather_deployment(cluster, key, Settings(image="paceline", imported_evidence=allowed), NOW)
+    assert found is not None
+    assert [one["metadata"]["name"] for one in found.imported] == seen
+
+
+@pytest.mark.parametrize(("measured", "woken"), [({"measured": {"machine": "desk"}}, True), ({}, False)])
+def test_a_run_that_brings_its_rounds_wakes_the_deployments_of_its_namespace(measured: Manifest, woken: bool) -> None:
+    cluster = Cluster(memory.MemoryApi(memory.Cluster(kinds=KINDS)))
+    here, elsewhere = (Key("speculativedeployments", namespace, "served") for namespace in ("models", "others"))
+    cluster.known |= {here, elsewhere}
+    run = example_run()
+    run["metadata"] = {"name": "brought", "namespace": "models"}
+    cluster._changed("ADDED", {**run, "spec": {**run["spec"], **measured}}, None)
+    waiting = set(iter(cluster.queue.take, None))
+    assert (here in waiting, elsewhere in waiting) == (woken, False)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.support import imported
 
-from paceline.measure.applying import LARGEST_ANNOTATION, LARGEST_OBJECT, applying, written
+from paceline.measure.applying import LARGEST_ANNOTATION, LARGEST_OBJECT, OF_KUBECTL, applying, written
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
@@ -21,8 +21,8 @@ def padded(size: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("size", "said"),
     [
-        (LARGEST_ANNOTATION - 1000, "kubectl apply -f run.yaml  evidence in a cluster"),
-        (LARGEST_ANNOTATION, "kubectl apply --server-side -f run.yaml  evidence in a cluster"),
+        (LARGEST_ANNOTATION - OF_KUBECTL, "kubectl apply -f run.yaml  evidence in a cluster"),
+        (LARGEST_ANNOTATION - OF_KUBECTL + 1, "kubectl apply --server-side -f run.yaml  evidence in a cluster"),
         (LARGEST_OBJECT, "kubectl apply --server-side -f run.yaml  evidence in a cluster"),
         (LARGEST_OBJECT + 1, "no evidence for a cluster: it takes 1400001 bytes, and an API server stores 1400000"),
     ],
