@@ -1,4 +1,4 @@
-"""What `paceline measure` has measured on this machine, and kubectl applies, is what a pool of the cluster promotes on."""
+"""What `paceline measure` has measured on this machine, once applied, is what a pool of the cluster promotes on."""
 
 import subprocess
 import sys
