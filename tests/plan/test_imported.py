@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.plan.test_requests import RETRY, in_error
 from tests.support import imported
 from tests.support.answers import Truth, half_failed, noisy
 from tests.support.campaigns import LATENCY
@@ -270,6 +271,19 @@ def test_a_verdict_of_this_cluster_stands() -> None:
     world.apply(file())
     assert world.condition("Complete", run(world)) == "True Promote"
     assert (world.serving("latency"), world.pool("latency")["verdict"]["outcome"]) == ("baseline", "Reject")
+
+
+@pytest.mark.parametrize("asked_again", [False, True])
+def test_it_takes_the_place_of_an_error(asked_again: bool) -> None:
+    """Also where a person has asked for another attempt: they doubted the first, and not what they bring."""
+    world = World()
+    in_error(world)
+    allow(world)
+    if asked_again:
+        world.annotate(RETRY, "monday")
+    world.apply(file())
+    world.servers_ready()
+    assert (world.serving("latency"), world.pool("latency")["verdict"]["benchmarkRun"]) == ("wide", NAME)
 
 
 def test_the_one_that_was_measured_last_counts() -> None:

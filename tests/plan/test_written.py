@@ -20,6 +20,7 @@ from tests.plan.test_sweep import CROSSING
 from tests.support.answers import not_compared, otherwise
 from tests.support.campaigns import LATENCY
 from tests.support.guard import NARROW_IS_SLOWER, dropped, guarded, hung, promoted_anyway
+from tests.support.imported import allow, file
 from tests.support.world import World, example
 
 from paceline import api
@@ -213,6 +214,16 @@ def dropped_after_every_request() -> Seen:
     return world
 
 
+def on_what_was_brought_along() -> Seen:
+    world = Seen()
+    allow(world)
+    world.apply(file())
+    world.apply(example("latency"))
+    world.prefetch_ends()
+    world.servers_ready()
+    return world
+
+
 STORIES = (
     degraded,
     taken_down_twice,
@@ -228,4 +239,5 @@ STORIES = (
     refused,
     again,
     lent_in_vain,
+    on_what_was_brought_along,
 )
