@@ -78,7 +78,8 @@ class Probe:
     idle yet); None where that is not possible, and `body` keeps the loads apart.
     `backend` is the benchmark client's name of this engine; `body` are fields that every request of a load has, by a
     name that no other load of the same server process has. `unseen` are the fields of `Speculation` that this engine
-    cannot show: no point is refused for want of them, and the evidence names them.
+    cannot show: no point is refused for want of them, and the evidence names them. `cuts_drafts`: what a grammar does
+    not allow is cut from a draft before it is counted, so a load of structured output may have no verify call.
     """
 
     pages: tuple[str, ...]
@@ -100,6 +101,7 @@ class Probe:
     """Of a /metrics page: how many draft tokens the engine proposes just now, where no counter adds them up. It is
     asked while a load runs, of arms whose depth the engine chooses; None: `speculation` tells."""
     unseen: tuple[str, ...] = ()
+    cuts_drafts: bool = False
     histogram: Histogram | None = None
     """Of an engine that tells acceptance by position with an answer; None: `speculation` tells it, or nothing does."""
 

@@ -99,6 +99,8 @@ class Case:
     """Requests of a point that a server may retract."""
     apart: bool = False
     """Whether each workload is a question of its own."""
+    may_rest: bool = False
+    """Whether steps may propose nothing, so that speculation that runs may have no verify call."""
 
 
 ReplicateRule = Callable[[Case], Objection | None]
@@ -212,7 +214,7 @@ def only_candidates_speculate(case: Case, point: Point) -> Objection | None:
 def speculation_ran(case: Case, point: Point) -> Objection | None:
     if not case.arm.candidate:
         return None
-    if case.arm.engine_chooses_depth and case.replicate and point.verify_calls == 0:
+    if case.may_rest and case.replicate and point.verify_calls == 0:
         if any(map(_ran, case.replicate.points)):
             return None
         return _unmeasured("no speculation was running on any workload: the engine proposed nothing at these loads")
@@ -303,6 +305,7 @@ def judge(plan: RoundPlan, result: RoundResult) -> tuple[Judged, ...]:
                 parity=plan.parity is not None,
                 retractions=plan.retractions,
                 apart=plan.apart,
+                may_rest=arm.engine_chooses_depth or (plan.cuts_drafts and bool(workload.dataset.response_format)),
             )
             judged.append(
                 Judged(

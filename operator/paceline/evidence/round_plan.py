@@ -73,6 +73,8 @@ class RoundPlan:
     """Dataset → its file, for datasets that are not built in."""
     unseen: tuple[str, ...] = ()
     """Numbers of a point that this engine cannot show; their absence does not invalidate a point."""
+    cuts_drafts: bool = False
+    """Under a grammar verify calls may be none: drafts that it does not allow are cut and in no counter."""
     parity: Parity | None = None
     """None: the arms' answers are not compared."""
     retractions: int = 0
@@ -117,7 +119,7 @@ class RoundPlan:
                 del arm["engine_chooses_depth"]
         if self.parity is None:
             del raw["parity"]
-        for key in ("apart", "retractions", "workload_timeouts"):
+        for key in ("apart", "cuts_drafts", "retractions", "workload_timeouts"):
             if not raw[key]:
                 del raw[key]
         if self.moved is None:

@@ -85,6 +85,7 @@ def round_plan(owner: Owner, run: RunSpec, arms: tuple[Arm, ...], number: int, t
         moved=adapter.moved(arms),
         parity=run.parity,
         unseen=adapter.probe(server.engine.version).unseen,
+        cuts_drafts=adapter.probe(server.engine.version).cuts_drafts,
         start_timeout_seconds=run.timeouts.start,
         workload_timeout_seconds=usual,
         workload_timeouts={one.name: timeout for one in run.workloads if (timeout := run.timeouts.of(one)) != usual},

@@ -309,3 +309,26 @@ def test_every_objection_has_a_code(wide: Mapping[str, Any], failures: list[Fail
     judged = verdict(wide=dataclasses.replace(WIDE, **wide))["wide", "code@1"]
     assert [objection.failure for objection in judged.objections] == failures
     assert judged.why == (judged.objections[0].message if failures else "")
+
+
+@pytest.mark.parametrize(
+    ("cuts", "code", "chat", "valid"),
+    [
+        (True, {}, NONE_SPECULATED, True),
+        (True, NONE_SPECULATED, NONE_SPECULATED, False),
+        (False, {}, NONE_SPECULATED, False),
+    ],
+)
+def test_where_a_grammar_cuts_drafts_a_load_may_have_no_verify_call(
+    cuts: bool, code: Mapping[str, Any], chat: Mapping[str, Any], valid: bool
+) -> None:
+    """Seen of the real vLLM 0.33.0: a head of noise proposes nothing that a schema allows. That speculation runs, a
+    load of free text shows."""
+    free, form = PLAN.workloads
+    bugs = dataclasses.replace(form, dataset=dataclasses.replace(form.dataset, response_format="{}"))
+    plan = dataclasses.replace(PLAN, cuts_drafts=cuts, workloads=(free, bugs))
+    points = (dataclasses.replace(WIDE.points[0], **code), dataclasses.replace(WIDE.points[1], **chat))
+    found = verdict(wide=dataclasses.replace(WIDE, points=points), plan=plan)["wide", "chat@1"]
+    assert found.valid is valid
+    assert valid or found.why.startswith("no speculation was running")
+    assert RoundPlan.from_json(plan.to_json()) == plan

@@ -70,6 +70,7 @@ def probe(_version: str) -> Probe:
         flush_path=None,
         backend="vllm-chat",
         adapter=lambda _, adapter: adapter,
+        cuts_drafts=True,  # v1/core/sched/scheduler.py:2879
         body=body,
     )
 
