@@ -13,6 +13,8 @@ from paceline.evidence import Failure, Judged, Outputs, Replicate, RoundPlan, Ro
 from paceline.evidence.arguments import Difference
 from paceline.evidence.judge import largest_difference
 
+NO_CALLS: Mapping[str, Any] = {"verify_calls": 0, "accept_length": None}
+
 
 def verdict(
     *, baseline: Replicate | None = BASELINE, wide: Replicate | None = WIDE, plan: RoundPlan = PLAN
@@ -314,9 +316,9 @@ def test_every_objection_has_a_code(wide: Mapping[str, Any], failures: list[Fail
 @pytest.mark.parametrize(
     ("cuts", "code", "chat", "valid"),
     [
-        (True, {}, NONE_SPECULATED, True),
-        (True, NONE_SPECULATED, NONE_SPECULATED, False),
-        (False, {}, NONE_SPECULATED, False),
+        (True, {}, NO_CALLS, True),
+        (True, NO_CALLS, NO_CALLS, False),
+        (False, {}, NO_CALLS, False),
     ],
 )
 def test_where_a_grammar_cuts_drafts_a_load_may_have_no_verify_call(
