@@ -5,7 +5,6 @@ import math
 import os
 import platform
 import shlex
-import shutil
 import signal
 import sys
 import time
@@ -15,22 +14,27 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
 
+from paceline.cli import equipment
+from paceline.cli.equipment import CannotError, Equipment
 from paceline.cli.manifests import DEPLOYMENT, RUN, RefusedError, everything
 from paceline.core import Bounds, Dataset, Scheme
 from paceline.core.names import MODELS
 from paceline.core.text import printable
 from paceline.engines import ENGINES
-from paceline.measure import devices, emulated, models, prompts, record
+from paceline.measure import emulated, models, ports, prompts, record
 from paceline.measure.applying import applying
 from paceline.measure.devices import DevicesError
+from paceline.measure.emulated import EmulatorError
 from paceline.measure.machine import Machine, UnsetVariableError, left_out, read_by_engines
 from paceline.measure.models import Found, MissingError
+from paceline.measure.ports import NoPortError
 from paceline.measure.question import Question, QuestionError, asked, benchmark_run, found_wrong, paths
 from paceline.measure.record import RecordError
 from paceline.measure.rounds import Rounds
 from paceline.plan.objects import finished
 from paceline.plan.step import Manifest
 from paceline.pods.fetch.request import FetchError
+from paceline.pods.prompt_file import DatasetError, read
 
 EXIT = {"Promote": 0, "Reject": 10, "Inconclusive": 11, "Error": 12}
 """As `paceline gate`. A Sweep decides nothing: 0."""
@@ -38,6 +42,19 @@ DRAW_SECONDS = 1.0
 """Between two pictures: what draws them must not take the processor from what is measured."""
 VIEW = "the view of a run needs rich: pip install 'paceline[kubectl]'"
 PAGE = "the page needs jinja2 and matplotlib: pip install 'paceline[report]'"
+
+CANNOT = (
+    CannotError,
+    DatasetError,
+    DevicesError,
+    EmulatorError,
+    FetchError,
+    MissingError,
+    NoPortError,
+    RecordError,
+    UnsetVariableError,
+)
+"""What keeps FILE from being measured here, in a sentence."""
 
 NOTES = """\
 The rounds are those of the operator: the same wrapper, client, checks, order of arms, gate and records. FILE may be
@@ -47,10 +64,6 @@ the address: it listens on 127.0.0.1 only.
 Exit: 0 Promote, or a measured Sweep; 10 Reject; 11 Inconclusive; 12 Error; 1 if FILE cannot be measured here;
 130 and 143 if it was interrupted.
 """
-
-
-class CannotError(RuntimeError):
-    """What keeps FILE from being measured here, in a sentence."""
 
 
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -114,10 +127,14 @@ def run(args: argparse.Namespace) -> int:
     except (RefusedError, QuestionError) as refused:
         return _failed(*(f"{args.file}: {line}" if isinstance(refused, QuestionError) else line
                          for line in str(refused).splitlines()))  # fmt: skip
-    except (
-        CannotError, DevicesError, MissingError, RecordError, FetchError, UnsetVariableError, emulated.EmulatorError
-    ) as error:  # fmt: skip
+    except CANNOT as error:
         return _failed(f"paceline measure: {error}")
+    except BrokenPipeError:  # who reads has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _interrupted(args, 1)
+    except OSError as error:
+        kept = [f"what was measured until then is in {args.output}"] if args.output.is_file() else []
+        return _failed(f"paceline measure: {error}", *kept)
     except ImportError as error:
         return _failed(f"paceline measure: {VIEW} ({error})")
     except KeyboardInterrupt:
@@ -131,10 +148,14 @@ def run(args: argparse.Namespace) -> int:
 def _measure(args: argparse.Namespace) -> int:
     objects = everything(args.file)
     question = asked(_only(objects), args.pool)
+    ours = equipment.of(args, question.server)
+    page = _page(args)
     folder = record.folder_of(args.output).resolve()
     with ExitStack() as stack:
         lock = record.lock(folder, lambda: tell(f"{folder}: what was interrupted is still ending; waiting for it"))
         stack.callback(os.close, lock)
+        if not page.parent.is_dir() or not os.access(page.parent, os.W_OK):
+            raise CannotError(f"--report: {page.parent} is no folder that can be written to")
         found = _found(args, question, objects, folder, lock)
         for text, blocks in found_wrong(question, found.facts):
             if blocks:
@@ -142,16 +163,31 @@ def _measure(args: argparse.Namespace) -> int:
             tell(text)
         for text in left_out(question.server.engine):
             tell(f"spec.{text}")
-        machine = _machine(args, question, found, folder)
+        port = stack.enter_context(ports.reserved(ENGINES[question.server.engine.name].port))
+        machine = _machine(args, question, found, folder, ours, port)
         wanted = benchmark_run(question, found.commits, datetime.now(UTC))
         going = record.gone_on_with(record.load(args.output), wanted, machine.note, args.output)
         rounds = Rounds(run=going, file=args.output, machine=machine, environ=os.environ, lock=lock)
         if finished(going):
-            tell(f"{args.output}: it is measured already; remove it to measure it again")
+            tell(f"{args.output}: it has its end already; remove it to measure it again")
         else:
+            rounds.check()
             tell(machine.note)
             _watch(rounds)
-    return _end(rounds.run, args)
+    return _end(rounds.run, args, page, folder)
+
+
+def _page(args: argparse.Namespace) -> Path:
+    """Where the page is written. Raises CannotError for files that would overwrite each other, or cannot be."""
+    run: Path = args.output
+    page: Path = args.report or run.with_name("report.html") if run.name else run
+    if not run.name or run.is_dir() or run.suffix == ".d":
+        raise CannotError(f"-o: {run} is a folder, or named like that of the logs: name a file, such as run.yaml")
+    if args.file != "-" and run.exists() and run.samefile(args.file):
+        raise CannotError(f"-o: {run} is the file that is measured, and would be overwritten: name another")
+    if page.resolve() == run.resolve() or page.is_dir():
+        raise CannotError(f"--report: {page} is a folder, or the file of the run: name another file")
+    return page
 
 
 def _only(objects: tuple[Manifest, ...]) -> Manifest:
@@ -169,6 +205,8 @@ def _found(
     of_the_hub = [one for one in question.datasets if one.of_the_hub]
     others = [one for one in question.datasets if not one.of_the_hub]
     files = prompts.files(others, dict(args.prompts), objects, args.models, folder)
+    for one in others:
+        read(files[one.source, one.revision], one.address)
     if args.models is not None:
         found = models.in_directory(question.models, of_the_hub, args.models.resolve())
     else:
@@ -184,38 +222,27 @@ def _downloaded(
     options = {"trust_remote_code": question.server.engine.trust_remote_code}
     if args.emulated:
         with emulated.hub(folder, lock) as environ:
-            return models.downloaded(question.models, datasets, folder / "models", environ, **options)
+            return models.downloaded(question.models, datasets, folder / "models", environ, lock, **options)
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return models.downloaded(question.models, datasets, home / "paceline" / "models", os.environ, **options)
+    return models.downloaded(question.models, datasets, home / "paceline" / "models", os.environ, lock, **options)
 
 
-def _machine(args: argparse.Namespace, question: Question, found: Found, folder: Path) -> Machine:
-    server, adapter = question.server, ENGINES[question.server.engine.name]
+def _machine(
+    args: argparse.Namespace, question: Question, found: Found, folder: Path, ours: Equipment, port: int
+) -> Machine:
+    adapter = ENGINES[question.server.engine.name]
     here = {str(place): place for place in found.places.values()}
     if odd := next((place for place in here if any(char in place for char in "\"'\\\n")), None):
         raise CannotError(f"{odd}: a path with quotes or backslashes cannot stand in a server's command; rename it")
-    command = emulated.command(server) if args.emulated else tuple(args.engine_command or ()) or None
-    variables = dict(emulated.variables(server)) if args.emulated else {}
-    if args.venv:
-        if not (args.venv / "bin").is_dir():
-            raise CannotError(f"--venv: {args.venv} has no bin directory; name a virtual environment")
-        path = f"{(args.venv / 'bin').absolute()}:{os.environ.get('PATH', os.defpath)}"
-        variables |= {"VIRTUAL_ENV": str(args.venv.absolute()), "PATH": path}
-    variables |= dict(args.env)
-    given = {*variables, *(one["name"] for one in adapter.env(server))}
-    program = (command or adapter.program)[0]
-    if shutil.which(program, path=variables.get("PATH", os.environ.get("PATH"))) is None:
-        raise CannotError(f"{program} is not there: say what starts {server.engine.name} by --venv or --engine-command")
+    given = {*ours.variables, *(one["name"] for one in adapter.env(question.server))}
     return Machine(
         name=platform.node() or "localhost",
         folder=folder,
-        port=emulated.free_port(adapter.port),
-        command=command,
-        env=variables,
+        port=port,
+        command=ours.command,
+        env=ours.variables,
         inherited={} if args.emulated else read_by_engines(os.environ, given),
-        devices=()
-        if args.emulated
-        else devices.chosen(args.devices, server.accelerator.count, {**os.environ, **variables}),
+        devices=ours.devices,
         paths={
             **paths(question, found.commits, found.places),
             MODELS: str((args.models or folder / "models").resolve()),
@@ -278,17 +305,17 @@ def _lines(rounds: Rounds) -> Iterator[str]:
         said = max(said, len(moment.said))
 
 
-def _end(run: Manifest, args: argparse.Namespace) -> int:
+def _end(run: Manifest, args: argparse.Namespace, page: Path, folder: Path) -> int:
     from paceline.cli.live.measuring import verdict
     from paceline.cli.live.screen import show
     from paceline.report import FORMATS, report
 
-    page = args.report or args.output.with_name("report.html")
     print()
     show(verdict(run))
     print(f"\n{args.output}  the run, for paceline report")
     for line in applying(str(args.output), run, datetime.now(UTC)):
         print(printable(line))
+    print(f"{folder}  the logs of its rounds")
     try:
         page.write_text(FORMATS["html"](report([run])), encoding="utf-8")
         print(page)

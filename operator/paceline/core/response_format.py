@@ -20,6 +20,8 @@ def problem(format: Any) -> str:
         return 'json_schema must be {"name": …, "schema": {…}}'
     from jsonschema import SchemaError
 
+    if not isinstance(schema.get("$schema", ""), str):
+        return "json_schema.schema: $schema must be text"
     try:
         _validator(json.dumps(schema))
     except SchemaError as error:

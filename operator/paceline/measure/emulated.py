@@ -2,7 +2,6 @@
 
 import importlib.util
 import os
-import socket
 import sys
 import time
 import urllib.error
@@ -13,7 +12,8 @@ from pathlib import Path
 
 from paceline.core import Server
 from paceline.measure import pod
-from paceline.measure.machine import EMULATED_RELEASE, LOOPBACK
+from paceline.measure.machine import EMULATED_RELEASE
+from paceline.measure.ports import LOOPBACK, any_free
 
 PACKAGE = "paceline_emulator"
 PROGRAMS: Mapping[str, tuple[str, ...]] = {
@@ -49,7 +49,7 @@ def variables(server: Server) -> Mapping[str, str]:
 def hub(folder: Path, lock: int) -> Iterator[Mapping[str, str]]:
     """The environment in which a prefetch asks the emulator's hub, which serves models of true shape with noise for
     weights. Raises EmulatorError."""
-    port, log = free_port(), folder / "hub.log"
+    port, log = any_free(), folder / "hub.log"
     program = ["python", "-m", f"{PACKAGE}.hub", "--host", LOOPBACK, "--port", str(port)]
     process = pod.run(program, os.environ, log, lock)
     url = f"http://{LOOPBACK}:{port}"
@@ -75,16 +75,3 @@ def _answers(url: str) -> bool:
     except OSError:
         return False
     return True
-
-
-def free_port(wanted: int = 0) -> int:
-    """The port that is wanted if nothing listens there, else any other."""
-    for port in (wanted, 0):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((LOOPBACK, port))
-            except OSError:
-                continue
-            return int(probe.getsockname()[1])
-    raise OSError("no port is free")

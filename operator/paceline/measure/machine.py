@@ -13,13 +13,16 @@ from paceline.core.text import in_all_texts
 from paceline.engines import ENGINES, keys
 from paceline.engines.pod_template import SERVER
 from paceline.evidence import ENVIRONMENT, RoundPlan
+from paceline.measure.ports import LOOPBACK
 from paceline.plan.step import Manifest
 
-LOOPBACK = "127.0.0.1"
 VARIABLE = re.compile(r"\$\$|\$\(([A-Za-z_][\w.-]*)\)")
 """What the kubelet replaces in a command and in the value of a variable."""
-SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
-"""Names of variables whose values are not written down."""
+SECRET = re.compile(r"TOKEN(?!S|I)|KEY|SECRET|PASS|PWD|CREDENTIAL|AUTH", re.IGNORECASE)
+"""Names of variables and flags whose values are not written down; of TOKENIZERS_PARALLELISM they are."""
+USER = re.compile(r"://[^/@\s]+@")
+"""Who asks, in an address: as HTTPS_PROXY has it."""
+HIDDEN = "***"
 READ_BY_ENGINES = re.compile(
     r"(SGLANG|SGL|VLLM|CUDA|NCCL|GLOO|TORCH|TORCHINDUCTOR|PYTORCH|TRITON|FLASHINFER|OMP|KMP|MKL|OPENBLAS|GOMP|XLA|JAX|TPU"
     r"|LIBTPU)_\w+|LD_PRELOAD|LD_LIBRARY_PATH|PYTHONPATH|MALLOC_\w+"
@@ -68,7 +71,7 @@ class Machine:
         """What a reader of the evidence must know of how it was measured; one line."""
         said = [f"measured on {self.name} without a cluster"]
         if self.command and not self.emulated:
-            said.append(f"the servers' program was {' '.join(self.command)}")
+            said.append(f"the servers' program was {' '.join(_told(self.command))}")
         if told := [(name, value) for name, value in self.env.items() if name != "PATH" or not self.follows]:
             said.append(f"with {' '.join(map(_written, told))}")
         if self.inherited:
@@ -101,14 +104,24 @@ def past_proxies(environ: Mapping[str, str]) -> dict[str, str]:
 
 def _written(variable: tuple[str, str]) -> str:
     name, value = variable
-    return f"{name}={'***' if SECRET.search(name) else value}"
+    return f"{name}={HIDDEN if SECRET.search(name) else USER.sub(f'://{HIDDEN}@', value)}"
+
+
+def _told(command: Sequence[str]) -> Iterator[str]:
+    """`env HF_TOKEN=hf_x serve --api-key x` without its secrets."""
+    for before, word in zip(("", *command), command, strict=False):
+        if before.startswith("-") and "=" not in before and SECRET.search(before):
+            yield HIDDEN
+        else:
+            yield _written((word.partition("=")[0], word.partition("=")[2])) if "=" in word else word
 
 
 def otherwise(machine: Machine, server: Server) -> Iterator[str]:
     """What its servers have that the spec does not say, in sentences: with that, rounds are no evidence of the spec.
     The emulator's own variables and a virtual environment are where the engine is, not what it is told."""
     if machine.command and not machine.emulated:
-        yield f"the servers' program was {' '.join(machine.command)} (--engine-command), and not engine.image's own"
+        program = " ".join(_told(machine.command))
+        yield f"the servers' program was {program} (--engine-command), and not engine.image's own"
     said = {one["name"]: one for one in (*_of_the_template(server.engine), *server.engine.env, *keys.env(server))}
     for name, value in machine.env.items():
         known = said.get(name, {})

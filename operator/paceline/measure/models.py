@@ -7,8 +7,6 @@ prefetch's own program downloads what is not there into a directory of ours.
 
 import hashlib
 import os
-import subprocess
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import Any
 
 from paceline.core import Dataset, Model, ModelFacts, Scheme, Source
 from paceline.fetching import COMMIT, FETCH_VARIABLE, Artifact, FetchFailure, FetchRequest, FetchResult
+from paceline.measure import pod
 from paceline.pods.fetch import local
 from paceline.pods.fetch.reading import facts_of
 from paceline.pods.fetch.request import FetchError
@@ -115,10 +114,12 @@ def downloaded(
     datasets: Iterable[Dataset],
     directory: Path,
     environ: Mapping[str, str],
+    lock: int,
     *,
     trust_remote_code: bool,
 ) -> Found:
-    """By the prefetch's own program, all or none. Raises FetchError, whose text is its sentence."""
+    """By the prefetch's own program, all or none; it ends with us and keeps `lock` until then. Raises FetchError, whose
+    text is its sentence."""
     directory.mkdir(parents=True, exist_ok=True)
     request = FetchRequest(
         models=tuple(map(_artifact, models)),
@@ -130,12 +131,16 @@ def downloaded(
     )
     message = directory / f"fetched-{os.getpid()}"
     own: dict[str, Any] = {FETCH_VARIABLE: request.to_json(), "PACELINE_TERMINATION_MESSAGE_PATH": str(message)}
-    program = [sys.executable, "-m", "paceline.pods.fetch"]
-    ended = subprocess.run(program, env={**environ, **own}, stdout=sys.stderr, check=False)
-    said = message.read_text() if message.is_file() else ""
-    message.unlink(missing_ok=True)
-    if ended.returncode:
-        raise FetchError(sentence_of(said) or f"the download ended with {ended.returncode}", final=True)
+    process = pod.run(["python", "-m", "paceline.pods.fetch"], {**environ, **own}, None, lock)
+    try:
+        code = process.wait()
+        said = message.read_text() if message.is_file() else ""
+    finally:
+        process.terminate()
+        process.wait()
+        message.unlink(missing_ok=True)
+    if code:
+        raise FetchError(sentence_of(said) or f"the download ended with {code}", final=True)
     result = FetchResult.from_message(said)
     found = (*result.models, *result.datasets)
     return Found(

@@ -28,6 +28,7 @@ LONGEST_MESSAGE = 4096
 LONGEST_TAIL = 2048
 """Bytes, as the kubelet keeps them: of a termination message, and of a log in its place."""
 PR_SET_PDEATHSIG = 1
+STDERR = 2
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -135,8 +136,9 @@ def of_servers(machine: Machine, environ: Mapping[str, str]) -> Mapping[str, str
     return {**own, **machine.env}
 
 
-def run(command: Sequence[str], environ: Mapping[str, str], log: Path, lock: int) -> "subprocess.Popen[bytes]":
-    """A process of a session of its own, which a terminal's Ctrl-C does not reach; we end it, or the kernel does."""
+def run(command: Sequence[str], environ: Mapping[str, str], log: Path | None, lock: int) -> "subprocess.Popen[bytes]":
+    """A process of a session of its own, which a terminal's Ctrl-C does not reach; we end it, or the kernel does.
+    Without `log` it writes to our stderr."""
     ours = os.getpid()
 
     def end_with_us() -> None:
@@ -145,7 +147,7 @@ def run(command: Sequence[str], environ: Mapping[str, str], log: Path, lock: int
             os._exit(143)
 
     program = sys.executable if command[0] == "python" else command[0]
-    with log.open("ab") as out:
+    with log.open("ab") if log else os.fdopen(os.dup(STDERR), "ab") as out:
         return subprocess.Popen(
             [program, *command[1:]],
             env=dict(environ),

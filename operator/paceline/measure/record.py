@@ -5,7 +5,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,23 @@ def load(file: Path) -> Manifest | None:
         raise RecordError(f"{file}: {' '.join(str(error).split())}") from error
     if not isinstance(stored, dict) or stored.get("kind") != "BenchmarkRun" or "spec" not in stored:
         raise RecordError(f"{file}: it is no BenchmarkRun; name another file by -o")
+    if wrong := next(_out_of_shape(stored), ""):
+        raise RecordError(f"{file}: {wrong}, so it was edited or cut off: restore it, or remove it to measure it again")
     return stored
+
+
+def _out_of_shape(run: Mapping[str, Any]) -> Iterator[str]:
+    """What of it could not have been written by us."""
+    metadata, status = run.get("metadata"), run.get("status", {})
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
+        yield "metadata.name is no text"
+    for field, part in (("spec", run["spec"]), ("status", status)):
+        if not isinstance(part, dict):
+            yield f"{field} is no object"
+    for field in ("rounds", "conditions"):
+        parts = status.get(field, []) if isinstance(status, dict) else []
+        if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
+            yield f"status.{field} is no list of objects"
 
 
 def gone_on_with(stored: Object | None, wanted: Object, note: str, file: Path) -> Manifest:
@@ -53,7 +69,7 @@ def gone_on_with(stored: Object | None, wanted: Object, note: str, file: Path) -
             f"{wanted['metadata']['name']}; name another file by -o, or remove it"
         )
     status = {key: value for key, value in (stored.get("status") or {}).items() if key != "progress"}
-    notes = [entry.get("notes", ()) for entry in status.get("rounds", ()) if not entry.get("error")]
+    notes = [entry.get("notes") or () for entry in status.get("rounds", ()) if not entry.get("error")]
     if not finished(stored) and any(note not in said for said in notes):
         raise RecordError(
             f"{file}: its rounds were measured in another way than now ({note}): go on as before, name another file by "
@@ -116,8 +132,11 @@ def _with(entry: Mapping[str, Any], note: str) -> Manifest:
 def lock(folder: Path, waits: Callable[[], None]) -> int:
     """Descriptor of a lock that nobody else has, which processes may inherit: whoever of them lives keeps it. `waits`
     is called once if it is waited for. Raises RecordError."""
-    folder.mkdir(parents=True, exist_ok=True)
-    opened = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        opened = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise RecordError(f"{folder}: {error.strerror}: name a file of another folder by -o") from error
     number = fcntl.fcntl(opened, fcntl.F_DUPFD, INHERITED)
     os.close(opened)
     deadline, told = time.monotonic() + LOCK_SECONDS, False

@@ -11,7 +11,7 @@ from paceline.api.run import LONGEST_NOTE, LONGEST_SENTENCE
 from paceline.core import RunSpec
 from paceline.evidence import RoundPlan
 from paceline.measure import pod, record
-from paceline.measure.machine import Machine, otherwise
+from paceline.measure.machine import Machine, otherwise, plan_here
 from paceline.measure.pod import Pod
 from paceline.measure.question import IN_MEMORY, SETTINGS
 from paceline.plan import run as planner
@@ -19,6 +19,8 @@ from paceline.plan.objects import finished
 from paceline.plan.pods import terminated
 from paceline.plan.run.snapshot import Round
 from paceline.plan.step import Apply, Delete, Manifest, Plan
+from paceline.pods.round.__main__ import check
+from paceline.render.benchmark import round_plan
 
 POLL_SECONDS = 0.2
 
@@ -46,6 +48,12 @@ class Rounds:
 
     def __post_init__(self) -> None:
         self.spec: RunSpec = api.run(record.asked(self.run))
+
+    def check(self) -> None:
+        """What every round would fail on, such as prompts that cannot be read, before anything is started. Raises
+        DatasetError, and OSError for a file that is not there."""
+        owner = self._snapshot(None).owner
+        check(plan_here(round_plan(owner, self.spec, self.spec.arms, 0, 0), self.machine))
 
     def until_the_end(self) -> Iterator[Moment]:
         """A moment every fifth of a second until the run has its end. However it is left, no process stays."""

@@ -96,7 +96,13 @@ def conversation(entry: Any, where: str) -> Conversation | None:
         raise DatasetError(f"{where} asks nothing: end it with a message of user or tool, or with the answer to one")
     if not any(_text(message).strip() for message in messages if _asks(message)):
         return None
-    return Conversation(messages=tuple(messages), options=_options(entry, where), time=_time(entry, where))
+    found = Conversation(messages=tuple(messages), options=_options(entry, where), time=_time(entry, where))
+    try:
+        (found.question or found.body).encode()
+    except UnicodeEncodeError as error:
+        half = error.object[error.start]
+        raise DatasetError(f"{where} has {half!a}, half of a character whose text was cut: remove it") from error
+    return found
 
 
 def _time(entry: Mapping[str, Any], where: str) -> float | None:

@@ -45,8 +45,8 @@ def read(file: Path, source: Source) -> Prompts:
     try:
         if file.stat().st_size > LARGEST_FILE:
             raise DatasetError(f"{source}: larger than {LARGEST_FILE >> 20} MiB: take a part of it")
-        content = file.read_bytes()
-        entries = list(_of_table(file, source) if file.suffix in READERS else _entries(content.decode(), source))
+        content, of_table = file.read_bytes(), file.suffix.lower() in READERS
+        entries = list(_of_table(file, source) if of_table else _entries(content.decode("utf-8-sig"), source))
     except FileNotFoundError as error:
         of_the_hub = source.scheme is Scheme.HUB_DATASET
         way = "bring that commit, or correct it" if of_the_hub else "create it, or correct the source"

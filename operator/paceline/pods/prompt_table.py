@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from paceline.pods.conversation import FORMATS, OF_A_REQUEST, TIMESTAMP, DatasetError
+from paceline.pods.conversation import FORMATS, OF_A_REQUEST, PROMPT, TIMESTAMP, DatasetError
 
 READERS: Mapping[str, str] = {
     ".parquet": "read_parquet(?)",
@@ -29,7 +29,7 @@ def rows(file: Path, largest: int) -> Iterator[dict[str, Any]]:
     than `largest` characters."""
     import duckdb
 
-    source = READERS[file.suffix]
+    source = READERS[file.suffix.lower()]
     try:
         with duckdb.connect(config=ALONE) as database:
             columns = database.execute(f"SELECT * FROM {source} LIMIT 0", [str(file)]).description or []
@@ -42,7 +42,9 @@ def rows(file: Path, largest: int) -> Iterator[dict[str, Any]]:
             size = 0
             while some := table.fetchmany(ROWS):
                 for values in some:
-                    row = {name: _read(value) for name, value in zip(names, values, strict=True) if value is not None}
+                    row = {
+                        name: _read(name, value) for name, value in zip(names, values, strict=True) if value is not None
+                    }
                     size += len(json.dumps(row, default=str))
                     if size > largest:
                         raise DatasetError(f"has more than {largest >> 20} MiB of text: take a part of it")
@@ -51,11 +53,14 @@ def rows(file: Path, largest: int) -> Iterator[dict[str, Any]]:
         raise DatasetError(f"is no table that can be read: {str(error).splitlines()[0]}") from error
 
 
-def _read(value: Any) -> Any:
-    """A cell; text that is a JSON list or object as what it says."""
-    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-    return value
+def _read(name: str, value: Any) -> Any:
+    """A cell; text that is a JSON list or object as what it says. A prompt may be JSON that is asked about, unless it
+    is a list of messages."""
+    if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
+        return value
+    try:
+        said = json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+    messages = isinstance(said, list) and said and all(isinstance(one, dict) and "role" in one for one in said)
+    return said if messages or name != PROMPT else value

@@ -18,6 +18,8 @@ def crossover(spec: Manifest, rule: core.Gate, rounds: Sequence[Round]) -> Cross
         name: gate.Load(concurrency=one["concurrency"], weight=float(one.get("weight", 1)))
         for name, one in placed.items()
     }
+    if not loads:  # every workload is at a rate
+        return None
     table = gate.crossover(rule, arms, loads, measurements(rounds))
     if sum(bool(result.effects) for result in table.results) < 2:
         return None

@@ -27,6 +27,7 @@ def of(schema: Any) -> dict[str, Any]:
         ({"type": "json_object"}, ""),
         ({"type": "text"}, "type must be one of json_object, json_schema"),
         ({"type": "json_schema", "schema": BUG}, 'json_schema must be {"name": …, "schema": {…}}'),
+        (of({"$schema": []}), "json_schema.schema: $schema must be text"),
         (of({"type": "integre"}), "json_schema.schema is no JSON schema: 'integre' is not valid"),
     ],
 )

@@ -160,6 +160,16 @@ def test_a_note_tells_what_the_servers_inherit_and_read() -> None:
     )
 
 
+def test_no_secret_of_a_command_or_an_address_is_written_down() -> None:
+    command = ("env", "HF_TOKEN=hf_x", "serve", "--api-key", "k1", "--admin-api-key=k2", "--tokenizer-path", "/t")
+    env = {"HTTPS_PROXY": "http://me:pw@proxy:3128", "TOKENIZERS_PARALLELISM": "false", "PGPASSWD": "pw"}
+    assert replace(HERE, command=command, env=env).note == (
+        "measured on desk without a cluster; the servers' program was env HF_TOKEN=*** serve --api-key *** "
+        "--admin-api-key=*** --tokenizer-path /t; with HTTPS_PROXY=http://***@proxy:3128 TOKENIZERS_PARALLELISM=false "
+        "PGPASSWD=***"
+    )
+
+
 def test_a_virtual_environment_is_told_and_not_the_terminals_path() -> None:
     """Else a run could be gone on with only where the PATH is the same."""
     machine = replace(HERE, command=None, env={"VIRTUAL_ENV": "/opt/sglang", "PATH": "/opt/sglang/bin:/usr/bin"})

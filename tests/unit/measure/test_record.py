@@ -95,6 +95,24 @@ def test_a_file_of_something_else_is_not_overwritten(tmp_path: Path, text: str) 
         record.load(tmp_path / "run.yaml")
 
 
+@pytest.mark.parametrize(
+    ("edit", "wrong"),
+    [
+        ({"metadata": None}, "metadata.name is no text"),
+        ({"spec": None}, "spec is no object"),
+        ({"status": None}, "status is no object"),
+        ({"status": {"rounds": None}}, "status.rounds is no list of objects"),
+        ({"status": {"rounds": [None]}}, "status.rounds is no list of objects"),
+        ({"status": {"conditions": ["Complete"]}}, "status.conditions is no list of objects"),
+    ],
+)
+def test_a_file_that_was_cut_off_or_edited_is_told(tmp_path: Path, edit: dict[str, Any], wrong: str) -> None:
+    file = tmp_path / "run.yaml"
+    record.save(file, {**half_way(), **edit})
+    with pytest.raises(RecordError, match=f"{wrong}, so it was edited or cut off: restore it, or remove it"):
+        record.load(file)
+
+
 def test_a_note_stands_in_each_round_once() -> None:
     status = record.noted(half_way("")["status"], NOTE)
     assert all(entry["notes"].count(NOTE) == 1 for entry in record.noted(status, NOTE)["rounds"])

@@ -8,6 +8,7 @@ from tests.support import example
 from tests.unit.measure.test_models import put
 
 from paceline.cli import main
+from paceline.pods.prompt_file import read
 
 EXAMPLES = example.FILE.parent
 
@@ -50,6 +51,50 @@ def test_a_model_on_a_claim_has_to_be_here(tmp_path: Path, capsys: pytest.Captur
     assert (
         "pvc://company-models/qwen/Qwen3-8B: it is on a claim of the cluster; say where it is here by --models" in said
     )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("-o", "{there}"), "-o: {there} is a folder, or named like that of the logs: name a file, such as run.yaml"),
+        (("-o", "."), "-o: . is a folder"),
+        (("-o", "{there}/run.d"), "-o: {there}/run.d is a folder, or named like that of the logs"),
+        (("-o", "{there}/a-file/run.yaml"), "{there}/a-file/run.d: Not a directory: name a file of another folder by"),
+        (("-o", "{there}/question.yaml"), "-o: {there}/question.yaml is the file that is measured, and would be over"),
+        (("--report", "{there}/run.yaml"), "--report: {there}/run.yaml is a folder, or the file of the run"),
+        (("--report", "{there}/no/page.html"), "--report: {there}/no is no folder that can be written to"),
+        (("--venv", "{there}/no"), "--venv: {there}/no has no bin directory; name a virtual environment"),
+    ],
+)
+def test_what_cannot_be_written_or_started_is_told_before_anything_is_downloaded(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, str],
+    message: str,
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")  # where no driver is
+    file = tmp_path / "question.yaml"
+    file.write_text((EXAMPLES / "try.yaml").read_text())
+    (tmp_path / "a-file").touch()
+    given = [word.format(there=tmp_path) for word in ("--engine-command", "/bin/true", *options)]
+    assert message.format(there=tmp_path) in refused(tmp_path, capsys, file, *given)
+
+
+def test_prompts_that_no_round_could_use_are_told_before_a_round(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = yaml.safe_load((EXAMPLES / "benchmark-only.yaml").read_text())
+    run["spec"]["workloads"] = [{"name": "own", "source": "pvc://logs/own.jsonl", "concurrency": 1, "requests": 5}]
+    question, own = tmp_path / "question.yaml", tmp_path / "own.jsonl"
+    question.write_text(yaml.safe_dump(run))
+    there = ("--models", str(models(tmp_path / "models")), "--engine-command", "/bin/true", "--prompts", f"own={own}")
+    own.write_text('{"prompt": "One?"}\n{"prompt":')
+    assert "pvc://logs/own.jsonl: line 2 is no JSON" in refused(tmp_path, capsys, question, *there)
+    own.write_text('{"prompt": "One?"}')
+    read.cache_clear()
+    said = refused(tmp_path, capsys, question, *there)
+    assert "own@1: pvc://logs/own.jsonl has 1 usable prompts, and 5 requests are to be sent" in said
 
 
 def test_an_engine_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

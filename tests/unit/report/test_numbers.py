@@ -159,6 +159,13 @@ def test_one_concurrency_crosses_nothing() -> None:
     assert said(demo()[0]).crossover is None
 
 
+def test_where_every_workload_is_at_a_rate_nothing_crosses() -> None:
+    run = demo()[0]
+    run["spec"]["workloads"] = [one | {"requestRate": "8"} for one in run["spec"]["workloads"]]
+    run["status"]["rounds"] = []
+    assert said(run).crossover is None
+
+
 def test_a_sweeps_sentence_is_its_table() -> None:
     run = over(*GB10)
     run["spec"]["purpose"] = "Sweep"

@@ -49,6 +49,11 @@ def test_both_forms_as_lines_or_a_list(tmp_path: Path, content: str) -> None:
     assert (found.usable, found.chats) == (("Sort a list.", "Grüße\u2028in zwei Zeilen"), False)
 
 
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
+    """Editors on Windows begin a file with it."""
+    assert read(file(tmp_path, f"\ufeff{OPENAI}"), SOURCE).usable == ("Sort a list.", "Grüße\u2028in zwei Zeilen")
+
+
 def test_a_prompt_of_nothing_is_not_usable(tmp_path: Path) -> None:
     content = lines({"messages": [said("user", " \n")]}, {"messages": [said("user", "Sort a list.")]})
     assert read(file(tmp_path, content), SOURCE).usable == ("Sort a list.",)
@@ -173,6 +178,10 @@ def test_one_chat_makes_all_of_a_file_chats(tmp_path: Path) -> None:
             "entry 1: messages: function_call of assistant is not sent: write it as tool_calls",
         ),
         (lines({"turns": [{"content": "a"}]}), "entry 1: turns must be a list of texts"),
+        (
+            '{"prompt": "One?"}\n{"prompt": "Two \\ud83d?"}',
+            "entry 2 has '\\ud83d', half of a character whose text was cut: remove it",
+        ),
         (lines({"question": "Sort a list."}), "entry 1 has neither messages nor conversations: write"),
         (lines({"messages": [TWO[0]]}) + "{", "line 2 is no JSON"),
         ("[{]", "no JSON"),
@@ -219,6 +228,12 @@ def test_a_table_of_csv(tmp_path: Path) -> None:
     path = tmp_path / "train.csv"
     path.write_text('id,prompt\n1,"Say ""hello"",\nplease."\n2,007\n')
     assert read(path, SOURCE).usable == ('Say "hello",\nplease.', "007")
+
+
+def test_a_prompt_of_a_table_may_be_json_that_is_asked_about(tmp_path: Path) -> None:
+    path = tmp_path / "TRAIN.CSV"
+    path.write_text('prompt\n"{""a"": 1}"\n[1]\n"[{""role"": ""user"", ""content"": ""One?""}]"\n')
+    assert read(path, SOURCE).usable == ('{"a": 1}', "[1]", "One?")
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,29 @@
 """What a room says of what went wrong in it."""
 
 import dataclasses
+import socket
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from tests.unit.round.test_steps import CODE, PLAN, WIDE
 
 from paceline.evidence import Failure
+from paceline.pods.round import server
 from paceline.pods.round.control import Control
 from paceline.pods.round.runner import Runner
-from paceline.pods.round.steps import Load, ServerFailed
+from paceline.pods.round.server import PortTakenError
+from paceline.pods.round.steps import Load, ServerFailed, Start
+
+
+def test_nobody_else_is_measured_in_a_servers_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No server is started, and no arm pays for it: the round is tried again."""
+    monkeypatch.setattr(server, "PORT_SECONDS", 0.0)
+    with closing(socket.create_server(("127.0.0.1", 0))) as other:
+        port = other.getsockname()[1]
+        room = Runner(dataclasses.replace(PLAN, port=port), Control(tmp_path), tmp_path)
+        with pytest.raises(PortTakenError, match=rf"another process listens at 127.0.0.1:{port}, .*: end it"):
+            room.perform(Start(WIDE))
 
 
 def test_a_workload_that_takes_too_long_says_so(tmp_path: Path) -> None:

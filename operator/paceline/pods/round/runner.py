@@ -150,6 +150,7 @@ class Runner:
 
     def start(self, arm: ArmCommand) -> float:
         say(f"{arm.name}: starting")
+        server.wait_for_port(self.plan.port)
         began = time.monotonic()
         self.control.start(arm.argv)
         adapter, version = ENGINES[self.plan.engine], self.plan.engine_version

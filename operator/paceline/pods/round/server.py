@@ -22,6 +22,8 @@ CHAT = "/v1/chat/completions"
 LARGEST_BODY = 32 << 20
 """Bytes of a body. The largest that is asked for: 4096 tokens with five alternatives each, of about 1 KB."""
 LONGEST_REFUSAL = 200
+PORT_SECONDS = 10.0
+"""For the last server's sockets to go."""
 FLUSH_TRIES = 5
 FLUSH_PAUSE_SECONDS = 1.0
 NO_ANSWER = (OSError, HTTPException, ValueError, RecursionError)
@@ -36,6 +38,27 @@ class Response:
     @property
     def refusal(self) -> str:
         return f"HTTP {self.status}: {self.body[:LONGEST_REFUSAL].decode(errors='replace')}"
+
+
+class PortTakenError(RuntimeError):
+    """Somebody else listens where a server is to: it would be measured in the server's place."""
+
+
+def wait_for_port(port: int) -> None:
+    """Until nobody listens there. Raises PortTakenError."""
+    deadline = time.monotonic() + PORT_SECONDS
+    while _listens(port):
+        if time.monotonic() >= deadline:
+            raise PortTakenError(f"another process listens at 127.0.0.1:{port}, where the server is to: end it")
+        time.sleep(0.1)
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), TIMEOUT_SECONDS).close()
+    except OSError:
+        return False
+    return True
 
 
 def is_ready(url: str, path: str, timeout_seconds: float) -> bool:

@@ -1,0 +1,47 @@
+"""Ports of this machine for servers that are started one after another."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+LOOPBACK = "127.0.0.1"
+PORTS = 200
+"""How many are tried from the engine's own one on: below those that the kernel gives to outgoing connections."""
+
+
+class NoPortError(OSError):
+    """None is free."""
+
+
+@contextmanager
+def reserved(wanted: int) -> Iterator[int]:
+    """The first port from `wanted` on at which nothing listens, and which no other `paceline measure` of this machine
+    has reserved: between two of its servers nothing listens at its port either. What reserves it is a name in the
+    kernel's abstract namespace, which is gone with us. Raises NoPortError."""
+    for port in range(wanted, wanted + PORTS):
+        with socket.socket(socket.AF_UNIX) as name:
+            try:
+                name.bind(f"\0paceline-measure-{port}")
+            except OSError:
+                continue
+            if _is_free(port):
+                yield port
+                return
+    raise NoPortError(f"no port from {wanted} to {wanted + PORTS - 1} of {LOOPBACK} is free: end what listens there")
+
+
+def any_free() -> int:
+    """A port at which nothing listens now."""
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return int(probe.getsockname()[1])
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+    return True
