@@ -18,7 +18,7 @@ from paceline.engines import probe as pages
 from paceline.engines.log_tail import failure_line
 from paceline.engines.vllm import rules
 from paceline.engines.vllm.arguments import FLAGS
-from paceline_emulator.vllm.flags import size
+from paceline_emulator.vllm.flags import human_readable_int_or_auto
 
 DATA = Path(paceline_emulator.__file__).parent / "vllm" / "data"
 ENGINES = Path(pages.__file__).parent / "data"
@@ -130,8 +130,9 @@ def test_options_as_people_write_them(serve: Serve) -> None:
 
 
 def test_sizes() -> None:
-    """`k` is a thousand and `K` is 1024: engine/arg_utils.py, human_readable_int."""
-    assert [size(text) for text in ("8192", "32k", "32K", "1M", "auto")] == [8192, 32000, 32768, 1048576, "auto"]
+    """`k` is a thousand and `K` is 1024, and what vLLM is to find out is -1: utils/argparse_utils.py."""
+    read = [human_readable_int_or_auto(text) for text in ("8192", "32k", "32K", "1M", "auto")]
+    assert read == [8192, 32000, 32768, 1048576, -1]
 
 
 def test_it_ends_at_once_when_told(serve: Serve) -> None:
