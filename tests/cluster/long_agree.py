@@ -40,10 +40,10 @@ def question(hub: str) -> Manifest:
     )
 
 
-def measure(manifest: Manifest, directory: Path) -> "subprocess.Popen[bytes]":
-    """As a person would, of the very file that is applied; `said` is what it prints."""
+def measure(text: str, directory: Path) -> "subprocess.Popen[bytes]":
+    """As a person would, of a file; `said` is what it prints."""
     file = directory / "question.yaml"
-    file.write_text(yaml.safe_dump(manifest))
+    file.write_text(text)
     command = [sys.executable, "-m", "paceline.cli", "measure", str(file), "--emulated"]
     with (directory / "said").open("w") as said:
         return subprocess.Popen([*command, "-o", str(directory / "run.yaml")], stdout=said, stderr=said)
@@ -53,7 +53,7 @@ def measure(manifest: Manifest, directory: Path) -> "subprocess.Popen[bytes]":
 def test_an_operator_and_a_person_find_the_same(here: Namespace, hub: str, tmp_path: Path) -> None:
     manifest = question(hub)
     here.apply(manifest)
-    person = measure(manifest, tmp_path)
+    person = measure(yaml.safe_dump(manifest), tmp_path)
     try:
         run = here.wait("the operator's run", run_of(here, NAME), VERDICT_SECONDS)
         operators = here.wait("the operator's verdict", finished(here, run), VERDICT_SECONDS)
@@ -64,9 +64,12 @@ def test_an_operator_and_a_person_find_the_same(here: Namespace, hub: str, tmp_p
     assert code == 0, (tmp_path / "said").read_text()  # Promote
     persons = yaml.safe_load((tmp_path / "run.yaml").read_text())
     print(markdown(operators, persons, ("the operator", "`paceline measure`")))
-    assert persons["metadata"]["name"] == operators["metadata"]["name"]
     assert disagreements(operators, persons) == []
     assert operators["status"]["verdict"]["winner"] == "wide"
+
+    again = measure(here.kubectl("get", "bench", operators["metadata"]["name"], "-o", "yaml"), tmp_path)
+    assert again.wait(VERDICT_SECONDS) == 0
+    assert "run.yaml: it has its end already" in (tmp_path / "said").read_text(), "the operator's run asks the same"
 
     last = max((tmp_path / "run.d" / "results").rglob("*.jsonl.gz"))
     theirs, ours = arguments(lines_of(here, operators["status"]["rounds"][-1])), arguments(lines_in(last.read_bytes()))

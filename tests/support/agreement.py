@@ -12,8 +12,8 @@ from paceline.core import BASELINE, Bounds
 from paceline.evidence import question
 from paceline.gate.interval import interval
 
-WHY = "trigger"
-"""The one field of the spec in which they may differ: who wanted it."""
+ABOUT = ("trigger", "measured")
+"""Fields of the spec in which they may differ: who wanted it, and what was measured beforehand."""
 Key = tuple[str, str]
 """Arm and workload."""
 
@@ -51,7 +51,7 @@ def disagreements(one: Manifest, other: Manifest) -> list[str]:
 
 
 def _of_the_question(one: Manifest, other: Manifest) -> Iterator[str]:
-    specs = [{key: value for key, value in run["spec"].items() if key != WHY} for run in (one, other)]
+    specs = [{key: value for key, value in run["spec"].items() if key not in ABOUT} for run in (one, other)]
     if differ := sorted({key for spec in specs for key in spec if specs[0].get(key) != specs[1].get(key)}):
         yield f"their specs differ in {', '.join(differ)}"
     for what, pair in {

@@ -86,7 +86,7 @@ class Crossover:
 def crossover(
     gate: Gate, arms: Sequence[str], loads: Mapping[str, Load], measurements: Sequence[Measurement]
 ) -> Crossover:
-    """`arms` starts with the baseline; `loads` has every workload by name.
+    """`arms` starts with the baseline; `loads` has every workload by name, at least one.
 
     A round counts at a concurrency if it is valid on all workloads there, so an arm that fails under the highest load
     keeps its results at the others. Bounds are computed as in the gate; `confidence` covers the table as a whole: the

@@ -1,5 +1,6 @@
 """What differs between the arms, what a run took, and where it comes from."""
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from operator import attrgetter
@@ -175,7 +176,8 @@ def _provenance(manifest: Manifest, status: BenchmarkRunStatus, rule: core.Gate)
     digests = {name: digest for entry in rounds for name, digest in entry.datasets.items()}
     sizes = {name: size for entry in rounds for name, size in entry.prompts.items()}
     for one in spec["workloads"]:
-        yield f"Data of {workload(one)}", _data(one, digests.get(one["name"], ""), sizes.get(one["name"]))
+        data = _data(one, digests.get(one["name"], ""), sizes.get(one["name"]), _form(one, rounds))
+        yield f"Data of {workload(one)}", data
     yield "Seed of the servers", " or ".join(_seeds(engine.get("name", ""), rounds))
     yield "Gate", _gate(rule)
 
@@ -212,22 +214,38 @@ def _measured_by(status: BenchmarkRunStatus, rounds: Sequence[Round]) -> str:
     return f"Paceline {', '.join(releases)}" if releases else ""
 
 
-def _data(workload: Manifest, digest: str, size: int | None) -> str:
+def _data(workload: Manifest, digest: str, size: int | None, form: str) -> str:
     parts = [
         model(workload),
         f"sha256 {digest}" if digest else "",
         _sent(workload["requests"], size) if workload.get("requests") else "",
         _sampling(workload.get("temperature", "0")),
         f"at most {workload['maxTokens']} tokens each" if workload.get("maxTokens") else "",
+        f"asked of the adapter {workload['adapter']}" if workload.get("adapter") else "",
+        form,
+        "arrivals in the pattern of its timestamps" if workload.get("arrivals") == core.Arrivals.REPLAYED else "",
         f"weight {workload.get('weight', 1)}",
     ]
     return ", ".join(filter(None, parts))
+
+
+def _form(one: Manifest, rounds: Sequence[Round]) -> str:
+    """What every answer had to be, and how many were not."""
+    if not one.get("responseFormat"):
+        return ""
+    named = (json.loads(one["responseFormat"]).get("json_schema") or {}).get("name", "")
+    points = [point for entry in rounds for point in entry.points if point.workload == workload(one)]
+    answers = sum(point.completed or 0 for point in points)
+    told = f" ({sum(point.malformed or 0 for point in points)} of {answers} are not)" if answers else ""
+    return f"answers that are to be JSON{f' of the schema {named}' if named else ''}{told}"
 
 
 def _sent(requests: int, size: int | None) -> str:
     """A run of an older release, which sent the same in each round, does not say how many there are."""
     if size is None:
         return f"{requests} prompts a round"
+    if requests >= size:
+        return f"all of its {size} prompts in each round"
     return f"{requests} of {size} prompts a round, others in each until they come again"
 
 

@@ -1,6 +1,7 @@
 """What a report says of where its numbers come from: configuration, cost, versions, data."""
 
 import copy
+import json
 
 import pytest
 from tests.support.reports import demo, said
@@ -119,4 +120,25 @@ def test_how_a_round_was_sampled_and_of_how_many_prompts_is_part_of_the_provenan
     assert found["Data of code@1"] == (
         "builtin://code, 160 of 512 prompts a round, others in each until they come again, "
         "no temperature asked for: the server's own, at most 96 tokens each, weight 1"
+    )
+
+
+def test_what_was_asked_of_ones_own_traffic_is_told() -> None:
+    run = latency()
+    form = {"type": "json_schema", "json_schema": {"name": "bug", "schema": {"type": "object"}}}
+    own = {"adapter": "sql", "responseFormat": json.dumps(form), "requestRate": "8", "arrivals": "Replayed"}
+    run["spec"]["workloads"] = [run["spec"]["workloads"][0] | own]
+    rounds = run["status"]["rounds"]
+    for entry in rounds:
+        code = [point for point in entry["points"] if point["workload"] == "code@1"]
+        entry["points"] = [
+            {**point, "workload": "code@8/s", "malformed": n, "requestSpeed": "100"} for n, point in enumerate(code)
+        ]
+        entry["prompts"] = {"code": 160}
+    answers = 2 * 160 * len(rounds)
+    assert dict(said(run).provenance)["Data of code@8/s"] == (
+        "builtin://code, all of its 160 prompts in each round, temperature 0, at most 96 tokens each, "
+        "asked of the adapter sql, "
+        f"answers that are to be JSON of the schema bug ({len(rounds)} of {answers} are not), "
+        "arrivals in the pattern of its timestamps, weight 1"
     )
