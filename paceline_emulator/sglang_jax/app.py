@@ -15,7 +15,7 @@ from paceline_emulator.generation import SERVER, SPEAKS, written
 from paceline_emulator.log import access, say
 from paceline_emulator.metrics import CONTENT_TYPE
 from paceline_emulator.sglang_jax import flags, state
-from paceline_emulator.sglang_jax.dialects import DIALECTS
+from paceline_emulator.sglang_jax.dialects import DIALECTS, WITHOUT_FORMS
 from paceline_emulator.sglang_jax.server import Server
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -33,7 +33,7 @@ UNTYPED = ("/flush_cache",)
 def make(server: Server) -> web.Application:
     """/metrics is there only with --enable-metrics."""
     app = web.Application(middlewares=[_guard], client_max_size=sglang.LARGEST_BODY)
-    app[SERVER], app[SPEAKS] = server, DIALECTS
+    app[SERVER], app[SPEAKS] = server, WITHOUT_FORMS if server.launch.speculative else DIALECTS
     app.on_response_prepare.append(_sign)
     gets: dict[str, Handler] = {
         "/health": health,
@@ -121,6 +121,10 @@ def _card(request: web.Request) -> dict[str, Any]:
 async def generate(request: web.Request) -> web.StreamResponse:
     if wrong := _invalid(await request.text(), "messages" if "chat" in request.path else None):
         return generation.error(wrong, INVALID, 400)
+    body, parser = json.loads(await request.text()), request.app[SERVER].launch.args["tool_call_parser"]
+    if body.get("tools") and body.get("tool_choice") != "none" and parser is None:
+        unread = f"Internal server error: Unsupported tool_call_parser: {parser}"
+        return generation.error(unread, "InternalServerError", 500)
     return await generation.generate(request)
 
 

@@ -193,3 +193,15 @@ DIALECTS: dict[str, Dialect] = {
         whole=generate_whole,
     ),
 }
+
+
+def read_without_form(body: Body, known: dict[str, str]) -> Asked:
+    """What verifies drafts knows no grammar (speculative/overlap_utils.py:35): a form is passed over in silence."""
+    return dialects.read_chat({name: value for name, value in body.items() if name != "response_format"}, known)
+
+
+WITHOUT_FORMS: dict[str, Dialect] = {
+    **DIALECTS,
+    "/v1/chat/completions": replace(DIALECTS["/v1/chat/completions"], read=read_without_form),
+}
+"""Of a server that speculates."""

@@ -67,6 +67,29 @@ def test_a_flush_tells_why_it_is_refused(real_flags: Running) -> None:
     assert answers.worded(text) == answers.worded(captured["text"])
 
 
+FORM = {"type": "json_object"}
+TOOLS = [{"type": "function", "function": {"name": "search"}}]
+
+
+def test_a_form_is_kept_until_it_speculates(tmp_path: Path, log: Path, real_flags: Running) -> None:
+    """As the source has it (managers/scheduler.py:1416, speculative/overlap_utils.py:35)."""
+    target, head = model(tmp_path / "target", TARGET), model(tmp_path / "head", HEAD)
+    asked = {**CHAT, "response_format": FORM, "max_tokens": 400, "ignore_eos": False}
+    with running(target, log, *speculating(head), *PAGES) as speculates:
+        said = [one.post("/v1/chat/completions", asked).json for one in (real_flags, speculates)]
+    texts = [one["choices"][0]["message"]["content"] for one in said]
+    assert isinstance(json.loads(texts[0]), dict)
+    assert not texts[1].startswith("{")
+
+
+@pytest.mark.parametrize(("choice", "status"), [({}, 500), ({"tool_choice": "none"}, 200)])
+def test_tools_need_a_parser(real_flags: Running, choice: dict[str, str], status: int) -> None:
+    """function_call/function_call_parser.py:45."""
+    answer = real_flags.post("/v1/chat/completions", {**CHAT, "tools": TOOLS, **choice})
+    assert answer.status == status
+    assert status == 200 or answer.json["message"] == "Internal server error: Unsupported tool_call_parser: None"
+
+
 @pytest.mark.parametrize("arm", ["base", "eagle3"])
 def test_its_log_begins_as_that_of_the_real_one(tmp_path: Path, log: Path, arm: str) -> None:
     """From the moment it listens: it warms itself up, and answers /health meanwhile."""

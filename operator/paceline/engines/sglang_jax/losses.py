@@ -23,7 +23,7 @@ def loses(arm: Arm) -> str:
 
 
 def refuses(arm: Arm, load: Workload) -> Iterator[Refusal]:
-    """Captured of EAGLE3: tests/contract/captures/sglang_jax/traffic_eagle3.jsonl."""
+    """managers/scheduler.py:173, speculative/overlap_utils.py:35."""
     if arm.draft is None:
         return
     algorithm, dataset = arm.draft.algorithm, load.dataset
@@ -37,5 +37,5 @@ def refuses(arm: Arm, load: Workload) -> Iterator[Refusal]:
 
 
 def tools_need(body: Mapping[str, Any]) -> tuple[str, ...]:
-    """Without a parser a request with tools is answered with 400 (function_call/function_call_parser.py:45)."""
+    """Without a parser a request with tools is answered with 500 (function_call/function_call_parser.py:45)."""
     return ("--tool-call-parser",) if body.get("tools") and body.get("tool_choice") != "none" else ()

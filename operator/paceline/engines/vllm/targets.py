@@ -26,7 +26,7 @@ def loses(arm: Arm) -> str:
 
 def tools_need(body: Mapping[str, Any]) -> tuple[str, ...]:
     """Where tools are given and no choice, the model may choose, and that has to be allowed
-    (entrypoints/openai/chat_completion/serving.py; captured in tests/contract/captures/vllm/traffic_base.jsonl)."""
+    (renderers/online_renderer.py:278)."""
     chooses = body.get("tools") and body.get("tool_choice") in (None, "auto")
     return ("--enable-auto-tool-choice", "--tool-call-parser") if chooses else ()
 
