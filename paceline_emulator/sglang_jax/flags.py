@@ -29,10 +29,14 @@ def listed() -> list[dict[str, Any]]:
 def parse(argv: Sequence[str]) -> dict[str, Any]:
     """Field of ServerArgs → value. Leaves with exit 2 where argparse does."""
     made = argparse.ArgumentParser(prog="launch_server.py")
-    for flag in listed():
-        made.add_argument(*flag["flags"], **_options(flag))
+    add_options(made)
     parsed = vars(made.parse_args(list(argv)))
     return {SAID_AS.get(name, name): value for name, value in parsed.items()}
+
+
+def add_options(made: argparse.ArgumentParser) -> None:
+    for flag in listed():
+        made.add_argument(*flag["flags"], **_options(flag))
 
 
 def _options(flag: dict[str, Any]) -> dict[str, Any]:
