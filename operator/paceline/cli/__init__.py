@@ -5,7 +5,7 @@ import importlib
 import sys
 from collections.abc import Mapping, Sequence
 
-FILES = ("validate", "render", "plan", "measure", "crds", "gate", "datasets", "report", "operator")
+FILES = ("validate", "render", "plan", "measure", "crds", "gate", "search", "datasets", "report", "operator")
 """Subcommands on files, and what the operator's pod runs."""
 LIVE = ("status", "watch", "why", "history", "top")
 """Subcommands on a deployment in a cluster."""

@@ -1,0 +1,32 @@
+"""Which arms deserve a gate: from a grid of trees to one, for a fraction of the grid's points and server starts. Pure.
+
+    `proceed`    what to measure next, given what has been measured; at the end, what was found   (steps.py)
+    `Question`   the options, the workloads, the limits                                    (question.py)
+    `distinct`, `admitted`  static rules: what needs no measurement                         (trees.py)
+    `rank`       a guess at every tree's speed: whom to measure next, never who wins        (rank.py)
+    `Table`      the measured points, arms by workloads                                     (table.py)
+    `replay`     the same search on a table of measurements                                 (replay.py)
+
+The state of a search is its measured points and nothing else: it can be interrupted anywhere and goes on with the cells
+that are missing. Why it is as it is, and what it costs: docs/search.md.
+"""
+
+from paceline.search.question import Cell, Found, Limits, Measure, Option, Point, Question, Step
+from paceline.search.steps import proceed
+from paceline.search.table import Table
+from paceline.search.trees import admitted, distinct
+
+__all__ = [
+    "Cell",
+    "Found",
+    "Limits",
+    "Measure",
+    "Option",
+    "Point",
+    "Question",
+    "Step",
+    "Table",
+    "admitted",
+    "distinct",
+    "proceed",
+]

@@ -1,0 +1,110 @@
+"""Tokens per step and time of a step as functions of a tree's shape, for a range of parameters.
+
+No parameter is known beforehand: each function answers for every combination, and `rank` weighs them by how well they
+fit what was measured.
+"""
+
+import math
+from functools import lru_cache
+from itertools import product
+
+import numpy as np
+
+from paceline.core import Tree
+from paceline.search.belief import Array
+
+ROOT = Tree(num_steps=0, top_k=1, num_draft_tokens=1)
+"""The baseline as a tree: one token, no pass of the head."""
+
+SIBLINGS = (0.2, 0.4, 0.6, 0.8)
+"""With k branches a level misses as often as one guess does to the power of k to the power of this."""
+DECAY = (0.93, 0.97, 1.01)
+"""From one level to the next, of the probability that a guess is right."""
+WASTE = (0.0, 0.2, 0.4)
+"""Share of a branching tree's tokens that are no use. SpecBundle's (5,3,6) accepts up to 16 % less than its (5,1,6)."""
+SUREST = 0.985
+"""No guess is surer."""
+MOST_NODES = 512
+"""As many draft tokens as the API allows."""
+
+DRAFT = tuple(0.0125 * 2 ** (i / 1.5) for i in range(7))
+"""A pass of the head, in steps of the baseline."""
+VERIFY = tuple(0.0005 * 2**i for i in range(9))
+"""One more token to verify."""
+FREE = (0, 8, 24)
+"""Tokens that cost a seventh of that: memory bandwidth hides their arithmetic."""
+HIDDEN = 0.15
+BRANCH = (0.0, 0.2)
+"""How much longer a pass is for every doubling of the branches."""
+KERNEL = (0.0, 0.1)
+"""How much longer a step is once the draft branches: masks, other kernels."""
+USUAL_DRAFT, USUAL_VERIFY = (0.05, 0.8), (0.008, 1.5)
+"""Centre, and standard deviation in ln."""
+
+
+@lru_cache(maxsize=64)
+def step_times(trees: tuple[Tree, ...]) -> tuple[Array, Array]:
+    """ln of the step time in steps of the baseline, parameters by trees; and how unusual each line is, squared."""
+    steps = np.array([tree.num_steps for tree in trees], dtype=np.float64)
+    tokens = np.array([tree.num_draft_tokens - 1 for tree in trees], dtype=np.float64)
+    doublings = np.log2([tree.top_k for tree in trees])
+    lines, unusual = [], []
+    for draft, verify, free, branch, kernel in product(DRAFT, VERIFY, FREE, BRANCH, KERNEL):
+        passes = draft * steps * (1 + branch * doublings)
+        verified = verify * np.maximum(tokens - free, HIDDEN * tokens)
+        lines.append(np.log(1 + passes + verified + kernel * (doublings > 0)))
+        unusual.append(_apart(draft, USUAL_DRAFT) ** 2 + _apart(verify, USUAL_VERIFY) ** 2)
+    return np.array(lines), np.array(unusual)
+
+
+def _apart(value: float, usual: tuple[float, float]) -> float:
+    centre, deviation = usual
+    return math.log(value / centre) / deviation
+
+
+@lru_cache(maxsize=64)
+def step_lengths(trees: tuple[Tree, ...], home: int, lengths: tuple[float, ...]) -> Array:
+    """ln of the tokens of a step, parameters by workloads by trees. `lengths` are those of tree `home` by workload, and
+    every combination gives it just these."""
+    every = []
+    for siblings, decay in product(SIBLINGS, DECAY):
+        hits = [_hit(trees[home], siblings, decay, length) for length in lengths]
+        gains = [[_gains(tree.top_k, tree.num_steps, hit, siblings, decay) for tree in trees] for hit in hits]
+        for waste in WASTE:
+            nodes = [(tree.num_draft_tokens - 1) * (1 - waste * (tree.top_k > 1)) for tree in trees]
+            every.append([[math.log(1 + _upto(*pair)) for pair in zip(line, nodes, strict=True)] for line in gains])
+    return np.array(every)
+
+
+@lru_cache(maxsize=2**14)
+def _gains(top_k: int, depth: int, hit: float, siblings: float, decay: float) -> tuple[float, ...]:
+    """Tokens that the n most probable nodes add, for n from 0 on. As SGLang drafts: in each level topK nodes are
+    continued, each by topK guesses; the most probable of all levels are verified."""
+    levels: list[Array] = []
+    continued = np.ones(1)
+    for level in range(depth):
+        miss = 1 - min(SUREST, hit * decay**level)
+        ranks = np.diff(1 - miss ** (np.arange(top_k + 1) ** siblings))
+        levels.append(np.outer(continued, ranks).ravel())
+        continued = -np.sort(-levels[-1])[:top_k]
+    likeliest = -np.sort(-np.concatenate(levels))[:MOST_NODES]
+    return (0.0, *np.cumsum(likeliest).tolist())
+
+
+def _upto(gains: tuple[float, ...], nodes: float) -> float:
+    """Between two whole numbers of nodes, in proportion."""
+    if nodes >= len(gains) - 1:
+        return gains[-1]
+    whole = int(nodes)
+    return gains[whole] + (nodes - whole) * (gains[whole + 1] - gains[whole])
+
+
+@lru_cache(maxsize=2**12)
+def _hit(tree: Tree, siblings: float, decay: float, length: float) -> float:
+    """The probability of a first guess that gives this tree this length, to a hundredth."""
+    low, high = 0.01, 0.999
+    for _ in range(14):
+        middle = (low + high) / 2
+        gains = _gains(tree.top_k, tree.num_steps, round(middle, 3), siblings, decay)
+        low, high = (middle, high) if 1 + _upto(gains, tree.num_draft_tokens - 1) < length else (low, middle)
+    return round(low, 2)
