@@ -203,3 +203,13 @@ def test_of_many_faults_the_first_are_told_and_the_others_counted(run: Run) -> N
 def test_a_byte_order_mark_does_no_harm(run: Run) -> None:
     code, _, _ = run("case.json", "\ufeff" + json.dumps(case(LATENCY)))
     assert code == 0
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [("run.yaml", "apiVersion: a\nkind: BenchmarkRun\n"), ("run.json", '{"kind": "BenchmarkRun", "spec": {}}')],
+)
+def test_a_run_has_its_verdict_already(run: Run, file: str, text: str) -> None:
+    code, out, err = run(file, text)
+    assert (code, out) == (1, "")
+    assert err == f"{file}: it is a BenchmarkRun, which has its verdict in status: `paceline report` shows it\n"

@@ -5,6 +5,7 @@ import gc
 import json
 import math
 import os
+import re
 import sys
 from codecs import BOM_UTF8
 from pathlib import Path
@@ -15,6 +16,9 @@ from paceline.cli import options
 from paceline.cli.gate_case import Case, read
 
 EXIT = {core.Outcome.PROMOTE: 0, core.Outcome.REJECT: 10, core.Outcome.INCONCLUSIVE: 11, core.Outcome.ERROR: 12}
+
+RUN = re.compile(rb'"?kind"?: "?BenchmarkRun\b')
+"""In its YAML or JSON."""
 
 NOTES = """\
 FILE is {"gate": {...as spec.gate}, "decideAfterRounds": [4, 6, 8], "arms": ["baseline", ...],
@@ -91,6 +95,8 @@ def _run(file: Path) -> int:
         return 1
     place = str(file)
     try:
+        if RUN.search(text):
+            raise ValueError("it is a BenchmarkRun, which has its verdict in status: `paceline report` shows it")
         if file.suffix != ".jsonl":
             verdict = judged(text)
             print(json.dumps(result(verdict), indent=2, allow_nan=False))

@@ -262,7 +262,9 @@ def tell(text: str) -> None:
 
 def _watch(rounds: Rounds) -> None:
     """Drawn in place on a terminal; elsewhere a line for what has happened since."""
-    if not sys.stdout.isatty():
+    from paceline.cli.live.screen import draws_in_place
+
+    if not draws_in_place():
         for line in _lines(rounds):
             print(f"{datetime.now(UTC):%H:%M:%S} {printable(line)}", flush=True)
         return

@@ -7,7 +7,7 @@ prefetch's own program downloads what is not there into a directory of ours.
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,7 @@ def folder(model: Model, directory: Path) -> Path | None:
     if source.scheme is Scheme.CLAIM:
         places = [directory / source.path]
     else:
-        places = [_cached(source, model.commit or model.revision, directory), directory / source.name]
+        places = [*_cached(source, model.commit or model.revision, directory), directory / source.name]
     return next((place for place in places if (place / "config.json").is_file()), None)
 
 
@@ -88,8 +88,8 @@ def file_of(dataset: Dataset, directory: Path | None) -> Path:
         case Scheme.CONFIG_MAP:
             places = [directory / source.name / source.path]
         case Scheme.HUB_DATASET:
-            cached = _cached(source, dataset.commit or dataset.revision, directory)
-            places = [cached / source.path, directory / source.name / source.path]
+            cached = [one / source.path for one in _cached(source, dataset.commit or dataset.revision, directory)]
+            places = [*cached, directory / source.name / source.path]
         case _:
             places = [directory / source.path]
     found = next((place for place in places if place.is_file()), None)
@@ -98,11 +98,13 @@ def file_of(dataset: Dataset, directory: Path | None) -> Path:
     return found
 
 
-def _cached(source: Source, revision: str, directory: Path) -> Path:
-    """Where a hub client's cache has the revision."""
-    repository = directory / source.cache_folder
-    pinned = repository / "refs" / revision
-    return repository / "snapshots" / (pinned.read_text().strip() if pinned.is_file() else revision)
+def _cached(source: Source, revision: str, directory: Path) -> Iterator[Path]:
+    """Where a hub client's cache may have the revision: the directory is the cache, or the folder that has it as `hub`,
+    as HF_HOME and our own downloads do."""
+    for cache in (directory, directory / "hub"):
+        repository = cache / source.cache_folder
+        pinned = repository / "refs" / revision
+        yield repository / "snapshots" / (pinned.read_text().strip() if pinned.is_file() else revision)
 
 
 def _digest_of(file: Path) -> str:
@@ -143,11 +145,22 @@ def downloaded(
         raise FetchError(sentence_of(said) or f"the download ended with {code}", final=True)
     result = FetchResult.from_message(said)
     found = (*result.models, *result.datasets)
+    for one in found:
+        name_commit(directory / "hub", Source.parse(one.source), one.revision, one.commit)
     return Found(
         commits={(one.source, one.revision): one.commit for one in found},
         places={(one.source, one.revision): Path(one.path) for one in found},
         facts=result.facts,
     )
+
+
+def name_commit(cache: Path, source: Source, revision: str, commit: str) -> None:
+    """Write down which commit a revision was, as a hub client does: `--models` finds it there, without a network."""
+    repository = cache / source.cache_folder
+    if revision != commit and repository.is_dir():
+        named = repository / "refs" / revision
+        named.parent.mkdir(parents=True, exist_ok=True)
+        named.write_text(commit)
 
 
 def sentence_of(message: str) -> str:

@@ -9,7 +9,7 @@ from tests.support.running import TARGET
 
 from paceline.core import Dataset, Model
 from paceline.fetching import Artifact
-from paceline.measure.models import MissingError, file_of, in_directory
+from paceline.measure.models import MissingError, file_of, in_directory, name_commit
 from paceline.pods.fetch import local
 
 COMMIT = "a1" * 20
@@ -32,6 +32,14 @@ def test_a_hub_clients_cache_names_the_commit(tmp_path: Path) -> None:
     found = in_directory([Model(source=HUB)], [], tmp_path)
     assert (found.commits[HUB, "main"], found.places[HUB, "main"]) == (COMMIT, place)
     assert found.facts.keys() == {HUB}
+
+
+def test_what_was_downloaded_before_is_found_without_a_network(tmp_path: Path) -> None:
+    model = Model(source=HUB)
+    place = put(tmp_path / "hub" / "models--Qwen--Qwen3-8B" / "snapshots" / COMMIT)
+    name_commit(tmp_path / "hub", model.address, model.revision, COMMIT)
+    for directory in (tmp_path, tmp_path / "hub"):
+        assert in_directory([model], [], directory).places[HUB, "main"] == place
 
 
 def test_a_folder_has_the_commit_that_the_file_names(tmp_path: Path) -> None:

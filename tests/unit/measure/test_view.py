@@ -1,8 +1,12 @@
 """What a person sees of a run that is being measured here."""
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import pytest
 from tests.support import runs
 from tests.support.rounds import PLAN
 
@@ -65,3 +69,18 @@ def test_it_ends_with_the_table_and_a_sentence() -> None:
     assert "Asked for" in shown
     assert "all, by weight" in shown
     assert shown.splitlines()[-1].startswith("Emulated: wide is")
+
+
+def test_a_narrow_terminal_cuts_no_number_off() -> None:
+    shown = plain(verdict(runs.latency()), width=40)
+    assert "…" not in shown
+
+
+@pytest.mark.parametrize(("terminal", "draws"), [("xterm", "True"), ("dumb", "False")])
+def test_where_nothing_can_be_drawn_over_lines_are_printed(terminal: str, draws: str) -> None:
+    program = "from paceline.cli.live.screen import draws_in_place; print(draws_in_place())"
+    ours, theirs = os.openpty()
+    subprocess.run([sys.executable, "-c", program], stdout=theirs, env=os.environ | {"TERM": terminal}, check=True)
+    os.close(theirs)
+    assert os.read(ours, 100).decode().strip() == draws
+    os.close(ours)

@@ -88,8 +88,9 @@ def verdict(run: Manifest) -> RenderableType:
     page = report([run]).runs[0]
     found = speed_ups(page)
     drawn = Table(*found.head, box=None, pad_edge=False, header_style="dim")
-    for number in range(found.words, len(found.head)):
-        drawn.columns[number].justify = "right"
+    for number, column in enumerate(drawn.columns):
+        column.overflow = "fold"  # a number that is cut off is another number
+        column.justify = "left" if number < found.words else "right"
     for row in found.rows:
         drawn.add_row(*(f"{cell.text} ({cell.note})" if cell.note else cell.text for cell in row))
     sentence = Text(page.sentence, style="bold")

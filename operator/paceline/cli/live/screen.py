@@ -9,6 +9,11 @@ UNBOUNDED = 10_000
 """Columns where the output is not a terminal: a line stays a line, for grep."""
 
 
+def draws_in_place() -> bool:
+    """Whether stdout is a terminal on which rich can draw over what it has drawn."""
+    return sys.stdout.isatty() and not Console().is_dumb_terminal
+
+
 def show(what: RenderableType) -> None:
     """rich leaves colours out for NO_COLOR and a dumb terminal by itself."""
     if sys.stdout.isatty():
