@@ -93,6 +93,13 @@ def test_a_claimed_verdict_is_not_believed() -> None:
     assert world.condition("Promoted") == "False BaselineFaster"
 
 
+def test_the_full_lines_are_not_in_this_cluster() -> None:
+    """No path of its volume is claimed to have them."""
+    world = allowing()
+    world.apply(file(change=lambda one: replace(imported.real(one), lines_sha256="ab" * 32, lines_bytes=4711)))
+    assert all("raw" not in entry for entry in run(world)["status"]["rounds"])
+
+
 def test_points_are_judged_anew() -> None:
     """Half of a candidate's requests failed: no message says whether that is valid."""
     world = allowing()
@@ -268,7 +275,8 @@ def test_a_verdict_of_this_cluster_stands() -> None:
     while world.under_way("round"):
         world.round_ends()
     assert world.outcome("latency") == "Reject"
-    world.apply(file())
+    world.cluster.now += imported.LATER
+    world.apply(file(change=lambda one: imported.real(moved(one, 9000))))
     assert world.condition("Complete", run(world)) == "True Promote"
     assert (world.serving("latency"), world.pool("latency")["verdict"]["outcome"]) == ("baseline", "Reject")
 
@@ -293,10 +301,10 @@ def test_the_one_that_was_measured_last_counts() -> None:
         truth=SLOWER,
         change=lambda one: replace(imported.real(one), started=one.started + 9e3, finished=one.finished + 9e3),
     )
-    later["metadata"]["name"] = "a-name-that-sorts-first"
+    later["metadata"]["name"] = "z-measured-later"
     world.apply(later)
     deployed(world)
-    assert world.pool("latency")["verdict"]["benchmarkRun"] == "a-name-that-sorts-first"
+    assert world.pool("latency")["verdict"]["benchmarkRun"] == "z-measured-later"
 
 
 def test_whoever_has_applied_it_deletes_it() -> None:
