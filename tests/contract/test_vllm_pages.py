@@ -90,10 +90,13 @@ def series(page: str) -> Iterator[tuple[str, frozenset[tuple[str, str]]]]:
 
 
 def test_every_metric_of_the_real_one_is_there(serve: Serve) -> None:
-    """Name, type, help, labels, buckets and order; of the cache's configuration the values are its own."""
+    """Name, type, help, labels, buckets and order, and the type of the page (uvicorn's header of the captured one); of
+    the cache's configuration the values are its own."""
     real = (facts.CAPTURES / "eagle3" / "metrics_start.txt").read_text()
     real = "\n".join(line for line in real.splitlines() if "vllm:" in line)
-    page = serve(*NAME, speculative=THREE).ready().ask("/metrics")[1]
+    url = serve(*NAME, speculative=THREE).ready().url
+    status, kind, page = answers.asked(url, {"method": "GET", "path": "/metrics"})
+    assert (status, kind) == (200, "text/plain; version=1.0.0; charset=utf-8")
     found, expected = ([line for line in text.splitlines() if line.startswith("#")] for text in (page, real))
     assert found == expected
     ours, theirs = (list(series(text)) for text in (page, real))
