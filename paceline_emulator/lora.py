@@ -8,6 +8,8 @@ import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+SPECULATING = ("EAGLE", "EAGLE3", "DFLASH", "DSPARK")
+
 
 def loaded(args: Mapping[str, Any]) -> dict[str, str]:
     """Name → path, of SGLang's `--lora-paths` or vLLM's `--lora-modules`."""
@@ -46,6 +48,23 @@ def gauges(args: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str], float
         for name, value in (("used", used), ("total", most)):
             yield f"sglang:lora_pool_slots_{name}", {}, value
         yield "sglang:lora_pool_utilization", {}, used / most
+
+
+def check_speculation(args: Mapping[str, Any], algorithm: str) -> None:
+    """ValueError for an algorithm that does not go with adapters (`arg_groups/lora_hook.py:240`)."""
+    if algorithm == "NGRAM" or not (args["enable_lora"] or args["lora_paths"]):
+        return
+    if algorithm not in SPECULATING:
+        raise ValueError(
+            "LoRA is only compatible with NGRAM, EAGLE, NEXTN, EAGLE3, DFLASH, or DSPARK speculative decoding, not "
+            f"{algorithm}."
+        )
+    if args["speculative_adaptive"]:
+        raise ValueError(
+            "LoRA with EAGLE/NEXTN/EAGLE3 speculative decoding does not support --speculative-adaptive: the draft is "
+            "built from a static ServerArgs snapshot, and the runtime-state swap does not rebuild LoRA cuda-graph "
+            "metadata."
+        )
 
 
 def check(args: Mapping[str, Any], model: str) -> None:

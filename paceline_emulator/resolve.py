@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from paceline_emulator import depth, layers, memory, models
+from paceline_emulator import depth, layers, lora, memory, models
 from paceline_emulator.layers import States
 from paceline_emulator.models import Model
 from paceline_emulator.settings import Settings
@@ -83,6 +83,7 @@ def resolve(parsed: Args, settings: Settings, warn: Warn) -> Launch:
     if algorithm is not None:
         _together(args)
         head = _speculate(args, algorithm, target, context, settings, warn)
+        lora.check_speculation(args, algorithm)
     given = layers.states(settings.surface.version, target, head) if algorithm == "EAGLE3" and head else None
     limit = args["max_running_requests"]
     return Launch(args=args, target=target, head=head, running_requests=limit or RUNNING_OTHERWISE, states=given)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.contract import answers
 from tests.contract.test_surface import families
-from tests.support.running import Running, emulated, events, tree
+from tests.support.running import Running, emulated, events, refused, tree
 
 from paceline.engines import ENGINES
 
@@ -92,3 +92,11 @@ def test_metrics_of_adapters_and_forms_have_the_same_names_types_and_labels(serv
     answers.asked(server.url, ROWS["form"])
     real, ours = families((CAPTURES / "metrics.txt").read_text()), families(server.get("/metrics").text)
     assert {name: ours[name] for name in real} == real
+
+
+def test_a_draft_model_beside_an_adapter_is_refused_as_by_the_real_one(target: str, head: str, tmp_path: Path) -> None:
+    """Paceline refuses it with the spec (the rule `lora` of engines/sglang/features.py)."""
+    flags = ("--lora-paths", "style=models/traffic/adapter", *tree(head, 3, 1, 4, "STANDALONE"))
+    code, log = refused(target, tmp_path / "log", *flags)
+    real = (CAPTURES / "refused_standalone.log").read_text()
+    assert (code, log.splitlines()[-1]) == (1, real.splitlines()[-1])
