@@ -24,7 +24,8 @@ ARGS = (
     "--max-running-requests=4", "--context-length=512", "--chunked-prefill-size=64", "--max-prefill-tokens=64",
     "--precompile-token-paddings=64", "--precompile-bs-paddings", "1", "4",
 )  # fmt: skip
-ONE, FOUR = own(1, 2, 8), own(4, 4, 8)
+ONE, FOUR, CHATS = own(1, 2, 8), own(4, 4, 8), own(1, 2, 6, "chats")
+WORKLOADS = (ONE, FOUR, CHATS)
 REAL = """\
 Real: the wheel of `sglang-jax` 0.1.0rc0 on jax (arguments, HTTP, scheduler, overlap, speculation,
 log), with the operator's command, wrapper, client and judge. The baseline is as shipped; for EAGLE3
@@ -50,7 +51,7 @@ def engine(directory: Path, programs: Path) -> Engine:
             "SGL_JAX_CPU_CONTEXT": "512",
             "JAX_COMPILATION_CACHE_DIR": str(directory / "jit_cache"),
         },
-        workloads=(ONE, FOUR),
+        workloads=WORKLOADS,
         real=REAL,
     )
 
@@ -68,7 +69,7 @@ def test_the_real_server_was_measured(jax: Measured) -> None:
 
 def test_every_point_is_evidence(jax: Measured) -> None:
     assert {key: one.why for key, one in jax.outcome.judged.items() if not one.valid} == {}
-    assert len(jax.outcome.judged) == 4
+    assert len(jax.outcome.judged) == 2 * len(WORKLOADS)
 
 
 def test_both_arms_resolved_alike_but_for_their_speculation(jax: Measured) -> None:
@@ -77,7 +78,7 @@ def test_both_arms_resolved_alike_but_for_their_speculation(jax: Measured) -> No
     assert [jax.resolved(arm)["speculative_algorithm"] for arm in ("baseline", "eagle3")] == [None, "EAGLE3"]
 
 
-@pytest.mark.parametrize("workload", [ONE.name, FOUR.name])
+@pytest.mark.parametrize("workload", [one.name for one in WORKLOADS])
 def test_a_random_head_accepts_nothing_and_every_token_is_a_verify_call(jax: Measured, workload: str) -> None:
     """All but the first of a request; of requests that end behind a prefill, one too many (the probe says why)."""
     point = jax.point("eagle3", workload)
@@ -88,6 +89,6 @@ def test_a_random_head_accepts_nothing_and_every_token_is_a_verify_call(jax: Mea
 
 
 def test_the_baseline_speculates_about_nothing(jax: Measured) -> None:
-    for workload in (ONE.name, FOUR.name):
-        point = jax.point("baseline", workload)
+    for workload in WORKLOADS:
+        point = jax.point("baseline", workload.name)
         assert (point.accept_length, point.verify_calls, point.retractions) == (None, None, 0)
