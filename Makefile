@@ -76,6 +76,7 @@ bench: venv
 	$(BIN)/python -m tests.gate.open_loops
 	$(BIN)/python -m tests.gate.rates
 	$(BIN)/python -m tests.unit.watch.thousand
+	$(BIN)/python -m tests.unit.search.bench
 
 five-minutes: venv
 	$(BIN)/python -m tests.unit.round.five_minutes

@@ -82,14 +82,17 @@ def replay(
     question, points = grid.question(limits, doubts), list[Point]()
     while not isinstance(step := proceed(question, points), Found):
         points += (measured(grid, cell, step.round, cv, seed) for cell in step.cells)
-    truth = grid.speed_ups
-    winner = step.winner if step.winner in truth else BASELINE
     return Replayed(
         found=step,
         points=tuple(points),
-        regret=1 - math.exp(truth[winner] - max(truth.values())),
+        regret=regret(grid.speed_ups, step.winner or BASELINE),
         starts=len({(point.round, point.cell.arm) for point in points}),
     )
+
+
+def regret(speed_ups: Mapping[str, float], winner: str) -> float:
+    """1 − the winner's mean speed-up over the best; an arm that has none is worth the baseline."""
+    return 1 - math.exp(speed_ups.get(winner, 0.0) - max(speed_ups.values()))
 
 
 def measured(grid: Grid, cell: Cell, number: int, cv: float, seed: int) -> Point:
