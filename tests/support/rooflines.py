@@ -2,8 +2,9 @@
 
 A step costs what the target needs for its tokens and the head for its passes: memory bandwidth as long as there are few
 tokens, arithmetic beyond (a roofline). What a tree gains is its acceptance: each level finds the next token among its
-branches with some probability, which differs by workload and falls with the depth. Nothing here is shared with
-`paceline.search`: its model has other formulas, so that their agreement would prove something.
+branches with some probability, which differs by workload and falls with the depth. `paceline.search` imports
+nothing of this; yet both take the most probable nodes of a tree, so these servers are friendlier to it than a
+stranger's. `other_table` has other formulas.
 """
 
 import heapq
