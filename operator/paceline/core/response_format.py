@@ -1,7 +1,7 @@
 """Structured output: the `response_format` of a request, and whether an answer has the form that it asks for."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -26,6 +26,8 @@ def problem(format: Any) -> str:
         _validator(json.dumps(schema))
     except SchemaError as error:
         return f"json_schema.schema is no JSON schema: {error.message}"
+    if lost := next(_references_to_nowhere(schema), ""):
+        return f"json_schema.schema refers to {lost}, which is not in it; write what is meant under $defs"
     return ""
 
 
@@ -52,6 +54,32 @@ def fits(answer: str, format: Mapping[str, Any]) -> bool:
         return bool(_validator(json.dumps(format["json_schema"]["schema"])).is_valid(value))
     except (Unresolvable, RecursionError):
         return False
+
+
+def _references_to_nowhere(schema: Mapping[str, Any]) -> Iterator[str]:
+    """No engine follows them to other documents. A schema with an `$id` may name its own parts by it: not looked at."""
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
+    from referencing.jsonschema import DRAFT202012
+
+    if any("$id" in part for part in _parts(schema)):
+        return
+    resolver = Registry[Any]().with_resource("", DRAFT202012.create_resource(schema)).resolver()
+    for part in _parts(schema):
+        if isinstance(reference := part.get("$ref"), str):
+            try:
+                resolver.lookup(reference)
+            except Unresolvable:
+                yield reference
+
+
+def _parts(value: Any) -> Iterator[Mapping[str, Any]]:
+    """The objects in it, itself first."""
+    if isinstance(value, dict):
+        yield value
+        value = list(value.values())
+    for inner in value if isinstance(value, list) else ():
+        yield from _parts(inner)
 
 
 @cache

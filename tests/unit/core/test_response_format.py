@@ -28,6 +28,11 @@ def of(schema: Any) -> dict[str, Any]:
         ({"type": "text"}, "type must be one of json_object, json_schema"),
         ({"type": "json_schema", "schema": BUG}, 'json_schema must be {"name": …, "schema": {…}}'),
         (of({"$schema": []}), "json_schema.schema: $schema must be text"),
+        (of({"$ref": "#/$defs/line", "$defs": {"line": {}}}), ""),
+        (of({"$ref": "#/$defs/line"}), "json_schema.schema refers to #/$defs/line, which is not in it; write"),
+        (of({"anyOf": [ELSEWHERE]}), "json_schema.schema refers to https://example.com/schema.json, which"),
+        (of({"properties": {"$ref": {"type": "string"}}}), ""),
+        (of({"$id": "https://example.com/a", "$ref": "b", "$defs": {"b": {"$id": "b"}}}), ""),
         (of({"type": "integre"}), "json_schema.schema is no JSON schema: 'integre' is not valid"),
     ],
 )
