@@ -121,6 +121,8 @@ def costs(manifest: Manifest, lower: Forecast, upper: Forecast, bounds: Bounds) 
     yield f"{'all':<20} {_row(least, most, prefetches)}  {'with the prefetch' if prefetches else ''}".rstrip()
     yield "\nLower: every candidate is shown to be faster at the first look. Upper: none is decided at any look."
     yield from (f"Not measured: {why}" for why in lower.never)
+    if manifest["kind"] == RUN and api.run(manifest).measured:
+        yield "Not measured: spec.measured has its rounds, which are judged anew where evidence.imported allows it."
     if lower.stalled:
         yield f"\nStalled: {lower.stalled}"
     if lower.steps:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.support import imported
 from tests.support.rendered import EXAMPLES, example
 from tests.support.world import World
 from tests.support.world import example as in_world
@@ -296,3 +297,14 @@ def test_from_which_round_on_prompts_come_again_is_output(capsys: pytest.Capture
         *[""] * 4,
         *["; its 512 prompts repeat from round 4 on"] * 4,
     ]
+
+
+def test_a_run_that_brings_its_rounds_along_measures_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text(yaml.safe_dump(imported.file()))
+    assert main(["plan", str(path)]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("Not measured: spec.measured has its rounds, ") for line in said)
+    assert next(line for line in said if line.startswith("all")).split()[1:4] == ["0", "0", "0"]
