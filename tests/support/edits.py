@@ -4,15 +4,13 @@ from copy import deepcopy
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-import yaml
+from tests.support.example_files import EXAMPLES, ours
 
 from paceline import core
 from paceline.api import deployment, run_manifest_spec
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
 EXAMPLE = EXAMPLES / "qwen3-coder-next-upstream.yaml"
 RUN = "run"
 """Of the example's throughput pool, as the operator would write it."""
@@ -75,8 +73,7 @@ def example(name: str = "qwen3-coder-next-upstream") -> dict[str, Any]:
 
 @cache
 def _read(name: str) -> dict[str, Any]:
-    loaded: dict[str, Any] = yaml.safe_load((EXAMPLES / f"{name}.yaml").read_text())
-    return loaded
+    return ours(EXAMPLES / f"{name}.yaml")
 
 
 def example_run() -> dict[str, Any]:
