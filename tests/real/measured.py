@@ -23,7 +23,7 @@ START_SECONDS = 1500.0
 """A CPU that compiles and is not alone; the operator's own limit is half an hour."""
 CALLED = {"VLLM": "vLLM", "SGLangJAX": "sglang-jax"}
 NO_SPEED = (
-    "The speeds are those of a busy CPU with models of a few megabytes and random weights: they say",
+    "The speeds are those of a CPU with models of a few megabytes and random weights: they say",
     "nothing of an accelerator, nor of which arm is faster. That every figure could be read, and that",
     "they agree with what the clients received, is what was tested.",
 )
@@ -96,6 +96,7 @@ def measure(engine: Engine, directory: Path, report: Path) -> Measured:
             compared=adapter.compared,
             moved=adapter.moved(()),
             unseen=adapter.probe(engine.version).unseen,
+            cuts_drafts=adapter.probe(engine.version).cuts_drafts,
             files={name: str(engine.folder / one.address.path) for name, one in datasets.items()},
             parity=engine.parity,
             start_timeout_seconds=START_SECONDS,
@@ -173,9 +174,9 @@ def emulated_or_not(emulated: bool) -> str:
 def dated(engine: str) -> Iterator[str]:
     asked = ["git", "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-    where = f"{platform.machine()}, {os.cpu_count()} CPUs that other"
-    yield f"Measured on {datetime.now(UTC):%Y-%m-%d} at commit {commit}, on {where}"
-    yield f"programs used at the same time; {engine}."
+    where = f"{platform.machine()}, {os.cpu_count()} CPUs"
+    yield f"Measured on {datetime.now(UTC):%Y-%m-%d} at commit {commit}, on {where};"
+    yield f"{engine}."
 
 
 def _arms(measured: Measured) -> Iterator[str]:

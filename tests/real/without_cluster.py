@@ -1,7 +1,6 @@
 """`paceline measure` of a real engine on this machine's CPU, from a file to its verdict, and what is told of it."""
 
 import os
-import platform
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -146,5 +145,3 @@ def _verdict(told: Told) -> Iterator[str]:
             yield f"* {arm}, {one['workload']}: {interval}"
     yield ""
     yield f"**{told.verdict['outcome']}**: {told.verdict['message']}"
-    yield ""
-    yield f"Machine: {platform.machine()}, {os.cpu_count()} CPUs, which other programs used at the same time."
