@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from paceline.api.status import Kind, Serving, Target
 from paceline.core import BASELINE
+from paceline.plan.deployment import grounds
 from paceline.plan.deployment.changed import asked_anew
 from paceline.plan.deployment.earned import (
     manual,
@@ -57,10 +58,7 @@ def back(pool: Pool) -> Choice | None:
         revision=last.revision,
         fingerprint="",
         kind="TakenDown",
-        evidence=last.evidence,
-        speedup=last.speedup,
-        emulated=last.emulated,
-        imported=last.imported,
+        **grounds.of(last),
         why=f"back to the last revision that served{by}; held: {held.reason}",
     )
 
@@ -111,16 +109,12 @@ def winner(pool: Pool) -> Choice | None:
     arm = pool.arms.get((run.winner if run else None) or "")
     if run is None or arm is None or run.outcome != "Promote":
         return None
-    speed = run.ratio(arm.name)
     return Choice(
         arm=arm.name,
         revision=pool.revision(arm),
         fingerprint=run.fingerprint,
         kind="Promoted",
-        evidence=run.name,
-        speedup=speed.ratio if speed else None,
-        emulated=run.status.emulated or None,
-        imported=run.status.imported,
+        **grounds.of_run(run, arm.name),
         why=shown(run),
     )
 
@@ -135,10 +129,7 @@ def intent(choice: Choice, since: str, request: str = "") -> Target:
         why=choice.why,
         since=since,
         fingerprint=choice.fingerprint,
-        evidence=choice.evidence,
-        speedup=choice.speedup,
-        emulated=choice.emulated,
-        imported=choice.imported,
+        **grounds.of(choice),
     )
 
 
@@ -154,10 +145,7 @@ def _remembered(target: Target, arm: str) -> Choice:
         revision=target.revision,
         fingerprint=target.fingerprint,
         kind=target.kind or ("Promoted" if target.evidence else "Updated"),
-        evidence=target.evidence,
-        speedup=target.speedup,
-        emulated=target.emulated,
-        imported=target.imported,
+        **grounds.of(target),
         why=target.why,
     )
 

@@ -8,6 +8,7 @@ from paceline.api.run_status import Result
 from paceline.api.status import Target
 from paceline.core import BASELINE, Arm, PromotionMode
 from paceline.evidence import same_server
+from paceline.plan.deployment import grounds
 from paceline.plan.deployment.alike import LOAD, same_argv
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.runs import Run
@@ -29,15 +30,11 @@ def _promoted_servers(pool: Pool) -> Target | None:
     run = next((run for run in reversed(pool.runs) if arm and _had_promoted(run, arm, pool.wanted)), None)
     if pool.servers is None or arm is None or run is None:
         return None
-    speed = run.ratio(run.winner)
     return Target(
         revision=pool.servers.revision,
         arm=arm.name,
-        evidence=run.name,
         fingerprint=run.fingerprint,
-        speedup=speed.ratio if speed else None,
-        emulated=run.status.emulated or None,
-        imported=run.status.imported,
+        **grounds.of_run(run, arm.name),
         why=shown(run),
     )
 
