@@ -31,9 +31,12 @@ def test_every_point_is_evidence(vllm: Told) -> None:
     assert {(one["arm"], one["why"]) for one in vllm.points} == {(arm, "") for arm in vllm.arms}
 
 
-def test_the_model_that_drafts_what_the_target_says_is_promoted(vllm: Told) -> None:
-    assert (vllm.code, vllm.verdict["outcome"], vllm.verdict["winner"]) == (0, "Promote", "copy")
+def test_the_model_that_drafts_what_the_target_says_is_shown_to_be_faster(vllm: Told) -> None:
+    """N-grams may be faster still, and then win: models of random weights repeat themselves."""
+    assert (vllm.code, vllm.verdict["outcome"]) == (0, "Promote")
+    assert {one["arm"]: one["outcome"] for one in vllm.status["armVerdicts"]}["copy"] == "promotable"
     assert float(vllm.result("copy")["lower"]) > 1.05
+    assert vllm.verdict["winner"] in ("copy", "ngram")
 
 
 def test_a_head_of_noise_is_rejected_after_one_round(vllm: Told) -> None:
