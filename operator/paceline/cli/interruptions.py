@@ -5,7 +5,8 @@ from datetime import datetime
 
 from paceline.cli.manifests import RUN, Manifest
 from paceline.core.window import Window
-from paceline.plan.forecast import ALL_FASTER, Assumptions, forecast
+from paceline.plan.costs import Assumptions
+from paceline.plan.forecast import ALL_FASTER, forecast
 from paceline.plan.interruptions import Interruption
 
 

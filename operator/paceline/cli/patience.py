@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from paceline.core import PoolSpec, Timeouts
-from paceline.plan.forecast import Assumptions
+from paceline.plan.costs import Assumptions
 
 
 def too_slow(pools: Sequence[PoolSpec], timeouts: Timeouts, at: str, slowest: Assumptions) -> Iterator[str]:

@@ -17,9 +17,11 @@ from paceline import api
 from paceline.cli.interruptions import interruptions, opening
 from paceline.cli.manifests import RUN, Manifest, RefusedError, documents, ours
 from paceline.cli.patience import too_slow
+from paceline.cli.smallest import Shown, noises, smallest, table
 from paceline.cli.validate import read
-from paceline.core import DeploymentSpec, Parity, PoolSpec, PromotionMode, Scheme, Workload
-from paceline.plan.forecast import ALL_FASTER, UNDECIDED, Assumptions, Cost, Forecast, forecast
+from paceline.core import DeploymentSpec, Parity, PoolSpec, PromotionMode, Purpose, Scheme, Workload
+from paceline.plan.costs import Assumptions, Cost
+from paceline.plan.forecast import ALL_FASTER, UNDECIDED, Forecast, forecast
 from paceline.pods import datasets
 from paceline.preflight.promotion import losses
 
@@ -81,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
             else None
         )
         lines = [
-            *costs(manifest, lower, upper, bounds),
+            *costs(manifest, lower, upper, bounds, existing),
             *opening(spec_of(manifest).window, now),
             *capacity(manifest, upper, crowded, args.gpus_free),
             *interruptions(manifest, existing, bounds.lower, bounds.upper, args.gpus_free, now),
@@ -107,8 +109,10 @@ def spec_of(manifest: Manifest) -> DeploymentSpec:
     )
 
 
-def costs(manifest: Manifest, lower: Forecast, upper: Forecast, bounds: Bounds) -> Iterator[str]:
-    """The table of costs, the steps, and what they assume."""
+def costs(
+    manifest: Manifest, lower: Forecast, upper: Forecast, bounds: Bounds, existing: Sequence[Manifest] = ()
+) -> Iterator[str]:
+    """The table of costs, what they buy, the steps, and what they assume."""
     spec = spec_of(manifest)
     yield f"{manifest['metadata']['name']}\n"
     yield f"{'POOL':<20} {'ROUNDS':>7} {'JOBS':>7} {'SERVER STARTS':>14} {'GPU-HOURS':>14}"
@@ -123,6 +127,8 @@ def costs(manifest: Manifest, lower: Forecast, upper: Forecast, bounds: Bounds) 
     yield from (f"Not measured: {why}" for why in lower.never)
     if manifest["kind"] == RUN and api.run(manifest).measured:
         yield "Not measured: spec.measured has its rounds, which are judged anew where evidence.imported allows it."
+    shown = _shown(manifest, spec, lower, upper, existing)
+    yield from table(shown)
     if lower.stalled:
         yield f"\nStalled: {lower.stalled}"
     if lower.steps:
@@ -134,9 +140,20 @@ def costs(manifest: Manifest, lower: Forecast, upper: Forecast, bounds: Bounds) 
     measured = [pool for pool in spec.pools if upper.pools[pool.name].jobs]
     if measured:
         yield from _assumed(measured, spec.run_parity, bounds)
+        yield from noises(shown)
         at = "spec.timeouts" if manifest["kind"] == RUN else "spec.benchmark.timeouts"
         yield from once_promoted(spec)
         yield from too_slow(measured, spec.run_timeouts, at, bounds.upper)
+
+
+def _shown(
+    manifest: Manifest, spec: DeploymentSpec, lower: Forecast, upper: Forecast, existing: Sequence[Manifest]
+) -> dict[str, Shown]:
+    """Of each pool that is measured for a verdict, which a Sweep has none of."""
+    if manifest["kind"] == RUN and api.run(manifest).purpose is not Purpose.GATE:
+        return {}
+    measured = [pool for pool in spec.pools if lower.pools[pool.name].jobs and upper.pools[pool.name].jobs]
+    return {pool.name: smallest(pool, lower.pools[pool.name], upper.pools[pool.name], existing) for pool in measured}
 
 
 def capacity(manifest: Manifest, upper: Forecast, crowded: Forecast | None, free: int | None) -> Iterator[str]:

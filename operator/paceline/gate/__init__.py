@@ -7,6 +7,7 @@
     `limits`     what is bounded besides throughput              (limits.py)
     `compare_outputs`  whether answers differ               (outputs.py)
     `crossover`  at which concurrencies speculation pays           (crossover.py)
+    `smallest_shown`  before anything is measured: what it could show  (power.py)
 
 Why the rule is what it is, and how often it errs: docs/gate.md.
 """
@@ -15,6 +16,8 @@ from paceline.gate.crossover import Crossing, Crossover, Load, Pace, crossover
 from paceline.gate.findings import Finding, explain, threshold
 from paceline.gate.limits import OF_THE_SERVER, limits
 from paceline.gate.outputs import OutputComparison, compare_outputs
+from paceline.gate.power import Noise, assumed_noise, observed_noise, smallest_shown
+from paceline.gate.rounds import table
 from paceline.gate.rule import decide, undecided
 from paceline.gate.server_failures import RETRACTED
 
@@ -25,13 +28,18 @@ __all__ = [
     "Crossover",
     "Finding",
     "Load",
+    "Noise",
     "OutputComparison",
     "Pace",
+    "assumed_noise",
     "compare_outputs",
     "crossover",
     "decide",
     "explain",
     "limits",
+    "observed_noise",
+    "smallest_shown",
+    "table",
     "threshold",
     "undecided",
 ]

@@ -10,9 +10,10 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from paceline.core import CapacityPolicy, Parity, Workload
+from paceline.core import CapacityPolicy, Workload
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, POOL_LABEL, RUN_LABEL
-from paceline.evidence import ArmCommand, RoundPlan, encode
+from paceline.evidence import ArmCommand, encode
+from paceline.plan.costs import Assumptions, Cost, RoundCost
 from paceline.plan.deployment.capacity import one_more_waits
 from paceline.plan.deployment.loan import PATIENCE as LOAN_PATIENCE
 from paceline.plan.deployment.servers import pod_template
@@ -44,43 +45,6 @@ OWNED = {"SpeculativeDeployment": DEPLOYMENT_LABEL, "BenchmarkRun": RUN_LABEL}
 """Kind → the label by which its children name it."""
 WAITING = ("NoCapacity", "WaitingForCapacity")
 NEVER = ("NotMeasurable",)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assumptions:
-    """`start_seconds` from a server's start to ready; `stream` is output tokens per second of each request that is
-    under way."""
-
-    start_seconds: float
-    stream: float
-
-    def of_round(self, plan: RoundPlan) -> float:
-        """Seconds, without scheduling, warm-up and what is between two arms."""
-        loads = sum(map(self.of_workload, plan.workloads)) + self.of_parity(plan.parity)
-        return len(plan.arms) * (self.start_seconds + loads)
-
-    def of_parity(self, parity: Parity | None) -> float:
-        """Seconds, one prompt after another, if every answer goes to its cap."""
-        return parity.samples * parity.max_tokens / self.stream if parity else 0.0
-
-    def of_workload(self, workload: Workload) -> float:
-        """Seconds, if every answer goes to its cap."""
-        answer = workload.dataset.max_tokens / self.stream
-        if workload.rate:
-            return workload.dataset.requests / workload.rate + answer
-        return workload.dataset.requests / workload.concurrency * answer
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
-    """The cost of one pool's evidence. A Job is a round; `reused` names the run whose evidence is used again."""
-
-    jobs: int = 0
-    server_starts: int = 0
-    accelerator_seconds: float = 0.0
-    accelerators: int = 0
-    """Of one round, on one node."""
-    reused: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,12 +244,13 @@ def _hedged(simulation: Simulation, why: str) -> str:
 
 def _count(simulation: Simulation, job: Manifest) -> None:
     plan, pool = Round(job=job, pod=None).plan, job["metadata"]["labels"][POOL_LABEL]
-    before, each = simulation.costs[pool], accelerators(pod_template(job))
+    before, each, assumed = simulation.costs[pool], accelerators(pod_template(job)), simulation.assumptions
     simulation.costs[pool] = replace(
         before,
         jobs=before.jobs + 1,
         server_starts=before.server_starts + len(plan.arms),
-        accelerator_seconds=before.accelerator_seconds + simulation.assumptions.of_round(plan) * each,
+        accelerator_seconds=before.accelerator_seconds + assumed.of_round(plan) * each,
+        by_round=(*before.by_round, RoundCost(assumed.of_starts(plan) * each, assumed.of_loads(plan) * each)),
         accelerators=each,
     )
 

@@ -293,6 +293,14 @@ class Cost:
     held: float
     """Seconds from start to end of all rounds."""
 
+    @property
+    def floor_seconds(self) -> int | None:
+        """GPU-seconds of the servers' starts and of the clients' loads alone: with the same rounds and requests no run
+        costs less. None if one of the two above is not known."""
+        if self.gpu_seconds is None or self.idle_gpu_seconds is None:
+            return None
+        return self.gpu_seconds - self.idle_gpu_seconds
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:

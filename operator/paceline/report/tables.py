@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from paceline.report.model import Effect, LimitEffect, Run, Shown, Value
+from paceline.report.model import Cost, Effect, LimitEffect, Run, Shown, Value
 from paceline.report.text import LATENCIES, change, interval, number, ratio, span, workload
 
 VERDICT = {Shown.KEPT: "shown", Shown.BROKEN: "broken", Shown.OPEN: "not shown"}
@@ -190,9 +190,17 @@ def costs(run: Run) -> Iterator[tuple[str, str]]:
     if run.cost.gpu_seconds and run.cost.idle_gpu_seconds is not None:
         share = run.cost.idle_gpu_seconds / run.cost.gpu_seconds
         yield "Of it neither start nor measurement", f"{share:.0%} ({run.cost.idle_gpu_seconds:,} GPU-seconds)"
+    yield from _floor(run.cost)
     if run.cost.server_starts is not None:
         yield "Server starts", f"{run.cost.server_starts}, {_of(run.cost.starting, run.cost.held)}"
     yield "Measuring", _of(run.cost.measuring, run.cost.held)
+
+
+def _floor(cost: Cost) -> Iterator[tuple[str, str]]:
+    if cost.floor_seconds is not None:
+        both = cost.starting + cost.measuring
+        starts = f", {cost.starting / both:.0%} of it starts" if both > 0 else ""
+        yield "Floor: starts and answers alone", f"{cost.floor_seconds / 3600:.2f} h{starts}"
 
 
 def _of(part: float, whole: float) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from paceline.core import Bounds
 from paceline.evidence.round_status import METRICS
-from paceline.report.model import MEANS, Run
+from paceline.report.model import MEANS, Cost, Run
 
 EMULATED = "Emulated: no model ran, and these numbers are no measurements"
 
@@ -85,10 +85,16 @@ def key_figures(run: Run) -> list[tuple[str, str, str]]:
         ("Speed-up", ratio(run.speed_up.ratio), interval(run.speed_up)) if run.speed_up else None,
         ("Acceptance length", _between(lengths), "tokens a verify step") if lengths else None,
         ("Rounds", str(run.cost.rounds), count(len(run.workloads), "workload")),
-        ("GPU time", hours, count(run.cost.server_starts or 0, "server start")) if hours else None,
+        ("GPU time", hours, _starts_and_floor(run.cost)) if hours else None,
         ("Noise of a point", f"{run.noise:.2%}", margins or "between rounds") if run.noise is not None else None,
     ]
     return [figure for figure in figures if figure]
+
+
+def _starts_and_floor(cost: Cost) -> str:
+    """What GPU time is held against."""
+    starts = count(cost.server_starts or 0, "server start")
+    return starts if cost.floor_seconds is None else f"{starts}; floor {cost.floor_seconds / 3600:.2f} h"
 
 
 def _between(values: list[float]) -> str:

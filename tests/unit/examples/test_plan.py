@@ -18,7 +18,8 @@ from tests.support.world import World
 from tests.support.world import example as in_world
 
 from paceline.cli import main
-from paceline.plan.forecast import ALL_FASTER, UNDECIDED, Assumptions, Forecast, Scenario, forecast
+from paceline.plan.costs import Assumptions
+from paceline.plan.forecast import ALL_FASTER, UNDECIDED, Forecast, Scenario, forecast
 
 NEXT = str(EXAMPLES / "qwen3-coder-next.yaml")
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
@@ -74,6 +75,20 @@ def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
         ["throughput", "3-9", "3-9", "9-27", "2.2-6.7"],
         ["all", "7-17", "8-18", "17-43", "14.9-32.1", "with", "the", "prefetch"],
     ]
+
+
+def test_what_a_verdict_can_show_and_its_floor_stand_beside_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    """Four rounds of two arms: 8 x 120 s x 4 GPUs = 1.1 h of starts, 8 x 1310.72 s x 4 = 11.7 h of answers."""
+    lines = output(capsys)
+    begin = next(number for number, line in enumerate(lines) if line.startswith("What a verdict can show"))
+    assert [line.split() for line in lines[begin + 1 : begin + 6]] == [
+        ["POOL", "ROUNDS", "SHOWS", "STARTS", "TOKENS", "TOGETHER"],
+        ["latency", "4", "+8.5%", "1.1", "11.7", "12.7"],
+        ["latency", "8", "+6.7%", "2.1", "23.3", "25.4"],
+        ["throughput", "3", "+9.3%", "1.2", "1.0", "2.2"],
+        ["throughput", "9", "+3.6%", "3.6", "3.1", "6.7"],
+    ]
+    assert "    latency          1.7% in the mean over workloads, 2.5% on one of them" in lines
 
 
 def test_the_steps_are_those_of_the_planner() -> None:
@@ -150,6 +165,10 @@ def test_what_is_known_already_is_reused(tmp_path: Path, capsys: pytest.CaptureF
     assert lines[4].split()[:4] == ["throughput", "3-8", "3-8", "6-16"]
     assert "  A server is ready 60 s after its start: measured in 15 starts of earlier runs." in lines
     assert not any("Job " in line for line in lines)
+
+    # Its earlier rounds agreed to the gate's floor of 0.2 %: 1.02 x exp(5.339 x 0.002 / sqrt(3)) = 1.0263.
+    assert "  Between rounds a speed-up varies (standard deviations), measured in 3 rounds of earlier runs:" in lines
+    assert any(line.split()[:3] == ["throughput", "3", "+2.6%"] for line in lines)
 
 
 def in_production(manifest: Any) -> World:

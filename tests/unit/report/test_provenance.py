@@ -8,6 +8,7 @@ from tests.support.reports import demo, said
 from tests.support.runs import latency
 
 from paceline.report.tables import costs
+from paceline.report.text import key_figures
 
 
 def test_what_differs_is_told_and_what_is_equal_too() -> None:
@@ -109,6 +110,18 @@ def test_what_was_held_for_nothing_is_told() -> None:
     run = demo()[0]
     run["status"]["cost"]["idleGpuSeconds"] = 154
     assert dict(costs(said(run)))["Of it neither start nor measurement"] == "25% (154 GPU-seconds)"
+
+
+def test_the_physical_floor_stands_beside_the_cost() -> None:
+    """Of 616 GPU-seconds 154 were neither a start nor an answer; servers took 18 s to start, answers 72 s."""
+    run = demo()[0]
+    run["status"]["cost"]["idleGpuSeconds"] = 154
+    found = said(run)
+    assert dict(costs(found))["Floor: starts and answers alone"] == "0.13 h, 20% of it starts"
+    (told,) = (note for name, _, note in key_figures(found) if name == "GPU time")
+    assert told.endswith("server starts; floor 0.13 h")
+    run["status"]["cost"].pop("idleGpuSeconds")  # of an older release
+    assert "Floor: starts and answers alone" not in dict(costs(said(run)))
 
 
 def test_how_a_round_was_sampled_and_of_how_many_prompts_is_part_of_the_provenance() -> None:

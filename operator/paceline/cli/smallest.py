@@ -1,0 +1,114 @@
+"""The part of `paceline plan` about what its cost buys: the smallest difference that a verdict can show, and when."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from paceline import api, gate
+from paceline.api.record import from_status
+from paceline.api.run_status import BenchmarkRunStatus
+from paceline.cli.manifests import RUN, Manifest
+from paceline.core import BASELINE, PoolSpec, Workload
+from paceline.evidence.round_status import measurements
+from paceline.gate import Noise, assumed_noise, observed_noise, smallest_shown
+from paceline.plan.costs import Cost, RoundCost
+
+ASSUMED = (
+    "assumed, of 0.5 % for a point and 1 % for a server's start, as is usual on one host, and 15 % between prompts "
+    "(docs/gate.md); --cluster takes it from earlier runs"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What a pool's verdict can show, with the noise that this holds for and its source."""
+
+    noise: Noise
+    source: str
+    looks: tuple[tuple[int, float, RoundCost, RoundCost], ...]
+    """The first and the last look: rounds, smallest advantage, and the cost until then, best and worst case."""
+
+
+def smallest(pool: PoolSpec, least: Cost, most: Cost, existing: Collection[Manifest]) -> Shown:
+    """`least` is the cost of a verdict at the first look, `most` of one at the last."""
+    noise, source = _observed(pool, existing) or (_assumed(pool), ASSUMED)
+    looks = pool.gate.decide_after_rounds
+    candidates = sum(arm.name != BASELINE for arm in pool.arms)
+    between = looks[-1] - looks[0]
+    until = {
+        looks[0]: (_total(least.by_round), _total(most.by_round[: len(most.by_round) - between])),
+        looks[-1]: (_total((*least.by_round, *least.by_round[-1:] * between)), _total(most.by_round)),
+    }
+    return Shown(
+        noise=noise,
+        source=source,
+        looks=tuple(
+            (look, smallest_shown(pool.gate, candidates, look, noise), *costs) for look, costs in until.items()
+        ),
+    )
+
+
+def table(shown: Mapping[str, Shown]) -> Iterator[str]:
+    """The smallest differences, and beside each the physical floor: no verdict at that look costs less than the starts
+    of its servers and the tokens of its answers."""
+    if not shown:
+        return
+    yield "\nWhat a verdict can show, and the least that it costs by then, in GPU-hours:"
+    yield f"{'POOL':<20} {'ROUNDS':>7} {'SHOWS':>9} {'STARTS':>10} {'TOKENS':>12} {'TOGETHER':>12}"
+    for pool, of_pool in shown.items():
+        for look, advantage, least, most in of_pool.looks:
+            parts = ((least.starting, most.starting), (least.answering, most.answering), (least.all, most.all))
+            starts, tokens, together = (_hours(*part) for part in parts)
+            row = f"{starts:>10} {tokens:>12} {together:>12}"
+            yield f"{pool:<20} {look:>7} {f'+{advantage:.1%}':>9} {row}"
+    yield "A candidate that is so much faster on every workload is promoted there every second time."
+
+
+def noises(shown: Mapping[str, Shown]) -> Iterator[str]:
+    """Of what is assumed: how much a speed-up varies between rounds."""
+    for source in dict.fromkeys(of_pool.source for of_pool in shown.values()):
+        yield f"  Between rounds a speed-up varies (standard deviations), {source}:"
+        for pool, of_pool in shown.items():
+            if of_pool.source == source:
+                noise = of_pool.noise
+                yield f"    {pool:<16} {noise.mean:.1%} in the mean over workloads, {noise.workload:.1%} on one of them"
+
+
+def _assumed(pool: PoolSpec) -> Noise:
+    judged = _judged(pool.workloads)
+    return assumed_noise(
+        {workload.name: workload.dataset.requests for workload in judged},
+        {workload.name: workload.weight for workload in judged},
+    )
+
+
+def _judged(workloads: Sequence[Workload]) -> Sequence[Workload]:
+    """The closed loops, which choose the winner; all workloads if there are none."""
+    return [workload for workload in workloads if not workload.rate] or workloads
+
+
+def _observed(pool: PoolSpec, existing: Collection[Manifest]) -> tuple[Noise, str] | None:
+    """From runs of a pool of this name that measured the same workloads."""
+    names = {workload.name for workload in pool.workloads}
+    rounds = []
+    for stored in existing:
+        if stored.get("kind") != RUN or stored["spec"].get("pool") != pool.name:
+            continue
+        try:
+            run = api.run(stored)
+        except api.InvalidManifestError:  # of another release
+            continue
+        if {workload.name for workload in run.workloads} == names:
+            status = from_status(BenchmarkRunStatus, stored.get("status") or {})
+            weights = {workload.name: workload.weight for workload in _judged(run.workloads)}
+            rounds.append(gate.table(BASELINE, weights, measurements(status.rounds or ())))
+    found = observed_noise(rounds)
+    return found and (found[0], f"measured in {found[1]} rounds of earlier runs")
+
+
+def _total(rounds: Sequence[RoundCost]) -> RoundCost:
+    return sum(rounds, RoundCost())
+
+
+def _hours(least: float, most: float) -> str:
+    first, last = f"{least / 3600:.1f}", f"{most / 3600:.1f}"
+    return first if first == last else f"{first}-{last}"

@@ -1,0 +1,66 @@
+"""What rounds cost, by what is assumed of servers: for `plan.forecast`."""
+
+from dataclasses import dataclass
+
+from paceline.core import Parity, Workload
+from paceline.evidence import RoundPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumptions:
+    """`start_seconds` from a server's start to ready; `stream` is output tokens per second of each request that is
+    under way."""
+
+    start_seconds: float
+    stream: float
+
+    def of_round(self, plan: RoundPlan) -> float:
+        """Seconds, without scheduling, warm-up and what is between two arms."""
+        return self.of_starts(plan) + self.of_loads(plan)
+
+    def of_starts(self, plan: RoundPlan) -> float:
+        """Seconds that the servers of a round start for."""
+        return len(plan.arms) * self.start_seconds
+
+    def of_loads(self, plan: RoundPlan) -> float:
+        """Seconds that they answer for."""
+        return len(plan.arms) * (sum(map(self.of_workload, plan.workloads)) + self.of_parity(plan.parity))
+
+    def of_parity(self, parity: Parity | None) -> float:
+        """Seconds, one prompt after another, if every answer goes to its cap."""
+        return parity.samples * parity.max_tokens / self.stream if parity else 0.0
+
+    def of_workload(self, workload: Workload) -> float:
+        """Seconds, if every answer goes to its cap."""
+        answer = workload.dataset.max_tokens / self.stream
+        if workload.rate:
+            return workload.dataset.requests / workload.rate + answer
+        return workload.dataset.requests / workload.concurrency * answer
+
+
+@dataclass(frozen=True, slots=True)
+class RoundCost:
+    """Accelerator-seconds of one round."""
+
+    starting: float = 0.0
+    answering: float = 0.0
+
+    def __add__(self, other: "RoundCost") -> "RoundCost":
+        return RoundCost(self.starting + other.starting, self.answering + other.answering)
+
+    @property
+    def all(self) -> float:
+        return self.starting + self.answering
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """The cost of one pool's evidence. A Job is a round; `reused` names the run whose evidence is used again."""
+
+    jobs: int = 0
+    server_starts: int = 0
+    accelerator_seconds: float = 0.0
+    by_round: tuple[RoundCost, ...] = ()
+    accelerators: int = 0
+    """Of one round, on one node."""
+    reused: str = ""
