@@ -11,6 +11,7 @@ always as many, and verifies as many of them as its costs say.
 
 import bisect
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,6 +55,8 @@ class Slot:
     alpha: float
     interval: int
     warmup: int
+    ceiling: float
+    """The depth is at most so many times the mean, rounded up, once it does not rise; 0: however deep."""
     mean: float = 0.0
     seen: int = 0
 
@@ -69,6 +72,8 @@ class Slot:
         place = self.steps.index(self.now)
         if self.now == 0:  # a look at the least there is
             self.now = self.steps[min(place + 1, len(self.steps) - 1)]
+            if self.now > 0 and self.mean < 0:  # nothing was drafted yet
+                self.mean = self.now - 1.0
             return
         fell = place
         while fell > 0 and self.mean <= self._enough_for(self.steps[fell - 1]) + self.down:
@@ -76,7 +81,11 @@ class Slot:
         rose = place
         while rose < len(self.steps) - 1 and self.mean > self.steps[rose] - 0.5 + self.up:
             rose += 1
-        self.now = self.steps[fell if fell < place else rose]
+        to = fell if fell < place else rose
+        most = max(1, math.ceil(self.mean * self.ceiling))
+        while self.ceiling > 0 and 0 < to <= place and self.steps[to] > most:
+            to -= 1
+        self.now = self.steps[to]
 
     @staticmethod
     def _enough_for(steps: int) -> float:
@@ -145,6 +154,7 @@ def _slot(said: Mapping[str, Any], begins: int) -> Slot:
         alpha=said.get("ema_alpha", 0.2),
         interval=said.get("update_interval", 5),
         warmup=said.get("warmup_batches", 10),
+        ceiling=said.get("ceiling_coeff", 0),
     )
 
 

@@ -83,6 +83,7 @@ def main(to: Path) -> None:
                     "product": spec.server.accelerator.product,
                     "env": {one["name"]: one["value"] for one in engine.env if "value" in one},
                     "argv": adapter.argv(known.server, arm),
+                    "files": dict(adapter.files(arm)),
                     "expected": dict(adapter.expected(known.server, arm)),
                     "compared": adapter.compared,
                 }

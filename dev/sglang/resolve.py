@@ -9,6 +9,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import sys
 import traceback
 from pathlib import Path
@@ -24,6 +25,7 @@ HOPPER = {
     "is_cuda": True, "is_sm90": True, "is_hopper_with_cuda_12_3": True, "has_flashinfer": True,
     "device_capability": (9, 0), "device_sm": 90,
 }  # fmt: skip
+HERE = re.compile(r"(/models/|/paceline/files/)")
 KEYS = {"$(PACELINE_API_KEY)": "an-api-key", "$(PACELINE_ADMIN_KEY)": "an-admin-key"}
 
 
@@ -40,7 +42,10 @@ def pretend(product: str) -> None:
 def resolved(root: Path, one: dict[str, Any]) -> dict[str, Any]:
     os.environ.update(one["env"])
     pretend(one["product"])
-    command = [KEYS.get(word, word.replace("/models/", f"{root}/models/", 1)) for word in one["argv"]]
+    for path, text in one["files"].items():
+        (root / path.lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
+        (root / path.lstrip("/")).write_text(text)
+    command = [KEYS.get(word, HERE.sub(rf"{root}\1", word, count=1)) for word in one["argv"]]
     arguments = prepare_server_args(command[command.index("sglang.launch_server") + 1 :])
     arguments.resolve_once()
     arguments.check_server_args()

@@ -66,10 +66,6 @@ SERVES = {name: served for name, served in _values(lambda row: row.algorithms).i
 ADAPTS = _values(lambda row: row.adaptive)
 SCHEDULES = _values(lambda row: row.schedule)
 INSTEAD_OF_ADAPTIVE = "name chains of several depths"
-SCHEDULE = "; ".join((
-    f"schedule goes with {_where(SCHEDULES)}, and must be left out elsewhere",
-    *(f"{name} {way}" for name, way in _values(lambda row: row.instead_of_schedule).items()),
-))  # fmt: skip
 
 
 def _serves(name: str, algorithms: Sequence[str]) -> str:
@@ -117,7 +113,12 @@ ARM_RULES = (
         "got {a} on {e}",
         field=".adaptive",
     ),
-    Rule(cel=_offered("schedule", SCHEDULES), message=f"{SCHEDULE}; got {{a}} on {{e}}", field=".schedule"),
+    Rule(
+        cel=_offered("schedule", SCHEDULES),
+        message=f"schedule goes with {_where(SCHEDULES)}, and must be left out elsewhere: {INSTEAD_OF_ADAPTIVE}; "
+        "got {a} on {e}",
+        field=".schedule",
+    ),
     Rule(
         cel=f"e in {_quoted(BROAD)} || !has(c.ngram) || !has(c.ngram.breadth)",
         message=f"ngram.breadth must be left out except on {_some(BROAD)}: other engines keep one continuation; "

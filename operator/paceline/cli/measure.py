@@ -18,7 +18,7 @@ from paceline.cli import equipment
 from paceline.cli.equipment import CannotError, Equipment
 from paceline.cli.manifests import DEPLOYMENT, RUN, RefusedError, everything
 from paceline.core import Bounds, Dataset, Scheme
-from paceline.core.names import MODELS
+from paceline.core.names import FILES, MODELS
 from paceline.core.text import printable
 from paceline.engines import ENGINES
 from paceline.measure import emulated, models, ports, prompts, record
@@ -247,6 +247,7 @@ def _machine(
             **paths(question, found.commits, found.places),
             MODELS: str((args.models or folder / "models").resolve()),
             adapter.jit_cache: str(folder / "kernels"),
+            FILES: str(folder / "files"),
         },
         files={one.name: str(found.places[one.source, one.revision]) for one in question.datasets},
         emulated=args.emulated,

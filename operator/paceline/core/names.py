@@ -23,6 +23,8 @@ LENT = "paceline.dev/lent"
 """Annotation of a pool's servers: the run that one of them is lent to, and the nodes that they were on."""
 
 MODELS = "/models"
+FILES = "/paceline/files"
+"""Where a server's container has the files that its arguments name and the resource holds (`Adapter.files`)."""
 
 
 def child_name(*parts: str | int, longest: int = MAX_NAME_LENGTH) -> str:

@@ -99,6 +99,9 @@ class Adapter:
     """Engine version → how long `ready_path` may take to answer."""
     without_hidden_states: Callable[[Server], frozenset[str]] = lambda _: frozenset()
     """Target architectures that are known to hand out no hidden states, which some heads read."""
+    files: Callable[[Arm], Mapping[str, str]] = lambda _: {}
+    """Files that an arm's argv names: path in the server's container, below `core.names.FILES`, → text. A file's name
+    follows from its text, so no two texts have one path."""
     loses: Callable[[Arm], str] = lambda _: ""
     """What requests no longer get from servers of this arm, with its source; "" if nothing is known."""
     refuses: Callable[[Arm, Workload], Iterable[Refusal]] = lambda *_: ()

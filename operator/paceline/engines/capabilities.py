@@ -29,8 +29,6 @@ class Capabilities:
     """What `adaptive.numSteps` means to it, with its default; for the reference."""
     schedule: tuple[str, ...] = ()
     """Algorithms whose depth it can take by batch size."""
-    instead_of_schedule: str = ""
-    """Completes "ENGINE ...": the way to a schedule that `schedule` does not offer."""
     custom_args: str = ""
     """Flags that it takes as `custom.args`; for the reference."""
     resource: str | None = None

@@ -9,7 +9,7 @@ from posixpath import normpath
 from typing import Any
 
 from paceline.core import Server
-from paceline.core.names import MODELS
+from paceline.core.names import FILES, MODELS
 from paceline.engines.adapter import Adapter, Refusal
 
 Fault = tuple[str, str]
@@ -23,6 +23,8 @@ CONTROL = "/ctl"
 OF_A_ROUND = ("ctl-in", "ctl-out", "tmp")
 """Volumes in the pod of a round. The first two have one writer each: a server that wrote a link where the client writes
 would lead it to other files."""
+WRITTEN = "paceline-files"
+"""Volume of the files that follow from the resource, at `core.names.FILES`."""
 SHARED_MEMORY = "/dev/shm"
 SIDECAR = "Always"
 """The restartPolicy of an init container that goes on running beside the others."""
@@ -184,6 +186,8 @@ def _volumes(spec: Mapping[str, Any]) -> Iterator[Fault]:
                 yield where, "holds the models: write it in spec.cache"
             case name if name in OF_A_ROUND:
                 yield f"{where}.name", f"{name} is a volume of a benchmark's pod: take another name"
+            case name if name == WRITTEN:
+                yield f"{where}.name", f"{name} holds files that Paceline writes: take another name"
             case "shm" if set(volume) - {"name", "emptyDir"}:
                 yield where, f"is memory at {SHARED_MEMORY}: only its emptyDir.sizeLimit can be set"
         for j, source in enumerate(_at(volume, "projected.sources", ())):
@@ -208,7 +212,7 @@ def _server_container(where: str, container: Mapping[str, Any], server: Server, 
             yield f"{where}.resources.{part}.{name}", "write it in spec.accelerator.count"
     for i, mount in enumerate(container.get("volumeMounts", ())):
         path = _plain(mount.get("mountPath", ""))
-        if path in (MODELS, adapter.jit_cache, SHARED_MEMORY) or f"{path}/".startswith(f"{CONTROL}/"):
+        if path in (MODELS, FILES, adapter.jit_cache, SHARED_MEMORY) or f"{path}/".startswith(f"{CONTROL}/"):
             yield f"{where}.volumeMounts[{i}].mountPath", f"{path} is mounted by Paceline: take another path"
 
 

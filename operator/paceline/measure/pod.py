@@ -21,6 +21,7 @@ from paceline.measure.machine import Machine, as_here, containers, environment, 
 from paceline.measure.status import Ended
 from paceline.plan.run.snapshot import Round
 from paceline.plan.step import Manifest, parse_time, timestamp
+from paceline.render.files import files_in
 
 ENDING_SECONDS = 180.0
 """More than the wrapper needs to end a server: its grace periods, and the wait for the GPUs' memory."""
@@ -102,6 +103,10 @@ def start(job: Manifest, machine: Machine, environ: Mapping[str, str], now: date
     shutil.rmtree(folder, ignore_errors=True)
     for side in ("in", "out"):
         (folder / "ctl" / side).mkdir(parents=True)
+    for path, text in files_in(job["spec"]["template"]).items():
+        place = Path(machine.here(path))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
     uid = str(uuid.uuid4())
     pod = {"uid": uid, "name": job["metadata"]["name"], "node": machine.name}
     parts = containers(job)

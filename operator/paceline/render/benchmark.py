@@ -22,6 +22,7 @@ from paceline.engines.pod_template import CONTROL
 from paceline.evidence import ENVIRONMENT, ArmCommand, RoundPlan
 from paceline.render.common import API_VERSION, Manifest, Owner, Settings, metadata
 from paceline.render.defaults import of_ours, pull_secrets
+from paceline.render.files import Files, file_annotations, files_of
 from paceline.render.overlay import in_a_round, laid_over, node_affinity
 from paceline.render.pod import CLIENT_UID, placement, restricted, server_container, volumes
 from paceline.render.prompts import prompt_files, prompt_mounts, prompt_volumes
@@ -120,9 +121,11 @@ def round_job(
     }
     priority = {"priorityClassName": settings.benchmark_priority_class} if settings.benchmark_priority_class else {}
     over = run.server.engine.pod_template
+    planned = {command.name for command in plan.arms}
+    files = files_of(run.server, (arm for arm in run.arms if arm.name in planned))
     pod = laid_over(
         {
-            "metadata": {"labels": labels},
+            "metadata": {"labels": labels, **file_annotations(files)},
             "spec": {
                 "restartPolicy": "Never",
                 # Of the pod, not of the Job: waiting for room must not count.
@@ -135,9 +138,9 @@ def round_job(
                     "fsGroupChangePolicy": "OnRootMismatch",
                     **settings.server_pod_security,
                 },
-                "containers": [_server(owner, run, settings), _client(run, plan, settings)],
+                "containers": [_server(owner, run, files, settings), _client(run, plan, settings)],
                 "volumes": [
-                    *volumes(run.server),
+                    *volumes(run.server, files),
                     *prompt_volumes(run),
                     {"name": "ctl-in", "emptyDir": {}},
                     {"name": "ctl-out", "emptyDir": {"sizeLimit": MOST_FROM_SERVER}},
@@ -165,9 +168,9 @@ def _deadline(plan: RoundPlan) -> int:
     return min(LONGEST_DEADLINE, math.ceil(SLACK_SECONDS + len(plan.arms) * (plan.start_timeout_seconds + loads)))
 
 
-def _server(owner: Owner, run: RunSpec, settings: Settings) -> Manifest:
+def _server(owner: Owner, run: RunSpec, files: Files, settings: Settings) -> Manifest:
     script = resources.files("paceline.render").joinpath("wrapper.sh").read_text()
-    container = server_container(owner, run.server, ["sh", "-c", as_it_is(script)], settings)
+    container = server_container(owner, run.server, ["sh", "-c", as_it_is(script)], files, settings)
     container["volumeMounts"] += [
         {"name": "ctl-in", "mountPath": FROM_CLIENT, "readOnly": True},
         {"name": "ctl-out", "mountPath": FROM_SERVER},

@@ -5,11 +5,13 @@ from paceline.core.names import MODELS
 from paceline.engines import ENGINES
 from paceline.render.common import Manifest, Owner, Settings
 from paceline.render.defaults import server_defaults
+from paceline.render.files import Files, file_mounts, file_volumes
 
 CLIENT_UID = 65532
 
 
-def server_container(owner: Owner, server: Server, command: list[str], settings: Settings) -> Manifest:
+def server_container(owner: Owner, server: Server, command: list[str], files: Files, settings: Settings) -> Manifest:
+    """`files`: those that the arguments of its arms name."""
     adapter = ENGINES[server.engine.name]
     return {
         "name": "server",
@@ -24,6 +26,7 @@ def server_container(owner: Owner, server: Server, command: list[str], settings:
             {"name": "models", "mountPath": MODELS, "readOnly": True},
             {"name": "models", "mountPath": adapter.jit_cache, "subPath": jit_path(owner, server)},
             {"name": "shm", "mountPath": "/dev/shm"},
+            *file_mounts(files),
         ],
     }
 
@@ -45,9 +48,9 @@ def placement(server: Server) -> Manifest:
     }
 
 
-def volumes(server: Server) -> list[Manifest]:
-    """The model cache, and memory for NCCL and torch, which talk through /dev/shm."""
-    return [models_volume(server), {"name": "shm", "emptyDir": {"medium": "Memory"}}]
+def volumes(server: Server, files: Files) -> list[Manifest]:
+    """The model cache; memory for NCCL and torch, which talk through /dev/shm; and the arms' files, if any."""
+    return [models_volume(server), {"name": "shm", "emptyDir": {"medium": "Memory"}}, *file_volumes(files)]
 
 
 def models_volume(server: Server) -> Manifest:

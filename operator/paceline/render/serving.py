@@ -9,6 +9,7 @@ from paceline.core import Arm, Server
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, POOL_LABEL, child_name
 from paceline.engines import ENGINES
 from paceline.render.common import Manifest, Owner, Settings, metadata
+from paceline.render.files import file_annotations, files_of
 from paceline.render.group import LEADER, leader_worker_set
 from paceline.render.overlay import laid_over, without_probes
 from paceline.render.pod import placement, server_container, volumes
@@ -97,14 +98,18 @@ def _pod(
     owner: Owner, pool: str, server: Server, arm: Arm, revision: str, settings: Settings, **answers: Manifest
 ) -> Manifest:
     """The pod of every node of a server; `answers` are the probes and hooks of the one that speaks HTTP."""
-    container = server_container(owner, server, list(ENGINES[server.engine.name].argv(server, arm)), settings) | answers
+    command, files = list(ENGINES[server.engine.name].argv(server, arm)), files_of(server, (arm,))
+    container = server_container(owner, server, command, files, settings) | answers
     security = {"securityContext": dict(settings.server_pod_security)} if settings.server_pod_security else {}
     priority = {"priorityClassName": settings.server_priority_class} if settings.server_priority_class else {}
     return {
-        "metadata": {"labels": {**MANAGED_BY, **labels(owner, pool), REVISION_LABEL: revision, ARM_LABEL: arm.name}},
+        "metadata": {
+            "labels": {**MANAGED_BY, **labels(owner, pool), REVISION_LABEL: revision, ARM_LABEL: arm.name},
+            **file_annotations(files),
+        },
         "spec": {
             "containers": [container],
-            "volumes": volumes(server),
+            "volumes": volumes(server, files),
             # As PID 1 SGLang cannot kill itself when its scheduler dies, and then exits 0.
             "shareProcessNamespace": True,
             "automountServiceAccountToken": False,

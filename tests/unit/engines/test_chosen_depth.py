@@ -74,6 +74,12 @@ def test_what_vllm_is_told(arm: Arm, said: dict[str, Any], expected: dict[str, A
         (ADAPTIVE, ["--speculative-algorithm", "EAGLE3", "--speculative-draft-model-path", HEADS,
                     "--speculative-adaptive", "--speculative-eagle-topk", "1"],
          {"speculative_algorithm": "EAGLE3", "speculative_adaptive": True, "speculative_eagle_topk": 1}),
+        (Arm(name="arm", draft=EAGLE3, schedule=falling((1, 5), (8, 1), (32, 0))),
+         ["--speculative-algorithm", "EAGLE3", "--speculative-draft-model-path", HEADS,
+          "--speculative-adaptive", "--speculative-eagle-topk", "1", "--speculative-num-steps", "5",
+          "--speculative-adaptive-config", "/paceline/files/schedule-19863176ae.json"],
+         {"speculative_algorithm": "EAGLE3", "speculative_adaptive": True, "speculative_eagle_topk": 1,
+          "speculative_num_steps": 5, "speculative_num_draft_tokens": 6}),
         (custom("UNO", "--speculative-num-draft-tokens=4", "--uno-lora-path=/models/uno"),
          ["--speculative-algorithm", "UNO", "--speculative-num-draft-tokens=4", "--uno-lora-path=/models/uno"],
          {"speculative_algorithm": "UNO", "speculative_num_draft_tokens": 4, "uno_lora_path": "/models/uno"}),
@@ -98,6 +104,15 @@ def test_what_sglang_is_told(arm: Arm, flags: list[str], expected: dict[str, Any
     assert {key: value for key, value in said.items() if key.startswith(("speculative", "uno"))} == expected
     assert SGLANG.refusals(server, (Arm(name="baseline"), arm)) == ()
     assert (arm.engine_chooses_depth, SGLANG.draft_tokens(arm)) == (True, None)
+
+
+def test_a_schedule_of_sglang_is_a_file_named_by_what_is_in_it() -> None:
+    falls, other = falling((1, 5), (8, 1), (32, 0)), falling((1, 5), (8, 2), (32, 0))
+    ((path, text),) = SGLANG.files(Arm(name="arm", draft=EAGLE3, schedule=falls)).items()
+    assert json.loads(text) == {size: {"candidate_steps": [steps]} for size, steps in (("1", 5), ("8", 1), ("32", 0))}
+    assert SGLANG.files(Arm(name="again", draft=EAGLE3, schedule=falls)) == {path: text}
+    assert path not in SGLANG.files(Arm(name="arm", draft=EAGLE3, schedule=other))
+    assert (SGLANG.files(ADAPTIVE), VLLM.files(Arm(name="arm", draft=EAGLE3, schedule=falls))) == ({}, {})
 
 
 def test_no_rule_pretends_to_know_an_algorithm_that_has_no_word() -> None:

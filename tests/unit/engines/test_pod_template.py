@@ -60,6 +60,12 @@ def of_server(**fields: Any) -> dict[str, Any]:
             "spec.accelerator.product",
         ),
         ({"spec": {"volumes": [{"name": "models"}]}}, "spec.volumes[0]", "spec.cache"),
+        ({"spec": {"volumes": [{"name": "paceline-files"}]}}, "spec.volumes[0].name", "take another name"),
+        (
+            of_server(volumeMounts=[{"name": "x", "mountPath": "/paceline/files"}]),
+            "spec.containers[0].volumeMounts[0].mountPath",
+            "/paceline/files is mounted by Paceline: take another path",
+        ),
         ({"spec": {"volumes": [{"name": "tmp"}]}}, "spec.volumes[0].name", "take another name"),
         ({"spec": {"volumes": [{"name": "ctl-in"}]}}, "spec.volumes[0].name", "take another name"),
         ({"spec": {"hostPID": True}}, "spec.hostPID", "an arm of a round ends with all of its processes"),

@@ -47,6 +47,7 @@ ALGORITHMS = {
         ("SGLang", "NGRAM, tokens", 6, 5),
         ("SGLang", "adaptive", 8, None),
         ("SGLang", "adaptive, steps", 8, None),
+        ("SGLang", "schedule", 5, None),
         ("SGLang", "custom", 8, None),
         ("SGLang", "custom, tokens", 4, None),
         ("SGLang", "baseline", 1, None),

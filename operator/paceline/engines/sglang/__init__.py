@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from paceline.core import Server
 from paceline.engines import bounds as limits
 from paceline.engines.adapter import Adapter, Bound, MemoryFlags
-from paceline.engines.sglang import custom
+from paceline.engines.sglang import custom, schedule
 from paceline.engines.sglang.arguments import COMPARED, MOVED, flag_list
 from paceline.engines.sglang.argv import JIT_CACHE, PORT, PROGRAM, argv, env, expected, verify_tokens
 from paceline.engines.sglang.capabilities import CAPABILITIES
@@ -71,4 +71,5 @@ ADAPTER = Adapter(
     jit_cache=JIT_CACHE,
     interrupted="sglang[.]launch_server",
     seed_argument="random_seed",
+    files=schedule.files,
 )

@@ -9,7 +9,7 @@ from paceline.engines.adapter import Scalar
 from paceline.engines.arguments import flag_value
 from paceline.engines.environment import environment
 from paceline.engines.nodes import ranks
-from paceline.engines.sglang import custom
+from paceline.engines.sglang import custom, schedule
 from paceline.engines.sglang.candidate import NGRAM_BREADTH, NGRAM_TOKENS, RUNS_AS
 from paceline.engines.sglang.versions import known_release
 
@@ -99,6 +99,8 @@ def _speculation(server: Server, arm: Arm) -> Iterator[str]:
         yield from ("--speculative-adaptive", "--speculative-eagle-topk", "1")
         if arm.adaptive.num_steps is not None:
             yield from ("--speculative-num-steps", str(arm.adaptive.num_steps))
+    if arm.schedule:
+        yield from schedule.argv(arm)
     if arm.custom:
         yield from arm.custom.args
 
@@ -144,6 +146,10 @@ def _expected_speculation(arm: Arm) -> Mapping[str, Scalar]:
         shape |= {"speculative_adaptive": True, "speculative_eagle_topk": 1}
         if arm.adaptive.num_steps is not None:
             shape["speculative_num_steps"] = arm.adaptive.num_steps
+    if arm.schedule:
+        # Not the file: its path is another one where a round is measured without a cluster.
+        shape |= {"speculative_adaptive": True, "speculative_eagle_topk": 1}
+        shape |= {"speculative_num_steps": arm.deepest, "speculative_num_draft_tokens": verify_tokens(arm)}
     return shape
 
 

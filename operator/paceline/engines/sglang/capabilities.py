@@ -2,16 +2,16 @@
 
 from paceline.core import ALGORITHMS
 from paceline.engines.capabilities import TPU, Capabilities
+from paceline.engines.sglang.versions import EAGLE_FAMILY
 
 CAPABILITIES = Capabilities(
     algorithms=ALGORITHMS,
     aliases={"FROZEN_KV_MTP": "NEXTN"},  # speculative_hook.py:109
     trees=True,
     ngram_breadth=True,
-    adaptive=("EAGLE", "EAGLE3", "NEXTN", "MTP"),  # adaptive_spec_params.py:56
+    adaptive=EAGLE_FAMILY,  # adaptive_spec_params.py:56
     adaptive_steps="initial depth; the engine's default if absent",
-    instead_of_schedule="reads its own from a file, which a candidate with adaptive names in args: "
-    "--speculative-adaptive-config",
+    schedule=EAGLE_FAMILY,
     custom_args="flags that begin with --speculative- or, for UNO, --uno-",
     not_on=(TPU,),
     several_nodes=True,

@@ -222,8 +222,9 @@ def _excludes(feature: Feature) -> Callable[[Configuration], Iterator[Refusal]]:
             elif candidate.branching > 1 and not feature.trees:
                 message = f"{parsed.written} speculates with chains only: write 1"
                 yield candidate.refused(candidate.branching_field, message)
-            elif candidate.arm.adaptive and not feature.adaptive:
-                yield candidate.refused("adaptive", f"{parsed.written} does not go with adaptive depth: name a tree")
+            elif not feature.adaptive and (field := candidate.moving_depth):
+                kind = "adaptive depth" if field == "adaptive" else "a schedule"
+                yield candidate.refused(field, f"{parsed.written} does not go with {kind}: name a tree")
 
     return check
 

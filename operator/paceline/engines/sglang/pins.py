@@ -68,8 +68,8 @@ def _backend(configuration: Configuration) -> Iterator[Refusal]:
 
 def _row(candidate: Candidate) -> str:
     """The arm of the wheels' table."""
-    adaptive = candidate.arm.adaptive and candidate.in_eagle_family
-    return moves.ADAPTIVE if adaptive else candidate.runs_as
+    moving = candidate.moving_depth and candidate.in_eagle_family
+    return moves.ADAPTIVE if moving else candidate.runs_as
 
 
 RULES = (

@@ -1,6 +1,7 @@
 """Servers and arms to put rules to."""
 
 from dataclasses import replace
+from typing import Any
 
 from paceline.core import (
     CUSTOM,
@@ -9,6 +10,7 @@ from paceline.core import (
     Arm,
     Cache,
     Custom,
+    Depth,
     Draft,
     Engine,
     Model,
@@ -63,6 +65,15 @@ def ngram(*args: str, **shape: int) -> Arm:
 
 def adaptive(*args: str, steps: int | None = None, algorithm: str = "EAGLE3") -> Arm:
     return arm(algorithm, *args, adaptive=Adaptive(num_steps=steps))
+
+
+def scheduled(*args: str, falling: tuple[tuple[int, int], ...] = ((1, 5), (8, 1), (32, 0)), **more: Any) -> Arm:
+    return arm(
+        more.pop("algorithm", "EAGLE3"),
+        *args,
+        schedule=tuple(Depth(from_batch_size=size, num_steps=steps) for size, steps in falling),
+        **more,
+    )
 
 
 def custom(*args: str, name: str = "UNO") -> Arm:

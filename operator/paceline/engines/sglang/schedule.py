@@ -1,0 +1,67 @@
+"""A schedule of depths as SGLang reads it: the table of its adaptive speculation, in a file.
+
+The table has for each batch size the depths to choose from by what is accepted (`speculative/adaptive_spec_params.py`).
+Where an entry has one, nothing is left to choose: the depth follows the batch alone. The file is named by what is in
+it, so the arguments that are measured and served say which table it is.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+
+from paceline.core import Arm
+from paceline.core.canonical import digest
+from paceline.core.names import FILES
+from paceline.engines.adapter import Refusal
+from paceline.engines.release import release
+from paceline.engines.rules import Configuration, EngineRule
+from paceline.engines.sglang.candidate import candidates
+
+FLAG = "--speculative-adaptive-config"
+BY_BATCH_SIZE = (0, 5, 13)
+"""Before, one list of depths is for all batches."""
+RESTS = (0, 5, 14)
+"""Before, a depth is at least 1."""
+
+
+def files(arm: Arm) -> Mapping[str, str]:
+    if not arm.schedule:
+        return {}
+    table = {str(depth.from_batch_size): {"candidate_steps": [depth.num_steps]} for depth in arm.schedule}
+    return {f"{FILES}/schedule-{digest(table)}.json": json.dumps(table)}
+
+
+def argv(arm: Arm) -> Iterator[str]:
+    """SGLang begins with a depth of the table: the middle one of all, were none named. That one gets CUDA graphs of
+    every batch size, the others of their own."""
+    (path,) = files(arm)
+    yield from ("--speculative-adaptive", "--speculative-eagle-topk", "1")
+    yield from ("--speculative-num-steps", str(arm.deepest), FLAG, path)
+
+
+def _release(configuration: Configuration) -> Iterator[Refusal]:
+    number = release(configuration.version) or BY_BATCH_SIZE
+    for candidate in candidates(configuration):
+        if candidate.arm.schedule and number < BY_BATCH_SIZE:
+            message = f"{configuration.engine} has no depth by batch size; 0.5.13 has it, or name a tree"
+            yield candidate.refused("schedule", message)
+        for i, depth in enumerate(candidate.arm.schedule):
+            if BY_BATCH_SIZE <= number < RESTS and depth.num_steps == 0:
+                message = f"{configuration.engine} has no depth 0; 0.5.14 has it, or write 1"
+                yield candidate.refused(f"schedule[{i}].numSteps", message)
+
+
+def _second_file(configuration: Configuration) -> Iterator[Refusal]:
+    for candidate in candidates(configuration):
+        if candidate.arm.schedule and (parsed := candidate.flags.get(FLAG)):
+            yield parsed.refused(f"{FLAG} is written from schedule; remove it, or take adaptive in place of schedule")
+
+
+RULES = (
+    EngineRule(
+        id="schedule-version",
+        check=_release,
+        reason="0.5.11 and 0.5.12 read no batch sizes and serve with depths of their own; 0.5.13 ends with ValueError",
+        source="adaptive_spec_params.py of the wheels of 0.5.11, 0.5.12, 0.5.13 and 0.5.14",
+    ),
+    EngineRule(id="schedule-twice", check=_second_file, reason="the last of two flags wins", source="argparse"),
+)
