@@ -20,6 +20,7 @@ from paceline.api.problems import InvalidManifestError, Problem, broken_rules, r
 from paceline.api.prompts import GOOD_SECONDS, MOST_REQUESTS, DatasetSpec, PromptsSpec, lasting
 from paceline.api.run import ArmSpec, BenchmarkRunSpec, RunCache, RunDraft, RunGate, RunTarget, WorkloadSpec
 from paceline.api.slo import SloSpec, from_slo, to_slo
+from paceline.engines.grid import searched
 
 REQUESTS = 64
 MAX_TOKENS = 512
@@ -58,7 +59,7 @@ def _deployment(text: str) -> core.DeploymentSpec:
     return core.DeploymentSpec(
         suspend=spec.suspend,
         server=server,
-        pools=tuple(_pool(pool, spec, benchmark) for pool in spec.pools),
+        pools=tuple(_pool(pool, spec, benchmark, server) for pool in spec.pools),
         cache_claim=to_core(core.ClaimTemplate, claim) if claim else None,
         promotion=to_core(core.PromotionSpec, spec.promotion or PromotionSpec()),
         guard=to_core(core.GuardSpec, spec.guard or GuardSpec()),
@@ -124,11 +125,17 @@ def run_manifest_spec(spec: core.RunSpec) -> dict[str, Any]:
         largest_concurrency=server.largest_concurrency,
         arms=tuple(to_manifest(ArmSpec, arm, draft=_draft_manifest(arm.draft)) for arm in spec.arms),
         workloads=tuple(_workload_manifest(workload) for workload in spec.workloads),
-        gate=to_manifest(RunGate, spec.gate, limits=tuple(to_manifest(LimitSpec, limit) for limit in spec.gate.limits)),
+        gate=_gate_manifest(spec),
         budget=None if spec.gpu_hours is None else {"gpu_hours": decimal(spec.gpu_hours)},
         timeouts=_timeouts_manifest(spec.timeouts),
     )
     return BenchmarkRunSpec.model_validate(values).model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def _gate_manifest(spec: core.RunSpec) -> dict[str, Any]:
+    """A search judges by no gate; only the limit that is applied in a round goes along."""
+    limits = tuple(to_manifest(LimitSpec, limit) for limit in spec.gate.limits)
+    return {"limits": limits} if spec.purpose is core.Purpose.SEARCH else to_manifest(RunGate, spec.gate, limits=limits)
 
 
 def _refuse(broken: Iterable[Problem]) -> None:
@@ -136,9 +143,13 @@ def _refuse(broken: Iterable[Problem]) -> None:
         raise InvalidManifestError(problems)
 
 
-def _pool(pool: PoolSpec, spec: SpeculativeDeploymentSpec, benchmark: BenchmarkSpec) -> core.PoolSpec:
+def _pool(
+    pool: PoolSpec, spec: SpeculativeDeploymentSpec, benchmark: BenchmarkSpec, server: core.Server
+) -> core.PoolSpec:
     datasets = benchmark.datasets or tuple(DatasetSpec(name=name, source=f"builtin://{name}") for name in BUILTIN)
-    candidates = (_arm(candidate, candidate.draft or spec.draft) for candidate in pool.candidates or ())
+    named = tuple(_arm(candidate, candidate.draft or spec.draft) for candidate in pool.candidates or ())
+    search = _search(pool, spec)
+    candidates = searched(server, search, named) if search else named
     return core.PoolSpec(
         name=pool.name,
         replicas=pool.replicas,
@@ -157,9 +168,15 @@ def _pool(pool: PoolSpec, spec: SpeculativeDeploymentSpec, benchmark: BenchmarkS
             spec.gate,
             pool.gate,
             decide_after_rounds=benchmark.decide_after_rounds,
-            arms=1 + len(pool.candidates or ()),
+            arms=2 if search else 1 + len(named),
         ),
+        search=search,
     )
+
+
+def _search(pool: PoolSpec, spec: SpeculativeDeploymentSpec) -> core.Search | None:
+    draft = spec.draft
+    return to_core(core.Search, pool.search, draft=_draft(draft)) if pool.search and draft else None
 
 
 def _dataset(dataset: PromptsSpec, concurrency: int, slo: SloSpec | None = None) -> core.Dataset:
@@ -209,7 +226,11 @@ def _pinned(model: RunTarget | RunDraft) -> core.Model:
 
 
 def _arm(arm: CandidateSpec | ArmSpec, draft: DraftSpec | None) -> core.Arm:
-    return to_core(core.Arm, arm, draft=draft and to_core(core.Draft, draft, model=_head(draft)))
+    return to_core(core.Arm, arm, draft=draft and _draft(draft))
+
+
+def _draft(draft: DraftSpec) -> core.Draft:
+    return to_core(core.Draft, draft, model=_head(draft))
 
 
 def _head(draft: DraftSpec) -> core.Model | None:

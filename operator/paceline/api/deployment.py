@@ -9,7 +9,16 @@ from paceline.api.cache import CacheSpec, on_the_claim
 from paceline.api.compatibility import ENGINE_AND_NODE, arm_rules
 from paceline.api.draft import ON_CLAIM, DraftSpec
 from paceline.api.engine import AcceleratorSpec, EngineSpec
-from paceline.api.gate import MOST_MEASURED, MOST_POINTS, RISING, BudgetSpec, GateSpec, ParitySpec, TimeoutsSpec
+from paceline.api.gate import (
+    MOST_MEASURED,
+    MOST_POINTS,
+    MOST_SEARCHED,
+    RISING,
+    BudgetSpec,
+    GateSpec,
+    ParitySpec,
+    TimeoutsSpec,
+)
 from paceline.api.gateway import GatewaySpec
 from paceline.api.model import Model
 from paceline.api.pod import NO_LABELS_OF_OURS
@@ -18,7 +27,7 @@ from paceline.api.prompts import DatasetSpec
 from paceline.api.rules import DeskRule, Rule, Violation
 from paceline.api.types import DecideAfterRounds, Duration, Labels, Positive, Revision, ServedName, Source, Unique
 from paceline.api.window import WindowSpec
-from paceline.core import CapacityPolicy, GuardAction, GuardSource, PromotionMode, Surge, UntilDecided
+from paceline.core import SHAPES, CapacityPolicy, GuardAction, GuardSource, PromotionMode, Surge, UntilDecided
 
 BUILTIN = ("code", "swe", "terminal", "chat")
 """The datasets of a deployment that names none."""
@@ -126,12 +135,14 @@ def _hidden_twins(spec: "SpeculativeDeploymentSpec") -> Iterator[Violation]:
             yield f".pools[{i}]{below}", message
 
 
+WITH_TREES = tuple(algorithm for algorithm, shape in SHAPES.items() if shape == "tree")
 _SETS = "(has(self.benchmark) && has(self.benchmark.datasets))"
-_POINTS = (
-    "(1 + p.candidates.size()) * p.concurrency.size() *"
+_WORKLOADS = (
+    "p.concurrency.size() *"
     f" (has(p.datasets) ? p.datasets.size() : {_SETS} ? self.benchmark.datasets.size() : {len(BUILTIN)})"
 )
-_MOST_POINTS = f"self.pools.map(p, has(p.candidates) ? {_POINTS} : 1).max()"
+_POINTS = f"(has(p.search) || !has(p.candidates) ? 2 : 1 + p.candidates.size()) * {_WORKLOADS}"
+_MOST_POINTS = f"self.pools.map(p, {_POINTS}).max()"
 _LAST = "self.benchmark.decideAfterRounds[self.benchmark.decideAfterRounds.size() - 1]"
 _VALUE = "(has(p.headerValue) ? p.headerValue : p.name)"
 _CANDIDATES = {"p": "self.pools", "c": "p.candidates"}
@@ -195,10 +206,39 @@ class SpeculativeDeploymentSpec(Model):
         ),
         Rule(
             each={"p": "self.pools"},
-            cel=f"!has(p.candidates) || {_POINTS} <= {MOST_POINTS}",
+            cel=f"has(p.search) || {_POINTS} <= {MOST_POINTS}",
             message=f"(1 + candidates) x datasets x concurrency must be at most {MOST_POINTS} in every pool: "
             f"one round cannot report more; got {{{_POINTS}}}",
             field=".candidates",
+        ),
+        Rule(
+            each={"p": "self.pools"},
+            cel=f"!has(p.search) || {_WORKLOADS} <= {MOST_SEARCHED}",
+            message=f"datasets x concurrency must be at most {MOST_SEARCHED} in a pool with search, whose rounds "
+            f"compare three arms on all of them; got {{{_WORKLOADS}}}: name fewer in datasets, or split the pool",
+            field=".search",
+        ),
+        Rule(
+            each={"p": "self.pools"},
+            cel=f"!has(p.search) || (has(self.draft) && self.draft.algorithm in {list(WITH_TREES)})",
+            message=f"draft must be set in spec.draft where search is, with one of {', '.join(WITH_TREES)}: its trees "
+            "are those of that head",
+            field=".search",
+        ),
+        Rule(
+            each={"p": "self.pools", "d": "p.datasets"},
+            cel=f"!has(p.search) || !{_SETS}"
+            " || !self.benchmark.datasets.exists(s, s.name == d && has(s.requestRate))",
+            message="datasets must be without a requestRate in a pool with search, which compares throughput; got {d}",
+            field=".datasets",
+        ),
+        Rule(
+            each={"p": "self.pools"},
+            cel=f"!has(p.search) || has(p.datasets) || !{_SETS}"
+            " || !self.benchmark.datasets.exists(s, has(s.requestRate))",
+            message="datasets must be named in a pool with search where benchmark.datasets has one with a requestRate: "
+            "a search compares throughput",
+            field=".search",
         ),
         Rule(
             cel="!has(self.benchmark) || !has(self.benchmark.decideAfterRounds)"

@@ -94,6 +94,8 @@ class ParitySpec(Model):
 
 MOST_POINTS = 48
 """Points of a round that fit into its termination message."""
+MOST_SEARCHED = 16
+"""Workloads of a search: a third of the points of a round, as its last rounds have three arms."""
 MOST_COMPARED = 16
 """Arms whose answers fit there, too; a pool has no more."""
 MOST_MEASURED = 480

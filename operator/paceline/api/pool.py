@@ -14,7 +14,6 @@ from paceline.api.model import Model
 from paceline.api.rules import Rule, Violation, one_of
 from paceline.api.slo import SloSpec
 from paceline.api.types import Arguments, ArmName, DatasetName, PoolName, Unique
-from paceline.api.unimplemented import unimplemented
 from paceline.engines import ENGINES
 
 
@@ -85,28 +84,32 @@ class Widths(Range):
 
 
 class SearchSpec(Model):
-    """Trees that a search may try."""
+    """Trees that a search may try. Branchings and widths are taken in powers of two, depths one by one; of a large
+    range fewer, so that there are at most 47 arms beside the baseline. The engine's adaptive mode is tried too, where
+    it has one."""
 
     num_steps: Range
     """Depths."""
     top_k: Range
-    """Branchings."""
+    """Branchings; 1 is a chain."""
     num_draft_tokens: Widths
-    """Verify widths."""
+    """Verify widths, the root included."""
 
 
 class PoolSpec(Model):
     """Identical replicas with their own traffic and their own best configuration."""
 
     rules = (
-        one_of("candidates", "search"),
+        Rule(
+            cel="has(self.candidates) || has(self.search)",
+            message="candidates or search must be set: what is compared with the baseline",
+        ),
         Rule(
             each={"c": "self.candidates"},
             cel="(has(c.args) && c.args.size() > 0) ||"
             f" self.candidates.exists_one(d, (!has(d.args) || d.args.size() == 0) && {_SAME})",
             message=f"candidates must differ: {TWINS}; {{c.name}} is not the only one of its kind",
         ),
-        *unimplemented("PoolSpec"),
     )
 
     name: PoolName
@@ -122,9 +125,9 @@ class PoolSpec(Model):
     candidates: Annotated[tuple[CandidateSpec, ...], Field(min_length=1, max_length=15), Unique(("name",))] | None = (
         None
     )
-    """Configurations to measure against the baseline."""
+    """Configurations to measure against the baseline. Beside `search` they are among the arms that it chooses from."""
     search: SearchSpec | None = None
-    """Not implemented. Trees to search instead of named candidates."""
+    """Trees to search: a run of purpose Search measures some of them, and the gate then decides about what it finds."""
     gate: GateSpec | None = None
     """Overrides fields of spec.gate."""
     header_value: HeaderValue | None = None

@@ -131,6 +131,7 @@ class Reason(Enum):
         "Complete", True, "rounds or budget are used up and candidates are still undecided", "Inconclusive"
     )
     Swept = Row("Complete", True, "the concurrencies are compared")
+    Found = Row("Complete", True, "the best candidate was found; a gate decides about it")
     Reject = Row("Complete", True, "every candidate was rejected")
     Promote = Row("Complete", True, "a candidate was shown to be faster")
 

@@ -10,7 +10,6 @@ from paceline.api.model import API_VERSION, Model
 from paceline.api.record import is_record, slots
 from paceline.api.rules import DeskRule
 from paceline.api.types import VALIDATIONS
-from paceline.api.unimplemented import UNIMPLEMENTED
 from paceline.engines import ENGINES, Capabilities
 
 HEAD = f"""\
@@ -32,7 +31,7 @@ def reference() -> str:
     lines = [HEAD]
     for kind in KINDS.values():
         lines += _kind(kind, seen)
-    return "\n".join([*lines, *_engines(), *_later()])
+    return "\n".join([*lines, *_engines()])
 
 
 def _kind(kind: KindDefinition, seen: set[type[Any]]) -> Iterator[str]:
@@ -163,17 +162,6 @@ ABILITIES: Mapping[str, Callable[[Capabilities], str]] = {
     "`accelerator.nodes` above 1": lambda row: _yes(row.several_nodes),
     "`engine.adminKeySecretRef`": lambda row: _yes(row.admin_key),
 }
-
-
-def _later() -> Iterator[str]:
-    yield "## Not in this release\n"
-    yield "Fields and values that are not implemented; they are refused, not ignored.\n"
-    yield "| block | field | instead |"
-    yield "|---|---|---|"
-    for model, entries in UNIMPLEMENTED.items():
-        for field in entries:
-            yield f"| [{model}](#{model.lower()}) | `{field.field}`{_cell(field.which)} | {_cell(field.instead)} |"
-    yield ""
 
 
 def _link(model: type[Any]) -> str:

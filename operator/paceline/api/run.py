@@ -13,6 +13,7 @@ from paceline.api.gate import (
     MOST_COMPARED,
     MOST_MEASURED,
     MOST_POINTS,
+    MOST_SEARCHED,
     RISING,
     BudgetSpec,
     GateSpec,
@@ -35,7 +36,6 @@ from paceline.api.types import (
     Revision,
     Unique,
 )
-from paceline.api.unimplemented import unimplemented
 from paceline.core import WAVES, Purpose, Trigger
 
 LONGEST_ROUND = 4096
@@ -162,6 +162,7 @@ class MeasuredSpec(Model):
 
 _CLAIM = "(has(self.cache.existingClaim) ? self.cache.existingClaim : '')"
 _POINTS = "self.arms.size() * self.workloads.size()"
+_SEARCH = "(has(self.purpose) && self.purpose == 'Search')"
 _LAST = "self.gate.decideAfterRounds[self.gate.decideAfterRounds.size() - 1]"
 _NO_SWEEP = "!has(self.purpose) || self.purpose != 'Sweep'"
 
@@ -181,13 +182,14 @@ class BenchmarkRunSpec(Model):
             field=".arms",
         ),
         Rule(
-            cel=f"{_POINTS} <= {MOST_POINTS}",
+            cel=f"{_SEARCH} || {_POINTS} <= {MOST_POINTS}",
             message=f"arms x workloads must be at most {MOST_POINTS}, as many as one round can report; "
             f"got {{{_POINTS}}}",
             field=".arms",
         ),
         Rule(
-            cel=f"!has(self.gate) || !has(self.gate.decideAfterRounds) || {_POINTS} * {_LAST} <= {MOST_MEASURED}",
+            cel=f"!has(self.gate) || !has(self.gate.decideAfterRounds) || {_SEARCH}"
+            f" || {_POINTS} * {_LAST} <= {MOST_MEASURED}",
             message=f"the last of decideAfterRounds x arms x workloads must be at most {MOST_MEASURED}, what a run's "
             f"status can hold; the last is {{{_LAST}}}, and a round has {{{_POINTS}}} points: at most "
             f"{{{MOST_MEASURED} / ({_POINTS})}} rounds of them",
@@ -237,6 +239,40 @@ class BenchmarkRunSpec(Model):
             field=".parity",
         ),
         Rule(
+            cel=f"!{_SEARCH} || self.workloads.size() <= {MOST_SEARCHED}",
+            message=f"workloads must be at most {MOST_SEARCHED} for a Search, whose rounds compare three arms on all "
+            "of them; got {self.workloads.size()}",
+            field=".workloads",
+        ),
+        Rule(
+            each={"w": "self.workloads"},
+            cel=f"!{_SEARCH} || !has(w.requestRate)",
+            message="requestRate must be left out for a Search, which compares throughput",
+            field=".requestRate",
+        ),
+        Rule(
+            cel=f"!{_SEARCH} || !has(self.gate) || !(has(self.gate.minimumImprovement)"
+            " || has(self.gate.regressionTolerance) || has(self.gate.decideAfterRounds))",
+            message="minimumImprovement, regressionTolerance and decideAfterRounds must be left out for a Search: what "
+            "it finds is for a Gate to decide about",
+            field=".gate",
+        ),
+        Rule(
+            cel=f"!{_SEARCH} || !has(self.parity)",
+            message="parity must be left out for a Search: what it finds is for a Gate to decide about",
+            field=".parity",
+        ),
+        Rule(
+            cel=f"!{_SEARCH} || !(has(self.measured) || has(self.roundsOf))",
+            message="measured and roundsOf must be left out for a Search: only rounds of a Gate or a Sweep can be "
+            "judged again",
+        ),
+        Rule(
+            cel=f"!has(self.startFrom) || {_SEARCH}",
+            message="startFrom must be left out except for a Search",
+            field=".startFrom",
+        ),
+        Rule(
             cel=f"!has(self.parity) || self.arms.size() <= {MOST_COMPARED}",
             message=f"arms must be at most {MOST_COMPARED} where parity is set: leave it out, or split the run; "
             "got {self.arms.size()}",
@@ -257,14 +293,14 @@ class BenchmarkRunSpec(Model):
             message="roundsOf must be left out where measured is set: the run has rounds of its own",
             field=".roundsOf",
         ),
-        *unimplemented("BenchmarkRunSpec"),
     )
 
     pool: PoolName
     """Pool that the run is for; any name for a run created by hand."""
     purpose: Purpose = Purpose.GATE
     """Use of the result. Gate: a verdict, after which a pool may serve the winner. Sweep: a table over concurrencies
-    that shows up to where speculation pays; all rounds are measured. Not implemented: Search."""
+    that shows up to where speculation pays; all rounds are measured. Search: the best of many arms, most of which it
+    does not measure, or on few workloads; a Gate decides about it."""
     attempt: Annotated[int, Field(ge=1, le=100000)] = 1
     """1 + the highest attempt so far for this pool and fingerprint."""
     trigger: TriggerSpec = Field(default_factory=TriggerSpec)
@@ -275,6 +311,8 @@ class BenchmarkRunSpec(Model):
     measured: MeasuredSpec | None = None
     """Rounds that were measured without a cluster, as `paceline measure` writes them. The run then measures nothing: it
     judges these, where the administrator allows it (`evidence.imported` of the chart)."""
+    start_from: TreeSpec | None = None
+    """A tree that a Search tries early, with its neighbours: what another one found at a neighbouring concurrency."""
     target: RunTarget
     """The served model."""
     engine: EngineSpec

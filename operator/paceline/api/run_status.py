@@ -36,6 +36,8 @@ __all__ = [
     "Round",
     "RunProgress",
     "RunVerdict",
+    "SearchProgress",
+    "SearchedArm",
 ]
 
 
@@ -86,13 +88,50 @@ class CrossoverSpot:
 
 
 @record
+class SearchedArm:
+    """How one arm of a search stands. Ratios are estimates by which the search ranks; they promote nothing."""
+
+    arm: Annotated[Name, ALWAYS] = ""
+    """Name of the arm."""
+    state: Annotated[Name, ALWAYS] = ""
+    """`best`, `may be best`, `behind` (by more than the noise of its points), `too few points` or `failed`."""
+    points: Annotated[Count, ALWAYS] = 0
+    """Valid points of it."""
+    ratio: Number4 | None = None
+    """Its throughput divided by the baseline's, as the search estimates it over all workloads."""
+    lower: Number4 | None = None
+    """Lower 95 % bound of that, if its noise is that of the points."""
+    upper: Number4 | None = None
+    """Upper 95 % bound of that."""
+    why: Text = ""
+    """Why it failed."""
+
+
+@record
+class SearchProgress:
+    """How a search stands."""
+
+    candidates: Annotated[Count, ALWAYS] = 0
+    """Candidates that it chooses from."""
+    points: Annotated[Count, ALWAYS] = 0
+    """Points measured, failed ones included."""
+    server_starts: Annotated[Count, ALWAYS] = 0
+    """Servers started for them."""
+    next: Text = ""
+    """What the next round is for."""
+    arms: Annotated[tuple[SearchedArm, ...], Field(max_length=48)] = ()
+    """Arms measured so far, the best first; those that failed last."""
+
+
+@record
 class RunVerdict:
     """Result of the run."""
 
     outcome: Name = ""
-    """Promote, Reject, Inconclusive or Error; absent for a measured Sweep, which decides nothing."""
+    """Promote, Reject, Inconclusive or Error; absent for a measured Sweep, which decides nothing, and for a Search that
+    has found a candidate, about which a Gate decides."""
     winner: Name | None = None
-    """Candidate shown to be faster; empty if there is none."""
+    """Candidate shown to be faster, or found by a Search; empty if there is none."""
     speedup: Number3 | None = None
     """The winner's ratio over all workloads, as in `results`."""
     rounds: Count | None = None
@@ -217,6 +256,8 @@ class BenchmarkRunStatus:
     """Every round with every measured point, valid or not."""
     results: Annotated[tuple[Result, ...], Field(max_length=1024)] | None = None
     """Every candidate compared with the baseline."""
+    search: SearchProgress | None = None
+    """How a Search stands."""
     crossover: Annotated[tuple[CrossoverSpot, ...], Field(max_length=24)] = ()
     """Fastest arm at each concurrency, ascending, for a run over several concurrencies."""
     verdict: RunVerdict | None = None

@@ -26,7 +26,7 @@ from paceline.core.spec import (
     UntilDecided,
 )
 from paceline.core.timeouts import Timeouts
-from paceline.core.tree import CUSTOM, Adaptive, Custom, Depth, Draft, Model, Ngram, Tree
+from paceline.core.tree import CUSTOM, Adaptive, Custom, Depth, Draft, Model, Ngram, Range, Search, Tree
 from paceline.core.verdict import (
     ArmOutcome,
     ArmVerdict,
@@ -85,8 +85,10 @@ __all__ = [
     "PromotionMode",
     "PromotionSpec",
     "Purpose",
+    "Range",
     "RunSpec",
     "Scheme",
+    "Search",
     "SecretKey",
     "Server",
     "Slo",

@@ -10,6 +10,7 @@ from paceline.core.gateway import EndpointPicker, Gateway
 from paceline.core.outputs import Parity
 from paceline.core.server import Server
 from paceline.core.timeouts import DEFAULT_TIMEOUTS, Timeouts
+from paceline.core.tree import Search, Tree
 from paceline.core.verdict import Gate
 from paceline.core.window import Window
 from paceline.core.workload import Workload
@@ -75,9 +76,11 @@ class PoolSpec:
     replicas: int | None
     """None leaves it to an autoscaler."""
     arms: tuple[Arm, ...]
-    """The baseline, then the candidates by rising number of draft tokens."""
+    """The baseline, then the candidates by rising number of draft tokens; those that a search may find among them."""
     workloads: tuple[Workload, ...]
     gate: Gate
+    search: Search | None = None
+    """None: all arms are compared by the gate. Otherwise a search chooses the candidate that the gate compares."""
     header_value: str | None = None
     """Of the gateway's header; None stands for the pool's name."""
     endpoint_picker: EndpointPicker | None = None
@@ -181,3 +184,5 @@ class RunSpec:
     """The run whose rounds this run's gate judges instead of measuring; "" measures all."""
     measured: Measured | None = None
     """Rounds that were measured without a cluster; this run then measures none."""
+    start_from: Tree | None = None
+    """The tree that a search tries early: what another one found at a neighbouring concurrency."""

@@ -26,6 +26,34 @@ class Tree:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """Whole numbers, both ends included."""
+
+    min: int
+    max: int
+
+    def __contains__(self, number: int) -> bool:
+        return self.min <= number <= self.max
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """The trees that a search may try, of one head."""
+
+    draft: "Draft"
+    num_steps: Range
+    top_k: Range
+    num_draft_tokens: Range
+
+    def __contains__(self, tree: Tree) -> bool:
+        return (
+            tree.num_steps in self.num_steps
+            and tree.top_k in self.top_k
+            and tree.num_draft_tokens in self.num_draft_tokens
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ngram:
     """Draft from n-grams of the text; None leaves a value to the engine.
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from paceline.core import Arm, DeploymentSpec, RunSpec, Server, Workload
+from paceline.core import Arm, DeploymentSpec, PoolSpec, RunSpec, Server, Workload
 from paceline.engines import (
     ENGINES,
     engines_with,
@@ -16,6 +16,7 @@ from paceline.engines import (
     simulated,
 )
 from paceline.engines.adapter import Adapter, Refusal
+from paceline.engines.grid import shared_refusals
 
 Place = Callable[[str, str], str]
 """An arm's name and a path below the arm → the path in the manifest."""
@@ -35,7 +36,7 @@ def refused(spec: DeploymentSpec | RunSpec, written: Mapping[str, Any]) -> tuple
             *_of_workloads(adapter, spec),
             *nodes.never_measured(spec),
         )
-    pools = (_placed(adapter, spec.server, pool.arms, in_pool(written, pool.name)) for pool in spec.pools)
+    pools = (_of_pool(adapter, spec.server, pool, written) for pool in spec.pools)
     loads = [workload for pool in spec.pools for workload in pool.workloads]
     refusals = (
         *(refusal for pool_refusals in pools for refusal in pool_refusals),
@@ -48,11 +49,11 @@ def refused(spec: DeploymentSpec | RunSpec, written: Mapping[str, Any]) -> tuple
 
 def in_pool(written: Mapping[str, Any], pool: str) -> Place:
     """Paths of a pool's arms in a SpeculativeDeployment. A candidate without a draft has that of the spec."""
+    entries = [(i, entry) for i, entry in enumerate(written["pools"]) if entry["name"] == pool]
     candidates = {
         candidate["name"]: (f"spec.pools[{i}].candidates[{j}]", "draft" in candidate)
-        for i, entry in enumerate(written["pools"])
-        if entry["name"] == pool
-        for j, candidate in enumerate(entry["candidates"])
+        for i, entry in entries
+        for j, candidate in enumerate(entry.get("candidates", ()))
     }
 
     def place(arm: str, below: str) -> str:
@@ -60,6 +61,38 @@ def in_pool(written: Mapping[str, Any], pool: str) -> Place:
         return f"spec.{below}" if below.startswith("draft") and not has_draft else f"{path}.{below}"
 
     return place
+
+
+def _of_pool(adapter: Adapter, server: Server, pool: PoolSpec, written: Mapping[str, Any]) -> Iterator[Refusal]:
+    """A search leaves out what the engine refuses to one arm; what it refuses to all, or to a named candidate, the user
+    has to change."""
+    place = in_pool(written, pool.name)
+    if pool.search is None:
+        yield from _placed(adapter, server, pool.arms, place)
+        return
+    trees = [arm for arm in pool.arms if arm.tree and arm.tree in pool.search]
+    named = tuple(arm for arm in pool.arms if arm.draft is None or arm.name in names_in(written, pool.name))
+    yield from _placed(adapter, server, named, place)
+    for refusal in shared_refusals(server, pool.arms[1:]):
+        yield replace(refusal, path=f"spec.{refusal.path}")
+    if not trees:
+        path = next(f"spec.pools[{i}].search" for i, entry in enumerate(written["pools"]) if entry["name"] == pool.name)
+        yield Refusal(
+            rule="search-finds-trees",
+            path=path,
+            message=f"{server.engine.name} {server.engine.version} can run no tree of these ranges with these "
+            "arguments: a chain (topK 1) needs numDraftTokens = numSteps + 1, a tree at least numSteps + 2",
+        )
+
+
+def names_in(written: Mapping[str, Any], pool: str) -> frozenset[str]:
+    """The candidates that a pool names."""
+    return frozenset(
+        candidate["name"]
+        for entry in written["pools"]
+        if entry["name"] == pool
+        for candidate in entry.get("candidates", ())
+    )
 
 
 def in_run(arms: Sequence[Arm]) -> Place:

@@ -9,8 +9,9 @@ from paceline.core.canonical import digest, without_empty
 Spec = Mapping[str, Any]
 """`spec` of a BenchmarkRun, as `run_manifest_spec` writes it."""
 
-WHY = ("attempt", "trigger", "token", "podLabels", "roundsOf", "measured")
-"""Fields about why a run was started, how its pods are labelled and where its rounds come from: part of no hash."""
+WHY = ("attempt", "trigger", "token", "podLabels", "roundsOf", "measured", "startFrom")
+"""Fields about why a run was started, how its pods are labelled, where its rounds come from and where a search begins:
+part of no hash."""
 RULE = ("gate", "budget")
 """Fields about how rounds are judged and how many there may be: part of the question only."""
 SERVER = ("target", "engine", "accelerator", "cache", "nodeSelector", "largestConcurrency")

@@ -99,6 +99,8 @@ class Case:
     """Requests of a point that a server may retract."""
     apart: bool = False
     """Whether each workload is a question of its own."""
+    alone: bool = False
+    """Whether the round may lack the baseline's point, as in a search."""
     may_rest: bool = False
     """Whether steps may propose nothing, so that speculation that runs may have no verify call."""
 
@@ -193,6 +195,8 @@ def largest_difference(answers: int) -> float:
 
 def tokens_are_comparable(case: Case, point: Point) -> Objection | None:
     base = case.baseline_point.output_tokens if case.baseline_point else None
+    if case.alone and case.baseline_point is None:
+        return None
     if not _positive(base) or not _positive(point.output_tokens):
         return _unmeasured("the output tokens cannot be compared with the baseline's")
     most = largest_difference(point.completed)
@@ -292,7 +296,7 @@ def judge(plan: RoundPlan, result: RoundResult) -> tuple[Judged, ...]:
     judged = []
     for arm in plan.arms:
         replicate = replicates.get(arm.name)
-        for workload in plan.workloads:
+        for workload in plan.workloads_of(arm):
             case = Case(
                 arm=arm,
                 replicate=replicate,
@@ -305,6 +309,7 @@ def judge(plan: RoundPlan, result: RoundResult) -> tuple[Judged, ...]:
                 parity=plan.parity is not None,
                 retractions=plan.retractions,
                 apart=plan.apart,
+                alone=bool(plan.cells),
                 may_rest=arm.engine_chooses_depth or (plan.cuts_drafts and bool(workload.dataset.response_format)),
             )
             judged.append(

@@ -46,7 +46,7 @@ class ArmCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundPlan:
-    """One replicate of each arm, in this order, each on all workloads.
+    """One replicate of each arm, in this order, each on all workloads or on those that `cells` names.
 
     `tokenizer`: a directory that the client can read; `port`: the server's on localhost; `results_dir`: directory of
     the full lines (on the cache volume; best effort); `compared`: resolved arguments that every server must report and
@@ -81,6 +81,11 @@ class RoundPlan:
     """Requests of a point that a server may retract when memory runs out; with more the point is invalid."""
     apart: bool = False
     """Each workload is a question of its own: points measured before the server ended under another stay valid."""
+    cells: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    """Arm → the workloads that it is measured on, in a search. Its rounds may lack the baseline, so nothing is compared
+    within one. Empty: every arm is measured on all."""
+    prompt_round: int | None = None
+    """The round whose prompts are sent; None: this one's own."""
     start_timeout_seconds: float = 1800.0
     workload_timeout_seconds: float = 3600.0
     workload_timeouts: Mapping[str, float] = dataclasses.field(default_factory=dict)
@@ -90,6 +95,17 @@ class RoundPlan:
     def lines_path(self) -> str:
         """File of the full lines: gzip, one JSON object per line."""
         return f"{self.results_dir}/{self.round}-{self.try_}.jsonl.gz"
+
+    @property
+    def drawn(self) -> int:
+        """The number by which prompts are drawn."""
+        return self.round if self.prompt_round is None else self.prompt_round
+
+    def workloads_of(self, arm: ArmCommand) -> tuple[Workload, ...]:
+        """Those that it is measured on."""
+        if not self.cells:
+            return self.workloads
+        return tuple(workload for workload in self.workloads if workload.name in self.cells.get(arm.name, ()))
 
     def timeout_of(self, workload: Workload) -> float:
         return self.workload_timeouts.get(workload.name, self.workload_timeout_seconds)
@@ -119,11 +135,12 @@ class RoundPlan:
                 del arm["engine_chooses_depth"]
         if self.parity is None:
             del raw["parity"]
-        for key in ("apart", "cuts_drafts", "retractions", "workload_timeouts"):
+        for key in ("apart", "cells", "cuts_drafts", "retractions", "workload_timeouts"):
             if not raw[key]:
                 del raw[key]
-        if self.moved is None:
-            del raw["moved"]
+        for key in ("moved", "prompt_round"):
+            if raw[key] is None:
+                del raw[key]
         return json.dumps(raw, separators=(",", ":"))
 
     @classmethod
@@ -140,6 +157,7 @@ class RoundPlan:
                 for load in raw["workloads"]
             )
             raw["compared"] = tuple(raw["compared"])
+            raw["cells"] = {arm: tuple(names) for arm, names in raw.get("cells", {}).items()}
             raw["unseen"] = tuple(raw.get("unseen", ()))
             raw["moved"] = None if raw.get("moved") is None else tuple(raw["moved"])
             raw["parity"] = Parity(**_declared(Parity, raw["parity"])) if raw.get("parity") else None

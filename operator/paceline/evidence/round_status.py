@@ -80,7 +80,7 @@ def round_record(
             *_all_cut_note(plan, judged),
             *_rest_notes(judged),
             *load_notes(plan, judged),
-            *repeated_note(plan.workloads, plan.round, result.prompts),
+            *repeated_note(plan.workloads, plan.drawn, result.prompts),
             *clocks.note((replicate.arm, replicate.clocks) for replicate in result.replicates),
             *result.notes,
         ),

@@ -2,8 +2,8 @@
 
     `proceed`    what to measure next, given what has been measured; at the end, what was found   (steps.py)
     `Question`   the options, the workloads, the limits                                    (question.py)
-    `distinct`, `admitted`  static rules: what needs no measurement                         (trees.py)
     `rank`       a guess at every tree's speed: whom to measure next, never who wins        (rank.py)
+    `so_far`     how every arm stands                                                        (so_far.py)
     `Table`      the measured points, arms by workloads                                     (table.py)
     `replay`     the same search on a table of measurements                                 (replay.py)
 
@@ -12,11 +12,12 @@ that are missing. Why it is as it is, and what it costs: docs/search.md.
 """
 
 from paceline.search.question import Cell, Found, Limits, Measure, Option, Point, Question, Step
+from paceline.search.so_far import ArmSoFar, so_far
 from paceline.search.steps import proceed
 from paceline.search.table import Table
-from paceline.search.trees import admitted, distinct
 
 __all__ = [
+    "ArmSoFar",
     "Cell",
     "Found",
     "Limits",
@@ -26,7 +27,6 @@ __all__ = [
     "Question",
     "Step",
     "Table",
-    "admitted",
-    "distinct",
     "proceed",
+    "so_far",
 ]

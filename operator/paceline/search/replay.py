@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from paceline.core import BASELINE, Tree
+from paceline.engines.grid import distinct
 from paceline.search.question import Cell, Found, Limits, Option, Point, Question
 from paceline.search.steps import proceed
-from paceline.search.trees import distinct
 
 UNLIMITED = Limits()
 FIELDS = ("numSteps", "topK", "numDraftTokens")

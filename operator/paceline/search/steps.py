@@ -57,7 +57,7 @@ def proceed(question: Question, points: Sequence[Point]) -> Step:
 
 def _round(question: Question, points: Sequence[Point], number: int) -> Step:
     table = Table.of(question, points)
-    home = _reference(table)
+    home = reference(table)
     if home is None:
         return nothing(table)
     if (missing := table.counts[home] == 0).any():
@@ -77,7 +77,7 @@ def _planned(this: "_Round", stage: int) -> Step:
     return entrants or this.owed() or this.race()
 
 
-def _reference(table: Table) -> int | None:
+def reference(table: Table) -> int | None:
     """The deepest chain that runs; where there is none, the tree that branches least."""
 
     def preference(row: int) -> tuple[bool, int, int]:

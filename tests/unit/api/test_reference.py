@@ -5,7 +5,6 @@ from pathlib import Path
 
 from paceline.api.crd import KINDS, schema
 from paceline.api.reference import reference
-from paceline.api.unimplemented import UNIMPLEMENTED
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "api.md"
@@ -26,7 +25,6 @@ def test_every_link_has_its_heading() -> None:
     page = PAGE.read_text()
     headings = {line.lstrip("# ").lower() for line in page.splitlines() if line.startswith("#")}
     assert set(re.findall(r"\]\(#([^)]+)\)", page)) <= headings
-    assert {model.lower() for model in UNIMPLEMENTED} <= headings
 
 
 def test_a_block_of_both_kinds_is_told_once() -> None:

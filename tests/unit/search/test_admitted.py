@@ -2,7 +2,7 @@
 
 from tests.unit.engines.sglang.servers import BASE, chain, server, wide
 
-from paceline.search import admitted
+from paceline.engines.grid import admitted
 
 
 def test_what_the_backend_refuses_is_left_out_and_the_others_stay() -> None:

@@ -7,7 +7,8 @@ import pytest
 from tests.unit.search.tables import chains
 
 from paceline.core import BASELINE, Tree
-from paceline.search import Cell, Found, Point, distinct, proceed, replay
+from paceline.engines.grid import distinct
+from paceline.search import Cell, Found, Point, proceed, replay
 
 
 def broken(change: str, value: Any = None) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """What the steps of one pool read: its pinned spec, its memory in status, its runs, servers and kept revisions."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -8,7 +9,7 @@ from typing import Any
 
 from paceline.api import run_manifest_spec
 from paceline.api.status import PoolStatus
-from paceline.core import BASELINE, Arm, DeploymentSpec, PoolSpec, RunSpec, Server
+from paceline.core import BASELINE, WAVES, Arm, DeploymentSpec, Gate, PoolSpec, Purpose, RunSpec, Server, Workload
 from paceline.engines import ENGINES
 from paceline.evidence import fingerprint, question
 from paceline.plan.deployment.alike import loads_of, revision_among
@@ -36,7 +37,10 @@ class Pool:
     kept: Mapping[str, Object]
     """Revision → its ControllerRevision."""
     wanted: Mapping[str, Any]
-    """The spec of a run that would decide the present question."""
+    """The spec of a run that would decide the present question: of a pool with a search, at first which candidate to
+    compare, then whether that is faster than the baseline."""
+    search: Run | None = None
+    """The search that has found the candidate in question."""
     question: str
     """Hash of what is to be decided now: what is measured, and by which rule."""
     loads: frozenset[int]
@@ -58,7 +62,13 @@ class Pool:
 
     @property
     def run_spec(self) -> RunSpec:
-        return _run_spec(self.deployment, self.spec, self.server)
+        """Of `wanted`."""
+        return _run_spec(self.deployment, self.spec, self.server, self.search)
+
+    @property
+    def in_question(self) -> tuple[str, ...]:
+        """Names of the candidates that the present question is about."""
+        return tuple(arm["name"] for arm in self.wanted["arms"] if arm["name"] != BASELINE)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -119,7 +129,6 @@ def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datet
     )
     spec = replace(spec, arms=ENGINES[server.engine.name].fewest_drafts_first(spec.arms))
     servers = servers_of(snapshot, spec.name, now)
-    wanted = run_manifest_spec(_run_spec(pinned, spec, server))
     kept, first = snapshot.revisions(spec.name), _revisions_in_use(remembered, servers)
     own = [run for run in snapshot.owned("BenchmarkRun", spec.name) if not brings_rounds(run)]
     manifests = [*own, *(run for run in snapshot.imported_of(spec.name) if Run(manifest=run).decides)]
@@ -134,7 +143,11 @@ def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datet
         return run.name in in_use or (not remembered.target and (run.winner or BASELINE) in served)
 
     oldest, serving = now - pinned.max_evidence_age, servers if served else None
-    runs = (Run(manifest=manifest) for manifest in manifests)
+    runs = [Run(manifest=manifest) for manifest in manifests]
+    wanted = run_manifest_spec(_run_spec(pinned, spec, server, None))
+    search = _search(spec, runs, question(wanted), remembered)
+    if search:
+        wanted = run_manifest_spec(_run_spec(pinned, spec, server, search))
     return Pool(
         snapshot=snapshot,
         deployment=pinned,
@@ -145,16 +158,30 @@ def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datet
         servers=servers,
         kept=kept,
         wanted=wanted,
+        search=search,
         question=question(wanted),
         loads=loads,
     )
 
 
-def _run_spec(spec: DeploymentSpec, pool: PoolSpec, server: Server) -> RunSpec:
-    return RunSpec(
+def _search(pool: PoolSpec, runs: Iterable[Run], asked: str, remembered: PoolStatus) -> Run | None:
+    """The latest search of the question `asked` that has found a candidate, but for those that a person has asked to
+    repeat."""
+    if pool.search is None:
+        return None
+    retried = remembered.retried
+    given_up = retried.attempt or 0 if retried and retried.question == asked else 0
+    found = [run for run in runs if run.found and run.attempt > given_up and run.question == asked]
+    return max(found, key=lambda run: run.attempt, default=None)
+
+
+def _run_spec(spec: DeploymentSpec, pool: PoolSpec, server: Server, search: Run | None) -> RunSpec:
+    """Of the gate about all candidates, or about the one that a search has found; before that, of the search."""
+    found = search.found if search else ""
+    run = RunSpec(
         pool=pool.name,
         server=server,
-        arms=pool.arms,
+        arms=tuple(arm for arm in pool.arms if not found or arm.name in (BASELINE, found)),
         workloads=pool.workloads,
         gate=pool.gate,
         pod_labels=spec.run_pod_labels,
@@ -162,6 +189,22 @@ def _run_spec(spec: DeploymentSpec, pool: PoolSpec, server: Server) -> RunSpec:
         parity=spec.run_parity,
         timeouts=spec.run_timeouts,
     )
+    if pool.search is None or found:
+        return run
+    counted = tuple(limit for limit in pool.gate.limits if limit.maximum is not None)
+    loads = tuple(map(_in_a_search, pool.workloads))
+    return replace(run, purpose=Purpose.SEARCH, workloads=loads, gate=Gate(limits=counted), parity=None)
+
+
+SHARE, FEWEST = 4, 16
+"""A search sends a quarter of the requests: all of its points are of the same prompts, so what these have in common
+cancels, and what it finds is measured again."""
+
+
+def _in_a_search(workload: Workload) -> Workload:
+    requests = workload.dataset.requests
+    fewer = max(math.ceil(requests / SHARE), min(requests, FEWEST), WAVES * workload.concurrency)
+    return replace(workload, dataset=replace(workload.dataset, requests=fewer))
 
 
 def _run(run: Run, oldest: datetime, relied_on: bool, wanted: Mapping[str, Any], serving: Servers | None) -> Run:

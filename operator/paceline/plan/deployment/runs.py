@@ -9,6 +9,7 @@ from typing import Any
 from paceline.api import Reason, run_status
 from paceline.api.record import from_status
 from paceline.api.run_status import BenchmarkRunStatus, Result, RunProgress, RunVerdict
+from paceline.core import Purpose
 from paceline.core.names import ABORTED, SUPERSEDED, SUSPENDED
 from paceline.evidence import fingerprint, narrowed, question
 from paceline.plan import objects
@@ -129,6 +130,15 @@ class Run:
     def outcome(self) -> str | None:
         """The verdict's; None while there is none, and for a run that was superseded."""
         return self.verdict.outcome or None if self.finished else None
+
+    @property
+    def searches(self) -> bool:
+        return self.spec.get("purpose") == Purpose.SEARCH
+
+    @property
+    def found(self) -> str:
+        """The candidate that a search has found; "" if it has found none, and for a run that does not search."""
+        return (self.winner or "") if self.searches and self.finished and not self.outcome else ""
 
     @property
     def decides(self) -> bool:

@@ -10,6 +10,7 @@ from paceline.core import BASELINE, Answers, Measurement, Purpose, RunSpec, Verd
 from paceline.evidence import Failure
 from paceline.evidence.round_status import answers, measurements
 from paceline.gate import Crossover, Load, crossover, decide
+from paceline.plan.run.searching import Searching
 
 ACCEPT_LENGTH = "acceptLength"
 """The metric's name in a measurement."""
@@ -33,6 +34,15 @@ class Evidence:
     @property
     def sweep(self) -> bool:
         return self.spec.purpose is Purpose.SWEEP
+
+    @property
+    def searches(self) -> bool:
+        return self.spec.purpose is Purpose.SEARCH
+
+    @cached_property
+    def searching(self) -> Searching:
+        """Of a run of purpose Search."""
+        return Searching(spec=self.spec, records=self.records)
 
     @cached_property
     def results(self) -> tuple[run_status.Round, ...]:
@@ -66,13 +76,14 @@ class Evidence:
 
     @cached_property
     def crossover(self) -> Crossover | None:
-        """Bounds by concurrency. None for a run of one concurrency; workloads at a rate do not count."""
+        """Bounds by concurrency. None for a run of one concurrency, and for a search; workloads at a rate do not
+        count."""
         loads = {
             workload.name: Load(concurrency=workload.concurrency, weight=workload.weight)
             for workload in self.spec.workloads
             if workload.rate is None
         }
-        if len({load.concurrency for load in loads.values()}) < 2:
+        if self.searches or len({load.concurrency for load in loads.values()}) < 2:
             return None
         return crossover(self.spec.gate, [arm.name for arm in self.spec.arms], loads, self.measurements)
 

@@ -1,24 +1,24 @@
 """What status shows of the rounds: results per arm and workload, provenance and cost; and Events about them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from paceline.api import run_status
 from paceline.api.record import finite
 from paceline.api.run_status import BenchmarkRunStatus, Cost
-from paceline.core import ArmVerdict, Bounds
+from paceline.core import ArmVerdict, Bounds, Purpose
 from paceline.evidence import fingerprint
 from paceline.gate import explain
 from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.origin import own
 from paceline.plan.run.own_args import own_args
 from paceline.plan.run.parity import parity
+from paceline.plan.run.searched import FOUND, MEAN, search_progress, search_results
 from paceline.plan.run.snapshot import Snapshot
 from paceline.plan.run.sweep import crossover_status, effects
 from paceline.plan.step import Event
 
-MEAN = "mean"
 MEAN_AT_A_RATE = "mean@rate"
 """In a run that has closed loops too. No workload has this name: its rate would be a number."""
 
@@ -32,7 +32,7 @@ def results(evidence: Evidence, snapshot: Snapshot) -> dict[str, Any]:
     images = {"server": last.image, "client": last.client_image}
     return {
         **measured,
-        **(_sweep_results(evidence) if evidence.sweep else _gate_results(evidence)),
+        **RESULTS[evidence.spec.purpose](evidence),
         "crossover": crossover_status(evidence),
         "engine_version": last.engine_version,
         "emulated": any(record.emulated for record in evidence.results),
@@ -56,6 +56,10 @@ def cost(evidence: Evidence) -> Cost | None:
         idle_gpu_seconds=sum(record.idle_seconds or 0 for record in rounds) * gpus,
         server_starts=sum(len(record.replicates) for record in rounds if not record.error),
     )
+
+
+def _search_results(evidence: Evidence) -> dict[str, Any]:
+    return {"results": search_results(evidence), "search": search_progress(evidence)}
 
 
 def _gate_results(evidence: Evidence) -> dict[str, Any]:
@@ -82,6 +86,13 @@ def _sweep_results(evidence: Evidence) -> dict[str, Any]:
     table = evidence.crossover
     rows = effects(table) if table else ()
     return {"results": tuple(_result(evidence, arm, workload, bounds) for arm, workload, bounds in rows)}
+
+
+RESULTS: Mapping[Purpose, Callable[[Evidence], dict[str, Any]]] = {
+    Purpose.GATE: _gate_results,
+    Purpose.SEARCH: _search_results,
+    Purpose.SWEEP: _sweep_results,
+}
 
 
 def _arm_results(evidence: Evidence, name: str) -> Iterator[run_status.Result]:
@@ -114,7 +125,7 @@ def events(before: BenchmarkRunStatus, after: BenchmarkRunStatus) -> tuple[Event
     verdict = after.verdict
     if verdict is None or before.verdict is not None:
         return tuple(rounds)
-    outcome = verdict.outcome or "Swept"
+    outcome = verdict.outcome or (FOUND if verdict.winner else "Swept")
     return (*rounds, Event(reason=outcome, note=verdict.message, type="Warning" if outcome == "Error" else "Normal"))
 
 

@@ -57,7 +57,7 @@ def round_result(plan: RoundPlan, speed: Speed, start_seconds: float, began: flo
                 arm=arm.name,
                 start_seconds=start_seconds,
                 resolved={**dict.fromkeys(plan.compared, "as asked"), **arm.expected},
-                points=tuple(_point(arm, workload, speed(arm, workload)) for workload in plan.workloads),
+                points=tuple(_point(arm, workload, speed(arm, workload)) for workload in plan.workloads_of(arm)),
                 outputs=_outputs(plan.parity, arm),
             )
             for arm in plan.arms

@@ -60,8 +60,8 @@ def prompts(plan: RoundPlan, workload: Workload) -> tuple[str, ...]:
             "to be sent (requests, or five times the concurrency if that is more): add prompts, or lower these"
         )
     if workload.dataset.arrivals == Arrivals.REPLAYED:
-        return tuple(usable[place] for place in replay.chosen(_times(plan, workload), plan.round, requests))
-    return choose.measured(usable, plan.round, requests)
+        return tuple(usable[place] for place in replay.chosen(_times(plan, workload), plan.drawn, requests))
+    return choose.measured(usable, plan.drawn, requests)
 
 
 def _times(plan: RoundPlan, workload: Workload) -> tuple[float, ...]:
@@ -80,7 +80,7 @@ def replayed(plan: RoundPlan, workload: Workload, rate: float) -> tuple[float, .
     """When the requests of this round arrive. Raises DatasetError."""
     times = _times(plan, workload)
     try:
-        places = replay.chosen(times, plan.round, workload.dataset.requests)
+        places = replay.chosen(times, plan.drawn, workload.dataset.requests)
         return replay.arrivals([times[place] for place in places], rate)
     except ValueError as error:
         raise DatasetError(f"{workload.name}: {workload.dataset.source}: {error}") from error
@@ -90,7 +90,7 @@ def warm_up_prompts(plan: RoundPlan, workload: Workload) -> tuple[str, ...]:
     """One prompt per concurrent slot, different ones if the set has enough: a cached prompt does not warm up the
     prefill."""
     usable = _all(plan, workload).usable
-    return choose.warm_up(usable, plan.round, workload.dataset.requests, workload.concurrency)
+    return choose.warm_up(usable, plan.drawn, workload.dataset.requests, workload.concurrency)
 
 
 def compared_prompts(plan: RoundPlan) -> tuple[str, ...]:

@@ -164,7 +164,7 @@ def replicate(plan: RoundPlan, arm: ArmCommand) -> Generator[Step, Any, ArmResul
         yield SaveLine({"arm": arm.name, "start_seconds": noted["start_seconds"], **told})
         if other := arm.other_than_expected(noted["resolved"]):
             raise ServerFailed(other)
-        for workload in plan.workloads:
+        for workload in plan.workloads_of(arm):
             yield Load(arm, workload, warm_up=True)
             if probe.flush_path:
                 yield Flush(probe.flush_path)

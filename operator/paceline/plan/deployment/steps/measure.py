@@ -7,11 +7,12 @@ from typing import Any
 from paceline.api import Cause, Reason, run_manifest_spec
 from paceline.api.run_status import RunProgress
 from paceline.api.status import Hold, PoolProgress, PoolVerdict
-from paceline.core import BASELINE, Trigger
+from paceline.core import BASELINE, Purpose, Trigger
 from paceline.core.names import child_name
 from paceline.engines.nodes import unmeasurable
 from paceline.plan.deployment import loan, window
 from paceline.plan.deployment.again import source
+from paceline.plan.deployment.beside import found_beside
 from paceline.plan.deployment.changed import asked_anew
 from paceline.plan.deployment.conflicts import name_conflict
 from paceline.plan.deployment.earned import ANYWAY, bounds, manual
@@ -135,13 +136,16 @@ def _make_run(pool: Pool, causes: tuple[Cause, ...], held: Hold | None = None) -
     anew = pool.retried and not any(run.attempt > pool.retried for run in pool.attempts)
     token = pool.remembered.retried.token if anew and pool.remembered.retried else ""
     trigger = Trigger.HOLD if held else Trigger.RETRY if token else Trigger.STALE if stale else Trigger.SPEC
-    earlier = None if token or held else source(pool)
+    searches = pool.run_spec.purpose is Purpose.SEARCH
+    earlier = None if token or held or searches else source(pool)
     moved = stale and pool.servers and trigger is Trigger.STALE and differ(stale.image, pool.servers.image)
     image = digest(pool.servers.image) if pool.servers and moved else ""
     wanted = replace(
         pool.run_spec, attempt=attempt, trigger=trigger, token=token or image, rounds_of=earlier.name if earlier else ""
     )
-    candidates = " or ".join(arm.name for arm in pool.spec.arms[1:])
+    if searches:
+        wanted = replace(wanted, start_from=found_beside(pool))
+    candidates = " or ".join(pool.in_question)
     whys = (
         f"{held.arm} is held ({held.reason}) since {held.since}" if held else "",
         f"retry={token}" if token else "",
@@ -151,6 +155,10 @@ def _make_run(pool: Pool, causes: tuple[Cause, ...], held: Hold | None = None) -
     )
     why = "; ".join(filter(None, whys))
     first = f"it is not known yet whether {candidates} beats the baseline"
+    if searches:
+        first = f"it is not known yet which of {len(pool.in_question)} candidates is the fastest"
+    elif pool.search:
+        first = f"{pool.search.name} has found {candidates}, and it is not known yet whether that beats the baseline"
     return StepResult(
         causes=(*causes, Cause(Reason.Measuring, pool.name, name)),
         actions=(Apply(benchmark_run(pool.snapshot.owner, pool.name, name, run_manifest_spec(wanted)), why or first),),

@@ -13,7 +13,7 @@ def prune_runs(rollout: Rollout, _: datetime) -> StepResult:
     `promotion.revisionHistoryLimit` others: for people to read, and as evidence should their question come back.
     Superseded runs answer no question and go first. What was measured without a cluster is of who applied it."""
     pool = rollout.pool
-    used = {run.name for run in (pool.decided, *pool.attempts[:1]) if run} | runs_in_use(pool.remembered)
+    used = {run.name for run in (pool.decided, pool.search, *pool.attempts[:1]) if run} | runs_in_use(pool.remembered)
     used |= _of_history(pool)
     used |= {run.spec["roundsOf"] for run in pool.runs if not run.finished and "roundsOf" in run.spec}
     own = [run for run in pool.runs if run.finished and not run.imported]

@@ -1,11 +1,11 @@
 """Step 5: whether the run is over, and with which verdict."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from paceline.api import Reason
 from paceline.api.run_status import RunVerdict
-from paceline.core import ArmOutcome, ArmVerdict, Outcome, Verdict
+from paceline.core import ArmOutcome, ArmVerdict, Outcome, Purpose, Verdict
 from paceline.evidence.failures import Failure
 from paceline.gate import explain, undecided
 from paceline.plan.run.budget import exhausted
@@ -15,6 +15,7 @@ from paceline.plan.run.give_up import given_up, in_question, keeps_failing, void
 from paceline.plan.run.origin import judged_again, without_a_cluster
 from paceline.plan.run.own_args import own_args_note
 from paceline.plan.run.scope import scope
+from paceline.plan.run.searched import conclusion as _search
 from paceline.plan.run.snapshot import Snapshot
 from paceline.plan.run.sweep import advice_to_split, nothing_measured
 
@@ -34,8 +35,10 @@ def conclude(snapshot: Snapshot, evidence: Evidence, now: datetime) -> Conclusio
         return Conclusion(reason=Reason.Superseded, message="the question has changed")
     if void := voided(evidence):
         return error(*void)
-    if evidence.sweep:
-        return _sweep_table(evidence)
+    return CONCLUSIONS[evidence.spec.purpose](evidence)
+
+
+def _gate(evidence: Evidence) -> Conclusion | None:
     verdict = evidence.verdict
     if why := given_up(evidence):
         # What was shown so far stands; Error is for a run that never came to a look.
@@ -75,6 +78,13 @@ def _sweep_table(evidence: Evidence) -> Conclusion | None:
     message = _joined(table.message, *_limits(evidence), why[0] if why else "")
     verdict = RunVerdict(rounds=len(evidence.results), reason=table.crossing.value, message=message)
     return Conclusion(reason=Reason.Swept, message=message, verdict=verdict)
+
+
+CONCLUSIONS: Mapping[Purpose, Callable[[Evidence], Conclusion | None]] = {
+    Purpose.GATE: _gate,
+    Purpose.SEARCH: _search,
+    Purpose.SWEEP: _sweep_table,
+}
 
 
 def _no_candidate(evidence: Evidence) -> tuple[str, str]:

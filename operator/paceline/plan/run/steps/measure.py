@@ -1,6 +1,6 @@
 """Step 6: the next round, one Job, preferably on the node where the run measured last."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -18,7 +18,7 @@ from paceline.plan.run.snapshot import Round, Snapshot
 from paceline.plan.silence import recheck_at
 from paceline.plan.step import Apply, Delete, StepResult, earliest, parse_time, timestamp
 from paceline.render import round_job
-from paceline.render.benchmark import round_plan
+from paceline.render.benchmark import NO_CELLS, round_plan
 from paceline.render.guards import rounds_network
 
 
@@ -76,7 +76,8 @@ def _watch(snapshot: Snapshot, evidence: Evidence, active: Round, now: datetime)
     waits = active.suspended or (active.pod is not None and unplaced(active.pod) is not None)
     held_up = timestamp(trouble.since) if trouble and trouble.since and (refused or waits) else ""
     accelerator = evidence.spec.server.accelerator
-    why = (needs(accelerator, active.pod), trouble.message if trouble else "")
+    purpose = evidence.searching.why if plan.cells else ""
+    why = (purpose, needs(accelerator, active.pod), trouble.message if trouble else "")
     message = "; ".join(filter(None, (f"round {plan.round + 1}{_looks(evidence)}: {arms}", *why)))
     reason = Reason.RunRefused if refused else Reason.RunWaiting if waits else Reason.RunMeasuring
     progress = replace(
@@ -98,14 +99,14 @@ def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult:
     due = not_before(evidence.records)
     if due is not None and now < due:
         return _wait(evidence, due)
-    candidates = in_question(evidence) if evidence.results else None
-    names = {BASELINE, *(candidates or (arm.name for arm in spec.arms))}
-    arms = rotated(spec.arms, candidates, came_first(record for record in evidence.results if names <= _arms(record)))
-    plan = round_plan(snapshot.owner, spec, arms, number, try_)
+    cells = evidence.searching.cells if evidence.searches else NO_CELLS
+    arms = searched(spec, cells) if cells else _in_turn(evidence)
+    plan = round_plan(snapshot.owner, spec, arms, number, try_, cells)
     job = round_job(snapshot.owner, spec, plan, where(evidence.records, snapshot.namespaces), snapshot.settings)
     order = ", ".join(arm.name for arm in arms)
     again = f", try {try_ + 1}" if try_ else ""
     message = f"round {number + 1}{_looks(evidence)}{again}: {order}"
+    message = f"{message}; {evidence.searching.why}" if cells else message
     actions = (*_isolate(snapshot, spec), Apply(job, f"measure {order} one after another on the same GPUs"))
     refused = _refusal(snapshot, actions)
     if refused:
@@ -148,6 +149,20 @@ def _wait(evidence: Evidence, due: datetime) -> StepResult:
     )
 
 
+def searched(spec: RunSpec, cells: Mapping[str, tuple[str, ...]]) -> tuple[Arm, ...]:
+    """The arms of a search's round, in its order."""
+    arms = {arm.name: arm for arm in spec.arms}
+    return tuple(arms[name] for name in cells)
+
+
+def _in_turn(evidence: Evidence) -> tuple[Arm, ...]:
+    """The arms of the next round of a comparison, in the order that is due."""
+    spec = evidence.spec
+    candidates = in_question(evidence) if evidence.results else None
+    names = {BASELINE, *(candidates or (arm.name for arm in spec.arms))}
+    return rotated(spec.arms, candidates, came_first(record for record in evidence.results if names <= _arms(record)))
+
+
 def rotated(arms: tuple[Arm, ...], candidates: tuple[str, ...] | None, first: Sequence[str]) -> tuple[Arm, ...]:
     """The baseline and the candidates still in question, rotated so that drift affects all arms alike.
 
@@ -180,7 +195,10 @@ def _compared(record: run_status.Round) -> set[str]:
 
 
 def _looks(evidence: Evidence) -> str:
-    """` of 3, 5 or 8`: rounds after which the gate is asked, per candidate if some rounds were taken over."""
+    """` of 3, 5 or 8`: rounds after which the gate is asked, per candidate if some rounds were taken over; "" for a
+    search, which asks none."""
+    if evidence.searches:
+        return ""
     looks = [str(look) for look in evidence.spec.gate.decide_after_rounds]
     text = f"{', '.join(looks[:-1])} or {looks[-1]}" if len(looks) > 1 else looks[0]
     return f" of {text}" if own(evidence.records) == evidence.records else f" (of each candidate {text})"

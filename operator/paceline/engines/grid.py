@@ -1,0 +1,135 @@
+"""The trees of a search: those of a range that are worth a server start, as arms that engine and backend can run.
+
+A range of depths, branchings and widths has hundreds of trees. Most differ little from a neighbour: branchings and
+widths are taken in powers of two, and where that leaves too many for one run, depths and then the others more coarsely.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from paceline.core import BASELINE, Adaptive, Arm, Range, Search, Server, Tree
+from paceline.engines import ENGINES
+from paceline.engines.adapter import Refusal
+
+MOST_ARMS = 48
+"""Of a run, the baseline among them."""
+ADAPTIVE = "adaptive"
+"""The arm whose depth the engine chooses."""
+POWERS = tuple(2**i for i in range(10))
+COARSE = tuple(4**i for i in range(5))
+DEPTHS = (tuple(range(1, 65)), (1, 2, 3, 4, 5, 7, 9, 12, 16, 24, 32, 48, 64), (1, 3, 5, 7, 15, 31, 63))
+"""SGLang's own grid has 1, 3, 5 and 7 (scripts/playground/bench_speculative.py)."""
+GRIDS = tuple(
+    (depths, branchings, widths)
+    for branchings, widths in ((POWERS, POWERS), (POWERS, COARSE), (COARSE, COARSE))
+    for depths in DEPTHS
+)
+"""Depths of trees that branch, branchings, widths: the first of these that is small enough."""
+
+
+def searched(server: Server, search: Search, named: Iterable[Arm]) -> tuple[Arm, ...]:
+    """The arms that a search chooses from, beside the baseline: the named candidates, the engine's adaptive mode if it
+    has one for this head, and trees."""
+    candidates = tuple(arm for arm in named if arm.name != BASELINE)
+    taken = {arm.name for arm in candidates}
+    own, _ = admitted(server, (adaptive for adaptive in _adaptive(server, search) if adaptive.name not in taken))
+    room = MOST_ARMS - 1 - len(candidates) - len(own)
+    shapes = {(arm.draft, arm.tree) for arm in candidates if not arm.args}
+    for grid in GRIDS:
+        arms = [arm for arm in _arms(server, search, grid) if (arm.draft, arm.tree) not in shapes]
+        trees, _ = admitted(server, (arm for arm in arms if arm.name not in taken))
+        if len(trees) <= room:
+            break
+    return (*candidates, *own, *trees[:room])
+
+
+def _adaptive(server: Server, search: Search) -> Iterator[Arm]:
+    if search.draft.algorithm in ENGINES[server.engine.name].capabilities.adaptive:
+        yield Arm(name=ADAPTIVE, draft=search.draft, adaptive=Adaptive())
+
+
+def _arms(server: Server, search: Search, grid: tuple[tuple[int, ...], ...]) -> Iterator[Arm]:
+    """The arm's name says its shape."""
+    engine = ENGINES[server.engine.name].capabilities
+    for tree in _trees(search, *grid):
+        if tree.num_steps >= engine.fewest_steps and (engine.trees or tree.top_k == 1):
+            yield Arm(name=name_of(tree), draft=search.draft, tree=tree)
+
+
+def name_of(tree: Tree) -> str:
+    return f"tree-{tree.num_steps}-{tree.top_k}-{tree.num_draft_tokens}"
+
+
+def _trees(
+    search: Search, depths: tuple[int, ...], branchings: tuple[int, ...], widths: tuple[int, ...]
+) -> Iterator[Tree]:
+    """Chains and trees, each once. A tree has a token for every level and one more, or it would be a chain; where no
+    power of two fits, it has all the tokens that it can fill."""
+    for steps in _within(search.num_steps, depths):
+        for top_k in _within(search.top_k, branchings):
+            tree = Tree(num_steps=steps, top_k=top_k, num_draft_tokens=steps + 1)
+            if top_k == 1:
+                yield from (tree,) if tree in search else ()
+                continue
+            least, most = max(search.num_draft_tokens.min, steps + 2), min(search.num_draft_tokens.max, tree.widest)
+            inner = [width for width in widths if least <= width <= most] or [most] * (least <= most)
+            yield from (replace(tree, num_draft_tokens=width) for width in inner)
+
+
+def _within(range: Range, values: tuple[int, ...]) -> list[int]:
+    return sorted({*(value for value in values if value in range), range.min, range.max})
+
+
+def canonical(tree: Tree) -> Tree:
+    """As the engine serves it: SGLang turns the draft tokens of a chain into its steps and one, with no more than a
+    warning in its log."""
+    return replace(tree, num_draft_tokens=tree.num_steps + 1) if tree.top_k == 1 else tree
+
+
+def useless(tree: Tree) -> str:
+    """Why a tree is never worth a server start; "" if it may be."""
+    if tree.num_draft_tokens > max(tree.widest, tree.num_steps + 1):
+        return f"has at most {tree.widest} draft tokens, not {tree.num_draft_tokens}"
+    if tree.num_draft_tokens < tree.num_steps + 1:
+        return (
+            f"drafts {tree.num_steps} levels and verifies {tree.num_draft_tokens} tokens, the root included: "
+            f"at most {tree.num_draft_tokens - 1} levels are ever seen"
+        )
+    return ""
+
+
+def distinct(trees: Iterable[Tree]) -> tuple[tuple[int, ...], Mapping[int, str]]:
+    """Places of the trees that are worth a measurement, and of the others → why not."""
+    kept: dict[Tree, int] = {}
+    left_out: dict[int, str] = {}
+    for place, tree in enumerate(trees):
+        served = canonical(tree)
+        if reason := useless(served):
+            left_out[place] = reason
+        elif served in kept:
+            left_out[place] = f"is served as trees[{kept[served]}] is"
+        else:
+            kept[served] = place
+    return tuple(kept.values()), left_out
+
+
+def admitted(server: Server, arms: Iterable[Arm]) -> tuple[tuple[Arm, ...], Mapping[str, str]]:
+    """Arms that the engine and its backend can run, by the engine's own rules, and of the others: name → why not.
+
+    Each is judged by itself: in a search one that is refused does not stop the others. What is refused to the arguments
+    that all arms share is no arm's fault: `shared_refusals`.
+    """
+    refusals, every = ENGINES[server.engine.name].refusals, tuple(arms)
+    own = ((arm, refusal) for arm in reversed(every) for refusal in reversed(refusals(server, (arm,))) if refusal.arm)
+    refused = {arm.name: refusal.message for arm, refusal in own}
+    return tuple(arm for arm in every if arm.name not in refused), refused
+
+
+def shared_refusals(server: Server, arms: Iterable[Arm]) -> tuple[Refusal, ...]:
+    """What the engine refuses to the shared arguments as soon as one of these arms runs alone beside the baseline: any
+    of them may be what the search finds. It does not depend on the numbers of a tree, so one arm of a kind is asked;
+    each rule is told once."""
+    refusals = ENGINES[server.engine.name].refusals
+    kinds = {(arm.draft, arm.tree is not None and arm.tree.top_k > 1, arm.tree is None, arm.args): arm for arm in arms}
+    found = [refusal for arm in kinds.values() for refusal in refusals(server, (arm,)) if refusal.arm is None]
+    return tuple({(refusal.rule, refusal.path): refusal for refusal in reversed(found)}.values())

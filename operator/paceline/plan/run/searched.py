@@ -1,0 +1,144 @@
+"""What a run that searches shows, and how it ends. Its scores are optimistic: it promotes nothing, and what it finds is
+for a gate to decide about, on other prompts."""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from paceline.api import Reason
+from paceline.api.run_status import Result, RunVerdict, SearchedArm, SearchProgress
+from paceline.core import BASELINE, Bounds, Outcome
+from paceline.evidence.failures import Failure
+from paceline.evidence.round_status import judged_speed
+from paceline.plan.run.budget import exhausted
+from paceline.plan.run.conclusion import Conclusion, error
+from paceline.plan.run.evidence import Evidence
+from paceline.plan.run.give_up import given_up
+from paceline.plan.run.scope import sampled
+
+if TYPE_CHECKING:
+    from paceline.search import Found
+
+MEAN = "mean"
+FOUND, NOTHING_FASTER = "Found", "NothingFaster"
+
+
+def conclusion(evidence: Evidence) -> Conclusion | None:
+    """None while another round is wanted."""
+    from paceline.search import Found
+
+    if why := given_up(evidence):
+        return error(*why)
+    step, spent = evidence.searching.step, exhausted(evidence)
+    if isinstance(step, Found):
+        spent = None
+    elif not spent:
+        return None
+    elif not evidence.results:
+        return _ended(evidence, Outcome.INCONCLUSIVE, *spent)
+    else:
+        step = evidence.searching.ended_now
+    told = _told(evidence, step, spent[0] if spent else "")
+    if step.winner is None or (not step.measured_on and step.winner == BASELINE):
+        failed = next((arm.error for arm in evidence.searching.arms_so_far if arm.error), "no arm was measured")
+        return error(f"nothing could be measured: {failed}", Failure.NotMeasured.name)
+    if step.winner == BASELINE:
+        if spent:
+            return _ended(evidence, Outcome.INCONCLUSIVE, told, spent[1])
+        return _ended(evidence, Outcome.REJECT, told, NOTHING_FASTER)
+    verdict = RunVerdict(
+        winner=step.winner,
+        rounds=len(evidence.results),
+        reason=spent[1] if spent else FOUND,
+        message=told,
+        speedup=step.speed_up.ratio if step.speed_up else None,
+    )
+    return Conclusion(reason=Reason.Found, message=told, verdict=verdict)
+
+
+def _ended(evidence: Evidence, outcome: Outcome, message: str, reason: str) -> Conclusion:
+    verdict = RunVerdict(outcome=outcome.value, winner="", rounds=len(evidence.results), reason=reason, message=message)
+    reasons = {Outcome.INCONCLUSIVE: Reason.Inconclusively, Outcome.REJECT: Reason.Reject}
+    return Conclusion(reason=reasons[outcome], message=message, verdict=verdict)
+
+
+def _told(evidence: Evidence, found: "Found", spent: str) -> str:
+    """What was found, how sure that is, and what it took."""
+    arms, measured = len(evidence.spec.arms) - 1, len([arm for arm in evidence.searching.arms_so_far if arm.speed])
+    points = len(evidence.searching.points)
+    took = f"{measured} of {arms} candidates were measured, in {points} points"
+    if found.winner == BASELINE:
+        best = next((arm for arm in evidence.searching.arms_so_far if arm.speed), None)
+        behind = f"; the best of them, {best.name}, is {_bounds(best.speed)}" if best and best.speed else ""
+        sentence = f"no candidate is faster than the baseline{behind}"
+    else:
+        speed = f" {_bounds(found.speed_up)} as fast as the baseline," if found.speed_up else ""
+        sentence = f"{found.winner} is{speed} the best that was found"
+    cut = "" if found.complete and not spent else f"the search was not finished: {spent}" if spent else ""
+    return "; ".join(filter(None, (sentence, took, cut, *found.notes, sampled(evidence.spec))))
+
+
+def _bounds(bounds: Bounds | None) -> str:
+    return f"{bounds.ratio:.2f}x ({bounds.lower:.2f}–{bounds.upper:.2f})" if bounds else "of unknown speed"
+
+
+# Status
+
+
+def search_progress(evidence: Evidence) -> SearchProgress:
+    """`status.search`."""
+    standing = evidence.searching.arms_so_far
+    return SearchProgress(
+        candidates=len(evidence.spec.arms) - 1,
+        points=len(evidence.searching.points),
+        server_starts=sum(len(record.replicates) for record in evidence.results),
+        next=evidence.searching.why,
+        arms=tuple(
+            SearchedArm(
+                arm=arm.name,
+                state=arm.state.value,
+                points=arm.points,
+                ratio=arm.speed.ratio if arm.speed else None,
+                lower=arm.speed.lower if arm.speed else None,
+                upper=arm.speed.upper if arm.speed else None,
+                why=arm.error,
+            )
+            for arm in standing
+        ),
+    )
+
+
+def search_results(evidence: Evidence) -> tuple[Result, ...]:
+    """Each candidate over the baseline, on the workloads on which both were measured, and its mean as the search
+    estimates it. Ratios of single workloads have no bounds: points of different rounds are compared."""
+    means = [
+        Result(arm=arm.name, workload=MEAN, ratio=arm.speed.ratio, lower=arm.speed.lower, upper=arm.speed.upper)
+        for arm in evidence.searching.arms_so_far
+        if arm.speed
+    ]
+    return (*means, *_by_workload(evidence))
+
+
+def _by_workload(evidence: Evidence) -> Iterator[Result]:
+    speeds = _speeds(evidence)
+    for arm in evidence.spec.arms[1:]:
+        for workload in evidence.spec.workloads:
+            own, base = speeds.get((arm.name, workload.name)), speeds.get((BASELINE, workload.name))
+            if own and base:
+                length = evidence.accept_lengths.get((arm.name, workload.name))
+                ratio = _mean(own) / _mean(base)
+                yield Result(arm=arm.name, workload=workload.name, ratio=ratio, accept_length=length)
+
+
+def _speeds(evidence: Evidence) -> dict[tuple[str, str], list[float]]:
+    """Arm and workload → tokens per second of its valid points."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for record in evidence.results:
+        for point in record.points:
+            if point.valid and (speed := judged_speed(point)):
+                found.setdefault((point.arm, point.workload), []).append(speed)
+    return found
+
+
+def _mean(values: Iterable[float]) -> float:
+    each = list(values)
+    return sum(each) / len(each)

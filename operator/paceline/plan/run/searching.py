@@ -1,0 +1,114 @@
+"""A search over a run's rounds: its question, its points, and what it wants next (docs/search.md).
+
+The search itself is `paceline.search`; the points in status are its whole state. It computes with numpy, which is
+imported when the first search needs it.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from paceline.api import run_status
+from paceline.api.gate import MOST_POINTS
+from paceline.core import BASELINE, Arm, Draft, RunSpec
+from paceline.engines import ENGINES
+from paceline.evidence.round_status import judged_speed, last_tries
+
+if TYPE_CHECKING:
+    from paceline.search import ArmSoFar, Found, Measure, Point, Question
+
+
+@dataclass(frozen=True, kw_only=True)
+class Searching:
+    spec: RunSpec
+    records: tuple[run_status.Round, ...]
+
+    @cached_property
+    def question(self) -> "Question":
+        from paceline.search import Option, Question
+
+        engine, head = ENGINES[self.spec.server.engine.name], _head(self.spec.arms)
+        return Question(
+            options=tuple(
+                Option(
+                    name=arm.name,
+                    tree=arm.tree if arm.draft == head and not arm.args else None,
+                    draft_tokens=engine.verify_tokens(arm) - 1,
+                )
+                for arm in self.spec.arms
+            ),
+            workloads={workload.name: workload.weight for workload in self.spec.workloads},
+            neighbour=self.spec.start_from,
+        )
+
+    @cached_property
+    def points(self) -> "tuple[Point, ...]":
+        """Each measured cell, by rounds with a result. One that is no evidence is an error of its arm."""
+        return tuple(_points(self.records))
+
+    @cached_property
+    def step(self) -> "Measure | Found":
+        from paceline.search import proceed
+
+        return proceed(self.question, self.points)
+
+    @property
+    def ended_now(self) -> "Found":
+        """The best so far, if nothing more is measured."""
+        from paceline.search import Found, Limits, proceed
+
+        step = proceed(replace(self.question, limits=Limits(points=len(self.points))), self.points)
+        assert isinstance(step, Found)
+        return step
+
+    @cached_property
+    def arms_so_far(self) -> "tuple[ArmSoFar, ...]":
+        from paceline.search import so_far
+
+        return so_far(self.question, self.points) if self.points else ()
+
+    @cached_property
+    def cells(self) -> Mapping[str, tuple[str, ...]]:
+        """Of the next round: arm → its workloads, in the order in which arms run. As many arms as one round can
+        report."""
+        from paceline.search import Measure
+
+        cells: dict[str, tuple[str, ...]] = {}
+        if isinstance(self.step, Measure):
+            for cell in self.step.cells:
+                cells[cell.arm] = (*cells.get(cell.arm, ()), cell.workload)
+        fitting, points = dict[str, tuple[str, ...]](), 0
+        for arm, workloads in cells.items():
+            points += len(workloads)
+            if points <= MOST_POINTS:
+                fitting[arm] = workloads
+        return fitting
+
+    @property
+    def why(self) -> str:
+        """What the next round is for; "" at the end."""
+        from paceline.search import Measure
+
+        return self.step.why if isinstance(self.step, Measure) else ""
+
+
+def _head(arms: tuple[Arm, ...]) -> Draft | None:
+    """The head of most trees: a guess at a tree of another one would be no use."""
+    heads = Counter(arm.draft for arm in arms if arm.tree and not arm.args)
+    return heads.most_common(1)[0][0] if heads else None
+
+
+def _points(records: tuple[run_status.Round, ...]) -> "Iterator[Point]":
+    from paceline.search import Cell, Point
+
+    for record in last_tries(records):
+        for point in record.points:
+            yield Point(
+                round=record.round,
+                cell=Cell(arm=point.arm, workload=point.workload),
+                throughput=judged_speed(point) if point.valid else None,
+                accept_length=point.accept_length if point.arm != BASELINE else None,
+                error="" if point.valid else point.why or "not valid",
+            )

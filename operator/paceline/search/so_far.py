@@ -1,0 +1,77 @@
+"""How every arm stands after some rounds, for whoever follows a search. Nothing is decided by it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from paceline.core import Bounds
+from paceline.gate.interval import ratio
+from paceline.search.question import Point, Question
+from paceline.search.rank import rank
+from paceline.search.standing import Standing, standing
+from paceline.search.steps import reference
+from paceline.search.table import Table
+
+Z = 1.96
+"""Of the interval: 95 % for two sides, if the noise is what the points show."""
+
+
+class State(StrEnum):
+    """What a search thinks of an arm that it has measured."""
+
+    BEST = "best"
+    OPEN = "may be best"
+    BEHIND = "behind"
+    FEW = "too few points"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmSoFar:
+    """An arm that was measured. `speed` is over the baseline: None while that is not measured, and for the baseline."""
+
+    name: str
+    points: int
+    state: State
+    speed: Bounds | None = None
+    error: str = ""
+
+
+def so_far(question: Question, points: Sequence[Point]) -> tuple[ArmSoFar, ...]:
+    """The measured arms, the best first; those that failed last."""
+    table = Table.of(question, points)
+    home = reference(table)
+    failed = [_failed(table, name) for name in table.failed if table.out(question.names.index(name))]
+    if home is None or not table.counts[home].any():
+        return tuple(failed)
+    now = standing(table, rank(table, home), home)
+    out = {one.name for one in failed}
+    rows = [i for i, name in enumerate(question.names) if table.counts[i].any() and name not in out]
+    rows.sort(key=lambda row: -float(now.values[row]))
+    return (*(_one(table, now, row) for row in rows), *failed)
+
+
+def _failed(table: Table, name: str) -> ArmSoFar:
+    row = table.question.names.index(name)
+    return ArmSoFar(name=name, points=int(table.counts[row].sum()), state=State.FAILED, error=table.errors[name])
+
+
+def _one(table: Table, now: Standing, row: int) -> ArmSoFar:
+    points = int(table.counts[row].sum())
+    if row in now.alive:
+        state = State.BEST if row == now.alive[0] else State.OPEN
+    else:
+        state = State.FEW if points < 2 else State.BEHIND
+    return ArmSoFar(name=table.question.names[row], points=points, state=state, speed=_speed(table, now, row))
+
+
+def _speed(table: Table, now: Standing, row: int) -> Bounds | None:
+    """Over the baseline, where a missing workload is guessed from acceptance."""
+    baseline = table.question.baseline
+    counts = table.counts[row].sum(), table.counts[baseline].sum()
+    if row == baseline or not all(counts):
+        return None
+    mean = float(now.values[row] - now.values[baseline])
+    error = Z * now.noise * math.sqrt(sum(1 / count for count in counts))
+    return Bounds(ratio=ratio(mean), lower=ratio(mean - error), upper=ratio(mean + error))

@@ -1,0 +1,180 @@
+"""A pool that searches for its candidate: a run of purpose Search, and then a gate about what it has found."""
+
+import random
+from typing import Any
+
+import pytest
+from tests.support.answers import died
+from tests.support.searched import Served, answered, arms_of, searched, searching, shape_of
+from tests.support.world import World
+
+from paceline.plan.run.snapshot import Round
+
+LATENCY = Served("latency", 1)
+
+
+def begun(*pools: str, **more: Any) -> World:
+    """Up to the first round of the search."""
+    world = World()
+    manifest = searching(*(pools or ("latency",)))
+    manifest["spec"].setdefault("benchmark", {}).update(more)
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    return world
+
+
+def ended(world: World, served: Served = LATENCY) -> None:
+    searched(world, {"latency": served})
+    world.servers_ready()
+
+
+def verdict(world: World, number: int) -> dict[str, Any]:
+    found: dict[str, Any] = world.runs("latency")[number]["status"]["verdict"]
+    return found
+
+
+def test_it_finds_a_tree_that_a_gate_promotes() -> None:
+    world = begun()
+    assert world.runs("latency")[0]["spec"]["purpose"] == "Search"
+    ended(world)
+    search, gate = world.runs("latency")
+    found = search["status"]["verdict"]["winner"]
+    assert search["status"]["verdict"].get("outcome", "") == ""
+    assert gate["spec"]["purpose"] == "Gate"
+    assert [arm["name"] for arm in gate["spec"]["arms"]] == ["baseline", found]
+    assert (world.serving("latency"), world.condition("Promoted")) == (found, "True AllPromoted")
+    best = max(LATENCY.mean(arm) for arm in arms_of(world, "latency"))
+    assert LATENCY.mean(found) > 0.97 * best
+
+
+def test_it_starts_few_of_the_servers_of_a_grid() -> None:
+    world = begun()
+    ended(world)
+    search, candidates = world.runs("latency")[0]["status"], len(arms_of(world, "latency")) - 1
+    assert search["search"]["candidates"] == candidates > 40
+    assert search["cost"]["serverStarts"] == search["search"]["serverStarts"] <= 0.3 * candidates
+    assert search["search"]["points"] <= 0.2 * 4 * candidates
+
+
+def test_it_says_how_the_arms_stand_and_what_comes_next() -> None:
+    world = begun()
+    for _ in range(3):
+        answered(world, {"latency": LATENCY})
+    now = world.runs("latency")[0]["status"]["search"]
+    assert [arm["state"] for arm in now["arms"]].count("best") == 1
+    assert all({"ratio", "lower", "upper"} <= arm.keys() for arm in now["arms"] if arm["arm"] != "baseline")
+    assert now["next"]
+    assert now["next"] in world.message("Measuring")
+
+
+def test_its_rounds_share_their_prompts_and_the_gates_have_others() -> None:
+    """What is found is found on these prompts: the gate asks others."""
+    world = begun()
+    ended(world)
+    drawn: dict[str, set[int]] = {}
+    for job in world.cluster.of("Job", component="round"):
+        plan = Round(job=job, pod=None).plan
+        drawn.setdefault("search" if plan.cells else "gate", set()).add(plan.drawn)
+    assert drawn["search"] == {-1}
+    assert drawn["gate"] == {0, 1, 2}
+
+
+def test_where_no_tree_is_faster_the_baseline_stays_and_no_gate_is_asked() -> None:
+    class Slow(Served):
+        def ratio(self, arm: str, workload: int) -> float:
+            return 1.0 if arm == "baseline" else 0.6 * super().ratio(arm, workload) / 2.5
+
+    world = begun()
+    ended(world, Slow("latency", 1))
+    assert len(world.runs("latency")) == 1
+    assert (verdict(world, 0)["outcome"], verdict(world, 0)["reason"]) == ("Reject", "NothingFaster")
+    assert world.condition("Decided") == "True AllDecided"
+    assert world.condition("Promoted") == "False BaselineFaster"
+    assert "no candidate is faster than the baseline" in world.message("Promoted")
+
+
+def test_a_budget_that_runs_out_gives_the_best_so_far_and_says_so() -> None:
+    """A round holds four GPUs for some 18 minutes here: 1.2 GPU-hours."""
+    world = begun(budget={"gpuHours": "4"})
+    ended(world)
+    assert verdict(world, 0)["reason"] == "BudgetExhausted"
+    assert "the search was not finished: the budget of 4 GPU-hours leaves no room" in verdict(world, 0)["message"]
+    assert len(world.runs("latency")[0]["status"]["rounds"]) == 3
+    found = verdict(world, 0)["winner"]
+    assert [arm["name"] for arm in world.runs("latency")[1]["spec"]["arms"]] == ["baseline", found]
+
+
+def test_a_tree_that_crashes_its_server_is_told_and_left_out() -> None:
+    world = begun()
+    answered(world, {"latency": LATENCY})
+    tried = [arm for arm in arms_of(world, "latency") if arm.startswith("tree") and shape_of(arm)[1] == 4]
+    searched(world, {"latency": LATENCY}, **dict.fromkeys(tried, died))
+    world.servers_ready()
+    search = world.runs("latency")[0]["status"]
+    failed = [arm["arm"] for arm in search["search"]["arms"] if arm["state"] == "failed"]
+    assert failed
+    assert set(failed) <= set(tried)
+    assert search["verdict"]["winner"] not in tried
+    assert f"{failed[0]} failed" in search["verdict"]["message"]
+
+
+def test_a_baseline_that_cannot_be_measured_is_an_error() -> None:
+    world = begun()
+    ended_with = {"baseline": died}
+    searched(world, {"latency": LATENCY}, **ended_with)
+    assert verdict(world, 0)["outcome"] == "Error"
+    assert world.condition("Decided") == "False BenchmarkError"
+
+
+def test_other_ranges_are_searched_anew_and_what_was_promoted_serves_meanwhile() -> None:
+    world = begun()
+    ended(world)
+    found = world.serving("latency")
+    world.edit("depths up to 5", lambda spec: spec["pools"][0]["search"]["numSteps"].update(max=5))
+    assert world.serving("latency") == found
+    assert world.runs("latency")[-1]["spec"]["purpose"] == "Search"
+    assert world.condition("Promoted") == "True StillPromoted"
+
+
+def test_another_gate_searches_nothing_anew() -> None:
+    world = begun()
+    ended(world)
+    world.edit("a stricter gate", lambda spec: spec.update(gate={"minimumImprovement": "0.06"}))
+    assert [run["spec"]["purpose"] for run in world.runs("latency")] == ["Search", "Gate", "Gate"]
+
+
+def test_a_second_pool_starts_from_what_the_first_has_found() -> None:
+    world = begun("latency", "throughput")
+    served = {"latency": LATENCY, "throughput": Served("busy", 1, speed=1800.0)}
+    while any(run["spec"]["purpose"] == "Search" and "verdict" not in run["status"] for run in world.runs("latency")):
+        answered(world, served)
+    first = verdict(world, 0)["winner"]
+    world.edit("the other pool searches less", lambda spec: spec["pools"][1]["search"]["numSteps"].update(max=6))
+    start = world.runs("throughput")[-1]["spec"]["startFrom"]
+    assert (start["numSteps"], start["topK"], start["numDraftTokens"]) == shape_of(first)
+
+
+def test_a_search_that_is_deleted_takes_nothing_down() -> None:
+    world = begun()
+    ended(world)
+    found = world.serving("latency")
+    world.delete("BenchmarkRun", world.runs("latency")[0]["metadata"]["name"])
+    assert world.serving("latency") == found
+    assert world.runs("latency")[-1]["spec"]["purpose"] == "Search"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_anywhere_it_ends_as_it_would_have(seed: int) -> None:
+    """The operator dies after any of its actions; no round is measured twice."""
+    undisturbed = begun()
+    ended(undisturbed)
+    chance, world = random.Random(seed), begun()
+    world.crash = lambda actions: actions[: chance.randint(0, len(actions))] if chance.random() < 0.5 else actions
+    ended(world)
+    world.crash = lambda actions: actions
+    ended(world)
+    world.wait(15)
+    assert world.serving("latency") == undisturbed.serving("latency")
+    rounds = [[r["job"] for r in run["status"]["rounds"]] for run in world.runs("latency")]
+    assert rounds == [[r["job"] for r in run["status"]["rounds"]] for run in undisturbed.runs("latency")]
