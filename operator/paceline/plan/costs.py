@@ -24,7 +24,8 @@ class Assumptions:
 
     def of_loads(self, plan: RoundPlan) -> float:
         """Seconds that they answer for."""
-        return len(plan.arms) * (sum(map(self.of_workload, plan.workloads)) + self.of_parity(plan.parity))
+        loads = sum(self.of_workload(workload) for arm in plan.arms for workload in plan.workloads_of(arm))
+        return loads + len(plan.arms) * self.of_parity(plan.parity)
 
     def of_parity(self, parity: Parity | None) -> float:
         """Seconds, one prompt after another, if every answer goes to its cap."""

@@ -40,6 +40,12 @@ LONGEST_DEADLINE = 2**31 - 1
 """Seconds: the most that Kubernetes accepts."""
 
 
+NO_CELLS: Mapping[str, tuple[str, ...]] = {}
+SEARCHED_PROMPTS = -1
+"""A search compares points of different rounds, so all of its rounds send the same prompts: those at the end of a set,
+which the rounds of a gate, counted from 0, reach last."""
+
+
 def benchmark_run(owner: Owner, pool: str, name: str, spec: Mapping[str, Any]) -> Manifest:
     """The comparison that a pool waits for."""
     return {
@@ -50,8 +56,16 @@ def benchmark_run(owner: Owner, pool: str, name: str, spec: Mapping[str, Any]) -
     }
 
 
-def round_plan(owner: Owner, run: RunSpec, arms: tuple[Arm, ...], number: int, try_: int) -> RoundPlan:
-    """The plan of a round of the BenchmarkRun `owner`, for its client; `arms` in the order to run."""
+def round_plan(
+    owner: Owner,
+    run: RunSpec,
+    arms: tuple[Arm, ...],
+    number: int,
+    try_: int,
+    cells: Mapping[str, tuple[str, ...]] = NO_CELLS,
+) -> RoundPlan:
+    """The plan of a round of the BenchmarkRun `owner`, for its client; `arms` in the order to run. `cells`: of a
+    search."""
     server, adapter = run.server, ENGINES[run.server.engine.name]
     assert server.target.commit, "a run is made after the prefetch has pinned its commits"
     model = snapshot_path(server.target.source, server.target.commit)
@@ -77,6 +91,8 @@ def round_plan(owner: Owner, run: RunSpec, arms: tuple[Arm, ...], number: int, t
             for arm in arms
         ),
         workloads=_in_turn(run),
+        cells=cells,
+        prompt_round=SEARCHED_PROMPTS if cells else None,
         apart=run.purpose is Purpose.SWEEP,
         retractions=next((one.maximum or 0 for one in run.gate.limits if one.metric == "retractions"), 0),
         files=prompt_files(run),
@@ -164,8 +180,9 @@ def round_job(
 
 def _deadline(plan: RoundPlan) -> int:
     """Seconds that a round takes at most: every start and every workload uses its whole timeout."""
-    loads = sum(map(plan.timeout_of, plan.workloads)) + (plan.workload_timeout_seconds if plan.parity else 0)
-    return min(LONGEST_DEADLINE, math.ceil(SLACK_SECONDS + len(plan.arms) * (plan.start_timeout_seconds + loads)))
+    loads = sum(plan.timeout_of(workload) for arm in plan.arms for workload in plan.workloads_of(arm))
+    of_each = plan.start_timeout_seconds + (plan.workload_timeout_seconds if plan.parity else 0)
+    return min(LONGEST_DEADLINE, math.ceil(SLACK_SECONDS + len(plan.arms) * of_each + loads))
 
 
 def _server(owner: Owner, run: RunSpec, files: Files, settings: Settings) -> Manifest:

@@ -46,10 +46,10 @@ def seen(moment: Moment, now: datetime) -> Progress | None:
 
 
 def steps(moment: Moment) -> tuple[int, int]:
-    """Of the round: done, and in all. Each server starts once and is measured on all workloads."""
+    """Of the round: done, and in all. Each server starts once and is measured on its workloads."""
     assert moment.plan
     done = sum(any(step in line for step in STEPS) for line in moment.said)
-    return done, len(moment.plan.arms) * (1 + len(moment.plan.workloads))
+    return done, sum(1 + len(moment.plan.workloads_of(arm)) for arm in moment.plan.arms)
 
 
 def doing(moment: Moment) -> str:
