@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from tests.support.answers import died
 from tests.support.searched import Served, answered, arms_of, searched, searching, shape_of
+from tests.support.stories import told
 from tests.support.world import World
 
 from paceline.plan.run.snapshot import Round
@@ -32,6 +33,18 @@ def ended(world: World, served: Served = LATENCY) -> None:
 def verdict(world: World, number: int) -> dict[str, Any]:
     found: dict[str, Any] = world.runs("latency")[number]["status"]["verdict"]
     return found
+
+
+@told
+def test_a_search_finds_what_a_gate_promotes(world: World) -> None:
+    """Thirteen candidates, four of them chains."""
+    few = searching("latency", numSteps={"min": 1, "max": 4}, topK={"min": 1, "max": 4})
+    few["spec"]["pools"][0]["search"]["numDraftTokens"] = {"min": 2, "max": 8}
+    world.apply(few)
+    world.prefetch_ends()
+    world.servers_ready()
+    world.told.clear()
+    ended(world)
 
 
 def test_it_finds_a_tree_that_a_gate_promotes() -> None:

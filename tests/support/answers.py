@@ -13,6 +13,9 @@ from paceline.plan.simulation import answers
 Truth = Mapping[str, Mapping[str, float]]
 """Arm → dataset, or workload where its concurrency makes a difference → output tokens per second."""
 Spoiled = Callable[[Replicate], Replicate]
+Lengths = Callable[[str, str], float]
+"""Arm and dataset → acceptance length."""
+ALL_ALIKE: Lengths = lambda _arm, _dataset: answers.ACCEPT_LENGTH  # noqa: E731
 
 NOISE = 0.002
 """Standard deviation of a point, as a fraction; the same arm, workload and round always give the same number."""
@@ -31,7 +34,9 @@ def fetched(request: FetchRequest, head: ModelFacts, today: str = "", target: Mo
     return answers.fetched(request, (target, *[head] * (len(request.models) - 1)), commit_of)
 
 
-def answer(plan: RoundPlan, truth: Truth, began: float, ended: float, spoiled: Mapping[str, Spoiled]) -> str:
+def answer(
+    plan: RoundPlan, truth: Truth, began: float, ended: float, spoiled: Mapping[str, Spoiled], lengths: Lengths
+) -> str:
     """The client's message after all arms of `plan` ran. `spoiled` maps arms to what went wrong with their
     replicates."""
 
@@ -39,7 +44,10 @@ def answer(plan: RoundPlan, truth: Truth, began: float, ended: float, spoiled: M
         noise = random.Random(f"{arm.name} {workload.name} {plan.round}").gauss(0, NOISE)
         return (truth[arm.name].get(workload.name) or truth[arm.name][workload.dataset.name]) * math.exp(noise)
 
-    result = answers.round_result(plan, speed_of, START_SECONDS, began, ended)
+    def length_of(arm: ArmCommand, workload: Workload) -> float:
+        return lengths(arm.name, workload.dataset.name)
+
+    result = answers.round_result(plan, speed_of, START_SECONDS, began, ended, length_of)
     return encode(
         replace(
             result,

@@ -1,14 +1,12 @@
 """Servers of which every tree's speed is known: for stories of searches."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tests.support.answers import Spoiled
 from tests.support.campaigns import WORKLOADS
 from tests.support.rooflines import REGIMES, Server
 from tests.support.world import World, example
-
-from paceline.evidence import Point, Replicate
 
 RANGES = {"numSteps": {"min": 1, "max": 7}, "topK": {"min": 1, "max": 8}, "numDraftTokens": {"min": 2, "max": 32}}
 Shape = tuple[int, int, int]
@@ -52,18 +50,8 @@ class Served:
             product *= self.ratio(arm, i)
         return float(product ** (1 / len(WORKLOADS)))
 
-    def lengths(self, arm: str) -> Callable[[Replicate], Replicate]:
-        """What its points say of acceptance."""
-
-        def told(point: Point) -> Point:
-            length = self.server.accepted(shape_of(arm), WORKLOADS.index(point.workload.partition("@")[0]))
-            tokens = point.output_tokens or 0
-            return replace(point, accept_length=length, verify_calls=round(tokens / length))
-
-        def as_measured(found: Replicate) -> Replicate:
-            return replace(found, points=tuple(map(told, found.points)))
-
-        return as_measured
+    def length(self, arm: str, dataset: str) -> float:
+        return 1.0 if arm == "baseline" else self.server.accepted(shape_of(arm), WORKLOADS.index(dataset))
 
 
 def arms_of(world: World, pool: str) -> list[str]:
@@ -71,16 +59,15 @@ def arms_of(world: World, pool: str) -> list[str]:
     return [arm["name"] for arm in world.runs(pool)[0]["spec"]["arms"]]
 
 
-def searched(world: World, served: Mapping[str, Served], **spoiled: Callable[[Replicate], Replicate]) -> None:
+def searched(world: World, served: Mapping[str, Served], **spoiled: Spoiled) -> None:
     """Rounds end until none is under way."""
     while world.under_way("round"):
         answered(world, served, **spoiled)
 
 
-def answered(world: World, served: Mapping[str, Served], **spoiled: Callable[[Replicate], Replicate]) -> None:
+def answered(world: World, served: Mapping[str, Served], **spoiled: Spoiled) -> None:
     """The rounds under way end."""
     for job in world.under_way("round"):
         pool = job["metadata"]["labels"]["paceline.dev/pool"]
-        arms, server = arms_of(world, pool), served[pool]
-        lengths = {arm: server.lengths(arm) for arm in arms if arm != "baseline"}
-        world.round_ends(pool, truth=server.speeds(arms), **(lengths | spoiled))
+        server = served[pool]
+        world.round_ends(pool, truth=server.speeds(arms_of(world, pool)), lengths=server.length, **spoiled)

@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 from tests.support import admitted
-from tests.support.answers import HEAD_FACTS, TARGET_FACTS, Spoiled, Truth, answer, fetched
+from tests.support.answers import ALL_ALIKE, HEAD_FACTS, TARGET_FACTS, Lengths, Spoiled, Truth, answer, fetched
 from tests.support.campaigns import LATENCY, THROUGHPUT
 from tests.support.faults import Faults
 from tests.support.passes import Pass, action_text, changed_conditions
@@ -195,12 +195,14 @@ class World:
         """Nothing happens but that the operator sees where the rounds' pods are."""
         self.settle("the rounds' pods are placed", 1)
 
-    def round_ends(self, *pools: str, truth: Truth | None = None, **spoiled: Spoiled) -> None:
+    def round_ends(
+        self, *pools: str, truth: Truth | None = None, lengths: Lengths = ALL_ALIKE, **spoiled: Spoiled
+    ) -> None:
         """The rounds under way of these pools (of all, if none is named) end with the published throughputs; an arm
         named in `spoiled` with something else."""
         self._advance(20)
         for job in self._rounds(pools):
-            self._end(job, "client", 0, self._answer(job, truth, spoiled))
+            self._end(job, "client", 0, self._answer(job, truth, spoiled, lengths))
         self.settle(f"a round of {' and '.join(pools) or 'every pool'} has ended{_spoiled(spoiled)}", 0)
 
     def clients_end(self) -> None:
@@ -208,7 +210,7 @@ class World:
         self._advance(20)
         for job in self._rounds(()):
             (pod,) = self.cluster.owned("Pod", job)
-            done = {"terminated": {"exitCode": 0, "message": self._answer(job, None, {})}}
+            done = {"terminated": {"exitCode": 0, "message": self._answer(job, None, {}, ALL_ALIKE)}}
             states = {"client": done, "server": {"running": {}}}
             pod["status"]["containerStatuses"] = [{"name": name, "state": state} for name, state in states.items()]
         self.settle("the clients of the rounds are done", 0)
@@ -422,10 +424,10 @@ class World:
         assert found, "no round is under way"
         return found
 
-    def _answer(self, job: Manifest, truth: Truth | None, spoiled: Mapping[str, Spoiled]) -> str:
+    def _answer(self, job: Manifest, truth: Truth | None, spoiled: Mapping[str, Spoiled], lengths: Lengths) -> str:
         known = truth or self.truths[job["metadata"]["labels"]["paceline.dev/pool"]]
         ended_at = self.cluster.now.timestamp()
-        return answer(Round(job=job, pod=None).plan, known, ended_at - 1080, ended_at, spoiled)
+        return answer(Round(job=job, pod=None).plan, known, ended_at - 1080, ended_at, spoiled, lengths)
 
     def _end(self, job: Manifest, container: str, code: int, message: str) -> None:
         kubelet.end(self.cluster, job, container, code, message)

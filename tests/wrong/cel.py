@@ -8,6 +8,7 @@ CODE = {"name": "code", "source": "builtin://code"}
 HUB = "hf://datasets/paceline-test/prompts"
 MANY = [{"name": f"c{i}", "tree": tree(i + 1, 1, i + 2)} for i in range(12)]
 SEARCH = {"numSteps": {"min": 1, "max": 7}, "topK": {"min": 1, "max": 8}, "numDraftTokens": {"min": 2, "max": 32}}
+SEARCHES: tuple[Change, ...] = (("spec.pools.1.candidates", GONE), ("spec.pools.1.search", SEARCH))
 KEY = {"name": "keys", "key": "admin"}
 TWO_EACH: tuple[Change, ...] = (("spec.pools.0.replicas", 2), ("spec.pools.1.replicas", 2))
 
@@ -148,11 +149,26 @@ CEL: tuple[Told, ...] = (
         "spec.benchmark.datasets[0].requests", "must arrive for at least 20 seconds at requestRate"),
     one("half an hour of another kind", "spec.benchmark.timeouts", {"start": "0.5h"},
         "spec.benchmark.timeouts.start", "such as 30m or 1h30m"),
-    # Not yet.
-    ("a search", (("spec.pools.1.candidates", GONE), ("spec.pools.1.search", SEARCH)),
-     "spec.pools[1].search", "not in this release: name candidates"),
+    # Searches.
     one("neither candidates nor a search", "spec.pools.1.candidates", GONE,
-        "spec.pools[1]", "exactly one of candidates"),
+        "spec.pools[1]", "candidates or search must be set"),
+    ("a search for no head", (("spec.draft", GONE), *SEARCHES), "spec.pools", "draft must be set in spec.draft"),
+    ("a search of a head without trees",
+     (("spec.draft.algorithm", "DFLASH"), ("spec.pools.0.candidates", GONE), ("spec.pools.0.search", SEARCH),
+      *SEARCHES),
+     "spec.pools", "with one of EAGLE, EAGLE3, NEXTN, MTP, STANDALONE"),
+    ("a search from seven steps to one", (*SEARCHES, ("spec.pools.1.search.numSteps", {"min": 7, "max": 1})),
+     "spec.pools[1].search.numSteps.min", "min must be at most max = 1; got 7"),
+    ("a search at a rate",
+     (*SEARCHES, ("spec.benchmark.datasets", [CODE, {"name": "live", "source": "builtin://chat", "requestRate": "8"}])),
+     "spec.pools", "datasets must be named in a pool with search where benchmark.datasets has one with a requestRate"),
+    ("a search of a dataset at a rate",
+     (*SEARCHES, ("spec.benchmark.datasets", [CODE, {"name": "live", "source": "builtin://chat", "requestRate": "8"}]),
+      ("spec.pools.1.datasets", ["live"])),
+     "spec.pools", "datasets must be without a requestRate in a pool with search, which compares throughput; got live"),
+    ("a search over more workloads than a round compares",
+     (*SEARCHES, ("spec.pools.1.concurrency", [1, 2, 4, 8, 32])),
+     "spec.pools", "datasets x concurrency must be at most 16 in a pool with search"),
     one("a loan by a pool with one server", "spec.benchmark.capacityPolicy", "Borrow",
         "spec.pools", "replicas must be above benchmark.minServing (1 if absent)"),
     ("a loan by a pool whose servers must all stay",
@@ -230,7 +246,9 @@ OF_VLLM: tuple[Told, ...] = (
 )  # fmt: skip
 
 SWEEP: Change = ("spec.purpose", "Sweep")
+BY_HAND: Change = ("spec.purpose", "Search")
 NO_BAR: Change = ("spec.gate", {"decideAfterRounds": [5]})
+NO_GATE: Change = ("spec.gate", {})
 
 OF_A_RUN: tuple[Told, ...] = (
     one("no baseline", "spec.arms.0.name", "plain", "spec.arms", "baseline"),
@@ -264,7 +282,20 @@ OF_A_RUN: tuple[Told, ...] = (
     ("rounds of another run beside those that it brings along",
      (("spec.measured", {"machine": "desk"}), ("spec.roundsOf", "other")),
      "spec.roundsOf", "left out where measured is set"),
-    one("a search by hand", "spec.purpose", "Search", "spec.purpose", "is not in this release: write Gate or Sweep"),
+    one("a search with a bar", "spec.purpose", "Search",
+        "spec.gate", "must be left out for a Search: what it finds is for a Gate"),
+    ("a search that compares outputs", (BY_HAND, NO_GATE, ("spec.parity", {"samples": 8})),
+     "spec.parity", "must be left out for a Search"),
+    ("a search of a run at a rate", (BY_HAND, NO_GATE, ("spec.workloads", [
+        {"name": "code", "source": "builtin://code", "requestRate": "8", "concurrency": 1}])),
+     "spec.workloads", "requestRate must be left out for a Search"),
+    ("a search over seventeen workloads", (BY_HAND, NO_GATE, ("spec.largestConcurrency", GONE), ("spec.workloads", [
+        {"name": "code", "source": "builtin://code", "concurrency": i + 1} for i in range(17)])),
+     "spec.workloads", "workloads must be at most 16 for a Search"),
+    ("a search of another's rounds", (BY_HAND, NO_GATE, ("spec.roundsOf", "other")),
+     "spec", "measured and roundsOf must be left out for a Search"),
+    one("a start for what does not search", "spec.startFrom", tree(3, 1, 4),
+        "spec.startFrom", "must be left out except for a Search"),
     ("a sweep of one concurrency", (SWEEP, NO_BAR), "spec.workloads", "at least two concurrencies"),
     ("a sweep of a dataset here and another there",
      (SWEEP, NO_BAR, ("spec.workloads", [

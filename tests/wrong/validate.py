@@ -22,6 +22,14 @@ def server(**fields: Any) -> Change:
 NIGHT = {"schedule": "0 22 * * *", "duration": "6h"}
 
 VALIDATE: tuple[Told, ...] = (
+    ("a search whose ranges hold no tree",
+     (("spec.pools.1.candidates", GONE), ("spec.pools.1.search", {
+         "numSteps": {"min": 5, "max": 5}, "topK": {"min": 1, "max": 1}, "numDraftTokens": {"min": 2, "max": 3}})),
+     "spec.pools[1].search", "can run no tree of these ranges with these arguments: a chain (topK 1) needs"),
+    ("a search with chains that would lose what the baseline keeps",
+     (*OLD, ("spec.pools.1.candidates", GONE), ("spec.pools.1.search", {
+         "numSteps": {"min": 1, "max": 7}, "topK": {"min": 1, "max": 4}, "numDraftTokens": {"min": 2, "max": 16}})),
+     "spec.engine.env", "takes overlap scheduling from a chain"),
     one("an hour that no clock shows", "spec.benchmark.window", {**NIGHT, "schedule": "0 25 * * *"},
         "spec.benchmark.window.schedule", "such as 0 22 * * * (22:00 each day): bad hour"),
     one("a day that never comes", "spec.benchmark.window", {**NIGHT, "schedule": "0 0 30 2 *"},

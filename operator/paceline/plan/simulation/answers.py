@@ -12,9 +12,12 @@ from paceline.plan.objects import Object
 Speed = Callable[[ArmCommand, Workload], float]
 """Output tokens per second of an arm under a workload."""
 
+Length = Callable[[ArmCommand, Workload], float]
+"""Tokens per verification."""
+
 ACCEPT_LENGTH = 2.8
-"""Tokens per verification of every candidate. Any number above 1 will do: a candidate whose drafts are never accepted
-is not valid."""
+"""Tokens per verification, where nothing else is said. Any number above 1 will do: a candidate whose drafts are never
+accepted is not valid."""
 LATENCY = 0.04
 """Seconds, of every latency that is measured. No gate of an example limits one below."""
 MODEL_BYTES = 4_000_000
@@ -46,7 +49,14 @@ def fetched(
     return FetchResult(models=models, facts=by_source, datasets=datasets).to_message()
 
 
-def round_result(plan: RoundPlan, speed: Speed, start_seconds: float, began: float, ended: float) -> RoundResult:
+def round_result(
+    plan: RoundPlan,
+    speed: Speed,
+    start_seconds: float,
+    began: float,
+    ended: float,
+    length: Length = lambda _arm, _workload: ACCEPT_LENGTH,
+) -> RoundResult:
     """Every point is valid, all arms give the same answers, and only their speeds differ. Times are seconds since
     1970."""
     return RoundResult(
@@ -57,7 +67,10 @@ def round_result(plan: RoundPlan, speed: Speed, start_seconds: float, began: flo
                 arm=arm.name,
                 start_seconds=start_seconds,
                 resolved={**dict.fromkeys(plan.compared, "as asked"), **arm.expected},
-                points=tuple(_point(arm, workload, speed(arm, workload)) for workload in plan.workloads_of(arm)),
+                points=tuple(
+                    _point(arm, workload, speed(arm, workload), length(arm, workload))
+                    for workload in plan.workloads_of(arm)
+                ),
                 outputs=_outputs(plan.parity, arm),
             )
             for arm in plan.arms
@@ -80,7 +93,7 @@ def _downloaded(artifact: Artifact, commit_of: Callable[[str], str]) -> FetchedM
     )
 
 
-def _point(arm: ArmCommand, workload: Workload, speed: float) -> Point:
+def _point(arm: ArmCommand, workload: Workload, speed: float, length: float) -> Point:
     """Every answer goes to its cap."""
     tokens = workload.dataset.requests * workload.dataset.max_tokens
     return Point(
@@ -98,8 +111,8 @@ def _point(arm: ArmCommand, workload: Workload, speed: float) -> Point:
         p95_tpot=LATENCY,
         p95_e2e=LATENCY,
         mean_e2e=1 / speed,
-        accept_length=ACCEPT_LENGTH if arm.candidate else None,
-        verify_calls=round(tokens / ACCEPT_LENGTH) if arm.candidate else 0,
+        accept_length=length if arm.candidate else None,
+        verify_calls=round(tokens / length) if arm.candidate else 0,
         retractions=0,
     )
 
