@@ -166,7 +166,7 @@ CEL: tuple[Told, ...] = (
     ("a search of a dataset at a rate",
      (*SEARCHES, ("spec.benchmark.datasets", [CODE, {"name": "live", "source": "builtin://chat", "requestRate": "8"}]),
       ("spec.pools.1.datasets", ["live"])),
-     "spec.pools", "datasets must be without a requestRate in a pool with search, which compares throughput; got live"),
+     "spec.pools", "datasets must be without a requestRate in a pool with search, which compares throughput"),
     ("a search over more workloads than a round compares",
      (*SEARCHES, ("spec.pools.1.concurrency", [1, 2, 4, 8, 32])),
      "spec.pools", "datasets x concurrency must be at most 16 in a pool with search"),
