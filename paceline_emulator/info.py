@@ -74,7 +74,7 @@ def server_info(server: Server) -> Object:
         "version": version(server),
     }
     state = {key: value for key, value in top.items() if key not in shape["leftOutOfState"]}
-    average = server.engine.average_accept_length
+    average, width = server.engine.average_accept_length, server.engine.report.width
     state |= {
         **shape["state"],
         "pp_max_micro_batch_size": server.launch.running_requests,
@@ -93,6 +93,8 @@ def server_info(server: Server) -> Object:
         "decode_cuda_graph_memory_gb": GRAPH_GB,
         **({} if average is None else {"avg_spec_accept_length": average}),
     }
+    if server.engine.drafting and width:  # as it is just now; at the top is what it began with
+        state |= {"speculative_num_steps": width - 1, "speculative_num_draft_tokens": width}
     return _as_shown(server.settings.surface, top, state)
 
 

@@ -2,17 +2,26 @@
 what the operator asks for and refuses."""
 
 import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.running import Running
+from tests.support.running import emulated as started
 from tests.unit.engines.sglang.servers import BASE, arm, server
 
 from paceline.core import Depth
 from paceline.engines import ENGINES
 from paceline_emulator import depth, flags, resolve, settings
 
-ROWS = [json.loads(line) for line in (Path(__file__).parent / "captures/schedules.jsonl").read_text().splitlines()]
+CAPTURES = Path(__file__).parent / "captures"
+LOADS = [json.loads(line) for line in (CAPTURES / "schedule_loads.jsonl").read_text().splitlines()]
+FALLING = {1: 3, 3: 1, 5: 0}
+"""The table of that server."""
+ROWS = [json.loads(line) for line in (CAPTURES / "schedules.jsonl").read_text().splitlines()]
 NEWEST = "0.5.23"
 RESOLVED = [row for row in ROWS if "depths" not in row]
 DEPTHS = [row for row in ROWS if "depths" in row]
@@ -109,6 +118,45 @@ def _is_schedule(row: dict[str, Any]) -> bool:
     except (ValueError, AttributeError, TypeError, IndexError):
         return False
     return 0 < deepest == row["args"]["speculative_num_steps"] and "-1" not in row["file"]
+
+
+@pytest.fixture(scope="module")
+def running(target: str, head: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    folder = tmp_path_factory.mktemp("schedule")
+    table = folder / "table.json"
+    table.write_text(json.dumps({size: {"candidate_steps": [steps]} for size, steps in FALLING.items()}))
+    headed = ("--speculative-algorithm", "EAGLE3", "--speculative-draft-model-path", head)
+    ours = ("--speculative-adaptive", "--speculative-eagle-topk", "1", "--speculative-num-steps", "3")
+    flags = (*headed, *ours, "--speculative-adaptive-config", str(table), "--decode-log-interval", "10")
+    with started(target, folder / "log", *flags, SGLANG_SIMULATE_ACC_LEN="2.5") as server:
+        yield server
+
+
+@pytest.mark.parametrize("row", LOADS, ids=lambda row: f"{row['requests']} at a time")
+def test_a_server_tells_its_depth_as_the_real_one(row: dict[str, Any], running: Running) -> None:
+    """At the top of its page is the depth that it began with, whatever it is now: that is what a round compares."""
+    requests, steps = row["requests"], FALLING[max(size for size in FALLING if size <= row["requests"])]
+    probe = SGLANG.probe(NEWEST)
+    assert probe.draft_tokens
+    assert probe.draft_tokens("\n".join(row["metrics"])) == steps
+    (state,) = row["server_info"].pop("internal_states")
+    assert (row["server_info"]["speculative_num_steps"], state["speculative_num_steps"]) == (3, steps)
+
+    body = {"text": "Hello", "sampling_params": {"max_new_tokens": 600, "ignore_eos": True}}
+    with ThreadPoolExecutor(requests) as pool:
+        answers = [pool.submit(running.post, "/generate", body) for _ in range(requests)]
+        seen: dict[float | None, Any] = {}
+        while steps not in seen and not all(answer.done() for answer in answers):
+            time.sleep(0.05)
+            before, told = probe.draft_tokens(running.get("/metrics").text), running.get("/server_info").json
+            if before == probe.draft_tokens(running.get("/metrics").text):
+                seen[before] = told
+    ours = seen[steps]
+    assert {key: ours[key] for key in SHAPE} == {key: row["server_info"][key] for key in SHAPE}
+    assert {key: ours["internal_states"][0][key] for key in SHAPE} == {key: state[key] for key in SHAPE}
+
+
+SHAPE = ("speculative_adaptive", "speculative_num_steps", "speculative_eagle_topk", "speculative_num_draft_tokens")
 
 
 def test_the_file_is_the_table_that_was_tried() -> None:

@@ -83,8 +83,8 @@ class DepthSpec(Model):
     """Depth from a batch size on."""
 
     from_batch_size: Annotated[int, Field(ge=1, le=4096)]
-    """Smallest batch size (requests in a step) that this entry applies to, up to the next entry. SGLang counts a batch as
-    the CUDA graph that it is padded to."""
+    """Smallest batch size (requests in a step) that this entry applies to, up to the next entry. SGLang counts a batch
+    as the CUDA graph that it is padded to."""
     num_steps: Annotated[int, Field(ge=0, le=64)]
     """Depth of the chain in tokens; 0 disables speculation."""
 

@@ -1,5 +1,6 @@
 """`paceline measure --emulated` from a file to its verdict, killed on the way: real processes on loopback."""
 
+import json
 import os
 import signal
 import subprocess
@@ -18,9 +19,14 @@ QUICK = ("PACELINE_EMULATE_STARTUP_SECONDS=0.1", "PACELINE_EMULATE_WARMUP_SECOND
 PATIENCE = 200.0
 
 
-def question(directory: Path) -> Path:
+UPSTREAM = EXAMPLE.with_stem("qwen3-coder-next-upstream")
+
+
+def question(directory: Path, example: Path = EXAMPLE, **pool: Any) -> Path:
     """Two rounds of one short workload. Whatever is faster at all is promoted: speeds here are of a busy machine."""
-    manifest: dict[str, Any] = yaml.safe_load(EXAMPLE.read_text())
+    manifest: dict[str, Any] = yaml.safe_load(example.read_text())
+    if pool:
+        manifest["spec"]["pools"] = [{"name": "latency", "replicas": 1, "concurrency": [1], **pool}]
     manifest["spec"]["benchmark"] = {
         "decideAfterRounds": [2],
         "datasets": [{"name": "code", "source": "builtin://code", "requests": 5, "maxTokens": 48}],
@@ -66,6 +72,22 @@ def runs(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except FileNotFoundError:
         return False
+
+
+@pytest.mark.timeout(600)
+def test_a_schedule_is_measured_from_a_file_that_says_what_the_resource_says(tmp_path: Path) -> None:
+    falling = [{"fromBatchSize": 1, "numSteps": 3}, {"fromBatchSize": 2, "numSteps": 0}]
+    question(tmp_path, UPSTREAM, candidates=[{"name": "falls", "schedule": falling}])
+    process = measure(tmp_path)
+    output, _ = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, output
+    (written,) = (tmp_path / "run.d" / "files").iterdir()
+    assert json.loads(written.read_text()) == {"1": {"candidate_steps": [3]}, "2": {"candidate_steps": [0]}}
+    assert f"'speculative_adaptive_config': '{written}'" in (tmp_path / "run.d/round-0-0/server.log").read_text()
+    (first, *_) = remembered(tmp_path)
+    points = {point["arm"]: point for point in first["points"]}
+    assert points["falls"]["draftTokens"] == "3"
+    assert yaml.safe_load((tmp_path / "run.yaml").read_text())["status"]["verdict"]["winner"] == "falls"
 
 
 @pytest.mark.timeout(600)
