@@ -9,6 +9,7 @@ from tests.support.searched import Served, answered, arms_of, searched, searchin
 from tests.support.stories import told
 from tests.support.world import World
 
+from paceline.core import ModelFacts
 from paceline.plan.run.snapshot import Round
 
 LATENCY = Served("latency", 1)
@@ -191,3 +192,13 @@ def test_killed_anywhere_it_ends_as_it_would_have(seed: int) -> None:
     assert world.serving("latency") == undisturbed.serving("latency")
     rounds = [[r["job"] for r in run["status"]["rounds"]] for run in world.runs("latency")]
     assert rounds == [[r["job"] for r in run["status"]["rounds"]] for run in undisturbed.runs("latency")]
+
+
+def test_a_head_that_does_not_fit_is_named_where_it_stands() -> None:
+    """None of the trees has a candidate of its own in the spec."""
+    world = World()
+    world.apply(searching("latency"))
+    world.prefetch_ends(head=ModelFacts(architectures=("LlamaForCausalLMEagle3",), hidden_size=4096))
+    assert world.condition("Stalled") == "True PreflightFailed"
+    assert "spec.draft" in world.message("Stalled")
+    assert not world.runs("latency")

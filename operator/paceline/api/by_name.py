@@ -35,6 +35,7 @@ NAMES: Mapping[type[Any], Mapping[str, str]] = {
 ADDED: Mapping[type[Any], frozenset[str]] = {
     core.Accelerator: frozenset(("nodes", "topology_label")),
     core.Dataset: frozenset(("arrivals",)),
+    core.RunSpec: frozenset(("schedule",)),
 }
 """Fields that are left out where they equal their default: hashes are taken over what is written, so the hashes of a
 resource that does not use such a field do not move."""

@@ -53,7 +53,7 @@ def _offered(field: str, offered: Mapping[str, Sequence[str]]) -> str:
     return " || ".join((f"!has(c.{field})", *engines))
 
 
-def _where(offered: Mapping[str, Sequence[str]]) -> str:
+def where(offered: Mapping[str, Sequence[str]]) -> str:
     return " and with ".join(f"{', '.join(algorithms)} on {name}" for name, algorithms in offered.items())
 
 
@@ -65,6 +65,11 @@ SERVES = {name: served for name, served in _values(lambda row: row.algorithms).i
 """Engines that do not serve every algorithm."""
 ADAPTS = _values(lambda row: row.adaptive)
 SCHEDULES = _values(lambda row: row.schedule)
+SCHEDULED = " || ".join(
+    f"(self.engine.name == '{name}' && self.draft.algorithm in {_quoted(algorithms)})"
+    for name, algorithms in SCHEDULES.items()
+).join("()")
+"""CEL: the engine takes a schedule of depths for the algorithm of spec.draft."""
 INSTEAD_OF_ADAPTIVE = "name chains of several depths"
 
 
@@ -109,13 +114,13 @@ ARM_RULES = (
     ),
     Rule(
         cel=_offered("adaptive", ADAPTS),
-        message=f"adaptive goes with {_where(ADAPTS)}, and must be left out elsewhere: {INSTEAD_OF_ADAPTIVE}; "
+        message=f"adaptive goes with {where(ADAPTS)}, and must be left out elsewhere: {INSTEAD_OF_ADAPTIVE}; "
         "got {a} on {e}",
         field=".adaptive",
     ),
     Rule(
         cel=_offered("schedule", SCHEDULES),
-        message=f"schedule goes with {_where(SCHEDULES)}, and must be left out elsewhere: {INSTEAD_OF_ADAPTIVE}; "
+        message=f"schedule goes with {where(SCHEDULES)}, and must be left out elsewhere: {INSTEAD_OF_ADAPTIVE}; "
         "got {a} on {e}",
         field=".schedule",
     ),

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from paceline.api.cache import CacheSpec, on_the_claim
-from paceline.api.compatibility import ENGINE_AND_NODE, arm_rules
+from paceline.api.compatibility import ENGINE_AND_NODE, SCHEDULED, SCHEDULES, arm_rules, where
 from paceline.api.draft import ON_CLAIM, DraftSpec
 from paceline.api.engine import AcceleratorSpec, EngineSpec
 from paceline.api.gate import (
@@ -226,9 +226,21 @@ class SpeculativeDeploymentSpec(Model):
             field=".search",
         ),
         Rule(
+            each={"p": "self.pools"},
+            cel="!has(p.search) || !has(p.search.schedule) || !p.search.schedule || p.concurrency.size() > 1",
+            message="concurrency must have at least two levels where search.schedule is set: it is a table over them",
+            field=".search.schedule",
+        ),
+        Rule(
+            each={"p": "self.pools"},
+            cel=f"!has(p.search) || !has(p.search.schedule) || !p.search.schedule || !has(self.draft) || {SCHEDULED}",
+            message=f"search.schedule goes with {where(SCHEDULES)}; got {{self.draft.algorithm}} on "
+            "{self.engine.name}",
+            field=".search.schedule",
+        ),
+        Rule(
             each={"p": "self.pools", "d": "p.datasets"},
-            cel=f"!has(p.search) || !{_SETS}"
-            " || !self.benchmark.datasets.exists(s, s.name == d && has(s.requestRate))",
+            cel=f"!has(p.search) || !{_SETS} || !self.benchmark.datasets.exists(s, s.name == d && has(s.requestRate))",
             message="datasets must be without a requestRate in a pool with search, which compares throughput; got {d}",
             field=".datasets",
         ),

@@ -94,6 +94,10 @@ class SearchSpec(Model):
     """Branchings; 1 is a chain."""
     num_draft_tokens: Widths
     """Verify widths, the root included."""
+    schedule: bool | None = None
+    """true: chains of several depths are measured at every concurrency of the pool, and a table of depths by batch size
+    is written from the fastest. The gate then compares it, the tree that was found and the engine's adaptive mode with
+    the baseline, also at concurrencies on both sides of each of its thresholds."""
 
 
 class PoolSpec(Model):

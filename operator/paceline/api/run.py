@@ -273,6 +273,11 @@ class BenchmarkRunSpec(Model):
             field=".startFrom",
         ),
         Rule(
+            cel=f"!has(self.schedule) || {_SEARCH}",
+            message="schedule must be left out except for a Search; a table of depths is an arm's own field",
+            field=".schedule",
+        ),
+        Rule(
             cel=f"!has(self.parity) || self.arms.size() <= {MOST_COMPARED}",
             message=f"arms must be at most {MOST_COMPARED} where parity is set: leave it out, or split the run; "
             "got {self.arms.size()}",
@@ -313,6 +318,8 @@ class BenchmarkRunSpec(Model):
     judges these, where the administrator allows it (`evidence.imported` of the chart)."""
     start_from: TreeSpec | None = None
     """A tree that a Search tries early, with its neighbours: what another one found at a neighbouring concurrency."""
+    schedule: bool | None = None
+    """Of a Search: measure chains of several depths on every workload, and write a table of depths by batch size."""
     target: RunTarget
     """The served model."""
     engine: EngineSpec

@@ -186,3 +186,5 @@ class RunSpec:
     """Rounds that were measured without a cluster; this run then measures none."""
     start_from: Tree | None = None
     """The tree that a search tries early: what another one found at a neighbouring concurrency."""
+    schedule: bool = False
+    """Of a search: measure chains of each depth at every concurrency, and write the schedule of the fastest."""

@@ -44,6 +44,8 @@ class Search:
     num_steps: Range
     top_k: Range
     num_draft_tokens: Range
+    schedule: bool = False
+    """Also writes a schedule, from the fastest chain at each concurrency."""
 
     def __contains__(self, tree: Tree) -> bool:
         return (
@@ -74,7 +76,7 @@ class Adaptive:
     num_steps: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Depth:
     """From a batch of `from_batch_size` requests on, draft `num_steps` tokens; 0 stops speculation."""
 

@@ -48,16 +48,18 @@ def refused(spec: DeploymentSpec | RunSpec, written: Mapping[str, Any]) -> tuple
 
 
 def in_pool(written: Mapping[str, Any], pool: str) -> Place:
-    """Paths of a pool's arms in a SpeculativeDeployment. A candidate without a draft has that of the spec."""
+    """Paths of a pool's arms in a SpeculativeDeployment. A candidate without a draft has that of the spec, and so has
+    each arm that a search may find."""
     entries = [(i, entry) for i, entry in enumerate(written["pools"]) if entry["name"] == pool]
     candidates = {
         candidate["name"]: (f"spec.pools[{i}].candidates[{j}]", "draft" in candidate)
         for i, entry in entries
         for j, candidate in enumerate(entry.get("candidates", ()))
     }
+    searched = next((f"spec.pools[{i}].search" for i, entry in entries if "search" in entry), "")
 
     def place(arm: str, below: str) -> str:
-        path, has_draft = candidates[arm]
+        path, has_draft = candidates.get(arm, (searched, False))
         return f"spec.{below}" if below.startswith("draft") and not has_draft else f"{path}.{below}"
 
     return place

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from paceline.api.status import DatasetStatus, ModelStatus
-from paceline.core import Arm, Dataset, DeploymentSpec, Model, Workload
+from paceline.core import Arm, Dataset, DeploymentSpec, Draft, Model, Search, Workload
 from paceline.fetching import FetchedModel
 
 Key = tuple[str, str]
@@ -39,10 +39,16 @@ def pin(spec: DeploymentSpec, commits: Commits) -> DeploymentSpec:
     def model(unpinned: Model) -> Model:
         return replace(unpinned, commit=commits[key_of(unpinned)])
 
-    def arm(unpinned: Arm) -> Arm:
-        if unpinned.draft is None or unpinned.draft.model is None:
+    def draft(unpinned: Draft | None) -> Draft | None:
+        if unpinned is None or unpinned.model is None:
             return unpinned
-        return replace(unpinned, draft=replace(unpinned.draft, model=model(unpinned.draft.model)))
+        return replace(unpinned, model=model(unpinned.model))
+
+    def arm(unpinned: Arm) -> Arm:
+        return replace(unpinned, draft=draft(unpinned.draft))
+
+    def search(unpinned: Search | None) -> Search | None:
+        return unpinned and replace(unpinned, draft=draft(unpinned.draft) or unpinned.draft)
 
     def workload(unpinned: Workload) -> Workload:
         if not unpinned.dataset.of_the_hub:
@@ -56,6 +62,7 @@ def pin(spec: DeploymentSpec, commits: Commits) -> DeploymentSpec:
             replace(
                 pool,
                 arms=tuple(map(arm, pool.arms)),
+                search=search(pool.search),
                 workloads=tuple(map(workload, pool.workloads)),
             )
             for pool in spec.pools

@@ -15,6 +15,7 @@ from paceline.evidence import fingerprint, question
 from paceline.plan.deployment.alike import loads_of, revision_among
 from paceline.plan.deployment.autoscaler import left_to_it
 from paceline.plan.deployment.runs import Run
+from paceline.plan.deployment.scheduled import is_written, looking, of_the_gate, schedules
 from paceline.plan.deployment.servers import Servers, servers_of
 from paceline.plan.deployment.snapshot import Snapshot
 from paceline.plan.deployment.stale import is_aged, moved_image
@@ -127,10 +128,10 @@ def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datet
         # How models are downloaded does not shape a server: another proxy must not change its revision.
         cache=replace(pinned.server.cache, env=(), security_context={}),
     )
-    spec = replace(spec, arms=ENGINES[server.engine.name].fewest_drafts_first(spec.arms))
+    own = [run for run in snapshot.owned("BenchmarkRun", spec.name) if not brings_rounds(run)]
+    spec = replace(spec, arms=ENGINES[server.engine.name].fewest_drafts_first((*spec.arms, *schedules(spec, own))))
     servers = servers_of(snapshot, spec.name, now)
     kept, first = snapshot.revisions(spec.name), _revisions_in_use(remembered, servers)
-    own = [run for run in snapshot.owned("BenchmarkRun", spec.name) if not brings_rounds(run)]
     manifests = [*own, *(run for run in snapshot.imported_of(spec.name) if Run(manifest=run).decides)]
     loads = loads_of(manifests)
     served = frozenset(
@@ -176,12 +177,16 @@ def _search(pool: PoolSpec, runs: Iterable[Run], asked: str, remembered: PoolSta
 
 
 def _run_spec(spec: DeploymentSpec, pool: PoolSpec, server: Server, search: Run | None) -> RunSpec:
-    """Of the gate about all candidates, or about the one that a search has found; before that, of the search."""
-    found = search.found if search else ""
+    """Of the gate about all candidates, or about what a search has found; before that, of the search."""
+    if search:
+        arms, workloads = of_the_gate(pool, search)
+        pool = replace(pool, arms=arms, workloads=workloads, gate=looking(pool.gate, len(arms)))
+    elif pool.search:
+        pool = replace(pool, arms=tuple(arm for arm in pool.arms if not is_written(arm)))
     run = RunSpec(
         pool=pool.name,
         server=server,
-        arms=tuple(arm for arm in pool.arms if not found or arm.name in (BASELINE, found)),
+        arms=pool.arms,
         workloads=pool.workloads,
         gate=pool.gate,
         pod_labels=spec.run_pod_labels,
@@ -189,11 +194,18 @@ def _run_spec(spec: DeploymentSpec, pool: PoolSpec, server: Server, search: Run 
         parity=spec.run_parity,
         timeouts=spec.run_timeouts,
     )
-    if pool.search is None or found:
+    if pool.search is None or search:
         return run
     counted = tuple(limit for limit in pool.gate.limits if limit.maximum is not None)
     loads = tuple(map(_in_a_search, pool.workloads))
-    return replace(run, purpose=Purpose.SEARCH, workloads=loads, gate=Gate(limits=counted), parity=None)
+    return replace(
+        run,
+        purpose=Purpose.SEARCH,
+        workloads=loads,
+        gate=Gate(limits=counted),
+        parity=None,
+        schedule=pool.search.schedule,
+    )
 
 
 SHARE, FEWEST = 4, 16

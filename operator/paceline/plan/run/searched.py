@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from paceline.api import Reason
-from paceline.api.run_status import Result, RunVerdict, SearchedArm, SearchProgress
+from paceline.api.run_status import LoadLevel, Result, RunVerdict, ScheduleStep, SearchedArm, SearchProgress
 from paceline.core import BASELINE, Bounds, Outcome
 from paceline.evidence.failures import Failure
 from paceline.evidence.round_status import judged_speed
@@ -74,7 +74,20 @@ def _told(evidence: Evidence, found: "Found", spent: str) -> str:
         speed = f" {_bounds(found.speed_up)} as fast as the baseline," if found.speed_up else ""
         sentence = f"{found.winner} is{speed} the best that was found"
     cut = "" if found.complete and not spent else f"the search was not finished: {spent}" if spent else ""
-    return "; ".join(filter(None, (sentence, took, cut, *found.notes, sampled(evidence.spec))))
+    notes = (sentence, took, _schedule(evidence), cut, *found.notes, sampled(evidence.spec))
+    return "; ".join(filter(None, notes))
+
+
+def _schedule(evidence: Evidence) -> str:
+    """What was written, or why nothing."""
+    levels = evidence.searching.levels
+    if not levels:
+        return ""
+    each = ", ".join(f"{level.num_steps} at {level.concurrency}" for level in levels)
+    if not evidence.searching.schedule:
+        return f"no schedule is written, as one depth is fastest at every load ({each})"
+    table = ", ".join(f"{depth.num_steps} from {depth.from_batch_size} on" for depth in evidence.searching.schedule)
+    return f"fastest depths: {each}; the schedule written from them: {table}"
 
 
 def _bounds(bounds: Bounds | None) -> str:
@@ -103,6 +116,14 @@ def search_progress(evidence: Evidence) -> SearchProgress:
                 why=arm.error,
             )
             for arm in standing
+        ),
+        levels=tuple(
+            LoadLevel(concurrency=level.concurrency, num_steps=level.num_steps, ratio=level.ratio)
+            for level in evidence.searching.levels
+        ),
+        schedule=tuple(
+            ScheduleStep(from_batch_size=depth.from_batch_size, num_steps=depth.num_steps)
+            for depth in evidence.searching.schedule
         ),
     )
 

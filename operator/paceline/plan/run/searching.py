@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 from paceline.api import run_status
 from paceline.api.gate import MOST_POINTS
-from paceline.core import BASELINE, Arm, Draft, RunSpec
+from paceline.core import BASELINE, Arm, Depth, Draft, RunSpec
 from paceline.engines import ENGINES
 from paceline.evidence.round_status import judged_speed, last_tries
 
 if TYPE_CHECKING:
     from paceline.search import ArmSoFar, Found, Measure, Point, Question
+    from paceline.search.schedule import Level
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +51,11 @@ class Searching:
 
     @cached_property
     def step(self) -> "Measure | Found":
-        from paceline.search import proceed
+        """Chains at every load come first: the search goes on from their points."""
+        from paceline.search import proceed, schedule
 
-        return proceed(self.question, self.points)
+        chains = schedule.sweep(self.question, self.points) if self.spec.schedule else None
+        return chains or proceed(self.question, self.points)
 
     @property
     def ended_now(self) -> "Found":
@@ -62,6 +65,23 @@ class Searching:
         step = proceed(replace(self.question, limits=Limits(points=len(self.points))), self.points)
         assert isinstance(step, Found)
         return step
+
+    @cached_property
+    def levels(self) -> "tuple[Level, ...]":
+        """The fastest chain at each concurrency; empty until all are measured, and where no schedule is wanted."""
+        from paceline.search import schedule
+
+        if not self.spec.schedule or schedule.sweep(self.question, self.points):
+            return ()
+        loads = {workload.name: workload.concurrency for workload in self.spec.workloads}
+        return schedule.levels(self.question, self.points, loads)
+
+    @cached_property
+    def schedule(self) -> tuple[Depth, ...]:
+        """The table that is written from them; empty where one depth is fastest at all."""
+        from paceline.search import schedule
+
+        return schedule.written(self.levels)
 
     @cached_property
     def arms_so_far(self) -> "tuple[ArmSoFar, ...]":

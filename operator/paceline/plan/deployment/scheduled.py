@@ -1,0 +1,76 @@
+"""What a gate compares after a search: the tree that was found; and where a schedule was written, that too, beside the
+engine's adaptive mode, also at loads on both sides of each of its thresholds."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from paceline.api.gate import MOST_POINTS
+from paceline.core import BASELINE, WAVES, Arm, Depth, Gate, PoolSpec, Workload, default_looks
+from paceline.core.canonical import digest
+from paceline.engines.grid import ADAPTIVE
+from paceline.plan.deployment.runs import Run
+from paceline.plan.objects import Object
+
+WRITTEN = "schedule-"
+"""Begins the names of arms whose schedule a search has written; the hash of the table follows."""
+
+
+def is_written(arm: Arm) -> bool:
+    return bool(arm.schedule) and arm.name == _name(arm.schedule)
+
+
+def schedules(pool: PoolSpec, runs: Iterable[Object]) -> tuple[Arm, ...]:
+    """An arm for each schedule that searches of this pool have written: what serves may be of an earlier one."""
+    if pool.search is None or not pool.search.schedule:
+        return ()
+    written = {_table(Run(manifest=run)) for run in runs} | {table for run in runs for table in _compared(run)}
+    return tuple(Arm(name=_name(table), draft=pool.search.draft, schedule=table) for table in sorted(written - {()}))
+
+
+def of_the_gate(pool: PoolSpec, search: Run) -> tuple[tuple[Arm, ...], tuple[Workload, ...]]:
+    """The arms and workloads that decide about what `search` has found."""
+    table = _table(search)
+    names = {BASELINE, search.found, *((_name(table), ADAPTIVE) if table else ())}
+    arms = tuple(arm for arm in pool.arms if arm.name in names)
+    return arms, (*pool.workloads, *_beside(pool.workloads, table, MOST_POINTS // len(arms) - len(pool.workloads)))
+
+
+def looking(gate: Gate, arms: int) -> Gate:
+    """Looks that are the default for two arms are those for so many."""
+    if gate.decide_after_rounds != default_looks(2):
+        return gate
+    return replace(gate, decide_after_rounds=default_looks(arms))
+
+
+def _beside(workloads: tuple[Workload, ...], table: tuple[Depth, ...], room: int) -> list[Workload]:
+    """Each dataset just below and at each threshold, as far as a round can report."""
+    known = {(workload.dataset.name, workload.concurrency) for workload in workloads}
+    datasets = {workload.dataset.name: workload.dataset for workload in workloads}
+    loads = [load for depth in table[1:] for load in (depth.from_batch_size - 1, depth.from_batch_size)]
+    more = [
+        Workload(dataset=replace(dataset, requests=max(dataset.requests, WAVES * load)), concurrency=load)
+        for dataset in datasets.values()
+        for load in dict.fromkeys(loads)
+        if (dataset.name, load) not in known
+    ]
+    return more[: max(0, room)]
+
+
+def _name(table: tuple[Depth, ...]) -> str:
+    return f"{WRITTEN}{digest([[depth.from_batch_size, depth.num_steps] for depth in table])[:6]}"
+
+
+def _table(run: Run) -> tuple[Depth, ...]:
+    """The one that it has written; empty without one."""
+    found = run.status.search if run.searches and run.found else None
+    steps = found.schedule if found else ()
+    return tuple(Depth(from_batch_size=step.from_batch_size, num_steps=step.num_steps) for step in steps)
+
+
+def _compared(run: Object) -> Iterator[tuple[Depth, ...]]:
+    """Those of a gate's arms."""
+    for arm in run["spec"]["arms"]:
+        steps = ((depth["fromBatchSize"], depth["numSteps"]) for depth in arm.get("schedule", ()))
+        table = tuple(Depth(from_batch_size=size, num_steps=steps) for size, steps in steps)
+        if table and arm["name"] == _name(table):
+            yield table

@@ -1,0 +1,81 @@
+"""The depth of a chain by load: measured at every concurrency, and written as the table that engines read.
+
+A server process is measured at all loads, so a depth costs one start however many loads there are: all of a few depths
+are measured everywhere, and no guess is needed.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from paceline.core import Depth, Tree
+from paceline.search.question import Cell, Measure, Point, Question
+from paceline.search.table import Table
+
+DEPTHS = (1, 2, 3, 5, 7)
+"""Those of SGLang's own table (1, 3, 5, 7) and 2."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """A load at which all of its workloads were measured. `num_steps` is 0 where the baseline is fastest."""
+
+    concurrency: int
+    num_steps: int
+    ratio: float
+    """Of that depth over the baseline, geometric over the workloads."""
+
+
+def sweep(question: Question, points: Sequence[Point]) -> Measure | None:
+    """The cells that are missing: the baseline and each depth, on every workload. None at the end."""
+    table = Table.of(question, points)
+    rows = [question.baseline, *_chains(question).values()]
+    cells = tuple(
+        Cell(arm=question.names[row], workload=workload)
+        for row in rows
+        if not table.out(row)
+        for workload, count in zip(question.loads, table.counts[row], strict=True)
+        if not count
+    )
+    last = max((point.round for point in points), default=-1)
+    return Measure(round=last + 1, cells=cells, why="chains of each depth at every load") if cells else None
+
+
+def levels(question: Question, points: Sequence[Point], loads: Mapping[str, int]) -> tuple[Level, ...]:
+    """The fastest depth at each load, by rising load. `loads`: workload → its concurrency. Of depths within the floor
+    of each other the smaller one."""
+    return tuple(_levels(question, Table.of(question, points), loads))
+
+
+def _levels(question: Question, table: Table, loads: Mapping[str, int]) -> Iterator[Level]:
+    rows = {0: question.baseline, **_chains(question)}
+    for concurrency in sorted(set(loads.values())):
+        columns = [i for i, name in enumerate(question.loads) if loads[name] == concurrency]
+        measured = {steps: row for steps, row in rows.items() if (table.counts[row, columns] > 0).all()}
+        if 0 not in measured:
+            continue
+        weights = question.weights[columns] / question.weights[columns].sum()
+        base = table.logs[question.baseline, columns]
+        gains = {steps: float(weights @ (table.logs[row, columns] - base)) for steps, row in measured.items()}
+        best = max(gains.values())
+        steps = min(steps for steps, gain in gains.items() if gain >= best - question.floor)
+        yield Level(concurrency=concurrency, num_steps=steps, ratio=math.exp(gains[steps]))
+
+
+def written(found: Sequence[Level]) -> tuple[Depth, ...]:
+    """The table: a depth holds from half way, in doublings, between its load and the one before. Empty where one depth
+    is fastest at every load: a chain or the baseline serves as well."""
+    depths: list[Depth] = []
+    before = 0
+    for level in found:
+        start = math.ceil(math.sqrt(before * level.concurrency)) if depths else 1
+        if not depths or depths[-1].num_steps != level.num_steps:
+            depths.append(Depth(from_batch_size=max(start, before + 1) if depths else 1, num_steps=level.num_steps))
+        before = level.concurrency
+    return tuple(depths) if len(depths) > 1 else ()
+
+
+def _chains(question: Question) -> dict[int, int]:
+    """Depth → place, of the chains that are among the options."""
+    rows = {steps: question.row(Tree(num_steps=steps, top_k=1, num_draft_tokens=steps + 1)) for steps in DEPTHS}
+    return {steps: row for steps, row in rows.items() if row is not None}

@@ -1,0 +1,159 @@
+"""A search with `schedule: true`: chains at every load, a table of depths written from the fastest, and a gate about
+it beside the tree that was found and the engine's own adaptive mode."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tests.support.searched import searching
+from tests.support.world import World
+
+POOL = "latency"
+LOADS = [1, 8, 32]
+DATASETS = ("code", "chat")
+ACCEPTED = 0.7
+OVERHEAD = 0.99
+"""What a server at depth 0 keeps of the baseline's speed: its head reads along."""
+Depths = Callable[[int], int]
+
+
+def tokens(steps: int) -> float:
+    return float(sum(ACCEPTED**level for level in range(steps + 1)))
+
+
+def chain(steps: int, load: int) -> float:
+    """Over the baseline: a step of the head and its token cost more, the more requests there are."""
+    return tokens(steps) / (1 + steps * 0.06 * load**0.75) if steps else OVERHEAD
+
+
+def best(load: int) -> int:
+    return max((0, 1, 2, 3, 5, 7), key=lambda steps: chain(steps, load))
+
+
+def one_too_deep(load: int) -> int:
+    return best(load) + 1
+
+
+class Speeds(dict[str, Mapping[str, float]]):
+    """Arm → workload → tokens per second, for every arm that there may be. `adaptive` is the depth that the engine's
+    own table has at a load; `collapse` the loads at which a schedule falls to a third (vllm#49548)."""
+
+    def __init__(self, world: World, adaptive: Depths, collapse: tuple[int, ...] = (), same: bool = False) -> None:
+        super().__init__()
+        for run in world.runs(POOL):
+            for arm in run["spec"]["arms"]:
+                self[arm["name"]] = {
+                    f"{load['name']}@{load['concurrency']}": 100.0
+                    * self.ratio(arm, 4 if same else load["concurrency"], load["concurrency"], adaptive, collapse)
+                    for load in run["spec"]["workloads"]
+                } | dict(self.get(arm["name"], {}))
+
+    @staticmethod
+    def ratio(arm: Mapping[str, Any], load: int, batch: int, adaptive: Depths, collapse: tuple[int, ...]) -> float:
+        if arm["name"] == "baseline":
+            return 1.0
+        if arm["name"] == "adaptive":
+            return chain(adaptive(load), load)
+        if table := arm.get("schedule"):
+            (steps,) = [depth["numSteps"] for depth in table if depth["fromBatchSize"] <= batch][-1:]
+            return chain(steps, load) / (3 if batch in collapse else 1)
+        tree = arm["tree"]
+        return chain(tree["numSteps"], load) * (1.0 if tree["topK"] == 1 else 0.9)
+
+
+def begun() -> World:
+    world, manifest = World(), searching(POOL, schedule=True)
+    manifest["spec"]["pools"][0]["concurrency"] = LOADS
+    manifest["spec"]["engine"] |= {"version": "0.5.23", "image": "lmsysorg/sglang:v0.5.23", "env": []}
+    manifest["spec"]["engine"].pop("eagle3Targets")
+    manifest["spec"]["benchmark"] = {
+        "datasets": [{"name": name, "source": f"builtin://{name}", "requests": 160} for name in DATASETS]
+    }
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    return world
+
+
+def decided(adaptive: Depths, collapse: tuple[int, ...] = (), same: bool = False) -> World:
+    world = begun()
+    while world.under_way("round"):
+        world.round_ends(
+            truth=Speeds(world, adaptive, collapse, same),
+            lengths=lambda arm, _: tokens(int(arm.split("-")[1])) if arm.startswith("tree") else 2.0,
+        )
+    world.servers_ready()
+    return world
+
+
+def gate_of(world: World) -> dict[str, Any]:
+    found: dict[str, Any] = world.runs(POOL)[-1]
+    assert found["spec"]["purpose"] == "Gate"
+    return found
+
+
+def schedule_of(run: Mapping[str, Any]) -> dict[str, Any]:
+    (found,) = [arm for arm in run["spec"]["arms"] if arm.get("schedule")]
+    return dict(found)
+
+
+def test_the_fastest_depth_at_each_load_is_written_as_a_table() -> None:
+    world = decided(one_too_deep)
+    search = world.runs(POOL)[0]["status"]["search"]
+    assert [(level["concurrency"], level["numSteps"]) for level in search["levels"]] == [(1, 5), (8, 2), (32, 0)]
+    table = [(step["fromBatchSize"], step["numSteps"]) for step in search["schedule"]]
+    assert table == [(1, 5), (3, 2), (16, 0)]
+    assert (
+        "the schedule written from them: 5 from 1 on, 2 from 3 on, 0 from 16 on"
+        in world.runs(POOL)[0]["status"]["verdict"]["message"]
+    )
+
+
+def test_the_gate_compares_it_on_both_sides_of_every_threshold() -> None:
+    gate = gate_of(decided(one_too_deep))
+    names = [arm["name"] for arm in gate["spec"]["arms"]]
+    assert names[0] == "baseline"
+    assert len(names) == 4
+    assert "adaptive" in names
+    code = sorted(load["concurrency"] for load in gate["spec"]["workloads"] if load["name"] == "code")
+    assert code == [1, 2, 3, 8, 15, 16, 32]
+    assert len(names) * len(gate["spec"]["workloads"]) <= 48
+
+
+def test_where_the_engines_own_table_is_wrong_by_one_step_the_measured_one_is_promoted() -> None:
+    world = decided(one_too_deep)
+    gate = gate_of(world)
+    verdicts = {one["arm"]: one["outcome"] for one in gate["status"]["armVerdicts"]}
+    assert gate["status"]["verdict"]["winner"] == schedule_of(gate)["name"] == world.serving(POOL)
+    assert verdicts["adaptive"] == "rejected"
+
+
+def test_where_the_engines_own_table_is_right_both_are_told_to_be_as_good() -> None:
+    gate = gate_of(decided(best))
+    assert gate["status"]["verdict"]["winner"] in (schedule_of(gate)["name"], "adaptive")
+    verdicts = {one["arm"]: one["outcome"] for one in gate["status"]["armVerdicts"]}
+    assert verdicts["adaptive"] == verdicts[schedule_of(gate)["name"]] == "promotable"
+
+
+def test_a_table_that_collapses_at_its_threshold_is_not_promoted() -> None:
+    """vllm#49548: 232 tokens per second fall to 24 to 157 where the depth changes."""
+    gate = gate_of(decided(one_too_deep, collapse=(16,)))
+    (verdict,) = [one for one in gate["status"]["armVerdicts"] if one["arm"] == schedule_of(gate)["name"]]
+    assert verdict["outcome"] == "rejected"
+    assert "@16" in verdict["reason"]
+
+
+def test_where_one_depth_is_fastest_at_every_load_no_table_is_written() -> None:
+    world = decided(best, same=True)
+    assert (
+        "no schedule is written, as one depth is fastest at every load"
+        in world.runs(POOL)[0]["status"]["verdict"]["message"]
+    )
+    assert len(gate_of(world)["spec"]["arms"]) == 2
+
+
+def test_the_written_schedule_serves_on_when_its_search_is_deleted() -> None:
+    world = decided(one_too_deep)
+    serving = world.serving(POOL)
+    world.delete("BenchmarkRun", world.runs(POOL)[0]["metadata"]["name"])
+    assert world.serving(POOL) == serving
+    assert world.condition("Promoted") == "True StillPromoted"
