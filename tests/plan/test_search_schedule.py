@@ -132,6 +132,7 @@ def test_where_the_engines_own_table_is_right_both_are_told_to_be_as_good() -> N
     assert gate["status"]["verdict"]["winner"] in (schedule_of(gate)["name"], "adaptive")
     verdicts = {one["arm"]: one["outcome"] for one in gate["status"]["armVerdicts"]}
     assert verdicts["adaptive"] == verdicts[schedule_of(gate)["name"]] == "promotable"
+    assert "faster with" not in gate["status"]["verdict"]["message"]
 
 
 def test_a_table_that_collapses_at_its_threshold_is_not_promoted() -> None:

@@ -10,6 +10,7 @@ from paceline.evidence.failures import Failure
 from paceline.gate import explain, undecided
 from paceline.plan.run.budget import exhausted
 from paceline.plan.run.conclusion import Conclusion, error
+from paceline.plan.run.elsewhere import faster_elsewhere
 from paceline.plan.run.evidence import Evidence, FailedReplicate
 from paceline.plan.run.give_up import given_up, in_question, keeps_failing, voided
 from paceline.plan.run.origin import judged_again, without_a_cluster
@@ -104,6 +105,7 @@ def _gate_verdict(evidence: Evidence, verdict: Verdict, why: str = "", spent: st
     crossing = advice_to_split(evidence)
     message = _joined(
         _sentence(verdict, failing),
+        faster_elsewhere(evidence),
         crossing,
         *_limits(evidence),
         why,
