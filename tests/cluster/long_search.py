@@ -1,0 +1,88 @@
+"""Two pools of the emulated Qwen3-Coder-Next search for their trees: a wide one for one user at a time, a chain for
+32. Some seven minutes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from tests.cluster.example import small
+from tests.support.kubernetes import Manifest, Namespace
+from tests.support.processes import Operator
+
+NAME = "searched"
+RANGES = {"numSteps": {"min": 1, "max": 4}, "topK": {"min": 1, "max": 8}, "numDraftTokens": {"min": 2, "max": 16}}
+GPU_HOURS = 1.0
+
+
+def searching(hub: str) -> Manifest:
+    pools = [
+        {"name": "latency", "replicas": 1, "concurrency": [1], "search": RANGES},
+        {"name": "throughput", "replicas": 1, "concurrency": [32], "search": RANGES},
+    ]
+    datasets = [
+        {"name": name, "source": f"builtin://{name}", "requests": 12, "maxTokens": 48} for name in ("code", "terminal")
+    ]
+    benchmark = {"datasets": datasets, "decideAfterRounds": [3, 6], "budget": {"gpuHours": str(GPU_HOURS)}}
+    return small(NAME, hub, pools=pools, benchmark=benchmark, gate={"confidence": "0.9"})
+
+
+def of(here: Namespace, pool: str, purpose: str) -> list[Manifest]:
+    runs = here.list("bench", f"paceline.dev/pool={pool}")
+    return [run for run in runs if run["spec"]["purpose"] == purpose]
+
+
+def tree_of(run: Manifest) -> Mapping[str, Any]:
+    (arm,) = [arm for arm in run["spec"]["arms"] if arm["name"] == run["status"]["verdict"]["winner"]]
+    found: Mapping[str, Any] = arm["tree"]
+    return found
+
+
+def ended(here: Namespace, pool: str, purpose: str) -> Manifest | None:
+    return next((run for run in of(here, pool, purpose) if run.get("status", {}).get("verdict")), None)
+
+
+@pytest.mark.timeout(1500)
+def test_each_load_finds_its_tree_though_the_operator_is_killed_twice(
+    here: Namespace, hub: str, operator: Operator
+) -> None:
+    here.apply(searching(hub))
+    here.wait("a first round of a search", lambda: rounds(here, "latency") >= 1, 240)
+    operator.kill()
+    here.wait("some rounds more", lambda: rounds(here, "latency") >= 3, 300)
+    operator.kill()
+    found = {
+        pool: here.wait(f"what {pool} finds", lambda pool=pool: ended(here, pool, "Search"), 600)
+        for pool in ("latency", "throughput")
+    }
+    assert tree_of(found["latency"])["topK"] > 1
+    assert tree_of(found["throughput"])["topK"] == 1
+    for pool, run in found.items():
+        gate = here.wait(f"the verdict of {pool}", lambda pool=pool: ended(here, pool, "Gate"), 600)
+        assert gate["status"]["verdict"]["outcome"] == "Promote"
+        assert [arm["name"] for arm in gate["spec"]["arms"]] == ["baseline", run["status"]["verdict"]["winner"]]
+        assert_within_the_budget(run)
+        jobs = [record["job"] for record in run["status"]["rounds"]]
+        assert len(jobs) == len(set(jobs))
+        assert [record["round"] for record in run["status"]["rounds"] if not record["error"]] == list(
+            range(len([record for record in run["status"]["rounds"] if not record["error"]]))
+        )
+    here.wait("both to be served", lambda: all(serves(here, pool, found[pool]) for pool in found), 180)
+
+
+def assert_within_the_budget(run: Manifest) -> None:
+    status = run["status"]
+    assert status["cost"]["gpuSeconds"] <= 3600 * GPU_HOURS
+    assert status["verdict"]["reason"] == "Found"
+    assert status["cost"]["serverStarts"] < status["search"]["candidates"] / 2
+    assert status["emulated"]
+
+
+def rounds(here: Namespace, pool: str) -> int:
+    searches = of(here, pool, "Search")
+    return len(searches[0].get("status", {}).get("rounds", ())) if searches else 0
+
+
+def serves(here: Namespace, pool: str, run: Manifest) -> bool:
+    status = here.get("specdep", NAME)["status"]
+    serving = {entry["name"]: entry.get("serving") or {} for entry in status["pools"]}
+    return bool(serving[pool].get("arm") == run["status"]["verdict"]["winner"])
