@@ -202,3 +202,26 @@ def test_a_head_that_does_not_fit_is_named_where_it_stands() -> None:
     assert world.condition("Stalled") == "True PreflightFailed"
     assert "spec.draft" in world.message("Stalled")
     assert not world.runs("latency")
+
+
+class WithNgrams(Served):
+    """N-grams draft for nothing, and are faster than every tree."""
+
+    def ratio(self, arm: str, workload: int) -> float:
+        return 2.5 if arm == "ngram" else super().ratio(arm, workload)
+
+    def length(self, arm: str, dataset: str) -> float:
+        return 2.4 if arm == "ngram" else super().length(arm, dataset)
+
+
+def test_a_named_candidate_of_another_algorithm_is_among_the_arms() -> None:
+    """No model of trees ranks it, so it is measured in any case."""
+    world, manifest = World(), searching("latency")
+    ngram = {"name": "ngram", "draft": {"algorithm": "NGRAM"}, "ngram": {"numDraftTokens": 8}}
+    manifest["spec"]["pools"][0]["candidates"] = [ngram]
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    ended(world, WithNgrams("latency", 1))
+    assert verdict(world, 0)["winner"] == "ngram"
+    assert (world.serving("latency"), world.condition("Promoted")) == ("ngram", "True AllPromoted")

@@ -52,7 +52,9 @@ def rank(table: Table, home: int) -> Ranking:
 
 
 def _lengths(table: Table, home: int) -> tuple[Array, Belief]:
-    """Tokens per step by option and workload, and the belief about their means, as far as the formulas miss them."""
+    """Tokens per step by option and workload, over the reference's, and the belief about their means, as far as the
+    formulas miss them. An arm without a tree is as far from the reference on a workload that is missing as on those
+    that it has."""
     question = table.question
     rows, trees = question.tree_rows, question.shapes
     at_home = rows.index(home)
@@ -75,7 +77,11 @@ def _lengths(table: Table, home: int) -> tuple[Array, Belief]:
     lengths = np.zeros(table.counts.shape)
     lengths[rows] = (formula + belief.mean).T
     lengths[seen] = told[seen]
-    return lengths - lengths[home], belief
+    relative = lengths - lengths[home]
+    for row in set(range(len(question.options))) - {*rows, question.baseline}:
+        known = seen[row]
+        relative[row, ~known] = relative[row, known].mean() if known.any() else 0.0
+    return relative, belief
 
 
 def _times(table: Table, home: int, lengths: Array) -> Belief:
