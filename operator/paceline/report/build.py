@@ -7,10 +7,11 @@ from paceline.api.record import finite, from_status
 from paceline.api.run_status import ArmVerdict, BenchmarkRunStatus, Result, RunVerdict
 from paceline.api.status import Condition
 from paceline.core.text import in_all_texts, printable_lines
-from paceline.report import by_request, facts, measured, read
+from paceline.report import by_request, facts, measured, read, searched
 from paceline.report.crossover import crossover
 from paceline.report.model import MEANS, Candidate, Effect, Manifest, Report, Run, Shown
 from paceline.report.outputs import outputs
+from paceline.report.over_loads import over_loads
 from paceline.report.text import capital, count, interval, ratio
 from paceline.report.trade_off import trade_offs
 
@@ -32,32 +33,39 @@ def _read(manifest: Manifest) -> Run:
 
 
 def run(manifest: Manifest) -> Run:
-    spec, status = manifest["spec"], from_status(BenchmarkRunStatus, manifest.get("status"))
+    status = from_status(BenchmarkRunStatus, manifest.get("status"))
+    searching = searched.search(manifest, status) if searched.searches(manifest) else None
+    if searching:
+        manifest = searched.measured_first(manifest, status)
+    spec = manifest["spec"]
     rule, rounds = read.gate(spec), status.rounds or ()
     arms = tuple(arm["name"] for arm in spec["arms"])
     workloads = tuple(read.workload(w) for w in spec["workloads"])
     sweeps = spec.get("purpose") == core.Purpose.SWEEP
-    candidates = tuple(_candidate(name, status, None if sweeps else rule) for name in arms[1:])
-    crossing = crossover(spec, rule, rounds)
+    asks_nothing = sweeps or searching is not None
+    candidates = tuple(_candidate(name, status, None if asks_nothing else rule) for name in arms[1:])
+    crossing = None if searching else crossover(spec, rule, rounds)
     emulated = bool(status.emulated) or any(entry.emulated for entry in rounds)
     verdict = status.verdict or RunVerdict()
     replicates = tuple(measured.replicates(workloads, rounds))
     values = tuple(measured.values(arms, workloads, rounds))
     swept = crossing if sweeps else None
     found = swept.sentence if swept else _sentence(status, candidates, rule)
+    if searching:
+        found = searched.sentence(searching, status)
     sentence = " ".join([found, *facts.own_args(spec), *facts.imported(rounds)])
     return Run(
         name=manifest["metadata"]["name"],
         namespace=manifest["metadata"].get("namespace", ""),
         pool=spec["pool"],
         served_name=spec["target"].get("servedName", ""),
-        outcome=verdict.outcome or ("Ended" if any(_ended(status)) else "Measuring"),
+        outcome=verdict.outcome or _without_outcome(status),
         winner=verdict.winner or "",
         sentence=f"Emulated: {sentence}" if emulated else sentence,
         advice=capital(verdict.crossing),
         speed_up=_speed_up(verdict.winner or "", candidates),
         emulated=emulated,
-        asked=NOTHING_ASKED if sweeps else _asked(rule),
+        asked=searched.ASKED if searching else NOTHING_ASKED if sweeps else _asked(rule),
         arms=arms,
         workloads=workloads,
         candidates=candidates,
@@ -71,16 +79,24 @@ def run(manifest: Manifest) -> Run:
         prompts=tuple(by_request.prompts(arms, workloads, rounds)),
         lengths=tuple(by_request.lengths(arms, workloads, rounds)),
         trade_offs=tuple(trade_offs(spec, values)),
+        over_loads=tuple(over_loads(spec, values)),
         crossover=crossing,
+        search=searching,
         series=tuple(measured.series(arms, workloads, rounds)),
         replicates=replicates,
         unused=tuple(measured.unused(replicates, workloads)),
         notes=tuple(facts.notes(rounds)),
         noise=finite(status.noise),
-        configuration=facts.configuration(manifest, rounds),
+        configuration=facts.configuration(searched.narrowed(manifest) if searching else manifest, rounds),
         cost=facts.cost(status),
         provenance=tuple(facts.provenance(manifest, status, rule)),
     )
+
+
+def _without_outcome(status: BenchmarkRunStatus) -> str:
+    if status.verdict and status.verdict.winner:
+        return "Found"
+    return "Ended" if any(_ended(status)) else "Measuring"
 
 
 NOTHING_ASKED = "Nothing is asked of a candidate: a Sweep shows where speculation pays and promotes no candidate."

@@ -26,6 +26,7 @@ def configuration(manifest: Manifest, rounds: Sequence[Round]) -> Configuration:
     differ = {key for key in keys if len({column.get(key, ABSENT) for column in spoke}) > 1}
     engine = ENGINES.get(spec["engine"].get("name", ""))
     return Configuration(
+        arms=tuple(arms),
         asked=tuple(_differences(dict.fromkeys(key for column in requested for key in column), requested)),
         resolved=tuple(_differences([key for key in keys if key in differ], reported)),
         equal=tuple((key, spoke[0][key]) for key in sorted(keys) if key not in differ),

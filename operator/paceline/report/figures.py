@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from paceline.report.draw import COLOUR, FONT, arm_colour, svg, tooltip
-from paceline.report.model import MEANS, Curve, Effect, Run, Series, Shown
+from paceline.report.model import MEANS, Candidate, Curve, Effect, Run, Series, Shown
 from paceline.report.text import Family, change, interval, number, ratio, workload
 
 TONE = {Shown.KEPT: COLOUR["good"], Shown.BROKEN: COLOUR["bad"], Shown.OPEN: COLOUR["open"]}
@@ -56,7 +56,7 @@ AT_SIDE: dict[str, Any] = {
 
 def forest(run: Run, layout: Layout) -> str:
     """Every candidate's ratio to the baseline with its interval; the thresholds of the gate are drawn in."""
-    blocks = [candidate for candidate in run.candidates if candidate.effects]
+    blocks = [candidate for candidate in _best_first(run) if candidate.effects]
     tall = sum(HEAD + layout.row * len(candidate.effects) for candidate in blocks)
 
     def draw(figure: Figure) -> None:
@@ -91,6 +91,14 @@ def forest(run: Run, layout: Layout) -> str:
             for e in c.effects
         ),
     )
+
+
+def _best_first(run: Run) -> tuple[Candidate, ...]:
+    """The candidates of a comparison; of a search its arms as the rows of one block."""
+    if run.search is None:
+        return run.candidates
+    means = tuple(replace(one.mean, workload=one.name) for one in run.candidates if one.mean)
+    return (Candidate(name="Best first", outcome="", reason="", effects=means, margin=None),)
 
 
 def _ratios_across(axes: Axes, effects: Sequence[Effect]) -> list[float]:

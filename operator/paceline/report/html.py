@@ -6,7 +6,7 @@ from importlib.resources import files
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from paceline.report import figures, tables, text, trade_off_chart
+from paceline.report import figures, over_loads_chart, tables, text, trade_off_chart
 from paceline.report.draw import arm_name
 from paceline.report.model import Report, Run
 from paceline.report.sections import sections
@@ -23,6 +23,8 @@ class Page:
     """Dataset and chart."""
     trade_offs: tuple[tuple[str, Markup], ...]
     """Dataset and chart."""
+    over_loads: tuple[tuple[str, Markup, tuple[str, ...]], ...]
+    """Dataset, chart, and its schedules in words."""
     latency: tuple[tuple[text.Family, Markup], ...]
     acceptance: Markup | None
     panels: tuple[tuple[str, Markup, tuple[tuple[str, str], ...]], ...]
@@ -54,6 +56,10 @@ def _page(run: Run) -> Page:
             for dataset, curves in (run.crossover.curves.items() if run.crossover else ())
         ),
         trade_offs=tuple((one.dataset, _markup(trade_off_chart.chart(run, one))) for one in run.trade_offs),
+        over_loads=tuple(
+            (one.dataset, _markup(over_loads_chart.chart(run, one)), tuple(text.schedules(one)))
+            for one in run.over_loads
+        ),
         latency=tuple(
             (family, _markup(figures.latency(run, family)))
             for family in text.LATENCIES
@@ -77,7 +83,7 @@ def _markup(svg: str) -> Markup:
 
 
 TONES = {
-    **dict.fromkeys(("Promote", "promotable", "kept"), "good"),
+    **dict.fromkeys(("Promote", "Found", "promotable", "kept"), "good"),
     **dict.fromkeys(("Reject", "rejected", "broken", "Error", "error"), "bad"),
 }
 

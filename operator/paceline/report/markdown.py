@@ -7,7 +7,7 @@ from paceline.report import tables
 from paceline.report.model import Report, Run
 from paceline.report.sections import sections
 from paceline.report.tables import Table
-from paceline.report.text import EMULATED, count, key_figures
+from paceline.report.text import EMULATED, count, key_figures, not_measured, schedules
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~$])")
 
@@ -32,12 +32,18 @@ def _run(run: Run) -> Iterator[str]:
         yield from (f"{escaped(run.advice)}.", "")
     yield " · ".join(f"{name} {value}{f' ({note})' if note else ''}" for name, value, note in key_figures(run))
     yield from ("", "### Speed-up over the baseline", "", escaped(run.asked), "")
-    yield from _table(tables.speed_ups(run))
+    yield from _table(tables.searched(run.search) if run.search else tables.speed_ups(run))
+    if run.search:
+        yield from ("", *map(escaped, not_measured(run.search)))
     for candidate in run.candidates:
         if candidate.outcome:
             yield from ("", f"- {escaped(candidate.name)} {escaped(candidate.outcome)}: {escaped(candidate.reason)}")
     if run.crossover:
         yield from ("", "### Over concurrencies", "", escaped(f"{run.crossover.sentence} {run.crossover.numbers}."))
+    for one in run.over_loads:
+        yield from ("", f"### Tokens per second over concurrency: {escaped(one.dataset)}", "")
+        yield from _table(tables.over_loads(one))
+        yield from (f"\n{escaped(line)}" for line in schedules(one))
     yield from ("", "### Outputs", "", escaped(run.outputs.sentence))
     if run.outputs.arms:
         yield ""
@@ -59,7 +65,8 @@ def _run(run: Run) -> Iterator[str]:
     yield from ("", "### What differs between the arms", "")
     different = (*run.configuration.asked, *run.configuration.resolved)
     rows = [[f"{escaped(one.name)}", *(escaped(value) or "–" for value in one.values)] for one in different]
-    yield from _lines(["", *map(escaped, run.arms)], ["---"] * (1 + len(run.arms)), rows)
+    arms = run.configuration.arms
+    yield from _lines(["", *map(escaped, arms)], ["---"] * (1 + len(arms)), rows)
     yield from ("", f"{count(len(run.configuration.equal), 'argument')} of the servers' own equal on all arms.")
     yield from ("", "### Cost and provenance", "")
     yield from (f"- {escaped(name)}: {escaped(value)}" for name, value in [*tables.costs(run), *run.provenance])

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from paceline.core import Bounds
+from paceline.report.search_model import Search, Throughput
 
 Manifest = Mapping[str, Any]
 """A BenchmarkRun as the API server gives it."""
@@ -268,6 +269,8 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
+    arms: tuple[str, ...]
+    """The columns: the arms of the run, or of a search the best of them."""
     asked: tuple[Difference, ...]
     resolved: tuple[Difference, ...]
     """Of the servers' own arguments, those that differ."""
@@ -309,7 +312,7 @@ class Run:
     pool: str
     served_name: str
     outcome: str
-    """As `core.Outcome`; Measuring or Ended where there is none."""
+    """As `core.Outcome`; Found for a search that has found something; Measuring or Ended where there is none."""
     winner: str
     sentence: str
     advice: str
@@ -336,7 +339,11 @@ class Run:
     lengths: tuple[Lengths, ...]
     trade_offs: tuple[TradeOff, ...]
     """Of datasets that were measured at several concurrencies."""
+    over_loads: tuple[Throughput, ...]
+    """Of the same."""
     crossover: Crossover | None
+    search: Search | None
+    """Set for a run that searches. Its arms are then those that were measured, the best first."""
     series: tuple[Series, ...]
     replicates: tuple[Replicate, ...]
     unused: tuple[str, ...]

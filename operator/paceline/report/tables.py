@@ -4,11 +4,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from paceline.report.model import Cost, Effect, LimitEffect, Run, Shown, Value
-from paceline.report.text import LATENCIES, change, interval, number, ratio, span, workload
+from paceline.report.search_model import Search, Throughput
+from paceline.report.text import LATENCIES, beside_the_grid, change, interval, number, ratio, span, workload
 
 VERDICT = {Shown.KEPT: "shown", Shown.BROKEN: "broken", Shown.OPEN: "not shown"}
 PACE = {Shown.KEPT: "faster", Shown.BROKEN: "slower", Shown.OPEN: "not shown"}
 """Where nothing is asked of it: what it is, beside the baseline."""
+
+
+STATES = {"best": "kept", "may be best": "kept", "behind": "broken", "failed": "broken"}
+"""State of a searched arm → its tone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +49,33 @@ def speed_ups(run: Run) -> Table:
     )
     head = ("Arm", "Workload", against, "Ratio", "Interval", *(("Tokens written",) if with_tokens else ()))
     return Table(head=head, words=2, rows=tuple(rows))
+
+
+def searched(search: Search) -> Table:
+    """How each arm stands that was measured, the best first."""
+    best = next((arm.speed.ratio for arm in search.arms if arm.speed), None)
+    rows = (
+        (
+            Cell(text=arm.name, note=arm.shape),
+            Cell(text=arm.state, note=arm.why, tone=STATES.get(arm.state, "open")),
+            Cell(text=str(arm.points)),
+            Cell(text=ratio(arm.speed.ratio, 3) if arm.speed else "–"),
+            Cell(text=interval(arm.speed, 3) if arm.speed else "–"),
+            Cell(text=change(arm.speed.ratio / best - 1) if arm.speed and best else "–"),
+        )
+        for arm in search.arms
+    )
+    return Table(head=("Arm", "State", "Points", "Ratio", "Interval", "Behind the best"), words=2, rows=tuple(rows))
+
+
+def over_loads(of: Throughput) -> Table:
+    """Tokens per second by concurrency."""
+    loads = sorted({load for line in of.lines.values() for load in line})
+    rows = (
+        (Cell(text=arm), *(Cell(text=number(line[load]) if load in line else "–") for load in loads))
+        for arm, line in of.lines.items()
+    )
+    return Table(head=("Arm", *map(str, loads)), words=1, rows=tuple(rows))
 
 
 def _drift(effect: Effect) -> Cell:
@@ -185,6 +217,10 @@ def _value(value: Value | None, scale: float) -> Cell:
 
 def costs(run: Run) -> Iterator[tuple[str, str]]:
     """Name and value."""
+    if run.search:
+        points, starts = beside_the_grid(run.search)
+        yield "Points beside the grid's, measured once", points
+        yield "Server starts beside the grid's", starts
     if run.cost.gpu_seconds is not None:
         yield "GPU time", f"{run.cost.gpu_seconds / 3600:.2f} h ({run.cost.gpu_seconds:,} GPU-seconds)"
     if run.cost.gpu_seconds and run.cost.idle_gpu_seconds is not None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from paceline.core import Bounds
 from paceline.evidence.round_status import METRICS
 from paceline.report.model import MEANS, Cost, Run
+from paceline.report.search_model import Search, Threshold, Throughput
 
 EMULATED = "Emulated: no model ran, and these numbers are no measurements"
 
@@ -76,6 +77,32 @@ def workload(name: str) -> str:
     return dict(zip(MEANS, ("all, by weight", "all at a rate"), strict=True)).get(name, name)
 
 
+def not_measured(search: Search) -> list[str]:
+    """What the table of a search does not have. At most one sentence."""
+    rest = search.candidates - search.measured
+    why = "by what was measured the search expects none of them to be the best"
+    return [f"{count(rest, 'candidate')} of {search.candidates} never ran: {why}."] if rest else []
+
+
+def schedules(of: Throughput) -> list[str]:
+    """A sentence for each arm whose depth follows the load."""
+    arms = dict.fromkeys(one.arm for one in of.thresholds)
+    return [f"{arm}: {', '.join(_depth(one) for one in of.thresholds if one.arm == arm)}." for arm in arms]
+
+
+def _depth(one: Threshold) -> str:
+    return f"{f'depth {one.steps}' if one.steps else 'no speculation'} from {one.batch_size} requests on"
+
+
+def beside_the_grid(search: Search) -> tuple[str, str]:
+    """Points and server starts, each beside those of the whole grid, measured once."""
+    points, starts = search.points / search.grid_points, search.server_starts / search.grid_starts
+    return (
+        f"{search.points} of {search.grid_points} ({points:.0%})",
+        f"{search.server_starts} of {search.grid_starts} ({starts:.0%})",
+    )
+
+
 def key_figures(run: Run) -> list[tuple[str, str, str]]:
     """What a reader looks for first: name, value, what it is held against."""
     lengths = [v.typical for v in run.values if v.metric == "acceptLength" and v.arm == (run.winner or v.arm)]
@@ -85,6 +112,7 @@ def key_figures(run: Run) -> list[tuple[str, str, str]]:
         ("Speed-up", ratio(run.speed_up.ratio), interval(run.speed_up)) if run.speed_up else None,
         ("Acceptance length", _between(lengths), "tokens a verify step") if lengths else None,
         ("Rounds", str(run.cost.rounds), count(len(run.workloads), "workload")),
+        ("Points", beside_the_grid(run.search)[0], "of the grid, measured once") if run.search else None,
         ("GPU time", hours, _starts_and_floor(run.cost)) if hours else None,
         ("Noise of a point", f"{run.noise:.2%}", margins or "between rounds") if run.noise is not None else None,
     ]

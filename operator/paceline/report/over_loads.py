@@ -1,0 +1,40 @@
+"""Throughput over concurrency: which arm is the fastest at which load, and where a schedule changes its depth."""
+
+from collections.abc import Iterator, Sequence
+
+from paceline.core import Purpose
+from paceline.report.model import Manifest, Value
+from paceline.report.read import workload
+from paceline.report.search_model import Threshold, Throughput
+from paceline.report.trade_off import THROUGHPUT
+
+MOST = 6
+"""Arms of a chart of a search, the best first: as many as have colours of their own."""
+
+
+def over_loads(spec: Manifest, values: Sequence[Value]) -> Iterator[Throughput]:
+    """Of each dataset that was measured in closed loops at two concurrencies or more, a line per arm."""
+    typical = {(value.arm, value.workload): value.typical for value in values if value.metric == THROUGHPUT}
+    arms = spec["arms"][:MOST] if spec.get("purpose") == Purpose.SEARCH else spec["arms"]
+    loops = [one for one in spec["workloads"] if not one.get("requestRate")]
+    for dataset in dict.fromkeys(one["name"] for one in loops):
+        rising = sorted((one for one in loops if one["name"] == dataset), key=lambda one: one["concurrency"])
+        lines = {
+            arm["name"]: {
+                one["concurrency"]: typical[arm["name"], workload(one)]
+                for one in rising
+                if (arm["name"], workload(one)) in typical
+            }
+            for arm in arms
+        }
+        lines = {arm: line for arm, line in lines.items() if len(line) > 1}
+        if lines:
+            thresholds = tuple(one for one in _thresholds(spec) if one.arm in lines)
+            yield Throughput(dataset=dataset, lines=lines, thresholds=thresholds)
+
+
+def _thresholds(spec: Manifest) -> Iterator[Threshold]:
+    """A schedule begins with batches of one: that is no threshold."""
+    for arm in spec["arms"]:
+        for depth in (arm.get("schedule") or ())[1:]:
+            yield Threshold(arm=arm["name"], batch_size=depth["fromBatchSize"], steps=depth["numSteps"])

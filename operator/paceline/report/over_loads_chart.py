@@ -1,0 +1,84 @@
+"""The chart of `over_loads`: a line per arm, and where a schedule changes its depth."""
+
+from collections.abc import Iterator
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from paceline.report.draw import COLOUR, FONT, arm_colour, svg, tooltip
+from paceline.report.figures import axes_in
+from paceline.report.model import Run
+from paceline.report.search_model import Throughput
+from paceline.report.text import number
+
+SIZE = (420.0, 280.0)
+HEAD = 22
+"""Room above the axes for the depths of a schedule, in pixels."""
+
+
+def chart(run: Run, of: Throughput) -> str:
+    """Both axes are logarithmic: equal distances are equal factors at every load."""
+
+    def draw(figure: Figure) -> None:
+        axes = axes_in(figure, 56, 40, 14, HEAD if of.thresholds else 12)
+        places = sorted({load for line in of.lines.values() for load in line})
+        speeds = [speed for line in of.lines.values() for speed in line.values()]
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(places, [str(place) for place in places])
+        axes.set_xlim(places[0] / 1.25, places[-1] * 1.25)
+        axes.set_yscale("log")
+        axes.set_ylim(min(speeds) / 1.15, max(speeds) * 1.15)
+        ticks = list(_round_numbers(min(speeds) / 1.15, max(speeds) * 1.15))
+        axes.set_yticks(ticks, [number(tick) for tick in ticks])
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_ticks([], minor=True)
+        axes.grid(axis="y", color=COLOUR["line"], linewidth=1)
+        axes.set_axisbelow(True)
+        axes.set_xlabel("concurrency", fontsize=FONT - 1)
+        axes.set_ylabel("tokens/s", fontsize=FONT - 1)
+        _schedule(axes, run, of)
+        for arm, line in of.lines.items():
+            colour = arm_colour(run.arms.index(arm))
+            axes.plot(list(line), list(line.values()), color=colour, linewidth=1.8, zorder=3)
+            for load, speed in line.items():
+                tip = tooltip(f"{arm} at {load}: {number(speed)} tokens/s")
+                axes.plot([load], [speed], "o", color=colour, markersize=5.5, zorder=4, gid=tip)
+
+    return svg(
+        run,
+        *SIZE,
+        draw,
+        title=f"{of.dataset}: throughput over concurrency",
+        description=" ".join(
+            f"{arm} at {load}: {number(speed)} tokens/s."
+            for arm, line in of.lines.items()
+            for load, speed in line.items()
+        ),
+    )
+
+
+def _schedule(axes: Axes, run: Run, of: Throughput) -> None:
+    """A dashed line where another depth begins, which stands above it."""
+    for one in of.thresholds:
+        colour = arm_colour(run.arms.index(one.arm))
+        low, high = axes.get_xlim()
+        if not low < one.batch_size < high:
+            continue
+        tip = tooltip(f"{one.arm}: {_depth(one.steps)} from {one.batch_size} requests on")
+        axes.axvline(one.batch_size, color=colour, linewidth=1.4, ls=(0, (4, 3)), zorder=2, gid=tip)
+        axes.annotate(
+            _depth(one.steps), (one.batch_size, 1), (2, 3), xycoords=("data", "axes fraction"),
+            textcoords="offset points", fontsize=FONT - 2, color=colour, annotation_clip=False,
+        )  # fmt: skip
+
+
+def _depth(steps: int) -> str:
+    return f"depth {steps}" if steps else "off"
+
+
+def _round_numbers(low: float, high: float) -> Iterator[float]:
+    """1, 2 and 5 with noughts."""
+    power = 10.0**-3
+    while power <= high:
+        yield from (step * power for step in (1, 2, 5) if low <= step * power <= high)
+        power *= 10

@@ -1,0 +1,98 @@
+"""A search as a report tells it: how its arms stand, what it took beside the whole grid, and what comes next."""
+
+from collections.abc import Iterator
+
+from paceline.api.run_status import BenchmarkRunStatus, SearchedArm, SearchProgress
+from paceline.core import BASELINE, Purpose
+from paceline.report import read
+from paceline.report.model import Manifest
+from paceline.report.search_model import Search, SearchArm
+from paceline.report.text import count, interval, ratio
+
+COMPARED = 8
+"""Arms whose settings stand side by side: of more no page is wide enough."""
+ASKED = (
+    "Nothing is asked of a candidate here: a Search finds which one is worth a comparison with the baseline. The best "
+    "of many is always lucky, too, so what it finds goes to a Gate, which decides about it on other prompts. Intervals "
+    "are of 95 %, if the noise is what the points show."
+)
+ENDS = {
+    "": "Found",
+    "Reject": "The baseline stays",
+    "Inconclusive": "Nothing was found",
+    "Error": "The search failed, which says nothing about the candidates",
+}
+"""Outcome → how its sentence begins."""
+SHAPES = ("numSteps", "topK", "numDraftTokens")
+
+
+def searches(manifest: Manifest) -> bool:
+    return str(manifest["spec"].get("purpose")) == Purpose.SEARCH
+
+
+def measured_first(manifest: Manifest, status: BenchmarkRunStatus) -> Manifest:
+    """The run with the baseline and the arms that were measured, the best first: those that never ran have nothing to
+    show."""
+    arms = {arm["name"]: arm for arm in manifest["spec"]["arms"]}
+    stood = [one.arm for one in (status.search or SearchProgress()).arms if one.arm in arms]
+    names = dict.fromkeys([manifest["spec"]["arms"][0]["name"], *stood])
+    return {**manifest, "spec": {**manifest["spec"], "arms": [arms[name] for name in names]}}
+
+
+def narrowed(manifest: Manifest) -> Manifest:
+    """The run with as many of its first arms as a page can show side by side."""
+    return {**manifest, "spec": {**manifest["spec"], "arms": manifest["spec"]["arms"][:COMPARED]}}
+
+
+def search(manifest: Manifest, status: BenchmarkRunStatus) -> Search:
+    now, spec = status.search or SearchProgress(), manifest["spec"]
+    shapes = {arm["name"]: shape(arm) for arm in spec["arms"]}
+    candidates = now.candidates or len(spec["arms"]) - 1
+    return Search(
+        candidates=candidates,
+        measured=sum(arm.arm != BASELINE for arm in now.arms),
+        points=now.points,
+        grid_points=(candidates + 1) * len(spec["workloads"]),
+        server_starts=now.server_starts,
+        grid_starts=candidates + 1,
+        next=now.next,
+        arms=tuple(_arm(arm, shapes.get(arm.arm, "")) for arm in now.arms),
+    )
+
+
+def _arm(arm: SearchedArm, shape: str) -> SearchArm:
+    return SearchArm(
+        name=arm.arm,
+        shape=shape,
+        state=arm.state,
+        points=arm.points,
+        speed=read.bounds(arm.ratio, arm.lower, arm.upper),
+        why=arm.why,
+    )
+
+
+def shape(arm: Manifest) -> str:
+    """3 steps, top 4, 8 tokens."""
+    if tree := arm.get("tree"):
+        steps, top_k, tokens = (tree.get(key) for key in SHAPES)
+        return f"{steps} deep, {top_k} wide, {tokens} tokens"
+    return "the engine's own depth" if arm.get("adaptive") is not None else ""
+
+
+def sentence(found: Search, status: BenchmarkRunStatus) -> str:
+    verdict = status.verdict
+    if verdict and verdict.message:
+        return f"{ENDS[verdict.outcome]}: {verdict.message}."
+    return f"Searching: {'; '.join(_so_far(found))}."
+
+
+def _so_far(found: Search) -> Iterator[str]:
+    yield (
+        f"{found.measured} of {found.candidates} candidates measured, in {count(found.points, 'point')} of "
+        f"{count(found.server_starts, 'server start')}"
+    )
+    if best := next((arm for arm in found.arms if arm.state == "best"), None):
+        speed = f", {ratio(best.speed.ratio)} ({interval(best.speed)})" if best.speed else ""
+        yield f"best so far: {best.name}{speed}"
+    if found.next:
+        yield f"next: {found.next}"
