@@ -15,7 +15,7 @@ import yaml
 from tests.demo.record import RECORDED, keep
 from tests.support.overlay import EXAMPLE, OVERLAY, merged
 
-from paceline.cli.measure import EXIT
+from paceline.cli.measured import EXIT
 
 POOLS = ("latency", "throughput")
 

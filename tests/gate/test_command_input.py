@@ -213,3 +213,9 @@ def test_a_run_has_its_verdict_already(run: Run, file: str, text: str) -> None:
     code, out, err = run(file, text)
     assert (code, out) == (1, "")
     assert err == f"{file}: it is a BenchmarkRun, which has its verdict in status: `paceline report` shows it\n"
+
+
+def test_a_search_is_said_to_decide_nothing(run: Run) -> None:
+    code, out, err = run("run.search.yaml", "kind: BenchmarkRun\nspec:\n  purpose: Search\n")
+    assert (code, out) == (1, "")
+    assert err.startswith("run.search.yaml: it is a BenchmarkRun of purpose Search, which decides nothing: ")

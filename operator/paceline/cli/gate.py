@@ -18,6 +18,7 @@ from paceline.cli.gate_case import Case, read
 EXIT = {core.Outcome.PROMOTE: 0, core.Outcome.REJECT: 10, core.Outcome.INCONCLUSIVE: 11, core.Outcome.ERROR: 12}
 
 RUN = re.compile(rb'"?kind"?: "?BenchmarkRun\b')
+SEARCH = re.compile(rb'"?purpose"?: "?Search\b')
 """In its YAML or JSON."""
 
 NOTES = """\
@@ -95,6 +96,11 @@ def _run(file: Path) -> int:
         return 1
     place = str(file)
     try:
+        if RUN.search(text) and SEARCH.search(text):
+            raise ValueError(
+                "it is a BenchmarkRun of purpose Search, which decides nothing: what it has found is compared with the "
+                "baseline by a Gate; `paceline report` shows both"
+            )
         if RUN.search(text):
             raise ValueError("it is a BenchmarkRun, which has its verdict in status: `paceline report` shows it")
         if file.suffix != ".jsonl":

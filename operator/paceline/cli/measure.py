@@ -1,34 +1,32 @@
 """`paceline measure FILE`: the run of a pool, or a BenchmarkRun, on this machine and without a cluster."""
 
 import argparse
-import math
 import os
 import platform
 import shlex
 import signal
 import sys
-import time
-from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
 from paceline.cli import equipment
 from paceline.cli.equipment import CannotError, Equipment
 from paceline.cli.manifests import DEPLOYMENT, RUN, RefusedError, everything
-from paceline.core import Bounds, Dataset, Scheme
+from paceline.cli.measured import end, tell, watch
+from paceline.core import Dataset, Scheme
 from paceline.core.names import FILES, MODELS
-from paceline.core.text import printable
 from paceline.engines import ENGINES
 from paceline.measure import emulated, models, ports, prompts, record
-from paceline.measure.applying import applying
 from paceline.measure.devices import DevicesError
 from paceline.measure.emulated import EmulatorError
 from paceline.measure.machine import Machine, UnsetVariableError, left_out, read_by_engines
 from paceline.measure.models import Found, MissingError
 from paceline.measure.ports import NoPortError
-from paceline.measure.question import Question, QuestionError, asked, benchmark_run, found_wrong, paths
+from paceline.measure.question import Question, QuestionError, asked, benchmark_run, found_by, found_wrong, paths
 from paceline.measure.record import RecordError
 from paceline.measure.rounds import Rounds
 from paceline.plan.objects import finished
@@ -36,12 +34,7 @@ from paceline.plan.step import Manifest
 from paceline.pods.fetch.request import FetchError
 from paceline.pods.prompt_file import DatasetError, read
 
-EXIT = {"Promote": 0, "Reject": 10, "Inconclusive": 11, "Error": 12}
-"""As `paceline gate`. A Sweep decides nothing: 0."""
-DRAW_SECONDS = 1.0
-"""Between two pictures: what draws them must not take the processor from what is measured."""
 VIEW = "the view of a run needs rich: pip install 'paceline[kubectl]'"
-PAGE = "the page needs jinja2 and matplotlib: pip install 'paceline[report]'"
 
 CANNOT = (
     CannotError,
@@ -61,8 +54,10 @@ The rounds are those of the operator: the same wrapper, client, checks, order of
 measured again with the same -o: what was interrupted (Ctrl-C, a crash) goes on at the round that it was in. Each
 server's command is the one that would be served, but for its first words (see --engine-command), for paths, and for
 the address: it listens on 127.0.0.1 only.
-Exit: 0 Promote, or a measured Sweep; 10 Reject; 11 Inconclusive; 12 Error; 1 if FILE cannot be measured here;
-130 and 143 if it was interrupted.
+Of a pool with `search` two runs are measured: the search, whose file has .search in its name, and in the file of -o the
+gate about what was found; a search that finds nothing is the end.
+Exit: 0 Promote, a measured Sweep, or a BenchmarkRun of purpose Search that has found something; 10 Reject;
+11 Inconclusive; 12 Error; 1 if FILE cannot be measured here; 130 and 143 if it was interrupted.
 """
 
 
@@ -165,16 +160,40 @@ def _measure(args: argparse.Namespace) -> int:
             tell(f"spec.{text}")
         port = stack.enter_context(ports.reserved(ENGINES[question.server.engine.name].port))
         machine = _machine(args, question, found, folder, ours, port)
-        wanted = benchmark_run(question, found.commits, datetime.now(UTC))
-        going = record.gone_on_with(record.load(args.output), wanted, machine.note, args.output)
-        rounds = Rounds(run=going, file=args.output, machine=machine, environ=os.environ, lock=lock)
-        if finished(going):
-            tell(f"{args.output}: it has its end already; remove it to measure it again")
-        else:
-            rounds.check()
-            tell(machine.note)
-            _watch(rounds)
-    return _end(rounds.run, args, page, folder)
+        asking = partial(benchmark_run, question, found.commits, datetime.now(UTC))
+        if not question.searches:
+            return end([_measured(asking(), args.output, machine, lock)], args.output, page)
+        beside = record.search_of(args.output)
+        _refuse_a_gate_without_search(args.output, beside)
+        search = _measured(asking(), beside, machine, lock)
+        if not found_by(search):
+            return end([search], beside, page)
+        tell(f"{found_by(search)} was found; now a gate compares it with the baseline, on other prompts")
+        return end([search, _measured(asking(search), args.output, machine, lock)], args.output, page)
+
+
+def _refuse_a_gate_without_search(file: Path, beside: Path) -> None:
+    """Raises RecordError for a file that is there before there is something to compare: it is of another question."""
+    there, search = record.load(file), record.load(beside)
+    if there and not (search and found_by(search)):
+        raise RecordError(
+            f"{file}: it holds {there['metadata']['name']}, and no search in {beside} has found a candidate for it: "
+            "name another file by -o, or remove it"
+        )
+
+
+def _measured(wanted: Manifest, file: Path, machine: Machine, lock: int) -> Manifest:
+    """The run with its end, as the file has it. Each file has a folder of logs of its own beside it."""
+    machine = replace(machine, folder=record.folder_of(file).resolve())
+    going = record.gone_on_with(record.load(file), wanted, machine.note, file)
+    rounds = Rounds(run=going, file=file, machine=machine, environ=os.environ, lock=lock)
+    if finished(going):
+        tell(f"{file}: it has its end already; remove it to measure it again")
+    else:
+        rounds.check()
+        tell(machine.note)
+        watch(rounds)
+    return rounds.run
 
 
 def _page(args: argparse.Namespace) -> Path:
@@ -183,9 +202,10 @@ def _page(args: argparse.Namespace) -> Path:
     page: Path = args.report or run.with_name("report.html") if run.name else run
     if not run.name or run.is_dir() or run.suffix == ".d":
         raise CannotError(f"-o: {run} is a folder, or named like that of the logs: name a file, such as run.yaml")
-    if args.file != "-" and run.exists() and run.samefile(args.file):
-        raise CannotError(f"-o: {run} is the file that is measured, and would be overwritten: name another")
-    if page.resolve() == run.resolve() or page.is_dir():
+    for written in (run, record.search_of(run)):
+        if args.file != "-" and written.exists() and written.samefile(args.file):
+            raise CannotError(f"-o: {written} is the file that is measured, and would be overwritten: name another")
+    if page.resolve() in (run.resolve(), record.search_of(run).resolve()) or page.is_dir():
         raise CannotError(f"--report: {page} is a folder, or the file of the run: name another file")
     return page
 
@@ -252,82 +272,6 @@ def _machine(
         files={one.name: str(found.places[one.source, one.revision]) for one in question.datasets},
         emulated=args.emulated,
     )
-
-
-# What a person sees.
-
-
-def tell(text: str) -> None:
-    print(printable(text), file=sys.stderr, flush=True)
-
-
-def _watch(rounds: Rounds) -> None:
-    """Drawn in place on a terminal; elsewhere a line for what has happened since."""
-    from paceline.cli.live.screen import draws_in_place
-
-    if not draws_in_place():
-        for line in _lines(rounds):
-            print(f"{datetime.now(UTC):%H:%M:%S} {printable(line)}", flush=True)
-        return
-    from rich.console import Console
-    from rich.live import Live
-
-    from paceline.cli.live.measuring import drawn, intervals
-    from paceline.measure.so_far import so_far, wanted
-
-    shown, measured = -math.inf, 0
-    means: Mapping[str, Bounds] = {}
-    with Live(console=Console(highlight=False), auto_refresh=False) as screen:
-        for moment in rounds.until_the_end():
-            if time.monotonic() - shown < DRAW_SECONDS:
-                continue
-            shown, status = time.monotonic(), moment.run.get("status") or {}
-            if len(status.get("rounds", ())) != measured:
-                measured, means = len(status["rounds"]), so_far(rounds.spec, moment.run)
-            lines = intervals(means, wanted(rounds.spec))
-            screen.update(drawn(moment, lines, datetime.now(UTC), emulated=rounds.machine.emulated), refresh=True)
-
-
-def _lines(rounds: Rounds) -> Iterator[str]:
-    from paceline.cli.live.measuring import intervals, seen
-    from paceline.cli.live.progress import time_left
-    from paceline.measure.so_far import so_far, wanted
-
-    said = measured = 0
-    message = ""
-    for moment in rounds.until_the_end():
-        at = seen(moment, datetime.now(UTC))
-        if at and at.rounds != measured:
-            yield from intervals(so_far(rounds.spec, moment.run), wanted(rounds.spec))
-            yield time_left(at)
-            measured = at.rounds
-        if at and at.message != message:
-            yield at.message
-            said, message = 0, at.message
-        yield from moment.said[said:]
-        said = max(said, len(moment.said))
-
-
-def _end(run: Manifest, args: argparse.Namespace, page: Path, folder: Path) -> int:
-    from paceline.cli.live.measuring import verdict
-    from paceline.cli.live.screen import show
-    from paceline.report import FORMATS, report
-
-    print()
-    show(verdict(run))
-    print(f"\n{args.output}  the run, for paceline report")
-    for line in applying(str(args.output), run, datetime.now(UTC)):
-        print(printable(line))
-    print(f"{folder}  the logs of its rounds")
-    try:
-        page.write_text(FORMATS["html"](report([run])), encoding="utf-8")
-        print(page)
-    except ImportError as error:
-        tell(f"{page} is not written: {PAGE} ({error})")
-    status = run.get("status") or {}
-    outcome = (status.get("verdict") or {}).get("outcome", "")
-    failed = any(one["type"] == "Failed" and one["status"] == "True" for one in status.get("conditions", ()))
-    return EXIT.get(outcome, EXIT["Error"] if failed else 0)
 
 
 def _failed(*lines: str) -> int:

@@ -1,7 +1,10 @@
 """Whether a measured run may be evidence in a cluster, and how it gets there. Pure."""
 
 import json
+import math
 from datetime import datetime
+
+import yaml
 
 from paceline import api
 from paceline.measure.question import IN_MEMORY
@@ -21,8 +24,9 @@ ESCAPED = "&<>"
 """Go writes each of them as six bytes."""
 
 
-def applying(file: str, run: Object, now: datetime) -> tuple[str, ...]:
-    """Lines for a person; none for a run that brings no rounds along."""
+def applying(file: str, run: Object, now: datetime, *, searched: bool = False) -> tuple[str, ...]:
+    """Lines for a person; none for a run that brings no rounds along. `searched`: what it compares with the baseline
+    was found by a search before it, which the operator does not know; so it is evidence of a pool that names it."""
     if not brings_rounds(run):
         return ()
     spec, name = api.run(run), str(run["metadata"]["name"])
@@ -34,11 +38,19 @@ def applying(file: str, run: Object, now: datetime) -> tuple[str, ...]:
         return (f"no evidence for a cluster: {error}",)
     if (size := written(run)) > LARGEST_OBJECT:
         return (f"no evidence for a cluster: it takes {size} bytes, and an API server stores {LARGEST_OBJECT}",)
+    where = f"before its pool is measured there{_as_candidate(run) if searched else ''}, where the"
     on_the_server = " --server-side" if size + OF_KUBECTL > LARGEST_ANNOTATION else ""
     return (
-        f"kubectl apply{on_the_server} -f {file}  evidence in a cluster, before its pool is measured there, where the "
+        f"kubectl apply{on_the_server} -f {file}  evidence in a cluster, {where} "
         "administrator allows it (evidence.imported)",
     )
+
+
+def _as_candidate(run: Object) -> str:
+    """How a pool asks the question that this run has answered."""
+    found = {key: value for key, value in run["spec"]["arms"][1].items() if key != "draft" and value != []}
+    candidates = yaml.dump([found], default_flow_style=True, sort_keys=False, width=math.inf).strip()
+    return f" with `candidates: {candidates}` in place of search"
 
 
 def written(run: Object) -> int:

@@ -16,9 +16,11 @@ from paceline.plan.deployment import Snapshot
 from paceline.plan.deployment.pins import pin
 from paceline.plan.deployment.pool import pools
 from paceline.plan.deployment.preflight import problems
+from paceline.plan.deployment.runs import Run
 from paceline.plan.objects import Object
 from paceline.plan.step import Manifest
 from paceline.render import Settings
+from paceline.render import benchmark_run as owned_run
 from paceline.render.common import API_VERSION
 
 RUN = "BenchmarkRun"
@@ -41,6 +43,11 @@ class Question:
     @property
     def server(self) -> Server:
         return self.spec.server
+
+    @property
+    def searches(self) -> bool:
+        """Whether two runs answer it: a search, and then a gate about what that has found."""
+        return isinstance(self.spec, DeploymentSpec) and self.spec.pools[0].search is not None
 
     @property
     def models(self) -> tuple[Model, ...]:
@@ -94,19 +101,30 @@ def found_wrong(question: Question, facts: Mapping[str, ModelFacts]) -> tuple[tu
     return problems(question.spec, question.manifest["spec"], facts)
 
 
-def benchmark_run(question: Question, commits: Mapping[tuple[str, str], str], now: datetime) -> Manifest:
+def benchmark_run(
+    question: Question, commits: Mapping[tuple[str, str], str], now: datetime, search: Object | None = None
+) -> Manifest:
     """The run that answers it, without a status. That of a pool has the spec that the operator would write, and `now`
-    in its name: another one, of another day, may be in the same cluster."""
+    in its name: another one, of another day, may be in the same cluster. Of a pool with a search it is the search, and
+    once there is one that has found a candidate, the gate about that."""
     metadata = question.manifest["metadata"]
     if isinstance(question.spec, RunSpec):
         return _run(str(metadata["name"]), question.manifest["spec"])
     manifest = {**question.manifest, "metadata": {**IN_MEMORY, **metadata}}
     snapshot = Snapshot(manifest=manifest, spec=question.spec, invalid="", children={}, settings=SETTINGS)
+    if search:
+        kept = owned_run(snapshot.owner, question.spec.pools[0].name, search["metadata"]["name"], search["spec"])
+        snapshot = replace(snapshot, children={RUN: (kept | {"status": search["status"]},)})
     (view,) = pools(snapshot, pin(question.spec, commits), now)
     if all(name == BASELINE for name in view.arms):
         raise QuestionError(f"spec.pools: {view.name} has no candidates: there is nothing to compare")
     spec = api.run_manifest_spec(replace(view.run_spec, trigger=Trigger.PERSON))
     return _run(child_name(metadata["name"], view.name, fingerprint(spec), f"{now:%Y%m%d-%H%M}"), spec)
+
+
+def found_by(search: Object) -> str:
+    """The candidate that a search has found; "" if it has found none, or is still under way."""
+    return Run(manifest=search).found
 
 
 def _run(name: str, spec: Mapping[str, Any]) -> Manifest:

@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from paceline.core import Purpose
 from paceline.evidence import question
 from paceline.plan.objects import Object, brings_rounds, finished
 from paceline.plan.step import Manifest
@@ -27,6 +28,11 @@ class RecordError(ValueError):
 
 def folder_of(file: Path) -> Path:
     return file.with_suffix(".d")
+
+
+def search_of(file: Path) -> Path:
+    """The file of the search before a run: run.search.yaml beside run.yaml."""
+    return file.with_name(f"{file.stem}.search{file.suffix}")
 
 
 def load(file: Path) -> Manifest | None:
@@ -91,10 +97,11 @@ def asked(run: Object) -> Manifest:
 
 def with_message(run: Object, status: Mapping[str, Any], message: str, how: Mapping[str, Any]) -> Manifest:
     """The run with this status, and with the message of a round's client if the round is new in it. `how`: machine,
-    note and differs of `spec.measured`. A file that an older release began has no messages, and gets none."""
+    note and differs of `spec.measured`. A file that an older release began has no messages, and gets none; nor does a
+    search, whose rounds no cluster takes."""
     before, after = _results(run.get("status") or {}), _results(status)
     messages = (run["spec"].get("measured") or {}).get("rounds", [])
-    if after == before or len(messages) != before:
+    if after == before or len(messages) != before or run["spec"].get("purpose") == Purpose.SEARCH:
         return {**run, "status": dict(status)}
     measured = {**how, "rounds": [*messages, message.strip()]}
     return {**run, "spec": {**run["spec"], "measured": measured}, "status": dict(status)}

@@ -16,10 +16,10 @@ FEWEST = 2
 
 def so_far(spec: RunSpec, run: Object) -> Mapping[str, Bounds]:
     """Candidate → its mean speed with the bounds that it would have if the gate looked now in place of its next look;
-    none before two rounds, and none for a Sweep."""
+    none before two rounds, and none for a Sweep or a Search."""
     evidence = Evidence(spec=spec, records=from_status(BenchmarkRunStatus, run.get("status")).rounds or ())
     measured, looks = len(evidence.results), spec.gate.decide_after_rounds
-    if evidence.sweep or measured < FEWEST:
+    if evidence.sweep or evidence.searches or measured < FEWEST:
         return {}
     now = evidence
     if measured not in looks and (later := [look for look in looks if look > measured]):

@@ -5,6 +5,7 @@ from functools import cache
 from tests.support.campaigns import LATENCY
 from tests.support.guard import dropped
 from tests.support.imported import allowing, file
+from tests.support.searched import Served, answered, searching
 from tests.support.stories import by_hand, measuring, promoted
 from tests.support.world import World, example
 
@@ -35,6 +36,30 @@ def measuring_round_2_of_3() -> World:
     world = World()
     measuring(world)
     world.round_ends("latency")
+    return world
+
+
+@cache
+def searching_round_4() -> World:
+    """The pool searches for its candidate, and is in the fourth round of that."""
+    world = World()
+    world.apply(searching("latency"))
+    world.prefetch_ends()
+    world.servers_ready()
+    for _ in range(3):
+        answered(world, {"latency": Served("latency", 1)})
+    return world
+
+
+@cache
+def searched_and_measuring() -> World:
+    """The search has found a tree; whether that is faster, a gate decides now."""
+    world = World()
+    world.apply(searching("latency"))
+    world.prefetch_ends()
+    world.servers_ready()
+    while len(world.runs("latency")) == 1:
+        answered(world, {"latency": Served("latency", 1)})
     return world
 
 
@@ -167,6 +192,8 @@ STATES = (
     prefetching,
     measuring_round_2_of_3,
     no_room,
+    searching_round_4,
+    searched_and_measuring,
     both_promoted,
     promoted_without_a_cluster,
     rejected,

@@ -21,6 +21,8 @@ from tests.unit.cli.states import (
     no_room,
     not_seen,
     rejected,
+    searched_and_measuring,
+    searching_round_4,
     stalled,
     suspended,
 )
@@ -44,6 +46,8 @@ EVERY = 60.0
         (awaiting_promote, 0, "Promote: wide 1.36x"),
         (rejected, 10, "Reject: wide 1.09x"),
         (no_room, 13, "not placed: 0/1 nodes are available"),
+        (searching_round_4, 13, "is measuring: round 4 of a search; a gate about what it finds follows"),
+        (searched_and_measuring, 13, "is measuring: round 1 of 3, 5 or 8"),
         (suspended, 13, "Undecided: spec.suspend is set"),
         (aborted, 14, "Stalled: a person has ended the run; kubectl paceline retry qwen3-coder-next --pool latency"),
         (stalled, 14, "Stalled: PrefetchFailed: the models could not be downloaded"),

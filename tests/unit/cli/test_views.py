@@ -9,7 +9,7 @@ import pytest
 from tests.support import golden
 from tests.support.looked_at import looked_at, numbered
 from tests.support.world import World, example
-from tests.unit.cli.states import STATES, full, measuring_round_2_of_3, rolled_back
+from tests.unit.cli.states import STATES, full, measuring_round_2_of_3, rolled_back, searching_round_4
 
 from paceline.cli.live.deployment import deployment
 from paceline.cli.live.paragraph import paragraph
@@ -50,6 +50,14 @@ def test_json_is_the_status_and_what_a_reader_would_compute() -> None:
         "gpuSeconds": 4 * (1200 + 300), "emulated": True, "waits": "",
     }  # fmt: skip
     assert throughput["run"]["secondsToNextLook"] is None
+
+
+def test_json_of_a_search_has_its_arms_and_no_looks() -> None:
+    world = searching_round_4()
+    (pool,) = payload(looked_at(world))["pools"]
+    search = world.runs("latency")[0]["status"]["search"]
+    assert pool["run"].items() >= {"search": search, "rounds": 3, "looks": (), "nextLook": None}.items()
+    assert pool["run"]["secondsToNextLook"] is pool["run"]["secondsToLastLook"] is None
 
 
 def test_evidence_stays_emulated_when_its_run_is_deleted() -> None:

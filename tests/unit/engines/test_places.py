@@ -9,7 +9,7 @@ import yaml
 from tests.support.example import FILE, run
 
 from paceline import api
-from paceline.engines.places import refused
+from paceline.engines.places import in_pool, refused
 
 PINNED = ["--attention-backend=triton", "--mem-fraction-static=0.85"]
 SECOND = "spec.pools.1.candidates"
@@ -73,3 +73,13 @@ def test_a_runs_own_loads_and_environment_are_looked_at() -> None:
     engine = replace(spec.server.engine, env=env, args=(*spec.server.engine.args, "--context-length=512"))
     refusals = refused(replace(spec, server=replace(spec.server, engine=engine)), {})
     assert [refusal.rule for refusal in refusals] == ["simulated-acceptance", "context-fits"]
+
+
+@pytest.mark.parametrize(
+    ("below", "path"), [("draft.source", "spec.draft.source"), ("tree.numSteps", "spec.pools[0].search.tree.numSteps")]
+)
+def test_a_tree_that_a_search_may_find_is_written_nowhere(below: str, path: str) -> None:
+    """What is wrong with its head is wrong with the spec's; the rest is of the search."""
+    written = {"pools": [{"name": "latency", "search": {}, "candidates": [{"name": "wide"}]}]}
+    assert in_pool(written, "latency")("tree-3-4-8", below) == path
+    assert in_pool(written, "latency")("wide", "tree.topK") == "spec.pools[0].candidates[0].tree.topK"

@@ -48,16 +48,18 @@ def measure(directory: Path) -> "subprocess.Popen[str]":
     )
 
 
-def remembered(directory: Path) -> list[dict[str, Any]]:
-    file = directory / "run.yaml"
+def remembered(directory: Path, name: str = "run.yaml") -> list[dict[str, Any]]:
+    file = directory / name
     status = yaml.safe_load(file.read_text()).get("status", {}) if file.exists() else {}
     rounds: list[dict[str, Any]] = status.get("rounds", [])
     return rounds
 
 
-def until_a_server_of_the_second_round_runs(directory: Path, process: "subprocess.Popen[str]") -> int:
+def until_a_server_of_the_second_round_runs(
+    directory: Path, process: "subprocess.Popen[str]", logs: str = "run.d"
+) -> int:
     """Its pid."""
-    pid = directory / "run.d" / "round-1-0" / "ctl" / "out" / "pid"
+    pid = directory / logs / "round-1-0" / "ctl" / "out" / "pid"
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         assert process.poll() is None, process.communicate()[0]

@@ -1,5 +1,6 @@
 """A run that is being measured on this machine, as a person watches it."""
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
@@ -9,16 +10,22 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from paceline.api.record import from_status
+from paceline.api.run_status import BenchmarkRunStatus
+from paceline.cli.live import searching
 from paceline.cli.live.progress import Progress, cells, progress, rounds, spent, time_left
 from paceline.cli.live.words import marked, span
-from paceline.core import Bounds
+from paceline.core import Bounds, Purpose, RunSpec
 from paceline.measure.rounds import Moment
+from paceline.measure.so_far import wanted
 from paceline.report import report
 from paceline.report.model import Manifest
-from paceline.report.tables import speed_ups
+from paceline.report.tables import searched, speed_ups
 
 WIDTH = 40
 """Columns of a bar."""
+RULERS = 6
+"""Arms of a search that are drawn: the best that may be the best."""
 STEPS = (": ready after ", " tok/s")
 """In the client's lines: a server has started, a workload is measured."""
 
@@ -34,8 +41,11 @@ def drawn(moment: Moment, lines: Iterable[str], now: datetime, *, emulated: bool
         done, total = steps(moment)
         since = span((now - moment.began).total_seconds())
         bars.add_row(rounds(at), ProgressBar(total=total, completed=done, width=WIDTH), f"{doing(moment)}, {since}")
-    bars.add_row("run", ProgressBar(total=at.looks[-1], completed=at.rounds, width=WIDTH), time_left(at))
-    bars.add_row("gate", cells(at), spent(at))
+    if at.search is not None:
+        bars.add_row("search", cells(at), f"{time_left(at)}; {spent(at)}")
+    else:
+        bars.add_row("run", ProgressBar(total=at.looks[-1], completed=at.rounds, width=WIDTH), time_left(at))
+        bars.add_row("gate", cells(at), spent(at))
     return Group(name, bars, *map(Text, lines))
 
 
@@ -56,8 +66,26 @@ def doing(moment: Moment) -> str:
     return moment.said[-1] if moment.said else "starting"
 
 
+def standing(spec: RunSpec, run: Manifest, means: Mapping[str, Bounds], *, going_on: bool = False) -> Iterator[str]:
+    """What is known so far: of a comparison each candidate's interval, `means`; of a search which arms are left."""
+    if spec.purpose is not Purpose.SEARCH:
+        yield from intervals(means, wanted(spec))
+        return
+    search = from_status(BenchmarkRunStatus, run.get("status")).search
+    if search is not None:
+        yield from rulers(dict(itertools.islice(searching.in_question(search).items(), RULERS)))
+        yield from searching.standing(search, going_on=going_on)
+
+
 def intervals(means: Mapping[str, Bounds], least: float) -> Iterator[str]:
     """A line for each candidate: its ratio, its bounds on a ruler, and what is asked of it."""
+    if not means:
+        return
+    yield from rulers(means, least)
+    yield f"{'':<{max(map(len, means))}}  a lower bound above {least:.2f} promotes; ┊ is 1.00, the baseline's speed"
+
+
+def rulers(means: Mapping[str, Bounds], least: float = 1.0) -> Iterator[str]:
     if not means:
         return
     low = min(0.9, *(mean.lower for mean in means.values()))
@@ -66,7 +94,6 @@ def intervals(means: Mapping[str, Bounds], least: float) -> Iterator[str]:
     for name, mean in means.items():
         ruler = _ruler(mean, math.log(max(low, 0.01)), math.log(min(high, 100.0)))
         yield f"{name:<{longest}}  {mean.ratio:.2f}x  {ruler}  {mean.lower:.2f} to {mean.upper:.2f} so far"
-    yield f"{'':<{longest}}  a lower bound above {least:.2f} promotes; ┊ is 1.00, the baseline's speed"
 
 
 def _ruler(mean: Bounds, low: float, high: float) -> str:
@@ -86,7 +113,7 @@ def _ruler(mean: Bounds, low: float, high: float) -> str:
 def verdict(run: Manifest) -> RenderableType:
     """The table of what was found, and the verdict's sentence."""
     page = report([run]).runs[0]
-    found = speed_ups(page)
+    found = searched(page.search) if page.search else speed_ups(page)
     drawn = Table(*found.head, box=None, pad_edge=False, header_style="dim")
     for number, column in enumerate(drawn.columns):
         column.overflow = "fold"  # a number that is cut off is another number

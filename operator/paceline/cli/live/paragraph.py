@@ -8,6 +8,7 @@ from paceline.api.status import Hold, PoolVerdict
 from paceline.cli.live.advice import UNDECIDED, advice, promotable
 from paceline.cli.live.deployment import Deployment, Pool
 from paceline.cli.live.progress import rounds, time_left
+from paceline.cli.live.searching import in_short
 from paceline.cli.live.words import faster, held, marked, since
 from paceline.core import BASELINE
 from paceline.plan.deployment.hold import BY_A_PERSON
@@ -105,7 +106,10 @@ def _measuring(deployment: Deployment, pool: Pool) -> Sentences:
     progress = pool.progress
     if progress:
         yield f"{progress.run} {'waits' if progress.waits else 'measures'} ({rounds(progress)}; {time_left(progress)})."
-        if deployment.manual:
+        if progress.search is not None:
+            yield f"It searches for the best candidate: {in_short(progress.search)}."
+            yield "What it finds is then compared with the baseline by a gate; nothing is served on a search alone."
+        elif deployment.manual:
             yield "A winner waits for a person: promotion.mode is Manual."
         else:
             yield "If it shows a candidate to be faster, that one is served."

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from paceline.api.record import to_camel
+from paceline.api.record import to_camel, to_status
 from paceline.cli.live.deployment import Deployment, Pool
 from paceline.cli.live.progress import Progress
 
@@ -49,4 +49,6 @@ def on_emulated_evidence(pool: Pool) -> bool:
 
 
 def run(progress: Progress) -> dict[str, Any]:
-    return {"name": progress.run, **{to_camel(name): getattr(progress, name) for name in COMPUTED}}
+    """A search with how its arms stand, as in status of its run."""
+    search = {} if progress.search is None else {"search": to_status(progress.search)}
+    return {"name": progress.run, **{to_camel(name): getattr(progress, name) for name in COMPUTED}, **search}

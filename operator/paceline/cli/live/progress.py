@@ -6,8 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from paceline.api.record import from_status
-from paceline.api.run_status import BenchmarkRunStatus, Cost, RunProgress
-from paceline.cli.live.words import gpu_hours, marked, span
+from paceline.api.run_status import BenchmarkRunStatus, Cost, RunProgress, SearchProgress
+from paceline.cli.live.words import gpu_hours, marked, span, time_of
+from paceline.core import Purpose
 from paceline.plan import objects
 from paceline.report import read
 
@@ -23,7 +24,7 @@ class Progress:
     rounds: int
     """Measured so far, those that were taken over from another run included."""
     looks: tuple[int, ...]
-    """After how many rounds the gate decides, if it can."""
+    """After how many rounds the gate decides, if it can; empty for a search, which asks none."""
     going_on: bool
     """Whether a round is being measured now."""
     seconds_per_round: int | None
@@ -35,11 +36,15 @@ class Progress:
     waits: str
     """Why no round goes on; empty if one does."""
     message: str
+    seconds: int
+    """Since its first round began."""
+    search: SearchProgress | None = None
+    """How it stands; None for a run that does not search."""
 
     @property
-    def next_look(self) -> int:
+    def next_look(self) -> int | None:
         """The last one stands for what comes after it: rounds that were lost for a candidate."""
-        return next((look for look in self.looks if look > self.rounds), self.looks[-1])
+        return next((look for look in self.looks if look > self.rounds), self.looks[-1] if self.looks else None)
 
 
 def progress(run: Mapping[str, Any], started: Mapping[str, datetime], now: datetime) -> Progress | None:
@@ -52,21 +57,27 @@ def progress(run: Mapping[str, Any], started: Mapping[str, datetime], now: datet
     waits = (at.message or complete.message).rstrip(".") if complete and complete.reason in WAITS else ""
     since = started.get(at.job) if at.job and not waits else None
     spent = max(0, round((now - since).total_seconds())) if since else 0
-    rounds, looks, each = at.round or 0, read.gate(run["spec"]).decide_after_rounds, at.seconds_per_round
-    following = next((look for look in looks if look > rounds), looks[-1])
-    accelerator = run["spec"]["accelerator"]
+    searches = run["spec"].get("purpose") == Purpose.SEARCH
+    rounds, each, accelerator = at.round or 0, at.seconds_per_round, run["spec"]["accelerator"]
+    looks = () if searches else read.gate(run["spec"]).decide_after_rounds
+    last = looks[-1] if looks else rounds
+    following = next((look for look in looks if look > rounds), last)
+    known = not (waits or searches)
+    began = time_of(status.started_at)
     return Progress(
         run=run["metadata"]["name"],
         rounds=rounds,
         looks=looks,
         going_on=bool(at.job) and not waits,
         seconds_per_round=each,
-        seconds_to_next_look=_left(following - rounds, each, spent) if not waits else None,
-        seconds_to_last_look=_left(looks[-1] - rounds, each, spent) if not waits else None,
+        seconds_to_next_look=_left(following - rounds, each, spent) if known else None,
+        seconds_to_last_look=_left(last - rounds, each, spent) if known else None,
         gpu_seconds=((status.cost or Cost()).gpu_seconds or 0) + spent * accelerator["count"],
         emulated=bool(status.emulated),
         waits=waits,
         message=at.message,
+        seconds=max(0, round((now - began).total_seconds())) if began else 0,
+        search=(status.search or SearchProgress()) if searches else None,
     )
 
 
@@ -79,7 +90,9 @@ def _left(rounds: int, each: int | None, spent: int) -> int | None:
 
 
 def rounds(progress: Progress) -> str:
-    """Where it is: round 2 of 3, 5 or 8."""
+    """Where it is: round 2 of 3, 5 or 8. A search does not know how many rounds it needs."""
+    if not progress.looks:
+        return f"round {progress.rounds + 1} of a search" if progress.going_on else f"{progress.rounds} rounds searched"
     looks = [str(look) for look in progress.looks]
     of = f"{', '.join(looks[:-1])} or {looks[-1]}" if len(looks) > 1 else looks[0]
     return f"round {progress.rounds + 1} of {of}" if progress.going_on else f"{progress.rounds} rounds measured of {of}"
@@ -88,7 +101,8 @@ def rounds(progress: Progress) -> str:
 def cells(progress: Progress) -> str:
     """A cell for each round, a mark where the gate looks: ■◧□|□□|□□□|."""
     drawn = []
-    for number in range(1, max(progress.looks[-1], progress.rounds) + 1):
+    last = progress.looks[-1] if progress.looks else progress.rounds + progress.going_on
+    for number in range(1, max(last, progress.rounds) + 1):
         under_way = number == progress.rounds + 1 and progress.going_on
         drawn.append("■" if number <= progress.rounds else "◧" if under_way else "□")
         drawn.append("|" if number in progress.looks else "")
@@ -98,6 +112,9 @@ def cells(progress: Progress) -> str:
 def time_left(progress: Progress) -> str:
     if progress.waits:
         return f"waits: {progress.waits}"
+    if progress.search is not None:
+        each = progress.seconds_per_round
+        return f"a round takes about {span(each)}" if each else "how long a round takes is known after the first"
     soon, late = progress.seconds_to_next_look, progress.seconds_to_last_look
     if soon is None or late is None:
         return "the time left is known after the first round"
@@ -106,4 +123,5 @@ def time_left(progress: Progress) -> str:
 
 
 def spent(progress: Progress) -> str:
-    return marked(f"{gpu_hours(progress.gpu_seconds)} so far", emulated=progress.emulated)
+    took = f"{span(progress.seconds)} and " if progress.search is not None and progress.seconds else ""
+    return marked(f"{took}{gpu_hours(progress.gpu_seconds)} so far", emulated=progress.emulated)

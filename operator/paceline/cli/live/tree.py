@@ -11,6 +11,7 @@ from paceline.api.status import Condition
 from paceline.cli.live.advice import advice
 from paceline.cli.live.deployment import Deployment, Pool
 from paceline.cli.live.progress import cells, rounds, spent, time_left
+from paceline.cli.live.searching import standing
 from paceline.cli.live.table import in_short
 from paceline.cli.live.words import faster, held, marked, since, span, time_of
 from paceline.report.text import count
@@ -138,6 +139,8 @@ def _run(deployment: Deployment, pool: Pool, now: datetime) -> Lines:
     yield progress.run, ""
     yield f"{cells(progress)} {rounds(progress)}", BUSY
     yield f"{time_left(progress)}; {spent(progress)}", ""
+    if progress.search is not None:
+        yield from ((line, "") for line in standing(progress.search, going_on=progress.going_on))
 
 
 def _verdict(deployment: Deployment, pool: Pool, now: datetime) -> Lines:

@@ -66,7 +66,8 @@ def _result(deployment: Deployment, pool: Pool) -> PoolResult:
         return PoolResult(pool=pool.name, outcome=STALLED, message=step.message)
     refused = stalled is not None and stalled.reason == Reason.InvalidSpec.name  # rounds are of the former spec
     if pool.progress and pool.progress.going_on and not refused:
-        message = f"{pool.progress.run} is measuring: {rounds(pool.progress)}"
+        gate = "; a gate about what it finds follows" if pool.progress.search is not None else ""
+        message = f"{pool.progress.run} is measuring: {rounds(pool.progress)}{gate}"
         return PoolResult(pool=pool.name, outcome=UNDECIDED, message=message, emulated=pool.progress.emulated)
     if stalled:
         return PoolResult(pool=pool.name, outcome=STALLED, message=f"{stalled.reason}: {stalled.message}")

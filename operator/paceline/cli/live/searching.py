@@ -1,0 +1,81 @@
+"""A search as a person follows it: which arms are left, which are out and why, and what comes next. Pure."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from paceline.api.run_status import SearchedArm, SearchProgress
+from paceline.core import BASELINE, Bounds
+from paceline.report import read
+from paceline.report.text import change, count, interval, ratio
+
+BEST, OPEN, BEHIND, FEW, FAILED = "best", "may be best", "behind", "too few points", "failed"
+"""As `paceline.search.so_far.State`, which needs numpy."""
+MOST = 6
+"""Arms of a kind that are named; the others are counted."""
+
+
+def standing(search: SearchProgress, *, going_on: bool = False) -> Iterator[str]:
+    """A line for what was measured, for the arms of each kind, and for what the round under way, if one is `going_on`,
+    or else the next one is for."""
+    yield measured(search)
+    if best := _leader(search):
+        yield f"{'best' if best.state == BEST else 'ahead'} so far: {_arm(best, None)}"
+    for state, says in KINDS.items():
+        if arms := [arm for arm in search.arms if arm.state == state and arm != best and arm.arm != BASELINE]:
+            yield f"{says}: {_listed(arms, best.ratio if best and state == BEHIND else None)}"
+    if search.next:
+        yield f"{'this round' if going_on else 'next'}: {search.next}"
+
+
+KINDS: Mapping[str, str] = {
+    OPEN: "may be best",
+    BEHIND: "out, behind the best by more than the noise of their points",
+    FEW: "measured once",
+    FAILED: "out, failed",
+}
+
+
+def measured(search: SearchProgress) -> str:
+    """How much of the grid."""
+    arms = sum(arm.arm != BASELINE for arm in search.arms)
+    of = f"{arms} of {search.candidates} candidates measured"
+    return f"{of}, in {count(search.points, 'point')} of {count(search.server_starts, 'server start')}"
+
+
+def in_short(search: SearchProgress) -> str:
+    """The same and the best, in one clause."""
+    best = _leader(search)
+    return f"{measured(search)}; ahead so far: {_arm(best, None)}" if best else measured(search)
+
+
+def in_question(search: SearchProgress) -> Mapping[str, Bounds]:
+    """Arm → its interval, of those that may still be the best, the best first."""
+    arms = [arm for arm in search.arms if arm.state in (BEST, OPEN)]
+    bounds = {arm.arm: read.bounds(arm.ratio, arm.lower, arm.upper) for arm in arms}
+    return {name: found for name, found in bounds.items() if found}
+
+
+def _leader(search: SearchProgress) -> SearchedArm | None:
+    """The best, which has two points; before there is one, the first. None before the baseline is measured, too."""
+    known = [arm for arm in search.arms if arm.ratio is not None or arm.arm == BASELINE]
+    best = next((arm for arm in known if arm.state == BEST), None)
+    return best or next((arm for arm in known if arm.ratio is not None), None)
+
+
+def _listed(arms: list[SearchedArm], best: float | None) -> str:
+    more = [f"and {len(arms) - MOST} more"] if len(arms) > MOST else []
+    return ", ".join([*(_arm(arm, best) for arm in arms[:MOST]), *more])
+
+
+def _arm(arm: SearchedArm, best: float | None) -> str:
+    return " ".join([arm.arm, *_said(arm, best)])
+
+
+def _said(arm: SearchedArm, best: float | None) -> Iterable[str]:
+    """Its speed, and how far it is behind the best; or why it failed."""
+    if arm.why:
+        yield f"({arm.why})"
+        return
+    if bounds := read.bounds(arm.ratio, arm.lower, arm.upper):
+        yield f"{ratio(bounds.ratio)} ({interval(bounds)})"
+        if best:
+            yield f"{change(bounds.ratio / best - 1)}"

@@ -1,0 +1,100 @@
+"""What a person sees while a file is measured, and at its end."""
+
+import math
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from paceline.core import Bounds
+from paceline.core.text import printable
+from paceline.measure import record
+from paceline.measure.applying import applying
+from paceline.measure.rounds import Rounds
+from paceline.plan.step import Manifest
+
+EXIT = {"Promote": 0, "Reject": 10, "Inconclusive": 11, "Error": 12}
+"""As `paceline gate`. A Sweep decides nothing, and a search that has found something neither: 0."""
+DRAW_SECONDS = 1.0
+"""Between two pictures: what draws them must not take the processor from what is measured."""
+PAGE = "the page needs jinja2 and matplotlib: pip install 'paceline[report]'"
+
+
+def tell(text: str) -> None:
+    print(printable(text), file=sys.stderr, flush=True)
+
+
+def watch(rounds: Rounds) -> None:
+    """Drawn in place on a terminal; elsewhere a line for what has happened since."""
+    from paceline.cli.live.screen import draws_in_place
+
+    if not draws_in_place():
+        for line in _lines(rounds):
+            print(f"{datetime.now(UTC):%H:%M:%S} {printable(line)}", flush=True)
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    from paceline.cli.live.measuring import drawn, standing
+    from paceline.measure.so_far import so_far
+
+    shown, measured = -math.inf, 0
+    means: Mapping[str, Bounds] = {}
+    with Live(console=Console(highlight=False), auto_refresh=False) as screen:
+        for moment in rounds.until_the_end():
+            if time.monotonic() - shown < DRAW_SECONDS:
+                continue
+            shown, status = time.monotonic(), moment.run.get("status") or {}
+            if len(status.get("rounds", ())) != measured:
+                measured, means = len(status["rounds"]), so_far(rounds.spec, moment.run)
+            lines = standing(rounds.spec, moment.run, means, going_on=moment.plan is not None)
+            screen.update(drawn(moment, lines, datetime.now(UTC), emulated=rounds.machine.emulated), refresh=True)
+
+
+def _lines(rounds: Rounds) -> Iterator[str]:
+    from paceline.cli.live.measuring import seen, standing
+    from paceline.cli.live.progress import spent, time_left
+    from paceline.measure.so_far import so_far
+
+    said = measured = 0
+    message = ""
+    for moment in rounds.until_the_end():
+        at = seen(moment, datetime.now(UTC))
+        if at and at.rounds != measured:
+            yield from standing(rounds.spec, moment.run, so_far(rounds.spec, moment.run))
+            yield f"{time_left(at)}; {spent(at)}" if at.search else time_left(at)
+            measured = at.rounds
+        if at and at.message != message:
+            yield at.message
+            said, message = 0, at.message
+        yield from moment.said[said:]
+        said = max(said, len(moment.said))
+
+
+def end(runs: Sequence[Manifest], file: Path, page: Path) -> int:
+    """The exit code, by the verdict of the last of `runs`, which is in `file`; before it the search that led to it."""
+    from paceline.cli.live.measuring import verdict
+    from paceline.cli.live.screen import show
+    from paceline.report import FORMATS, report
+
+    *searches, last = runs
+    for one in runs:
+        print()
+        show(verdict(one))
+    print()
+    for _ in searches:
+        print(f"{record.search_of(file)}  the search before it")
+    print(f"{file}  the run, for paceline report")
+    for line in applying(str(file), last, datetime.now(UTC), searched=bool(searches)):
+        print(printable(line))
+    print(f"{record.folder_of(file).resolve()}  the logs of its rounds")
+    try:
+        page.write_text(FORMATS["html"](report([last, *searches])), encoding="utf-8")
+        print(page)
+    except ImportError as error:
+        tell(f"{page} is not written: {PAGE} ({error})")
+    status = last.get("status") or {}
+    outcome = (status.get("verdict") or {}).get("outcome", "")
+    failed = any(one["type"] == "Failed" and one["status"] == "True" for one in status.get("conditions", ()))
+    return EXIT.get(outcome, EXIT["Error"] if failed else 0)

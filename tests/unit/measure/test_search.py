@@ -1,0 +1,174 @@
+"""A pool that searches, measured without a cluster: the operator's two questions, and what a person sees of them."""
+
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+import pytest
+from tests.support import imported
+from tests.support.searched import Served, answered, searched, searching
+from tests.support.world import World
+
+from paceline import api
+from paceline.api.record import from_status
+from paceline.api.run_status import SearchedArm, SearchProgress
+from paceline.cli.live import searching as live
+from paceline.cli.live.measuring import drawn, standing, verdict
+from paceline.cli.live.screen import plain
+from paceline.core import Purpose
+from paceline.evidence import question
+from paceline.measure.applying import applying
+from paceline.measure.question import asked, benchmark_run, found_by
+from paceline.measure.record import with_message
+from paceline.measure.rounds import Moment
+from paceline.measure.so_far import so_far
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+LATENCY = {"latency": Served("latency", 1)}
+
+
+def begun() -> World:
+    world = World()
+    world.apply(searching("latency"))
+    world.prefetch_ends()
+    world.servers_ready()
+    return world
+
+
+@cache
+def searched_by_the_operator() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Its search and its gate."""
+    world = begun()
+    searched(world, LATENCY)
+    search, gate = world.runs("latency")
+    return search, gate
+
+
+@cache
+def under_way(rounds: int) -> dict[str, Any]:
+    """The search after so many rounds."""
+    world = begun()
+    for _ in range(rounds):
+        answered(world, LATENCY)
+    (search,) = world.runs("latency")
+    return search
+
+
+def commits(run: dict[str, Any]) -> dict[tuple[str, str], str]:
+    """Of the models of a run of the operator."""
+    drafts = [arm["draft"] for arm in run["spec"]["arms"] if "draft" in arm]
+    return {(one["source"], one.get("revision", "main")): one["commit"] for one in (run["spec"]["target"], *drafts)}
+
+
+def test_its_first_question_is_the_operators_search_and_its_second_the_gate_about_what_was_found() -> None:
+    search, gate = searched_by_the_operator()
+    ask = asked(searching("latency"), None)
+    assert ask.searches
+    first = benchmark_run(ask, commits(search), NOW)
+    assert question(first["spec"]) == question(search["spec"])
+    second = benchmark_run(ask, commits(search), NOW, first | {"status": search["status"]})
+    assert question(second["spec"]) == question(gate["spec"])
+    assert second["metadata"]["name"] != first["metadata"]["name"]
+    assert second["spec"]["trigger"]["reason"] == "Person"
+
+
+def test_a_search_under_way_has_found_nothing() -> None:
+    assert found_by(under_way(3)) == ""
+    search, gate = searched_by_the_operator()
+    assert found_by(search) == gate["spec"]["arms"][1]["name"]
+    assert found_by(gate) == ""
+
+
+def test_a_file_of_purpose_search_is_one_run() -> None:
+    search, _ = searched_by_the_operator()
+    assert not asked({key: search[key] for key in ("kind", "metadata", "spec")}, None).searches
+
+
+def test_a_searchs_rounds_are_for_no_cluster() -> None:
+    """The API server refuses `measured` on a Search."""
+    search = under_way(2)
+    before = search | {"status": {}}
+    assert "measured" not in with_message(before, search["status"], "paceline1:", {"machine": "desk"})["spec"]
+
+
+def test_what_was_found_is_evidence_of_a_pool_that_names_it() -> None:
+    """The operator has not made that search: it would search itself."""
+    line = applying("run.yaml", imported.file(), NOW, searched=True)[0]
+    candidates = "candidates: [{name: wide, tree: {numSteps: 3, topK: 4, numDraftTokens: 8}}]"
+    assert f"before its pool is measured there with `{candidates}` in place of search, where the administrator" in line
+    search, gate = searched_by_the_operator()
+    named = searching("latency")
+    (pool,) = named["spec"]["pools"]
+    del pool["search"]
+    pool["candidates"] = [{key: value for key, value in gate["spec"]["arms"][1].items() if key != "draft"}]
+    assert question(benchmark_run(asked(named, None), commits(search), NOW)["spec"]) == question(gate["spec"])
+
+
+# What a person sees.
+
+
+def lines(run: dict[str, Any]) -> list[str]:
+    spec = api.run(run)
+    assert spec.purpose is Purpose.SEARCH
+    assert so_far(spec, run) == {}
+    return list(standing(spec, run, {}))
+
+
+def test_before_the_first_comparison_there_is_no_best() -> None:
+    (measured, *rest) = lines(under_way(1))
+    assert measured == "1 of 45 candidates measured, in 4 points of 1 server start"
+    assert [line.partition(":")[0] for line in rest] == ["next"]
+
+
+def test_while_nobody_has_two_points_the_first_is_ahead() -> None:
+    arms = (SearchedArm(arm="tree-3-1-4", state="too few points", points=1, ratio=1.4, lower=1.3, upper=1.5),)
+    shown = list(live.standing(SearchProgress(candidates=3, points=1, server_starts=1, arms=arms), going_on=True))
+    assert shown == [
+        "1 of 3 candidates measured, in 1 point of 1 server start",
+        "ahead so far: tree-3-1-4 1.40x (1.30–1.50)",
+    ]
+
+
+def test_the_arms_that_are_left_are_drawn_and_those_that_are_out_say_by_how_much() -> None:
+    shown = lines(searched_by_the_operator()[0])
+    assert "●" in shown[0]
+    (best,) = (line for line in shown if line.startswith("best so far: "))
+    assert searched_by_the_operator()[1]["spec"]["arms"][1]["name"] in shown[0]
+    assert "x (" in best
+    (behind,) = (line for line in shown if line.startswith("out, behind the best by more than the noise"))
+    assert " −" in behind
+
+
+@pytest.mark.parametrize(
+    ("arm", "said"),
+    [
+        (SearchedArm(arm="tree-7-1-8", state="failed", why="the server ended: out of memory"),
+         "out, failed: tree-7-1-8 (the server ended: out of memory)"),
+        (SearchedArm(arm="baseline", state="best", points=2), "best so far: baseline"),
+    ],
+)  # fmt: skip
+def test_failures_and_a_baseline_that_leads(arm: SearchedArm, said: str) -> None:
+    assert said in list(live.standing(SearchProgress(candidates=3, points=2, arms=(arm,))))
+
+
+def test_the_rounds_so_far_and_what_they_took() -> None:
+    run = under_way(3)
+    began = datetime.fromisoformat(run["status"]["startedAt"])
+    shown = plain(drawn(Moment(run=run), ("line",), began.replace(hour=began.hour + 2), emulated=False)).splitlines()
+    assert "■■■" in shown[1]
+    assert "a round takes about " in shown[1]
+    assert "2 h and " in shown[1]
+    assert "GPU-hours so far" in shown[1]
+
+
+def test_it_ends_with_the_arms_that_were_measured() -> None:
+    search, gate = searched_by_the_operator()
+    found = gate["spec"]["arms"][1]["name"]
+    shown = plain(verdict(search)).splitlines()
+    assert shown[0].split() == ["Arm", "State", "Points", "Ratio", "Interval", "Behind", "the", "best"]
+    assert any(line.startswith(f"{found} (") and "best" in line for line in shown)
+    measured = from_status(SearchProgress, search["status"]["search"]).arms
+    assert len([line for line in shown if line.startswith("tree-")]) == len(
+        [a for a in measured if a.arm != "baseline"]
+    )
+    assert shown[-1].startswith(f"Emulated: Found: {found} is ")
