@@ -20,7 +20,7 @@ TO = Path(__file__).parents[2] / "paceline_emulator/data/profiles"
 
 COST_OF_WIDE = 1.85
 """Baseline steps that a step with the wide tree takes at batch 1. Gives lengths of 2.2 to 2.8 of at most 4."""
-DRAFT_AT_ONE = 0.14
+DRAFT_AT_ONE = 0.25
 """Baseline steps that one draft step takes at batch 1."""
 
 ASSUMED = (
