@@ -36,7 +36,7 @@ def test_a_schedule_that_is_faster_than_a_chain_is_served(here: Namespace, hub: 
         alone, among = (float(points["falls", f"code@{size}"]["draftTokens"]) for size in (1, 16))
         assert (alone, among) == (5, pytest.approx(2, abs=1))  # its load begins and ends with fewer than eight
 
-    (pod,) = here.list("pods", "paceline.dev/component=server")
+    (pod,) = here.list("pods", "paceline.dev/component=server,paceline.dev/arm=falls")
     command = pod["spec"]["containers"][0]["command"]
     path = command[command.index(CONFIG) + 1]
     text = here.kubectl("exec", pod["metadata"]["name"], "-c", "server", "--", "cat", path)
