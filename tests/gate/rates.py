@@ -14,7 +14,7 @@ from math import exp, fsum, log
 from pathlib import Path
 from statistics import mean
 
-from tests.gate import lengths
+from tests.gate import lengths, sized
 from tests.gate.rows import CAMPAIGNS, Row, even, rows
 from tests.support.campaigns import Truth
 
@@ -117,7 +117,9 @@ def main() -> int:
             print(text, flush=True)
             lines.append((row, text))
             faults += broken(row, read(text))
-    before, _, rest = lengths.write(DOCUMENT.read_text()).partition(BEGIN)
+    document, more = sized.write(lengths.write(DOCUMENT.read_text()))
+    faults += more
+    before, _, rest = document.partition(BEGIN)
     after = rest.partition(END)[2]
     DOCUMENT.write_text("\n".join([f"{before}{BEGIN}", *tables(lines), "", f"{END}{after}"]))
     faults += [fault for row in lengths.rows() for fault in lengths.broken(row)]

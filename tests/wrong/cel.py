@@ -263,6 +263,8 @@ OF_A_RUN: tuple[Told, ...] = (
     one("an arm's chain with more tokens than steps", "spec.arms.1.tree", tree(5, 1, 8),
         "spec.arms[1].tree.numDraftTokens", "numSteps + 1 = 6"),
     one("an arm's tree for DFLASH", "spec.arms.1.draft.algorithm", "DFLASH", "spec.arms", "blockSize"),
+    one("fewest requests below five a user", "spec.workloads.0.fewestRequests", 159,
+        "spec.workloads[0].fewestRequests", "five times the concurrency is 160, got 159"),
     one("fewer requests than five a user", "spec.workloads.0.requests", 159,
         "spec.workloads", "five times the concurrency"),
     one("a temperature beyond two", "spec.workloads.0.temperature", "2.1",

@@ -23,6 +23,8 @@ from paceline.api.slo import SloSpec, from_slo, to_slo
 from paceline.engines.grid import searched
 
 REQUESTS = 64
+FEWEST_REQUESTS = 16
+"""Of a closed loop whose `requests` nobody has written, in rounds after the first."""
 MAX_TOKENS = 512
 OWN_SAMPLING = "model"
 """In place of a temperature: requests name none."""
@@ -186,10 +188,19 @@ def _dataset(dataset: PromptsSpec, concurrency: int, slo: SloSpec | None = None)
         core.Dataset,
         dataset,
         requests=requests if dataset.request_rate else max(requests, core.WAVES * concurrency),
+        fewest_requests=_fewest(dataset, concurrency),
         max_tokens=dataset.max_tokens or MAX_TOKENS,
         temperature=None if dataset.temperature == OWN_SAMPLING else float(dataset.temperature or 0),
         slo=to_slo(dataset.slo or slo),
     )
+
+
+def _fewest(dataset: PromptsSpec, concurrency: int) -> int | None:
+    """None where a person has written how many, at a rate, and where the steady window needs all of them anyway."""
+    if isinstance(dataset, WorkloadSpec) and dataset.fewest_requests:
+        return dataset.fewest_requests
+    fewest = max(FEWEST_REQUESTS, core.WAVES * concurrency)
+    return None if dataset.requests or dataset.request_rate or fewest >= REQUESTS else fewest
 
 
 def _default_requests(dataset: PromptsSpec) -> int:

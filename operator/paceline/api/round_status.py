@@ -193,6 +193,9 @@ class Point:
     """A tenth of the prompts has at least this speed-up."""
     slower_prompts: Number | None = None
     """Fraction of the prompts that were slower than at the baseline."""
+    request_spread: Number | None = None
+    """Standard deviation of ln(speed of a request) over the requests of a closed loop; the first round's baseline tells
+    by it how many requests later rounds send."""
 
 
 @record

@@ -22,7 +22,7 @@ from paceline.api.gate import (
 )
 from paceline.api.model import Model
 from paceline.api.pod import NO_LABELS_OF_OURS, Env
-from paceline.api.prompts import PromptsSpec, only_of_the_hub
+from paceline.api.prompts import MOST_REQUESTS, PromptsSpec, only_of_the_hub
 from paceline.api.rules import IMMUTABLE, Rule, one_of
 from paceline.api.types import (
     Arguments,
@@ -121,6 +121,10 @@ class WorkloadSpec(PromptsSpec):
 
     concurrency: Annotated[int, Field(ge=1, le=4096)]
     """Simultaneous requests; with requestRate, those of the warm-up only."""
+    fewest_requests: Annotated[int, Field(ge=1, le=MOST_REQUESTS)] | None = None
+    """Rounds after the first may send as few requests: as many as make the noise of requests, by the spread of the
+    first round's baseline, as large as that of server starts. If absent, all rounds send `requests`. Part of no hash.
+    """
     commit: Commit | None = None
     """Commit of a hub dataset in the cache: the directory below snapshots/."""
 
@@ -201,6 +205,15 @@ class BenchmarkRunSpec(Model):
             message="requests must be at least five times the concurrency where requestRate is not set: with fewer, "
             f"beginning and end weigh too much; write {{{WAVES} * w.concurrency}}, got {{w.requests}}",
             field=".requests",
+        ),
+        Rule(
+            each={"w": "self.workloads"},
+            cel="!has(w.fewestRequests) || (!has(w.requestRate)"
+            f" && w.fewestRequests >= {WAVES} * w.concurrency && (!has(w.requests) || w.fewestRequests <= w.requests))",
+            message="fewestRequests must be at least five times the concurrency and at most requests, and be left out "
+            f"where requestRate is set; five times the concurrency is {{{WAVES} * w.concurrency}}, got "
+            "{w.fewestRequests}",
+            field=".fewestRequests",
         ),
         Rule(
             each={"w": "self.workloads"},

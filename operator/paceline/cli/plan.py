@@ -22,6 +22,7 @@ from paceline.cli.validate import read
 from paceline.core import DeploymentSpec, Parity, PoolSpec, PromotionMode, Purpose, Scheme, Workload
 from paceline.plan.costs import Assumptions, Cost
 from paceline.plan.forecast import ALL_FASTER, UNDECIDED, Forecast, forecast
+from paceline.plan.run.enough import by_noise, sized
 from paceline.pods import datasets
 from paceline.preflight.promotion import losses
 
@@ -30,6 +31,11 @@ GUESSED_START = (60.0, 600.0)
 STREAMS = (171.0, 48.0)
 """Output tokens per second of one request: published for Qwen3-Coder-Next without speculation on four H200, alone
 (171.1 at most) and as one of 32 (1529.1 / 32 at least)."""
+
+
+SPREADS = (0.05, None)
+"""Between the baseline's requests, a standard deviation of ln(speed): a guess, of which later rounds send fewer; and so
+large a one that they do not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +133,7 @@ def costs(
     yield from (f"Not measured: {why}" for why in lower.never)
     if manifest["kind"] == RUN and api.run(manifest).measured:
         yield "Not measured: spec.measured has its rounds, which are judged anew where evidence.imported allows it."
-    shown = _shown(manifest, spec, lower, upper, existing)
+    shown = _shown(manifest, spec, lower, upper, existing, bounds.lower.spread)
     yield from table(shown)
     if lower.stalled:
         yield f"\nStalled: {lower.stalled}"
@@ -147,13 +153,20 @@ def costs(
 
 
 def _shown(
-    manifest: Manifest, spec: DeploymentSpec, lower: Forecast, upper: Forecast, existing: Sequence[Manifest]
+    manifest: Manifest,
+    spec: DeploymentSpec,
+    lower: Forecast,
+    upper: Forecast,
+    existing: Sequence[Manifest],
+    spread: float | None,
 ) -> dict[str, Shown]:
     """Of each pool that is measured for a verdict, which a Sweep has none of."""
     if manifest["kind"] == RUN and api.run(manifest).purpose is not Purpose.GATE:
         return {}
     measured = [pool for pool in spec.pools if lower.pools[pool.name].jobs and upper.pools[pool.name].jobs]
-    return {pool.name: smallest(pool, lower.pools[pool.name], upper.pools[pool.name], existing) for pool in measured}
+    return {
+        pool.name: smallest(pool, lower.pools[pool.name], upper.pools[pool.name], existing, spread) for pool in measured
+    }
 
 
 def capacity(manifest: Manifest, upper: Forecast, crowded: Forecast | None, free: int | None) -> Iterator[str]:
@@ -196,12 +209,21 @@ def _assumed(pools: Sequence[PoolSpec], parity: Parity | None, bounds: Bounds) -
             span = _span(lower.of_workload(workload) / 60, upper.of_workload(workload) / 60, 1)
             over = f" over {workload.dataset.requests / workload.rate:.0f} s" if workload.rate else ""
             load = f"{workload.dataset.requests} requests{over} of at most {workload.dataset.max_tokens} tokens"
+            fewer = enough(workload, pool, lower.spread)
+            load += f" ({fewer} after the first round, if its baseline allows)" if fewer else ""
             again = _again(workload, pool.gate.decide_after_rounds[-1])
             yield f"    {pool.name:<16} {workload.name:<16} {load}: {span} min{again}"
     if parity:
         span = _span(lower.of_parity(parity) / 60, upper.of_parity(parity) / 60, 1)
         load = f"{parity.samples} prompts, one after another, of at most {parity.max_tokens} tokens"
         yield f"    {'each pool':<16} {'parity':<16} {load}: {span} min"
+
+
+def enough(workload: Workload, pool: PoolSpec, spread: float | None) -> int | None:
+    """Requests of rounds after the first, at this spread of the baseline's; None if they send as many."""
+    weights = [one.weight for one in pool.workloads if not one.rate]
+    fewer = sized(workload, spread, weights).dataset.requests if by_noise(pool.gate) else workload.dataset.requests
+    return fewer if fewer < workload.dataset.requests else None
 
 
 def _again(workload: Workload, rounds: int) -> str:
@@ -257,7 +279,10 @@ def _bounds(start_seconds: int | None, tokens_per_second: int | None, existing: 
         starts, first = (float(start_seconds), float(start_seconds)), "as you say"
     if tokens_per_second is not None:
         streams, second = (float(tokens_per_second), float(tokens_per_second)), "as you say"
-    lower, upper = (Assumptions(start_seconds=s, stream=t) for s, t in zip(starts, streams, strict=True))
+    lower, upper = (
+        Assumptions(start_seconds=start, stream=stream, spread=spread)
+        for start, stream, spread in zip(starts, streams, SPREADS, strict=True)
+    )
     return Bounds(lower=lower, upper=upper, starts=first, streams=second)
 
 

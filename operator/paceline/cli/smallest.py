@@ -11,6 +11,7 @@ from paceline.core import BASELINE, PoolSpec, Workload
 from paceline.evidence.round_status import measurements
 from paceline.gate import Noise, assumed_noise, observed_noise, smallest_shown
 from paceline.plan.costs import Cost, RoundCost
+from paceline.plan.run.enough import by_noise, sized
 
 ASSUMED = (
     "assumed, of 0.5 % for a point and 1 % for a server's start, as is usual on one host, and 15 % between prompts "
@@ -28,9 +29,12 @@ class Shown:
     """The first and the last look: rounds, smallest advantage, and the cost until then, best and worst case."""
 
 
-def smallest(pool: PoolSpec, least: Cost, most: Cost, existing: Collection[Manifest]) -> Shown:
-    """`least` is the cost of a verdict at the first look, `most` of one at the last."""
-    noise, source = _observed(pool, existing) or (_assumed(pool), ASSUMED)
+def smallest(
+    pool: PoolSpec, least: Cost, most: Cost, existing: Collection[Manifest], spread: float | None = None
+) -> Shown:
+    """`least` is the cost of a verdict at the first look, `most` of one at the last. `spread` decides how many requests
+    rounds send."""
+    noise, source = _observed(pool, existing) or (_assumed(pool, spread), ASSUMED)
     looks = pool.gate.decide_after_rounds
     candidates = sum(arm.name != BASELINE for arm in pool.arms)
     between = looks[-1] - looks[0]
@@ -73,10 +77,13 @@ def noises(shown: Mapping[str, Shown]) -> Iterator[str]:
                 yield f"    {pool:<16} {noise.mean:.1%} in the mean over workloads, {noise.workload:.1%} on one of them"
 
 
-def _assumed(pool: PoolSpec) -> Noise:
+def _assumed(pool: PoolSpec, spread: float | None) -> Noise:
+    """Of the rounds after the first, which may send fewer requests."""
     judged = _judged(pool.workloads)
+    weights = [workload.weight for workload in pool.workloads if not workload.rate]
+    sent = [sized(workload, spread, weights) for workload in judged] if by_noise(pool.gate) else judged
     return assumed_noise(
-        {workload.name: workload.dataset.requests for workload in judged},
+        {workload.name: workload.dataset.requests for workload in sent},
         {workload.name: workload.weight for workload in judged},
     )
 

@@ -12,6 +12,9 @@ Spec = Mapping[str, Any]
 WHY = ("attempt", "trigger", "token", "podLabels", "roundsOf", "measured", "startFrom")
 """Fields about why a run was started, how its pods are labelled, where its rounds come from and where a search begins:
 part of no hash."""
+ENOUGH = "fewestRequests"
+"""Field of a workload about how few of its requests are enough after the first round: part of no hash, as rounds of
+fewer requests are evidence of the same."""
 RULE = ("gate", "budget")
 """Fields about how rounds are judged and how many there may be: part of the question only."""
 SERVER = ("target", "engine", "accelerator", "cache", "nodeSelector", "largestConcurrency")
@@ -23,7 +26,7 @@ RETRACTIONS = "retractions"
 def question(spec: Spec) -> str:
     """Ten hex digits that name what a run decides. Specs that differ only in why they were started, or in empty fields,
     ask the same question; so a field that a later release adds moves it only where it is used."""
-    return _digest(_without(spec, WHY))
+    return _digest({**_without(spec, WHY), "workloads": _workloads(spec, ENOUGH)})
 
 
 def fingerprint(spec: Spec) -> str:
@@ -62,8 +65,12 @@ def narrowed(spec: Spec, names: Collection[str]) -> Spec:
 def _measured(spec: Spec) -> Spec:
     limits = (spec.get("gate") or {}).get("limits") or ()
     counted = next((limit.get("maximum") for limit in limits if limit.get("metric") == RETRACTIONS), None)
-    workloads = [_without(workload, ("weight",)) for workload in spec.get("workloads", ())]
+    workloads = _workloads(spec, ENOUGH, "weight")
     return {**_without(spec, (*WHY, *RULE)), "workloads": workloads, RETRACTIONS: counted or None}
+
+
+def _workloads(spec: Spec, *without: str) -> list[Spec]:
+    return [_without(workload, without) for workload in spec.get("workloads", ())]
 
 
 def _without(spec: Spec, keys: Iterable[str]) -> Spec:

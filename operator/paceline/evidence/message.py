@@ -33,6 +33,7 @@ IN_THREE = (
     *("worst_decile", "median_prompt", "best_decile", "slower_prompts"),
 )
 DIGITS = {"output_throughput": 5, "steady_throughput": 5, "fullness": 2, **dict.fromkeys(IN_THREE, 3), "kept_rate": 3}
+DIGITS |= {"request_spread": 3}
 OTHER_DIGITS = 4
 """Significant digits of a number with a fraction: far below the noise of a measurement. Whole numbers keep all."""
 
@@ -57,6 +58,7 @@ MORE = (
     *GOOD,
     *("mean_input", "p50_input", "p99_input", "p50_output", "p99_output"),
     *("worst_decile", "median_prompt", "best_decile", "slower_prompts"),
+    "request_spread",
 )
 """Numbers by name: older releases skip them. Those of `GOOD` were asked for, and stay longer."""
 NO_ROOM_MORE = (

@@ -11,7 +11,8 @@ from paceline.core import Workload
 
 def repeated(workload: Workload, round: int, size: int) -> bool:
     """Whether a set of `size` prompts repeats some in this round, counted from 0, or earlier rounds' prompts."""
-    return (round + 1) * workload.dataset.requests > size
+    dataset = workload.dataset
+    return round * (dataset.part or dataset.requests) + dataset.requests > size
 
 
 def repeated_note(workloads: Iterable[Workload], round: int, sizes: Mapping[str, int]) -> list[str]:

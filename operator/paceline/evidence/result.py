@@ -70,6 +70,8 @@ class Point:
     best_decile: float | None = None
     slower_prompts: float | None = None
     """Fraction of prompts whose request was slower than the baseline's."""
+    request_spread: float | None = None
+    """Standard deviation of ln(speed of a request) over the requests of a closed loop."""
 
     @property
     def duration(self) -> float | None:

@@ -128,8 +128,9 @@ class RoundPlan:
                     del workload["dataset"][key]
             if workload["dataset"]["temperature"] == 0:
                 del workload["dataset"]["temperature"]
-            if workload["dataset"]["slo"] is None:
-                del workload["dataset"]["slo"]
+            for key in ("slo", "fewest_requests", "part"):
+                if workload["dataset"][key] is None:
+                    del workload["dataset"][key]
         for arm in raw["arms"]:
             if not arm["engine_chooses_depth"]:
                 del arm["engine_chooses_depth"]

@@ -79,6 +79,7 @@ def round_record(
             *(UNSEEN[name] for name in plan.unseen if name in UNSEEN),
             *_all_cut_note(plan, judged),
             *_rest_notes(judged),
+            *_fewer_note(plan),
             *load_notes(plan, judged),
             *repeated_note(plan.workloads, plan.drawn, result.prompts),
             *clocks.note((replicate.arm, replicate.clocks) for replicate in result.replicates),
@@ -111,6 +112,15 @@ def _rest_notes(judged: Sequence[Judged]) -> list[str]:
         f"{arm} rested on {', '.join(workloads)}: its engine chose not to draft at these loads"
         for arm, workloads in where.items()
     ]
+
+
+def _fewer_note(plan: RoundPlan) -> list[str]:
+    """Workloads of which this round sent fewer requests than the first one."""
+    sizes = {load.name: (load.dataset.requests, load.dataset.part) for load in plan.workloads if load.dataset.part}
+    fewer = [f"{sent} of {part} on {name}" for name, (sent, part) in sizes.items() if part and sent < part]
+    if not fewer:
+        return []
+    return [f"requests were as many as tighten the interval, by the first round's baseline: {', '.join(fewer)}"]
 
 
 def _all_cut_note(plan: RoundPlan, judged: Sequence[Judged]) -> list[str]:

@@ -16,7 +16,7 @@ from paceline.gate.crossover import Crossing, Crossover, Load, Pace, crossover
 from paceline.gate.findings import Finding, explain, threshold
 from paceline.gate.limits import OF_THE_SERVER, limits
 from paceline.gate.outputs import OutputComparison, compare_outputs
-from paceline.gate.power import Noise, assumed_noise, observed_noise, smallest_shown
+from paceline.gate.power import Noise, assumed_noise, enough_requests, observed_noise, smallest_shown
 from paceline.gate.rounds import table
 from paceline.gate.rule import decide, undecided
 from paceline.gate.server_failures import RETRACTED
@@ -35,6 +35,7 @@ __all__ = [
     "compare_outputs",
     "crossover",
     "decide",
+    "enough_requests",
     "explain",
     "limits",
     "observed_noise",

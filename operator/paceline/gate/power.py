@@ -22,6 +22,16 @@ PROMPTS = 0.15
 of one head range from 1.18x to 1.52x between sets."""
 
 
+def enough_requests(spread: float, weights: Sequence[float]) -> int:
+    """How many requests of each workload make the noise of requests, in the mean over workloads of these weights, as
+    large as that of the servers' starts: then a further request of each costs about what a start does and tightens the
+    interval less (decision 0068). `spread`: standard deviation of ln(speed) between the baseline's requests, which
+    counts for both arms; the spread between the prompts' speed-ups is assumed, as it would have to be read off ratios.
+    """
+    equal = math.fsum(weights) ** 2 / math.fsum(weight**2 for weight in weights)
+    return math.ceil((2 * spread**2 + PROMPTS**2) / (equal * 2 * START**2))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
     """How much ln(candidate/baseline) varies between rounds: standard deviations of the weighted mean over workloads,

@@ -9,10 +9,12 @@ from paceline.evidence import RoundPlan
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumptions:
     """`start_seconds` from a server's start to ready; `stream` is output tokens per second of each request that is
-    under way."""
+    under way; `spread`, a standard deviation of its logarithm over the baseline's requests, decides how many requests
+    later rounds send. None: as many as the first one."""
 
     start_seconds: float
     stream: float
+    spread: float | None = None
 
     def of_round(self, plan: RoundPlan) -> float:
         """Seconds, without scheduling, warm-up and what is between two arms."""

@@ -312,7 +312,8 @@ def _round_ends(simulation: Simulation) -> bool:
         return BASELINE_SPEED * (simulation.scenario(plan.round) if arm.candidate else 1)
 
     cluster.now += timedelta(seconds=simulation.assumptions.of_round(plan))
-    result = round_result(plan, speed, simulation.assumptions.start_seconds, began, cluster.now.timestamp())
+    assumed = simulation.assumptions
+    result = round_result(plan, speed, assumed.start_seconds, began, cluster.now.timestamp(), spread=assumed.spread)
     kubelet.end(cluster, job, "client", 0, encode(result))
     return True
 

@@ -224,3 +224,28 @@ def test_a_spec_that_is_changed_in_place_is_read_anew(manifest: dict[str, Any]) 
     assert not deployment(manifest).suspend
     manifest["spec"]["suspend"] = True
     assert deployment(manifest).suspend
+
+
+def test_requests_that_nobody_wrote_may_be_fewer_after_the_first_round(manifest: dict[str, Any]) -> None:
+    """At 32 simultaneous requests the steady window needs all of them; at eight forty."""
+    latency, throughput = deployment(manifest).pools
+    assert {(w.dataset.requests, w.dataset.fewest_requests) for w in latency.workloads} == {(64, 16)}
+    assert {(w.dataset.requests, w.dataset.fewest_requests) for w in throughput.workloads} == {(160, None)}
+    manifest["spec"]["pools"][0]["concurrency"] = [8]
+    assert deployment(manifest).pools[0].workloads[0].dataset.fewest_requests == 40
+
+
+def test_requests_that_a_person_wrote_are_sent(manifest: dict[str, Any]) -> None:
+    manifest["spec"]["benchmark"] = {"datasets": [{**CODE, "requests": 64}]}
+    assert deployment(manifest).pools[0].workloads[0].dataset.fewest_requests is None
+    rated = {"benchmark": {"datasets": [{**CODE, "requestRate": "2"}]}}
+    manifest["spec"] |= rated
+    assert deployment(manifest).pools[0].workloads[0].dataset.fewest_requests is None
+
+
+def test_what_the_operator_wrote_into_a_run_is_read_back(manifest: dict[str, Any]) -> None:
+    workloads = ({**CODE, "concurrency": 1, "requests": 64, "fewestRequests": 16}, {**CODE, "concurrency": 2})
+    own, mine = (one.dataset for one in run(by_hand(manifest, *workloads)).workloads)
+    assert (own.requests, own.fewest_requests, mine.requests, mine.fewest_requests) == (64, 16, 64, 16)
+    older = run(by_hand(manifest, {**CODE, "concurrency": 1, "requests": 64})).workloads[0].dataset
+    assert older.fewest_requests is None, "a run that a former release made goes on as it began"

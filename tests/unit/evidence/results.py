@@ -138,6 +138,7 @@ def with_requests(result: RoundResult, seed: int = 1) -> RoundResult:
             p99_input=p99,
             p50_output=rng.randint(100, 512),
             p99_output=512,
+            request_spread=rng.uniform(0.01, 0.3),
             **(more | {"best_decile": ratios[2]} if candidate else {}),
         )
 

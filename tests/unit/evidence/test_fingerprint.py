@@ -40,6 +40,8 @@ SPEC: dict[str, Any] = {
         # Its client counts by it: rounds without have no goodput, and rounds with another have another.
         ({"workloads": [{"name": "code", "concurrency": 1, "weight": 1, "slo": {"ttft": "500ms"}}]}, False, False),
         ({"workloads": [{"name": "code", "concurrency": 1, "weight": 1, "slo": None}]}, True, True),
+        # Rounds of fewer requests are evidence of the same.
+        ({"workloads": [{**SPEC["workloads"][0], "fewestRequests": 16}]}, True, True),
         ({"parity": {"samples": 4}}, False, False),
         ({"timeouts": {"start": "5m"}}, False, False),
     ],

@@ -23,6 +23,12 @@ def test_a_set_is_enough_for_as_many_rounds_as_it_holds() -> None:
     assert repeated_note((ONE,), 8, SIZES) != []
 
 
+def test_a_round_of_fewer_requests_takes_the_beginning_of_its_part() -> None:
+    fewer = dataclasses.replace(ONE, dataset=dataclasses.replace(ONE.dataset, requests=16, part=64))
+    assert repeated_note((fewer,), 7, {"code": 464}) == []
+    assert repeated_note((fewer,), 7, {"code": 463}) != []
+
+
 def test_one_that_is_too_small_for_a_round_repeats_in_the_first() -> None:
     assert repeated_note((CODE,), 0, {"code": 159}) != []
     assert repeated_note((CODE,), 0, {"code": 160}) == []

@@ -50,6 +50,15 @@ def test_places_are_warmed_up_by_as_many_different_prompts(
         assert len({*found} & {*choose.measured(TEN, number, requests)}) == own
 
 
+def test_rounds_of_different_requests_share_no_prompt_while_the_set_has_others() -> None:
+    """Each sends the beginning of its part, and parts are as long as the first round."""
+    sent = [choose.measured(TEN, 0, 5, None), choose.measured(TEN, 1, 2, 5), choose.measured(TEN, 2, 3, 5)]
+    assert sent[1] == choose.measured(TEN, 1, 5)[:2]
+    assert not {*sent[0]} & {*sent[1]}
+    assert sent[2] == sent[0][:3], "ten prompts are two parts of five"
+    assert not {*choose.warm_up(TEN, 1, 2, 3, 5)} & {*sent[1]}
+
+
 def sent(round: int, attempt: int = 0, concurrency: int = 32) -> tuple[str, ...]:
     code = Workload(
         dataset=Dataset(name="code", source="builtin://code", requests=160, max_tokens=8), concurrency=concurrency

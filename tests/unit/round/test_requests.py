@@ -1,12 +1,13 @@
 """What is read of each request of a load: goodput, lengths, and how fast a prompt was beside the baseline."""
 
+import math
 from typing import Any
 
 import pytest
 
 from paceline.core import Slo
 from paceline.evidence import Point
-from paceline.pods.round.requests import at, beside, good, lengths, speeds
+from paceline.pods.round.requests import at, beside, good, lengths, speeds, spread
 
 
 def load(*requests: tuple[float, int, float], errors: tuple[str, ...] = (), step: int = 1) -> dict[str, Any]:
@@ -88,3 +89,12 @@ def test_prompts_are_compared_by_their_place_and_not_at_all_where_one_is_missing
     assert speeds(load(PROMPT, PROMPT, errors=("", "HTTP 500"))) == ()
     assert speeds(load((0.4, 0, 0.0))) == ()
     assert speeds(load((0.5, 6, 0.1))) == pytest.approx((6.0,))
+
+
+def test_how_far_apart_requests_are_is_told_of_eight_and_more() -> None:
+    """Six tokens in a second, or in two: half of the logarithm of 2 around their mean, times sqrt(8 / 7)."""
+    fast, slow = (0.5, 6, 0.1), (1.0, 6, 0.2)
+    assert spread(load(*[fast] * 4, *[slow] * 4)) == pytest.approx(math.log(2) / 2 * math.sqrt(8 / 7))
+    assert spread(load(*[fast] * 8)) == pytest.approx(0.0)
+    assert spread(load(*[fast] * 7)) is None
+    assert spread(load(*[fast] * 8, errors=("",) * 7 + ("HTTP 500",))) is None

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from paceline.evidence.fingerprint import WHY
+from paceline.evidence.fingerprint import ENOUGH, WHY
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.runs import Run
 
@@ -120,7 +120,7 @@ def _by_load(workloads: Sequence[Spec]) -> Mapping[str, Spec]:
     """By DATASET@CONCURRENCY, or by DATASET if requests come at a rate."""
     return {
         load["name"] if load.get("requestRate") else f"{load['name']}@{load['concurrency']}": {
-            key: value for key, value in load.items() if key not in ("name", "concurrency")
+            key: value for key, value in load.items() if key not in ("name", "concurrency", ENOUGH)
         }
         for load in workloads
     }

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from paceline.core import ModelFacts, Parity, Workload
 from paceline.evidence import ArmCommand, Outputs, Point, Replicate, RoundPlan, RoundResult
@@ -56,9 +57,10 @@ def round_result(
     began: float,
     ended: float,
     length: Length = lambda _arm, _workload: ACCEPT_LENGTH,
+    spread: float | None = None,
 ) -> RoundResult:
     """Every point is valid, all arms give the same answers, and only their speeds differ. Times are seconds since
-    1970."""
+    1970. `spread`: of the speed of requests."""
     return RoundResult(
         round=plan.round,
         try_=plan.try_,
@@ -68,7 +70,7 @@ def round_result(
                 start_seconds=start_seconds,
                 resolved={**dict.fromkeys(plan.compared, "as asked"), **arm.expected},
                 points=tuple(
-                    _point(arm, workload, speed(arm, workload), length(arm, workload))
+                    replace(_point(arm, workload, speed(arm, workload), length(arm, workload)), request_spread=spread)
                     for workload in plan.workloads_of(arm)
                 ),
                 outputs=_outputs(plan.parity, arm),

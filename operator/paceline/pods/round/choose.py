@@ -1,7 +1,8 @@
 """The prompts that a round sends: the same for all of its arms and tries, other ones in every round (0027).
 
 A set is sorted by the SHA-256 of its prompts, which is independent of the order of a file. Round n of a workload of k
-requests sends the n-th k prompts; after the end of the set come its first prompts again.
+requests sends the n-th k prompts; after the end of the set come its first prompts again. Where rounds differ in their
+requests, each has a part of as many as the first one sends, and sends the beginning of its part.
 """
 
 import hashlib
@@ -15,18 +16,20 @@ def shuffled(usable: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted(usable, key=lambda prompt: hashlib.sha256(prompt.encode()).digest()))
 
 
-def measured(usable: tuple[str, ...], round: int, requests: int) -> tuple[str, ...]:
+def measured(usable: tuple[str, ...], round: int, requests: int, part: int | None = None) -> tuple[str, ...]:
     """The prompts of a round, in the order of the client's file. There are `requests` of them: a smaller set is sent
-    again from its beginning."""
-    return _from(shuffled(usable), round * requests, requests)
+    again from its beginning. `part`: prompts of a round's part; None: `requests`."""
+    return _from(shuffled(usable), round * (part or requests), requests)
 
 
-def warm_up(usable: tuple[str, ...], round: int, requests: int, places: int) -> tuple[str, ...]:
+def warm_up(
+    usable: tuple[str, ...], round: int, requests: int, places: int, part: int | None = None
+) -> tuple[str, ...]:
     """One prompt per concurrent slot, all different, preferably prompts that the round does not measure. A set that is
     too small repeats some: reuse is harmless, the cache is flushed afterwards."""
     prompts = shuffled(usable)
-    own = frozenset(measured(usable, round, requests))
-    following = _from(prompts, (round + 1) * requests, len(prompts))
+    own = frozenset(measured(usable, round, requests, part))
+    following = _from(prompts, round * (part or requests) + requests, len(prompts))
     chosen = list(dict.fromkeys([*(prompt for prompt in following if prompt not in own), *following]))
     return tuple(itertools.islice(itertools.cycle(chosen), places))
 

@@ -61,7 +61,7 @@ def prompts(plan: RoundPlan, workload: Workload) -> tuple[str, ...]:
         )
     if workload.dataset.arrivals == Arrivals.REPLAYED:
         return tuple(usable[place] for place in replay.chosen(_times(plan, workload), plan.drawn, requests))
-    return choose.measured(usable, plan.drawn, requests)
+    return choose.measured(usable, plan.drawn, requests, workload.dataset.part)
 
 
 def _times(plan: RoundPlan, workload: Workload) -> tuple[float, ...]:
@@ -89,8 +89,8 @@ def replayed(plan: RoundPlan, workload: Workload, rate: float) -> tuple[float, .
 def warm_up_prompts(plan: RoundPlan, workload: Workload) -> tuple[str, ...]:
     """One prompt per concurrent slot, different ones if the set has enough: a cached prompt does not warm up the
     prefill."""
-    usable = _all(plan, workload).usable
-    return choose.warm_up(usable, plan.drawn, workload.dataset.requests, workload.concurrency)
+    usable, dataset = _all(plan, workload).usable, workload.dataset
+    return choose.warm_up(usable, plan.drawn, dataset.requests, workload.concurrency, dataset.part)
 
 
 def compared_prompts(plan: RoundPlan) -> tuple[str, ...]:

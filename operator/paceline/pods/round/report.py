@@ -10,7 +10,7 @@ from typing import Any
 from paceline.core import Workload
 from paceline.engines import Speculation
 from paceline.evidence import Point
-from paceline.pods.round.requests import good, lengths
+from paceline.pods.round.requests import good, lengths, spread
 
 STEADY = 0.9
 """Share of the peak concurrency: the steady-state window is the longest time with at least this share."""
@@ -65,6 +65,7 @@ def point(workload: Workload, report: Mapping[str, Any], speculation: Speculatio
         good_requests=good_requests,
         good_tokens=good_tokens,
         **lengths(report),
+        request_spread=None if errors or workload.rate else spread(report),
     )
 
 

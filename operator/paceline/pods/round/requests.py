@@ -4,6 +4,7 @@ how fast each prompt was beside the same prompt at the baseline."""
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from statistics import stdev
 from typing import Any
 
 from paceline.core import Slo
@@ -11,6 +12,8 @@ from paceline.evidence import Point
 
 Report = Mapping[str, Any]
 """Of the benchmark client, with its details: a column per number, a row per request, in the order of the prompts."""
+FEWEST = 8
+"""Requests of which a spread is computed."""
 
 
 def good(report: Report, slo: Slo, max_tokens: int) -> tuple[int, int]:
@@ -44,6 +47,12 @@ def speeds(report: Report) -> tuple[float, ...]:
     if any(error or tokens <= 0 or not 0 < seconds < math.inf for tokens, seconds, error in rows):
         return ()
     return tuple(tokens / seconds for tokens, seconds, _ in rows)
+
+
+def spread(report: Report) -> float | None:
+    """Standard deviation of ln(speed of a request); None for fewer than eight, or if one failed."""
+    logs = [math.log(speed) for speed in speeds(report)]
+    return stdev(logs) if len(logs) >= FEWEST else None
 
 
 def beside(point: Point, mine: Sequence[float], baseline: Sequence[float]) -> Point:

@@ -9,6 +9,7 @@ from paceline.api.run_status import RunProgress
 from paceline.core import BASELINE, Arm, RunSpec
 from paceline.plan.pods import of_job, unplaced
 from paceline.plan.run.ends import deadlines
+from paceline.plan.run.enough import next_workloads
 from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.give_up import in_question
 from paceline.plan.run.lacking import needs, waits_for
@@ -94,7 +95,7 @@ def _watch(snapshot: Snapshot, evidence: Evidence, active: Round, now: datetime)
 
 
 def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult:
-    spec = evidence.spec
+    spec = replace(evidence.spec, workloads=next_workloads(evidence.spec, evidence.records))
     number, try_ = next_try(evidence.records)
     due = not_before(evidence.records)
     if due is not None and now < due:

@@ -1,0 +1,50 @@
+"""How many requests the next round sends of each workload: a function of the first round's baseline, never of a ratio.
+
+Nothing is remembered: the records are the state, so every pass and every try of a round come to the same numbers, and
+all arms of a round get the same. Later looks at the same candidates do not depend on what the first rounds made of
+them, which is what keeps the gate's error rates (decision 0068).
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from paceline.api import run_status
+from paceline.api.record import finite
+from paceline.core import BASELINE, Gate, Purpose, RunSpec, Workload
+from paceline.gate import enough_requests
+
+OF_REQUESTS = ("p95TTFT", "p95TPOT", "p95E2E")
+"""Metrics whose limits need a percentile of a round's requests."""
+
+
+def next_workloads(run: RunSpec, records: Sequence[run_status.Round]) -> tuple[Workload, ...]:
+    """The workloads of the next round."""
+    if run.purpose is not Purpose.GATE or not by_noise(run.gate):
+        return run.workloads
+    weights = [workload.weight for workload in run.workloads if not workload.rate]
+    return tuple(sized(workload, spread_of(workload.name, records), weights) for workload in run.workloads)
+
+
+def by_noise(gate: Gate) -> bool:
+    """Whether fewer requests are enough for everything that is judged."""
+    return not any(limit.metric in OF_REQUESTS for limit in gate.limits)
+
+
+def spread_of(workload: str, records: Sequence[run_status.Round]) -> float | None:
+    """Between the baseline's requests, in the first round in which it is valid and told; None without one."""
+    points = (point for record in records if not record.error for point in record.points)
+    spreads = (
+        finite(point.request_spread)
+        for point in points
+        if point.arm == BASELINE and point.workload == workload and point.valid
+    )
+    return next((spread for spread in spreads if spread is not None), None)
+
+
+def sized(workload: Workload, spread: float | None, weights: Sequence[float]) -> Workload:
+    """With the requests that are enough at this spread of the baseline's. `weights`: of all closed loops."""
+    dataset = workload.dataset
+    if dataset.fewest_requests is None or spread is None:
+        return workload
+    enough = max(dataset.fewest_requests, min(dataset.requests, enough_requests(spread, weights)))
+    return replace(workload, dataset=replace(dataset, requests=enough, part=dataset.requests))

@@ -1,0 +1,121 @@
+"""How many requests the rounds after the first send."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from tests.support.rendered import example
+
+from paceline import api
+from paceline.api.run_status import Point, Round
+from paceline.core import BASELINE, Limit, Purpose, RunSpec
+from paceline.evidence import ArmCommand, RoundPlan, judge
+from paceline.evidence.round_status import round_record
+from paceline.gate import enough_requests
+from paceline.plan.costs import Assumptions
+from paceline.plan.forecast import ALL_FASTER, forecast
+from paceline.plan.run.enough import next_workloads
+from paceline.plan.simulation.answers import round_result
+
+EVEN = [1.0] * 4
+NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
+
+
+def asked(**changes: Any) -> RunSpec:
+    """What the latency pool of the example asks."""
+    deployment = api.deployment(example("qwen3-coder-next"))
+    pool = deployment.pools[0]
+    found = RunSpec(pool=pool.name, server=deployment.server, arms=pool.arms, workloads=pool.workloads, gate=pool.gate)
+    return replace(found, **changes)
+
+
+def measured(number: int, spread: float | None, ratio: float = 1.3, *, valid: bool = True) -> Round:
+    points = tuple(
+        Point(
+            arm=arm,
+            workload=workload.name,
+            valid=valid,
+            steady_throughput=100.0 * (1.0 if arm == BASELINE else ratio),
+            request_spread=spread if arm == BASELINE else 9.0,
+        )
+        for arm in (BASELINE, "wide")
+        for workload in asked().workloads
+    )
+    return Round(round=number, points=points)
+
+
+def sent(*records: Round, run: RunSpec | None = None) -> list[int]:
+    return [workload.dataset.requests for workload in next_workloads(run or asked(), records)]
+
+
+def test_the_first_round_sends_all() -> None:
+    assert sent() == [64] * 4
+
+
+def test_later_ones_as_many_as_make_the_noise_of_requests_as_large_as_that_of_starts() -> None:
+    """(2 x 0.05^2 + 0.15^2) / (4 x 2 x 0.01^2) = 34.4."""
+    assert enough_requests(0.05, EVEN) == 35
+    found = next_workloads(asked(), [measured(0, 0.05)])
+    assert {(one.dataset.requests, one.dataset.part) for one in found} == {(35, 64)}
+
+
+def test_a_noisier_baseline_needs_more_and_never_more_than_all() -> None:
+    assert [sent(measured(0, spread))[0] for spread in (0.0, 0.05, 0.1, 0.3)] == [29, 35, 54, 64]
+
+
+def test_fewer_workloads_need_more_of_each_and_a_heavy_one_counts_as_few() -> None:
+    assert enough_requests(0.0, [1.0]) == 113
+    assert enough_requests(0.0, [9.0, 1.0, 1.0, 1.0]) > enough_requests(0.0, EVEN)
+
+
+@pytest.mark.parametrize("ratio", [0.5, 1.0, 3.0])
+def test_no_ratio_moves_them(ratio: float) -> None:
+    assert sent(measured(0, 0.05, ratio)) == sent(measured(0, 0.05))
+
+
+def test_they_are_those_of_the_first_round_that_tells_for_good() -> None:
+    assert sent(measured(0, 0.05), measured(1, 0.3)) == [35] * 4
+    assert sent(measured(0, None), measured(1, 0.1)) == [54] * 4, "the message had no room, or the client is older"
+    assert sent(measured(0, 0.3, valid=False), measured(1, 0.05)) == [35] * 4
+    assert sent(Round(round=0, error="ServerCrashed"), measured(0, 0.05)) == [35] * 4
+
+
+def test_never_fewer_than_the_steady_window_and_the_spec_allow() -> None:
+    few = tuple(replace(one, dataset=replace(one.dataset, fewest_requests=40)) for one in asked().workloads)
+    assert sent(measured(0, 0.0), run=asked(workloads=few)) == [40] * 4
+    written = tuple(replace(one, dataset=replace(one.dataset, fewest_requests=None)) for one in asked().workloads)
+    assert sent(measured(0, 0.0), run=asked(workloads=written)) == [64] * 4
+
+
+@pytest.mark.parametrize(("metric", "requests"), [("p95TTFT", 64), ("p95E2E", 64), ("meanTTFT", 29), ("p99ITL", 29)])
+def test_a_limit_on_a_percentile_of_requests_needs_all(metric: str, requests: int) -> None:
+    gate = replace(asked().gate, limits=(Limit(metric=metric, maximum_increase=0.2),))
+    assert sent(measured(0, 0.0), run=asked(gate=gate)) == [requests] * 4
+
+
+def test_only_a_verdict_is_asked_for_with_fewer() -> None:
+    assert sent(measured(0, 0.0), run=asked(purpose=Purpose.SWEEP)) == [64] * 4
+
+
+def test_a_round_of_fewer_says_so() -> None:
+    """And one of all says nothing."""
+    for spread, note in ((0.05, "35 of 64 on code@1, 35 of 64 on swe@1"), (0.3, "")):
+        workloads = next_workloads(asked(), [measured(0, spread)])
+        arms = (ArmCommand(name=BASELINE, argv=(), candidate=False), ArmCommand(name="wide", argv=(), candidate=True))
+        plan = RoundPlan(
+            run="run", round=1, try_=0, engine="SGLang", served_name="pair", tokenizer="/models", port=30000,
+            arms=arms, workloads=workloads, results_dir="/models",
+        )  # fmt: skip
+        result = round_result(plan, lambda _arm, _workload: 100.0, 1.0, 0.0, 10.0)
+        notes = " ".join(round_record(plan, result, judge(plan, result), "job", "node").notes)
+        assert ("requests were as many as tighten the interval" in notes) is bool(note)
+        assert note in notes
+        assert RoundPlan.from_json(plan.to_json()) == plan
+
+
+def test_the_planner_sends_fewer_from_the_second_round_on_to_every_arm() -> None:
+    """At 100 tokens a second an arm's load takes 4 x 64 x 5.12 s, and 4 x 35 x 5.12 s."""
+    assumed = Assumptions(start_seconds=120, stream=100, spread=0.05)
+    by_round = forecast(example("qwen3-coder-next"), (), ALL_FASTER, assumed, None, NOW).pools["latency"].by_round
+    assert [round(cost.answering / (2 * 4 * 4 * 5.12)) for cost in by_round] == [64, 35, 35, 35]
