@@ -14,6 +14,7 @@ from tests.support.simulated import Engines, closed, decided, measured
 
 from paceline import core
 from paceline.core import Depth, Tree, Verdict
+from paceline.engines import ENGINES
 from paceline.search import Cell, Option, Point, Question, schedule
 from paceline_emulator import depth
 from paceline_emulator.engine import Engine
@@ -92,7 +93,7 @@ def table() -> tuple[Depth, ...]:
     )
     assert schedule.sweep(question, points) is None
     levels = schedule.levels(question, points, {load.workload.name: load.workload.concurrency for load in loads})
-    return schedule.written(levels)
+    return schedule.written(levels, ENGINES["SGLang"].threshold)
 
 
 def verdict(own: Table) -> Verdict:
@@ -109,7 +110,7 @@ def verdict(own: Table) -> Verdict:
 
 
 def test_the_sweep_finds_a_depth_for_each_load() -> None:
-    assert [(one.from_batch_size, one.num_steps) for one in table()] == [(1, 5), (3, 2), (16, 0)]
+    assert [(one.from_batch_size, one.num_steps) for one in table()] == [(1, 5), (3, 2), (17, 0)]
 
 
 def test_where_the_engines_own_table_is_wrong_by_one_step_the_measured_one_is_promoted() -> None:

@@ -101,9 +101,9 @@ def test_the_fastest_depth_at_each_load_is_written_as_a_table() -> None:
     search = world.runs(POOL)[0]["status"]["search"]
     assert [(level["concurrency"], level["numSteps"]) for level in search["levels"]] == [(1, 5), (8, 2), (32, 0)]
     table = [(step["fromBatchSize"], step["numSteps"]) for step in search["schedule"]]
-    assert table == [(1, 5), (3, 2), (16, 0)]
+    assert table == [(1, 5), (3, 2), (17, 0)]
     assert (
-        "the schedule written from them: 5 from 1 on, 2 from 3 on, 0 from 16 on"
+        "the schedule written from them: 5 from 1 on, 2 from 3 on, 0 from 17 on"
         in world.runs(POOL)[0]["status"]["verdict"]["message"]
     )
 
@@ -115,7 +115,7 @@ def test_the_gate_compares_it_on_both_sides_of_every_threshold() -> None:
     assert len(names) == 4
     assert "adaptive" in names
     code = sorted(load["concurrency"] for load in gate["spec"]["workloads"] if load["name"] == "code")
-    assert code == [1, 2, 3, 8, 15, 16, 32]
+    assert code == [1, 2, 3, 8, 16, 17, 32]
     assert len(names) * len(gate["spec"]["workloads"]) <= 48
 
 
@@ -137,10 +137,10 @@ def test_where_the_engines_own_table_is_right_both_are_told_to_be_as_good() -> N
 
 def test_a_table_that_collapses_at_its_threshold_is_not_promoted() -> None:
     """vllm#49548: 232 tokens per second fall to 24 to 157 where the depth changes."""
-    gate = gate_of(decided(one_too_deep, collapse=(16,)))
+    gate = gate_of(decided(one_too_deep, collapse=(17,)))
     (verdict,) = [one for one in gate["status"]["armVerdicts"] if one["arm"] == schedule_of(gate)["name"]]
     assert verdict["outcome"] == "rejected"
-    assert "@16" in verdict["reason"]
+    assert "@17" in verdict["reason"]
 
 
 def test_where_one_depth_is_fastest_at_every_load_no_table_is_written() -> None:

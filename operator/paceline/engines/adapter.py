@@ -90,6 +90,8 @@ class Adapter:
     """Engine version → how a round asks a server and reads its pages."""
     jit_cache: str
     """Directory of compiled kernels, kept on the cache volume so that the second start is faster."""
+    threshold: Callable[[int], int] = lambda size: size
+    """Batch size → the next one from which an entry of a schedule can begin."""
     interrupted: str = ""
     """The argument that tells the server's process, as a pattern of grep that does not match itself. It gets SIGINT
     before SIGTERM, to close the connections that clients keep; "" if it does that on SIGTERM."""

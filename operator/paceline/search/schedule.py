@@ -5,8 +5,9 @@ are measured everywhere, and no guess is needed.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from paceline.core import Depth, Tree
 from paceline.search.question import Cell, Measure, Point, Question
@@ -62,16 +63,18 @@ def _levels(question: Question, table: Table, loads: Mapping[str, int]) -> Itera
         yield Level(concurrency=concurrency, num_steps=steps, ratio=math.exp(gains[steps]))
 
 
-def written(found: Sequence[Level]) -> tuple[Depth, ...]:
-    """The table: a depth holds from half way, in doublings, between its load and the one before. Empty where one depth
-    is fastest at every load: a chain or the baseline serves as well."""
-    depths: list[Depth] = []
-    before = 0
-    for level in found:
-        start = math.ceil(math.sqrt(before * level.concurrency)) if depths else 1
-        if not depths or depths[-1].num_steps != level.num_steps:
-            depths.append(Depth(from_batch_size=max(start, before + 1) if depths else 1, num_steps=level.num_steps))
-        before = level.concurrency
+def written(found: Sequence[Level], threshold: Callable[[int], int]) -> tuple[Depth, ...]:
+    """The table: a depth holds from half way, in doublings, between its load and the one before, or from the next
+    `threshold` of the engine. Empty where one depth is fastest at every load: a chain or the baseline serves as
+    well."""
+    if not found:
+        return ()
+    depths = [Depth(from_batch_size=1, num_steps=found[0].num_steps)]
+    for before, level in pairwise(found):
+        if level.num_steps != depths[-1].num_steps:
+            half_way = math.ceil(math.sqrt(before.concurrency * level.concurrency))
+            start = min(threshold(max(half_way, before.concurrency + 1)), level.concurrency)
+            depths.append(Depth(from_batch_size=start, num_steps=level.num_steps))
     return tuple(depths) if len(depths) > 1 else ()
 
 

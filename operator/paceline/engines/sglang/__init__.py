@@ -72,4 +72,5 @@ ADAPTER = Adapter(
     interrupted="sglang[.]launch_server",
     seed_argument="random_seed",
     files=schedule.files,
+    threshold=schedule.threshold,
 )

@@ -96,8 +96,8 @@ def _suited(pool: Pool, load: float | None) -> str:
         return f"pool {name} is measured at concurrency {enough[name]}: send this traffic there"
     at = f" {load:.0f}" if load else ""
     return (
-        f"add concurrency{at} to this pool, and a candidate whose depth follows the load (adaptive, or schedule on "
-        "VLLM); or make a pool for that load"
+        f"add concurrency{at} to this pool, and a candidate whose depth follows the load (adaptive, or a "
+        "schedule); or make a pool for that load"
     )
 
 

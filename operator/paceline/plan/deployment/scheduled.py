@@ -30,9 +30,16 @@ def schedules(pool: PoolSpec, runs: Iterable[Object]) -> tuple[Arm, ...]:
 def of_the_gate(pool: PoolSpec, search: Run) -> tuple[tuple[Arm, ...], tuple[Workload, ...]]:
     """The arms and workloads that decide about what `search` has found."""
     table = _table(search)
-    names = {BASELINE, search.found, *((_name(table), ADAPTIVE) if table else ())}
+    names = {BASELINE, search.found, *((_name(table), ADAPTIVE, _best_tree(pool, search)) if table else ())}
     arms = tuple(arm for arm in pool.arms if arm.name in names)
     return arms, (*pool.workloads, *_beside(pool.workloads, table, MOST_POINTS // len(arms) - len(pool.workloads)))
+
+
+def _best_tree(pool: PoolSpec, search: Run) -> str:
+    """The static one that came nearest to being found, or was; "" if none was measured."""
+    trees = {arm.name for arm in pool.arms if arm.tree}
+    standing = search.status.search.arms if search.status.search else ()
+    return next((one.arm for one in standing if one.arm in trees and one.state != "failed"), "")
 
 
 def looking(gate: Gate, arms: int) -> Gate:

@@ -81,7 +81,7 @@ class Searching:
         """The table that is written from them; empty where one depth is fastest at all."""
         from paceline.search import schedule
 
-        return schedule.written(self.levels)
+        return schedule.written(self.levels, ENGINES[self.spec.server.engine.name].threshold)
 
     @cached_property
     def arms_so_far(self) -> "tuple[ArmSoFar, ...]":
