@@ -8,6 +8,7 @@ import pytest
 from tests.browser.chromium import Page, browser
 from tests.support.reports import GB10, demo, evil, over, shared_out
 from tests.support.runs import lost_round
+from tests.unit.report.test_search import ended, of_a_schedule
 
 from paceline.report import FORMATS, report
 
@@ -34,6 +35,8 @@ REPORTS = {
     "troubled": lambda: [troubled()],
     "crossover": lambda: [over(*GB10)],
     "trade-off": lambda: [shared_out(*GB10)],
+    "search": lambda: [ended()],
+    "schedule": lambda: [*of_a_schedule()],
     "evil": lambda: [evil()],
     "unbegun": lambda: [unbegun()],
 }

@@ -168,8 +168,10 @@ def _measure(args: argparse.Namespace) -> int:
         search = _measured(asking(), beside, machine, lock)
         if not found_by(search):
             return end([search], beside, page)
-        tell(f"{found_by(search)} was found; now a gate compares it with the baseline, on other prompts")
-        return end([search, _measured(asking(search), args.output, machine, lock)], args.output, page)
+        gate = asking(search)
+        compared = " and ".join(arm["name"] for arm in gate["spec"]["arms"][1:])
+        tell(f"{beside}: found {found_by(search)}; a gate compares {compared} with the baseline, on other prompts")
+        return end([search, _measured(gate, args.output, machine, lock)], args.output, page)
 
 
 def _refuse_a_gate_without_search(file: Path, beside: Path) -> None:

@@ -20,6 +20,8 @@ OF_KUBECTL = 150
 namespace and the end of the line."""
 LARGEST_OBJECT = 1_400_000
 """Bytes: etcd takes a request of 1.5 MiB (--max-request-bytes); the rest is for managedFields."""
+NAMEABLE = 2
+"""Arms of a gate about one tree, which a pool can name; about a schedule it asks at other loads than the pool's."""
 ESCAPED = "&<>"
 """Go writes each of them as six bytes."""
 
@@ -38,6 +40,8 @@ def applying(file: str, run: Object, now: datetime, *, searched: bool = False) -
         return (f"no evidence for a cluster: {error}",)
     if (size := written(run)) > LARGEST_OBJECT:
         return (f"no evidence for a cluster: it takes {size} bytes, and an API server stores {LARGEST_OBJECT}",)
+    if searched and len(spec.arms) > NAMEABLE:
+        return ("no evidence for a cluster: a pool compares a schedule only after a search of its own",)
     where = f"before its pool is measured there{_as_candidate(run) if searched else ''}, where the"
     on_the_server = " --server-side" if size + OF_KUBECTL > LARGEST_ANNOTATION else ""
     return (

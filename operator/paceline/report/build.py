@@ -79,7 +79,7 @@ def run(manifest: Manifest) -> Run:
         prompts=tuple(by_request.prompts(arms, workloads, rounds)),
         lengths=tuple(by_request.lengths(arms, workloads, rounds)),
         trade_offs=tuple(trade_offs(spec, values)),
-        over_loads=tuple(over_loads(spec, values)),
+        over_loads=tuple(over_loads(spec, values, status.search if searching else None)),
         crossover=crossing,
         search=searching,
         series=tuple(measured.series(arms, workloads, rounds)),

@@ -1,6 +1,6 @@
 """The chart of `over_loads`: a line per arm, and where a schedule changes its depth."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -24,7 +24,8 @@ def chart(run: Run, of: Throughput) -> str:
         places = sorted({load for line in of.lines.values() for load in line})
         speeds = [speed for line in of.lines.values() for speed in line.values()]
         axes.set_xscale("log", base=2)
-        axes.set_xticks(places, [str(place) for place in places])
+        apart = list(_apart(places))
+        axes.set_xticks(apart, [str(place) for place in apart])
         axes.set_xlim(places[0] / 1.25, places[-1] * 1.25)
         axes.set_yscale("log")
         axes.set_ylim(min(speeds) / 1.15, max(speeds) * 1.15)
@@ -60,7 +61,7 @@ def chart(run: Run, of: Throughput) -> str:
 def _schedule(axes: Axes, run: Run, of: Throughput) -> None:
     """A dashed line where another depth begins, which stands above it."""
     for one in of.thresholds:
-        colour = arm_colour(run.arms.index(one.arm))
+        colour = arm_colour(run.arms.index(one.arm)) if one.arm in run.arms else COLOUR["quiet"]
         low, high = axes.get_xlim()
         if not low < one.batch_size < high:
             continue
@@ -74,6 +75,15 @@ def _schedule(axes: Axes, run: Run, of: Throughput) -> None:
 
 def _depth(steps: int) -> str:
     return f"depth {steps}" if steps else "off"
+
+
+def _apart(places: Iterable[int]) -> Iterator[int]:
+    """Without those whose number would lie on the one before."""
+    last = 0.0
+    for place in places:
+        if place > 1.15 * last:
+            yield place
+            last = place
 
 
 def _round_numbers(low: float, high: float) -> Iterator[float]:

@@ -17,10 +17,10 @@ ASKED = (
     "are of 95 %, if the noise is what the points show."
 )
 ENDS = {
-    "": "Found",
-    "Reject": "The baseline stays",
-    "Inconclusive": "Nothing was found",
-    "Error": "The search failed, which says nothing about the candidates",
+    "": "",
+    "Reject": "The baseline stays: ",
+    "Inconclusive": "Nothing was found: ",
+    "Error": "The search failed, which says nothing about the candidates: ",
 }
 """Outcome → how its sentence begins."""
 SHAPES = ("numSteps", "topK", "numDraftTokens")
@@ -82,7 +82,7 @@ def shape(arm: Manifest) -> str:
 def sentence(found: Search, status: BenchmarkRunStatus) -> str:
     verdict = status.verdict
     if verdict and verdict.message:
-        return f"{ENDS[verdict.outcome]}: {verdict.message}."
+        return f"{ENDS[verdict.outcome]}{verdict.message}."
     return f"Searching: {'; '.join(_so_far(found))}."
 
 

@@ -47,3 +47,13 @@ def test_of_a_file_without_messages_nothing_is_said() -> None:
     run = imported.file()
     del run["spec"]["measured"]
     assert applying("run.yaml", run, NOW) == ()
+
+
+def test_a_schedule_that_a_search_has_written_is_no_evidence_of_a_pool() -> None:
+    """A pool asks about one at loads beside its own, and only after a search."""
+    run = imported.file()
+    arms = run["spec"]["arms"]
+    run["spec"]["arms"] = [*arms, {**arms[1], "name": "second"}]
+    assert applying("run.yaml", run, NOW, searched=True) == (
+        "no evidence for a cluster: a pool compares a schedule only after a search of its own",
+    )

@@ -1,0 +1,165 @@
+"""What a report says of a search: its arms, what it took beside the grid, and speeds over concurrencies."""
+
+from functools import cache
+from typing import Any
+
+import pytest
+from tests.plan.test_search_schedule import decided, gate_of, one_too_deep
+from tests.support.reports import said
+from tests.support.searched import Served, answered, searched, searching
+from tests.support.world import World
+
+from paceline.report import FORMATS, report
+from paceline.report.text import key_figures
+
+LATENCY = {"latency": Served("latency", 1)}
+
+
+def begun() -> World:
+    world = World()
+    world.apply(searching("latency"))
+    world.prefetch_ends()
+    world.servers_ready()
+    return world
+
+
+@cache
+def ended() -> dict[str, Any]:
+    world = begun()
+    searched(world, LATENCY)
+    found: dict[str, Any] = world.runs("latency")[0]
+    return found
+
+
+@cache
+def of_a_schedule() -> tuple[dict[str, Any], dict[str, Any]]:
+    """A search over three loads that has written a table, and its gate."""
+    world = decided(one_too_deep)
+    return world.runs("latency")[0], gate_of(world)
+
+
+def written(search: dict[str, Any]) -> list[tuple[int, int]]:
+    """Batch size and depth, of its table's thresholds."""
+    return [(step["fromBatchSize"], step["numSteps"]) for step in search["status"]["search"]["schedule"][1:]]
+
+
+def test_it_says_what_was_found_and_that_nothing_is_decided() -> None:
+    run, verdict = said(ended()), ended()["status"]["verdict"]
+    assert run.outcome == "Found"
+    assert run.sentence == f"Emulated: {verdict['message']}."
+    assert run.asked.startswith("Nothing is asked of a candidate here")
+    assert run.crossover is None
+    assert all(effect.threshold is None for one in run.candidates for effect in one.effects)
+
+
+def test_its_arms_are_those_that_were_measured_the_best_first() -> None:
+    run, status = said(ended()), ended()["status"]["search"]
+    assert run.search is not None
+    assert [arm.name for arm in run.search.arms] == [arm["arm"] for arm in status["arms"]]
+    assert run.arms == ("baseline", *(arm["arm"] for arm in status["arms"] if arm["arm"] != "baseline"))
+    assert run.search.measured == len(run.arms) - 1 < run.search.candidates == 45
+    assert {value.arm for value in run.values} == set(run.arms)
+    best = run.search.arms[0]
+    steps, top_k, tokens = best.name.removeprefix("tree-").split("-")
+    assert best.shape == f"{steps} deep, {top_k} wide, {tokens} tokens"
+
+
+def test_what_it_took_stands_beside_the_grid() -> None:
+    run, status = said(ended()), ended()["status"]["search"]
+    assert run.search is not None
+    assert (run.search.grid_points, run.search.grid_starts) == (46 * 4, 46)
+    figure = next(value for name, value, _ in key_figures(run) if name == "Points")
+    assert figure.startswith(f"{status['points']} of 184 (")
+    text = FORMATS["md"](report([ended()]))
+    assert f"- Server starts beside the grid's: {status['serverStarts']} of 46 (" in text
+    assert f"{45 - run.search.measured} candidates of 45 never ran" in text
+
+
+def test_under_way_it_says_how_it_stands_and_what_comes_next() -> None:
+    world = begun()
+    for _ in range(3):
+        answered(world, LATENCY)
+    run, status = said(world.runs("latency")[0]), world.runs("latency")[0]["status"]["search"]
+    best = next(arm for arm in status["arms"] if arm["state"] == "best")
+    assert run.outcome == "Measuring"
+    assert f"best so far: {best['arm']}, " in run.sentence
+    assert run.sentence.endswith(f"next: {status['next']}.")
+
+
+def test_before_its_first_round_there_is_nothing_to_show() -> None:
+    run = begun().runs("latency")[0] | {"status": {}}
+    found = said(run)
+    assert found.search is not None
+    assert (found.search.arms, found.arms) == ((), ("baseline",))
+    assert found.sentence == "Searching: 0 of 45 candidates measured, in 0 points of 0 server starts."
+    for write in FORMATS.values():
+        assert write(report([run]))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "outcome", "sentence"),
+    [
+        ({"outcome": "Reject", "message": "no candidate is faster"}, "Reject",
+         "The baseline stays: no candidate is faster."),
+        ({"outcome": "Inconclusive", "message": "the budget ran out"}, "Inconclusive",
+         "Nothing was found: the budget ran out."),
+        ({"outcome": "Error", "message": "no arm was measured"}, "Error",
+         "The search failed, which says nothing about the candidates: no arm was measured."),
+    ],
+)  # fmt: skip
+def test_other_ends(verdict: dict[str, str], outcome: str, sentence: str) -> None:
+    run = said(ended() | {"status": ended()["status"] | {"verdict": verdict, "emulated": False, "rounds": []}})
+    assert (run.outcome, run.sentence) == (outcome, sentence)
+
+
+def test_a_failed_arm_says_why_and_stands_last() -> None:
+    stood = ended()["status"]["search"]["arms"]
+    name = next(arm["name"] for arm in ended()["spec"]["arms"] if arm["name"] not in {one["arm"] for one in stood})
+    arms = [*stood, {"arm": name, "state": "failed", "why": "out of memory"}]
+    status = ended()["status"] | {"search": ended()["status"]["search"] | {"arms": arms}}
+    last = FORMATS["md"](report([ended() | {"status": status}])).partition("### Outputs")[0].splitlines()
+    row = next(line for line in last if line.startswith(f"| {name} ("))
+    assert "| failed (out of memory) | 0 | – | – | – |" in row
+
+
+def test_every_format_can_be_written() -> None:
+    page = FORMATS["html"](report([ended()]))
+    assert "Best first" in page
+    assert "Arms of the search" in page
+    assert '"search": {' in FORMATS["json"](report([ended()]))
+    assert '"search": null' in FORMATS["json"](report([of_a_schedule()[1]]))
+
+
+def test_speeds_over_concurrencies_have_the_thresholds_of_a_schedule() -> None:
+    search, gate = of_a_schedule()
+    (first, second) = table = written(search)
+    run = said(gate)
+    code = next(one for one in run.over_loads if one.dataset == "code")
+    schedule = next(arm["name"] for arm in gate["spec"]["arms"] if arm.get("schedule"))
+    assert set(code.lines) == set(run.arms)
+    both_sides = {load for batch_size, _ in table for load in (batch_size - 1, batch_size)}
+    assert list(code.lines["baseline"]) == sorted({1, 8, 32} | both_sides)
+    assert [(one.arm, one.batch_size, one.steps) for one in code.thresholds] == [(schedule, *step) for step in table]
+    text = FORMATS["md"](report([gate]))
+    assert "### Tokens per second over concurrency: code" in text
+    assert f"depth {first[1]} from {first[0]} requests on, no speculation from {second[0]} requests on." in text
+    page = FORMATS["html"](report([gate]))
+    assert f"{schedule}: depth {first[1]} from {first[0]} requests on" in page
+    assert "A dashed line is where a schedule changes its depth" in page
+
+
+def test_a_searchs_chart_has_the_best_arms_and_what_was_written() -> None:
+    search, _ = of_a_schedule()
+    run = said(search)
+    chart = run.over_loads[0]
+    chains = {level["numSteps"] for level in search["status"]["search"]["levels"]} - {0}
+    shapes = {arm["name"]: arm.get("tree", {}) for arm in search["spec"]["arms"]}
+    drawn = {shapes[arm]["numSteps"] for arm in chart.lines if shapes[arm].get("topK") == 1}
+    assert chains <= drawn
+    assert len(chart.lines) < len(run.arms)
+    assert [(one.batch_size, one.steps) for one in chart.thresholds] == written(search)
+    assert f"the schedule written: depth {written(search)[0][1]} from" in FORMATS["html"](report([search]))
+
+
+def test_one_concurrency_has_no_such_chart() -> None:
+    assert said(ended()).over_loads == ()
