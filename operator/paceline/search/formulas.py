@@ -20,6 +20,10 @@ SIBLINGS = (0.2, 0.4, 0.6, 0.8)
 """With k branches a level misses as often as one guess does to the power of k to the power of this."""
 DECAY = (0.93, 0.97, 1.01)
 """From one level to the next, of the probability that a guess is right."""
+EVEN_SIBLINGS, EVEN_DECAY = (0.15, 0.3, 0.5, 0.75), (0.94, 1.0)
+"""The same, where every level tries as many guesses."""
+FILL = (0.0, 0.5, 1.0)
+"""A level tries that power of the share of its branches that there are tokens for."""
 WASTE = (0.0, 0.2, 0.4)
 """Share of a branching tree's tokens that are no use. SpecBundle's (5,3,6) accepts up to 16 % less than its (5,1,6)."""
 SUREST = 0.985
@@ -33,6 +37,8 @@ VERIFY = tuple(0.0005 * 2**i for i in range(9))
 """One more token to verify."""
 FREE = (0, 8, 24)
 """Tokens that cost a seventh of that: memory bandwidth hides their arithmetic."""
+FULL = (6, 24)
+"""Or: tokens after which the next costs a third of that, because most experts of a mixture were read already."""
 HIDDEN = 0.15
 BRANCH = (0.0, 0.2)
 """How much longer a pass is for every doubling of the branches."""
@@ -48,11 +54,12 @@ def step_times(trees: tuple[Tree, ...]) -> tuple[Array, Array]:
     steps = np.array([tree.num_steps for tree in trees], dtype=np.float64)
     tokens = np.array([tree.num_draft_tokens - 1 for tree in trees], dtype=np.float64)
     doublings = np.log2([tree.top_k for tree in trees])
+    widths = [np.maximum(tokens - free, HIDDEN * tokens) for free in FREE]
+    widths += [full * -np.expm1(-tokens / full) for full in FULL]
     lines, unusual = [], []
-    for draft, verify, free, branch, kernel in product(DRAFT, VERIFY, FREE, BRANCH, KERNEL):
+    for draft, verify, width, branch, kernel in product(DRAFT, VERIFY, widths, BRANCH, KERNEL):
         passes = draft * steps * (1 + branch * doublings)
-        verified = verify * np.maximum(tokens - free, HIDDEN * tokens)
-        lines.append(np.log(1 + passes + verified + kernel * (doublings > 0)))
+        lines.append(np.log(1 + passes + verify * width + kernel * (doublings > 0)))
         unusual.append(_apart(draft, USUAL_DRAFT) ** 2 + _apart(verify, USUAL_VERIFY) ** 2)
     return np.array(lines), np.array(unusual)
 
@@ -73,7 +80,37 @@ def step_lengths(trees: tuple[Tree, ...], home: int, lengths: tuple[float, ...])
         for waste in WASTE:
             nodes = [(tree.num_draft_tokens - 1) * (1 - waste * (tree.top_k > 1)) for tree in trees]
             every.append([[math.log(1 + _upto(*pair)) for pair in zip(line, nodes, strict=True)] for line in gains])
+    return np.concatenate([np.array(every), _even_lengths(trees, home, lengths)])
+
+
+def _even_lengths(trees: tuple[Tree, ...], home: int, lengths: tuple[float, ...]) -> Array:
+    """The same, if every level has one token that may be right and tries as many guesses at it."""
+    depth = np.array([tree.num_steps for tree in trees], dtype=np.float64)
+    branches = np.array([tree.top_k for tree in trees], dtype=np.float64)
+    room = np.array([(tree.num_draft_tokens - 1) / tree.num_steps for tree in trees])
+    widest = np.maximum(branches - 1, 1)
+    full = np.where(branches > 1, np.clip((room - 1) / widest, 0.0, 1.0), 0.0)
+    every = []
+    for siblings, decay, fill in product(EVEN_SIBLINGS, EVEN_DECAY, FILL):
+        tries = 1 + (branches - 1) * full**fill
+        lines = []
+        for length in lengths:
+            low, high = 0.01, 0.999
+            for _ in range(16):
+                middle = (low + high) / 2
+                tokens = _chained(depth[[home]], tries[[home]], middle, siblings, decay)[0]
+                low, high = (middle, high) if tokens < length else (low, middle)
+            lines.append(np.log(_chained(depth, tries, low, siblings, decay)))
+        every.append(lines)
     return np.array(every)
+
+
+def _chained(depth: Array, tries: Array, hit: float, siblings: float, decay: float) -> Array:
+    """Tokens of a step where each level is right with the same probability but for `decay`."""
+    levels = np.arange(depth.max())
+    right = np.minimum(SUREST, hit * decay**levels)
+    path = np.cumprod(1 - (1 - right) ** (tries**siblings)[:, None], axis=1)
+    return np.asarray(1 + np.where(levels < depth[:, None], path, 0.0).sum(axis=1))
 
 
 @lru_cache(maxsize=2**14)

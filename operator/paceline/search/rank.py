@@ -10,15 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from paceline.search import formulas
-from paceline.search.belief import Array, Belief
+from paceline.search.belief import Array, Belief, bent
 from paceline.search.table import Table
 
 TYPICAL = 3.0
 """Acceptance length of the reference where the engine does not tell it."""
-MISFIT = 0.1
-"""Standard deviation, in ln, of what the formulas miss of tokens per step, and of step times."""
-FIT = 0.03
-"""How near a line of a formula must come to what was measured to count in full."""
 LENGTH_NOISE = 0.01
 """Standard deviation of a measured acceptance length."""
 POINT_NOISE = 0.02
@@ -44,7 +40,7 @@ def rank(table: Table, home: int) -> Ranking:
     lengths, tokens = _lengths(table, home)
     times = _times(table, home, lengths)
     mean = np.zeros(len(question.options))
-    mean[rows] = lengths[rows] @ question.weights - (times.mean - times.mean[at_home])
+    mean[rows] = tokens.mean - tokens.mean[at_home] - (times.mean - times.mean[at_home])
     covariance = np.zeros((len(mean), len(mean)))
     covariance[np.ix_(rows, rows)] = tokens.covariance + times.covariance
     doubt = np.where((table.counts > 0).any(axis=1), 0.0, question.doubt)
@@ -52,9 +48,8 @@ def rank(table: Table, home: int) -> Ranking:
 
 
 def _lengths(table: Table, home: int) -> tuple[Array, Belief]:
-    """Tokens per step by option and workload, over the reference's, and the belief about their means, as far as the
-    formulas miss them. An arm without a tree is as far from the reference on a workload that is missing as on those
-    that it has."""
+    """Tokens per step by option and workload, over the reference's, and the belief about their means. An arm without a
+    tree is as far from the reference on a workload that is missing as on those that it has."""
     question = table.question
     rows, trees = question.tree_rows, question.shapes
     at_home = rows.index(home)
@@ -64,18 +59,15 @@ def _lengths(table: Table, home: int) -> tuple[Array, Belief]:
         float(length) if known else TYPICAL for length, known in zip(table.lengths[home], seen[home], strict=True)
     )
     lines = formulas.step_lengths(trees, at_home, of_home)
-    measured = [i for i, row in enumerate(rows) if seen[row].any() and i != at_home]
-    gaps = [(told[rows[i]] - lines[:, :, i])[:, seen[rows[i]]].mean(axis=1) for i in measured]
-    chance = _likely(np.array(gaps).reshape(len(measured), len(lines)).T, FIT**2)
+    means = np.tensordot(lines, question.weights, axes=([1], [0]))
+    measured = [i for i, row in enumerate(rows) if seen[row].any() or i == at_home]
+    gaps = [(told[rows[i]] - lines[:, :, i])[:, seen[rows[i]]].mean(axis=1) for i in measured if i != at_home]
+    gaps.insert(measured.index(at_home), np.zeros(len(lines)))
+    variances = np.array([SURE**2 if i == at_home else LENGTH_NOISE**2 for i in measured])
+    belief, chance = bent(trees, means, np.zeros(len(lines)), measured, np.array(gaps).T, variances)
     formula = np.tensordot(chance, lines, axes=1)
-    apart = np.tensordot(lines, question.weights, axes=([1], [0])) - question.weights @ formula
-    belief = Belief.about(trees, np.zeros(len(trees)), (apart * chance[:, None]).T @ apart, MISFIT)
-    belief.observe(at_home, 0.0, SURE)
-    for i in measured:
-        row = rows[i]
-        belief.observe(i, float((told[row] - formula[:, i])[seen[row]].mean()), LENGTH_NOISE)
     lengths = np.zeros(table.counts.shape)
-    lengths[rows] = (formula + belief.mean).T
+    lengths[rows] = (formula + belief.mean - question.weights @ formula).T
     lengths[seen] = told[seen]
     relative = lengths - lengths[home]
     for row in set(range(len(question.options))) - {*rows, question.baseline}:
@@ -92,24 +84,11 @@ def _times(table: Table, home: int, lengths: Array) -> Belief:
     both = (table.counts > 0) & (table.counts[home] > 0)
     times = lengths - (table.logs - table.logs[home])
     measured = [(i, row) for i, row in enumerate((*rows, question.baseline)) if both[row].any() and row != home]
-    values = np.array([times[row][both[row]].mean() for _, row in measured])
-    variances = np.array([2 * POINT_NOISE**2 / both[row].sum() for _, row in measured])
-    lines, unusual = formulas.step_times((*trees, formulas.ROOT))
+    values = np.array([0.0, *(times[row][both[row]].mean() for _, row in measured)])
+    variances = np.array([SURE**2, *(2 * POINT_NOISE**2 / both[row].sum() for _, row in measured)])
+    every = (*trees, formulas.ROOT)
+    lines, unusual = formulas.step_times(every)
     lines = lines - lines[:, [at_home]]
-    chance = _likely(lines[:, [i for i, _ in measured]] - values, FIT**2 + variances, unusual)
-    lines = lines[:, : len(trees)]
-    mean = chance @ lines
-    apart = lines - mean
-    belief = Belief.about(trees, mean, (apart * chance[:, None]).T @ apart, MISFIT)
-    belief.observe(at_home, 0.0, SURE)
-    for (i, row), value, variance in zip(measured, values, variances, strict=True):
-        if row != question.baseline:
-            belief.observe(i, float(value), float(variance) ** 0.5)
-    return belief
-
-
-def _likely(gaps: Array, variance: float | Array, unusual: float | Array = 0.0) -> Array:
-    """How much each line counts, of 1 in all, by its gaps to what was measured."""
-    cost = (np.square(gaps) / variance).sum(axis=1) + unusual
-    chance = np.exp(-0.5 * (cost - cost.min()))
-    return np.asarray(chance / chance.sum())
+    at = [at_home, *(i for i, _ in measured)]
+    belief, _ = bent(every, lines, unusual, at, values - lines[:, at], variances)
+    return Belief(belief.mean[: len(trees)], belief.covariance[: len(trees), : len(trees)])

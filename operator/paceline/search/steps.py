@@ -1,8 +1,9 @@
 """What to measure next, given what has been measured.
 
     1. `reference`  one deep chain on every workload: how much is accepted where
-    2. `probe`      the baseline, the default tree, arms without a tree; trees of a few verify widths on one workload
-    3. `enter`      those that a guess puts nearest to the best, twice or three times over: each round mends the guess
+    2. `probe`      the baseline, the default tree, arms without a tree, and the best guess of each branching
+    3. `enter`      one after another, whom a guess puts nearest to the best, then who is next to the leader: each mends
+                    the guess
     4. `race`       who may still be best, until the rest is behind by more than noise, or a tie
 
 A guess says who is measured; only measured points say who wins, and none is left behind on fewer than two of them.
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paceline.core import Tree
-from paceline.search.belief import Array, Belief
+from paceline.search.belief import Array, Belief, places
 from paceline.search.found import found, nothing
 from paceline.search.question import Cell, Measure, Point, Question, Step
 from paceline.search.rank import POINT_NOISE, rank
@@ -29,7 +30,10 @@ DEEP = 8
 TWO = 2
 """Workloads, or repetitions, before anything is left behind."""
 PROBES = 3
-ENTRANTS, ENTRY_ROUNDS, ENTRY_POINTS = 2, 3, 4
+"""Branchings that are tried before any guess is believed about them: a head that branches can be slow for reasons that
+no chain shows."""
+ENTRY_POINTS, ENTRY_ROUNDS, GUESSED = 4, 10, 3
+"""Workloads of a tree that enters; rounds in which one enters, at most; and in how many the guess alone says who."""
 RACING = 3
 """Arms in the last rounds."""
 RESERVED = 1
@@ -38,8 +42,10 @@ REPEATS = 2
 """Times that a workload is measured on arms that are too close."""
 WORTH = 0.0003
 """Expected gain, in ln, below which a server start is not worth it."""
-SHARE, FEWEST = 0.26, 12
-"""Server starts: so much of the grid's, but never fewer."""
+START_SHARE, FEWEST_STARTS = 0.26, 12
+POINT_SHARE, FEWEST_TIMES = 0.0575, 5
+"""Server starts, of the grid's, and points, of the grid's measured three times: no tree enters and none is repeated
+beyond these. But where the grid is small, so many starts, and so many points of each workload, are never too many."""
 
 
 def proceed(question: Question, points: Sequence[Point]) -> Step:
@@ -73,7 +79,7 @@ def _round(question: Question, points: Sequence[Point], number: int) -> Step:
 def _planned(this: "_Round", stage: int) -> Step:
     if stage == 0:
         return this.probe()
-    entrants = this.enter(last=stage == ENTRY_ROUNDS) if stage <= ENTRY_ROUNDS else None
+    entrants = this.enter(stage) if stage <= ENTRY_ROUNDS else None
     return entrants or this.owed() or this.race()
 
 
@@ -118,9 +124,26 @@ class _Round:
 
     def probe(self) -> Measure:
         always = self._always()
-        probes = self._promising(PROBES, always, worth=0.0)
-        cells = (*self._cells(always, TWO), *self._cells(probes, 1))
-        return Measure(round=0, cells=cells, why="the baseline, the default and a few widths")
+        rows = [*always, *self._branchings(always)]
+        return Measure(
+            round=0, cells=self._cells(rows, TWO), why="the baseline, the default and a tree of each branching"
+        )
+
+    def _branchings(self, taken: Sequence[int]) -> list[int]:
+        """The best guess of each branching, of the least, the middle and the most where there are many; where there are
+        few, other promising trees."""
+        question, speed, few = self.table.question, self.now.ranking.speed, self._few()
+        few[list(taken)] = False
+        best: dict[int, int] = {}
+        for row in sorted(np.flatnonzero(few), key=lambda row: -float(speed.mean[row])):
+            tree = question.options[row].tree
+            if tree and tree.top_k > 1:
+                best.setdefault(tree.top_k, int(row))
+        widths = sorted(best)
+        if len(widths) > PROBES:
+            widths = [widths[i * (len(widths) - 1) // (PROBES - 1)] for i in range(PROBES)]
+        rows = [best[width] for width in widths]
+        return [*rows, *self._promising(PROBES - len(rows), [*taken, *rows], worth=0.0)]
 
     def _always(self) -> list[int]:
         """What is measured whatever a guess says, as long as it runs."""
@@ -163,32 +186,50 @@ class _Round:
             if level:
                 yield min(level, key=lambda i: abs(math.log(same[i].num_draft_tokens / tree.num_draft_tokens)))
 
-    def enter(self, last: bool) -> Measure | None:
-        """The most promising trees; in the last of these rounds the leader's neighbours first, unless they are behind
-        for sure."""
-        left = self._starts() - self.table.starts - RESERVED
-        count = max(0, min(ENTRANTS, left))
-        first: list[int] = []
-        if last:
-            speed, best = self.now.ranking.speed, self.now.best
-            reach = speed.mean + 2 * speed.deviation
-            few = self._few()
-            first = [row for row in self._beside(self.now.leading_tree) if few[row] and reach[row] > best][:count]
-        rows = [*first, *self._promising(count - len(first), first, worth=WORTH)]
-        cells = self._cells(rows, ENTRY_POINTS)
-        return Measure(round=0, cells=cells, why="who may be faster than the best so far") if cells else None
+    def enter(self, stage: int) -> Measure | None:
+        """The most promising tree; from some round on who is next to the leader first, unless it is behind for sure."""
+        if self._starts_left() <= RESERVED:
+            return None
+        near = self._near() if stage > GUESSED else []
+        rows = near[:1] or self._promising(1, (), worth=WORTH)
+        cells = self._cells(rows, ENTRY_POINTS)[: max(0, self._points_left())]
+        enough = len(cells) >= min(TWO, len(self.table.question.loads))
+        return Measure(round=0, cells=cells, why="who may be faster than the best so far") if enough else None
 
-    def _starts(self) -> int:
+    def _near(self) -> list[int]:
+        """The nearest to the leader that is deeper, shallower, wider, narrower, or has more or fewer branches: of these
+        who has not raced and may be faster, the most hopeful first."""
+        question, speed, few = self.table.question, self.now.ranking.speed, self._few()
+        leader = question.tree_rows.index(self.now.leading_tree)
+        apart = places(question.shapes) - places(question.shapes)[leader]
+        distance = np.square(apart).sum(axis=1)
+        found = set[int]()
+        for way in (*apart.T, *-apart.T):
+            ahead = np.where(way > 0, distance, np.inf)
+            if np.isfinite(ahead).any():
+                found.add(question.tree_rows[int(ahead.argmin())])
+        reach = speed.mean + 2 * speed.deviation
+        return sorted(
+            (row for row in found if few[row] and reach[row] > self.now.best), key=lambda row: -float(reach[row])
+        )
+
+    def _starts_left(self) -> int:
         limit = self.table.question.limits.starts
-        usual = max(FEWEST, int(SHARE * len(self.table.question.tree_rows)))
-        return usual if limit is None else min(limit, usual)
+        usual = max(FEWEST_STARTS, int(START_SHARE * len(self.table.question.tree_rows)))
+        return (usual if limit is None else min(limit, usual)) - self.table.starts
+
+    def _points_left(self) -> int:
+        question = self.table.question
+        share = max(FEWEST_TIMES, POINT_SHARE * 3 * len(question.tree_rows))
+        return int(share * len(question.loads)) - self.table.points
 
     def _few(self) -> NDArray[np.bool_]:
-        """Trees that were not measured often enough to race."""
+        """Trees that were not measured often enough to race, or on the one workload that there is."""
         question = self.table.question
+        enough = min(TWO, len(question.loads))
         few = np.zeros(len(question.options), dtype=bool)
         few[question.tree_rows] = True
-        return np.asarray(few & self.table.usable & (self.table.counts.sum(axis=1) < TWO))
+        return np.asarray(few & self.table.usable & (self.table.counts.sum(axis=1) < enough))
 
     def _promising(self, count: int, taken: Sequence[int], worth: float) -> list[int]:
         """Trees by the gain that is to be expected of a measurement, each given those before it."""
@@ -223,7 +264,7 @@ class _Round:
         """Complete those who may still be best; repeat those that are too close; then decide."""
         now, table = self.now, self.table
         rows = now.alive[:RACING]
-        left = max(1, self._starts() - table.starts)
+        left = max(0, self._starts_left())
         incomplete = [row for row in rows if (table.counts[row] == 0).any()][:left]
         if incomplete:
             every = len(table.question.loads)
@@ -231,7 +272,8 @@ class _Round:
                 round=0, cells=self._cells(incomplete, every), why="who may still be best, on every workload"
             )
         enough = max(REPEATS * len(table.question.loads), TWO)
-        if len(rows) > 1 and left >= len(rows) and table.counts[rows].sum(axis=1).min() < enough:
+        affordable = left >= len(rows) and self._points_left() >= len(rows) * len(table.question.loads)
+        if len(rows) > 1 and affordable and table.counts[rows].sum(axis=1).min() < enough:
             names, loads = table.question.names, table.question.loads
             again = tuple(Cell(arm=names[row], workload=workload) for row in rows for workload in loads)
             return Measure(round=0, cells=again, why="who is too close to call, once more")

@@ -1,10 +1,13 @@
 """Tables for the tests of the search."""
 
 import json
+import random
 from collections.abc import Iterable
 from pathlib import Path
 from statistics import fmean
 from typing import Any
+
+from tests.support import rooflines, strangers
 
 from paceline.search import replay
 
@@ -14,6 +17,18 @@ CHAINS = ((1, 1, 2), (2, 1, 3), (3, 1, 4), (5, 1, 6), (7, 1, 8))
 
 def specbundle(file: Path) -> replay.Grid:
     return replay.grid(json.loads(file.read_text()))
+
+
+def made(make: str, trees: int = 47, seed: int = 0, told: float | None = 0.0) -> replay.Grid:
+    """A server of a regime of `rooflines` or of a family of `strangers`, with 47 or 136 trees: of one grid after the
+    other, as `seed` goes on."""
+    fixed = {47: (rooflines.GRID_47, rooflines.OTHER_47), 136: (rooflines.GRID_136,)}[trees]
+    shapes = (*fixed, strangers.drawn(trees, random.Random(f"{make} {seed}")))[seed % (len(fixed) + 1)]
+    if make in rooflines.REGIMES:
+        return replay.grid(rooflines.table(shapes, rooflines.REGIMES[make], seed=seed))
+    if make == "others":
+        return replay.grid(rooflines.other_table(shapes, seed=seed))
+    return replay.grid(strangers.table(make, shapes, seed=seed, told=told))
 
 
 def chains(**speed_ups: float) -> dict[str, Any]:

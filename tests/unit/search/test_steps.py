@@ -32,11 +32,12 @@ def test_the_first_round_is_one_deep_chain_on_every_workload() -> None:
     assert first.cells == tuple(Cell(arm="(7, 1, 8)", workload=w) for w in GRID.workloads)
 
 
-def test_the_second_has_the_baseline_and_the_default_on_two_workloads_and_a_few_widths_on_one() -> None:
+def test_the_second_has_the_baseline_the_default_and_a_tree_of_each_branching_on_two_workloads() -> None:
     (_, second, *_), _ = rounds(GRID)
     measured = {arm: sum(cell.arm == arm for cell in second.cells) for arm in arms(second)}
     assert (measured.pop(BASELINE), measured.pop("(3, 1, 4)")) == (2, 2)
-    assert list(measured.values()) == [1, 1, 1]
+    assert list(measured.values()) == [2, 2, 2]
+    assert sorted(GRID.trees[arm].top_k for arm in measured) == [2, 3, 4]
 
 
 def test_one_of_the_baselines_workloads_is_where_least_is_accepted() -> None:
