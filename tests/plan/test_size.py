@@ -78,6 +78,7 @@ def every_number(point: Point) -> Point:
         p99_input=12345,
         p50_output=1234,
         p99_output=12345,
+        request_spread=0.123,
         **(
             dict.fromkeys(("worst_decile", "median_prompt", "best_decile", "slower_prompts"), 0.8765)
             if positions

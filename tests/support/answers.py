@@ -35,7 +35,12 @@ def fetched(request: FetchRequest, head: ModelFacts, today: str = "", target: Mo
 
 
 def answer(
-    plan: RoundPlan, truth: Truth, began: float, ended: float, spoiled: Mapping[str, Spoiled], lengths: Lengths
+    plan: RoundPlan,
+    truth: Truth,
+    began: float,
+    ended: float,
+    spoiled: Mapping[str, Spoiled],
+    lengths: Lengths = ALL_ALIKE,
 ) -> str:
     """The client's message after all arms of `plan` ran. `spoiled` maps arms to what went wrong with their
     replicates."""

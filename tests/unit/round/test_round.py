@@ -98,6 +98,8 @@ def test_a_round_of_the_emulated_pair(start: Start, pair: Arms, models: Path) ->
         assert (code.good_requests, code.good_tokens) == (code.completed, code.output_tokens)
         assert code.goodput == pytest.approx(code.completed / code.duration, rel=1e-3)  # type: ignore[operator]
         assert (chat.good_requests, chat.goodput) == (None, None)
+        assert code.request_spread is None, "five requests have no spread"
+        assert 0 < chat.request_spread < 1  # type: ignore[operator]
         assert code.mean_input is not None
         assert code.mean_input > 20
         assert None not in (code.p50_input, code.p99_input, code.p50_output, code.p99_output)
