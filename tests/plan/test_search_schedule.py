@@ -60,27 +60,28 @@ class Speeds(dict[str, Mapping[str, float]]):
         return chain(tree["numSteps"], load) * (1.0 if tree["topK"] == 1 else 0.9)
 
 
-def begun() -> World:
-    world, manifest = World(), searching(POOL, schedule=True)
+def over_loads() -> dict[str, Any]:
+    manifest = searching(POOL, schedule=True)
     manifest["spec"]["pools"][0]["concurrency"] = LOADS
     manifest["spec"]["engine"] |= {"version": "0.5.23", "image": "lmsysorg/sglang:v0.5.23", "env": []}
     manifest["spec"]["engine"].pop("eagle3Targets")
     manifest["spec"]["benchmark"] = {
         "datasets": [{"name": name, "source": f"builtin://{name}", "requests": 160} for name in DATASETS]
     }
-    world.apply(manifest)
-    world.prefetch_ends()
-    world.servers_ready()
-    return world
+    return manifest
+
+
+def length_of(arm: str, _: str) -> float:
+    return tokens(int(arm.split("-")[1])) if arm.startswith("tree") else 2.0
 
 
 def decided(adaptive: Depths, collapse: tuple[int, ...] = (), same: bool = False) -> World:
-    world = begun()
+    world = World()
+    world.apply(over_loads())
+    world.prefetch_ends()
+    world.servers_ready()
     while world.under_way("round"):
-        world.round_ends(
-            truth=Speeds(world, adaptive, collapse, same),
-            lengths=lambda arm, _: tokens(int(arm.split("-")[1])) if arm.startswith("tree") else 2.0,
-        )
+        world.round_ends(truth=Speeds(world, adaptive, collapse, same), lengths=length_of)
     world.servers_ready()
     return world
 
