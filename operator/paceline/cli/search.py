@@ -34,6 +34,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 
 
 def run(args: argparse.Namespace) -> int:
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # Its matrices are small: threads cost more than they give.
     from paceline.search import replay
 
     try:

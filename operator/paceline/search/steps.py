@@ -264,7 +264,8 @@ class _Round:
         """Complete those who may still be best; repeat those that are too close; then decide."""
         now, table = self.now, self.table
         rows = now.alive[:RACING]
-        left = max(0, self._starts_left())
+        leading = bool(rows) and bool((table.counts[rows[0]] == 0).any())
+        left = max(int(leading), self._starts_left())  # Nobody wins on some of the workloads.
         incomplete = [row for row in rows if (table.counts[row] == 0).any()][:left]
         if incomplete:
             every = len(table.question.loads)
