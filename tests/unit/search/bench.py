@@ -4,28 +4,72 @@ Counts on SpecBundle's tables and on made-up servers whose seeds no test and no 
 the table of docs/search.md and the plot beside it, and fails if a bound is broken.
 """
 
+import math
+import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from tests.support import rooflines
+from tests.support import rooflines, strangers
 from tests.unit.search.rivals import RIVALS, Bench
-from tests.unit.search.tables import SPECBUNDLE, mean, percentile, specbundle
+from tests.unit.search.tables import SPECBUNDLE, made, mean, percentile, specbundle
 
-from paceline.search import replay
+from paceline.search import Limits, replay
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "search.md"
 PLOT = DOCUMENT.with_name("search.svg")
 BEGIN, END = "<!-- `make bench` writes what follows -->", "<!-- to here -->"
 SEARCH = "**the search**"
-SEEDS, TABLES, LARGE = 200, 12, 3
-"""Noises of a table of SpecBundle; made-up servers of each regime, with 47 and with 136 trees."""
+SEEDS, AT_ONCE = 200, 20
+"""Noises of a table of SpecBundle, and how many of them are a job."""
 UNSEEN = 50_000
 """The first seed of a made-up server here."""
+NOISES = (0.01, 0.02, 0.03)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    title: str
+    makes: tuple[str, ...]
+    """Names of `tables.made`."""
+    trees: int = 47
+    servers: int = 12
+    """Of each make."""
+    told: float | None = 0.0
+    doubt: float = 0.0
+    """By how much the guess at each tree is wrong, as a standard deviation."""
+    bounds: tuple[float, float, float, float] = (math.inf, math.inf, math.inf, math.inf)
+    """At most: cost, server starts, mean and 95th percentile of the regret."""
+
+
+OWN, STRANGE, HELD_OUT = tuple(rooflines.REGIMES), ("others", *strangers.CHOSEN), tuple(strangers.HELD_OUT)
+KEPT = (0.06, 0.27, 0.005, 0.025)
+WRONG = (0.06, 0.27, math.inf, 0.05)
+GROUPS: Mapping[str, Group] = {
+    "specbundle": Group(title="SpecBundle, 5 trees, CV 2 %", makes=(), bounds=(0.30, math.inf, 0.003, 0.025)),
+    "own": Group(title="Servers of our own make, 47 trees", makes=OWN, bounds=KEPT),
+    "strange": Group(title="Servers of other makes, 47 trees", makes=STRANGE, bounds=KEPT),
+    "held out": Group(title="Makes that no constant was chosen on, 47 trees", makes=HELD_OUT, servers=24, bounds=KEPT),
+    "136": Group(title="All makes, 136 trees", makes=(*OWN, *STRANGE, *HELD_OUT), trees=136, servers=4, bounds=KEPT),
+    "wrong": Group(
+        title="All makes, 47 trees, a ranking that is 15 % wrong",
+        makes=(*OWN, *STRANGE, *HELD_OUT),
+        doubt=0.15,
+        bounds=WRONG,
+    ),
+    "misled": Group(
+        title="Other makes, 47 trees, acceptance lengths that are 15 % wrong",
+        makes=(*STRANGE[1:], *HELD_OUT),
+        told=0.15,
+    ),
+    "untold": Group(
+        title="Other makes, 47 trees, acceptance lengths that are not told", makes=(*STRANGE[1:], *HELD_OUT), told=None
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +79,10 @@ class Job:
     seed: int
 
     def grid(self) -> replay.Grid:
-        kind, _, name = self.table.partition(":")
-        if kind == "specbundle":
-            return specbundle(next(file for file in SPECBUNDLE if file.stem == name))
-        shapes = {"47": rooflines.GRID_47, "136": rooflines.GRID_136}[kind]
-        if name == "others":
-            return replay.grid(rooflines.other_table(shapes, seed=self.seed))
-        return replay.grid(rooflines.table(shapes, rooflines.REGIMES[name], seed=self.seed))
+        if self.group == "specbundle":
+            return specbundle(next(file for file in SPECBUNDLE if file.stem == self.table))
+        group = GROUPS[self.group]
+        return made(self.table, group.trees, self.seed, group.told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,39 +96,28 @@ class Score:
     regret: float
 
 
-NAMES = {
-    "specbundle": "SpecBundle, 5 trees, CV 2 %",
-    "47": "Made up, 47 trees, CV 1, 2 and 3 %",
-    "136": "Made up, 136 trees, CV 1, 2 and 3 %",
-    "others": "Made up by other formulas, 47 trees, CV 1, 2 and 3 %",
-}
-
-
 def jobs() -> Iterator[Job]:
-    yield from (
-        Job("specbundle", f"specbundle:{file.stem}", seed) for file in SPECBUNDLE for seed in range(0, SEEDS, 20)
-    )
-    for name in rooflines.REGIMES:
-        yield from (Job("47", f"47:{name}", UNSEEN + seed) for seed in range(TABLES))
-        yield from (Job("136", f"136:{name}", UNSEEN + seed) for seed in range(LARGE))
-    yield from (Job("others", "47:others", UNSEEN + seed) for seed in range(2 * TABLES))
+    yield from (Job("specbundle", file.stem, seed) for file in SPECBUNDLE for seed in range(0, SEEDS, AT_ONCE))
+    for name, group in GROUPS.items():
+        yield from (Job(name, make, UNSEEN + i) for make in group.makes for i in range(group.servers))
 
 
 def scores(job: Job) -> list[Score]:
     grid, found = job.grid(), list[Score]()
-    truth, cells = grid.speed_ups, len(grid.trees) * len(grid.workloads)
-    noises = [(0.02, job.seed + i) for i in range(20)] if job.group == "specbundle" else [
-        (cv, job.seed) for cv in (0.01, 0.02, 0.03)
-    ]  # fmt: skip
+    truth, cells, doubt = grid.speed_ups, len(grid.trees) * len(grid.workloads), GROUPS[job.group].doubt
+    noises = [(cv, job.seed) for cv in NOISES]
+    if job.group == "specbundle":
+        noises = [(0.02, job.seed + i) for i in range(AT_ONCE)]
     for cv, seed in noises:
-        one = replay.replay(grid, cv, seed)
+        chance = random.Random(f"{seed} {cv}")
+        doubts = {name: chance.gauss(0, math.log1p(doubt)) for name in grid.searched}
+        one = replay.replay(grid, cv, seed, doubts=doubts)
         share = len(one.points) / (3 * cells)
         found.append(Score(job.group, SEARCH, share, one.starts / len(grid.trees), one.regret))
         for name, strategy in RIVALS.items():
-            bench = Bench(grid, cv, seed)
+            bench = Bench(grid, cv, seed, Limits(points=len(one.points), starts=one.starts))
             regret = replay.regret(truth, strategy(bench))
-            points = sum(map(len, bench.points.values()))
-            found.append(Score(job.group, name, points / (3 * cells), bench.starts / len(grid.trees), regret))
+            found.append(Score(job.group, name, bench.spent / (3 * cells), bench.starts / len(grid.trees), regret))
     return found
 
 
@@ -109,7 +139,7 @@ class Row:
 
 def rows(every: Sequence[Score]) -> list[Row]:
     found = []
-    for group in NAMES:
+    for group in GROUPS:
         for strategy in (SEARCH, *RIVALS):
             these = [score for score in every if (score.group, score.strategy) == (group, strategy)]
             regrets = [score.regret for score in these]
@@ -118,48 +148,45 @@ def rows(every: Sequence[Score]) -> list[Row]:
     return found
 
 
-BOUNDS = {"specbundle": (0.30, None, 0.003, 0.025), "47": (0.06, 0.27, 0.005, 0.025)}
-"""Group → at most: cost, server starts, mean and 95th percentile of the regret."""
-
-
 def broken(every: Sequence[Row]) -> list[str]:
-    faults = []
-    for row in every:
-        if row.strategy == SEARCH and row.group in BOUNDS:
-            values = (row.cost, row.starts, row.mean, row.p95)
-            names = ("cost", "server starts", "mean regret", "95th percentile of regret")
-            faults += [
-                f"{NAMES[row.group]}: {name} {value:.4f} is above {bound}"
-                for name, value, bound in zip(names, values, BOUNDS[row.group], strict=True)
-                if bound is not None and value > bound
-            ]
-    return faults
+    names = ("cost", "server starts", "mean regret", "95th percentile of regret")
+    return [
+        f"{GROUPS[row.group].title}: {name} {value:.4f} is above {bound}"
+        for row in every
+        if row.strategy == SEARCH
+        for name, value, bound in zip(
+            names, (row.cost, row.starts, row.mean, row.p95), GROUPS[row.group].bounds, strict=True
+        )
+        if value > bound
+    ]
 
 
 def tables(every: Sequence[Row]) -> Iterator[str]:
     head = "| | cost | server starts | regret in %: mean / 95th percentile / largest |"
-    for group, name in NAMES.items():
-        yield from ("", f"**{name}.**", "", head, "|---|---|---|---|")
-        yield from (row.line for row in every if row.group == group)
+    for name, group in GROUPS.items():
+        yield from ("", f"**{group.title}.**", "", head, "|---|---|---|---|")
+        yield from (row.line for row in every if row.group == name)
     yield from ("", f"![Cost against regret]({PLOT.name})")
 
 
 def plot(every: Sequence[Row], file: Path) -> None:
     """Cost against regret, each on a logarithmic axis, a panel for each kind of table."""
-    figure = Figure(figsize=(11, 3.4), layout="constrained")
+    figure = Figure(figsize=(11, 6.4), layout="constrained")
     FigureCanvasSVG(figure)
-    for axes, (group, name) in zip(figure.subplots(1, len(NAMES), sharey=True), NAMES.items(), strict=True):
-        axes.set_title(name.replace(", CV", ",\nCV"), fontsize=8)
+    panels = figure.subplots(2, len(GROUPS) // 2, sharex=True, sharey=True)
+    for axes, (name, group) in zip(panels.flat, GROUPS.items(), strict=True):
+        axes.set_title(group.title.replace("trees, ", "trees,\n"), fontsize=7)
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xlabel("cost, of the grid three times", fontsize=8)
         axes.tick_params(labelsize=7)
         for row in every:
-            if row.group == group:
+            if row.group == name:
                 place = (max(row.cost, 0.005), max(100 * row.mean, 0.01))
                 axes.plot(*([x] for x in place), "o", color="#c2410c" if row.strategy == SEARCH else "#64748b")
                 axes.annotate(row.strategy.strip("*"), place, (4, 3), textcoords="offset points", fontsize=6)
-    figure.get_axes()[0].set_ylabel("mean regret in %", fontsize=8)
+    for axes in panels[:, 0]:
+        axes.set_ylabel("mean regret in %", fontsize=8)
     figure.savefig(file, format="svg", metadata={"Date": None})
 
 
