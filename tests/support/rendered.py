@@ -28,7 +28,11 @@ def argv(name: str, pool: str, arm: str) -> list[str]:
 def arms(name: str) -> list[tuple[str, str]]:
     """Pool and arm, all that an example has."""
     pools = example(name)["spec"]["pools"]
-    return [(pool["name"], arm) for pool in pools for arm in (BASELINE, *(one["name"] for one in pool["candidates"]))]
+    return [
+        (pool["name"], arm)
+        for pool in pools
+        for arm in (BASELINE, *(one["name"] for one in pool.get("candidates", ())))
+    ]
 
 
 def readable(argument: str) -> str:

@@ -126,10 +126,14 @@ def costs(
     for pool, least, most in pairs:
         reused = f"  reuses {least.reused}" if least.reused else ""
         yield f"{pool:<20} {_row(least, most)}{reused}"
+        if least.search and most.search and least.search.jobs < least.jobs:
+            yield f"{'  of it the search':<20} {_row(least.search, most.search)}"
     prefetches = sum(kind == "Job" for (kind, _), _ in lower.steps)
     least, most = _sum([cost for _, cost, _ in pairs]), _sum([cost for _, _, cost in pairs])
     yield f"{'all':<20} {_row(least, most, prefetches)}  {'with the prefetch' if prefetches else ''}".rstrip()
     yield "\nLower: every candidate is shown to be faster at the first look. Upper: none is decided at any look."
+    if any(least.search for _, least, _ in pairs):
+        yield "A search has the rounds that it would need if all candidates were equally fast: it may need others."
     yield from (f"Not measured: {why}" for why in lower.never)
     if manifest["kind"] == RUN and api.run(manifest).measured:
         yield "Not measured: spec.measured has its rounds, which are judged anew where evidence.imported allows it."
@@ -257,6 +261,8 @@ def _sum(costs: Sequence[Cost]) -> Cost:
 
 
 def _span(least: float, most: float, digits: int = 0) -> str:
+    """In order: a search may need fewer rounds where nothing is clear."""
+    least, most = sorted((least, most))
     first, last = f"{least:.{digits}f}", f"{most:.{digits}f}"
     return first if first == last else f"{first}-{last}"
 

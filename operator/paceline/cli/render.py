@@ -8,7 +8,7 @@ For each BenchmarkRun: the Job of its first round, and before it each arm's comm
 import argparse
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,11 +16,12 @@ import yaml
 
 from paceline import api
 from paceline.cli.manifests import DEPLOYMENT, RUN, RefusedError, ours
-from paceline.core import BASELINE, Arm, DeploymentSpec, RunSpec, Surge
+from paceline.core import BASELINE, Arm, DeploymentSpec, Purpose, RunSpec, Surge
 from paceline.plan.deployment.pins import artifacts_of, datasets_of, models_of, pin
 from paceline.plan.deployment.pool import Pool, pools
 from paceline.plan.deployment.routes import routes
 from paceline.plan.deployment.snapshot import Snapshot
+from paceline.plan.run.searching import Searching
 from paceline.plan.run.snapshot import Round
 from paceline.plan.run.steps.check import unpinned
 from paceline.render import (
@@ -35,11 +36,14 @@ from paceline.render import (
     servers,
     service,
 )
-from paceline.render.benchmark import round_plan
+from paceline.render.benchmark import NO_CELLS, round_plan
 from paceline.render.where import ANYWHERE
+from paceline.report.text import count
 
 UNKNOWN = "0" * 40
 SETTINGS = Settings(image="paceline")
+MOST_NAMES = 12
+"""Arms that a sentence names."""
 
 
 class Plain(yaml.SafeDumper):
@@ -83,6 +87,8 @@ def run(args: argparse.Namespace) -> int:
         return 1
     if any(manifest["kind"] == DEPLOYMENT for manifest, _ in rendering):
         print(f"# Without a cluster the commits of models are not known: {UNKNOWN} stands for each.")
+    for manifest, _ in rendering:
+        print("".join(f"# {line}\n" for line in _searches(manifest, args.pool)), end="")
     print("---\n".join(_printed(manifest, obj) for manifest, objects in rendering for obj in objects), end="")
     return 0
 
@@ -103,13 +109,30 @@ def _served(manifest: Manifest, pool: str | None, arm: str | None) -> Iterator[M
     if not chosen:
         raise LookupError(f"no pool {pool}; there are {', '.join(view.name for view in views)}")
     if not any(arm in view.arms for view in chosen):
-        known = "; ".join(f"pool {view.name} has {', '.join(view.arms)}" for view in chosen)
+        known = "; ".join(f"pool {view.name} has {_named(view.arms)}" for view in chosen)
         raise LookupError(f"no arm {arm}; {known}")
     if pool is None:
         yield from _shared(snapshot, spec)
     for view in chosen:
         if arm in view.arms:
             yield from _serving(view, view.arms[arm], spec)
+
+
+def _named(arms: Iterable[str]) -> str:
+    """A search has dozens."""
+    names = list(arms)
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return ", ".join(names[:MOST_NAMES]) + more
+
+
+def _searches(manifest: Manifest, pool: str | None) -> Iterator[str]:
+    """Of each pool that searches, among which arms; each can be rendered by its name."""
+    if manifest["kind"] == RUN:
+        return
+    for one in api.deployment(manifest).pools:
+        if one.search and pool in (None, one.name):
+            names = [arm.name for arm in one.arms if arm.name != BASELINE]
+            yield f"Pool {one.name} searches among {len(names)} candidates, {names[0]} to {names[-1]}: see --arm."
 
 
 def _shared(snapshot: Snapshot, spec: DeploymentSpec) -> Iterator[Manifest]:
@@ -135,10 +158,14 @@ def _round(manifest: Manifest, pool: str | None, arm: str | None) -> Iterator[Ma
         raise LookupError(f"no pool {pool}; the run {owner.name} is of {spec.pool}")
     arms = [one for one in spec.arms if arm in (None, one.name) or one.name == BASELINE]
     if arm not in (None, *(one.name for one in arms)):
-        raise LookupError(f"no arm {arm}; the run {owner.name} has {', '.join(one.name for one in spec.arms)}")
+        raise LookupError(f"no arm {arm}; the run {owner.name} has {_named(one.name for one in spec.arms)}")
     if missing := [text for model, text in unpinned(spec) if model.commit is None]:
         raise RefusedError("\n".join(f"{owner.name}: {text}" for text in missing))
-    yield round_job(owner, spec, round_plan(owner, spec, tuple(arms), 0, 0), ANYWHERE, SETTINGS)
+    cells = NO_CELLS
+    if spec.purpose is Purpose.SEARCH and arm is None:
+        cells = Searching(spec=spec, records=()).cells
+        arms = [one for one in spec.arms if one.name in cells]
+    yield round_job(owner, spec, round_plan(owner, spec, tuple(arms), 0, 0, cells), ANYWHERE, SETTINGS)
 
 
 def _owner(manifest: Manifest) -> Owner:
@@ -154,7 +181,8 @@ def _printed(manifest: Manifest, one: Manifest) -> str:
 def _about(spec: RunSpec, job: Manifest) -> Iterator[str]:
     """What is still to be filled in, and the servers' commands as a person would type them."""
     asked = Round(job=job, pod=None).plan
-    yield f"The first round of {asked.run}: {len(asked.arms)} servers, one after another on the same accelerators."
+    number = count(len(asked.arms), "server")
+    yield f"The first round of {asked.run}: {number}, one after another on the same accelerators."
     yield from (f"{arm.name}: {shlex.join(arm.argv)}" for arm in asked.arms)
     yield from (f"To fill in: {text}" for _, text in unpinned(spec))
 

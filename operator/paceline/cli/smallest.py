@@ -19,6 +19,10 @@ ASSUMED = (
 )
 
 
+AFTER_A_SEARCH = 1
+"""Candidates of the gate that follows a search: what it has found. A schedule that it writes makes them three."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
     """What a pool's verdict can show, with the noise that this holds for and its source."""
@@ -36,7 +40,7 @@ def smallest(
     rounds send."""
     noise, source = _observed(pool, existing) or (_assumed(pool, spread), ASSUMED)
     looks = pool.gate.decide_after_rounds
-    candidates = sum(arm.name != BASELINE for arm in pool.arms)
+    candidates = AFTER_A_SEARCH if pool.search else sum(arm.name != BASELINE for arm in pool.arms)
     between = looks[-1] - looks[0]
     until = {
         looks[0]: (_total(least.by_round), _total(most.by_round[: len(most.by_round) - between])),

@@ -67,3 +67,5 @@ class Cost:
     accelerators: int = 0
     """Of one round, on one node."""
     reused: str = ""
+    search: "Cost | None" = None
+    """The part of it that is a search; None if there is none."""

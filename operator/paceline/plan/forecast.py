@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from paceline.core import CapacityPolicy, Workload
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, POOL_LABEL, RUN_LABEL
-from paceline.evidence import ArmCommand, encode
+from paceline.evidence import ArmCommand, RoundPlan, encode
 from paceline.plan.costs import Assumptions, Cost, RoundCost
 from paceline.plan.deployment.capacity import one_more_waits
 from paceline.plan.deployment.loan import PATIENCE as LOAN_PATIENCE
@@ -245,7 +245,13 @@ def _hedged(simulation: Simulation, why: str) -> str:
 def _count(simulation: Simulation, job: Manifest) -> None:
     plan, pool = Round(job=job, pod=None).plan, job["metadata"]["labels"][POOL_LABEL]
     before, each, assumed = simulation.costs[pool], accelerators(pod_template(job)), simulation.assumptions
-    simulation.costs[pool] = replace(
+    search = _and(before.search or Cost(), plan, each, assumed) if plan.cells else before.search
+    simulation.costs[pool] = replace(_and(before, plan, each, assumed), search=search)
+
+
+def _and(before: Cost, plan: RoundPlan, each: int, assumed: Assumptions) -> Cost:
+    """With one round more, on `each` accelerators."""
+    return replace(
         before,
         jobs=before.jobs + 1,
         server_starts=before.server_starts + len(plan.arms),

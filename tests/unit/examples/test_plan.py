@@ -6,6 +6,7 @@ of the throughput pool 120 + 4 x 160 / 32 x 512 / 100 = 222.4 s; each holds four
 
 import io
 import json
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 import yaml
 from tests.support import imported
 from tests.support.rendered import EXAMPLES, example
+from tests.support.searched import searching
 from tests.support.world import World
 from tests.support.world import example as in_world
 
@@ -330,3 +332,60 @@ def test_a_run_that_brings_its_rounds_along_measures_nothing(
     said = capsys.readouterr().out.splitlines()
     assert any(line.startswith("Not measured: spec.measured has its rounds, ") for line in said)
     assert next(line for line in said if line.startswith("all")).split()[1:4] == ["0", "0", "0"]
+
+
+def searching_briefly(purpose: str) -> dict[str, Any]:
+    """The latency pool of the example with few trees to choose from; or the search that is made for it."""
+    manifest = searching("latency", numSteps={"min": 1, "max": 3}, topK={"min": 1, "max": 2})
+    if purpose == "Gate":
+        return manifest
+    world = World()
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    (run,) = world.runs("latency")
+    return {key: run[key] for key in ("apiVersion", "kind", "metadata", "spec")}
+
+
+def planned(capsys: pytest.CaptureFixture[str], path: Path, purpose: str) -> list[str]:
+    (path / "searching.yaml").write_text(yaml.safe_dump(searching_briefly(purpose)))
+    assert main(["plan", str(path / "searching.yaml")]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_the_rounds_of_a_search_are_a_part_of_its_pools(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = planned(capsys, tmp_path, "Gate")
+    pool = next(number for number, line in enumerate(lines) if line.startswith("latency "))
+    assert lines[pool + 1].startswith("  of it the search ")
+    assert (
+        "A search has the rounds that it would need if all candidates were equally fast: it may need others." in lines
+    )
+    cost = forecast(searching_briefly("Gate"), (), ALL_FASTER, ASSUMED, None, NOW).pools["latency"]
+    assert cost.search is not None
+    assert cost.jobs == cost.search.jobs + 3
+    assert cost.server_starts == cost.search.server_starts + 3 * 2
+
+
+def test_what_a_gate_can_show_after_a_search_is_of_one_candidate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not of all that the search chooses from."""
+    named = searching_briefly("Gate")
+    del named["spec"]["pools"][0]["search"]
+    named["spec"]["pools"][0]["candidates"] = [
+        {"name": "wide", "tree": {"numSteps": 3, "topK": 4, "numDraftTokens": 8}}
+    ]
+    (tmp_path / "named.yaml").write_text(yaml.safe_dump(named))
+    assert main(["plan", str(tmp_path / "named.yaml")]) == 0
+
+    def shown(lines: list[str]) -> list[str]:
+        return [line.split()[2] for line in lines if re.match(r"latency .*\+.*%", line)]
+
+    expected = shown(capsys.readouterr().out.splitlines())
+    assert shown(planned(capsys, tmp_path, "Gate")) == expected != []
+
+
+def test_a_search_without_a_gate_is_all_there_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = "\n".join(planned(capsys, tmp_path, "Search"))
+    assert "of it the search" not in out
+    assert "What a verdict can show" not in out

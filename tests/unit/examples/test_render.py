@@ -5,8 +5,11 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.support.rendered import EXAMPLES, example
+from tests.support.searched import searching
+from tests.support.world import World
 
 from paceline.cli import main
+from paceline.plan.run.snapshot import Round
 
 NEXT = str(EXAMPLES / "qwen3-coder-next.yaml")
 
@@ -72,3 +75,49 @@ def test_a_file_with_nothing_of_ours(tmp_path: Path, capsys: pytest.CaptureFixtu
     path.write_text("kind: ConfigMap\n")
     assert main(["render", str(path)]) == 1
     assert capsys.readouterr().err == f"{path}: it has neither a SpeculativeDeployment nor a BenchmarkRun\n"
+
+
+# Pools and runs that search.
+
+SEARCH = str(EXAMPLES / "search.yaml")
+
+
+def test_a_pool_that_searches_serves_its_baseline(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["render", SEARCH, "--pool", "latency"]) == 0
+    out = capsys.readouterr().out
+    assert "# Pool latency searches among 45 candidates, tree-1-1-2 to tree-7-8-32: see --arm.\n" in out
+    assert [one["kind"] for one in yaml.safe_load_all(out)] == ["ControllerRevision", "Deployment", "Service"]
+    assert "--speculative" not in out
+
+
+def test_any_tree_that_it_may_find_can_be_rendered(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["render", SEARCH, "--pool", "latency", "--arm", "tree-3-4-8"]) == 0
+    (server,) = [one for one in yaml.safe_load_all(capsys.readouterr().out) if one["kind"] == "Deployment"]
+    argv = server["spec"]["template"]["spec"]["containers"][0]["command"]
+    assert argv[argv.index("--speculative-num-draft-tokens") + 1] == "8"
+
+
+def test_of_many_arms_a_message_names_some(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["render", SEARCH, "--pool", "latency", "--arm", "wide"]) == 1
+    said = capsys.readouterr().err
+    assert "no arm wide; pool latency has baseline, tree-1-1-2, " in said
+    assert said.endswith(" and 34 more\n")
+
+
+def test_of_a_search_the_first_round_is_its_first_cells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Not a server for each arm."""
+    world = World()
+    world.apply(searching("latency"))
+    world.prefetch_ends()
+    world.servers_ready()
+    (run,) = world.runs("latency")
+    path = tmp_path / "run.yaml"
+    path.write_text(yaml.safe_dump({key: run[key] for key in ("apiVersion", "kind", "metadata", "spec")}))
+    assert main(["render", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert ": 1 server, one after another on the same accelerators.\n" in out
+    (job,) = yaml.safe_load_all(out)
+    (first,) = world.under_way("round")
+    assert Round(job=job, pod=None).plan.cells == Round(job=first, pod=None).plan.cells
+    assert main(["render", str(path), "--arm", "tree-3-4-8"]) == 0
+    assert ": 2 servers, " in capsys.readouterr().out
