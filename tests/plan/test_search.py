@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 import pytest
-from tests.support.answers import died
+from tests.support.answers import died, refused
 from tests.support.searched import Served, answered, arms_of, searched, searching, shape_of
 from tests.support.stories import told
 from tests.support.world import World
@@ -225,3 +225,28 @@ def test_a_named_candidate_of_another_algorithm_is_among_the_arms() -> None:
     ended(world, WithNgrams("latency", 1))
     assert verdict(world, 0)["winner"] == "ngram"
     assert (world.serving("latency"), world.condition("Promoted")) == ("ngram", "True AllPromoted")
+
+
+def test_a_head_that_crashes_every_server_ends_the_search_early() -> None:
+    world = begun()
+    arms = arms_of(world, "latency")[1:]
+    searched(world, {"latency": LATENCY}, **dict.fromkeys(arms, refused))
+    search = world.runs("latency")[0]["status"]
+    assert search["verdict"]["outcome"] == "Error"
+    assert "4 candidates failed, and none was measured" in search["verdict"]["message"]
+    assert search["cost"]["serverStarts"] <= 12
+
+
+def test_over_several_loads_chains_come_first_and_no_arm_is_called_unsteady() -> None:
+    """The time of a step differs between loads: points at one say little of those at another."""
+    world, manifest = World(), searching("latency")
+    manifest["spec"]["pools"][0]["concurrency"] = [1, 32]
+    manifest["spec"]["benchmark"]["datasets"] = [
+        {"name": name, "source": f"builtin://{name}"} for name in ("code", "chat")
+    ]
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    assert "chains of each depth at every load" in world.message("Measuring")
+    ended(world)
+    assert "unsteady" not in verdict(world, 0)["message"]

@@ -1,11 +1,17 @@
 """A search with `schedule: true`: chains at every load, a table of depths written from the fastest, and a gate about
 it beside the tree that was found and the engine's own adaptive mode."""
 
+import math
+import random
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import pytest
 from tests.support.searched import searching
 from tests.support.world import World
+
+from paceline.core import Tree
+from paceline.search import Cell, Option, Point, Question, schedule
 
 POOL = "latency"
 LOADS = [1, 8, 32]
@@ -75,9 +81,10 @@ def length_of(arm: str, _: str) -> float:
     return tokens(int(arm.split("-")[1])) if arm.startswith("tree") else 2.0
 
 
-def decided(adaptive: Depths, collapse: tuple[int, ...] = (), same: bool = False) -> World:
-    world = World()
-    world.apply(over_loads())
+def decided(adaptive: Depths, collapse: tuple[int, ...] = (), same: bool = False, **benchmark: Any) -> World:
+    world, manifest = World(), over_loads()
+    manifest["spec"]["benchmark"] |= benchmark
+    world.apply(manifest)
     world.prefetch_ends()
     world.servers_ready()
     while world.under_way("round"):
@@ -128,12 +135,12 @@ def test_where_the_engines_own_table_is_wrong_by_one_step_the_measured_one_is_pr
     assert verdicts["adaptive"] == "rejected"
 
 
-def test_where_the_engines_own_table_is_right_both_are_told_to_be_as_good() -> None:
+def test_where_the_engines_own_table_is_right_both_are_promotable_and_it_is_told_where_one_is_better() -> None:
     gate = gate_of(decided(best))
     assert gate["status"]["verdict"]["winner"] in (schedule_of(gate)["name"], "adaptive")
     verdicts = {one["arm"]: one["outcome"] for one in gate["status"]["armVerdicts"]}
     assert verdicts["adaptive"] == verdicts[schedule_of(gate)["name"]] == "promotable"
-    assert "faster with" not in gate["status"]["verdict"]["message"]
+    assert "code@17 is 15% faster with adaptive" in gate["status"]["verdict"]["message"]
 
 
 def test_a_table_that_collapses_at_its_threshold_is_not_promoted() -> None:
@@ -159,3 +166,70 @@ def test_the_written_schedule_serves_on_when_its_search_is_deleted() -> None:
     world.delete("BenchmarkRun", world.runs(POOL)[0]["metadata"]["name"])
     assert world.serving(POOL) == serving
     assert world.condition("Promoted") == "True StillPromoted"
+
+
+def test_loads_beside_thresholds_must_not_regress_and_hardly_count() -> None:
+    gate = gate_of(decided(one_too_deep))
+    weights = {load["concurrency"]: load["weight"] for load in gate["spec"]["workloads"] if load["name"] == "code"}
+    assert weights == {1: 100, 8: 100, 32: 100, 2: 1, 3: 1, 16: 1, 17: 1}
+
+
+@pytest.mark.parametrize("hours", ["0.5", "2", "6", "12"])
+def test_a_budget_that_runs_out_anywhere_gives_the_best_so_far(hours: str) -> None:
+    world = decided(one_too_deep, budget={"gpuHours": hours})
+    verdict = world.runs(POOL)[0]["status"]["verdict"]
+    assert verdict["reason"] in ("BudgetExhausted", "Found")
+    assert verdict["reason"] == "Found" or "the search was not finished" in verdict["message"]
+
+
+class OnlyAlone(Speeds):
+    """A depth of 3 pays for one user, and nothing does for more: no arm is faster in the mean."""
+
+    @staticmethod
+    def ratio(arm: Mapping[str, Any], load: int, batch: int, adaptive: Depths, collapse: tuple[int, ...]) -> float:
+        if arm["name"] == "baseline":
+            return 1.0
+        steps = 3
+        if table := arm.get("schedule"):
+            (steps,) = [depth["numSteps"] for depth in table if depth["fromBatchSize"] <= batch][-1:]
+        elif tree := arm.get("tree"):
+            steps = tree["numSteps"]
+        if steps == 0:
+            return 0.995
+        return (1.4 if load < 4 else 0.6) - 0.05 * abs(steps - 3)
+
+
+def test_a_schedule_meets_the_gate_though_no_single_arm_is_faster() -> None:
+    """That is where one pays."""
+    world = World()
+    world.apply(over_loads())
+    world.prefetch_ends()
+    world.servers_ready()
+    while world.under_way("round"):
+        world.round_ends(truth=OnlyAlone(world, best), lengths=length_of)
+    gate = gate_of(world)
+    assert gate["status"]["verdict"]["winner"] == schedule_of(gate)["name"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_noise_writes_no_table(seed: int) -> None:
+    """Five depths that are equally fast at each load, and points of a CV of 2 %."""
+    chance = random.Random(seed)
+    names = [f"tree-{steps}-1-{steps + 1}" for steps in schedule.DEPTHS]
+    loads = {f"{name}@{load}": load for load in LOADS for name in DATASETS}
+    question = Question(
+        options=(
+            Option(name="baseline"),
+            *(
+                Option(name=name, tree=Tree(num_steps=steps, top_k=1, num_draft_tokens=steps + 1))
+                for name, steps in zip(names, schedule.DEPTHS, strict=True)
+            ),
+        ),
+        workloads=dict.fromkeys(loads, 1.0),
+    )
+    points = [
+        Point(round=0, cell=Cell(arm=arm, workload=workload), throughput=speed * math.exp(chance.gauss(0, 0.015)))
+        for arm, speed in {"baseline": 100.0, **dict.fromkeys(names, 130.0)}.items()
+        for workload in loads
+    ]
+    assert schedule.written(schedule.levels(question, points, loads), lambda size: size) == ()

@@ -141,7 +141,11 @@ _WORKLOADS = (
     "p.concurrency.size() *"
     f" (has(p.datasets) ? p.datasets.size() : {_SETS} ? self.benchmark.datasets.size() : {len(BUILTIN)})"
 )
-_POINTS = f"(has(p.search) || !has(p.candidates) ? 2 : 1 + p.candidates.size()) * {_WORKLOADS}"
+_SCHEDULES = "(has(p.search) && has(p.search.schedule) && p.search.schedule)"
+_BESIDE = f"({_SCHEDULES} ? 2 * (p.concurrency.size() - 1) : 0)"
+"""CEL: loads on both sides of each threshold that a schedule may have, for one dataset."""
+_ARMS = f"({_SCHEDULES} ? 4 : has(p.search) || !has(p.candidates) ? 2 : 1 + p.candidates.size())"
+_POINTS = f"{_ARMS} * ({_WORKLOADS} + {_BESIDE})"
 _MOST_POINTS = f"self.pools.map(p, {_POINTS}).max()"
 _LAST = "self.benchmark.decideAfterRounds[self.benchmark.decideAfterRounds.size() - 1]"
 _VALUE = "(has(p.headerValue) ? p.headerValue : p.name)"
@@ -203,6 +207,14 @@ class SpeculativeDeploymentSpec(Model):
             message="capacityPolicy must be Wait where accelerator.nodes is above 1: servers over several nodes are "
             "not measured",
             field=".benchmark.capacityPolicy",
+        ),
+        Rule(
+            each={"p": "self.pools"},
+            cel=f"!{_SCHEDULES} || {_POINTS} <= {MOST_POINTS}",
+            message="datasets x concurrency, and two loads for each threshold between its levels, must be at most "
+            f"{MOST_POINTS // 4} in a pool with search.schedule, whose gate compares four arms on them; got "
+            f"{{{_WORKLOADS} + {_BESIDE}}}: name fewer datasets, or fewer levels of concurrency",
+            field=".search.schedule",
         ),
         Rule(
             each={"p": "self.pools"},

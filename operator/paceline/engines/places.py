@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from paceline.core import Arm, DeploymentSpec, PoolSpec, RunSpec, Server, Workload
+from paceline.core import Arm, DeploymentSpec, Depth, PoolSpec, RunSpec, Server, Workload
 from paceline.engines import (
     ENGINES,
     engines_with,
@@ -77,14 +77,22 @@ def _of_pool(adapter: Adapter, server: Server, pool: PoolSpec, written: Mapping[
     yield from _placed(adapter, server, named, place)
     for refusal in shared_refusals(server, pool.arms[1:]):
         yield replace(refusal, path=f"spec.{refusal.path}")
+    if pool.search.schedule:
+        falling = (Depth(from_batch_size=1, num_steps=3), Depth(from_batch_size=9, num_steps=0))
+        arm = Arm(name="schedule", draft=pool.search.draft, schedule=falling)
+        for refusal in (one for one in adapter.refusals(server, (arm,)) if one.arm):
+            yield replace(refusal, path=f"{_search_of(written, pool.name)}.schedule", arm=None)
     if not trees:
-        path = next(f"spec.pools[{i}].search" for i, entry in enumerate(written["pools"]) if entry["name"] == pool.name)
         yield Refusal(
             rule="search-finds-trees",
-            path=path,
+            path=_search_of(written, pool.name),
             message=f"{server.engine.name} {server.engine.version} can run no tree of these ranges with these "
             "arguments: a chain (topK 1) needs numDraftTokens = numSteps + 1, a tree at least numSteps + 2",
         )
+
+
+def _search_of(written: Mapping[str, Any], pool: str) -> str:
+    return next(f"spec.pools[{i}].search" for i, entry in enumerate(written["pools"]) if entry["name"] == pool)
 
 
 def names_in(written: Mapping[str, Any], pool: str) -> frozenset[str]:

@@ -12,6 +12,8 @@ from paceline.core import Workload
 def repeated(workload: Workload, round: int, size: int) -> bool:
     """Whether a set of `size` prompts repeats some in this round, counted from 0, or earlier rounds' prompts."""
     dataset = workload.dataset
+    if round < 0:  # of a search: all of its rounds send the same
+        return dataset.requests > size
     return round * (dataset.part or dataset.requests) + dataset.requests > size
 
 

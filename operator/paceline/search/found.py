@@ -65,7 +65,7 @@ def _unsteady(table: Table, now: Standing, row: int) -> Iterator[str]:
     """A server with two speeds wins by chance, or loses by it."""
     name, rests = table.question.names[row], now.rests[row][~np.isnan(now.rests[row])]
     spread = float(np.std(rests, ddof=1)) if len(rests) > 1 else 0.0
-    if spread > UNSTEADY:
+    if spread > UNSTEADY and not table.question.mixed:
         yield (
             f"{name} is unsteady: its points differ by {spread:.0%} from one workload to the next beyond what its "
             "acceptance says; measure it again before trusting it"

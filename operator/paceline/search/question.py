@@ -44,6 +44,8 @@ class Question:
     """Smaller differences of the mean, in ln, are ties; no deviation of a point is believed to be smaller."""
     neighbour: Tree | None = None
     """The tree found at a neighbouring concurrency, to start from."""
+    mixed: bool = False
+    """The workloads are of several concurrencies: step times differ from one to the next."""
     doubts: Mapping[str, float] = field(default_factory=dict)
     """Option → what is added to the guess at it until it is measured, in ln: how a ranking that is wrong is tried."""
 

@@ -13,6 +13,8 @@ from paceline.core import Depth, Tree
 from paceline.search.question import Cell, Measure, Point, Question
 from paceline.search.table import Table
 
+NOISE = 0.02
+"""Of a point, in ln, where a difference of two decides whether there is a table at all."""
 DEPTHS = (1, 2, 3, 5, 7)
 """Those of SGLang's own table (1, 3, 5, 7) and 2."""
 
@@ -49,6 +51,21 @@ def levels(question: Question, points: Sequence[Point], loads: Mapping[str, int]
 
 
 def _levels(question: Question, table: Table, loads: Mapping[str, int]) -> Iterator[Level]:
+    """One depth for all loads, if none is behind at any by more than noise: then nothing speaks for a table."""
+    every = dict(_gains(question, table, loads))
+    common = set.intersection(*map(set, every.values())) if every else set()
+    sets = len(loads) // max(1, len(every))
+    tie = max(question.floor, NOISE * math.sqrt(2 / sets)) if sets else question.floor
+    alike = [steps for steps in common if all(gains[steps] >= max(gains.values()) - tie for gains in every.values())]
+    for concurrency, gains in every.items():
+        best = max(gains.values())
+        own = min(steps for steps, gain in gains.items() if gain >= best - question.floor)
+        one = max(alike, key=lambda steps: sum(gains[steps] for gains in every.values()), default=own)
+        yield Level(concurrency=concurrency, num_steps=one, ratio=math.exp(gains[one]))
+
+
+def _gains(question: Question, table: Table, loads: Mapping[str, int]) -> Iterator[tuple[int, Mapping[int, float]]]:
+    """Concurrency and, by depth, ln of the speed over the baseline's."""
     rows = {0: question.baseline, **_chains(question)}
     for concurrency in sorted(set(loads.values())):
         columns = [i for i, name in enumerate(question.loads) if loads[name] == concurrency]
@@ -57,10 +74,10 @@ def _levels(question: Question, table: Table, loads: Mapping[str, int]) -> Itera
             continue
         weights = question.weights[columns] / question.weights[columns].sum()
         base = table.logs[question.baseline, columns]
-        gains = {steps: float(weights @ (table.logs[row, columns] - base)) for steps, row in measured.items()}
-        best = max(gains.values())
-        steps = min(steps for steps, gain in gains.items() if gain >= best - question.floor)
-        yield Level(concurrency=concurrency, num_steps=steps, ratio=math.exp(gains[steps]))
+        yield (
+            concurrency,
+            {steps: float(weights @ (table.logs[row, columns] - base)) for steps, row in measured.items()},
+        )
 
 
 def written(found: Sequence[Level], threshold: Callable[[int], int]) -> tuple[Depth, ...]:

@@ -4,13 +4,15 @@ engine's adaptive mode, also at loads on both sides of each of its thresholds.""
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from paceline.api.gate import MOST_POINTS
+from paceline.api.gate import MOST_MEASURED, MOST_POINTS
 from paceline.core import BASELINE, WAVES, Arm, Depth, Gate, PoolSpec, Workload, default_looks
 from paceline.core.canonical import digest
 from paceline.engines.grid import ADAPTIVE
 from paceline.plan.deployment.runs import Run
 from paceline.plan.objects import Object
 
+HEAVIER, MOST_WEIGHT = 100.0, 1000.0
+"""How much a load of the pool counts beside one at a threshold, and the most that a weight may be."""
 WRITTEN = "schedule-"
 """Begins the names of arms whose schedule a search has written; the hash of the table follows."""
 
@@ -28,11 +30,15 @@ def schedules(pool: PoolSpec, runs: Iterable[Object]) -> tuple[Arm, ...]:
 
 
 def of_the_gate(pool: PoolSpec, search: Run) -> tuple[tuple[Arm, ...], tuple[Workload, ...]]:
-    """The arms and workloads that decide about what `search` has found."""
+    """The arms and workloads that decide about what `search` has found. Admission leaves room for each threshold
+    (`api.deployment`): four arms at the pool's loads, and one dataset on both sides of each."""
     table = _table(search)
-    names = {BASELINE, search.found, *((_name(table), ADAPTIVE, _best_tree(pool, search)) if table else ())}
+    static = _best_tree(pool, search) if search.found == ADAPTIVE else search.found
+    names = {BASELINE, static, *((_name(table), ADAPTIVE) if table else (search.found,))}
     arms = tuple(arm for arm in pool.arms if arm.name in names)
-    return arms, (*pool.workloads, *_beside(pool.workloads, table, MOST_POINTS // len(arms) - len(pool.workloads)))
+    points = min(MOST_POINTS, MOST_MEASURED // looking(pool.gate, len(arms)).decide_after_rounds[-1])
+    beside = _beside(pool.workloads, table, points // len(arms) - len(pool.workloads))
+    return arms, (*(map(_of_the_pool, pool.workloads) if beside else pool.workloads), *beside)
 
 
 def _best_tree(pool: PoolSpec, search: Run) -> str:
@@ -50,17 +56,23 @@ def looking(gate: Gate, arms: int) -> Gate:
 
 
 def _beside(workloads: tuple[Workload, ...], table: tuple[Depth, ...], room: int) -> list[Workload]:
-    """Each dataset just below and at each threshold, as far as a round can report."""
-    known = {(workload.dataset.name, workload.concurrency) for workload in workloads}
-    datasets = {workload.dataset.name: workload.dataset for workload in workloads}
+    """Just below and at each threshold, with as many datasets as a round can report whole. They must not regress, and
+    hardly count in the mean: nobody named these loads."""
+    known = {workload.concurrency for workload in workloads}
     loads = [load for depth in table[1:] for load in (depth.from_batch_size - 1, depth.from_batch_size)]
-    more = [
-        Workload(dataset=replace(dataset, requests=max(dataset.requests, WAVES * load)), concurrency=load)
-        for dataset in datasets.values()
-        for load in dict.fromkeys(loads)
-        if (dataset.name, load) not in known
+    new = [load for load in dict.fromkeys(loads) if load not in known]
+    lightest = {workload.dataset.name: workload.dataset for workload in reversed(workloads)}
+    datasets = list(reversed(lightest.values()))[: max(0, room) // len(new) if new else 0]
+    return [
+        Workload(dataset=replace(dataset, weight=1.0, requests=max(dataset.requests, WAVES * load)), concurrency=load)
+        for dataset in datasets
+        for load in new
     ]
-    return more[: max(0, room)]
+
+
+def _of_the_pool(workload: Workload) -> Workload:
+    weight = min(MOST_WEIGHT, HEAVIER * workload.weight)
+    return replace(workload, dataset=replace(workload.dataset, weight=weight))
 
 
 def _name(table: tuple[Depth, ...]) -> str:

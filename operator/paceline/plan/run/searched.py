@@ -2,6 +2,7 @@
 for a gate to decide about, on other prompts."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from paceline.api import Reason
@@ -26,7 +27,7 @@ def conclusion(evidence: Evidence) -> Conclusion | None:
     """None while another round is wanted."""
     from paceline.search import Found
 
-    if why := given_up(evidence):
+    if why := given_up(evidence) or _nothing_runs(evidence):
         return error(*why)
     step, spent = evidence.searching.step, exhausted(evidence)
     if isinstance(step, Found):
@@ -37,10 +38,12 @@ def conclusion(evidence: Evidence) -> Conclusion | None:
         return _ended(evidence, Outcome.INCONCLUSIVE, *spent)
     else:
         step = evidence.searching.ended_now
-    told = _told(evidence, step, spent[0] if spent else "")
     if step.winner is None or (not step.measured_on and step.winner == BASELINE):
         failed = next((arm.error for arm in evidence.searching.arms_so_far if arm.error), "no arm was measured")
         return error(f"nothing could be measured: {failed}", Failure.NotMeasured.name)
+    if step.winner == BASELINE and evidence.searching.schedule:
+        step = _for_the_schedule(evidence, step)
+    told = _told(evidence, step, spent[0] if spent else "")
     if step.winner == BASELINE:
         if spent:
             return _ended(evidence, Outcome.INCONCLUSIVE, told, spent[1])
@@ -53,6 +56,28 @@ def conclusion(evidence: Evidence) -> Conclusion | None:
         speedup=step.speed_up.ratio if step.speed_up else None,
     )
     return Conclusion(reason=Reason.Found, message=told, verdict=verdict)
+
+
+MOST_FAILED = 4
+"""Candidates whose servers keep failing before any is measured everywhere: it is the head, or an argument of all."""
+
+
+def _nothing_runs(evidence: Evidence) -> tuple[str, str] | None:
+    """Why further arms need not be tried: message and reason."""
+    failed = [arm for arm in evidence.searching.arms_so_far if arm.error]
+    everywhere = len(evidence.spec.workloads)
+    measured = any(arm.points >= everywhere for arm in evidence.searching.arms_so_far if arm.name != BASELINE)
+    if measured or len(failed) < MOST_FAILED:
+        return None
+    return f"{len(failed)} candidates failed, and none was measured: {failed[0].error}", Failure.NotMeasured.name
+
+
+def _for_the_schedule(evidence: Evidence, found: "Found") -> "Found":
+    """No single arm is faster over all loads, and the schedule may be: the gate compares it with the best of them."""
+    best = next((arm for arm in evidence.searching.arms_so_far if arm.speed), None)
+    if best is None or not any(depth.num_steps for depth in evidence.searching.schedule):
+        return found
+    return replace(found, winner=best.name, speed_up=best.speed)
 
 
 def _ended(evidence: Evidence, outcome: Outcome, message: str, reason: str) -> Conclusion:

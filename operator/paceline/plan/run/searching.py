@@ -42,6 +42,7 @@ class Searching:
             ),
             workloads={workload.name: workload.weight for workload in self.spec.workloads},
             neighbour=self.spec.start_from,
+            mixed=self.spec.schedule or len({workload.concurrency for workload in self.spec.workloads}) > 1,
         )
 
     @cached_property
@@ -51,10 +52,11 @@ class Searching:
 
     @cached_property
     def step(self) -> "Measure | Found":
-        """Chains at every load come first: the search goes on from their points."""
+        """Of several loads chains come first, at each of them: the time of a step differs from one load to the next,
+        and the search goes on from their points."""
         from paceline.search import proceed, schedule
 
-        chains = schedule.sweep(self.question, self.points) if self.spec.schedule else None
+        chains = schedule.sweep(self.question, self.points) if self.question.mixed else None
         return chains or proceed(self.question, self.points)
 
     @property
@@ -63,8 +65,12 @@ class Searching:
         from paceline.search import Found, Limits, proceed
 
         step = proceed(replace(self.question, limits=Limits(points=len(self.points))), self.points)
-        assert isinstance(step, Found)
-        return step
+        if isinstance(step, Found):
+            return step
+        running = [arm for arm in self.arms_so_far if not arm.error]
+        if not running:
+            return Found(winner=None, complete=False)
+        return Found(winner=running[0].name, speed_up=running[0].speed, complete=False)
 
     @cached_property
     def levels(self) -> "tuple[Level, ...]":
