@@ -58,12 +58,14 @@ GROUPS: Mapping[str, Group] = {
     "wrong": Group(
         title="All makes, 47 trees, a ranking that is 15 % wrong",
         makes=(*OWN, *STRANGE, *HELD_OUT),
+        servers=6,
         doubt=0.15,
         bounds=WRONG,
     ),
     "misled": Group(
         title="Other makes, 47 trees, acceptance lengths that are 15 % wrong",
         makes=(*STRANGE[1:], *HELD_OUT),
+        servers=6,
         told=0.15,
     ),
     "untold": Group(
@@ -178,6 +180,7 @@ def plot(every: Sequence[Row], file: Path) -> None:
         axes.set_title(group.title.replace("trees, ", "trees,\n"), fontsize=7)
         axes.set_xscale("log")
         axes.set_yscale("log")
+        axes.set_xlim(0.004, 20)  # Room for what the last is called.
         axes.set_xlabel("cost, of the grid three times", fontsize=8)
         axes.tick_params(labelsize=7)
         for row in every:
