@@ -219,8 +219,8 @@ def test_nothing_of_a_deployments_status_is_pruned(apiserver: Running, specdep: 
 def test_nothing_of_a_runs_status_is_pruned(apiserver: Running, bench: str) -> None:
     assert publish(apiserver, "benchmarkruns", bench, RUN_STATUS)["status"] == RUN_STATUS
     header, line = apiserver.kubectl("get", "bench").stdout.splitlines()
-    assert header.split() == ["NAME", "POOL", "ROUNDS", "OUTCOME", "WINNER", "SPEEDUP", "NODE", "AGE"]
-    assert line.split()[:-1] == [bench, "throughput", "3", "Promote", "wide", "1.36", "gpu-0"]
+    assert header.split() == ["NAME", "POOL", "PURPOSE", "ROUNDS", "OUTCOME", "WINNER", "SPEEDUP", "NODE", "AGE"]
+    assert line.split()[:-1] == [bench, "throughput", "Gate", "3", "Promote", "wide", "1.36", "gpu-0"]
 
 
 def test_a_run_never_changes(apiserver: Running, bench: str) -> None:

@@ -70,4 +70,5 @@ def answered(world: World, served: Mapping[str, Served], **spoiled: Spoiled) -> 
     for job in world.under_way("round"):
         pool = job["metadata"]["labels"]["paceline.dev/pool"]
         server = served[pool]
-        world.round_ends(pool, truth=server.speeds(arms_of(world, pool)), lengths=server.length, **spoiled)
+        arms = sorted({arm["name"] for run in world.runs(pool) for arm in run["spec"]["arms"]})
+        world.round_ends(pool, truth=server.speeds(arms), lengths=server.length, **spoiled)

@@ -110,6 +110,13 @@ class PoolSpec(Model):
         ),
         Rule(
             each={"c": "self.candidates"},
+            cel="!has(self.search) || !c.name.matches('^(adaptive|tree-[0-9]+-[0-9]+-[0-9]+|schedule-[0-9a-f]+)$')",
+            message="name must not be one that a search gives to its own arms (tree-STEPS-TOPK-TOKENS, adaptive, "
+            "schedule-HASH) beside search: choose another",
+            field=".name",
+        ),
+        Rule(
+            each={"c": "self.candidates"},
             cel="(has(c.args) && c.args.size() > 0) ||"
             f" self.candidates.exists_one(d, (!has(d.args) || d.args.size() == 0) && {_SAME})",
             message=f"candidates must differ: {TWINS}; {{c.name}} is not the only one of its kind",

@@ -13,6 +13,8 @@ from paceline.engines.adapter import Refusal
 
 MOST_ARMS = 48
 """Of a run, the baseline among them."""
+CHAIN_DEPTHS = (1, 2, 3, 5, 7)
+"""Depths that a schedule is written from: those of SGLang's own table (1, 3, 5, 7) and 2."""
 ADAPTIVE = "adaptive"
 """The arm whose depth the engine chooses."""
 POWERS = tuple(2**i for i in range(10))

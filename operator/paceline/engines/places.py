@@ -16,8 +16,9 @@ from paceline.engines import (
     simulated,
 )
 from paceline.engines.adapter import Adapter, Refusal
-from paceline.engines.grid import shared_refusals
+from paceline.engines.grid import CHAIN_DEPTHS, shared_refusals
 
+FEWEST_DEPTHS = 2
 Place = Callable[[str, str], str]
 """An arm's name and a path below the arm → the path in the manifest."""
 
@@ -77,6 +78,14 @@ def _of_pool(adapter: Adapter, server: Server, pool: PoolSpec, written: Mapping[
     yield from _placed(adapter, server, named, place)
     for refusal in shared_refusals(server, pool.arms[1:]):
         yield replace(refusal, path=f"spec.{refusal.path}")
+    chains = [arm.tree for arm in trees if arm.tree and arm.tree.top_k == 1 and arm.tree.num_steps in CHAIN_DEPTHS]
+    if pool.search.schedule and len(chains) < FEWEST_DEPTHS:
+        yield Refusal(
+            rule="schedule-of-chains",
+            path=f"{_search_of(written, pool.name)}.schedule",
+            message=f"a schedule is written from chains of {', '.join(map(str, CHAIN_DEPTHS))} steps, and these ranges "
+            f"have {len(chains)} of them: let topK begin at 1 and numSteps hold two of these depths",
+        )
     if pool.search.schedule:
         falling = (Depth(from_batch_size=1, num_steps=3), Depth(from_batch_size=9, num_steps=0))
         arm = Arm(name="schedule", draft=pool.search.draft, schedule=falling)

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from paceline.core import Depth, Tree
+from paceline.engines.grid import CHAIN_DEPTHS
 from paceline.search.question import Cell, Measure, Point, Question
 from paceline.search.table import Table
 
 NOISE = 0.02
 """Of a point, in ln, where a difference of two decides whether there is a table at all."""
-DEPTHS = (1, 2, 3, 5, 7)
-"""Those of SGLang's own table (1, 3, 5, 7) and 2."""
+DEPTHS = CHAIN_DEPTHS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,16 +1,22 @@
-"""What the searches of other pools have found: the best tree of one load is near that of the next."""
+"""Where a search begins: at the tree that the pool serves, or that another pool has found, as the best tree of one load
+is near that of the next."""
 
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from paceline.core import PoolSpec, Tree
+from paceline.plan.deployment.earned import still_rendered
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.runs import Run
 
 
-def found_beside(pool: Pool) -> Tree | None:
-    """The tree that was found for the pool whose concurrency is nearest; None if none was found."""
+def begins_at(pool: Pool) -> Tree | None:
+    """The tree that serves, which must not lose its place to one that is slower; else that of the pool whose
+    concurrency is nearest; None without one."""
+    served = still_rendered(pool)
+    if served and served.tree:
+        return served.tree
     own = _load(pool.spec)
     nearest = sorted(_others(pool), key=lambda found: (abs(math.log(found[0] / own)), found[0]))
     return nearest[0][1] if nearest else None

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from paceline.core import Purpose
 from paceline.evidence.fingerprint import ENOUGH, WHY
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.runs import Run
@@ -37,7 +38,9 @@ def asked_anew(pool: Pool) -> str:
 
 def decided_last(pool: Pool) -> Run | None:
     """The run whose winner is served, if it decided another question than the present one; else the latest such run."""
-    others = [run for run in pool.runs if run.outcome and run is not pool.decided and run.question != pool.question]
+    searches = pool.run_spec.purpose is Purpose.SEARCH
+    alike = [run for run in pool.runs if run.searches == searches and (run.outcome or run.found)]
+    others = [run for run in alike if run is not pool.decided and run.question != pool.question]
     evidence = pool.remembered.target.evidence if pool.remembered.target else None
     latest = sorted(others, key=lambda run: (run.name == evidence, run.finished_at))
     return latest[-1] if latest else None

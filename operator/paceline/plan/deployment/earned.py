@@ -47,8 +47,8 @@ def _candidate_at(pool: Pool, revision: str) -> Arm | None:
 def _had_promoted(run: Run, arm: Arm, wanted: Mapping[str, Any]) -> bool:
     """Whether its winner is this arm, under any name, on the server that is wanted now."""
     then = next((entry for entry in run.spec["arms"] if entry["name"] == run.winner), None)
-    now = next(entry for entry in wanted["arms"] if entry["name"] == arm.name)
-    same = then is not None and {**then, "name": ""} == {**now, "name": ""}
+    now = next((entry for entry in wanted["arms"] if entry["name"] == arm.name), None)
+    same = then is not None and (now is None or {**then, "name": ""} == {**now, "name": ""})
     return same and run.outcome == "Promote" and same_server(run.spec, wanted)
 
 
@@ -108,11 +108,13 @@ def overridden(pool: Pool) -> bool:
 
 
 def refuted(run: Run | None, arm: str) -> bool:
-    """Whether the verdict rejects this candidate, or all of them. Error and Inconclusive reject none."""
-    if run is None:
+    """Whether the verdict rejects this candidate, or all of them. Error and Inconclusive reject none, and a gate about
+    what a search has found says nothing of another candidate."""
+    if run is None or run.outcome == "Error":
         return False
     verdicts = {verdict.arm: verdict.outcome for verdict in run.status.arm_verdicts or ()}
-    return run.outcome == "Reject" or (run.outcome != "Error" and verdicts.get(arm) == "rejected")
+    compared = {entry["name"] for entry in run.spec["arms"]}
+    return verdicts.get(arm) == "rejected" or (run.outcome == "Reject" and arm in compared and not run.searches)
 
 
 def manual(pool: Pool) -> bool:

@@ -25,8 +25,12 @@ def schedules(pool: PoolSpec, runs: Iterable[Object]) -> tuple[Arm, ...]:
     """An arm for each schedule that searches of this pool have written: what serves may be of an earlier one."""
     if pool.search is None or not pool.search.schedule:
         return ()
+    runs = tuple(runs)
     written = {_table(Run(manifest=run)) for run in runs} | {table for run in runs for table in _compared(run)}
-    return tuple(Arm(name=_name(table), draft=pool.search.draft, schedule=table) for table in sorted(written - {()}))
+    named = {arm.schedule for arm in pool.arms}
+    return tuple(
+        Arm(name=_name(table), draft=pool.search.draft, schedule=table) for table in sorted(written - named - {()})
+    )
 
 
 def of_the_gate(pool: PoolSpec, search: Run) -> tuple[tuple[Arm, ...], tuple[Workload, ...]]:
@@ -34,8 +38,8 @@ def of_the_gate(pool: PoolSpec, search: Run) -> tuple[tuple[Arm, ...], tuple[Wor
     (`api.deployment`): four arms at the pool's loads, and one dataset on both sides of each."""
     table = _table(search)
     static = _best_tree(pool, search) if search.found == ADAPTIVE else search.found
-    names = {BASELINE, static, *((_name(table), ADAPTIVE) if table else (search.found,))}
-    arms = tuple(arm for arm in pool.arms if arm.name in names)
+    names = {BASELINE, static, *((ADAPTIVE,) if table else (search.found,))}
+    arms = tuple(arm for arm in pool.arms if arm.name in names or (table and arm.schedule == table))
     points = min(MOST_POINTS, MOST_MEASURED // looking(pool.gate, len(arms)).decide_after_rounds[-1])
     beside = _beside(pool.workloads, table, points // len(arms) - len(pool.workloads))
     return arms, (*(map(_of_the_pool, pool.workloads) if beside else pool.workloads), *beside)

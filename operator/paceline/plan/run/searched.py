@@ -38,6 +38,8 @@ def conclusion(evidence: Evidence) -> Conclusion | None:
         return _ended(evidence, Outcome.INCONCLUSIVE, *spent)
     else:
         step = evidence.searching.ended_now
+    if spent and (step.winner == BASELINE or step.speed_up is None):
+        return _ended(evidence, Outcome.INCONCLUSIVE, f"{spent[0]}; {_took(evidence)}", spent[1])
     if step.winner is None or (not step.measured_on and step.winner == BASELINE):
         failed = next((arm.error for arm in evidence.searching.arms_so_far if arm.error), "no arm was measured")
         return error(f"nothing could be measured: {failed}", Failure.NotMeasured.name)
@@ -45,8 +47,6 @@ def conclusion(evidence: Evidence) -> Conclusion | None:
         step = _for_the_schedule(evidence, step)
     told = _told(evidence, step, spent[0] if spent else "")
     if step.winner == BASELINE:
-        if spent:
-            return _ended(evidence, Outcome.INCONCLUSIVE, told, spent[1])
         return _ended(evidence, Outcome.REJECT, told, NOTHING_FASTER)
     verdict = RunVerdict(
         winner=step.winner,
@@ -88,9 +88,7 @@ def _ended(evidence: Evidence, outcome: Outcome, message: str, reason: str) -> C
 
 def _told(evidence: Evidence, found: "Found", spent: str) -> str:
     """What was found, how sure that is, and what it took."""
-    arms, measured = len(evidence.spec.arms) - 1, len([arm for arm in evidence.searching.arms_so_far if arm.speed])
-    points = len(evidence.searching.points)
-    took = f"{measured} of {arms} candidates were measured, in {points} points"
+    took = _took(evidence)
     if found.winner == BASELINE:
         best = next((arm for arm in evidence.searching.arms_so_far if arm.speed), None)
         behind = f"; the best of them, {best.name}, is {_bounds(best.speed)}" if best and best.speed else ""
@@ -101,6 +99,12 @@ def _told(evidence: Evidence, found: "Found", spent: str) -> str:
     cut = "" if found.complete and not spent else f"the search was not finished: {spent}" if spent else ""
     notes = (sentence, took, _schedule(evidence), cut, *found.notes, sampled(evidence.spec))
     return "; ".join(filter(None, notes))
+
+
+def _took(evidence: Evidence) -> str:
+    measured = [arm for arm in evidence.searching.arms_so_far if arm.points and arm.name != BASELINE]
+    points = len(evidence.searching.points)
+    return f"{len(measured)} of {len(evidence.spec.arms) - 1} candidates were measured, in {points} points"
 
 
 def _schedule(evidence: Evidence) -> str:

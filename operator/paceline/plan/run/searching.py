@@ -7,7 +7,7 @@ imported when the first search needs it.
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from paceline.api import run_status
@@ -54,10 +54,10 @@ class Searching:
     def step(self) -> "Measure | Found":
         """Of several loads chains come first, at each of them: the time of a step differs from one load to the next,
         and the search goes on from their points."""
-        from paceline.search import proceed, schedule
+        from paceline.search import schedule
 
         chains = schedule.sweep(self.question, self.points) if self.question.mixed else None
-        return chains or proceed(self.question, self.points)
+        return chains or _proceed(Asked(self.question), self.points)
 
     @property
     def ended_now(self) -> "Found":
@@ -65,8 +65,8 @@ class Searching:
         from paceline.search import Found, Limits, proceed
 
         step = proceed(replace(self.question, limits=Limits(points=len(self.points))), self.points)
-        if isinstance(step, Found):
-            return step
+        if isinstance(step, Found):  # its own limit is no budget that anybody has set
+            return replace(step, notes=tuple(note for note in step.notes if not note.startswith("the budget of ")))
         running = [arm for arm in self.arms_so_far if not arm.error]
         if not running:
             return Found(winner=None, complete=False)
@@ -91,9 +91,7 @@ class Searching:
 
     @cached_property
     def arms_so_far(self) -> "tuple[ArmSoFar, ...]":
-        from paceline.search import so_far
-
-        return so_far(self.question, self.points) if self.points else ()
+        return _so_far(Asked(self.question), self.points) if self.points else ()
 
     @cached_property
     def cells(self) -> Mapping[str, tuple[str, ...]]:
@@ -118,6 +116,34 @@ class Searching:
         from paceline.search import Measure
 
         return self.step.why if isinstance(self.step, Measure) else ""
+
+
+class Asked:
+    """A question as a key: a pass asks what the pass before has asked, and every answer takes tens of milliseconds."""
+
+    def __init__(self, question: "Question") -> None:
+        self.question = question
+        self.key = question.options, tuple(question.workloads.items()), question.neighbour, question.mixed
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Asked) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+@lru_cache(maxsize=64)
+def _proceed(question: Asked, points: "tuple[Point, ...]") -> "Measure | Found":
+    from paceline.search import proceed
+
+    return proceed(question.question, points)
+
+
+@lru_cache(maxsize=64)
+def _so_far(question: Asked, points: "tuple[Point, ...]") -> "tuple[ArmSoFar, ...]":
+    from paceline.search import so_far
+
+    return so_far(question.question, points)
 
 
 def _head(arms: tuple[Arm, ...]) -> Draft | None:

@@ -12,7 +12,7 @@ from paceline.core.names import child_name
 from paceline.engines.nodes import unmeasurable
 from paceline.plan.deployment import loan, window
 from paceline.plan.deployment.again import source
-from paceline.plan.deployment.beside import found_beside
+from paceline.plan.deployment.beside import begins_at
 from paceline.plan.deployment.changed import asked_anew
 from paceline.plan.deployment.conflicts import name_conflict
 from paceline.plan.deployment.earned import ANYWAY, bounds, manual
@@ -144,7 +144,7 @@ def _make_run(pool: Pool, causes: tuple[Cause, ...], held: Hold | None = None) -
         pool.run_spec, attempt=attempt, trigger=trigger, token=token or image, rounds_of=earlier.name if earlier else ""
     )
     if searches:
-        wanted = replace(wanted, start_from=found_beside(pool))
+        wanted = replace(wanted, start_from=begins_at(pool))
     candidates = " or ".join(pool.in_question)
     whys = (
         f"{held.arm} is held ({held.reason}) since {held.since}" if held else "",

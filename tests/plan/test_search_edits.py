@@ -1,0 +1,99 @@
+"""A pool that searches, served by what an earlier search or a person has chosen: what is measured next takes nothing
+down that it has not measured."""
+
+from typing import Any
+
+from tests.support.searched import Served, answered, searched, searching
+from tests.support.world import World
+
+POOL = "latency"
+SMALL = {"numSteps": {"min": 1, "max": 5}, "topK": {"min": 1, "max": 4}, "numDraftTokens": {"min": 2, "max": 16}}
+WIDE = {"name": "wide", "tree": {"numSteps": 3, "topK": 4, "numDraftTokens": 8}}
+
+
+class Fixed(Served):
+    """`ratios`: of single arms, over what their shape says."""
+
+    def __init__(self, **ratios: float) -> None:
+        super().__init__("latency", 1)
+        self.ratios = {name.replace("_", "-"): ratio for name, ratio in ratios.items()}
+
+    def ratio(self, arm: str, workload: int) -> float:
+        return self.ratios.get(arm) or super().ratio("tree-3-4-8" if arm == "wide" else arm, workload)
+
+    def length(self, arm: str, dataset: str) -> float:
+        return super().length("tree-3-4-8" if arm == "wide" else arm, dataset)
+
+
+def begun(manifest: dict[str, Any]) -> World:
+    world = World()
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    return world
+
+
+def ended(world: World, served: Served) -> None:
+    searched(world, {POOL: served})
+    world.servers_ready()
+
+
+def one_that_was_found_and_another_in_question() -> tuple[World, str, str]:
+    """The first serves; wider ranges were searched, and the gate of what they hold is under way."""
+    world = begun(searching(POOL, **SMALL))
+    ended(world, Fixed())
+    first = world.serving(POOL)
+    world.edit("deeper", lambda spec: spec["pools"][0]["search"]["numSteps"].update(max=6))
+    search = world.runs(POOL)[-1]
+    deep = {arm["name"]: 4.0 for arm in search["spec"]["arms"] if arm["name"].startswith("tree-6")}
+    served = Fixed(**{name.replace("-", "_"): ratio for name, ratio in deep.items()})
+    while world.runs(POOL)[-1]["spec"]["purpose"] == "Search":
+        answered(world, {POOL: served})
+    found = world.runs(POOL)[-1]["spec"]["arms"][1]["name"]
+    assert found in deep
+    return world, first, found
+
+
+def test_a_reject_of_what_was_found_leaves_what_serves() -> None:
+    """That was in no round of this gate."""
+    world, first, found = one_that_was_found_and_another_in_question()
+    ended(world, Fixed(**{found.replace("-", "_"): 0.9}))
+    assert world.runs(POOL)[-1]["status"]["verdict"]["outcome"] == "Reject"
+    assert world.serving(POOL) == first
+
+
+def test_a_lost_status_is_rebuilt_though_the_gate_is_about_another_tree() -> None:
+    world, first, _ = one_that_was_found_and_another_in_question()
+    world._deployed()["status"] = {}
+    world.settle("the status is lost", 1)
+    assert world.serving(POOL) == first
+
+
+def test_what_serves_is_measured_in_the_search_and_so_loses_to_nothing_slower() -> None:
+    """A candidate is promoted at 3.4x, more than its shape promises; then the pool asks for a search."""
+    manifest = searching(POOL)
+    ranges = manifest["spec"]["pools"][0].pop("search")
+    manifest["spec"]["pools"][0]["candidates"] = [WIDE]
+    served = Fixed(wide=3.4, tree_3_4_8=3.4)
+    world = begun(manifest)
+    ended(world, served)
+
+    def to_a_search(spec: dict[str, Any]) -> None:
+        del spec["pools"][0]["candidates"]
+        spec["pools"][0]["search"] = ranges
+
+    world.edit("a search", to_a_search)
+    world.servers_ready()
+    ended(world, served)
+    assert world.serving(POOL) == "tree-3-4-8"
+
+
+def test_a_budget_of_one_round_is_named_and_counts_what_was_measured() -> None:
+    manifest = searching(POOL)
+    manifest["spec"].setdefault("benchmark", {})["budget"] = {"gpuHours": "0.5"}
+    world = begun(manifest)
+    ended(world, Fixed())
+    verdict = world.runs(POOL)[0]["status"]["verdict"]
+    assert (verdict["outcome"], verdict["reason"]) == ("Inconclusive", "BudgetExhausted")
+    assert "the budget of 0.5 GPU-hours leaves no room" in verdict["message"]
+    assert "1 of 45 candidates were measured, in 4 points" in verdict["message"]
