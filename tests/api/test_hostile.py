@@ -92,7 +92,8 @@ def most_memory(process: "subprocess.Popen[bytes]") -> int:
 def told(apiserver: Running, kind: str) -> set[str]:
     """Names of those that have a status, in the server's own table: nothing else of them is sent."""
     rows = apiserver.kubectl("get", kind, "-n", NAMESPACE, "-o", "wide", "--no-headers").stdout.splitlines()
-    return {row.split()[0] for row in rows if len(row.split()) > 3}
+    without = {ONE: 3, TWO: 4}[kind]  # columns of one without a status: name, pool, purpose and age
+    return {row.split()[0] for row in rows if len(row.split()) > without}
 
 
 def says(apiserver: Running, kind: str, name: str, condition: str) -> str:
