@@ -96,7 +96,7 @@ def _told(evidence: Evidence, found: "Found", spent: str) -> str:
     else:
         speed = f" {_bounds(found.speed_up)} as fast as the baseline," if found.speed_up else ""
         sentence = f"{found.winner} is{speed} the best that was found"
-    cut = "" if found.complete and not spent else f"the search was not finished: {spent}" if spent else ""
+    cut = f"the search was not finished: {spent}" if spent else ""
     notes = (sentence, took, _schedule(evidence), cut, *found.notes, sampled(evidence.spec))
     return "; ".join(filter(None, notes))
 
