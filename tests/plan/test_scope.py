@@ -8,7 +8,7 @@ from tests.plan.test_sweep import COMMIT
 from tests.support.edits import example_run
 
 from paceline import api
-from paceline.api.run_status import Round
+from paceline.api.run_status import Point, Round
 from paceline.core import RunSpec
 from paceline.plan.run.scope import sampled, scope
 
@@ -60,3 +60,20 @@ def test_prompts_that_came_again_are_told_with_it(spec: RunSpec) -> None:
     assert scope(many, rounds) == (
         f"at temperature 0; the intervals hold for these prompts only: the 512 of {first.name}"
     )
+
+
+def test_rounds_that_sent_fewer_requests_repeat_no_prompt(spec: RunSpec) -> None:
+    """Four rounds of a set of 230: 64 requests, then 35 of each part of 64 (0068)."""
+    first = spec.workloads[0]
+    sized = dataclasses.replace(
+        spec, workloads=(dataclasses.replace(first, dataset=dataclasses.replace(first.dataset, requests=64)),)
+    )
+
+    def rounds(*asked: int) -> list[Round]:
+        return [
+            Round(round=n, prompts={first.dataset.name: 230}, points=(Point(arm="a", workload=first.name, asked=sent),))
+            for n, sent in enumerate(asked)
+        ]
+
+    assert scope(sized, rounds(64, 35, 35, 35)) == "at temperature 0"
+    assert scope(sized, rounds(64, 64, 64, 64)).endswith(f"the 230 of {first.name}")

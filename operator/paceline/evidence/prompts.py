@@ -23,15 +23,16 @@ def repeated_note(workloads: Iterable[Workload], round: int, sizes: Mapping[str,
     return [f"prompts repeat on {_named(short)}: the intervals hold for these prompts only"] * bool(short)
 
 
-def of_these_prompts(workloads: Sequence[Workload], rounds: Iterable[tuple[int, Mapping[str, int]]]) -> str:
-    """For a verdict on these rounds: (number, dataset → number of prompts). "" if no prompt was sent twice, or the
-    numbers of prompts are unknown."""
-    numbered = list(rounds)
+def of_these_prompts(rounds: Iterable[tuple[Sequence[Workload], int, Mapping[str, int]]]) -> str:
+    """For a verdict on these rounds: (workloads as they were sent, number, dataset → number of prompts). "" if no
+    prompt was sent twice, or the numbers of prompts are unknown."""
     short: dict[str, int] = {}
-    for workload in workloads:
-        for round, sizes in numbered:
-            short |= _short((workload,), round, sizes)
-    return f"the intervals hold for these prompts only: {_named(short)}" if short else ""
+    order: list[str] = []
+    for workloads, round, sizes in rounds:
+        order += [workload.name for workload in workloads]
+        short |= _short(workloads, round, sizes)
+    named = {name: short[name] for name in dict.fromkeys(order) if name in short}
+    return f"the intervals hold for these prompts only: {_named(named)}" if named else ""
 
 
 def _short(workloads: Iterable[Workload], round: int, sizes: Mapping[str, int]) -> dict[str, int]:

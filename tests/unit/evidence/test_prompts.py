@@ -36,12 +36,12 @@ def test_one_that_is_too_small_for_a_round_repeats_in_the_first() -> None:
 
 def test_a_verdict_names_every_set_that_was_too_small_and_how_many_prompts_it_has() -> None:
     rounds = [(number, SIZES) for number in range(4)]
-    assert of_these_prompts((CODE, SWE, MINE, ONE), rounds[:2]) == ""
-    assert of_these_prompts((CODE, SWE, MINE, ONE), rounds) == (
+    assert of_these_prompts(((CODE, SWE, MINE, ONE), *one) for one in rounds[:2]) == ""
+    assert of_these_prompts(((CODE, SWE, MINE, ONE), *one) for one in rounds) == (
         "the intervals hold for these prompts only: the 512 of code@32 and swe@32, the 400 of mine@32"
     )
 
 
 def test_of_a_round_that_does_not_say_how_many_there_were_nothing_is_said() -> None:
-    assert of_these_prompts((CODE,), [(7, {})]) == ""
+    assert of_these_prompts([((CODE,), 7, {})]) == ""
     assert repeated_note((CODE,), 7, {}) == []

@@ -1,6 +1,7 @@
 """Limits of a verdict: how its requests were sampled, and whether it covers only the prompts that were sent."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from paceline.api.run_status import Round
 from paceline.core import RunSpec, Workload
@@ -10,8 +11,19 @@ from paceline.evidence import of_these_prompts
 
 def scope(spec: RunSpec, rounds: Iterable[Round]) -> str:
     """For the end of a verdict's message. `rounds`: the records with a result."""
-    prompts = ((record.round, record.prompts) for record in rounds)
-    return "; ".join(filter(None, (sampled(spec), of_these_prompts(spec.workloads, prompts))))
+    prompts = ((_as_sent(spec, record), record.round, record.prompts) for record in rounds)
+    return "; ".join(filter(None, (sampled(spec), of_these_prompts(prompts))))
+
+
+def _as_sent(spec: RunSpec, record: Round) -> tuple[Workload, ...]:
+    """The workloads with the requests of this round, which may be fewer than its part of a set (0068)."""
+    asked = {point.workload: point.asked for point in record.points if point.asked}
+    return tuple(
+        replace(workload, dataset=replace(workload.dataset, requests=sent, part=workload.dataset.requests))
+        if (sent := asked.get(workload.name, workload.dataset.requests)) < workload.dataset.requests
+        else workload
+        for workload in spec.workloads
+    )
 
 
 def sampled(spec: RunSpec) -> str:
