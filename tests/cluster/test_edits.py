@@ -15,7 +15,7 @@ ROUNDS = "paceline.dev/component=round"
 GATE = {"confidence": "0.8"}
 LONGER = {"name": "code", "source": "builtin://code", "requests": 6, "maxTokens": 32}
 LENIENT = {**GATE, "minimumImprovement": "0.03"}
-DEEP = {"name": "deep", "tree": {"numSteps": 5, "topK": 4, "numDraftTokens": 32}}  # 0.93x
+DEEP = {"name": "deep", "tree": {"numSteps": 7, "topK": 1, "numDraftTokens": 8}}  # 0.93x
 BOTH = {**pool(), "candidates": [*pool()["candidates"], DEEP]}
 SEVEN = pool(tree={"numSteps": 3, "topK": 4, "numDraftTokens": 7})
 
