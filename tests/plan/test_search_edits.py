@@ -3,7 +3,7 @@ down that it has not measured."""
 
 from typing import Any
 
-from tests.support.searched import Served, answered, searched, searching
+from tests.support.searched import Served, answered, begun, searched, searching
 from tests.support.world import World
 
 POOL = "latency"
@@ -23,14 +23,6 @@ class Fixed(Served):
 
     def length(self, arm: str, dataset: str) -> float:
         return super().length("tree-3-4-8" if arm == "wide" else arm, dataset)
-
-
-def begun(manifest: dict[str, Any]) -> World:
-    world = World()
-    world.apply(manifest)
-    world.prefetch_ends()
-    world.servers_ready()
-    return world
 
 
 def ended(world: World, served: Served) -> None:

@@ -22,6 +22,15 @@ def searching(*pools: str, **ranges: Any) -> dict[str, Any]:
     return manifest
 
 
+def begun(manifest: dict[str, Any]) -> World:
+    """Up to the first round of its search."""
+    world = World()
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    return world
+
+
 def shape_of(arm: str) -> Shape:
     """`tree-3-4-8`."""
     steps, top_k, tokens = map(int, arm.removeprefix("tree-").split("-"))

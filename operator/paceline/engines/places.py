@@ -51,7 +51,7 @@ def refused(spec: DeploymentSpec | RunSpec, written: Mapping[str, Any]) -> tuple
 def in_pool(written: Mapping[str, Any], pool: str) -> Place:
     """Paths of a pool's arms in a SpeculativeDeployment. A candidate without a draft has that of the spec, and so has
     each arm that a search may find."""
-    entries = [(i, entry) for i, entry in enumerate(written["pools"]) if entry["name"] == pool]
+    entries = _entries(written, pool)
     candidates = {
         candidate["name"]: (f"spec.pools[{i}].candidates[{j}]", "draft" in candidate)
         for i, entry in entries
@@ -74,7 +74,9 @@ def _of_pool(adapter: Adapter, server: Server, pool: PoolSpec, written: Mapping[
         yield from _placed(adapter, server, pool.arms, place)
         return
     trees = [arm for arm in pool.arms if arm.tree and arm.tree in pool.search]
-    named = tuple(arm for arm in pool.arms if arm.draft is None or arm.name in names_in(written, pool.name))
+    ((number, entry),) = _entries(written, pool.name)
+    field, names = f"spec.pools[{number}].search", {candidate["name"] for candidate in entry.get("candidates", ())}
+    named = tuple(arm for arm in pool.arms if arm.draft is None or arm.name in names)
     yield from _placed(adapter, server, named, place)
     for refusal in shared_refusals(server, pool.arms[1:]):
         yield replace(refusal, path=f"spec.{refusal.path}")
@@ -82,7 +84,7 @@ def _of_pool(adapter: Adapter, server: Server, pool: PoolSpec, written: Mapping[
     if pool.search.schedule and len(chains) < FEWEST_DEPTHS:
         yield Refusal(
             rule="schedule-of-chains",
-            path=f"{_search_of(written, pool.name)}.schedule",
+            path=f"{field}.schedule",
             message=f"a schedule is written from chains of {', '.join(map(str, CHAIN_DEPTHS))} steps, and these ranges "
             f"have {len(chains)} of them: let topK begin at 1 and numSteps hold two of these depths",
         )
@@ -90,28 +92,19 @@ def _of_pool(adapter: Adapter, server: Server, pool: PoolSpec, written: Mapping[
         falling = (Depth(from_batch_size=1, num_steps=3), Depth(from_batch_size=9, num_steps=0))
         arm = Arm(name="schedule", draft=pool.search.draft, schedule=falling)
         for refusal in (one for one in adapter.refusals(server, (arm,)) if one.arm):
-            yield replace(refusal, path=f"{_search_of(written, pool.name)}.schedule", arm=None)
+            yield replace(refusal, path=f"{field}.schedule", arm=None)
     if not trees:
         yield Refusal(
             rule="search-finds-trees",
-            path=_search_of(written, pool.name),
+            path=field,
             message=f"{server.engine.name} {server.engine.version} can run no tree of these ranges with these "
             "arguments: a chain (topK 1) needs numDraftTokens = numSteps + 1, a tree at least numSteps + 2",
         )
 
 
-def _search_of(written: Mapping[str, Any], pool: str) -> str:
-    return next(f"spec.pools[{i}].search" for i, entry in enumerate(written["pools"]) if entry["name"] == pool)
-
-
-def names_in(written: Mapping[str, Any], pool: str) -> frozenset[str]:
-    """The candidates that a pool names."""
-    return frozenset(
-        candidate["name"]
-        for entry in written["pools"]
-        if entry["name"] == pool
-        for candidate in entry.get("candidates", ())
-    )
+def _entries(written: Mapping[str, Any], pool: str) -> list[tuple[int, Mapping[str, Any]]]:
+    """The pool as the user wrote it, with its place; one, as names are unique."""
+    return [(i, entry) for i, entry in enumerate(written["pools"]) if entry["name"] == pool]
 
 
 def in_run(arms: Sequence[Arm]) -> Place:

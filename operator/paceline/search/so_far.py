@@ -7,14 +7,12 @@ from enum import StrEnum
 
 from paceline.core import Bounds
 from paceline.gate.interval import ratio
+from paceline.search.found import Z
 from paceline.search.question import Point, Question
 from paceline.search.rank import rank
 from paceline.search.standing import Standing, standing
 from paceline.search.steps import reference
 from paceline.search.table import Table
-
-Z = 1.96
-"""Of the interval: 95 % for two sides, if the noise is what the points show."""
 
 
 class State(StrEnum):

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 from tests.support import imported
-from tests.support.searched import Served, answered, searched, searching
-from tests.support.world import World
+from tests.support.searched import Served, answered, begun, searched, searching
 
 from paceline import api
 from paceline.api.record import from_status
@@ -27,18 +26,10 @@ NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 LATENCY = {"latency": Served("latency", 1)}
 
 
-def begun() -> World:
-    world = World()
-    world.apply(searching("latency"))
-    world.prefetch_ends()
-    world.servers_ready()
-    return world
-
-
 @cache
 def searched_by_the_operator() -> tuple[dict[str, Any], dict[str, Any]]:
     """Its search and its gate."""
-    world = begun()
+    world = begun(searching("latency"))
     searched(world, LATENCY)
     search, gate = world.runs("latency")
     return search, gate
@@ -47,7 +38,7 @@ def searched_by_the_operator() -> tuple[dict[str, Any], dict[str, Any]]:
 @cache
 def under_way(rounds: int) -> dict[str, Any]:
     """The search after so many rounds."""
-    world = begun()
+    world = begun(searching("latency"))
     for _ in range(rounds):
         answered(world, LATENCY)
     (search,) = world.runs("latency")

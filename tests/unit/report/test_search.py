@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from tests.plan.test_search_schedule import decided, gate_of, one_too_deep
 from tests.support.reports import said
-from tests.support.searched import Served, answered, searched, searching
-from tests.support.world import World
+from tests.support.searched import Served, answered, begun, searched, searching
 
 from paceline.report import FORMATS, report
 from paceline.report.text import key_figures
@@ -15,17 +14,9 @@ from paceline.report.text import key_figures
 LATENCY = {"latency": Served("latency", 1)}
 
 
-def begun() -> World:
-    world = World()
-    world.apply(searching("latency"))
-    world.prefetch_ends()
-    world.servers_ready()
-    return world
-
-
 @cache
 def ended() -> dict[str, Any]:
-    world = begun()
+    world = begun(searching("latency"))
     searched(world, LATENCY)
     found: dict[str, Any] = world.runs("latency")[0]
     return found
@@ -76,7 +67,7 @@ def test_what_it_took_stands_beside_the_grid() -> None:
 
 
 def test_under_way_it_says_how_it_stands_and_what_comes_next() -> None:
-    world = begun()
+    world = begun(searching("latency"))
     for _ in range(3):
         answered(world, LATENCY)
     run, status = said(world.runs("latency")[0]), world.runs("latency")[0]["status"]["search"]
@@ -87,7 +78,7 @@ def test_under_way_it_says_how_it_stands_and_what_comes_next() -> None:
 
 
 def test_before_its_first_round_there_is_nothing_to_show() -> None:
-    run = begun().runs("latency")[0] | {"status": {}}
+    run = begun(searching("latency")).runs("latency")[0] | {"status": {}}
     found = said(run)
     assert found.search is not None
     assert (found.search.arms, found.arms) == ((), ("baseline",))

@@ -103,8 +103,7 @@ class Pool:
     @property
     def retried(self) -> int:
         """The last attempt at the present question that a person has asked to repeat; 0 if none."""
-        retried = self.remembered.retried
-        return retried.attempt or 0 if retried and retried.question == self.question else 0
+        return _retried(self.remembered, self.question)
 
     def revision(self, arm: Arm) -> str:
         return self._revisions[arm.name]
@@ -128,12 +127,13 @@ def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datet
         # How models are downloaded does not shape a server: another proxy must not change its revision.
         cache=replace(pinned.server.cache, env=(), security_context={}),
     )
-    own = [run for run in snapshot.owned("BenchmarkRun", spec.name) if not brings_rounds(run)]
+    own = [Run(manifest=run) for run in snapshot.owned("BenchmarkRun", spec.name) if not brings_rounds(run)]
     spec = replace(spec, arms=ENGINES[server.engine.name].fewest_drafts_first((*spec.arms, *schedules(spec, own))))
     servers = servers_of(snapshot, spec.name, now)
     kept, first = snapshot.revisions(spec.name), _revisions_in_use(remembered, servers)
-    manifests = [*own, *(run for run in snapshot.imported_of(spec.name) if Run(manifest=run).decides)]
-    loads = loads_of(manifests)
+    imported = (Run(manifest=run) for run in snapshot.imported_of(spec.name))
+    runs = [*own, *(run for run in imported if run.decides)]
+    loads = loads_of(run.manifest for run in runs)
     served = frozenset(
         arm.name for arm in spec.arms if servers and servers.revision == revision_among(server, arm, first, kept, loads)
     )
@@ -144,7 +144,6 @@ def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datet
         return run.name in in_use or (not remembered.target and (run.winner or BASELINE) in served)
 
     oldest, serving = now - pinned.max_evidence_age, servers if served else None
-    runs = [Run(manifest=manifest) for manifest in manifests]
     wanted = run_manifest_spec(_run_spec(pinned, spec, server, None))
     search = _search(spec, runs, question(wanted), remembered)
     if search:
@@ -170,10 +169,15 @@ def _search(pool: PoolSpec, runs: Iterable[Run], asked: str, remembered: PoolSta
     repeat."""
     if pool.search is None:
         return None
-    retried = remembered.retried
-    given_up = retried.attempt or 0 if retried and retried.question == asked else 0
+    given_up = _retried(remembered, asked)
     found = [run for run in runs if run.found and run.attempt > given_up and run.question == asked]
     return max(found, key=lambda run: run.attempt, default=None)
+
+
+def _retried(remembered: PoolStatus, question: str) -> int:
+    """The last attempt at this question that a person has asked to repeat; 0 if none."""
+    retried = remembered.retried
+    return retried.attempt or 0 if retried and retried.question == question else 0
 
 
 def _run_spec(spec: DeploymentSpec, pool: PoolSpec, server: Server, search: Run | None) -> RunSpec:

@@ -1,7 +1,7 @@
 """What a gate compares after a search: the tree that was found; and where a schedule was written, that too, beside the
 engine's adaptive mode, also at loads on both sides of each of its thresholds."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from paceline.api.gate import MOST_MEASURED, MOST_POINTS
@@ -9,7 +9,6 @@ from paceline.core import BASELINE, WAVES, Arm, Depth, Gate, PoolSpec, Workload,
 from paceline.core.canonical import digest
 from paceline.engines.grid import ADAPTIVE
 from paceline.plan.deployment.runs import Run
-from paceline.plan.objects import Object
 
 HEAVIER, MOST_WEIGHT = 100.0, 1000.0
 """How much a load of the pool counts beside one at a threshold, and the most that a weight may be."""
@@ -21,12 +20,11 @@ def is_written(arm: Arm) -> bool:
     return bool(arm.schedule) and arm.name == _name(arm.schedule)
 
 
-def schedules(pool: PoolSpec, runs: Iterable[Object]) -> tuple[Arm, ...]:
+def schedules(pool: PoolSpec, runs: Sequence[Run]) -> tuple[Arm, ...]:
     """An arm for each schedule that searches of this pool have written: what serves may be of an earlier one."""
     if pool.search is None or not pool.search.schedule:
         return ()
-    runs = tuple(runs)
-    written = {_table(Run(manifest=run)) for run in runs} | {table for run in runs for table in _compared(run)}
+    written = {_table(run) for run in runs} | {table for run in runs for table in _compared(run)}
     named = {arm.schedule for arm in pool.arms}
     return tuple(
         Arm(name=_name(table), draft=pool.search.draft, schedule=table) for table in sorted(written - named - {()})
@@ -90,9 +88,9 @@ def _table(run: Run) -> tuple[Depth, ...]:
     return tuple(Depth(from_batch_size=step.from_batch_size, num_steps=step.num_steps) for step in steps)
 
 
-def _compared(run: Object) -> Iterator[tuple[Depth, ...]]:
+def _compared(run: Run) -> Iterator[tuple[Depth, ...]]:
     """Those of a gate's arms."""
-    for arm in run["spec"]["arms"]:
+    for arm in run.spec["arms"]:
         steps = ((depth["fromBatchSize"], depth["numSteps"]) for depth in arm.get("schedule", ()))
         table = tuple(Depth(from_batch_size=size, num_steps=steps) for size, steps in steps)
         if table and arm["name"] == _name(table):
