@@ -99,16 +99,18 @@ def _run(text: str) -> core.RunSpec:
         spec,
         server=server,
         arms=tuple(_arm(arm, arm.draft) for arm in spec.arms),
-        workloads=tuple(
-            core.Workload(dataset=_dataset(workload, workload.concurrency), concurrency=workload.concurrency)
-            for workload in spec.workloads
-        ),
+        workloads=tuple(map(_workload, spec.workloads)),
+        shared_workloads=tuple(map(_workload, spec.shared_workloads or ())),
         gate=gate,
         trigger=spec.trigger.reason,
         token=spec.trigger.token,
         gpu_hours=float(spec.budget.gpu_hours) if spec.budget else None,
         timeouts=_timeouts(spec.timeouts),
     )
+
+
+def _workload(spec: WorkloadSpec) -> core.Workload:
+    return core.Workload(dataset=_dataset(spec, spec.concurrency), concurrency=spec.concurrency)
 
 
 def run_manifest_spec(spec: core.RunSpec) -> dict[str, Any]:
@@ -127,6 +129,7 @@ def run_manifest_spec(spec: core.RunSpec) -> dict[str, Any]:
         largest_concurrency=server.largest_concurrency,
         arms=tuple(to_manifest(ArmSpec, arm, draft=_draft_manifest(arm.draft)) for arm in spec.arms),
         workloads=tuple(_workload_manifest(workload) for workload in spec.workloads),
+        shared_workloads=tuple(map(_workload_manifest, spec.shared_workloads)) or None,
         gate=_gate_manifest(spec),
         budget=None if spec.gpu_hours is None else {"gpu_hours": decimal(spec.gpu_hours)},
         timeouts=_timeouts_manifest(spec.timeouts),

@@ -276,9 +276,26 @@ class BenchmarkRunSpec(Model):
             field=".parity",
         ),
         Rule(
-            cel=f"!{_SEARCH} || !(has(self.measured) || has(self.roundsOf))",
-            message="measured and roundsOf must be left out for a Search: only rounds of a Gate or a Sweep can be "
-            "judged again",
+            cel=f"!{_SEARCH} || !has(self.measured)",
+            message="measured must be left out for a Search: only rounds of a Gate or a Sweep can be judged again",
+            field=".measured",
+        ),
+        Rule(
+            cel=f"!has(self.sharedWorkloads) || {_SEARCH}",
+            message="sharedWorkloads must be left out except for a Search",
+            field=".sharedWorkloads",
+        ),
+        Rule(
+            each={"w": "self.sharedWorkloads"},
+            cel="!self.workloads.exists(v, v.name == w.name && v.concurrency == w.concurrency)",
+            message="sharedWorkloads must not be among the workloads; got {w.name} at {w.concurrency}",
+            field="",
+        ),
+        Rule(
+            each={"w": "self.sharedWorkloads"},
+            cel="!has(w.requestRate)",
+            message="requestRate must be left out for a Search, which compares throughput",
+            field=".requestRate",
         ),
         Rule(
             cel=f"!has(self.startFrom) || {_SEARCH}",
@@ -349,6 +366,12 @@ class BenchmarkRunSpec(Model):
     """Arms to compare: `baseline` first, then the candidates. The earlier one wins a tie."""
     workloads: Annotated[tuple[WorkloadSpec, ...], Field(min_length=1, max_length=24), Unique(("name", "concurrency"))]
     """Workloads to compare them on."""
+    shared_workloads: (
+        Annotated[tuple[WorkloadSpec, ...], Field(min_length=1, max_length=24), Unique(("name", "concurrency"))] | None
+    ) = None
+    """Of a Search: loads of other pools that search the same trees. Where an arm is measured on a dataset, it is
+    measured on the same dataset at these loads too, and the searches of those pools go on from the points. Part of no
+    hash."""
     gate: RunGate = Field(default_factory=RunGate)
     """The rule from rounds to a verdict."""
     budget: BudgetSpec | None = None

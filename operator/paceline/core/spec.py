@@ -188,3 +188,5 @@ class RunSpec:
     """The tree that a search tries early: what another one found at a neighbouring concurrency."""
     schedule: bool = False
     """Of a search: measure chains of each depth at every concurrency, and write the schedule of the fastest."""
+    shared_workloads: tuple[Workload, ...] = ()
+    """Of a search: loads of other pools, which its servers are measured at too; it judges by `workloads` alone."""

@@ -9,7 +9,15 @@ load.
 """
 
 from paceline.evidence.failures import Failure
-from paceline.evidence.fingerprint import fingerprint, narrowed, question, same_arms, same_server, surroundings
+from paceline.evidence.fingerprint import (
+    fingerprint,
+    measured_for,
+    narrowed,
+    question,
+    same_arms,
+    same_server,
+    surroundings,
+)
 from paceline.evidence.judge import Judged, judge
 from paceline.evidence.message import AnswerError, decode, encode
 from paceline.evidence.outputs import Outputs
@@ -33,6 +41,7 @@ __all__ = [
     "encode",
     "fingerprint",
     "judge",
+    "measured_for",
     "narrowed",
     "of_these_prompts",
     "question",

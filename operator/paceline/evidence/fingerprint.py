@@ -9,9 +9,9 @@ from paceline.core.canonical import digest, without_empty
 Spec = Mapping[str, Any]
 """`spec` of a BenchmarkRun, as `run_manifest_spec` writes it."""
 
-WHY = ("attempt", "trigger", "token", "podLabels", "roundsOf", "measured", "startFrom")
-"""Fields about why a run was started, how its pods are labelled, where its rounds come from and where a search begins:
-part of no hash."""
+WHY = ("attempt", "trigger", "token", "podLabels", "roundsOf", "measured", "startFrom", "sharedWorkloads")
+"""Fields about why a run was started, how its pods are labelled, where its rounds come from, where a search begins and
+what it measures for another pool: part of no hash."""
 ENOUGH = "fewestRequests"
 """Field of a workload about how few of its requests are enough after the first round: part of no hash, as rounds of
 fewer requests are evidence of the same."""
@@ -19,6 +19,8 @@ RULE = ("gate", "budget")
 """Fields about how rounds are judged and how many there may be: part of the question only."""
 SERVER = ("target", "engine", "accelerator", "cache", "nodeSelector", "largestConcurrency")
 """Fields that all arms of a run share."""
+OF_A_SEARCH = ("purpose", "arms", *(key for key in SERVER if key != "largestConcurrency"))
+"""Fields in which searches must be equal to share points."""
 RETRACTIONS = "retractions"
 """The only limit that is applied when a point is measured (`RoundPlan.retractions`): part of the fingerprint too."""
 
@@ -50,6 +52,22 @@ def same_arms(spec: Spec, other: Spec) -> tuple[str, ...]:
 def same_server(spec: Spec, other: Spec) -> bool:
     """Whether both start their arms with the same arguments, apart from those of the speculation."""
     return all(without_empty(spec.get(key)) == without_empty(other.get(key)) for key in SERVER)
+
+
+def measured_for(spec: Spec, other: Spec) -> bool:
+    """Whether the search `other` has measured all loads of the search `spec` for it, on the same arms. The largest
+    concurrency may differ: it limits the requests of a server, not the time of a step."""
+
+    def compared(entry: Spec) -> Any:
+        return without_empty({key: _measured(entry).get(key) for key in (*OF_A_SEARCH, RETRACTIONS)})
+
+    loads = [without_empty(load) for load in _workloads({"workloads": _loads(other)}, ENOUGH, "weight")]
+    wanted = [without_empty(load) for load in _workloads(spec, ENOUGH, "weight")]
+    return all(load in loads for load in wanted) and compared(spec) == compared(other)
+
+
+def _loads(search: Spec) -> list[Spec]:
+    return [*search.get("workloads", ()), *search.get("sharedWorkloads", ())]
 
 
 def narrowed(spec: Spec, names: Collection[str]) -> Spec:

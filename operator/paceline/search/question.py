@@ -106,7 +106,7 @@ class Cell:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
     """One measured cell of a round, counted from 0. Without a throughput it is an error: the server ended, or the point
-    was not valid."""
+    was not valid. Rounds below 0 are of another pool's search, which has measured this one's workloads too."""
 
     round: int
     cell: Cell

@@ -46,6 +46,9 @@ START_SHARE, FEWEST_STARTS = 0.26, 12
 POINT_SHARE, FEWEST_TIMES = 0.0575, 5
 """Server starts, of the grid's, and points, of the grid's measured three times: no tree enters and none is repeated
 beyond these. But where the grid is small, so many starts, and so many points of each workload, are never too many."""
+STARTS_BESIDE = 8
+"""Server starts where another pool's search has measured points of this one: what is left to try are trees for its own
+load (docs/search.md, two loads of one server)."""
 
 
 def proceed(question: Question, points: Sequence[Point]) -> Step:
@@ -53,7 +56,9 @@ def proceed(question: Question, points: Sequence[Point]) -> Step:
 
     A round that was begun goes on with the cells that are missing: its plan follows from the rounds before it.
     """
-    last = max((point.round for point in points), default=0)
+    last = max((point.round for point in points), default=-1)
+    if last < 0:
+        return _round(question, points, 0)
     done = {point.cell for point in points if point.round == last}
     step = _round(question, [point for point in points if point.round < last], last)
     if isinstance(step, Measure) and (missing := tuple(cell for cell in step.cells if cell not in done)):
@@ -216,6 +221,7 @@ class _Round:
     def _starts_left(self) -> int:
         limit = self.table.question.limits.starts
         usual = max(FEWEST_STARTS, int(START_SHARE * len(self.table.question.tree_rows)))
+        usual = min(usual, STARTS_BESIDE) if self.table.brought else usual
         return (usual if limit is None else min(limit, usual)) - self.table.starts
 
     def _points_left(self) -> int:

@@ -35,7 +35,7 @@ class Table:
     errors: dict[str, str] = field(default_factory=dict)
     """Arm → the first error it had."""
     points: int = 0
-    """Failed ones included: they cost as much."""
+    """Of this search; failed ones included: they cost as much."""
 
     @classmethod
     def of(cls, question: Question, points: Iterable[Point]) -> "Table":
@@ -52,7 +52,7 @@ class Table:
             if (point.round, point.cell) in seen:
                 raise ValueError(f"points: round {point.round} has {arm} on {workload} twice")
             seen.add((point.round, point.cell))
-            table.points += 1
+            table.points += point.round >= 0
             table.started.setdefault(point.round, set()).add(arm)
             if point.error or not valid(point.throughput):
                 table.failed.setdefault(arm, set()).add(point.round)
@@ -83,14 +83,20 @@ class Table:
 
     @property
     def starts(self) -> int:
-        return sum(map(len, self.started.values()))
+        """Of this search."""
+        return sum(len(arms) for number, arms in self.started.items() if number >= 0)
+
+    @property
+    def brought(self) -> bool:
+        """Whether another pool's search has measured some of the points."""
+        return any(number < 0 for number in self.started)
 
     def rounds_since(self, row: int) -> int:
-        """Rounds after the first in which all of this arm's points were valid."""
+        """Rounds after the first in which all of this arm's points were valid; others' are one."""
         name = self.question.names[row]
         failed = self.failed.get(name, set())
         first = min(number for number, arms in self.started.items() if name in arms and number not in failed)
-        return sum(number > first for number in self.started)
+        return sum(number > first for number in self.started if number >= 0) + (first < 0)
 
 
 def valid(throughput: float | None) -> bool:

@@ -201,11 +201,10 @@ def _run_spec(spec: DeploymentSpec, pool: PoolSpec, server: Server, search: Run 
     if pool.search is None or search:
         return run
     counted = tuple(limit for limit in pool.gate.limits if limit.maximum is not None)
-    loads = tuple(map(_in_a_search, pool.workloads))
     return replace(
         run,
         purpose=Purpose.SEARCH,
-        workloads=loads,
+        workloads=in_a_search(pool.workloads),
         gate=Gate(limits=counted),
         parity=None,
         schedule=pool.search.schedule,
@@ -217,7 +216,12 @@ SHARE, FEWEST = 4, 16
 cancels, and what it finds is measured again."""
 
 
-def _in_a_search(workload: Workload) -> Workload:
+def in_a_search(workloads: Iterable[Workload]) -> tuple[Workload, ...]:
+    """With fewer requests."""
+    return tuple(map(_lighter, workloads))
+
+
+def _lighter(workload: Workload) -> Workload:
     requests = workload.dataset.requests
     fewer = max(math.ceil(requests / SHARE), min(requests, FEWEST), WAVES * workload.concurrency)
     return replace(workload, dataset=replace(workload.dataset, requests=fewer))

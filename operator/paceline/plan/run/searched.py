@@ -14,6 +14,7 @@ from paceline.plan.run.budget import exhausted
 from paceline.plan.run.conclusion import Conclusion, error
 from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.give_up import given_up
+from paceline.plan.run.origin import own
 from paceline.plan.run.scope import sampled
 
 if TYPE_CHECKING:
@@ -103,8 +104,9 @@ def _told(evidence: Evidence, found: "Found", spent: str) -> str:
 
 def _took(evidence: Evidence) -> str:
     measured = [arm for arm in evidence.searching.arms_so_far if arm.points and arm.name != BASELINE]
-    points = len(evidence.searching.points)
-    return f"{len(measured)} of {len(evidence.spec.arms) - 1} candidates were measured, in {points} points"
+    points, sources = evidence.searching.own_points, [record.run for record in evidence.records if record.run]
+    beside = f" and {len(evidence.searching.points) - points} of {sources[0]}" if sources else ""
+    return f"{len(measured)} of {len(evidence.spec.arms) - 1} candidates were measured, in {points} points{beside}"
 
 
 def _schedule(evidence: Evidence) -> str:
@@ -131,8 +133,8 @@ def search_progress(evidence: Evidence) -> SearchProgress:
     standing = evidence.searching.arms_so_far
     return SearchProgress(
         candidates=len(evidence.spec.arms) - 1,
-        points=len(evidence.searching.points),
-        server_starts=sum(len(record.replicates) for record in evidence.results),
+        points=evidence.searching.own_points,
+        server_starts=sum(len(record.replicates) for record in own(evidence.results)),
         next=evidence.searching.why,
         arms=tuple(
             SearchedArm(

@@ -48,7 +48,13 @@ class Searching:
     @cached_property
     def points(self) -> "tuple[Point, ...]":
         """Each measured cell, by rounds with a result. One that is no evidence is an error of its arm."""
-        return tuple(_points(self.records))
+        loads = {workload.name for workload in self.spec.workloads}
+        return tuple(point for point in _points(self.records) if point.cell.workload in loads)
+
+    @property
+    def own_points(self) -> int:
+        """Of them, those that this run has measured."""
+        return sum(point.round >= 0 for point in self.points)
 
     @cached_property
     def step(self) -> "Measure | Found":
@@ -103,12 +109,25 @@ class Searching:
         if isinstance(self.step, Measure):
             for cell in self.step.cells:
                 cells[cell.arm] = (*cells.get(cell.arm, ()), cell.workload)
+        cells = {arm: (*workloads, *self._shared(arm, workloads)) for arm, workloads in cells.items()}
         fitting, points = dict[str, tuple[str, ...]](), 0
         for arm, workloads in cells.items():
             points += len(workloads)
             if points <= MOST_POINTS:
                 fitting[arm] = workloads
         return fitting
+
+    def _shared(self, arm: str, workloads: tuple[str, ...]) -> tuple[str, ...]:
+        """Loads of other pools on the datasets of these workloads, and on those that this pool does not have, that the
+        arm has not been measured at."""
+        own = {workload.name: workload.dataset.name for workload in self.spec.workloads}
+        datasets = {own[workload] for workload in workloads}
+        measured = {point.cell.workload for point in _points(self.records) if point.cell.arm == arm}
+        return tuple(
+            load.name
+            for load in self.spec.shared_workloads
+            if load.name not in measured and (load.dataset.name in datasets or load.dataset.name not in own.values())
+        )
 
     @property
     def why(self) -> str:
@@ -153,12 +172,14 @@ def _head(arms: tuple[Arm, ...]) -> Draft | None:
 
 
 def _points(records: tuple[run_status.Round, ...]) -> "Iterator[Point]":
+    """Rounds that another pool's search has measured come before 0."""
     from paceline.search import Cell, Point
 
+    brought = sum(1 for record in records if record.run)
     for record in last_tries(records):
         for point in record.points:
             yield Point(
-                round=record.round,
+                round=record.round - brought,
                 cell=Cell(arm=point.arm, workload=point.workload),
                 throughput=judged_speed(point) if point.valid else None,
                 accept_length=point.accept_length if point.arm != BASELINE else None,

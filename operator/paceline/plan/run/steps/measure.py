@@ -95,7 +95,8 @@ def _watch(snapshot: Snapshot, evidence: Evidence, active: Round, now: datetime)
 
 
 def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult:
-    spec = replace(evidence.spec, workloads=next_workloads(evidence.spec, evidence.records))
+    loads = next_workloads(evidence.spec, evidence.records)
+    spec = replace(evidence.spec, workloads=(*loads, *evidence.spec.shared_workloads))
     number, try_ = next_try(evidence.records)
     due = not_before(evidence.records)
     if due is not None and now < due:
