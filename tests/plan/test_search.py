@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from tests.support.answers import died, refused
 from tests.support.searched import Served, answered, arms_of, searched, searching, shape_of
+from tests.support.searched import begun as begin
 from tests.support.stories import told
 from tests.support.world import World
 
@@ -17,13 +18,9 @@ LATENCY = Served("latency", 1)
 
 def begun(*pools: str, **more: Any) -> World:
     """Up to the first round of the search."""
-    world = World()
     manifest = searching(*(pools or ("latency",)))
     manifest["spec"].setdefault("benchmark", {}).update(more)
-    world.apply(manifest)
-    world.prefetch_ends()
-    world.servers_ready()
-    return world
+    return begin(manifest)
 
 
 def ended(world: World, served: Served = LATENCY) -> None:
@@ -159,7 +156,9 @@ def test_another_gate_searches_nothing_anew() -> None:
 
 
 def test_a_second_pool_starts_from_what_the_first_has_found() -> None:
-    world = begun("latency", "throughput")
+    manifest = searching("latency", "throughput")
+    manifest["spec"]["pools"][1]["search"]["numSteps"] = {"min": 1, "max": 5}
+    world = begin(manifest)
     served = {"latency": LATENCY, "throughput": Served("busy", 1, speed=1800.0)}
     while any(run["spec"]["purpose"] == "Search" and "verdict" not in run["status"] for run in world.runs("latency")):
         answered(world, served)

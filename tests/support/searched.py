@@ -1,6 +1,8 @@
 """Servers of which every tree's speed is known: for stories of searches."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from typing import Any
 
 from tests.support.answers import Spoiled
@@ -43,9 +45,16 @@ class Served:
     def __init__(self, regime: str, seed: int, speed: float = 170.0) -> None:
         self.server, self.speed = Server.drawn(REGIMES[regime], len(WORKLOADS), seed), speed
 
-    def speeds(self, arms: Sequence[str]) -> dict[str, dict[str, float]]:
-        """Arm → dataset → tokens per second."""
-        return {arm: {name: self.speed * self.ratio(arm, i) for i, name in enumerate(WORKLOADS)} for arm in arms}
+    def speeds(self, arms: Sequence[str], load: str = "") -> dict[str, dict[str, float]]:
+        """Arm → dataset, at a `load` such as `@32` → tokens per second."""
+        names = [f"{name}{load}" for name in WORKLOADS]
+        return {arm: {name: self.speed * self.ratio(arm, i) for i, name in enumerate(names)} for arm in arms}
+
+    def at_higher_load(self, factor: float) -> "Served":
+        """The same head where each token of a step costs `factor` times as much."""
+        more = copy(self)
+        more.server = replace(self.server, verify=self.server.verify * factor, knee=1.0, memo={})
+        return more
 
     def ratio(self, arm: str, workload: int) -> float:
         if arm == "baseline":

@@ -1,4 +1,4 @@
-"""Pools that search the same trees share server starts (0071): each server that the first search starts is measured at
+"""Pools that search the same trees share server starts (0075): each server that the first search starts is measured at
 the loads of the other pools too, and their searches go on from these points."""
 
 from datetime import datetime
