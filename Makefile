@@ -77,6 +77,7 @@ bench: venv
 	$(BIN)/python -m tests.gate.rates
 	$(BIN)/python -m tests.unit.watch.thousand
 	$(BIN)/python -m tests.unit.search.bench
+	$(BIN)/python -m tests.unit.search.two_loads
 
 five-minutes: venv
 	$(BIN)/python -m tests.unit.round.five_minutes
