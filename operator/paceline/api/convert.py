@@ -166,8 +166,9 @@ def _pool(
             for concurrency in sorted(pool.concurrency)
             for dataset in datasets
             if pool.datasets is None or dataset.name in pool.datasets
-            # At a rate a dataset is measured once: how many requests are under way follows from the rate.
-            if dataset.request_rate is None or concurrency == max(pool.concurrency)
+            # At a rate a dataset is measured once: how many requests are under way follows from the rate. So it is on a
+            # ramp, which has all concurrencies below the largest.
+            if (dataset.request_rate is None and dataset.ramp_from is None) or concurrency == max(pool.concurrency)
         ),
         gate=_gate(
             spec.gate,
@@ -199,11 +200,14 @@ def _dataset(dataset: PromptsSpec, concurrency: int, slo: SloSpec | None = None)
 
 
 def _fewest(dataset: PromptsSpec, concurrency: int) -> int | None:
-    """None where a person has written how many, at a rate, and where the steady window needs all of them anyway."""
+    """None where a person has written how many, at a rate, on a ramp, and where the steady window needs all of them
+    anyway."""
     if isinstance(dataset, WorkloadSpec) and dataset.fewest_requests:
         return dataset.fewest_requests
     fewest = max(FEWEST_REQUESTS, core.WAVES * concurrency)
-    return None if dataset.requests or dataset.request_rate or fewest >= REQUESTS else fewest
+    if dataset.requests or dataset.request_rate or dataset.ramp_from or fewest >= REQUESTS:
+        return None
+    return fewest
 
 
 def _default_requests(dataset: PromptsSpec) -> int:

@@ -147,6 +147,8 @@ _BESIDE = f"({_SCHEDULES} ? 2 * (p.concurrency.size() - 1) : 0)"
 _ARMS = f"({_SCHEDULES} ? 4 : has(p.search) || !has(p.candidates) ? 2 : 1 + p.candidates.size())"
 _POINTS = f"{_ARMS} * ({_WORKLOADS} + {_BESIDE})"
 _MOST_POINTS = f"self.pools.map(p, {_POINTS}).max()"
+_MOVES = "(has(s.requestRate) || has(s.rampFrom))"
+"""CEL: a dataset that is not measured at one concurrency at a time."""
 _LAST = "self.benchmark.decideAfterRounds[self.benchmark.decideAfterRounds.size() - 1]"
 _VALUE = "(has(p.headerValue) ? p.headerValue : p.name)"
 _CANDIDATES = {"p": "self.pools", "c": "p.candidates"}
@@ -252,17 +254,25 @@ class SpeculativeDeploymentSpec(Model):
         ),
         Rule(
             each={"p": "self.pools", "d": "p.datasets"},
-            cel=f"!has(p.search) || !{_SETS} || !self.benchmark.datasets.exists(s, s.name == d && has(s.requestRate))",
-            message="datasets must be without a requestRate in a pool with search, which compares throughput; got {d}",
+            cel=f"!has(p.search) || !{_SETS} || !self.benchmark.datasets.exists(s, s.name == d && {_MOVES})",
+            message="datasets must be without a requestRate or rampFrom in a pool with search, which compares "
+            "throughput at one concurrency each; got {d}",
             field=".datasets",
         ),
         Rule(
             each={"p": "self.pools"},
-            cel=f"!has(p.search) || has(p.datasets) || !{_SETS}"
-            " || !self.benchmark.datasets.exists(s, has(s.requestRate))",
-            message="datasets must be named in a pool with search where benchmark.datasets has one with a requestRate: "
-            "a search compares throughput",
+            cel=f"!has(p.search) || has(p.datasets) || !{_SETS} || !self.benchmark.datasets.exists(s, {_MOVES})",
+            message="datasets must be named in a pool with search where benchmark.datasets has one with a requestRate "
+            "or rampFrom: a search compares throughput at one concurrency each",
             field=".search",
+        ),
+        Rule(
+            each={"p": "self.pools"},
+            cel=f"!{_SETS} || self.benchmark.datasets.all(s, !has(s.rampFrom)"
+            " || (has(p.datasets) && !(s.name in p.datasets)) || p.concurrency.exists(c, c > s.rampFrom))",
+            message="concurrency must have a level above the rampFrom of each of the pool's datasets, to which the "
+            "ramp rises; got {p.concurrency}: add a level, or name other datasets in the pool",
+            field=".concurrency",
         ),
         Rule(
             cel="!has(self.benchmark) || !has(self.benchmark.decideAfterRounds)"

@@ -84,6 +84,12 @@ class PromptsSpec(Model):
         ),
         LASTS,
         Rule(
+            cel="!has(self.rampFrom) || !has(self.requestRate)",
+            message="requestRate must be left out where rampFrom is set: a ramp sends the next request when one is "
+            "answered; write one of them, or a dataset for each",
+            field=".requestRate",
+        ),
+        Rule(
             cel="!has(self.arrivals) || self.arrivals != 'Replayed' || has(self.requestRate)",
             message="requestRate must be set where arrivals is Replayed: the mean rate to which they are brought",
             field=".requestRate",
@@ -108,13 +114,18 @@ class PromptsSpec(Model):
     openai, SPEED-Bench) as JSON, JSON lines, parquet or csv: configMap://NAME/KEY, pvc://CLAIM/PATH or, on the hub,
     hf://datasets/OWNER/NAME/PATH. The last answer of each is generated, all before it is its history."""
     requests: Annotated[int, Field(ge=1, le=MOST_REQUESTS)] | None = None
-    """Requests to send; 64 if absent. A closed loop sends at least five times its concurrency. With requestRate: at
+    """Requests to send; 64 if absent. A closed loop sends at least five times its concurrency, a ramp
+    five times its top. With requestRate: at
     least as many as arrive in 20 seconds; if absent, as many as arrive in 60."""
     max_tokens: Annotated[int, Field(ge=FEWEST_TOKENS, le=131072)] | None = None
     """Maximum tokens per answer; 512 if absent. The benchmark client accepts 3 or more."""
     request_rate: Rate | None = None
     """Mean arrivals per second, at random times, independent of the requests under way; replaces the closed loop. The
     gate then compares the speed of a request, not throughput."""
+    ramp_from: Annotated[int, Field(ge=1, le=4095)] | None = None
+    """A ramp: requests under way rise from this many to the largest concurrency of the pool, and fall back to it, by
+    how many have been sent. Such a dataset is measured once a pool. The gate compares all output tokens over all of the
+    time."""
     arrivals: core.Arrivals | None = None
     """Random (the default), or Replayed: with requestRate, in the pattern of the `timestamp` of the file's entries,
     spread or drawn together to that mean rate."""

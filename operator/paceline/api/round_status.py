@@ -40,7 +40,7 @@ class ReplicateThrottled:
     """Causes that held down the GPUs' clocks during one load."""
 
     workload: Annotated[Name, ALWAYS] = ""
-    """DATASET@CONCURRENCY or DATASET@RATE/s."""
+    """DATASET@CONCURRENCY, DATASET@FROM-TO (a ramp) or DATASET@RATE/s."""
     reasons: Annotated[tuple[Name, ...], Field(max_length=8), ALWAYS] = ()
     """NVML's names: SwPowerCap, HwSlowdown, SyncBoost, SwThermalSlowdown, HwThermalSlowdown or HwPowerBrakeSlowdown."""
     percent: Count | None = None
@@ -102,7 +102,7 @@ class Point:
     arm: Annotated[Name, ALWAYS] = ""
     """Which arm."""
     workload: Annotated[Name, ALWAYS] = ""
-    """DATASET@CONCURRENCY or DATASET@RATE/s."""
+    """DATASET@CONCURRENCY, DATASET@FROM-TO (a ramp) or DATASET@RATE/s."""
     valid: Annotated[bool, ALWAYS] = False
     """Whether the gate may use it."""
     why: Annotated[Text, ALWAYS] = ""
@@ -119,9 +119,9 @@ class Point:
     """All output tokens over the client's duration, ramp and tail included; present if the message had room."""
     steady_throughput: Number | None = None
     """Output tokens per second of all answers, over the longest interval with at least 90 % of the concurrency under
-    way. The gate compares this value. Absent at a rate."""
+    way; on a ramp, over all of its time. The gate compares this value. Absent at a rate."""
     mean_concurrency: Number | None = None
-    """Mean number of requests under way in that interval; absent at a rate."""
+    """Mean number of requests under way in that interval; absent at a rate and on a ramp."""
     offered_rate: Number | None = None
     """At a rate: requests that arrived, per second."""
     kept_rate: Number | None = None
@@ -204,7 +204,7 @@ class Inputs:
     that the server adds; conversations as the server counts them."""
 
     workload: Annotated[Name, ALWAYS] = ""
-    """DATASET@CONCURRENCY or DATASET@RATE/s."""
+    """DATASET@CONCURRENCY, DATASET@FROM-TO (a ramp) or DATASET@RATE/s."""
     mean: Number | None = None
     """Mean."""
     p50: Count | None = None

@@ -120,7 +120,7 @@ class WorkloadSpec(PromptsSpec):
     rules = (*PromptsSpec.rules, only_of_the_hub("commit"))
 
     concurrency: Annotated[int, Field(ge=1, le=4096)]
-    """Simultaneous requests; with requestRate, those of the warm-up only."""
+    """Simultaneous requests; with rampFrom, the most; with requestRate, those of the warm-up only."""
     fewest_requests: Annotated[int, Field(ge=1, le=MOST_REQUESTS)] | None = None
     """Rounds after the first may send as few requests: as many as make the noise of requests, by the spread of the
     first round's baseline, as large as that of server starts. If absent, all rounds send `requests`. Part of no hash.
@@ -208,10 +208,10 @@ class BenchmarkRunSpec(Model):
         ),
         Rule(
             each={"w": "self.workloads"},
-            cel="!has(w.fewestRequests) || (!has(w.requestRate)"
+            cel="!has(w.fewestRequests) || (!has(w.requestRate) && !has(w.rampFrom)"
             f" && w.fewestRequests >= {WAVES} * w.concurrency && (!has(w.requests) || w.fewestRequests <= w.requests))",
             message="fewestRequests must be at least five times the concurrency and at most requests, and be left out "
-            f"where requestRate is set; five times the concurrency is {{{WAVES} * w.concurrency}}, got "
+            f"where requestRate or rampFrom is set; five times the concurrency is {{{WAVES} * w.concurrency}}, got "
             "{w.fewestRequests}",
             field=".fewestRequests",
         ),
@@ -220,6 +220,20 @@ class BenchmarkRunSpec(Model):
             cel="!has(w.requestRate) || self.workloads.filter(v, v.name == w.name).size() == 1",
             message="name must be of only one workload where requestRate is set: its concurrency makes no difference",
             field=".name",
+        ),
+        Rule(
+            each={"w": "self.workloads"},
+            cel="!has(w.rampFrom) || self.workloads.filter(v, v.name == w.name).size() == 1",
+            message="name must be of only one workload where rampFrom is set: give the ramp a name of its own, such as "
+            "code-ramp",
+            field=".name",
+        ),
+        Rule(
+            each={"w": "self.workloads"},
+            cel="!has(w.rampFrom) || w.rampFrom < w.concurrency",
+            message="rampFrom must be below the concurrency = {w.concurrency}, to which the ramp rises; got "
+            "{w.rampFrom}",
+            field=".rampFrom",
         ),
         Rule(
             cel=f"{_NO_SWEEP} || self.workloads.exists(w, w.concurrency != self.workloads[0].concurrency)",
@@ -231,6 +245,12 @@ class BenchmarkRunSpec(Model):
             cel=f"{_NO_SWEEP} || !has(w.requestRate)",
             message="requestRate must be left out for a Sweep: it is over concurrencies",
             field=".requestRate",
+        ),
+        Rule(
+            each={"w": "self.workloads"},
+            cel=f"{_NO_SWEEP} || !has(w.rampFrom)",
+            message="rampFrom must be left out for a Sweep: it shows each concurrency by itself",
+            field=".rampFrom",
         ),
         Rule(
             each={"v": "self.workloads"},
@@ -262,6 +282,13 @@ class BenchmarkRunSpec(Model):
             cel=f"!{_SEARCH} || !has(w.requestRate)",
             message="requestRate must be left out for a Search, which compares throughput",
             field=".requestRate",
+        ),
+        Rule(
+            each={"w": "self.workloads"},
+            cel=f"!{_SEARCH} || !has(w.rampFrom)",
+            message="rampFrom must be left out for a Search, which compares arms at one concurrency each; the gate "
+            "about a schedule that it writes has a ramp of its own",
+            field=".rampFrom",
         ),
         Rule(
             cel=f"!{_SEARCH} || !has(self.gate) || !(has(self.gate.minimumImprovement)"

@@ -50,8 +50,8 @@ class Result:
     arm: Annotated[Name, ALWAYS] = ""
     """Name of the candidate."""
     workload: Annotated[Name, ALWAYS] = ""
-    """DATASET@CONCURRENCY or DATASET@RATE/s; `mean` for the weighted mean over closed loops, `mean@rate` for the
-    weighted mean over workloads at a rate, if a run has both kinds."""
+    """DATASET@CONCURRENCY, DATASET@FROM-TO (a ramp) or DATASET@RATE/s; `mean` for the weighted mean over closed loops,
+    `mean@rate` for the weighted mean over workloads at a rate, if a run has both kinds."""
     ratio: Number4 | None = None
     """Its throughput divided by the baseline's: geometric mean over rounds."""
     lower: Number4 | None = None

@@ -257,7 +257,7 @@ class ExpectedLoad:
     """The served candidate on one workload, over all valid rounds of its evidence."""
 
     workload: Name = ""
-    """DATASET@CONCURRENCY or DATASET@RATE/s."""
+    """DATASET@CONCURRENCY, DATASET@FROM-TO (a ramp) or DATASET@RATE/s."""
     concurrency: Number3 | None = None
     """Mean number of requests under way."""
     accept_length: Number3 | None = None

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from paceline.core import ramp
 from paceline.core.workload import Workload
 
 START_SECONDS = 1800.0
@@ -27,6 +28,8 @@ class Timeouts:
         answer = workload.dataset.max_tokens / LEAST_SPEED
         if workload.rate:
             return math.ceil(workload.dataset.requests / workload.rate + max(WORKLOAD_SECONDS, answer))
+        if workload.levels:
+            return max(WORKLOAD_SECONDS, math.ceil(math.ceil(ramp.answer_times(workload.levels)) * answer))
         return max(WORKLOAD_SECONDS, math.ceil(math.ceil(workload.dataset.requests / workload.concurrency) * answer))
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from paceline.core import ramp
 from paceline.core.slo import Slo
 from paceline.core.source import Scheme, Source
 
@@ -33,6 +34,9 @@ class Dataset:
     when one is answered."""
     temperature: float | None = 0.0
     """The temperature of each request. None sends none, so the server's default applies."""
+    ramp_from: int | None = None
+    """A ramp: requests under way rise from this many to the workload's concurrency, and fall back. None: as many all of
+    the time."""
     arrivals: Arrivals = Arrivals.RANDOM
     adapter: str = ""
     """The LoRA adapter that requests name; "": the model itself."""
@@ -61,9 +65,9 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """A dataset at a concurrency or at its request rate: the unit of comparison.
+    """A dataset at a concurrency, on a ramp or at its request rate: the unit of comparison.
 
-    At a rate, `concurrency` is the number of warm-up requests.
+    Of a ramp, `concurrency` is its top; at a rate, it is the number of warm-up requests.
     """
 
     dataset: Dataset
@@ -71,17 +75,31 @@ class Workload:
 
     @property
     def name(self) -> str:
-        return workload_name(self.dataset.name, self.concurrency, self.rate)
+        return workload_name(self.dataset.name, self.concurrency, self.rate, self.dataset.ramp_from)
 
     @property
     def rate(self) -> float | None:
         return self.dataset.rate
 
     @property
+    def levels(self) -> tuple[int, ...]:
+        """Of a ramp: how many requests are under way once each one is sent (`ramp.under_way`); empty if it is none."""
+        first = self.dataset.ramp_from
+        return () if first is None else ramp.under_way(first, self.concurrency, self.dataset.requests)
+
+    @property
+    def at_one_load(self) -> bool:
+        """Whether it is a closed loop of as many requests all of the time: no ramp, and not at a rate."""
+        return self.rate is None and self.dataset.ramp_from is None
+
+    @property
     def weight(self) -> float:
         return self.dataset.weight
 
 
-def workload_name(dataset: str, concurrency: int, rate: float | None) -> str:
-    """`code@32` has 32 simultaneous requests; `code@8/s` 8 requests per second."""
+def workload_name(dataset: str, concurrency: int, rate: float | None, ramp_from: int | None = None) -> str:
+    """`code@32` has 32 simultaneous requests, `code@1-32` one, then more, up to 32, and back to one; `code@8/s` has 8
+    requests per second."""
+    if ramp_from is not None:
+        return f"{dataset}@{ramp_from}-{concurrency}"
     return f"{dataset}@{rate:g}/s" if rate else f"{dataset}@{concurrency}"

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeGuard
 
+from paceline.core import Workload
 from paceline.evidence.failures import Failure, of_server
 from paceline.evidence.result import Point, Replicate, RoundResult
 from paceline.evidence.round_plan import ArmCommand, RoundPlan
@@ -91,6 +92,8 @@ class Case:
     baseline: Replicate | None
     baseline_point: Point | None
     at_a_rate: bool = False
+    ramp: Workload | None = None
+    """The workload, if it is a ramp."""
     unseen: tuple[str, ...] = ()
     """Numbers that this engine cannot show."""
     parity: bool = False
@@ -176,7 +179,7 @@ def throughput_is_a_number(case: Case, point: Point) -> Objection | None:
     """The throughput of the steady window, which the gate compares for a closed loop (0025), has no substitute."""
     if case.at_a_rate or _positive(point.steady_throughput):
         return None
-    if point.steady_throughput is None:
+    if point.steady_throughput is None and not case.ramp:
         return _unmeasured("there was no time at which its requests were steadily under way: no throughput")
     return _unmeasured(f"the throughput is {point.steady_throughput}")
 
@@ -185,6 +188,18 @@ def speed_is_a_number(case: Case, point: Point) -> Objection | None:
     """The gate compares it at a rate (0014)."""
     good = not case.at_a_rate or _positive(point.request_speed)
     return None if good else _unmeasured(f"the speed of a request is {point.request_speed}")
+
+
+def ramp_reached_its_top(case: Case, point: Point) -> Objection | None:
+    """Loads that it did not come to may be those at which a schedule collapses. A message has hundredths."""
+    if not case.ramp or point.errors or (_positive(point.fullness) and point.fullness >= 1 - ROUNDED):
+        return None
+    top = case.ramp.concurrency
+    reached = f"{point.fullness * top:.0f}" if _positive(point.fullness) else "an unknown number of"
+    return _unmeasured(
+        f"the ramp came to {reached} requests under way, and not to {top}: the benchmark client did not keep up; give "
+        "its container more CPU, or let answers be longer (maxTokens)"
+    )
 
 
 def largest_difference(answers: int) -> float:
@@ -278,6 +293,7 @@ POINT_RULES: tuple[PointRule, ...] = (
     first_token_took_time,
     throughput_is_a_number,
     speed_is_a_number,
+    ramp_reached_its_top,
     only_candidates_speculate,
     speculation_ran,
     length_is_possible,
@@ -305,6 +321,7 @@ def judge(plan: RoundPlan, result: RoundResult) -> tuple[Judged, ...]:
                 baseline=baseline,
                 baseline_point=_point(baseline, workload.name),
                 at_a_rate=workload.rate is not None,
+                ramp=workload if workload.levels else None,
                 unseen=plan.unseen,
                 parity=plan.parity is not None,
                 retractions=plan.retractions,

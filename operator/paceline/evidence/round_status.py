@@ -284,7 +284,7 @@ def _point(judged: Judged, workload: Workload, drafts: int | None) -> run_status
         **numbers,
         at_rest=judged.at_rest,
         accept_rate=(length - 1) / proposed if length and proposed else None,
-        mean_concurrency=None if workload.rate else under_way(judged.point, workload) or None,
+        mean_concurrency=under_way(judged.point, workload) or None if workload.at_one_load else None,
         offered_rate=workload.rate or None,
         request_speed=judged.point.request_speed or None if workload.rate else None,
         saturated=saturated(judged.point, workload),

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from paceline.core import Parity, Workload
+from paceline.core import Parity, Workload, ramp
 from paceline.evidence import RoundPlan
 
 
@@ -38,6 +38,8 @@ class Assumptions:
         answer = workload.dataset.max_tokens / self.stream
         if workload.rate:
             return workload.dataset.requests / workload.rate + answer
+        if workload.levels:
+            return ramp.answer_times(workload.levels) * answer
         return workload.dataset.requests / workload.concurrency * answer
 
 

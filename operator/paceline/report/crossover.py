@@ -6,19 +6,19 @@ from paceline import core, gate
 from paceline.api.run_status import Round
 from paceline.evidence.round_status import measurements
 from paceline.report.model import MEAN, Crossover, Curve, CurvePoint, Manifest
-from paceline.report.read import workload
+from paceline.report.read import at_one_load, workload
 from paceline.report.text import capital
 
 
 def crossover(spec: Manifest, rule: core.Gate, rounds: Sequence[Round]) -> Crossover | None:
     """None where only one concurrency was measured, or none of them in two rounds."""
     arms = [arm["name"] for arm in spec["arms"]]
-    placed = {workload(one): one for one in spec["workloads"] if not one.get("requestRate")}
+    placed = {workload(one): one for one in spec["workloads"] if at_one_load(one)}
     loads = {
         name: gate.Load(concurrency=one["concurrency"], weight=float(one.get("weight", 1)))
         for name, one in placed.items()
     }
-    if not loads:  # every workload is at a rate
+    if not loads:  # every workload is at a rate or a ramp
         return None
     table = gate.crossover(rule, arms, loads, measurements(rounds))
     if sum(bool(result.effects) for result in table.results) < 2:

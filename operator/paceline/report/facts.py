@@ -224,10 +224,17 @@ def _data(workload: Manifest, digest: str, size: int | None, form: str) -> str:
         f"at most {workload['maxTokens']} tokens each" if workload.get("maxTokens") else "",
         f"asked of the adapter {workload['adapter']}" if workload.get("adapter") else "",
         form,
+        _ramp(workload),
         "arrivals in the pattern of its timestamps" if workload.get("arrivals") == core.Arrivals.REPLAYED else "",
         f"weight {workload.get('weight', 1)}",
     ]
     return ", ".join(filter(None, parts))
+
+
+def _ramp(one: Manifest) -> str:
+    if not (first := one.get("rampFrom")):
+        return ""
+    return f"on a ramp from {first} request{'s' if first > 1 else ''} under way to {one['concurrency']} and back"
 
 
 def _form(one: Manifest, rounds: Sequence[Round]) -> str:

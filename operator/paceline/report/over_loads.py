@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from paceline.api.run_status import SearchProgress
 from paceline.report.model import Manifest, Value
-from paceline.report.read import workload
+from paceline.report.read import at_one_load, workload
 from paceline.report.search_model import Threshold, Throughput
 from paceline.report.trade_off import THROUGHPUT
 
@@ -20,7 +20,7 @@ def over_loads(spec: Manifest, values: Sequence[Value], found: SearchProgress | 
     search, whose chart has the best of its arms, those that were the fastest at some load, and what it has written."""
     typical = {(value.arm, value.workload): value.typical for value in values if value.metric == THROUGHPUT}
     arms = [arm for i, arm in enumerate(spec["arms"]) if not found or i < MOST or _leads(arm, found)]
-    loops = [one for one in spec["workloads"] if not one.get("requestRate")]
+    loops = [one for one in spec["workloads"] if at_one_load(one)]
     for dataset in dict.fromkeys(one["name"] for one in loops):
         rising = sorted((one for one in loops if one["name"] == dataset), key=lambda one: one["concurrency"])
         lines = {

@@ -71,7 +71,14 @@ def rated(spec: Manifest) -> tuple[str, ...]:
 
 def workload(entry: Manifest) -> str:
     """What results call it."""
-    return workload_name(entry["name"], entry["concurrency"], number(entry.get("requestRate")))
+    return workload_name(
+        entry["name"], entry["concurrency"], number(entry.get("requestRate")), entry.get("rampFrom") or None
+    )
+
+
+def at_one_load(entry: Manifest) -> bool:
+    """Whether it is a closed loop of as many requests all of the time: no ramp, and not at a rate."""
+    return not entry.get("requestRate") and not entry.get("rampFrom")
 
 
 def model(entry: Manifest) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from paceline.report.model import Load, Manifest, TradeOff, Value
-from paceline.report.read import workload
+from paceline.report.read import at_one_load, workload
 
 THROUGHPUT, TPOT = "steadyThroughput", "meanTPOT"
 
@@ -14,7 +14,7 @@ def trade_offs(spec: Manifest, values: Sequence[Value]) -> Iterator[TradeOff]:
     accelerator = spec["accelerator"]
     gpus = max(1, (accelerator.get("count") or 1) * (accelerator.get("nodes") or 1))
     typical = {(value.metric, value.arm, value.workload): value.typical for value in values}
-    loops = [one for one in spec["workloads"] if not one.get("requestRate")]
+    loops = [one for one in spec["workloads"] if at_one_load(one)]
     for dataset in dict.fromkeys(one["name"] for one in loops):
         rising = sorted((one for one in loops if one["name"] == dataset), key=lambda one: one["concurrency"])
         lines = {}

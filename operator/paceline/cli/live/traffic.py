@@ -128,8 +128,8 @@ def _expected(pool: Pool) -> Iterator[Measured]:
 
 
 def _load(workload: Manifest) -> float | None:
-    """Of a closed loop; at a rate as many are under way as there come to be."""
-    return None if workload.get("requestRate") else float(workload["concurrency"])
+    """Of a closed loop at one concurrency; at a rate as many are under way as there come to be."""
+    return float(workload["concurrency"]) if read.at_one_load(workload) else None
 
 
 def payload(deployment: Deployment, pools: Sequence[Traffic]) -> dict[str, Any]:

@@ -120,9 +120,9 @@ def _by_name(arms: Sequence[Spec]) -> Mapping[str, Spec]:
 
 
 def _by_load(workloads: Sequence[Spec]) -> Mapping[str, Spec]:
-    """By DATASET@CONCURRENCY, or by DATASET if requests come at a rate."""
+    """By DATASET@CONCURRENCY, or by DATASET if requests come at a rate or on a ramp, of which it has only one."""
     return {
-        load["name"] if load.get("requestRate") else f"{load['name']}@{load['concurrency']}": {
+        load["name"] if load.get("requestRate") or load.get("rampFrom") else f"{load['name']}@{load['concurrency']}": {
             key: value for key, value in load.items() if key not in ("name", "concurrency", ENOUGH)
         }
         for load in workloads

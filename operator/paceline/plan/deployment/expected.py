@@ -70,7 +70,9 @@ def _loads(run: Run, arm: str, workloads: Iterable[Workload]) -> Iterator[Expect
 
 
 def _under_way(point: Point, workload: Workload) -> float | None:
-    """Mean number of requests under way; at a rate by Little's law."""
+    """Mean number of requests under way; at a rate by Little's law. None for a ramp, which is at all of its loads."""
+    if workload.levels:
+        return None
     if workload.rate is None:
         return point.mean_concurrency or float(workload.concurrency)
     return (point.kept_rate or workload.rate) * point.mean_e2e if point.mean_e2e else None

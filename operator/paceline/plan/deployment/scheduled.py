@@ -1,5 +1,5 @@
 """What a gate compares after a search: the tree that was found; and where a schedule was written, that too, beside the
-engine's adaptive mode, also at loads on both sides of each of its thresholds."""
+engine's adaptive mode, also at loads on both sides of each of its thresholds and on a ramp through all of them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -10,8 +10,12 @@ from paceline.core.canonical import digest
 from paceline.engines.grid import ADAPTIVE
 from paceline.plan.deployment.runs import Run
 
+MOST_OF_A_NAME = 30
+"""Characters of a dataset's name (`api.types.ArmName`)."""
 HEAVIER, MOST_WEIGHT = 100.0, 1000.0
 """How much a load of the pool counts beside one at a threshold, and the most that a weight may be."""
+RAMP = "-ramp"
+"""Ends the name of the dataset that the gate's ramp is of."""
 WRITTEN = "schedule-"
 """Begins the names of arms whose schedule a search has written; the hash of the table follows."""
 
@@ -58,18 +62,33 @@ def looking(gate: Gate, arms: int) -> Gate:
 
 
 def _beside(workloads: tuple[Workload, ...], table: tuple[Depth, ...], room: int) -> list[Workload]:
-    """Just below and at each threshold, with as many datasets as a round can report whole. They must not regress, and
-    hardly count in the mean: nobody named these loads."""
+    """A ramp through all loads, if a round can report it beside the sides of the thresholds; then just below and at
+    each threshold, with as many datasets as there is room for whole. They must not regress, and hardly count in the
+    mean: nobody named these loads."""
     known = {workload.concurrency for workload in workloads}
     loads = [load for depth in table[1:] for load in (depth.from_batch_size - 1, depth.from_batch_size)]
     new = [load for load in dict.fromkeys(loads) if load not in known]
     lightest = {workload.dataset.name: workload.dataset for workload in reversed(workloads)}
-    datasets = list(reversed(lightest.values()))[: max(0, room) // len(new) if new else 0]
-    return [
+    ramps = _ramp(workloads) if table and room > len(new) else []
+    datasets = list(reversed(lightest.values()))[: max(0, room - len(ramps)) // len(new) if new else 0]
+    return ramps + [
         Workload(dataset=replace(dataset, weight=1.0, requests=max(dataset.requests, WAVES * load)), concurrency=load)
         for dataset in datasets
         for load in new
     ]
+
+
+def _ramp(workloads: tuple[Workload, ...]) -> list[Workload]:
+    """Of the first dataset, with as many requests as it is sent at the pool's largest load: a file that has enough
+    prompts for that has enough for this. None if its name is taken."""
+    loads = sorted({workload.concurrency for workload in workloads})
+    first, top = workloads[0].dataset, loads[-1]
+    name = f"{first.name[: MOST_OF_A_NAME - len(RAMP)].rstrip('-')}{RAMP}"
+    if name in {workload.dataset.name for workload in workloads} or len(loads) < 2:
+        return []
+    requests = max(WAVES * top, *(one.dataset.requests for one in workloads if one.dataset.name == first.name))
+    ramp = replace(first, name=name, weight=1.0, requests=requests, fewest_requests=None, ramp_from=loads[0])
+    return [Workload(dataset=ramp, concurrency=top)]
 
 
 def _of_the_pool(workload: Workload) -> Workload:

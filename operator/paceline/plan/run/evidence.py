@@ -76,12 +76,12 @@ class Evidence:
 
     @cached_property
     def crossover(self) -> Crossover | None:
-        """Bounds by concurrency. None for a run of one concurrency, and for a search; workloads at a rate do not
-        count."""
+        """Bounds by concurrency. None for a run of one concurrency, and for a search; workloads at a rate and
+        ramps do not count."""
         loads = {
             workload.name: Load(concurrency=workload.concurrency, weight=workload.weight)
             for workload in self.spec.workloads
-            if workload.rate is None
+            if workload.at_one_load
         }
         if self.searches or len({load.concurrency for load in loads.values()}) < 2:
             return None

@@ -18,7 +18,7 @@ from typing import Any
 import aiohttp
 
 from paceline.core.response_format import fits
-from paceline.pods.round.chat_report import Answered, report
+from paceline.pods.round.chat_report import Answered, most_under_way, report
 
 KEY = "OPENAI_API_KEY"
 """The variable with the server's key, as for the benchmark client."""
@@ -36,13 +36,14 @@ other, with its usage (`serving_chat.py:2564` of 0.5.23)."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatLoad:
-    """`bodies` in the order in which they are sent: when one of `concurrency` places is free or, with `arrivals`, so
-    many seconds after the start."""
+    """`bodies` in the order in which they are sent: when one of `concurrency` places is free; with `arrivals`, so many
+    seconds after the start; with `levels`, when with it no more than so many are under way."""
 
     url: str
     bodies: tuple[Mapping[str, Any], ...]
     concurrency: int
     arrivals: tuple[float, ...] | None = None
+    levels: tuple[int, ...] | None = None
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -50,12 +51,13 @@ class ChatLoad:
     @classmethod
     def from_json(cls, text: str) -> "ChatLoad":
         raw = json.loads(text)
-        arrivals = raw["arrivals"]
+        arrivals, levels = raw["arrivals"], raw.get("levels")
         return cls(
             url=raw["url"],
             bodies=tuple(raw["bodies"]),
             concurrency=raw["concurrency"],
             arrivals=None if arrivals is None else tuple(arrivals),
+            levels=None if levels is None else tuple(levels),
         )
 
 
@@ -70,9 +72,15 @@ async def send(load: ChatLoad, key: str) -> Mapping[str, Any]:
     )
     async with session:
         began = time.perf_counter()
-        answers = await (_closed(session, load) if load.arrivals is None else _arriving(session, load, load.arrivals))
+        spans: list[tuple[float, float]] = []
+        if load.levels is not None:
+            answers = await _ramp(session, load, load.levels, spans)
+        elif load.arrivals is not None:
+            answers = await _arriving(session, load, load.arrivals)
+        else:
+            answers = await _closed(session, load)
         duration = time.perf_counter() - began
-    return {**report(answers, duration), **_malformed(load.bodies, answers)}
+    return {**report(answers, duration), **most_under_way(spans), **_malformed(load.bodies, answers)}
 
 
 def _malformed(bodies: Sequence[Mapping[str, Any]], answers: Sequence[Answered]) -> Mapping[str, int]:
@@ -90,6 +98,32 @@ async def _closed(session: aiohttp.ClientSession, load: ChatLoad) -> list[Answer
             answers[number] = await ask(session, load.url, body)
 
     await asyncio.gather(*(place() for _ in range(load.concurrency)))
+    return answers
+
+
+async def _ramp(
+    session: aiohttp.ClientSession, load: ChatLoad, levels: Sequence[int], spans: list[tuple[float, float]]
+) -> list[Answered]:
+    """Adds to `spans` when each request was sent and ended. How many are under way follows from how many were sent, not
+    from the clock: a slow server gets the same load as a fast one."""
+    answers = [Answered(error="not sent")] * len(load.bodies)
+    under_way, one_ended = 0, asyncio.Event()
+
+    async def one(number: int) -> None:
+        nonlocal under_way
+        began = time.perf_counter()
+        answers[number] = await ask(session, load.url, load.bodies[number])
+        spans.append((began, time.perf_counter()))
+        under_way -= 1
+        one_ended.set()
+
+    async with asyncio.TaskGroup() as group:
+        for number, level in enumerate(levels):
+            while under_way >= level:
+                one_ended.clear()
+                await one_ended.wait()
+            under_way += 1
+            group.create_task(one(number))
     return answers
 
 

@@ -4,6 +4,7 @@ benchmark client, so that whoever reads one reads the other. Pure.
 `tests/unit/round/test_chat_client.py` sends the same requests by both.
 """
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -59,6 +60,12 @@ def report(answers: Sequence[Answered], duration: float) -> dict[str, Any]:
         "generated_texts": [one.text for one in answers],
         "errors": [one.error for one in answers],
     }
+
+
+def most_under_way(spans: Sequence[tuple[float, float]]) -> dict[str, int]:
+    """The most requests that were under way at a time, from when each one was sent and ended; nothing of none."""
+    changes = sorted([(began, 1) for began, _ in spans] + [(ended, -1) for _, ended in spans])
+    return {"most_under_way": max(itertools.accumulate(change for _, change in changes))} if spans else {}
 
 
 def _statistics(metric: str, seconds: Sequence[float]) -> Mapping[str, float]:

@@ -166,7 +166,8 @@ def _all(plan: RoundPlan, workload: Workload) -> Prompts:
         found = read(Path(plan.files[dataset.name]), dataset.address)
     else:
         raise DatasetError(f"{workload.name}: cannot read {dataset.source}")
-    return _as_chats(found) if dataset.response_format or dataset.arrivals == Arrivals.REPLAYED else found
+    own = dataset.response_format or dataset.arrivals == Arrivals.REPLAYED or dataset.ramp_from is not None
+    return _as_chats(found) if own else found
 
 
 @cache
@@ -259,7 +260,9 @@ def send(plan: RoundPlan, workload: Workload, scratch: Path, key: str, *, warm_u
     name = name_of(workload, warm_up=warm_up)
     rate = None if warm_up else workload.rate
     if chats := _all(plan, workload).chats:
-        dataset.write_text(chat_load(plan, workload, chosen, name=name, tokens=tokens, rate=rate).to_json())
+        levels = None if warm_up else workload.levels or None
+        to_send = chat_load(plan, workload, chosen, name=name, tokens=tokens, rate=rate, levels=levels)
+        dataset.write_text(to_send.to_json())
         argv = [sys.executable, "-m", "paceline.pods.round.chat_client", str(dataset), str(report)]
     else:
         dataset.write_text(json.dumps([_conversation(prompt) for prompt in chosen]))
@@ -271,15 +274,24 @@ def send(plan: RoundPlan, workload: Workload, scratch: Path, key: str, *, warm_u
 
 
 def chat_load(
-    plan: RoundPlan, workload: Workload, chosen: Sequence[str], *, name: str, tokens: int, rate: float | None
+    plan: RoundPlan,
+    workload: Workload,
+    chosen: Sequence[str],
+    *,
+    name: str,
+    tokens: int,
+    rate: float | None,
+    levels: tuple[int, ...] | None = None,
 ) -> ChatLoad:
-    """What Paceline's own client is to send: `chosen` are bodies of requests. Every arm has the same arrivals."""
+    """What Paceline's own client is to send: `chosen` are bodies of requests. Every arm has the same arrivals, or the
+    same `levels` of a ramp."""
     shared = {**_fields(plan, workload, name=name, tokens=tokens), **COUNTED, "stream": True}
     return ChatLoad(
         url=f"http://127.0.0.1:{plan.port}{CHAT}",
         bodies=tuple({**shared, **json.loads(prompt)} for prompt in chosen),
         concurrency=workload.concurrency,
         arrivals=_arrivals(plan, workload, rate, len(chosen)) if rate else None,
+        levels=levels,
     )
 
 

@@ -41,7 +41,7 @@ def point(workload: Workload, report: Mapping[str, Any], speculation: Speculatio
     """One measured point. Answers that broke off have no token count (`load.UNCOUNTED`) and count as errors."""
     uncounted = sum(length > workload.dataset.max_tokens for length in report.get("output_lens", ()))
     errors = sum(1 for error in report.get("errors", ()) if error) + uncounted
-    window = None if errors or workload.rate else steady(report, workload.concurrency)
+    window = None if errors or workload.rate else _window(report, workload)
     slo = workload.dataset.slo
     good_requests, good_tokens = good(report, slo, workload.dataset.max_tokens) if slo else (None, None)
     latencies: dict[str, Any] = {name: _seconds(report.get(f"{metric}_ms")) for name, metric in LATENCIES.items()}
@@ -65,8 +65,17 @@ def point(workload: Workload, report: Mapping[str, Any], speculation: Speculatio
         good_requests=good_requests,
         good_tokens=good_tokens,
         **lengths(report),
-        request_spread=None if errors or workload.rate else spread(report),
+        request_spread=None if errors or not workload.at_one_load else spread(report),
     )
+
+
+def _window(report: Mapping[str, Any], workload: Workload) -> "Steady | None":
+    """Of a ramp, whose load is steady at no time: all tokens over all of its time, and the most requests under way. It
+    ends as it began, so there is no tail of few requests that it did not mean to have."""
+    if not workload.levels:
+        return steady(report, workload.concurrency)
+    most, throughput = report.get("most_under_way"), report.get("output_throughput")
+    return None if most is None or throughput is None else Steady(throughput=throughput, concurrency=most)
 
 
 @dataclass(frozen=True, slots=True)
