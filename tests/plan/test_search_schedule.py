@@ -11,6 +11,7 @@ from tests.support.searched import searching
 from tests.support.world import World
 
 from paceline.core import Tree
+from paceline.report import read
 from paceline.search import Cell, Option, Point, Question, schedule
 
 POOL = "latency"
@@ -48,7 +49,7 @@ class Speeds(dict[str, Mapping[str, float]]):
         for run in world.runs(POOL):
             for arm in run["spec"]["arms"]:
                 self[arm["name"]] = {
-                    f"{load['name']}@{load['concurrency']}": 100.0
+                    read.workload(load): 100.0
                     * self.ratio(arm, 4 if same else load["concurrency"], load["concurrency"], adaptive, collapse)
                     for load in run["spec"]["workloads"]
                 } | dict(self.get(arm["name"], {}))

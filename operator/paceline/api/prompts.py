@@ -124,8 +124,7 @@ class PromptsSpec(Model):
     gate then compares the speed of a request, not throughput."""
     ramp_from: Annotated[int, Field(ge=1, le=4095)] | None = None
     """A ramp: requests under way rise from this many to the largest concurrency of the pool, and fall back to it, by
-    how many have been sent. Such a dataset is measured once a pool. The gate compares all output tokens over all of the
-    time."""
+    how many have been sent. Such a dataset is measured once a pool. The gate compares the speed of a request."""
     arrivals: core.Arrivals | None = None
     """Random (the default), or Replayed: with requestRate, in the pattern of the `timestamp` of the file's entries,
     spread or drawn together to that mean rate."""

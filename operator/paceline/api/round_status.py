@@ -119,7 +119,7 @@ class Point:
     """All output tokens over the client's duration, ramp and tail included; present if the message had room."""
     steady_throughput: Number | None = None
     """Output tokens per second of all answers, over the longest interval with at least 90 % of the concurrency under
-    way; on a ramp, over all of its time. The gate compares this value. Absent at a rate."""
+    way. The gate compares this value. Absent at a rate and on a ramp."""
     mean_concurrency: Number | None = None
     """Mean number of requests under way in that interval; absent at a rate and on a ramp."""
     offered_rate: Number | None = None
@@ -129,8 +129,8 @@ class Point:
     saturated: bool = False
     """Set if keptRate is less than 95 % of offeredRate: a speed-up then depends on the length of the measurement."""
     request_speed: Number | None = None
-    """At a rate: output tokens per second of a request under way. The gate compares this value instead of
-    throughput."""
+    """At a rate and on a ramp: output tokens per second of a request under way. The gate compares this value instead
+    of throughput."""
     mean_ttft: Number | None = None
     """Mean time to the first token."""
     p95_ttft: Number | None = None

@@ -7,7 +7,7 @@ from paceline import api, gate
 from paceline.api.record import from_status
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.cli.manifests import RUN, Manifest
-from paceline.core import BASELINE, PoolSpec, Workload, ramp
+from paceline.core import BASELINE, PoolSpec, Workload
 from paceline.evidence.round_status import measurements
 from paceline.gate import Noise, assumed_noise, observed_noise, smallest_shown
 from paceline.plan.costs import Cost, RoundCost
@@ -87,7 +87,7 @@ def _assumed(pool: PoolSpec, spread: float | None) -> Noise:
     weights = [workload.weight for workload in pool.workloads if not workload.rate]
     sent = [sized(workload, spread, weights) for workload in judged] if by_noise(pool.gate) else judged
     return assumed_noise(
-        {one.name: ramp.as_one_load(one.levels) if one.levels else one.dataset.requests for one in sent},
+        {workload.name: workload.dataset.requests for workload in sent},
         {workload.name: workload.weight for workload in judged},
     )
 

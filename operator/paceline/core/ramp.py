@@ -2,27 +2,20 @@
 
 import math
 
-LEAST_A_LEVEL = 2
-"""Requests at each number under way, on each way, below which a ramp jumps: fewer would rise by more than one at a
-time."""
-
 
 def under_way(first: int, top: int, requests: int) -> tuple[int, ...]:
     """How many are under way once the n-th request is sent, itself included: from `first` in equal steps up to `top` in
-    the middle, and back. It rises by at most one from a request to the next where there are at least
-    `LEAST_A_LEVEL` * (top - first) + 1 of them, so it is exact on the way up whatever the server's speed is."""
+    the middle, and back. Every number has equally many requests, so each doubling takes about equally long. From a
+    request to the next it rises by at most one where there are more than 2 * (top - first) of them: then as many are
+    under way at each as it says, however fast the server is."""
     half = (requests - 1) / 2
-    return tuple(
-        first + round((top - first) * (1 - abs(number - half) / half)) if half else top for number in range(requests)
-    )
+    if not half:
+        return (top,)
+    rise = (top - first) / half
+    # Not round(): it takes 0.5 down and 1.5 up, a rise by two.
+    return tuple(math.floor(top - rise * abs(number - half) + 0.5) for number in range(requests))
 
 
 def answer_times(levels: tuple[int, ...]) -> float:
     """For how many answers' time, one after another, such a load lasts, if all answers take equally long."""
     return math.fsum(1 / level for level in levels)
-
-
-def as_one_load(levels: tuple[int, ...]) -> int:
-    """How many requests at one concurrency average their noise as well: the few at low levels take most of the time
-    (Kish's effective sample size, with the time of each request for its weight)."""
-    return max(1, int(answer_times(levels) ** 2 / math.fsum(1 / level**2 for level in levels)))

@@ -177,16 +177,16 @@ def first_token_took_time(_: Case, point: Point) -> Objection | None:
 
 def throughput_is_a_number(case: Case, point: Point) -> Objection | None:
     """The throughput of the steady window, which the gate compares for a closed loop (0025), has no substitute."""
-    if case.at_a_rate or _positive(point.steady_throughput):
+    if case.at_a_rate or case.ramp or _positive(point.steady_throughput):
         return None
-    if point.steady_throughput is None and not case.ramp:
+    if point.steady_throughput is None:
         return _unmeasured("there was no time at which its requests were steadily under way: no throughput")
     return _unmeasured(f"the throughput is {point.steady_throughput}")
 
 
 def speed_is_a_number(case: Case, point: Point) -> Objection | None:
-    """The gate compares it at a rate (0014)."""
-    good = not case.at_a_rate or _positive(point.request_speed)
+    """The gate compares it at a rate (0014) and on a ramp (0070)."""
+    good = not (case.at_a_rate or case.ramp) or _positive(point.request_speed)
     return None if good else _unmeasured(f"the speed of a request is {point.request_speed}")
 
 

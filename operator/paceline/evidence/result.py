@@ -17,8 +17,7 @@ class Point:
     `output_throughput`: output tokens over the client's duration. `steady_throughput`: chunks of answers per second in
     the window with at least 90 % of the peak concurrency, times the tokens per chunk of all answers; judged for a
     closed loop (0025). `fullness`: mean number of requests under way in that window, as a fraction of the concurrency.
-    Of a ramp, which has no such window (0070), they are the output tokens over the client's duration, and the most
-    requests under way as a fraction of its top.
+    A ramp has no such window (0070): `fullness` is the most requests that were under way, as a fraction of its top.
     `kept_rate`: requests answered per second in the second half of a workload at a rate. `accept_length`: the server's
     average since the flush before the workload; `verify_calls` and `retractions`: differences of its counters. `itl`:
     time between two chunks of an answer; `e2e`: time of a whole request.
@@ -92,7 +91,8 @@ class Point:
 
     @property
     def request_speed(self) -> float | None:
-        """Output tokens per second of a request under way: the inverse of normalised latency (0014)."""
+        """Output tokens per second of a request under way: the inverse of normalised latency (0014). Judged at a rate
+        and on a ramp."""
         if not (self.output_tokens and self.completed and self.mean_e2e):
             return None
         return self.output_tokens / (self.completed * self.mean_e2e)

@@ -286,7 +286,7 @@ def _point(judged: Judged, workload: Workload, drafts: int | None) -> run_status
         accept_rate=(length - 1) / proposed if length and proposed else None,
         mean_concurrency=under_way(judged.point, workload) or None if workload.at_one_load else None,
         offered_rate=workload.rate or None,
-        request_speed=judged.point.request_speed or None if workload.rate else None,
+        request_speed=None if workload.at_one_load else judged.point.request_speed or None,
         saturated=saturated(judged.point, workload),
         goodput=judged.point.goodput,
         good_throughput=judged.point.good_throughput,
@@ -299,8 +299,9 @@ def _finite(value: Any) -> Any:
 
 
 def judged_speed(point: run_status.Point) -> float | None:
-    """The speed that the gate compares, in output tokens per second: at a rate that of a request under way (0014), for
-    a closed loop that of all requests in the steady window (0025). Without a substitute: None if it is missing."""
+    """The speed that the gate compares, in output tokens per second: at a rate (0014) and on a ramp (0070) that of a
+    request under way, for a closed loop that of all requests in the steady window (0025). Without a substitute: None if
+    it is missing."""
     return finite(point.steady_throughput if point.request_speed is None else point.request_speed)
 
 

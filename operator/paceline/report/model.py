@@ -176,7 +176,8 @@ class Counts:
 class Dot:
     """One point of one round. `why` is empty if and only if the gate may use it.
 
-    `speed` is output tokens per second: of all requests together, or of one under way where they arrive at a rate.
+    `speed` is output tokens per second: of all requests together, or of one under way where they arrive at a rate
+    or are on a ramp.
     """
 
     round: int

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from paceline.api.gate import MOST_MEASURED, MOST_POINTS
-from paceline.core import BASELINE, WAVES, Arm, Depth, Gate, PoolSpec, Workload, default_looks
+from paceline.core import BASELINE, WAVES, Arm, Dataset, Depth, Gate, PoolSpec, Workload, default_looks
 from paceline.core.canonical import digest
 from paceline.engines.grid import ADAPTIVE
 from paceline.plan.deployment.runs import Run
@@ -71,11 +71,13 @@ def _beside(workloads: tuple[Workload, ...], table: tuple[Depth, ...], room: int
     lightest = {workload.dataset.name: workload.dataset for workload in reversed(workloads)}
     ramps = _ramp(workloads) if table and room > len(new) else []
     datasets = list(reversed(lightest.values()))[: max(0, room - len(ramps)) // len(new) if new else 0]
-    return ramps + [
-        Workload(dataset=replace(dataset, weight=1.0, requests=max(dataset.requests, WAVES * load)), concurrency=load)
-        for dataset in datasets
-        for load in new
-    ]
+    return ramps + [_at(load, dataset) for dataset in datasets for load in new]
+
+
+def _at(load: int, dataset: Dataset) -> Workload:
+    requests, fewest = max(dataset.requests, WAVES * load), dataset.fewest_requests
+    fewest = None if fewest is None or WAVES * load >= requests else max(fewest, WAVES * load)
+    return Workload(dataset=replace(dataset, weight=1.0, requests=requests, fewest_requests=fewest), concurrency=load)
 
 
 def _ramp(workloads: tuple[Workload, ...]) -> list[Workload]:

@@ -105,7 +105,7 @@ def _point(arm: ArmCommand, workload: Workload, speed: float, length: float) -> 
         errors=0,
         output_tokens=tokens,
         output_throughput=speed,
-        steady_throughput=None if workload.rate else speed,
+        steady_throughput=speed if workload.at_one_load else None,
         fullness=None if workload.rate else 1.0,
         mean_ttft=LATENCY,
         p95_ttft=LATENCY,

@@ -41,7 +41,7 @@ def point(workload: Workload, report: Mapping[str, Any], speculation: Speculatio
     """One measured point. Answers that broke off have no token count (`load.UNCOUNTED`) and count as errors."""
     uncounted = sum(length > workload.dataset.max_tokens for length in report.get("output_lens", ()))
     errors = sum(1 for error in report.get("errors", ()) if error) + uncounted
-    window = None if errors or workload.rate else _window(report, workload)
+    window = steady(report, workload.concurrency) if workload.at_one_load and not errors else None
     slo = workload.dataset.slo
     good_requests, good_tokens = good(report, slo, workload.dataset.max_tokens) if slo else (None, None)
     latencies: dict[str, Any] = {name: _seconds(report.get(f"{metric}_ms")) for name, metric in LATENCIES.items()}
@@ -53,7 +53,7 @@ def point(workload: Workload, report: Mapping[str, Any], speculation: Speculatio
         output_tokens=int(report["total_output_tokens"]),
         output_throughput=report.get("output_throughput"),
         steady_throughput=window.throughput if window else None,
-        fullness=window.concurrency / workload.concurrency if window else None,
+        fullness=_fullness(report, window, workload),
         kept_rate=kept_rate(report, workload.rate) if workload.rate and not errors else None,
         **latencies,
         accept_length=speculation.accept_length,
@@ -69,13 +69,11 @@ def point(workload: Workload, report: Mapping[str, Any], speculation: Speculatio
     )
 
 
-def _window(report: Mapping[str, Any], workload: Workload) -> "Steady | None":
-    """Of a ramp, whose load is steady at no time: all tokens over all of its time, and the most requests under way. It
-    ends as it began, so there is no tail of few requests that it did not mean to have."""
-    if not workload.levels:
-        return steady(report, workload.concurrency)
-    most, throughput = report.get("most_under_way"), report.get("output_throughput")
-    return None if most is None or throughput is None else Steady(throughput=throughput, concurrency=most)
+def _fullness(report: Mapping[str, Any], window: "Steady | None", workload: Workload) -> float | None:
+    """Requests under way as a fraction of the concurrency: the mean in the steady window; on a ramp the most."""
+    steadily = window.concurrency if window else None
+    found: float | None = report.get("most_under_way") if workload.levels else steadily
+    return None if found is None else found / workload.concurrency
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,194 @@
+"""A load that moves: requests under way rise and fall by how many were sent, not by the clock."""
+
+import asyncio
+import dataclasses
+import http.client
+import json
+import random
+import threading
+import urllib.request
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from tests.support.rounds import BASELINE, GOOD, PLAN
+from tests.unit.round.pod import Start
+from tests.unit.round.test_chat_client import DONE, USAGE, piece
+from tests.unit.round.test_round import emulated
+
+from paceline.core import WAVES, Dataset, Timeouts, Workload, ramp
+from paceline.evidence import Point, RoundPlan, RoundResult, judge
+from paceline.evidence.round_status import judged_speed, measurements, round_record
+from paceline.plan.costs import Assumptions
+from paceline.pods.round import chat_client, load
+from paceline.pods.round.chat_client import ChatLoad
+from paceline.pods.round.chat_report import most_under_way
+
+TO_EIGHT = Workload(
+    dataset=Dataset(name="code", source="builtin://code", requests=40, max_tokens=16, ramp_from=1), concurrency=8
+)
+
+
+def test_it_rises_to_its_top_in_the_middle_and_falls_back() -> None:
+    assert ramp.under_way(1, 4, 13) == (1, 2, 2, 3, 3, 4, 4, 4, 3, 3, 2, 2, 1)
+    assert ramp.under_way(2, 4, 5) == (2, 3, 4, 3, 2)
+
+
+@pytest.mark.parametrize(("first", "top"), [(1, 2), (1, 32), (8, 9), (16, 128), (1, 4096)])
+def test_with_five_requests_for_each_at_its_top_it_never_rises_by_more_than_one(first: int, top: int) -> None:
+    """A file of prompts that has enough for a closed loop at the top has enough for the ramp."""
+    levels = ramp.under_way(first, top, WAVES * top)
+    assert (levels[0], max(levels), levels[-1]) == (first, top, first)
+    assert all(abs(after - before) <= 1 for before, after in pairwise(levels))
+
+
+def test_it_is_named_by_both_of_its_ends() -> None:
+    assert TO_EIGHT.name == "code@1-8"
+    assert TO_EIGHT.levels[0] == 1
+    assert not TO_EIGHT.at_one_load
+
+
+@pytest.mark.parametrize("seconds", [0.02, 0.1], ids=["a fast server", "a slow server"])
+async def test_every_request_meets_as_many_others_whatever_the_servers_speed(seconds: float) -> None:
+    levels = ramp.under_way(1, 6, 30)
+    met: dict[int, int] = {}
+    dice = random.Random(1)
+    under_way = 0
+
+    async def answer(request: web.Request) -> web.Response:
+        nonlocal under_way
+        under_way += 1
+        others = under_way
+        number = (await request.json())["number"]
+        met[number] = others
+        await asyncio.sleep(seconds * (1 + dice.random()))
+        under_way -= 1
+        return web.Response(text=piece(content="a") + USAGE + DONE, content_type="text/event-stream")
+
+    app = web.Application()
+    app.router.add_post("/", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        url = f"http://127.0.0.1:{runner.addresses[0][1]}/"
+        bodies = tuple({"number": number} for number in range(30))
+        to_send = ChatLoad(url=url, bodies=bodies, concurrency=6, levels=levels)
+        report = await chat_client.send(ChatLoad.from_json(to_send.to_json()), "")
+    finally:
+        await runner.cleanup()
+    assert report["completed"] == 30
+    assert report["most_under_way"] == 6
+    missed = [level - met[number] for number, level in enumerate(levels)]
+    assert min(missed) >= 0, "the server never had more than the ramp says"
+    assert max(missed) <= 2
+    assert missed.count(0) >= 18, "one less where two answers ended together, and the next request was not sent yet"
+
+
+def test_the_most_under_way_is_counted_from_when_each_was_sent_and_ended() -> None:
+    assert most_under_way([(0.0, 2.0), (1.0, 3.0), (2.0, 4.0), (2.5, 2.6)]) == {"most_under_way": 3}
+    assert most_under_way([]) == {}
+
+
+def test_all_arms_are_sent_the_same_and_the_warm_up_is_a_closed_loop_at_the_top(tmp_path: Path) -> None:
+    chosen = load.prompts(dataclasses.replace(PLAN, workloads=(TO_EIGHT,)), TO_EIGHT)
+    sent = load.chat_load(PLAN, TO_EIGHT, chosen, name="n", tokens=16, rate=None, levels=TO_EIGHT.levels)
+    assert len(sent.bodies) == 40
+    assert sent.levels == ramp.under_way(1, 8, 40)
+    assert len(load.warm_up_prompts(PLAN, TO_EIGHT)) == 8
+
+
+def test_a_plan_carries_it_only_where_it_is() -> None:
+    plan = dataclasses.replace(PLAN, workloads=(TO_EIGHT,))
+    assert RoundPlan.from_json(plan.to_json()).workloads == (TO_EIGHT,)
+    assert "ramp" not in PLAN.to_json()
+
+
+def test_it_lasts_as_long_as_its_requests_at_their_levels() -> None:
+    """1 + 1/2 + 1/3 + 1/2 + 1 answers' times."""
+    short = Workload(dataset=dataclasses.replace(TO_EIGHT.dataset, requests=5, max_tokens=30), concurrency=3)
+    assert Assumptions(start_seconds=0, stream=10).of_workload(short) == pytest.approx(3 * (10 / 3))
+    assert (
+        Timeouts().of(dataclasses.replace(short, dataset=dataclasses.replace(short.dataset, max_tokens=5000))) == 4000
+    )
+
+
+RAMP_POINT = dataclasses.replace(
+    GOOD, workload="code@1-8", asked=40, completed=40, steady_throughput=None, mean_e2e=0.5, output_tokens=640
+)
+
+
+def why(**changed: object) -> str:
+    point: Point = dataclasses.replace(RAMP_POINT, **changed)  # type: ignore[arg-type]
+    return judged(point)[0]
+
+
+def judged(point: Point) -> tuple[str, float | None, bool]:
+    """Why the baseline's point is not valid, the speed that the gate reads, and whether the gate may use it."""
+    plan = dataclasses.replace(PLAN, arms=PLAN.arms[:1], workloads=(TO_EIGHT,))
+    result = RoundResult(round=0, try_=0, replicates=(dataclasses.replace(BASELINE, points=(point,)),))
+    found = judge(plan, result)
+    record = round_record(plan, result, found, job="job", node="node")
+    (measurement,) = measurements([record])
+    assert record.points[0].mean_concurrency is None
+    return found[0].why, judged_speed(record.points[0]), measurement.valid
+
+
+def test_the_gate_compares_the_speed_of_a_request() -> None:
+    """640 tokens in 40 requests of half a second."""
+    assert judged(RAMP_POINT) == ("", 32.0, True)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (
+            {"fullness": 0.88},
+            "the ramp came to 7 requests under way, and not to 8: the benchmark client did not keep up",
+        ),
+        ({"fullness": None}, "the ramp came to an unknown number of requests under way, and not to 8"),
+        ({"completed": 38, "errors": 2, "fullness": 0.5}, "38 of 40 requests completed"),
+        ({"mean_e2e": None}, "the speed of a request is None"),
+    ],
+)
+def test_a_ramp_that_did_not_reach_its_top_or_lost_requests_is_no_evidence(
+    changed: dict[str, object], said: str
+) -> None:
+    assert why(**changed).startswith(said)
+
+
+def test_a_round_of_a_ramp_is_seen_by_its_server(start: Start, models: Path, port: int) -> None:
+    """What runs on the emulated server while the pod of a round measures it."""
+    workload = dataclasses.replace(TO_EIGHT, dataset=dataclasses.replace(TO_EIGHT.dataset, max_tokens=64))
+    seen: list[int] = []
+    ended = threading.Event()
+
+    def look() -> None:
+        while not ended.wait(0.02):
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/loads", timeout=2) as page:
+                    seen.append(json.load(page)["loads"][0]["num_running_reqs"])
+            except (OSError, http.client.HTTPException):
+                continue
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        outcome = start((emulated(models, port, "baseline"),), workload).finish()
+    finally:
+        ended.set()
+        looking.join()
+    assert {key: one.why for key, one in outcome.judged.items() if not one.valid} == {}, outcome.log
+    (point,) = outcome.result.replicates[0].points
+    assert (point.workload, point.completed, point.fullness) == ("code@1-8", 40, 1.0)
+    assert point.steady_throughput is None
+    while seen[-1] == 0:
+        seen.pop()
+    ramp_alone = seen[len(seen) - seen[::-1].index(0) :]
+    top = ramp_alone.index(max(ramp_alone))
+    assert ramp_alone[top] >= 7, "the client had 8 on the way"
+    assert ramp_alone[0] <= 2
+    assert ramp_alone[-1] <= 2
+    for way in (ramp_alone[:top], ramp_alone[top:]):
+        assert len({1, 2, 3, 4, 5, 6} & set(way)) >= 5, ramp_alone
