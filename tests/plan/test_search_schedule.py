@@ -10,7 +10,8 @@ import pytest
 from tests.support.searched import searching
 from tests.support.world import World
 
-from paceline.core import Tree
+from paceline import api
+from paceline.core import Tree, ramp
 from paceline.report import read
 from paceline.search import Cell, Option, Point, Question, schedule
 
@@ -21,6 +22,11 @@ ACCEPTED = 0.7
 OVERHEAD = 0.99
 """What a server at depth 0 keeps of the baseline's speed: its head reads along."""
 Depths = Callable[[int], int]
+
+
+def plain(load: int) -> float:
+    """Tokens per second of all requests at the baseline, over those of one alone."""
+    return float(load**0.85)
 
 
 def tokens(steps: int) -> float:
@@ -49,10 +55,26 @@ class Speeds(dict[str, Mapping[str, float]]):
         for run in world.runs(POOL):
             for arm in run["spec"]["arms"]:
                 self[arm["name"]] = {
-                    read.workload(load): 100.0
-                    * self.ratio(arm, 4 if same else load["concurrency"], load["concurrency"], adaptive, collapse)
+                    read.workload(load): 100.0 * self.under(load, arm, adaptive, collapse, same=same)
                     for load in run["spec"]["workloads"]
                 } | dict(self.get(arm["name"], {}))
+
+    def under(
+        self,
+        load: Mapping[str, Any],
+        arm: Mapping[str, Any],
+        adaptive: Depths,
+        collapse: tuple[int, ...],
+        *,
+        same: bool,
+    ) -> float:
+        """On a ramp the speed of a request: over all of its requests, of which one at load n waits for n of them."""
+        levels = ramp.under_way(load["rampFrom"], load["concurrency"], load["requests"]) if "rampFrom" in load else ()
+        speeds = [
+            self.ratio(arm, 4 if same else one, one, adaptive, collapse) for one in levels or [load["concurrency"]]
+        ]
+        waits = [one / plain(one) for one in levels or [load["concurrency"]]]
+        return sum(waits) / sum(wait / speed for wait, speed in zip(waits, speeds, strict=True))
 
     @staticmethod
     def ratio(arm: Mapping[str, Any], load: int, batch: int, adaptive: Depths, collapse: tuple[int, ...]) -> float:
@@ -167,6 +189,50 @@ def test_the_written_schedule_serves_on_when_its_search_is_deleted() -> None:
     world.delete("BenchmarkRun", world.runs(POOL)[0]["metadata"]["name"])
     assert world.serving(POOL) == serving
     assert world.condition("Promoted") == "True StillPromoted"
+
+
+def test_the_gate_has_a_ramp_through_all_loads_and_back() -> None:
+    """As many requests as the dataset is sent at the highest load, for which its file must have prompts anyway."""
+    gate = gate_of(decided(one_too_deep))
+    (ramp,) = [load for load in gate["spec"]["workloads"] if "rampFrom" in load]
+    assert (ramp["name"], ramp["rampFrom"], ramp["concurrency"]) == ("code-ramp", 1, 32)
+    assert (ramp["requests"], ramp["weight"]) == (160, 1)
+    assert "fewestRequests" not in ramp
+    assert all(point["workload"] != "code@1-32" for entry in gate["status"]["rounds"] for point in entry["points"])
+
+
+def test_without_room_for_it_the_sides_of_the_thresholds_go_first() -> None:
+    """Four datasets at two loads are eight points of an arm, and one dataset on both sides of a threshold two: of the
+    twelve that a round of four arms can report there are two left."""
+    datasets = [{"name": name, "source": f"builtin://{name}"} for name in ("code", "chat", "swe", "terminal")]
+    world, manifest = World(), over_loads()
+    manifest["spec"]["pools"][0]["concurrency"] = [1, 32]
+    manifest["spec"]["benchmark"]["datasets"] = [*datasets, {"name": "more", "source": "builtin://code"}]
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    while world.under_way("round"):
+        world.round_ends(truth=Speeds(world, best), lengths=length_of)
+    loads = gate_of(world)["spec"]["workloads"]
+    assert len(loads) == 12
+    assert not [load for load in loads if "rampFrom" in load]
+
+
+def test_what_the_gate_is_asked_is_admitted_though_requests_are_the_default() -> None:
+    """Rounds after the first may send fewer: of a load at a threshold no fewer than five times it."""
+    datasets = [{"name": name, "source": f"builtin://{name}"} for name in DATASETS]
+    gate = gate_of(decided(best, datasets=datasets))
+    assert api.problems(gate) == []
+
+
+@pytest.mark.parametrize(
+    "collapse", [tuple(range(18, 32)), tuple(range(4, 8))], ids=["above all thresholds", "between"]
+)
+def test_a_collapse_at_loads_that_nobody_measures_is_seen_on_the_ramp(collapse: tuple[int, ...]) -> None:
+    gate = gate_of(decided(one_too_deep, collapse=collapse))
+    (verdict,) = [one for one in gate["status"]["armVerdicts"] if one["arm"] == schedule_of(gate)["name"]]
+    assert verdict["outcome"] == "rejected", verdict
+    assert verdict["reason"].startswith("code-ramp@1-32"), verdict
 
 
 def test_loads_beside_thresholds_must_not_regress_and_hardly_count() -> None:

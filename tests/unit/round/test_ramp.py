@@ -191,4 +191,4 @@ def test_a_round_of_a_ramp_is_seen_by_its_server(start: Start, models: Path, por
     assert ramp_alone[0] <= 2
     assert ramp_alone[-1] <= 2
     for way in (ramp_alone[:top], ramp_alone[top:]):
-        assert len({1, 2, 3, 4, 5, 6} & set(way)) >= 5, ramp_alone
+        assert len({1, 2, 3, 4, 5, 6} & set(way)) >= 4, ramp_alone

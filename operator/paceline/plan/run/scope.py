@@ -1,4 +1,5 @@
-"""Limits of a verdict: how its requests were sampled, and whether it covers only the prompts that were sent."""
+"""Limits of a verdict: which of its loads moved, how requests were sampled, and whether it covers only the prompts
+that were sent."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -12,7 +13,17 @@ from paceline.evidence import of_these_prompts
 def scope(spec: RunSpec, rounds: Iterable[Round]) -> str:
     """For the end of a verdict's message. `rounds`: the records with a result."""
     prompts = ((_as_sent(spec, record), record.round, record.prompts) for record in rounds)
-    return "; ".join(filter(None, (sampled(spec), of_these_prompts(prompts))))
+    return "; ".join(filter(None, (ramps(spec), sampled(spec), of_these_prompts(prompts))))
+
+
+def ramps(spec: RunSpec) -> str:
+    """`code@1-32 is a ramp: …`, for each one; "" without one."""
+    return ", ".join(
+        f"{workload.name} is a ramp: requests under way rise from {workload.dataset.ramp_from} to "
+        f"{workload.concurrency} and fall back, and the speed of a request is compared"
+        for workload in spec.workloads
+        if workload.levels
+    )
 
 
 def _as_sent(spec: RunSpec, record: Round) -> tuple[Workload, ...]:
