@@ -194,11 +194,15 @@ def test_the_written_schedule_serves_on_when_its_search_is_deleted() -> None:
 def test_the_gate_has_a_ramp_through_all_loads_and_back() -> None:
     """As many requests as the dataset is sent at the highest load, for which its file must have prompts anyway."""
     gate = gate_of(decided(one_too_deep))
-    (ramp,) = [load for load in gate["spec"]["workloads"] if "rampFrom" in load]
-    assert (ramp["name"], ramp["rampFrom"], ramp["concurrency"]) == ("code-ramp", 1, 32)
-    assert (ramp["requests"], ramp["weight"]) == (160, 1)
-    assert "fewestRequests" not in ramp
-    assert all(point["workload"] != "code@1-32" for entry in gate["status"]["rounds"] for point in entry["points"])
+    (found,) = [load for load in gate["spec"]["workloads"] if "rampFrom" in load]
+    assert (found["name"], found["rampFrom"], found["concurrency"]) == ("code-ramp", 1, 32)
+    assert (found["requests"], found["weight"]) == (160, 1)
+    assert "fewestRequests" not in found
+    points = [
+        one for entry in gate["status"]["rounds"] for one in entry["points"] if one["workload"] == "code-ramp@1-32"
+    ]
+    assert all(point["valid"] and point["requestSpeed"] and "steadyThroughput" not in point for point in points)
+    assert len(points) >= 4 * 4, "four arms, in four rounds"
 
 
 def test_without_room_for_it_the_sides_of_the_thresholds_go_first() -> None:
@@ -225,14 +229,23 @@ def test_what_the_gate_is_asked_is_admitted_though_requests_are_the_default() ->
     assert api.problems(gate) == []
 
 
-@pytest.mark.parametrize(
-    "collapse", [tuple(range(18, 32)), tuple(range(4, 8))], ids=["above all thresholds", "between"]
-)
-def test_a_collapse_at_loads_that_nobody_measures_is_seen_on_the_ramp(collapse: tuple[int, ...]) -> None:
-    gate = gate_of(decided(one_too_deep, collapse=collapse))
+def test_a_collapse_at_loads_that_no_closed_loop_has_is_seen_on_the_ramp() -> None:
+    """At 17 and 32 it is right, and in between it falls to a third."""
+    gate = gate_of(decided(one_too_deep, collapse=tuple(range(18, 32))))
     (verdict,) = [one for one in gate["status"]["armVerdicts"] if one["arm"] == schedule_of(gate)["name"]]
-    assert verdict["outcome"] == "rejected", verdict
-    assert verdict["reason"].startswith("code-ramp@1-32"), verdict
+    assert verdict["outcome"] == "rejected"
+    assert verdict["reason"].startswith("WorkloadRegressed: code-ramp@1-32 0.53"), verdict
+    assert (
+        "code-ramp@1-32 is a ramp: requests under way rise from 1 to 32 and fall back, and the speed of a request is"
+        in gate["status"]["verdict"]["message"]
+    )
+
+
+def test_a_collapse_that_leaves_it_no_slower_than_the_baseline_on_the_ramp_is_told() -> None:
+    """Four loads of 32, where the others gain what these lose."""
+    gate = gate_of(decided(one_too_deep, collapse=tuple(range(4, 8))))
+    assert gate["status"]["verdict"]["winner"] == schedule_of(gate)["name"]
+    assert "code-ramp@1-32 is 15% faster with adaptive" in gate["status"]["verdict"]["message"]
 
 
 def test_loads_beside_thresholds_must_not_regress_and_hardly_count() -> None:

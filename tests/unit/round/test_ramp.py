@@ -5,6 +5,7 @@ import dataclasses
 import http.client
 import json
 import random
+import re
 import threading
 import urllib.request
 from itertools import pairwise
@@ -183,12 +184,11 @@ def test_a_round_of_a_ramp_is_seen_by_its_server(start: Start, models: Path, por
     (point,) = outcome.result.replicates[0].points
     assert (point.workload, point.completed, point.fullness) == ("code@1-8", 40, 1.0)
     assert point.steady_throughput is None
-    while seen[-1] == 0:
-        seen.pop()
-    ramp_alone = seen[len(seen) - seen[::-1].index(0) :]
+    warm_up, ramp_alone = [one for one in re.split("0{5,}", "".join(map(str, seen))) if one]
+    assert "8" in warm_up
     top = ramp_alone.index(max(ramp_alone))
-    assert ramp_alone[top] >= 7, "the client had 8 on the way"
-    assert ramp_alone[0] <= 2
-    assert ramp_alone[-1] <= 2
+    assert ramp_alone[top] in "78", "the client had 8 on the way"
+    assert ramp_alone[0] in "12"
+    assert ramp_alone[-1] in "12"
     for way in (ramp_alone[:top], ramp_alone[top:]):
-        assert len({1, 2, 3, 4, 5, 6} & set(way)) >= 4, ramp_alone
+        assert len(set("123456") & set(way)) >= 4, ramp_alone
