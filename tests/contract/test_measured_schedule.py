@@ -6,11 +6,12 @@ The server is made up: its best chain is long for one user, short for eight, and
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import pytest
-from tests.support.simulated import Engines, closed, decided, measured
+from tests.support.simulated import Engines, closed, decided, measured, moving
 
 from paceline import core
 from paceline.core import Depth, Tree, Verdict
@@ -23,6 +24,7 @@ from paceline_emulator.profile import Pace
 LOADS = (1, 8, 32)
 ACCEPTED = 0.7
 BASELINE = {1: 100.0, 8: 640.0, 32: 1900.0, 64: 3000.0}
+RAMP = moving(LOADS[0], LOADS[-1], 96)
 GATE = core.Gate(minimum_improvement=0.02, decide_after_rounds=(3, 6))
 Table = Mapping[str, Mapping[str, Any]]
 
@@ -99,7 +101,7 @@ def table() -> tuple[Depth, ...]:
 def verdict(own: Table) -> Verdict:
     """Of the gate about the measured schedule, the engine's `own` table and a chain, beside each threshold too."""
     sides = itertools.chain.from_iterable((one.from_batch_size - 1, one.from_batch_size) for one in table()[1:])
-    loads = [closed(load, 96) for load in sorted({*LOADS, *sides})]
+    loads = [*(closed(load, 96) for load in sorted({*LOADS, *sides})), RAMP]
     engines: Engines = {
         "baseline": plain,
         "schedule": by_table(written(table())),
@@ -134,3 +136,94 @@ def test_sglangs_default_table_is_measured_beside_them() -> None:
     """It goes by what is accepted and never by what is fast: at 32 users it goes on drafting one token."""
     found = verdict(depth.OWN_TABLE)
     assert found.winner == "schedule"
+
+
+def with_a_slow(adaptive: depth.Adaptive, batches: range) -> Callable[[int], depth.Drafting]:
+    """Its steps take three times as long at these batch sizes, as where no graph was captured for them (vllm#49548)."""
+
+    def of(batch: int) -> depth.Drafting:
+        chosen = adaptive.of(batch)
+        return slowed(chosen, 3) if batch in batches else chosen
+
+    return of
+
+
+def with_a_pause_at_each_change(adaptive: depth.Adaptive, steps: int) -> Callable[[int], depth.Drafting]:
+    """Whenever the depth is another one, so many of the next steps take three times as long."""
+    state = {"depth": -1, "left": 0, "asked": 0}
+
+    def of(batch: int) -> depth.Drafting:
+        chosen = adaptive.of(batch)
+        if chosen.proposed != state["depth"]:
+            state["left"] = steps if state["depth"] >= 0 else 0
+            state["depth"] = chosen.proposed
+        if state["left"] <= 0:
+            return chosen
+        state["asked"] += 1
+        if state["asked"] % 2 == 0:  # the engine asks for a step's time and, at its end, for its tokens
+            state["left"] -= 1
+        return slowed(chosen, 3)
+
+    return of
+
+
+def slowed(chosen: depth.Drafting, times: float) -> depth.Drafting:
+    paces = {
+        name: replace(pace, points={batch: speed / times for batch, speed in pace.points.items()})
+        for name, pace in chosen.paces.items()
+    }
+    return replace(chosen, paces=paces)
+
+
+def on_the_ramp(drafting: Callable[[depth.Adaptive], Callable[[int], depth.Drafting]]) -> Verdict:
+    """Of the gate about the measured schedule, as an engine carries it out."""
+    sides = itertools.chain.from_iterable((one.from_batch_size - 1, one.from_batch_size) for one in table()[1:])
+    loads = [*(closed(load, 96) for load in sorted({*LOADS, *sides})), RAMP]
+
+    def fresh(_: int) -> Engine:
+        own = written(table())
+        adaptive = depth.Adaptive(paces=paces, slots=depth.slots(own, begins=depth.depths(own)[-1]))
+        return Engine(
+            paces=paces(0), limit=64, speculative=True, width=1, log_interval=10,
+            drafting=drafting(adaptive), learn=adaptive.learn,
+        )  # fmt: skip
+
+    engines: Engines = {"baseline": plain, "schedule": fresh}
+    return decided(list(engines), loads, GATE, measured(engines, loads, GATE))
+
+
+def ratio(verdict: Verdict, arm: str, workload: str) -> float:
+    return verdict.arms[arm].workloads[workload].ratio
+
+
+def test_on_the_ramp_the_measured_schedule_is_faster_than_the_baseline_and_no_worse_than_a_chain() -> None:
+    found = verdict(WRONG)
+    ramp = RAMP.workload.name
+    assert ramp == "code-ramp@1-32"
+    assert ratio(found, "schedule", ramp) > 1.02
+    assert ratio(found, "schedule", ramp) > ratio(found, "static", ramp)
+    assert ratio(found, "schedule", ramp) > ratio(found, "adaptive", ramp)
+
+
+def test_a_collapse_between_the_loads_that_are_measured_shows_on_the_ramp_alone() -> None:
+    found = on_the_ramp(lambda adaptive: with_a_slow(adaptive, range(18, 32)))
+    assert found.arms["schedule"].outcome == "rejected"
+    assert found.arms["schedule"].message.startswith("code-ramp@1-32 0.")
+    closed_loops = [name for name in found.arms["schedule"].workloads if name != "code-ramp@1-32"]
+    assert all(ratio(found, "schedule", name) > 0.97 for name in closed_loops)
+
+
+def test_a_depth_that_costs_time_to_change_shows_on_the_ramp_alone() -> None:
+    """In a closed loop it changes once, and is paid for before the window begins."""
+    right, thrashing = (
+        on_the_ramp(lambda adaptive, steps=steps: with_a_pause_at_each_change(adaptive, steps)) for steps in (0, 40)
+    )
+    assert right.arms["schedule"].outcome == "promotable"
+    ramp = RAMP.workload.name
+    print(
+        {
+            n: (b.ratio, right.arms["schedule"].workloads[n].ratio)
+            for n, b in thrashing.arms["schedule"].workloads.items()
+        }
+    )
+    assert ratio(thrashing, "schedule", ramp) < 0.97 * ratio(right, "schedule", ramp)

@@ -52,6 +52,8 @@ class Answer:
 class Load:
     answers: Sequence[Answer]
     requests: Sequence[Request]
+    most_under_way: int = 0
+    """Of a ramp: by the client, to which a request is due when one has ended."""
 
     @property
     def seconds(self) -> float:
@@ -96,21 +98,41 @@ class Load:
         return Speculation(accept_length=accepted / calls, verify_calls=calls, retractions=0)
 
 
-def served(engine: Engine, lengths: Sequence[int], *, concurrency: int = 0, arrivals: Sequence[float] = ()) -> Load:
-    """Requests for so many tokens: of so many clients, each of whom asks again when answered, or at these times."""
-    starts = arrivals or [0.0] * concurrency
+def served(
+    engine: Engine,
+    lengths: Sequence[int],
+    *,
+    concurrency: int = 0,
+    arrivals: Sequence[float] = (),
+    levels: Sequence[int] = (),
+) -> Load:
+    """Requests for so many tokens: of so many clients, each of whom asks again when answered; at these times; or each
+    as soon as with it no more are under way than its level."""
+    starts = arrivals or [0.0] * (levels[0] if levels else concurrency)
     events = [(at, index) for index, at in enumerate(starts[: len(lengths)])]
     following = itertools.count(len(events))
     answers: dict[int, Answer] = {}
     requests: dict[int, Request] = {}
     now = 0.0
 
+    under_way, waiting, most = len(events), list(range(len(lengths)))[len(events) :], len(events)
+
+    def ended(at: float) -> None:
+        nonlocal under_way, most
+        under_way -= 1
+        while waiting and under_way < levels[waiting[0]]:
+            under_way += 1
+            most = max(most, under_way)
+            heapq.heappush(events, (at, waiting.pop(0)))
+
     def ask(index: int) -> None:
         answers[index] = answer = Answer(asked=now)
 
         def deliver(tokens: int, finish: str | None) -> None:
             answer.came.append((now, tokens))
-            if finish and not arrivals and (after := next(following)) < len(lengths):
+            if finish and levels:
+                ended(now + TURN_AROUND)
+            elif finish and not arrivals and (after := next(following)) < len(lengths):
                 heapq.heappush(events, (now + TURN_AROUND, after))
 
         requests[index] = Request(
@@ -126,7 +148,7 @@ def served(engine: Engine, lengths: Sequence[int], *, concurrency: int = 0, arri
             engine.advance(now)
             ask(index)
         elif ends is None:
-            return Load(answers=list(answers.values()), requests=list(requests.values()))
+            return Load(answers=list(answers.values()), requests=list(requests.values()), most_under_way=most)
         else:
             now = ends
 
@@ -146,6 +168,12 @@ class Sent:
 
 def closed(concurrency: int, tokens: int) -> Sent:
     return Sent(Workload(dataset=_dataset(core.WAVES * concurrency, tokens), concurrency=concurrency), tokens)
+
+
+def moving(first: int, top: int, tokens: int) -> Sent:
+    """A ramp."""
+    dataset = replace(_dataset(core.WAVES * top, tokens), name="code-ramp", ramp_from=first)
+    return Sent(Workload(dataset=dataset, concurrency=top), tokens)
 
 
 def rated(rate: float, tokens: int, seconds: int = 60) -> Sent:
@@ -200,12 +228,16 @@ def _point(load: Sent, number: int, arm: str, engine: Engine) -> Point:
     workload, count = load.workload, load.workload.dataset.requests
     dice = random.Random(f"{workload.name} {number}")
     engine.factor = noise.factor(NOISE, workload.name, [arm], number)
-    if workload.rate is None:
+    reached: dict[str, int] = {}
+    if workload.levels:
+        found = served(engine, [load.tokens] * count, levels=workload.levels)
+        reached = {"most_under_way": found.most_under_way}
+    elif workload.rate is None:
         found = served(engine, [load.tokens] * count, concurrency=workload.concurrency)
     else:
         lengths = [normal(dice, load.tokens, load.tokens / 2, 10, 2 * load.tokens) for _ in range(count)]
         found = served(engine, lengths, arrivals=poisson(dice, workload.rate, count))
-    return point(workload, found.report(), found.speculation)
+    return point(workload, {**found.report(), **reached}, found.speculation)
 
 
 def poisson(dice: random.Random, rate: float, count: int) -> list[float]:

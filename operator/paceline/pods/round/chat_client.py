@@ -104,16 +104,15 @@ async def _closed(session: aiohttp.ClientSession, load: ChatLoad) -> list[Answer
 async def _ramp(
     session: aiohttp.ClientSession, load: ChatLoad, levels: Sequence[int], spans: list[tuple[float, float]]
 ) -> list[Answered]:
-    """Adds to `spans` when each request was sent and ended. How many are under way follows from how many were sent, not
+    """Adds to `spans` when each request was due and ended. How many are under way follows from how many were sent, not
     from the clock: a slow server gets the same load as a fast one."""
     answers = [Answered(error="not sent")] * len(load.bodies)
     under_way, one_ended = 0, asyncio.Event()
 
-    async def one(number: int) -> None:
+    async def one(number: int, due: float) -> None:
         nonlocal under_way
-        began = time.perf_counter()
-        answers[number] = await ask(session, load.url, load.bodies[number])
-        spans.append((began, time.perf_counter()))
+        answers[number] = await ask(session, load.url, load.bodies[number], since=due)
+        spans.append((due, time.perf_counter()))
         under_way -= 1
         one_ended.set()
 
@@ -123,7 +122,7 @@ async def _ramp(
                 one_ended.clear()
                 await one_ended.wait()
             under_way += 1
-            group.create_task(one(number))
+            group.create_task(one(number, time.perf_counter()))
     return answers
 
 

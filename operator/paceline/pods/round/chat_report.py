@@ -63,7 +63,7 @@ def report(answers: Sequence[Answered], duration: float) -> dict[str, Any]:
 
 
 def most_under_way(spans: Sequence[tuple[float, float]]) -> dict[str, int]:
-    """The most requests that were under way at a time, from when each one was sent and ended; nothing of none."""
+    """The most requests that were under way at a time, from when each one was due and ended; nothing of none."""
     changes = sorted([(began, 1) for began, _ in spans] + [(ended, -1) for _, ended in spans])
     return {"most_under_way": max(itertools.accumulate(change for _, change in changes))} if spans else {}
 
