@@ -5,10 +5,9 @@ import math
 
 def under_way(first: int, top: int, requests: int) -> tuple[int, ...]:
     """How many are under way once the n-th request is sent, itself included: from `first` in equal steps up to `top` in
-    the middle, and back. Numbers between the ends have about equally many requests, so each doubling takes about equally
-    long. From a
-    request to the next it rises by at most one where there are more than 2 * (top - first) of them: then as many are
-    under way at each as it says, however fast the server is."""
+    the middle, and back. Numbers between the ends have about equally many requests, so each doubling takes about
+    equally long. From a request to the next it rises by at most one where there are more than 2 * (top - first) of
+    them: then as many are under way at each as it says, however fast the server is."""
     half = (requests - 1) / 2
     if not half:
         return (top,)

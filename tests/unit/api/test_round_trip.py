@@ -94,6 +94,7 @@ OF_THE_HUB = "hf://datasets/team/prompts/code.jsonl"
 @st.composite
 def workloads(draw: st.DrawFn) -> core.Workload:
     concurrency = draw(st.integers(1, 64))
+    rate = draw(st.none() | st.sampled_from([0.5, 8.0, 33.333]))
     source = draw(
         st.sampled_from(["builtin://code", "configMap://team/code.jsonl", "pvc://team/code.json", OF_THE_HUB])
     )
@@ -104,7 +105,8 @@ def workloads(draw: st.DrawFn) -> core.Workload:
         requests=core.WAVES * concurrency + draw(st.integers(700, 800)),
         max_tokens=draw(st.integers(3, 4096)),
         weight=float(draw(st.integers(1, 9))),
-        rate=draw(st.none() | st.sampled_from([0.5, 8.0, 33.333])),
+        rate=rate,
+        ramp_from=None if rate or concurrency == 1 else draw(st.none() | st.integers(1, concurrency - 1)),
         temperature=draw(st.none() | st.sampled_from([0.0, 0.7, 2.0])),
         slo=draw(st.sampled_from([None, core.Slo(ttft=0.5), core.Slo(itl=0.0333), core.Slo(ttft=1.5, itl=0.05)])),
     )

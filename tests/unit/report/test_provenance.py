@@ -136,6 +136,12 @@ def test_how_a_round_was_sampled_and_of_how_many_prompts_is_part_of_the_provenan
     )
 
 
+def test_that_a_load_moved_is_told() -> None:
+    run = latency()
+    run["spec"]["workloads"] = [run["spec"]["workloads"][0] | {"rampFrom": 1, "concurrency": 32}]
+    assert "on a ramp from 1 request under way to 32 and back" in dict(said(run).provenance)["Data of code@1-32"]
+
+
 def test_what_was_asked_of_ones_own_traffic_is_told() -> None:
     run = latency()
     form = {"type": "json_schema", "json_schema": {"name": "bug", "schema": {"type": "object"}}}
