@@ -91,12 +91,11 @@ class Table:
         """Whether another pool's search has measured some of the points."""
         return any(number < 0 for number in self.started)
 
-    def rounds_since(self, row: int) -> int:
-        """Rounds after the first in which all of this arm's points were valid; others' are one."""
+    def first_valid(self, row: int) -> int:
+        """The first round in which all of this arm's points were valid."""
         name = self.question.names[row]
         failed = self.failed.get(name, set())
-        first = min(number for number, arms in self.started.items() if name in arms and number not in failed)
-        return sum(number > first for number in self.started if number >= 0) + (first < 0)
+        return min(number for number, arms in self.started.items() if name in arms and number not in failed)
 
 
 def valid(throughput: float | None) -> bool:
