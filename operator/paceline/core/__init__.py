@@ -26,7 +26,7 @@ from paceline.core.spec import (
     UntilDecided,
 )
 from paceline.core.timeouts import Timeouts
-from paceline.core.tree import CUSTOM, Adaptive, Custom, Depth, Draft, Model, Ngram, Range, Search, Tree
+from paceline.core.tree import CUSTOM, Adaptive, Custom, Depth, Draft, Head, Model, Ngram, Range, Search, Tree
 from paceline.core.verdict import (
     ArmOutcome,
     ArmVerdict,
@@ -73,6 +73,7 @@ __all__ = [
     "GuardAction",
     "GuardSource",
     "GuardSpec",
+    "Head",
     "Limit",
     "Measured",
     "Measurement",

@@ -38,7 +38,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """The trees that a search may try, of one head."""
+    """The trees that a search may try, of one head or several."""
 
     draft: "Draft"
     num_steps: Range
@@ -46,6 +46,13 @@ class Search:
     num_draft_tokens: Range
     schedule: bool = False
     """Also writes a schedule, from the fastest chain at each concurrency."""
+    heads: "tuple[Head, ...]" = ()
+    """Beside `draft`."""
+
+    @property
+    def drafts(self) -> "dict[str, Draft]":
+        """Name → head; `draft` has none."""
+        return {"": self.draft, **{head.name: head.draft for head in self.heads}}
 
     def __contains__(self, tree: Tree) -> bool:
         return (
@@ -115,3 +122,11 @@ class Draft:
     model: Model | None = None
     name: str | None = None
     """The engine's name of the algorithm; set for CUSTOM only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """A draft head that is searched beside the spec's. The names of its arms end in its name."""
+
+    name: str
+    draft: Draft

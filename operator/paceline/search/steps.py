@@ -50,8 +50,8 @@ beyond these. But where the grid is small, so many starts, and so many points of
 STARTS_BESIDE = 8
 """Server starts where another pool's search has measured points of this one: what is left to try are trees for its own
 load (docs/search.md, two loads of one server)."""
-STARTS_MORE, TIMES_MORE = 4, 2
-"""Server starts, and points of each workload, for each head but the first: its reference, its best guess and two more."""
+STARTS_MORE, TIMES_MORE = 6, 3
+"""Server starts, and points of each workload, for each head but the first."""
 
 
 def proceed(question: Question, points: Sequence[Point]) -> Step:

@@ -48,7 +48,10 @@ def pin(spec: DeploymentSpec, commits: Commits) -> DeploymentSpec:
         return replace(unpinned, draft=draft(unpinned.draft))
 
     def search(unpinned: Search | None) -> Search | None:
-        return unpinned and replace(unpinned, draft=draft(unpinned.draft) or unpinned.draft)
+        if unpinned is None:
+            return None
+        heads = tuple(replace(head, draft=draft(head.draft) or head.draft) for head in unpinned.heads)
+        return replace(unpinned, draft=draft(unpinned.draft) or unpinned.draft, heads=heads)
 
     def workload(unpinned: Workload) -> Workload:
         if not unpinned.dataset.of_the_hub:

@@ -4,7 +4,6 @@ The search itself is `paceline.search`; the points in status are its whole state
 imported when the first search needs it.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -12,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from paceline.api import run_status
 from paceline.api.gate import MOST_POINTS
-from paceline.core import BASELINE, Arm, Depth, Draft, RunSpec
+from paceline.core import BASELINE, Depth, RunSpec
 from paceline.engines import ENGINES
+from paceline.engines.grid import head_of, heads_of
 from paceline.evidence.round_status import judged_speed, last_tries
 
 if TYPE_CHECKING:
@@ -30,13 +30,14 @@ class Searching:
     def question(self) -> "Question":
         from paceline.search import Option, Question
 
-        engine, head = ENGINES[self.spec.server.engine.name], _head(self.spec.arms)
+        engine, heads = ENGINES[self.spec.server.engine.name], heads_of(self.spec.arms)
         return Question(
             options=tuple(
                 Option(
                     name=arm.name,
-                    tree=arm.tree if arm.draft == head and not arm.args else None,
+                    tree=arm.tree if arm.draft in heads and not arm.args else None,
                     draft_tokens=engine.verify_tokens(arm) - 1,
+                    head=head_of(arm, heads),
                 )
                 for arm in self.spec.arms
             ),
@@ -163,12 +164,6 @@ def _so_far(question: Asked, points: "tuple[Point, ...]") -> "tuple[ArmSoFar, ..
     from paceline.search import so_far
 
     return so_far(question.question, points)
-
-
-def _head(arms: tuple[Arm, ...]) -> Draft | None:
-    """The head of most trees: a guess at a tree of another one would be no use."""
-    heads = Counter(arm.draft for arm in arms if arm.tree and not arm.args)
-    return heads.most_common(1)[0][0] if heads else None
 
 
 def _points(records: tuple[run_status.Round, ...]) -> "Iterator[Point]":
