@@ -8,7 +8,16 @@ CODE = {"name": "code", "source": "builtin://code"}
 HUB = "hf://datasets/paceline-test/prompts"
 MANY = [{"name": f"c{i}", "tree": tree(i + 1, 1, i + 2)} for i in range(12)]
 SEARCH = {"numSteps": {"min": 1, "max": 7}, "topK": {"min": 1, "max": 8}, "numDraftTokens": {"min": 2, "max": 32}}
+DRAFT = {"algorithm": "EAGLE3", "source": "hf://owner/head"}
+BESIDE = {"name": "second", "draft": {"algorithm": "EAGLE3", "source": "hf://owner/second-head"}}
 SEARCHES: tuple[Change, ...] = (("spec.pools.1.candidates", GONE), ("spec.pools.1.search", SEARCH))
+
+
+def _heads(*heads: dict[str, object], **search: object) -> tuple[Change, ...]:
+    """A second pool that searches the trees of these heads too."""
+    return (("spec.pools.1.candidates", GONE), ("spec.pools.1.search", {**SEARCH, **search, "heads": list(heads)}))
+
+
 KEY = {"name": "keys", "key": "admin"}
 TWO_EACH: tuple[Change, ...] = (("spec.pools.0.replicas", 2), ("spec.pools.1.replicas", 2))
 
@@ -181,6 +190,20 @@ CEL: tuple[Told, ...] = (
     ("a candidate with a name of a search's own",
      (("spec.pools.1.candidates", [{**WIDE, "name": "tree-3-4-8"}]), ("spec.pools.1.search", SEARCH)),
      "spec.pools[1].candidates", "name must not be one that a search gives to its own arms"),
+    ("a head that is searched twice", _heads(BESIDE, {**BESIDE, "name": "third"}),
+     "spec.pools[1].search.heads", "heads must differ in draft"),
+    ("the head of the spec, searched beside itself",
+     (("spec.draft", DRAFT), *_heads({"name": "second", "draft": DRAFT})),
+     "spec.pools", "draft of a head must not be that of spec.draft, whose trees are searched in any case"),
+    ("a head without trees, searched", _heads({"name": "flash", "draft": {**DRAFT, "algorithm": "DFLASH"}}),
+     "spec.pools[1].search.heads[0].draft.algorithm", "draft must have one of EAGLE, EAGLE3"),
+    ("a schedule of several heads", _heads(BESIDE, schedule=True),
+     "spec.pools[1].search.schedule", "schedule must be left out where heads is set"),
+    ("a head on another volume", _heads({**BESIDE, "draft": {**DRAFT, "source": "pvc://others/head"}}),
+     "spec.pools", "source pvc://CLAIM/PATH of each head must name the cache's own claim"),
+    ("a candidate with a name of a head's arms",
+     (*_heads(BESIDE), ("spec.pools.1.candidates", [{**WIDE, "name": "tree-3-4-8-second"}])),
+     "spec.pools[1].candidates", "name must not be one that a search gives to the arms of a head"),
     ("a schedule over one load", (*SEARCHES, ("spec.pools.1.search", {**SEARCH, "schedule": True})),
      "spec.pools", "concurrency must have at least two levels where search.schedule is set"),
     ("a schedule over more workloads than a gate of four arms compares",

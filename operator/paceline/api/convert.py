@@ -182,7 +182,10 @@ def _pool(
 
 def _search(pool: PoolSpec, spec: SpeculativeDeploymentSpec) -> core.Search | None:
     draft = spec.draft
-    return to_core(core.Search, pool.search, draft=_draft(draft)) if pool.search and draft else None
+    if pool.search is None or draft is None:
+        return None
+    heads = tuple(core.Head(name=head.name, draft=_draft(head.draft)) for head in pool.search.heads or ())
+    return to_core(core.Search, pool.search, draft=_draft(draft), heads=heads)
 
 
 def _dataset(dataset: PromptsSpec, concurrency: int, slo: SloSpec | None = None) -> core.Dataset:

@@ -22,12 +22,12 @@ from paceline.api.gate import (
 from paceline.api.gateway import GatewaySpec
 from paceline.api.model import Model
 from paceline.api.pod import NO_LABELS_OF_OURS
-from paceline.api.pool import TWINS, PoolSpec, hidden_twins
+from paceline.api.pool import TWINS, WITH_TREES, PoolSpec, hidden_twins
 from paceline.api.prompts import DatasetSpec
 from paceline.api.rules import DeskRule, Rule, Violation
 from paceline.api.types import DecideAfterRounds, Duration, Labels, Positive, Revision, ServedName, Source, Unique
 from paceline.api.window import WindowSpec
-from paceline.core import SHAPES, CapacityPolicy, GuardAction, GuardSource, PromotionMode, Surge, UntilDecided
+from paceline.core import CapacityPolicy, GuardAction, GuardSource, PromotionMode, Surge, UntilDecided
 
 BUILTIN = ("code", "swe", "terminal", "chat")
 """The datasets of a deployment that names none."""
@@ -135,7 +135,6 @@ def _hidden_twins(spec: "SpeculativeDeploymentSpec") -> Iterator[Violation]:
             yield f".pools[{i}]{below}", message
 
 
-WITH_TREES = tuple(algorithm for algorithm, shape in SHAPES.items() if shape == "tree")
 _SETS = "(has(self.benchmark) && has(self.benchmark.datasets))"
 _WORKLOADS = (
     "p.concurrency.size() *"
@@ -152,6 +151,7 @@ _MOVES = "(has(s.requestRate) || has(s.rampFrom))"
 _LAST = "self.benchmark.decideAfterRounds[self.benchmark.decideAfterRounds.size() - 1]"
 _VALUE = "(has(p.headerValue) ? p.headerValue : p.name)"
 _CANDIDATES = {"p": "self.pools", "c": "p.candidates"}
+_HEADS = "(has(p.search) && has(p.search.heads))"
 _CLAIM = (
     "(has(self.cache.claim) ? self.cache.claim.name : has(self.cache.existingClaim) ? self.cache.existingClaim : '')"
 )
@@ -177,6 +177,21 @@ class SpeculativeDeploymentSpec(Model):
         on_the_claim("self.target.source", _CLAIM, ".target.source"),
         on_the_claim("self.draft.source", _CLAIM, ".draft.source"),
         on_the_claim("c.draft.source", _CLAIM, ".draft.source", **_CANDIDATES),
+        Rule(
+            each={"p": "self.pools"},
+            cel=f"!{_HEADS} || p.search.heads.all(h, !has(h.draft.source) || !h.draft.source.startsWith('pvc://')"
+            f" || h.draft.source.startsWith('pvc://' + {_CLAIM} + '/'))",
+            message="source pvc://CLAIM/PATH of each head must name the cache's own claim, the only volume that is "
+            "mounted; a cache with hostPath has none: use existingClaim or claim",
+            field=".search.heads",
+        ),
+        Rule(
+            each={"p": "self.pools"},
+            cel=f"!{_HEADS} || !has(self.draft) || !p.search.heads.exists(h, h.draft == self.draft)",
+            message="draft of a head must not be that of spec.draft, whose trees are searched in any case; remove the "
+            "head",
+            field=".search.heads",
+        ),
         *ENGINE_AND_NODE,
         Rule(
             each={"p": "self.pools"},

@@ -13,8 +13,11 @@ from paceline.api.gateway import EndpointPickerSpec, HeaderValue
 from paceline.api.model import Model
 from paceline.api.rules import Rule, Violation, one_of
 from paceline.api.slo import SloSpec
-from paceline.api.types import Arguments, ArmName, DatasetName, PoolName, Unique
+from paceline.api.types import Arguments, ArmName, DatasetName, HeadName, PoolName, Unique
+from paceline.core import SHAPES
 from paceline.engines import ENGINES
+
+WITH_TREES = tuple(algorithm for algorithm, shape in SHAPES.items() if shape == "tree")
 
 
 class CandidateSpec(Model):
@@ -83,10 +86,42 @@ class Widths(Range):
     """Largest value."""
 
 
+class HeadSpec(Model):
+    """A draft head whose trees are searched beside those of spec.draft."""
+
+    rules = (
+        Rule(
+            cel=f"self.draft.algorithm in {list(WITH_TREES)}",
+            message=f"draft must have one of {', '.join(WITH_TREES)}, which draft trees; got {{self.draft.algorithm}}: "
+            "name it as a candidate, which is measured in any case",
+            field=".draft.algorithm",
+        ),
+    )
+
+    name: HeadName
+    """Name of the head. Its arms are tree-STEPS-TOPK-TOKENS-NAME and adaptive-NAME."""
+    draft: DraftSpec
+    """The head."""
+
+
 class SearchSpec(Model):
     """Trees that a search may try. Branchings and widths are taken in powers of two, depths one by one; of a large
     range fewer, so that there are at most 47 arms beside the baseline. The engine's adaptive mode is tried too, where
     it has one."""
+
+    rules = (
+        Rule(
+            each={"h": "self.heads"},
+            cel="self.heads.exists_one(g, g.draft == h.draft)",
+            message="heads must differ in draft: {h.name} is not the only one of its kind; remove one of them",
+            field=".draft",
+        ),
+        Rule(
+            cel="!has(self.heads) || !has(self.schedule) || !self.schedule",
+            message="schedule must be left out where heads is set: a table is written from the chains of one head",
+            field=".schedule",
+        ),
+    )
 
     num_steps: Range
     """Depths."""
@@ -98,6 +133,10 @@ class SearchSpec(Model):
     """true: chains of several depths are measured at every concurrency of the pool, and a table of depths by batch size
     is written from the fastest. The gate then compares it, the tree that was found and the engine's adaptive mode with
     the baseline, also at concurrencies on both sides of each of its thresholds."""
+    heads: Annotated[tuple[HeadSpec, ...], Field(min_length=1, max_length=3), Unique(("name",))] | None = None
+    """Heads whose trees are searched beside those of spec.draft, in the same ranges and by one search. They share the
+    47 arms: the more heads, the fewer trees of each. A head that is clearly behind after two of its trees is started no
+    more."""
 
 
 class PoolSpec(Model):
@@ -113,6 +152,14 @@ class PoolSpec(Model):
             cel="!has(self.search) || !c.name.matches('^(adaptive|tree-[0-9]+-[0-9]+-[0-9]+|schedule-[0-9a-f]+)$')",
             message="name must not be one that a search gives to its own arms (tree-STEPS-TOPK-TOKENS, adaptive, "
             "schedule-HASH) beside search: choose another",
+            field=".name",
+        ),
+        Rule(
+            each={"c": "self.candidates"},
+            cel="!has(self.search) || !has(self.search.heads) || !self.search.heads.exists(h,"
+            " c.name.matches('^(adaptive|tree-[0-9]+-[0-9]+-[0-9]+)-' + h.name + '$'))",
+            message="name must not be one that a search gives to the arms of a head in search.heads "
+            "(tree-STEPS-TOPK-TOKENS-NAME, adaptive-NAME): choose another",
             field=".name",
         ),
         Rule(

@@ -16,7 +16,7 @@ from paceline.engines import (
     simulated,
 )
 from paceline.engines.adapter import Adapter, Refusal
-from paceline.engines.grid import CHAIN_DEPTHS, shared_refusals
+from paceline.engines.grid import CHAIN_DEPTHS, OF_A_HEAD, shared_refusals
 
 FEWEST_DEPTHS = 2
 Place = Callable[[str, str], str]
@@ -58,8 +58,12 @@ def in_pool(written: Mapping[str, Any], pool: str) -> Place:
         for j, candidate in enumerate(entry.get("candidates", ()))
     }
     searched = next((f"spec.pools[{i}].search" for i, entry in entries if "search" in entry), "")
+    heads = {head["name"]: j for _, entry in entries for j, head in enumerate(entry.get("search", {}).get("heads", ()))}
 
     def place(arm: str, below: str) -> str:
+        of = OF_A_HEAD.fullmatch(arm)
+        if of and of[1] in heads and arm not in candidates and below.startswith("draft"):
+            return f"{searched}.heads[{heads[of[1]]}].{below}"
         path, has_draft = candidates.get(arm, (searched, False))
         return f"spec.{below}" if below.startswith("draft") and not has_draft else f"{path}.{below}"
 
@@ -93,12 +97,15 @@ def _of_pool(adapter: Adapter, server: Server, pool: PoolSpec, written: Mapping[
         arm = Arm(name="schedule", draft=pool.search.draft, schedule=falling)
         for refusal in (one for one in adapter.refusals(server, (arm,)) if one.arm):
             yield replace(refusal, path=f"{field}.schedule", arm=None)
-    if not trees:
+    for number_of, (head, draft) in enumerate(pool.search.drafts.items()):
+        if any(arm.draft == draft or not pool.search.heads for arm in trees):
+            continue
         yield Refusal(
             rule="search-finds-trees",
-            path=field,
+            path=f"{field}.heads[{number_of - 1}]" if head else field,
             message=f"{server.engine.name} {server.engine.version} can run no tree of these ranges with these "
-            "arguments: a chain (topK 1) needs numDraftTokens = numSteps + 1, a tree at least numSteps + 2",
+            f"arguments{f' and head {head}' if head else ''}: a chain (topK 1) needs numDraftTokens = numSteps + 1, a "
+            "tree at least numSteps + 2",
         )
 
 

@@ -16,10 +16,10 @@ from tests.unit.engines.sglang.servers import server
 from paceline.core import BASELINE, Draft, Head, Model, Range, Search, Tree
 from paceline.engines.grid import OF_A_HEAD, name_of, searched
 from paceline.search import Cell, Limits, Option, Question
+from paceline.search.question import Found, Point
 from paceline.search.replay import UNLIMITED, Grid, Replayed, regret
 from paceline.search.replay import measured as measured
 from paceline.search.steps import proceed
-from paceline.search.question import Found, Point
 
 OWN, OTHER = "", "b"
 """The spec's head, and the one beside it."""
@@ -75,8 +75,9 @@ def made(make: str, seed: int) -> Heads:
     lengths: dict[Cell, float | None] = {}
     for head, of in zip((OWN, OTHER), _two(make, seed, chance), strict=True):
         for tree, (i, workload) in product(shapes, enumerate(WORKLOADS)):
-            shape, cell = (tree.num_steps, tree.top_k, tree.num_draft_tokens), Cell(
-                arm=name_of(tree, head), workload=workload
+            shape, cell = (
+                (tree.num_steps, tree.top_k, tree.num_draft_tokens),
+                Cell(arm=name_of(tree, head), workload=workload),
             )
             lengths[cell] = of.accepted(shape, i)
             speed = speeds[i] * of.accepted(shape, i) * of.takes(strangers.NONE, i) / of.takes(shape, i)
@@ -104,7 +105,9 @@ def _two(make: str, seed: int, chance: random.Random) -> tuple[strangers.Server,
 
 
 def _as_strangers(of: rooflines.Server) -> strangers.Server:
-    return strangers.Server(of.accepted, lambda shape, _: 1.0 if shape == strangers.NONE else of.step(shape), of.interaction)
+    return strangers.Server(
+        of.accepted, lambda shape, _: 1.0 if shape == strangers.NONE else of.step(shape), of.interaction
+    )
 
 
 def together(heads: Heads, cv: float, seed: int, limits: Limits = UNLIMITED) -> Replayed:
