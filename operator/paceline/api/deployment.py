@@ -151,6 +151,11 @@ _MOVES = "(has(s.requestRate) || has(s.rampFrom))"
 _LAST = "self.benchmark.decideAfterRounds[self.benchmark.decideAfterRounds.size() - 1]"
 _VALUE = "(has(p.headerValue) ? p.headerValue : p.name)"
 _CANDIDATES = {"p": "self.pools", "c": "p.candidates"}
+_AS_THE_SPECS = (  # CEL compares no objects of two places.
+    "h.draft.algorithm == self.draft.algorithm && h.draft.revision == self.draft.revision"
+    " && has(h.draft.source) == has(self.draft.source)"
+    " && (!has(h.draft.source) || h.draft.source == self.draft.source)"
+)
 _HEADS = "(has(p.search) && has(p.search.heads))"
 _CLAIM = (
     "(has(self.cache.claim) ? self.cache.claim.name : has(self.cache.existingClaim) ? self.cache.existingClaim : '')"
@@ -187,7 +192,7 @@ class SpeculativeDeploymentSpec(Model):
         ),
         Rule(
             each={"p": "self.pools"},
-            cel=f"!{_HEADS} || !has(self.draft) || !p.search.heads.exists(h, h.draft == self.draft)",
+            cel=f"!{_HEADS} || !has(self.draft) || !p.search.heads.exists(h, {_AS_THE_SPECS})",
             message="draft of a head must not be that of spec.draft, whose trees are searched in any case; remove the "
             "head",
             field=".search.heads",
