@@ -108,3 +108,16 @@ def test_what_serves_of_the_second_head_is_measured_in_the_next_search() -> None
     for _ in range(2):
         answered(world, {"latency": TwoHeads(1.2)})
     assert serving in measured(world.runs("latency")[-1]["status"])
+
+
+def test_over_several_loads_chains_of_both_heads_come_first() -> None:
+    manifest = both(**SMALL)
+    manifest["spec"]["pools"][0]["concurrency"] = [1, 32]
+    manifest["spec"]["benchmark"]["datasets"] = [
+        {"name": name, "source": f"builtin://{name}"} for name in ("code", "chat")
+    ]
+    world = begun(manifest)
+    status = ended(world, TwoHeads(1.2))
+    chains = {f"tree-{steps}-1-{steps + 1}{head}" for steps in (1, 2, 3) for head in ("", "-second")}
+    assert chains <= measured(status)
+    assert world.serving("latency").endswith("-second")

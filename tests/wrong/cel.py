@@ -1,6 +1,8 @@
 """Rows of stage CEL: what fields must be together, on every engine and in both kinds. Run in
 tests/api/test_refusals.py."""
 
+from collections.abc import Mapping
+
 from tests.support.edits import GONE, Change
 from tests.wrong.rows_in_short import FIRST, FIRST_OF_VLLM, NGRAM, SECOND, WIDE, Told, falling, one, tree
 
@@ -13,7 +15,7 @@ BESIDE = {"name": "second", "draft": {"algorithm": "EAGLE3", "source": "hf://own
 SEARCHES: tuple[Change, ...] = (("spec.pools.1.candidates", GONE), ("spec.pools.1.search", SEARCH))
 
 
-def _heads(*heads: dict[str, object], **search: object) -> tuple[Change, ...]:
+def _heads(*heads: Mapping[str, object], **search: object) -> tuple[Change, ...]:
     """A second pool that searches the trees of these heads too."""
     return (("spec.pools.1.candidates", GONE), ("spec.pools.1.search", {**SEARCH, **search, "heads": list(heads)}))
 

@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping
 
+import numpy as np
+
+from paceline.search.question import Cell, Measure
 from paceline.search.table import Table
 
 DEEP = 8
@@ -28,6 +31,15 @@ def reference(table: Table, rows: list[int]) -> int | None:
         return tree.top_k > 1, -tree.num_steps if tree.num_steps <= DEEP else tree.num_steps, tree.num_draft_tokens
 
     return min((row for row in rows if not table.out(row)), key=preference, default=None)
+
+
+def unknown(table: Table, homes: Mapping[str, int]) -> Measure | None:
+    """What is missing of the references; None at the end."""
+    names, loads = table.question.names, table.question.loads
+    rows = [home for home in homes.values() if (table.counts[home] == 0).any()]
+    cells = [Cell(arm=names[row], workload=loads[w]) for row in rows for w in np.flatnonzero(table.counts[row] == 0)]
+    why = f"{', '.join(names[row] for row in rows)} on every workload, for what is accepted there"
+    return Measure(round=0, cells=tuple(cells), why=why) if cells else None
 
 
 def stage(table: Table, homes: Mapping[str, int]) -> int:

@@ -6,11 +6,12 @@ are measured everywhere, and no guess is needed.
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from paceline.core import Depth, Tree
 from paceline.engines.grid import CHAIN_DEPTHS
+from paceline.search.heads import references, unknown
 from paceline.search.question import Cell, Measure, Point, Question
 from paceline.search.table import Table
 
@@ -30,9 +31,15 @@ class Level:
 
 
 def sweep(question: Question, points: Sequence[Point]) -> Measure | None:
-    """The cells that are missing: the baseline and each depth, on every workload. None at the end."""
+    """The cells that are missing: the baseline and each depth of each head, on every workload; of several heads first
+    their references, by which a head that does not run is given up. None at the end."""
     table = Table.of(question, points)
-    rows = [question.baseline, *_chains(question).values()]
+    homes = references(table)
+    first = unknown(table, homes) if len(question.heads) > 1 else None
+    last = max((point.round for point in points), default=-1)
+    if first:
+        return replace(first, round=last + 1)
+    rows = [question.baseline, *(row for head in homes for row in _chains(question, head).values())]
     cells = tuple(
         Cell(arm=question.names[row], workload=workload)
         for row in rows
@@ -40,7 +47,6 @@ def sweep(question: Question, points: Sequence[Point]) -> Measure | None:
         for workload, count in zip(question.loads, table.counts[row], strict=True)
         if not count
     )
-    last = max((point.round for point in points), default=-1)
     return Measure(round=last + 1, cells=cells, why="chains of each depth at every load") if cells else None
 
 
@@ -95,7 +101,7 @@ def written(found: Sequence[Level], threshold: Callable[[int], int]) -> tuple[De
     return tuple(depths) if len(depths) > 1 else ()
 
 
-def _chains(question: Question) -> dict[int, int]:
-    """Depth → place, of the chains that are among the options."""
-    rows = {steps: question.row(Tree(num_steps=steps, top_k=1, num_draft_tokens=steps + 1)) for steps in DEPTHS}
+def _chains(question: Question, head: str = "") -> dict[int, int]:
+    """Depth → place, of the chains of this head that are among the options."""
+    rows = {steps: question.row(Tree(num_steps=steps, top_k=1, num_draft_tokens=steps + 1), head) for steps in DEPTHS}
     return {steps: row for steps, row in rows.items() if row is not None}

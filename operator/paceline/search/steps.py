@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from paceline.core import Tree
 from paceline.search.belief import Array, Belief, places
 from paceline.search.found import found, nothing
-from paceline.search.heads import references, stage
+from paceline.search.heads import references, stage, unknown
 from paceline.search.question import Cell, Measure, Point, Question, Step
 from paceline.search.rank import POINT_NOISE, rank
 from paceline.search.standing import Standing, standing
@@ -80,15 +80,6 @@ def _round(question: Question, points: Sequence[Point], number: int) -> Step:
     this = _Round(table, now, homes)
     step = (_of_heads if len(question.heads) > 1 else _planned)(this, stage(table, homes))
     return _affordable(table, now, replace(step, round=number)) if isinstance(step, Measure) else step
-
-
-def unknown(table: Table, homes: Mapping[str, int]) -> Measure | None:
-    """What is missing of the references; None at the end."""
-    names, loads = table.question.names, table.question.loads
-    rows = [home for home in homes.values() if (table.counts[home] == 0).any()]
-    cells = [Cell(arm=names[row], workload=loads[w]) for row in rows for w in np.flatnonzero(table.counts[row] == 0)]
-    why = f"{', '.join(names[row] for row in rows)} on every workload, for what is accepted there"
-    return Measure(round=0, cells=tuple(cells), why=why) if cells else None
 
 
 def _planned(this: "_Round", stage: int) -> Step:
