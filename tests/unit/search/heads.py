@@ -17,8 +17,7 @@ from paceline.core import BASELINE, Draft, Head, Model, Range, Search, Tree
 from paceline.engines.grid import OF_A_HEAD, name_of, searched
 from paceline.search import Cell, Limits, Option, Question
 from paceline.search.question import Found, Point
-from paceline.search.replay import UNLIMITED, Grid, Replayed, regret
-from paceline.search.replay import measured as measured
+from paceline.search.replay import UNLIMITED, Grid, Replayed, measured, regret
 from paceline.search.steps import proceed
 
 OWN, OTHER = "", "b"
@@ -96,7 +95,7 @@ def _two(make: str, seed: int, chance: random.Random) -> tuple[strangers.Server,
     other = family(random.Random(f"{make} {seed} other"), len(WORKLOADS))
     costlier = chance.uniform(-0.5, 1.0)
 
-    def takes(shape: strangers.Shape, workload: int) -> float:
+    def takes(shape: rooflines.Shape, workload: int) -> float:
         """A pass of the other head costs half to twice as much."""
         one, two = (first_one.takes((depth, 1, depth + 1), workload) for depth in (1, 2))
         return first_one.takes(shape, workload) + shape[0] * costlier * min(two - one, 0.1 * one)
