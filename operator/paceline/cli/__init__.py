@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -15,6 +16,10 @@ COMMANDS: Mapping[str, str] = {name: name for name in (*FILES, *LIVE)} | dict.fr
 """Subcommand → module of this package, imported only when asked for: `paceline validate` must not wait for Kopf."""
 PLUGIN: Mapping[str, str] = {name: COMMANDS[name] for name in (*LIVE, *REQUESTS, "gate", "report")}
 """Those that are `kubectl paceline …`, too."""
+
+
+CLOSED_PIPE = 141
+"""Exit code where the reader has gone, as a shell tells SIGPIPE."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -37,5 +42,10 @@ def _run(program: str, commands: Mapping[str, str], argv: Sequence[str] | None) 
         module.add(subparsers)
     args = parser.parse_args(arguments)
     args.program = program
-    code: int = modules[commands[args.command]].run(args)
+    try:
+        code: int = modules[commands[args.command]].run(args)
+        sys.stdout.flush()
+    except BrokenPipeError:  # `paceline plan FILE | head`; Python would try to flush once more at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLOSED_PIPE
     return code

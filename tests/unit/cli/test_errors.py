@@ -2,12 +2,15 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 from aiohttp import web
+from tests.support.example_files import EXAMPLES
 from tests.unit.kube.test_transport import talking_to
 
 from paceline import cli
@@ -123,3 +126,16 @@ def test_without_a_kubeconfig_it_says_how_to_name_one(
     said = capsys.readouterr().err
     assert said.startswith("kubectl paceline why: --kubeconfig: ")
     assert "name a cluster's file by --kubeconfig or $KUBECONFIG, its context by --context" in said
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    """`paceline render FILE | head -1`"""
+    with subprocess.Popen(
+        [sys.executable, "-m", "paceline.cli", "render", str(EXAMPLES / "qwen3-coder-next.yaml")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as running:
+        assert running.stdout
+        assert running.stderr
+        running.stdout.close()
+        assert (running.stderr.read(), running.wait(60)) == (b"", 141)
