@@ -353,7 +353,7 @@ OF_A_RUN: tuple[Told, ...] = (
      "spec.sharedWorkloads", "sharedWorkloads must not be among the workloads"),
     ("loads of others at a rate",
      (BY_HAND, NO_GATE, ("spec.sharedWorkloads", [{**CODE, "name": "live", "requestRate": "8", "concurrency": 1}])),
-     "spec.sharedWorkloads", "requestRate must be left out for a Search"),
+     "spec.sharedWorkloads", "requestRate and rampFrom must be left out for a Search"),
     one("a start for what does not search", "spec.startFrom", tree(3, 1, 4),
         "spec.startFrom", "must be left out except for a Search"),
     ("a sweep of one concurrency", (SWEEP, NO_BAR), "spec.workloads", "at least two concurrencies"),

@@ -320,9 +320,10 @@ class BenchmarkRunSpec(Model):
         ),
         Rule(
             each={"w": "self.sharedWorkloads"},
-            cel="!has(w.requestRate)",
-            message="requestRate must be left out for a Search, which compares throughput",
-            field=".requestRate",
+            cel="!has(w.requestRate) && !has(w.rampFrom)",
+            message="requestRate and rampFrom must be left out for a Search, which compares arms at one concurrency "
+            "each",
+            field="",
         ),
         Rule(
             cel=f"!has(self.startFrom) || {_SEARCH}",
