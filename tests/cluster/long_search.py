@@ -1,9 +1,6 @@
 """Two pools of the emulated Qwen3-Coder-Next search for their trees: a wide one for one user at a time, a chain for
 32. The servers of the second search are measured for the first too (0075). Some seven minutes."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import pytest
 from tests.cluster.example import small
 from tests.support.kubernetes import Manifest, Namespace
@@ -31,10 +28,10 @@ def of(here: Namespace, pool: str, purpose: str) -> list[Manifest]:
     return [run for run in runs if run["spec"]["purpose"] == purpose]
 
 
-def tree_of(run: Manifest) -> Mapping[str, Any]:
+def branches(run: Manifest) -> int:
+    """Of what it has found; the engine's adaptive mode is a chain, whose depth the engine chooses."""
     (arm,) = [arm for arm in run["spec"]["arms"] if arm["name"] == run["status"]["verdict"]["winner"]]
-    found: Mapping[str, Any] = arm["tree"]
-    return found
+    return int(arm["tree"]["topK"]) if "tree" in arm else 1
 
 
 def ended(here: Namespace, pool: str, purpose: str) -> Manifest | None:
@@ -58,19 +55,20 @@ def test_each_load_finds_its_tree_though_the_operator_is_killed_twice(
     assert found["latency"]["spec"]["roundsOf"] == found["throughput"]["metadata"]["name"]
     starts = {pool: run["status"]["cost"]["serverStarts"] for pool, run in found.items()}
     assert starts["latency"] < starts["throughput"]
-    assert tree_of(found["latency"])["topK"] > 1
-    assert tree_of(found["throughput"])["topK"] == 1
+    assert branches(found["latency"]) > 1
+    assert branches(found["throughput"]) == 1
+    gates = {}
     for pool, run in found.items():
-        gate = here.wait(f"the verdict of {pool}", lambda pool=pool: ended(here, pool, "Gate"), 600)
+        gate = gates[pool] = here.wait(f"the verdict of {pool}", lambda pool=pool: ended(here, pool, "Gate"), 600)
         assert gate["status"]["verdict"]["outcome"] == "Promote"
-        assert [arm["name"] for arm in gate["spec"]["arms"]] == ["baseline", run["status"]["verdict"]["winner"]]
+        assert {"baseline", run["status"]["verdict"]["winner"]} <= {arm["name"] for arm in gate["spec"]["arms"]}
         assert_within_the_budget(run)
         jobs = [record["job"] for record in run["status"]["rounds"]]
         assert len(jobs) == len(set(jobs))
         assert [record["round"] for record in run["status"]["rounds"] if not record["error"]] == list(
             range(len([record for record in run["status"]["rounds"] if not record["error"]]))
         )
-    here.wait("both to be served", lambda: all(serves(here, pool, found[pool]) for pool in found), 180)
+    here.wait("both to be served", lambda: all(serves(here, pool, gates[pool]) for pool in found), 180)
 
 
 def assert_within_the_budget(run: Manifest) -> None:
