@@ -10,7 +10,7 @@ from paceline.controller.kinds import (
     LEADER_WORKER_SET,
     SPECULATIVE_DEPLOYMENT,
 )
-from paceline.core.names import DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL
+from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL
 from paceline.evidence import ENVIRONMENT
 from paceline.kube import UNREAD, Api, Manifest, Reflector, Resource, Store, WorkQueue, selector
 from paceline.kube.reading import without_managed_fields
@@ -46,6 +46,8 @@ WATCHED = (*CHILDREN, AUTOSCALER)
 OPTIONAL = (LEADER_WORKER_SET, *GUARDS, *ROUTES, AUTOSCALER)
 """Kinds that a cluster may lack, or not show us (a role of an older release): nothing waits for them."""
 OURS = selector(MANAGED_BY)
+INDEXED = (DEPLOYMENT_LABEL, RUN_LABEL, COMPONENT_LABEL)
+"""Labels by which a pass asks for objects."""
 OF_ANYBODY = (BENCHMARK_RUN, AUTOSCALER)
 """Kinds of which we read objects that have no label of ours."""
 
@@ -87,6 +89,7 @@ class Cluster:
                 selector="" if resource in OF_ANYBODY else OURS,
                 prune=LEAN.get(resource, without_managed_fields),
                 on_change=self._changed,
+                indexed=INDEXED,
                 optional=resource in OPTIONAL,
                 on_presence=self._wake_deployments,
             )

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import aclosing
 
 from paceline.kube.errors import ApiError, Forbidden, Gone, NotFound
@@ -61,6 +61,7 @@ class Reflector:
         selector: str = "",
         prune: Callable[[Manifest], Manifest] = without_managed_fields,
         on_change: OnChange = _ignore,
+        indexed: Collection[str] = (),
         optional: bool = False,
         on_presence: Callable[[], None] = _nothing,
         clock: Callable[[], float] = time.monotonic,
@@ -78,7 +79,7 @@ class Reflector:
         """Where the watch goes on; None: list first."""
         self._failures = 0
         """In a row, without one event in between."""
-        self.store = Store(prune, on_change)
+        self.store = Store(prune, on_change, indexed)
         self.absent = False
         self.closed = False
         self.synced = asyncio.Event()

@@ -1,6 +1,6 @@
 """The objects of one kind as last heard of."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from paceline.kube.resources import Manifest, matches, version_of
 
@@ -11,18 +11,30 @@ OnChange = Callable[[str, Manifest, Manifest | None], None]
 """Called with ADDED, MODIFIED or DELETED, the object, and what the store held of it before."""
 
 
+Spaces = dict[str, dict[str, Manifest]]
+"""Namespace → name → object."""
+
+
 def key_of(manifest: Manifest) -> Key:
     return manifest["metadata"].get("namespace") or "", manifest["metadata"]["name"]
 
 
 class Store:
     """Filled from a list, a watch and the answers to own writes, in whatever order these arrive: the higher
-    resourceVersion wins, and what is announced to `on_change` has really changed. Objects are shared: do not edit."""
+    resourceVersion wins, and what is announced to `on_change` has really changed. Objects are shared: do not edit.
 
-    def __init__(self, prune: Callable[[Manifest], Manifest], on_change: OnChange) -> None:
+    Objects with one of the labels `indexed` are found by its value without a look at any other: a pass that looked
+    through its namespace would make all passes together grow with the square of the objects."""
+
+    def __init__(
+        self, prune: Callable[[Manifest], Manifest], on_change: OnChange, indexed: Collection[str] = ()
+    ) -> None:
         self._prune = prune
         self._on_change = on_change
-        self._objects: dict[str, dict[str, Manifest]] = {}
+        self._indexed = tuple(indexed)
+        self._objects: Spaces = {}
+        self._by_label: dict[tuple[str, str], Spaces] = {}
+        """Label and value → the objects that have it."""
         self.version = 0
         """The version up to which lists and watches have told us everything."""
 
@@ -33,7 +45,11 @@ class Store:
         self, namespace: str | None = None, labels: Mapping[str, str] | None = None, *, owner: str | None = None
     ) -> list[Manifest]:
         """Objects in the namespace (None: in all) with these labels and an owner of this uid, ordered by name."""
-        spaces = self._objects.values() if namespace is None else [self._objects.get(namespace, {})]
+        there = next(
+            (self._by_label.get(label, {}) for label in (labels or {}).items() if label[0] in self._indexed),
+            self._objects,
+        )
+        spaces = there.values() if namespace is None else [there.get(namespace, {})]
         selected = [
             manifest
             for space in spaces
@@ -92,7 +108,10 @@ class Store:
             self._drop(old)  # deleted and made again while we were not looking
             old = None
         new = self._prune(manifest)
-        self._objects.setdefault(namespace, {})[name] = new
+        if old is not None:
+            self._take_out(old)
+        for spaces in (self._objects, *(self._by_label.setdefault(label, {}) for label in self._labels(new))):
+            spaces.setdefault(namespace, {})[name] = new
         self._on_change("ADDED" if old is None else "MODIFIED", new, old)
 
     def _remove(self, manifest: Manifest) -> None:
@@ -101,11 +120,26 @@ class Store:
             self._drop(known)
 
     def _drop(self, known: Manifest) -> None:
-        namespace, name = key_of(known)
-        del self._objects[namespace][name]
-        if not self._objects[namespace]:
-            del self._objects[namespace]
+        self._take_out(known)
         self._on_change("DELETED", known, known)
+
+    def _take_out(self, known: Manifest) -> None:
+        _remove(self._objects, known)
+        for label in self._labels(known):
+            _remove(self._by_label[label], known)
+            if not self._by_label[label]:
+                del self._by_label[label]
+
+    def _labels(self, manifest: Manifest) -> list[tuple[str, str]]:
+        labels = manifest["metadata"].get("labels") or {}
+        return [(label, labels[label]) for label in self._indexed if label in labels]
+
+
+def _remove(spaces: Spaces, known: Manifest) -> None:
+    namespace, name = key_of(known)
+    del spaces[namespace][name]
+    if not spaces[namespace]:
+        del spaces[namespace]
 
 
 def _owners(manifest: Manifest) -> set[str]:

@@ -210,7 +210,13 @@ class Transport:
         return response
 
 
-async def connect(kubeconfig: str | None = None, *, context: str | None = None, kinds: Kinds = KINDS) -> Transport:
+async def connect(
+    kubeconfig: str | None = None,
+    *,
+    context: str | None = None,
+    kinds: Kinds = KINDS,
+    throttle: Throttle | None = None,
+) -> Transport:
     """The API server of `kubeconfig`; else the one of the pod we run in; else of $KUBECONFIG or ~/.kube/config."""
     settings = Configuration()
     if kubeconfig is None and context is None and SERVICE_ACCOUNT.exists():  # noqa: ASYNC240 (a tmpfs)
@@ -222,7 +228,7 @@ async def connect(kubeconfig: str | None = None, *, context: str | None = None, 
             client_configuration=settings,
             persist_config=False,
         )
-    return Transport(ApiClient(settings), kinds=kinds)
+    return Transport(ApiClient(settings), kinds=kinds, throttle=throttle)
 
 
 async def _read(read: Callable[[], Any]) -> Any:

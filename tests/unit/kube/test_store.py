@@ -83,6 +83,38 @@ def test_the_deletion_of_a_predecessor_does_not_touch_the_successor():
     assert len(store) == 1
 
 
+def test_what_is_asked_for_by_label_is_found_without_a_look_at_the_rest():
+    """Of 2,000 pods two are of this run: no other may be touched, or a pass would cost what all runs have."""
+    store = Store(lambda manifest: manifest, lambda *_: None, indexed=["run"])
+    store.replace([pod(f"p{n}", 1, labels={"run": f"r{n // 2}", "color": "red"}) for n in range(2000)], 10)
+    touched = []
+
+    class Seen(dict[str, Any]):
+        def get(self, key: str, default: Any = None) -> Any:
+            touched.append(self["name"])
+            return super().get(key, default)
+
+    for found in store.select():
+        found["metadata"] = Seen(found["metadata"])
+    assert [p["metadata"]["name"] for p in store.select("ns", {"run": "r700", "color": "red"})] == ["p1400", "p1401"]
+    assert set(touched) == {"p1400", "p1401"}
+
+
+def test_the_index_follows_an_object_that_changes_its_label_or_goes():
+    store = Store(lambda manifest: manifest, lambda *_: None, indexed=["run"])
+    names = lambda run: [p["metadata"]["name"] for p in store.select(None, {"run": run})]  # noqa: E731
+    store.replace([pod("a", 1, labels={"run": "r1"}), pod("b", 1, labels={"run": "r1"}), pod("c", 1)], 10)
+    assert (names("r1"), names("r2")) == (["a", "b"], [])
+    store.observe("MODIFIED", pod("a", 11, labels={"run": "r2"}))
+    assert (names("r1"), names("r2")) == (["b"], ["a"])
+    store.observe("MODIFIED", pod("a", 12))
+    store.observe("DELETED", pod("b", 13, labels={"run": "r1"}))
+    assert (names("r1"), names("r2")) == ([], [])
+    assert [p["metadata"]["name"] for p in store.select("ns")] == ["a", "c"]
+    store.clear()
+    assert store.select() == []
+
+
 def test_select_by_namespace_labels_and_owner():
     red, blue = {"color": "red"}, {"color": "blue"}
     store, _ = filled(
