@@ -77,7 +77,7 @@ def test_its_status_wakes_nobody() -> None:
             world.apply(autoscaler())
             await served_by_it(world)
             passes: list[object] = []
-            world.lives[-1].view.queue.add = passes.append  # type: ignore[method-assign]
+            world.lives[-1].view.queue.hint = passes.append  # type: ignore[method-assign]
             for number in range(3):
                 (found,) = world.cluster.list(AUTOSCALER).items
                 world.cluster.set_status(found, {"currentReplicas": number})

@@ -9,7 +9,7 @@ import itertools
 import logging
 import random
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, cast
 from uuid import uuid4
@@ -24,12 +24,14 @@ from paceline.controller.kinds import KINDS, SPECULATIVE_DEPLOYMENT
 from paceline.controller.reconcile import reconcile
 from paceline.controller.settings import OperatorSettings
 from paceline.controller.watch import Watcher
-from paceline.kube import Lease, Manifest, Recorder, Transport, connect, leading, names_only
+from paceline.kube import Lease, Manifest, Outbox, Recorder, Throttle, Transport, connect, leading, names_only
 from paceline.plan.step import Event
 
 log = logging.getLogger(__name__)
 
 WORKERS = 4
+EVENTS = (25.0, 50)
+"""Events per second on average, and at once: a limit apart from that of the work, which must not wait for them."""
 EVERYWHERE = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"
 """IPv4 and IPv6 if the machine has both: a cluster may have only one of them."""
 SILENT_SECONDS = 300.0
@@ -51,11 +53,12 @@ async def _lead(settings: OperatorSettings) -> int:
     async with (
         serving(health, settings.probe_port),
         leading(connect, lambda own: Lease(own, settings.home, "paceline", identity)) as lost,
-        await connect(kinds=KINDS) as api,
+        await connect(kinds=KINDS, throttle=Throttle(settings.qps, settings.burst)) as api,
     ):
         cluster = Cluster(api, settings.namespaces)
         health.check = partial(fault, cluster)
-        recorder = Recorder(api, controller="paceline.dev/operator", instance=settings.identity)
+        events = api.beside(Throttle(*EVENTS))
+        recorder = Recorder(events, controller="paceline.dev/operator", instance=settings.identity)
         await _operate(cluster, api, settings, recorder, lost)
         return 1 if lost.is_set() else 0
 
@@ -97,14 +100,17 @@ async def _operate(
 
 
 async def _work(cluster: Cluster, settings: OperatorSettings, events: Recorder) -> None:
+    outbox = Outbox(events)
+
     async def record(regarding: Manifest, event: Event) -> None:
-        await events.record(regarding, event.type, event.reason, event.note)
+        outbox.put(regarding, event.type, event.reason, event.note)
 
     async def reconcile_key(key: Key) -> float | None:
         return await reconcile(cluster, key, settings.render, record)
 
     metrics.of_namespaces(cluster.namespaces, cluster.closed)
     async with asyncio.TaskGroup() as group:
+        group.create_task(outbox.run())
         for reflector in cluster.reflectors:
             group.create_task(reflector.run())
         for reflector in cluster.reflectors:
@@ -128,8 +134,9 @@ def _registry(cluster: Cluster, api: Transport) -> kopf.OperatorRegistry:
     registry = kopf.OperatorRegistry()
     plural = SPECULATIVE_DEPLOYMENT.plural
 
-    async def hint(namespace: str | None, name: str | None, **_: Any) -> None:
-        cluster.hear(Key(plural, namespace or "", name or ""))
+    async def hint(namespace: str | None, name: str | None, meta: Mapping[str, Any], **_: Any) -> None:
+        version = int(meta.get("resourceVersion") or 0)
+        cluster.hear(Key(plural, namespace or "", name or ""), version)
 
     async def login(**_: Any) -> kopf.AiohttpSession:
         return kopf.AiohttpSession(server=api.server, aiohttp_session=api.session(names_only(plural)))
@@ -148,7 +155,7 @@ def _kopf_settings() -> kopf.OperatorSettings:
     settings.networking.connect_timeout = 5
     settings.networking.error_backoffs = _Patient()
     settings.watching.server_timeout = 300
-    settings.watching.chunk_size = 10
+    settings.watching.chunk_size = 100
     return settings
 
 

@@ -51,6 +51,10 @@ class Transport:
         self._throttle = throttle or Throttle()
         self._parser = ThreadPoolExecutor(1, "parse")
 
+    def beside(self, throttle: Throttle) -> "Transport":
+        """Another one on the same connections, with a limit of its own. Only the first is to be closed."""
+        return Transport(self._client, kinds=self._kinds, throttle=throttle)
+
     async def __aenter__(self) -> "Transport":
         return self
 

@@ -21,7 +21,7 @@ from paceline.controller.kinds import KINDS
 from paceline.controller.pages import LONGEST_PAGE, PATIENCE, session, url
 from paceline.controller.watch import Watcher, ready_servers
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, POOL_LABEL
-from paceline.kube import Manifest
+from paceline.kube import Manifest, WorkQueue
 from paceline.render.serving import REVISION_LABEL
 from paceline.watch import Expected, JudgementKind, Watched
 
@@ -66,6 +66,7 @@ class Pool:
 
     def __init__(self, *pods: Manifest, watched: Watched = WATCHED) -> None:
         self.cluster = Cluster(memory.MemoryApi(memory.Cluster(kinds=KINDS)))
+        self.cluster.queue = WorkQueue(together=0)
         self.clock = Clock()
         self.watcher = Watcher(self.cluster, clock=self.clock)
         self.cluster.watch(KEY, {"latency": watched})
