@@ -20,7 +20,7 @@ from paceline.kube.errors import (
 )
 from paceline.kube.events import Outbox, Recorder
 from paceline.kube.interface import Api, Listing, WatchEvent
-from paceline.kube.leading import leading
+from paceline.kube.leading import Leading, leading
 from paceline.kube.lease import Lease
 from paceline.kube.names import names_only
 from paceline.kube.queue import WorkQueue
@@ -42,6 +42,7 @@ __all__ = [
     "Gone",
     "Invalid",
     "Kinds",
+    "Leading",
     "Lease",
     "Listing",
     "Manifest",
