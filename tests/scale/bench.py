@@ -8,8 +8,10 @@ of the processor much less. Prints one JSON object for each size, and writes the
 
 import argparse
 import asyncio
+import copy
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -30,11 +32,12 @@ from tests.support import apiserver
 from tests.support.apiserver import Running, _free_ports
 from tests.support.world import example
 
-from paceline.controller.kinds import BENCHMARK_RUN, KINDS, SPECULATIVE_DEPLOYMENT
+from paceline.controller.kinds import KINDS, SPECULATIVE_DEPLOYMENT
 from paceline.kube import Manifest, Reflector, Transport, connect
 from paceline.kube.throttle import Throttle
 
 ROOT = Path(__file__).parents[2]
+EXAMPLE = example("latency")
 NAMESPACE = "models"
 TOGETHER = 16
 """Requests of ours under way."""
@@ -103,6 +106,14 @@ class Bench:
             await asyncio.sleep(every)
         return time.monotonic() - began
 
+    async def quiet(self, operator: Operator, seconds: float = 3.0) -> None:
+        """Until no pass has ended for so long."""
+        seen, since = operator.passes(), time.monotonic()
+        while time.monotonic() - since < seconds:
+            await asyncio.sleep(0.2)
+            if (now := operator.passes()) != seen:
+                seen, since = now, time.monotonic()
+
     async def each(self, names: Sequence[str], do: Callable[[str], Any]) -> None:
         turns = asyncio.Semaphore(TOGETHER)
 
@@ -132,8 +143,9 @@ class Bench:
 
 
 def deployment(name: str) -> Manifest:
-    manifest = example("latency")
+    manifest = copy.deepcopy(EXAMPLE)
     manifest["metadata"] = {"name": name, "namespace": NAMESPACE}
+    manifest["spec"]["target"]["servedName"] = name  # no two specs are alike: nothing that is kept serves all
     manifest["spec"] |= {"suspend": True, "cache": {"hostPath": "/var/lib/models"}}
     for model in ("target", "draft"):
         manifest["spec"][model]["revision"] = "0123456789abcdef0123456789abcdef01234567"
@@ -148,6 +160,7 @@ async def measure(bench: Bench, size: int, options: argparse.Namespace) -> Figur
         await bench.until("the operator leads", lambda: bool(leader(bench)), 60)
         standby = operators.enter_context(bench.operator("second"))
         say(f"{size}: create")
+        await bench.quiet(operator)
         batch = names[: min(size, options.created)]
         operator.meter.begin()
         await bench.each(batch, bench.create)
@@ -173,7 +186,7 @@ async def measure(bench: Bench, size: int, options: argparse.Namespace) -> Figur
         figures |= await promotions(bench, operator, names[:1], "alone")
         figures |= await promotions(bench, operator, names[1 : 1 + options.promoted], "together")
         say(f"{size}: idle")
-        await asyncio.sleep(5)
+        await bench.quiet(operator)
         operator.meter.begin()
         await asyncio.sleep(options.idle)
         spent = operator.meter.cost()
@@ -216,7 +229,9 @@ def leader(bench: Bench) -> bool:
 
 
 async def promotions(bench: Bench, operator: Operator, names: list[str], how: str) -> Figures:
+    await bench.quiet(operator)
     say(f"{len(names)} promotions")
+    passes = operator.passes()
     operator.meter.begin()
     log = bench.directory / "nature.jsonl"
     offset, began = log.stat().st_size, time.time()
@@ -229,6 +244,7 @@ async def promotions(bench: Bench, operator: Operator, names: list[str], how: st
     return {
         f"{how}_writes": spent.writes / len(names),
         f"{how}_reads": spent.reads / len(names),
+        f"{how}_passes": (operator.passes() - passes) / len(names),
         f"{how}_cpu_ms": 1000 * spent.cpu / len(names),
         f"{how}_seconds": seconds,
         f"{how}_gap_p50": median(waits),
@@ -253,6 +269,7 @@ def gaps(lines: list[tuple[str, str, float]]) -> list[float]:
 async def changes(bench: Bench, operator: Operator, names: list[str], options: argparse.Namespace) -> Figures:
     """One status write for each change: the operator observes another generation of a suspended deployment."""
     names = [name for name in names if bench.serving(name) == "baseline"]
+    await bench.quiet(operator)
     say(f"{options.rate} changes a second")
     operator.meter.begin()
     asked: list[tuple[str, int, float]] = []
@@ -294,7 +311,9 @@ async def one_size(size: int, options: argparse.Namespace) -> Figures:
         directory = Path(place)
         policy = directory / "audit.yaml"
         policy.write_text(machine.AUDIT_POLICY)
-        audit = (f"--audit-policy-file={policy}", f"--audit-log-path={directory / 'audit.log'}")
+        # The last of two options counts; a service has an address of its own.
+        wide = "--service-cluster-ip-range=10.0.0.0/16"
+        audit = (wide, f"--audit-policy-file={policy}", f"--audit-log-path={directory / 'audit.log'}")
         server = apiserver.start(directory, options=audit, users=("operator", "nature"))
         nature: subprocess.Popen[bytes] | None = None
         try:
@@ -311,12 +330,16 @@ async def one_size(size: int, options: argparse.Namespace) -> Figures:
                     watching.cancel()
                     await asyncio.gather(watching, return_exceptions=True)
                     if options.keep:
-                        subprocess.run(["cp", "-r", *directory.glob("*.log"), *directory.glob("*.jsonl"), options.keep])
+                        shutil.copytree(directory, options.keep, dirs_exist_ok=True, ignore=_all_but_logs)
         finally:
             if nature is not None:
                 nature.kill()
                 nature.wait()
             server.stop()
+
+
+def _all_but_logs(_: str, names: list[str]) -> list[str]:
+    return [name for name in names if not name.endswith((".log", ".jsonl"))]
 
 
 def begin_nature(server: Running, directory: Path) -> "subprocess.Popen[bytes]":

@@ -10,7 +10,7 @@ from paceline.controller.kinds import (
     LEADER_WORKER_SET,
     SPECULATIVE_DEPLOYMENT,
 )
-from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL
+from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, LENT, MANAGED_BY, RUN_LABEL
 from paceline.evidence import ENVIRONMENT
 from paceline.kube import UNREAD, Api, Manifest, Reflector, Resource, Store, WorkQueue, selector
 from paceline.kube.reading import without_managed_fields
@@ -26,7 +26,7 @@ from paceline.kube.resources import (
     SERVICE,
     version_of,
 )
-from paceline.plan.objects import brings_rounds
+from paceline.plan.objects import annotations, brings_rounds
 from paceline.watch import Judgement, Watched
 
 GUARDS = (NETWORK_POLICY, DISRUPTION_BUDGET)
@@ -49,6 +49,9 @@ OPTIONAL = (LEADER_WORKER_SET, *GUARDS, *ROUTES, AUTOSCALER)
 OURS = selector(MANAGED_BY)
 INDEXED = (DEPLOYMENT_LABEL, RUN_LABEL, COMPONENT_LABEL)
 """Labels by which a pass asks for objects."""
+READ_BY_THE_THOUSAND = (POD,)
+"""Kinds of which thousands are read at a time (by the watcher of counters, every second), so not to be unpacked first.
+Of a pod little is kept anyway."""
 OF_ANYBODY = (SPECULATIVE_DEPLOYMENT, BENCHMARK_RUN, AUTOSCALER)
 """Kinds of which we read objects that have no label of ours."""
 
@@ -83,6 +86,8 @@ class Cluster:
         without a cluster."""
         self.doubted: set[Key] = set()
         """Objects of ours that are known to be another by now than the store has: the next pass reads them."""
+        self.lent: set[tuple[str, str]] = set()
+        """Namespace and name of each Deployment of which a server is lent."""
         self.refusals: dict[Key, Mapping[tuple[str, str], str]] = {}
         """Key → kind and name → message of each object that the API server rejected in the last pass."""
         self.watched: dict[Key, Mapping[str, Watched]] = {}
@@ -98,6 +103,7 @@ class Cluster:
                 prune=LEAN.get(resource, without_managed_fields),
                 on_change=self._changed,
                 indexed=INDEXED,
+                packed=resource not in READ_BY_THE_THOUSAND,
                 optional=resource in OPTIONAL,
                 on_presence=self._wake_deployments,
             )
@@ -167,6 +173,9 @@ class Cluster:
     def _changed(self, event: str, obj: Manifest, old: Manifest | None) -> None:
         metadata = obj["metadata"]
         labels, namespace = metadata.get("labels") or {}, metadata["namespace"]
+        if obj.get("kind") == DEPLOYMENT.kind:
+            lent = event != "DELETED" and LENT in annotations(obj)
+            (self.lent.add if lent else self.lent.discard)((namespace, metadata["name"]))
         if obj.get("kind") == SPECULATIVE_DEPLOYMENT.kind:
             self.hear(Key(SPECULATIVE_DEPLOYMENT.plural, namespace, metadata["name"]))
             return

@@ -121,7 +121,8 @@ async def confirm(cluster: Cluster, key: Key, manifest: Manifest) -> None:
 
 def _elsewhere(cluster: Cluster) -> dict[str, frozenset[str]]:
     rounds = cluster.select(POD.kind, None, {COMPONENT_LABEL: "round"})
-    return elsewhere(rounds, cluster.select(DEPLOYMENT.kind, None, {COMPONENT_LABEL: "server"}))
+    lending = [cluster.get(DEPLOYMENT.kind, *of) for of in sorted(cluster.lent)]
+    return elsewhere(rounds, [manifest for manifest in lending if manifest])
 
 
 async def _keys(cluster: Cluster, namespace: str, names: tuple[str, ...]) -> dict[str, frozenset[str] | None]:

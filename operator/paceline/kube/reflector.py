@@ -62,6 +62,7 @@ class Reflector:
         prune: Callable[[Manifest], Manifest] = without_managed_fields,
         on_change: OnChange = _ignore,
         indexed: Collection[str] = (),
+        packed: bool = False,
         optional: bool = False,
         on_presence: Callable[[], None] = _nothing,
         clock: Callable[[], float] = time.monotonic,
@@ -79,7 +80,7 @@ class Reflector:
         """Where the watch goes on; None: list first."""
         self._failures = 0
         """In a row, without one event in between."""
-        self.store = Store(prune, on_change, indexed)
+        self.store = Store(prune, on_change, indexed, packed)
         self.absent = False
         self.closed = False
         self.synced = asyncio.Event()
