@@ -5,7 +5,7 @@ our own object   from its store, unless that is known to be behind. What is deci
                  it is still that version (`confirm`)
 children         from the stores. If a store lacks a name that we are about to write, the server is asked: a store has
                  only objects with our label, and a foreign object must not be taken over
-a round's pod    from the server when its Job has ended and the result is not yet recorded: the store may lag behind
+a round's pod    from the server when its Job has ended and the store's pod has not: the store may lag behind
 neighbours       from the server at the same time: other pods with GPUs on the round's node, in readable namespaces
 imported runs    from the store: those of the namespace that were measured without a cluster, where that is allowed
 warnings         Events of objects that wait without a reason in their status (plan.silence)
@@ -147,7 +147,8 @@ async def gather_run(cluster: Cluster, key: Key, settings: Settings, now: dateti
     recorded = {record["job"] for record in status.get("rounds", ())}
     jobs += await _missed(cluster, manifest, {job["metadata"]["name"] for job in jobs} | recorded)
     pods = cluster.select(POD.kind, key.namespace, mine)
-    if any(finished(job) and job["metadata"]["name"] not in recorded for job in jobs):
+    ended = [job for job in jobs if finished(job) and job["metadata"]["name"] not in recorded]
+    if not all(_has_ended(_pod_of(job, pods)) for job in ended):
         pods = await _pods(cluster, key.namespace, selector=f"{RUN_LABEL}={key.name}")
     rounds = [Round(job=job, pod=_pod_of(job, pods)) for job in jobs]
     rounds = [
@@ -239,6 +240,11 @@ def _needed(spec: DeploymentSpec | None, key: Key, settings: Settings) -> Iterat
 
 def _prefetch_ended(job: Manifest) -> bool:
     return finished(job) and job["metadata"]["labels"].get(COMPONENT_LABEL) == "fetch"
+
+
+def _has_ended(pod: Manifest | None) -> bool:
+    """Whether it is there and nothing of it changes any more: then no server knows more than the store."""
+    return pod is not None and (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
 def _pod_of(job: Manifest, pods: list[Manifest]) -> Manifest | None:

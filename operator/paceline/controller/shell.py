@@ -31,7 +31,7 @@ from paceline.plan.step import Event
 
 log = logging.getLogger(__name__)
 
-WORKERS = 4
+WORKERS = 8
 EVENTS = (25.0, 50)
 """Events per second on average, and at once: a limit apart from that of the work, which must not wait for them."""
 EVERYWHERE = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"
@@ -54,7 +54,7 @@ async def _lead(settings: OperatorSettings) -> int:
     identity = f"{settings.identity}_{uuid4().hex[:8]}"
     async with (
         serving(health, settings.probe_port),
-        await connect(kinds=KINDS, throttle=Throttle(settings.qps, settings.burst)) as api,
+        await connect(kinds=KINDS, throttle=Throttle(settings.qps, settings.burst), answered=metrics.answered) as api,
         watching(cluster := Cluster(api, settings.namespaces)),
     ):
         health.check = partial(silence, cluster)
@@ -128,6 +128,7 @@ async def _work(cluster: Cluster, settings: OperatorSettings, events: Recorder) 
         return await reconcile(cluster, key, settings.render, record)
 
     metrics.of_namespaces(cluster.namespaces, cluster.closed)
+    metrics.of_queue(cluster.queue)
     async with asyncio.TaskGroup() as group:
         group.create_task(outbox.run())
         for reflector in cluster.reflectors:

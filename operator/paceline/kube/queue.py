@@ -137,9 +137,15 @@ class WorkQueue(Generic[Key]):
         """Seconds without progress: the age of the longest call under way; or, if keys only wait, the time since the
         last call ended or the first of them came, whichever was later. A long queue that moves is not stuck."""
         since = list(self._working.values())
-        waiting = self._waiting.values()
+        waiting = list(self._waiting.values())
         since += [max(min(waiting), self._finished)] if waiting and not self._working else []
         return self._clock() - min(since) if since else 0.0
+
+    @property
+    def oldest(self) -> float:
+        """Seconds that the key which waits longest has waited; 0 if none does."""
+        waiting = list(self._waiting.values())  # a copy: metrics are read by another thread
+        return self._clock() - min(waiting) if waiting else 0.0
 
     def __len__(self) -> int:
         """The number of keys that are ready to be worked on."""

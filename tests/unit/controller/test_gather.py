@@ -18,7 +18,7 @@ from paceline.controller.kinds import KINDS
 from paceline.controller.reconcile import reconcile
 from paceline.core.names import DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL
 from paceline.kube import UNREAD, Conflict, Manifest, Ref, WorkQueue
-from paceline.kube.resources import JOB
+from paceline.kube.resources import JOB, POD
 from paceline.plan.run.snapshot import Round
 from paceline.plan.step import Apply
 from paceline.render import Settings, round_job
@@ -77,6 +77,28 @@ async def test_who_else_was_on_the_node_of_a_round_that_has_ended(
     assert found is not None
     (one,) = found.rounds
     assert one.neighbours == seen
+
+
+@pytest.mark.parametrize(("phase", "lists"), [("Running", 2), ("Succeeded", 1)])
+async def test_the_pods_of_a_round_are_listed_only_where_the_store_has_not_seen_its_end(phase: str, lists: int) -> None:
+    """Its neighbours on the node are listed in any case."""
+    api = memory.MemoryApi(memory.Cluster(kinds=KINDS))
+    cluster = Cluster(api)
+    await ended_round(api, cluster)
+    (made,) = (await api.list(POD, "models", f"{RUN_LABEL}=mine")).items
+    cluster.saw(made | {"status": {"phase": phase}})
+    asked = []
+    answer = api.list
+
+    async def counting(*args: Any, **kwargs: Any) -> Any:
+        asked.append(args)
+        return await answer(*args, **kwargs)
+
+    api.list = counting  # type: ignore[method-assign]
+    found = await gather_run(cluster, KEY, Settings(image="paceline"), NOW)
+    assert found is not None
+    assert found.rounds[0].neighbours == ("models/served (4)", "others/training (2)")
+    assert len(asked) == lists
 
 
 async def test_an_object_of_ours_is_not_asked_for_while_the_store_has_it() -> None:
