@@ -1,6 +1,7 @@
 """Servers that an autoscaler scales, too: the real controller on the API in memory, whose test is the autoscaler."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from tests.fault.stories import example
@@ -97,12 +98,10 @@ async def served_by_it(world: World) -> None:
 class Older(MemoryApi):
     """The rights of a release that knew no autoscalers."""
 
-    async def list(
-        self, resource: Resource, namespace: str | None = None, selector: str = "", limit: int = 500, fields: str = ""
-    ) -> Listing:
+    async def list(self, resource: Resource, namespace: str | None = None, *more: Any, **others: Any) -> Listing:
         if resource == AUTOSCALER:
             raise Forbidden(403, "Forbidden", f"{resource.plural} is forbidden")
-        return await super().list(resource, namespace, selector, limit, fields)
+        return await super().list(resource, namespace, *more, **others)
 
 
 @pytest.mark.parametrize("present", [True, False])

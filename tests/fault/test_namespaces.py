@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
+from typing import Any
 
 from prometheus_client import REGISTRY
 from tests.fault.stories import example
@@ -33,11 +34,9 @@ class Closed(MemoryApi):
 
     closed = NOTHING
 
-    async def list(
-        self, resource: Resource, namespace: str | None = None, selector: str = "", limit: int = 500, fields: str = ""
-    ) -> Listing:
+    async def list(self, resource: Resource, namespace: str | None = None, *more: Any, **others: Any) -> Listing:
         self._check(namespace)
-        return await super().list(resource, namespace, selector, limit, fields)
+        return await super().list(resource, namespace, *more, **others)
 
     async def get(self, ref: Ref) -> Manifest | None:
         self._check(ref.namespace)

@@ -97,7 +97,7 @@ class Bench:
                 process.terminate()
                 process.wait(30)
 
-    async def until(self, what: str, done: Callable[[], bool], seconds: float, every: float = 0.05) -> float:
+    async def until(self, what: str, done: Callable[[], bool], seconds: float, every: float = 0.1) -> float:
         """Seconds that it took; complains and goes on to tell what it knows if it takes longer than `seconds`."""
         began = time.monotonic()
         while not done():
@@ -200,7 +200,7 @@ async def measure(bench: Bench, size: int, options: argparse.Namespace) -> Figur
         say(f"{size}: hand over")
         standby.meter.begin()
         operator.process.send_signal(signal.SIGTERM)
-        figures["handover_seconds"] = await bench.until("the next acts", lambda: standby.passes() > 0, 120, 0.02)
+        figures["handover_seconds"] = await bench.until("the next acts", lambda: standby.passes() > 0, 120)
         figures["handover_all_seconds"] = await bench.until(
             "the next has seen all", lambda: standby.passes() >= size, 900
         )
@@ -208,7 +208,7 @@ async def measure(bench: Bench, size: int, options: argparse.Namespace) -> Figur
     say(f"{size}: start")
     with bench.operator("third") as operator:
         operator.meter._cpu = 0.0
-        await bench.until("all were looked at", lambda: operator.passes() >= size, 900, 0.02)
+        await bench.until("all were looked at", lambda: operator.passes() >= size, 900)
         spent = operator.meter.cost()
         resident, peak = machine.memory(operator.process.pid)
         figures |= {

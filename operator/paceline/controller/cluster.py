@@ -49,9 +49,6 @@ OPTIONAL = (LEADER_WORKER_SET, *GUARDS, *ROUTES, AUTOSCALER)
 OURS = selector(MANAGED_BY)
 INDEXED = (DEPLOYMENT_LABEL, RUN_LABEL, COMPONENT_LABEL)
 """Labels by which a pass asks for objects."""
-READ_BY_THE_THOUSAND = (POD,)
-"""Kinds of which thousands are read at a time (by the watcher of counters, every second), so not to be unpacked first.
-Of a pod little is kept anyway."""
 OF_ANYBODY = (SPECULATIVE_DEPLOYMENT, BENCHMARK_RUN, AUTOSCALER)
 """Kinds of which we read objects that have no label of ours."""
 
@@ -88,6 +85,8 @@ class Cluster:
         """Objects of ours that are known to be another by now than the store has: the next pass reads them."""
         self.lent: set[tuple[str, str]] = set()
         """Namespace and name of each Deployment of which a server is lent."""
+        self.measuring: set[tuple[str, str]] = set()
+        """Namespace and name of each round's pod that has not ended."""
         self.refusals: dict[Key, Mapping[tuple[str, str], str]] = {}
         """Key → kind and name → message of each object that the API server rejected in the last pass."""
         self.watched: dict[Key, Mapping[str, Watched]] = {}
@@ -103,7 +102,7 @@ class Cluster:
                 prune=LEAN.get(resource, without_managed_fields),
                 on_change=self._changed,
                 indexed=INDEXED,
-                packed=resource not in READ_BY_THE_THOUSAND,
+                packed=True,
                 optional=resource in OPTIONAL,
                 on_presence=self._wake_deployments,
             )
@@ -176,6 +175,9 @@ class Cluster:
         if obj.get("kind") == DEPLOYMENT.kind:
             lent = event != "DELETED" and LENT in annotations(obj)
             (self.lent.add if lent else self.lent.discard)((namespace, metadata["name"]))
+        if obj.get("kind") == POD.kind and labels.get(COMPONENT_LABEL) == "round":
+            measures = event != "DELETED" and (obj.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
+            (self.measuring.add if measures else self.measuring.discard)((namespace, metadata["name"]))
         if obj.get("kind") == SPECULATIVE_DEPLOYMENT.kind:
             self.hear(Key(SPECULATIVE_DEPLOYMENT.plural, namespace, metadata["name"]))
             return

@@ -120,9 +120,9 @@ async def confirm(cluster: Cluster, key: Key, manifest: Manifest) -> None:
 
 
 def _elsewhere(cluster: Cluster) -> dict[str, frozenset[str]]:
-    rounds = cluster.select(POD.kind, None, {COMPONENT_LABEL: "round"})
+    rounds = [cluster.get(POD.kind, *of) for of in sorted(cluster.measuring)]
     lending = [cluster.get(DEPLOYMENT.kind, *of) for of in sorted(cluster.lent)]
-    return elsewhere(rounds, [manifest for manifest in lending if manifest])
+    return elsewhere(filter(None, rounds), filter(None, lending))
 
 
 async def _keys(cluster: Cluster, namespace: str, names: tuple[str, ...]) -> dict[str, frozenset[str] | None]:

@@ -124,7 +124,7 @@ class Reflector:
     async def _pass(self) -> None:
         """List if needed, then watch until the watch ends."""
         if self._position is None:
-            listing = await self._api.list(self.resource, self.namespace, self._selector)
+            listing = await self._api.list(self.resource, self.namespace, self._selector, reduce=self.store.entry)
             self._is_absent(None)
             self._is_closed(None)
             self.store.replace(listing.items, int(listing.resource_version))

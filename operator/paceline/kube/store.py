@@ -110,9 +110,14 @@ class Store:
                 if known is not None and version_of(manifest) >= known.version:
                     self._drop(known)
 
-    def replace(self, items: Iterable[Manifest], version: int) -> None:
+    def entry(self, manifest: Manifest) -> Entry:
+        """The object as it is kept."""
+        return Entry(self._prune(manifest), self._packed)
+
+    def replace(self, items: Iterable[Manifest | Entry], version: int) -> None:
         """Take in a list of everything there is at `version`: what is not in it is gone, unless it is younger."""
-        listed = {key_of(item): item for item in items}
+        entries = [item if isinstance(item, Entry) else self.entry(item) for item in items]
+        listed = {entry.key: entry for entry in entries}
         for known in self._entries():
             if known.key not in listed and known.version <= version:
                 self._drop(known)
@@ -131,21 +136,21 @@ class Store:
     def _entries(self) -> list[Entry]:
         return [entry for space in self._objects.values() for entry in space.values()]
 
-    def _put(self, manifest: Manifest) -> None:
-        known = self._entry(key_of(manifest))
-        if known is not None and version_of(manifest) <= known.version:
+    def _put(self, found: Manifest | Entry) -> None:
+        key, version = (found.key, found.version) if isinstance(found, Entry) else (key_of(found), version_of(found))
+        known = self._entry(key)
+        if known is not None and version <= known.version:
             return
-        if known is not None and manifest["metadata"].get("uid") != known.uid:
+        entry = found if isinstance(found, Entry) else self.entry(found)
+        if known is not None and entry.uid != known.uid:
             self._drop(known)  # deleted and made again while we were not looking
             known = None
         if known is not None:
             self._take_out(known)
-        new = self._prune(manifest)
-        entry = Entry(new, self._packed)
         namespace, name = entry.key
         for spaces in (self._objects, *(self._by_label.setdefault(label, {}) for label in self._labels(entry))):
             spaces.setdefault(namespace, {})[name] = entry
-        self._on_change("ADDED" if known is None else "MODIFIED", new, known.manifest if known else None)
+        self._on_change("ADDED" if known is None else "MODIFIED", entry.manifest, known.manifest if known else None)
 
     def _drop(self, known: Entry) -> None:
         self._take_out(known)

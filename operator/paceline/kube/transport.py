@@ -110,8 +110,9 @@ class Transport:
         selector: str = "",
         limit: int = PAGE,
         fields: str = "",
+        reduce: Callable[[Manifest], Any] | None = None,
     ) -> Listing:
-        items: list[Manifest] = []
+        items: list[Any] = []
         asked = {"labelSelector": selector, "fieldSelector": fields}
         query = {name: value for name, value in asked.items() if value}
         most = limit
@@ -125,14 +126,14 @@ class Transport:
                 most = max(1, most // 4)
                 continue
             page, about = await self._understood(a_page, body)
-            items += page
+            for item in page:  # a list says the kind once, not in each item
+                item.setdefault("apiVersion", resource.api_version)
+                item.setdefault("kind", resource.kind)
+            items += page if reduce is None else map(reduce, page)
             if not about.get("continue"):
                 break
             query["continue"] = about["continue"]
             most = min(limit, 2 * most)
-        for item in items:  # a list says the kind once, not in each item
-            item.setdefault("apiVersion", resource.api_version)
-            item.setdefault("kind", resource.kind)
         return Listing(items, about["resourceVersion"])
 
     async def watch(
