@@ -58,7 +58,12 @@ def operator(world: World, api: MemoryApi, *namespaces: str) -> tuple[View, "asy
     view = View(api, namespaces)
     view.queue = WorkQueue(clock=world.loop.time)
     events = Recorder(api, controller="paceline.dev/operator", instance="operator", now=world.now)
-    return view, asyncio.create_task(shell._work(view, Told(Settings(image="paceline")), events))  # type: ignore[arg-type]
+
+    async def work() -> None:
+        async with shell.watching(view):
+            await shell._work(view, Told(Settings(image="paceline")), events)  # type: ignore[arg-type]
+
+    return view, asyncio.create_task(work())
 
 
 def told_closed() -> dict[str, float | None]:
