@@ -4,7 +4,7 @@ SHELL := /bin/bash
 
 BIN := .venv/bin
 
-.PHONY: venv try lint browser prometheus test test-all demo demos demo-killed five-minutes long-stories bench generate
+.PHONY: venv try lint browser prometheus test test-all demo demos demo-killed five-minutes long-stories bench bench-scale generate
 .PHONY: test-sglang measure-sglang test-vllm test-sglang-jax prepare programs archives cluster-up cluster-down images operator-up
 
 venv: .venv/.installed
@@ -78,6 +78,13 @@ bench: venv
 	$(BIN)/python -m tests.unit.watch.thousand
 	$(BIN)/python -m tests.unit.search.bench
 	$(BIN)/python -m tests.unit.search.two_loads
+
+# SIZES: numbers of deployments; 5,000 take a quarter of an hour on two quiet cores. Touches no cluster that runs.
+SIZES ?= 100 1000 5000
+
+bench-scale: venv
+	dev/cluster/build etcd kube-apiserver kubectl
+	$(BIN)/python -m tests.scale.bench --write --json docs/reports/scale.json $(SIZES)
 
 five-minutes: venv
 	$(BIN)/python -m tests.unit.round.five_minutes

@@ -1,6 +1,7 @@
 """Servers that an autoscaler scales, too: the real controller on the API in memory, whose test is the autoscaler."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from tests.fault.stories import example
@@ -77,7 +78,7 @@ def test_its_status_wakes_nobody() -> None:
             world.apply(autoscaler())
             await served_by_it(world)
             passes: list[object] = []
-            world.lives[-1].view.queue.add = passes.append  # type: ignore[method-assign]
+            world.lives[-1].view.queue.hint = passes.append  # type: ignore[method-assign]
             for number in range(3):
                 (found,) = world.cluster.list(AUTOSCALER).items
                 world.cluster.set_status(found, {"currentReplicas": number})
@@ -97,12 +98,10 @@ async def served_by_it(world: World) -> None:
 class Older(MemoryApi):
     """The rights of a release that knew no autoscalers."""
 
-    async def list(
-        self, resource: Resource, namespace: str | None = None, selector: str = "", limit: int = 500, fields: str = ""
-    ) -> Listing:
+    async def list(self, resource: Resource, namespace: str | None = None, *more: Any, **others: Any) -> Listing:
         if resource == AUTOSCALER:
             raise Forbidden(403, "Forbidden", f"{resource.plural} is forbidden")
-        return await super().list(resource, namespace, selector, limit, fields)
+        return await super().list(resource, namespace, *more, **others)
 
 
 @pytest.mark.parametrize("present", [True, False])

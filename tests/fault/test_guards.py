@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 from tests.fault.stories import example
 from tests.fault.virtual import run
@@ -82,11 +83,9 @@ class Older(MemoryApi):
 
     older = True
 
-    async def list(
-        self, resource: Resource, namespace: str | None = None, selector: str = "", limit: int = 500, fields: str = ""
-    ) -> Listing:
+    async def list(self, resource: Resource, namespace: str | None = None, *more: Any, **others: Any) -> Listing:
         self._check(resource)
-        return await super().list(resource, namespace, selector, limit, fields)
+        return await super().list(resource, namespace, *more, **others)
 
     async def get(self, ref: Ref) -> Manifest | None:
         self._check(ref.resource)

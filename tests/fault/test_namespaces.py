@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
+from typing import Any
 
 from prometheus_client import REGISTRY
 from tests.fault.stories import example
@@ -33,11 +34,9 @@ class Closed(MemoryApi):
 
     closed = NOTHING
 
-    async def list(
-        self, resource: Resource, namespace: str | None = None, selector: str = "", limit: int = 500, fields: str = ""
-    ) -> Listing:
+    async def list(self, resource: Resource, namespace: str | None = None, *more: Any, **others: Any) -> Listing:
         self._check(namespace)
-        return await super().list(resource, namespace, selector, limit, fields)
+        return await super().list(resource, namespace, *more, **others)
 
     async def get(self, ref: Ref) -> Manifest | None:
         self._check(ref.namespace)
@@ -59,7 +58,12 @@ def operator(world: World, api: MemoryApi, *namespaces: str) -> tuple[View, "asy
     view = View(api, namespaces)
     view.queue = WorkQueue(clock=world.loop.time)
     events = Recorder(api, controller="paceline.dev/operator", instance="operator", now=world.now)
-    return view, asyncio.create_task(shell._work(view, Told(Settings(image="paceline")), events))  # type: ignore[arg-type]
+
+    async def work() -> None:
+        async with shell.watching(view):
+            await shell._work(view, Told(Settings(image="paceline")), events)  # type: ignore[arg-type]
+
+    return view, asyncio.create_task(work())
 
 
 def told_closed() -> dict[str, float | None]:

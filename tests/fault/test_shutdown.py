@@ -11,12 +11,16 @@ from typing import Any
 import pytest
 from aiohttp import web
 from tests.fault.virtual import run
+from tests.support import memory
 from tests.support.answered import talking_to
+from tests.support.edits import example
 
 from paceline.controller import shell
-from paceline.controller.cluster import Cluster
+from paceline.controller.cluster import Cluster, Key
+from paceline.controller.kinds import KINDS
 from paceline.controller.settings import from_environment
-from paceline.kube import Recorder, WorkQueue
+from paceline.kube import Leading, Recorder, WorkQueue
+from paceline.kube.queue import TOGETHER
 
 
 def test_a_cancelled_worker_ends_also_if_work_comes_at_that_moment() -> None:
@@ -64,8 +68,10 @@ def told_to_stop(_: asyncio.Event) -> None:
 async def test_nobody_works_on_while_kopf_waits_for_its_tasks(
     end: Callable[[asyncio.Event], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Kopf takes every task that it finds for its own and waits for them for five seconds, as long as a rival."""
+    """Kopf takes every task that it finds for its own and waits for them for five seconds, as long as a rival. The
+    lease is released as soon as nobody works, and not before."""
     beats: list[float] = []
+    released: list[float] = []
 
     async def worker() -> None:
         while True:
@@ -82,7 +88,8 @@ async def test_nobody_works_on_while_kopf_waits_for_its_tasks(
     async with talking_to(an_empty_cluster, tmp_path) as api:
         lost = asyncio.Event()
         recorder = Recorder(api, controller="operator", instance="operator")
-        operating = asyncio.create_task(shell._operate(Cluster(api), api, settings, recorder, lost))
+        led = Leading(lost, lambda: released.append(time.monotonic()))
+        operating = asyncio.create_task(shell._operate(Cluster(api), api, settings, recorder, led))
         await asyncio.sleep(2)
         assert beats
         assert not operating.done()
@@ -90,4 +97,35 @@ async def test_nobody_works_on_while_kopf_waits_for_its_tasks(
         end(lost)
         async with asyncio.timeout(30):
             await operating
-    assert beats[-1] - ended < 4
+    assert beats[-1] <= released[0] < ended + 1
+
+
+async def test_who_stands_by_has_all_in_view_when_its_turn_comes() -> None:
+    """Lists of thousands of objects take seconds; a standby has read them, and goes on hearing."""
+    server = memory.Cluster(kinds=KINDS)
+    api = memory.MemoryApi(server)
+    await api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "models"}})
+    cluster = Cluster(api)
+    async with shell.watching(cluster), asyncio.timeout(10):
+        for reflector in cluster.reflectors:
+            await reflector.synced.wait()
+        manifest = example()
+        manifest["metadata"] = {"name": "served", "namespace": "models"}
+        await api.create(manifest)
+        while cluster.get(manifest["kind"], "models", "served") is None:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(TOGETHER)
+        assert len(cluster.queue) == 0, "nobody works"
+        assert cluster.queue.take() == Key("speculativedeployments", "models", "served")
+        assert shell.silence(cluster) is None
+
+
+def test_a_standby_whose_queue_waits_for_its_turn_is_healthy() -> None:
+    """Only who works can be stuck."""
+    cluster = Cluster(memory.MemoryApi(memory.Cluster(kinds=KINDS)))
+    now = 0.0
+    cluster.queue = WorkQueue(clock=lambda: now)
+    cluster.queue.add(Key("speculativedeployments", "models", "served"))
+    now = 2 * shell.STUCK_SECONDS
+    assert shell.silence(cluster) is None
+    assert shell.fault(cluster) == "no pass has ended for 600 s"

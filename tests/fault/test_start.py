@@ -12,7 +12,7 @@ from paceline.kube import WorkQueue
 from paceline.kube.throttle import Throttle
 
 DEPLOYMENTS, RUNS, REQUESTS = 1000, 2000, 3
-"""Together 9,000 requests, of which the throttle lets 20 a second pass: seven and a half minutes."""
+"""Together 9,000 requests, of which a throttle lets 20 a second pass: seven and a half minutes."""
 
 
 def test_thousands_of_objects_at_once_are_work_and_no_hang() -> None:
@@ -21,7 +21,7 @@ def test_thousands_of_objects_at_once_are_work_and_no_hang() -> None:
 
     async def starts() -> tuple[float, set[str | None]]:
         loop = asyncio.get_running_loop()
-        throttle = Throttle(clock=loop.time)
+        throttle = Throttle(20, 30, clock=loop.time)
         view = View(MemoryApi(Cluster()))
         view.queue = WorkQueue(clock=loop.time)
         for plural, number in (("speculativedeployments", DEPLOYMENTS), ("benchmarkruns", RUNS)):

@@ -13,7 +13,8 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,12 @@ class Running:
         parsed: dict[str, Any] = json.loads(answer)
         return parsed
 
+    def kubeconfig_of(self, user: str) -> Path:
+        """That of one of `users`."""
+        path = self.kubeconfig.with_name(f"kubeconfig-{user}")
+        path.write_text(_kubeconfig(replace(self, token=user)))
+        return path
+
     def stop(self) -> None:
         """The API server first: without etcd it would not end in time."""
         for process in reversed(self.processes):
@@ -92,16 +99,18 @@ class Running:
                 process.wait()
 
 
-def start(directory: Path) -> Running:
-    """Both on free ports of 127.0.0.1, all state and logs in `directory`. Returns when the server is ready."""
+def start(directory: Path, *, options: Sequence[str] = (), users: Sequence[str] = ()) -> Running:
+    """Both on free ports of 127.0.0.1, all state and logs in `directory`. Returns when the server is ready. `options`
+    are more of the API server's; each of `users` is a member of system:masters whose token is the name."""
     subprocess.run([BUILD, "etcd", "kube-apiserver", "kubectl"], check=True, stdout=subprocess.DEVNULL)
     directory.mkdir(parents=True, exist_ok=True)
     client, peer, api = _free_ports(3)
     url = f"https://127.0.0.1:{api}"
     certificate = directory / "pki" / "apiserver.crt"
     key = directory / "service-account.key"
+    known = {ADMIN: "admin", **{name: name for name in users}}
     tokens = directory / "tokens.csv"
-    tokens.write_text(f'{ADMIN},admin,admin,"system:masters"\n')
+    tokens.write_text("".join(f'{token},{name},{name},"system:masters"\n' for token, name in known.items()))
     subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
     etcd = _run(
         directory / "etcd.log",
@@ -133,6 +142,7 @@ def start(directory: Path) -> Running:
         "--disable-admission-plugins=ServiceAccount",
         # No endpoint of this server is ever looked for in the cluster.
         "--endpoint-reconciler-type=none",
+        *options,
     )
     running = Running(
         kubeconfig=directory / "kubeconfig",

@@ -28,6 +28,8 @@ from typing import (
 from pydantic import ConfigDict, GetJsonSchemaHandler, TypeAdapter
 from pydantic_core import CoreSchema
 
+from paceline.core.kept import by_value
+
 Class = TypeVar("Class")
 LONGEST_NUMBER = 32
 """Characters of a decimal string."""
@@ -121,6 +123,12 @@ def from_status(kind: type[Class], value: object) -> Class:
         for slot in slots(kind)
     }
     return kind(**read)
+
+
+@by_value(128)
+def kept_status(kind: type[Class], value: object) -> Class:
+    """`from_status` of an object's whole status, which every pass asks for."""
+    return from_status(kind, value)
 
 
 def to_status(of: object) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from paceline.controller.kinds import (
     LEADER_WORKER_SET,
     SPECULATIVE_DEPLOYMENT,
 )
-from paceline.core.names import DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL
+from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, LENT, MANAGED_BY, RUN_LABEL
 from paceline.evidence import ENVIRONMENT
 from paceline.kube import UNREAD, Api, Manifest, Reflector, Resource, Store, WorkQueue, selector
 from paceline.kube.reading import without_managed_fields
@@ -24,8 +24,9 @@ from paceline.kube.resources import (
     POD,
     REVISION,
     SERVICE,
+    version_of,
 )
-from paceline.plan.objects import brings_rounds
+from paceline.plan.objects import annotations, brings_rounds
 from paceline.watch import Judgement, Watched
 
 GUARDS = (NETWORK_POLICY, DISRUPTION_BUDGET)
@@ -42,11 +43,13 @@ CHILDREN: tuple[Resource, ...] = (
     *GUARDS,
     *ROUTES,
 )
-WATCHED = (*CHILDREN, AUTOSCALER)
+WATCHED = (SPECULATIVE_DEPLOYMENT, *CHILDREN, AUTOSCALER)
 OPTIONAL = (LEADER_WORKER_SET, *GUARDS, *ROUTES, AUTOSCALER)
 """Kinds that a cluster may lack, or not show us (a role of an older release): nothing waits for them."""
 OURS = selector(MANAGED_BY)
-OF_ANYBODY = (BENCHMARK_RUN, AUTOSCALER)
+INDEXED = (DEPLOYMENT_LABEL, RUN_LABEL, COMPONENT_LABEL)
+"""Labels by which a pass asks for objects."""
+OF_ANYBODY = (SPECULATIVE_DEPLOYMENT, BENCHMARK_RUN, AUTOSCALER)
 """Kinds of which we read objects that have no label of ours."""
 
 
@@ -62,6 +65,11 @@ class Key:
         return f"{self.plural}/{self.namespace}/{self.name}"
 
 
+def namespace_of(key: Key) -> str:
+    """Whose turn it is: one namespace's thousand objects must not keep another's waiting."""
+    return key.namespace
+
+
 class Cluster:
     """The cluster as watched: `reflectors` fill the stores and queue the owners of changed objects."""
 
@@ -69,10 +77,16 @@ class Cluster:
         self.api = api
         self.namespaces = namespaces
         """The namespaces that the operator works in; empty means all."""
-        self.queue: WorkQueue[Key] = WorkQueue()
+        self.queue: WorkQueue[Key] = WorkQueue(group=namespace_of)
         self.known: set[Key] = set()
         """Known deployments: a changed claim concerns all of them in its namespace, as does a run that was measured
         without a cluster."""
+        self.doubted: set[Key] = set()
+        """Objects of ours that are known to be another by now than the store has: the next pass reads them."""
+        self.lent: set[tuple[str, str]] = set()
+        """Namespace and name of each Deployment of which a server is lent."""
+        self.measuring: set[tuple[str, str]] = set()
+        """Namespace and name of each round's pod that has not ended."""
         self.refusals: dict[Key, Mapping[tuple[str, str], str]] = {}
         """Key → kind and name → message of each object that the API server rejected in the last pass."""
         self.watched: dict[Key, Mapping[str, Watched]] = {}
@@ -87,6 +101,8 @@ class Cluster:
                 selector="" if resource in OF_ANYBODY else OURS,
                 prune=LEAN.get(resource, without_managed_fields),
                 on_change=self._changed,
+                indexed=INDEXED,
+                packed=True,
                 optional=resource in OPTIONAL,
                 on_presence=self._wake_deployments,
             )
@@ -103,11 +119,17 @@ class Cluster:
         """The namespace is gone or forbidden; objects in it are left unchanged."""
         return any(reflector.closed for reflector in self.reflectors if reflector.namespace == namespace)
 
-    def hear(self, key: Key) -> None:
-        """Queue an object of ours that may have changed."""
+    def hear(self, key: Key, version: int | None = None) -> None:
+        """Queue an object of ours that may have changed, unless the store has this version of it, or a later one: then
+        it was queued when that came. None: the version is not known."""
         if key.plural == SPECULATIVE_DEPLOYMENT.plural:
             self.known.add(key)
-        self.queue.add(key)
+        if version is not None:
+            stored = self.get(SPECULATIVE_DEPLOYMENT.kind, key.namespace, key.name)
+            if stored is not None and version_of(stored) >= version:
+                return
+            self.doubted.add(key)
+        self.queue.hint(key)
 
     def watch(self, key: Key, pools: Mapping[str, Watched]) -> None:
         """Judge the counters of these pools' servers from now on, and of no other pool of this deployment."""
@@ -121,6 +143,7 @@ class Cluster:
     def forget(self, key: Key) -> None:
         """A deployment is gone."""
         self.known.discard(key)
+        self.doubted.discard(key)
         self.watch(key, {})
 
     def stores(self, kind: str) -> list[Store]:
@@ -149,12 +172,21 @@ class Cluster:
     def _changed(self, event: str, obj: Manifest, old: Manifest | None) -> None:
         metadata = obj["metadata"]
         labels, namespace = metadata.get("labels") or {}, metadata["namespace"]
+        if obj.get("kind") == DEPLOYMENT.kind:
+            lent = event != "DELETED" and LENT in annotations(obj)
+            (self.lent.add if lent else self.lent.discard)((namespace, metadata["name"]))
+        if obj.get("kind") == POD.kind and labels.get(COMPONENT_LABEL) == "round":
+            measures = event != "DELETED" and (obj.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
+            (self.measuring.add if measures else self.measuring.discard)((namespace, metadata["name"]))
+        if obj.get("kind") == SPECULATIVE_DEPLOYMENT.kind:
+            self.hear(Key(SPECULATIVE_DEPLOYMENT.plural, namespace, metadata["name"]))
+            return
         if obj.get("kind") == BENCHMARK_RUN.kind:
-            self.queue.add(Key(BENCHMARK_RUN.plural, namespace, metadata["name"]))
+            self.queue.hint(Key(BENCHMARK_RUN.plural, namespace, metadata["name"]))
         if RUN_LABEL in labels:
-            self.queue.add(Key(BENCHMARK_RUN.plural, namespace, labels[RUN_LABEL]))
+            self.queue.hint(Key(BENCHMARK_RUN.plural, namespace, labels[RUN_LABEL]))
         elif DEPLOYMENT_LABEL in labels:
-            self.queue.add(Key(SPECULATIVE_DEPLOYMENT.plural, namespace, labels[DEPLOYMENT_LABEL]))
+            self.queue.hint(Key(SPECULATIVE_DEPLOYMENT.plural, namespace, labels[DEPLOYMENT_LABEL]))
         elif (
             obj.get("kind") == CLAIM.kind
             or (obj.get("kind") == AUTOSCALER.kind and _scales_anew(event, obj, old))
@@ -162,12 +194,12 @@ class Cluster:
         ):
             for key in self.known:
                 if key.namespace == namespace:
-                    self.queue.add(key)
+                    self.queue.hint(key)
 
     def _wake_deployments(self) -> None:
         """Queue all deployments after a kind appeared or vanished: those that wait for it get no event."""
         for key in self.known:
-            self.queue.add(key)
+            self.queue.hint(key)
 
 
 def _scales_anew(event: str, autoscaler: Manifest, old: Manifest | None) -> bool:

@@ -1,7 +1,7 @@
 """Writes status and carries out actions; nothing else writes."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import assert_never
 
 from paceline.controller.cluster import Cluster
@@ -25,13 +25,18 @@ Name = tuple[str, str]
 SCALED = ("Deployment", "LeaderWorkerSet")
 
 
-async def publish(cluster: Cluster, manifest: Manifest, status: Manifest) -> None:
-    """Write the status unless it is unchanged, because our own write would trigger another pass.
+Confirm = Callable[[], Awaitable[None]]
+"""Asks the server whether the object that a pass is about is still what the pass has read; raises Conflict if not."""
+
+
+async def publish(cluster: Cluster, manifest: Manifest, status: Manifest) -> bool:
+    """Write the status unless it is unchanged, because our own write would trigger another pass. Whether it was
+    written.
 
     Raises Conflict if the object has changed since it was read: a late write of the previous leader must not undo the
     decision of the next one. The queue then reads and decides again."""
     if not needs_status(manifest, status):
-        return
+        return False
     metadata = manifest["metadata"]
     desired = {
         "apiVersion": manifest["apiVersion"],
@@ -40,35 +45,53 @@ async def publish(cluster: Cluster, manifest: Manifest, status: Manifest) -> Non
         "status": status,
     }
     cluster.saw(await cluster.api.apply(desired, manager=STATUS_MANAGER, subresource="status"))
+    return True
 
 
-async def execute(cluster: Cluster, actions: Sequence[Action]) -> Mapping[Name, ApiError]:
-    """Carry out the actions in order. A rejected action is returned and ends the actions of its pool only; any other
-    failure ends the pass, and the next pass starts from the state at that time."""
+async def nothing_to_confirm() -> None:
+    """The status was just written at the version that was read: nothing else can have changed the object before."""
+
+
+async def execute(
+    cluster: Cluster, actions: Sequence[Action], confirm: Confirm = nothing_to_confirm
+) -> Mapping[Name, ApiError]:
+    """Carry out the actions in order, and call `confirm` before the first write. A rejected action is returned and ends
+    the actions of its pool only; any other failure ends the pass, and the next pass starts from the state at that
+    time."""
     refused: dict[Name, ApiError] = {}
     stopped: set[str] = set()
+    confirmed = False
+
+    async def once() -> None:
+        nonlocal confirmed
+        if not confirmed:
+            await confirm()
+            confirmed = True
+
     for action in actions:
         obj = action.manifest if isinstance(action, Apply) else action.item
         pool = (obj["metadata"].get("labels") or {}).get(POOL_LABEL, "")
         if pool in stopped:
             continue
         try:
-            await _do(cluster, action)
+            await _do(cluster, action, once)
         except (Invalid, Forbidden) as error:
             stopped.add(pool)
             refused[obj["kind"], obj["metadata"]["name"]] = error
     return refused
 
 
-async def _do(cluster: Cluster, action: Action) -> None:
+async def _do(cluster: Cluster, action: Action, confirm: Confirm) -> None:
     match action:
         case Apply(manifest, why):
-            await _apply(cluster, manifest, why)
+            await _apply(cluster, manifest, why, confirm)
         case Delete(obj, why):
+            await confirm()
             ref = ref_of(obj, KINDS)
             log.info("delete %s: %s", ref, why)
             await cluster.api.delete(ref, uid=obj["metadata"]["uid"])
         case Adopt(obj, reference, why):
+            await confirm()
             await _adopt(cluster, obj, reference, why)
         case _:
             assert_never(action)
@@ -90,13 +113,14 @@ async def _adopt(cluster: Cluster, obj: Object, reference: Manifest, why: str) -
     cluster.saw(await cluster.api.apply(desired, manager=OWNER_MANAGER))
 
 
-async def _apply(cluster: Cluster, manifest: Manifest, why: str) -> None:
+async def _apply(cluster: Cluster, manifest: Manifest, why: str, confirm: Confirm) -> None:
     metadata = manifest["metadata"]
     current = cluster.get(manifest["kind"], metadata["namespace"], metadata["name"])
     desired = stamped(manifest)
     changed = difference(current, desired) if current else "all of it"
     if changed is None:
         return
+    await confirm()
     if current:  # update exactly this object: if it was deleted meanwhile, do not create another
         desired = desired | {"metadata": desired["metadata"] | {"uid": current["metadata"]["uid"]}}
         if _left_to_an_autoscaler(manifest):

@@ -1,10 +1,11 @@
 """Reads an object of ours and everything that its planner needs; nothing else reads for a planner.
 
-our own object   from the server in every pass: status has the last decision and must not be stale. A finished run is
-                 read from the store, because it no longer changes
+our own object   from its store, unless that is known to be behind. What is decided from an old one is never written: a
+                 status is applied at the version that was read, and before any other write the server is asked whether
+                 it is still that version (`confirm`)
 children         from the stores. If a store lacks a name that we are about to write, the server is asked: a store has
                  only objects with our label, and a foreign object must not be taken over
-a round's pod    from the server when its Job has ended and the result is not yet recorded: the store may lag behind
+a round's pod    from the server when its Job has ended and the store's pod has not: the store may lag behind
 neighbours       from the server at the same time: other pods with GPUs on the round's node, in readable namespaces
 imported runs    from the store: those of the namespace that were measured without a cluster, where that is allowed
 warnings         Events of objects that wait without a reason in their status (plan.silence)
@@ -23,13 +24,14 @@ from paceline.controller.kinds import (
     BENCHMARK_RUN,
     HTTP_ROUTE,
     INFERENCE_POOL,
+    KINDS,
     LEADER_WORKER_SET,
     SPECULATIVE_DEPLOYMENT,
 )
 from paceline.controller.warnings import warnings
 from paceline.core import CapacityPolicy, DeploymentSpec, RunSpec
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, RUN_LABEL, child_name
-from paceline.kube import UNREAD, Forbidden, Manifest, Ref
+from paceline.kube import UNREAD, Conflict, Forbidden, Manifest, Ref, Resource, ref_of
 from paceline.kube.resources import (
     AUTOSCALER,
     CLAIM,
@@ -41,6 +43,7 @@ from paceline.kube.resources import (
     POD,
     REVISION,
     SERVICE,
+    version_of,
 )
 from paceline.plan import deployment, run
 from paceline.plan.deployment.loan import elsewhere
@@ -58,7 +61,7 @@ async def gather_deployment(
     cluster: Cluster, key: Key, settings: Settings, now: datetime
 ) -> deployment.Snapshot | None:
     """None if the object is gone: owner references remove its children."""
-    manifest = await cluster.api.get(Ref(SPECULATIVE_DEPLOYMENT, key.namespace, key.name))
+    manifest = await own(cluster, SPECULATIVE_DEPLOYMENT, key)
     if manifest is None or "deletionTimestamp" in manifest["metadata"]:
         cluster.forget(key)
         return None
@@ -96,9 +99,30 @@ async def gather_deployment(
     )
 
 
+async def own(cluster: Cluster, resource: Resource, key: Key) -> Manifest | None:
+    """The object that a pass is about; None if it is gone."""
+    found = cluster.get(resource.kind, key.namespace, key.name)
+    if found is not None and key not in cluster.doubted:
+        return found
+    found = await cluster.api.get(Ref(resource, key.namespace, key.name))
+    cluster.doubted.discard(key)
+    if found is not None:
+        cluster.saw(found)
+    return found
+
+
+async def confirm(cluster: Cluster, key: Key, manifest: Manifest) -> None:
+    """Raises Conflict if the object that a pass is about has changed since it was read, or is gone."""
+    live = await cluster.api.get(ref_of(manifest, KINDS))
+    if live is None or version_of(live) != version_of(manifest):
+        cluster.doubted.add(key)
+        raise Conflict(409, "Conflict", f"{key} has changed since it was read; it is decided anew")
+
+
 def _elsewhere(cluster: Cluster) -> dict[str, frozenset[str]]:
-    rounds = cluster.select(POD.kind, None, {COMPONENT_LABEL: "round"})
-    return elsewhere(rounds, cluster.select(DEPLOYMENT.kind, None, {COMPONENT_LABEL: "server"}))
+    rounds = [cluster.get(POD.kind, *of) for of in sorted(cluster.measuring)]
+    lending = [cluster.get(DEPLOYMENT.kind, *of) for of in sorted(cluster.lent)]
+    return elsewhere(filter(None, rounds), filter(None, lending))
 
 
 async def _keys(cluster: Cluster, namespace: str, names: tuple[str, ...]) -> dict[str, frozenset[str] | None]:
@@ -112,9 +136,7 @@ async def _keys(cluster: Cluster, namespace: str, names: tuple[str, ...]) -> dic
 
 
 async def gather_run(cluster: Cluster, key: Key, settings: Settings, now: datetime) -> run.Snapshot | None:
-    manifest = cluster.get(BENCHMARK_RUN.kind, key.namespace, key.name)
-    if manifest is None or not finished(manifest):  # thousands of finished runs are kept, and they no longer change
-        manifest = await cluster.api.get(Ref(BENCHMARK_RUN, key.namespace, key.name))
+    manifest = await own(cluster, BENCHMARK_RUN, key)
     if manifest is None or "deletionTimestamp" in manifest["metadata"]:
         return None
     spec, invalid = _parse(api.run, manifest)
@@ -125,7 +147,8 @@ async def gather_run(cluster: Cluster, key: Key, settings: Settings, now: dateti
     recorded = {record["job"] for record in status.get("rounds", ())}
     jobs += await _missed(cluster, manifest, {job["metadata"]["name"] for job in jobs} | recorded)
     pods = cluster.select(POD.kind, key.namespace, mine)
-    if any(finished(job) and job["metadata"]["name"] not in recorded for job in jobs):
+    ended = [job for job in jobs if finished(job) and job["metadata"]["name"] not in recorded]
+    if not all(_has_ended(_pod_of(job, pods)) for job in ended):
         pods = await _pods(cluster, key.namespace, selector=f"{RUN_LABEL}={key.name}")
     rounds = [Round(job=job, pod=_pod_of(job, pods)) for job in jobs]
     rounds = [
@@ -217,6 +240,11 @@ def _needed(spec: DeploymentSpec | None, key: Key, settings: Settings) -> Iterat
 
 def _prefetch_ended(job: Manifest) -> bool:
     return finished(job) and job["metadata"]["labels"].get(COMPONENT_LABEL) == "fetch"
+
+
+def _has_ended(pod: Manifest | None) -> bool:
+    """Whether it is there and nothing of it changes any more: then no server knows more than the store."""
+    return pod is not None and (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
 def _pod_of(job: Manifest, pods: list[Manifest]) -> Manifest | None:

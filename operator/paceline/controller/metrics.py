@@ -9,7 +9,7 @@ from prometheus_client import Counter, Gauge, Histogram
 
 from paceline.api.reasons import ORDER
 from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
-from paceline.kube import Manifest
+from paceline.kube import Manifest, WorkQueue
 from paceline.watch import Numbers
 
 OF_RUNS = ("Complete", "Failed")
@@ -21,6 +21,12 @@ CONDITIONS: Mapping[str, tuple[str, ...]] = {
 
 SECONDS = Histogram("paceline_reconcile_seconds", "Time of one reconcile", ["kind"])
 FAILURES = Counter("paceline_reconcile_failures", "Reconciles that raised", ["kind"])
+REQUESTS = Counter("paceline_api_requests", "Answers of the API server; code 0: there was none", ["method", "code"])
+QUEUE = Gauge("paceline_queue_keys", "Objects that wait to be looked at")
+OLDEST = Gauge("paceline_queue_oldest_seconds", "How long the one that waits longest has waited")
+STUCK = Gauge(
+    "paceline_queue_stuck_seconds", "Time without a finished reconcile although there is work; 300 fail the probe"
+)
 SPEEDUP = Gauge(
     "paceline_pool_speedup_ratio",
     "Output throughput of the served arm over the baseline's, as its evidence shows; 1 for the baseline",
@@ -69,6 +75,18 @@ def of_namespaces(named: Iterable[str], closed: Callable[[str], bool]) -> None:
     """Export the gauge of each namespace that the installation names. `closed` is asked whenever metrics are read."""
     for namespace in named:
         CLOSED.labels(namespace).set_function(partial(closed, namespace))
+
+
+def of_queue(queue: WorkQueue[Any]) -> None:
+    """Export its gauges. It is asked whenever metrics are read."""
+    QUEUE.set_function(lambda: len(queue))
+    OLDEST.set_function(lambda: queue.oldest)
+    STUCK.set_function(lambda: queue.stuck)
+
+
+def answered(method: str, status: int) -> None:
+    """Count a request to the API server."""
+    REQUESTS.labels(method, str(status)).inc()
 
 
 def forget(kind: str, namespace: str, name: str) -> None:

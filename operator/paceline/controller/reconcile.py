@@ -5,12 +5,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Protocol
 
 from paceline.controller import metrics
 from paceline.controller.cluster import Cluster, Key
-from paceline.controller.execute import execute, publish
-from paceline.controller.gather import gather_deployment, gather_run
+from paceline.controller.execute import execute, nothing_to_confirm, publish
+from paceline.controller.gather import confirm, gather_deployment, gather_run
 from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
 from paceline.core.text import printable
 from paceline.kube import ApiError, Conflict, Manifest, NotFound, TooManyRequests, Unavailable
@@ -92,15 +93,15 @@ async def reconcile(
         at = clock()
         async with reporting(record, snapshot.manifest):
             plan = kind.plan(snapshot, at)
-            if plan.status is not None:
-                await publish(cluster, snapshot.manifest, dict(plan.status))
+            written = await _publish(cluster, key, snapshot.manifest, plan)
         if plan.status is not None:
             metrics.show(key.plural, snapshot.manifest, plan.status)
         cluster.watch(key, plan.watched)
         for event in plan.events:
             await record(snapshot.manifest, event)
         refused_before = cluster.refusals.pop(key, {})
-        refused = await execute(cluster, plan.actions)
+        unchanged = nothing_to_confirm if written else partial(confirm, cluster, key, snapshot.manifest)
+        refused = await execute(cluster, plan.actions, unchanged)
         for error in refused.values():  # a retry does not help: report it
             await record(snapshot.manifest, Event(reason="Refused", note=str(error), type="Warning"))
         if refused:
@@ -112,3 +113,14 @@ async def reconcile(
         return None
     wait = RESYNC_SECONDS if plan.requeue_at is None else (plan.requeue_at - at).total_seconds()
     return min(max(wait, 0.0), RESYNC_SECONDS)
+
+
+async def _publish(cluster: Cluster, key: Key, manifest: Manifest, plan: Plan) -> bool:
+    """Whether the status was written. An object that has changed since it was read is read anew in the next pass."""
+    if plan.status is None:
+        return False
+    try:
+        return await publish(cluster, manifest, dict(plan.status))
+    except (Conflict, NotFound):
+        cluster.doubted.add(key)
+        raise

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from paceline.kube.throttle import BURST, QPS
 from paceline.render import Settings
 
 
@@ -20,6 +21,10 @@ class OperatorSettings:
     identity: str
     metrics_port: int
     probe_port: int
+    qps: float = QPS
+    burst: int = BURST
+    """Requests to the API server per second on average, and at once after a pause. The Lease and Events have limits of
+    their own."""
     prometheus: str = ""
     """URL of the Prometheus server that reads the pools with that guard.source; "": there is none."""
 
@@ -46,6 +51,8 @@ def from_environment(env: Mapping[str, str] = os.environ) -> OperatorSettings:
         identity=env.get("POD_NAME") or os.uname().nodename,
         metrics_port=int(env.get("PACELINE_METRICS_PORT", "8080")),
         probe_port=int(env.get("PACELINE_PROBE_PORT", "8081")),
+        qps=float(env.get("PACELINE_QPS") or QPS),
+        burst=int(env.get("PACELINE_BURST") or BURST),
         prometheus=env.get("PACELINE_PROMETHEUS_URL", ""),
     )
 

@@ -9,8 +9,10 @@ import itertools
 import logging
 import random
 import socket
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
 from functools import partial
+from signal import SIGINT, SIGTERM
 from typing import Any, cast
 from uuid import uuid4
 
@@ -24,12 +26,14 @@ from paceline.controller.kinds import KINDS, SPECULATIVE_DEPLOYMENT
 from paceline.controller.reconcile import reconcile
 from paceline.controller.settings import OperatorSettings
 from paceline.controller.watch import Watcher
-from paceline.kube import Lease, Manifest, Recorder, Transport, connect, leading, names_only
+from paceline.kube import Leading, Lease, Manifest, Outbox, Recorder, Throttle, Transport, connect, leading, names_only
 from paceline.plan.step import Event
 
 log = logging.getLogger(__name__)
 
-WORKERS = 4
+WORKERS = 8
+EVENTS = (25.0, 50)
+"""Events per second on average, and at once: a limit apart from that of the work, which must not wait for them."""
 EVERYWHERE = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"
 """IPv4 and IPv6 if the machine has both: a cluster may have only one of them."""
 SILENT_SECONDS = 300.0
@@ -44,42 +48,55 @@ def run(settings: OperatorSettings) -> int:
 
 
 async def _lead(settings: OperatorSettings) -> int:
-    """Wait for the Lease, and work while it is held."""
+    """Watch, wait for the Lease, and work while it is held. Who stands by has all in view when its turn comes."""
     health = Health()
     # A new identity for each process: a restart must not take its predecessor's lease for its own.
     identity = f"{settings.identity}_{uuid4().hex[:8]}"
     async with (
         serving(health, settings.probe_port),
-        leading(connect, lambda own: Lease(own, settings.home, "paceline", identity)) as lost,
-        await connect(kinds=KINDS) as api,
+        await connect(kinds=KINDS, throttle=Throttle(settings.qps, settings.burst), answered=metrics.answered) as api,
+        watching(cluster := Cluster(api, settings.namespaces)),
     ):
-        cluster = Cluster(api, settings.namespaces)
-        health.check = partial(fault, cluster)
-        recorder = Recorder(api, controller="paceline.dev/operator", instance=settings.identity)
-        await _operate(cluster, api, settings, recorder, lost)
-        return 1 if lost.is_set() else 0
+        health.check = partial(silence, cluster)
+        async with leading(connect, lambda own: Lease(own, settings.home, "paceline", identity)) as led:
+            health.check = partial(fault, cluster)
+            events = api.beside(Throttle(*EVENTS))
+            recorder = Recorder(events, controller="paceline.dev/operator", instance=settings.identity)
+            await _operate(cluster, api, settings, recorder, led)
+            return 1 if led.lost.is_set() else 0
+
+
+@asynccontextmanager
+async def watching(cluster: Cluster) -> AsyncIterator[None]:
+    """The watches run meanwhile."""
+    async with asyncio.TaskGroup() as group:
+        watches = [group.create_task(reflector.run()) for reflector in cluster.reflectors]
+        try:
+            yield
+        finally:
+            for watch in watches:
+                watch.cancel()
 
 
 async def _operate(
-    cluster: Cluster, api: Transport, settings: OperatorSettings, events: Recorder, lost: asyncio.Event
+    cluster: Cluster, api: Transport, settings: OperatorSettings, events: Recorder, led: Leading
 ) -> None:
-    """Start the children's watches first: a pass without its children in view would create everything again.
-
-    Work stops as soon as the lease is `lost`: Kopf would first wait 5 s for tasks that it considers its own."""
+    """Work until a signal comes or the lease is lost. Both end the work first and release the lease then, before Kopf
+    stops: Kopf waits for its streams, and for tasks that it considers its own, and a rival would wait with it."""
     stop = asyncio.Event()
     work = asyncio.create_task(_work(cluster, settings, events))
-    work.add_done_callback(lambda _: stop.set())
-    losing = asyncio.create_task(lost.wait())
+
+    def ended(_: object) -> None:
+        led.release()
+        stop.set()
+
+    work.add_done_callback(ended)
+    losing = asyncio.create_task(led.lost.wait())
     losing.add_done_callback(lambda _: work.cancel())
-    registry = _registry(cluster, api)
-
-    async def end_work(**_: Any) -> None:
-        work.cancel()
-
-    kopf.on.cleanup(id="end-work", registry=registry)(end_work)  # on a signal, before Kopf waits
+    others = asyncio.all_tasks()
     try:
-        await kopf.operator(
-            registry=registry,
+        tasks = await kopf.spawn_tasks(
+            registry=_registry(cluster, api),
             settings=_kopf_settings(),
             # Kopf would look up the user's name for one; a container's uid has none.
             identity=cast("Any", settings.identity),
@@ -88,6 +105,9 @@ async def _operate(
             namespaces=settings.namespaces,
             stop_flag=stop,
         )
+        for signal in (SIGTERM, SIGINT):  # Kopf hears them until here
+            asyncio.get_running_loop().add_signal_handler(signal, work.cancel)
+        await kopf.run_tasks(tasks, ignored=others)
     finally:
         losing.cancel()
         work.cancel()
@@ -97,27 +117,36 @@ async def _operate(
 
 
 async def _work(cluster: Cluster, settings: OperatorSettings, events: Recorder) -> None:
+    """No pass begins before every watch has its list: without its children in view it would create them again."""
+
+    outbox = Outbox(events)
+
     async def record(regarding: Manifest, event: Event) -> None:
-        await events.record(regarding, event.type, event.reason, event.note)
+        outbox.put(regarding, event.type, event.reason, event.note)
 
     async def reconcile_key(key: Key) -> float | None:
         return await reconcile(cluster, key, settings.render, record)
 
     metrics.of_namespaces(cluster.namespaces, cluster.closed)
+    metrics.of_queue(cluster.queue)
     async with asyncio.TaskGroup() as group:
-        for reflector in cluster.reflectors:
-            group.create_task(reflector.run())
+        group.create_task(outbox.run())
         for reflector in cluster.reflectors:
             await reflector.synced.wait()
         group.create_task(Watcher(cluster, settings.prometheus).run())
         group.create_task(cluster.queue.run(reconcile_key, workers=WORKERS))
 
 
-def fault(cluster: Cluster) -> str | None:
-    """Why this process should be restarted; None if it is healthy."""
+def silence(cluster: Cluster) -> str | None:
+    """Why a process that stands by should be restarted; None if it is healthy."""
     silent = max(reflector.age for reflector in cluster.reflectors)
-    if silent > SILENT_SECONDS:
-        return f"a watch has been silent for {silent:.0f} s"
+    return f"a watch has been silent for {silent:.0f} s" if silent > SILENT_SECONDS else None
+
+
+def fault(cluster: Cluster) -> str | None:
+    """The same of a process that works. A long queue is none as long as passes end."""
+    if silent := silence(cluster):
+        return silent
     if cluster.queue.stuck > STUCK_SECONDS:
         return f"no pass has ended for {cluster.queue.stuck:.0f} s"
     return None
@@ -128,8 +157,9 @@ def _registry(cluster: Cluster, api: Transport) -> kopf.OperatorRegistry:
     registry = kopf.OperatorRegistry()
     plural = SPECULATIVE_DEPLOYMENT.plural
 
-    async def hint(namespace: str | None, name: str | None, **_: Any) -> None:
-        cluster.hear(Key(plural, namespace or "", name or ""))
+    async def hint(namespace: str | None, name: str | None, meta: Mapping[str, Any], **_: Any) -> None:
+        version = int(meta.get("resourceVersion") or 0)
+        cluster.hear(Key(plural, namespace or "", name or ""), version)
 
     async def login(**_: Any) -> kopf.AiohttpSession:
         return kopf.AiohttpSession(server=api.server, aiohttp_session=api.session(names_only(plural)))
@@ -148,7 +178,7 @@ def _kopf_settings() -> kopf.OperatorSettings:
     settings.networking.connect_timeout = 5
     settings.networking.error_backoffs = _Patient()
     settings.watching.server_timeout = 300
-    settings.watching.chunk_size = 10
+    settings.watching.chunk_size = 100
     return settings
 
 

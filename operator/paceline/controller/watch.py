@@ -27,9 +27,6 @@ log = logging.getLogger(__name__)
 
 TICK_SECONDS = 1.0
 
-Pods = Mapping[tuple[str, str, str, str], list[Manifest]]
-"""Namespace, deployment, pool and revision → its pods."""
-
 
 class Watcher:
     """One for the operator; `run` until cancelled. `prometheus` is the URL of the server that pools with that source
@@ -68,13 +65,7 @@ class Watcher:
             if due is not None and due <= now:
                 self._due[one] = None
                 looks.append(one)
-        if not looks:
-            return []
-        pods = ready_servers(self._cluster)
-        return [
-            (key, pool, pods.get((key.namespace, key.name, pool, wanted[key, pool].revision), []))
-            for key, pool in looks
-        ]
+        return [(key, pool, ready_servers(self._cluster, key, pool, wanted[key, pool].revision)) for key, pool in looks]
 
     async def _look(self, http: aiohttp.ClientSession, key: Key, pool: str, pods: list[Manifest]) -> None:
         began = self._clock()
@@ -125,21 +116,22 @@ class Watcher:
             self._cluster.queue.add(key)
 
 
-def ready_servers(cluster: Cluster) -> Pods:
-    """Those that the kubelet finds ready and nobody is deleting; of a server of several nodes the one that answers."""
-    found: dict[tuple[str, str, str, str], list[Manifest]] = {}
-    for pod in cluster.select(POD.kind, None, {COMPONENT_LABEL: "server"}):
-        metadata, labels = pod["metadata"], pod["metadata"]["labels"]
-        leads = all(labels.get(name, value) == value for name, value in LEADER.items())
-        if leads and "deletionTimestamp" not in metadata and _ready(pod):
-            of = (labels.get(name, "") for name in (DEPLOYMENT_LABEL, POOL_LABEL, REVISION_LABEL))
-            found.setdefault((metadata["namespace"], *of), []).append(pod)
-    return found
+def ready_servers(cluster: Cluster, key: Key, pool: str, revision: str) -> list[Manifest]:
+    """Those of a pool that the kubelet finds ready and nobody is deleting; of a server of several nodes the one that
+    answers."""
+    labels = {DEPLOYMENT_LABEL: key.name, COMPONENT_LABEL: "server", POOL_LABEL: pool, REVISION_LABEL: revision}
+    return [pod for pod in cluster.select(POD.kind, key.namespace, labels) if _leads(pod) and _ready(pod)]
+
+
+def _leads(pod: Manifest) -> bool:
+    labels = pod["metadata"]["labels"]
+    return all(labels.get(name, value) == value for name, value in LEADER.items())
 
 
 def _ready(pod: Manifest) -> bool:
     status = pod.get("status") or {}
-    return bool(status.get("podIP") and condition(pod, "Ready"))
+    ends = "deletionTimestamp" in pod["metadata"]
+    return bool(status.get("podIP") and condition(pod, "Ready")) and not ends
 
 
 def _told(judgement: Judgement | None) -> JudgementKind:

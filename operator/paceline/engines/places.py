@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from paceline.core import Arm, DeploymentSpec, Depth, PoolSpec, RunSpec, Server, Workload
+from paceline.core.kept import by_value
 from paceline.engines import (
     ENGINES,
     engines_with,
@@ -23,6 +24,7 @@ Place = Callable[[str, str], str]
 """An arm's name and a path below the arm → the path in the manifest."""
 
 
+@by_value(256)
 def refused(spec: DeploymentSpec | RunSpec, written: Mapping[str, Any]) -> tuple[Refusal, ...]:
     """The refusals of engine, pod template and nodes, each once, with whole paths; `written` is the manifest's
     spec as the user wrote it."""

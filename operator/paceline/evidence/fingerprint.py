@@ -5,6 +5,7 @@ from typing import Any
 
 from paceline.core import BASELINE, default_looks
 from paceline.core.canonical import digest, without_empty
+from paceline.core.kept import by_value
 
 Spec = Mapping[str, Any]
 """`spec` of a BenchmarkRun, as `run_manifest_spec` writes it."""
@@ -21,16 +22,20 @@ SERVER = ("target", "engine", "accelerator", "cache", "nodeSelector", "largestCo
 """Fields that all arms of a run share."""
 OF_A_SEARCH = ("purpose", "arms", *(key for key in SERVER if key != "largestConcurrency"))
 """Fields in which searches must be equal to share points."""
+KEPT = 256
+"""Specs of which the hashes are kept: a pass asks for those of its pools and of their runs many times."""
 RETRACTIONS = "retractions"
 """The only limit that is applied when a point is measured (`RoundPlan.retractions`): part of the fingerprint too."""
 
 
+@by_value(KEPT)
 def question(spec: Spec) -> str:
     """Ten hex digits that name what a run decides. Specs that differ only in why they were started, or in empty fields,
     ask the same question; so a field that a later release adds moves it only where it is used."""
     return _digest({**_without(spec, WHY), "workloads": _workloads(spec, ENOUGH)})
 
 
+@by_value(KEPT)
 def fingerprint(spec: Spec) -> str:
     """Ten hex digits that name what a run measures: server, arms, workloads and how a round is carried out. Another
     gate, budget or weight of a workload asks another question of the same rounds."""

@@ -4,7 +4,7 @@
 object (`UNREAD`); `names_only` lets another client hear of objects without reading them. A `Reflector` keeps a `Store`
 equal to the objects of one kind and says what changed; a `WorkQueue` turns such changes into one call of a reconcile
 function a key. `needs_apply` tells whether an apply would change anything. A `Lease` decides who works, `leading` keeps
-it on a thread of its own, a `Recorder` tells people.
+it on a thread of its own, a `Recorder` tells people, and an `Outbox` lets nobody wait for it.
 """
 
 from paceline.kube.difference import APPLIED, difference, needs_apply, needs_status, stamped
@@ -18,9 +18,9 @@ from paceline.kube.errors import (
     TooManyRequests,
     Unavailable,
 )
-from paceline.kube.events import Recorder
+from paceline.kube.events import Outbox, Recorder
 from paceline.kube.interface import Api, Listing, WatchEvent
-from paceline.kube.leading import leading
+from paceline.kube.leading import Leading, leading
 from paceline.kube.lease import Lease
 from paceline.kube.names import names_only
 from paceline.kube.queue import WorkQueue
@@ -28,6 +28,7 @@ from paceline.kube.reading import UNREAD
 from paceline.kube.reflector import Reflector
 from paceline.kube.resources import KINDS, Kinds, Manifest, Ref, Resource, kinds, ref_of, selector
 from paceline.kube.store import Store
+from paceline.kube.throttle import Throttle
 from paceline.kube.transport import Transport, connect
 
 __all__ = [
@@ -41,15 +42,18 @@ __all__ = [
     "Gone",
     "Invalid",
     "Kinds",
+    "Leading",
     "Lease",
     "Listing",
     "Manifest",
     "NotFound",
+    "Outbox",
     "Recorder",
     "Ref",
     "Reflector",
     "Resource",
     "Store",
+    "Throttle",
     "TooManyRequests",
     "Transport",
     "Unavailable",

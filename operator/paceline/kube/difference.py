@@ -52,6 +52,8 @@ def needs_status(current: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
 
 def difference(current: Any, desired: Any, path: str = "", quantity: bool = False) -> str | None:
     """The path of the first thing in `desired` that `current` has otherwise; None if it has everything."""
+    if current == desired:
+        return None  # told at once, where all that follows asks field by field
     match desired:
         case None | {} | [] if not desired:
             return None  # says nothing: the API server leaves it out

@@ -1,5 +1,6 @@
 """Events for people: what happened to an object, said once and then counted."""
 
+import asyncio
 import hashlib
 import logging
 from collections.abc import Callable, Mapping
@@ -12,11 +13,17 @@ from paceline.kube.resources import EVENT, Manifest, Ref
 
 log = logging.getLogger(__name__)
 
+Kind = Literal["Normal", "Warning"]
+
 LONGEST_NOTE = 1024
 """Bytes; the API server refuses more."""
 
 NAME_LENGTH = 253
 """Longest name of an Event."""
+
+
+MOST_WAITING = 1000
+"""Events that wait to be written; what comes while so many wait is only logged."""
 
 
 class Recorder:
@@ -42,7 +49,7 @@ class Recorder:
     async def record(
         self,
         regarding: Mapping[str, Any],
-        type: Literal["Normal", "Warning"],
+        type: Kind,
         reason: str,
         note: str,
         *,
@@ -95,6 +102,31 @@ class Recorder:
                 "uid": metadata["uid"],
             },
         }
+
+
+class Outbox:
+    """Writes Events beside the work, in the order in which they came: nobody who works waits for one. Those that wait
+    when the process ends are lost; what they tell stands in a status."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._waiting: asyncio.Queue[tuple[Mapping[str, Any], Kind, str, str]] = asyncio.Queue(MOST_WAITING)
+
+    def put(self, regarding: Mapping[str, Any], type: Kind, reason: str, note: str) -> None:
+        about = {key: regarding[key] for key in ("apiVersion", "kind", "metadata")}
+        try:
+            self._waiting.put_nowait((about, type, reason, note))
+        except asyncio.QueueFull:
+            log.warning("event %s about %s not written: %d wait already", reason, _name(about), MOST_WAITING)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            await self._recorder.record(*await self._waiting.get())
+
+
+def _name(regarding: Mapping[str, Any]) -> str:
+    return str(regarding["metadata"]["name"])
 
 
 def shortened(note: str) -> str:

@@ -1,8 +1,8 @@
 """The seven verbs of the API that Paceline uses. `Transport` sends them to a real API server."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from paceline.kube.resources import Manifest, Ref, Resource
 
@@ -12,9 +12,9 @@ PAGE = 50
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """All objects of a kind at one version of the cluster."""
+    """All objects of a kind at one version of the cluster, in the form that `reduce` has given them, if any has."""
 
-    items: list[Manifest]
+    items: list[Any]
     resource_version: str
 
 
@@ -41,9 +41,13 @@ class Api(Protocol):
         selector: str = "",
         limit: int = PAGE,
         fields: str = "",
+        reduce: Callable[[Manifest], Any] | None = None,
     ) -> Listing:
         """Everything that matches, labels by `selector` and `fields` such as spec.nodeName=NAME, read in pages of
-        `limit` at most. Without managedFields. Gone if the pages take too long."""
+        `limit` at most. Without managedFields. Gone if the pages take too long.
+
+        `reduce` is called with each object as its page comes: thousands of whole ones at a time take ten times the
+        memory of what a store keeps of them, and a process does not give it back."""
 
     def watch(
         self, resource: Resource, namespace: str | None = None, selector: str = "", resource_version: str = ""

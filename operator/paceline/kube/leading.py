@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from paceline.kube.interface import Api
@@ -22,6 +23,15 @@ GRACE = 3.0
 renewal, and a rival may begin 5 s after that."""
 
 
+@dataclass(frozen=True, slots=True)
+class Leading:
+    """What its holder knows of a lease: `lost` is set the moment that it is, and `release` gives it to a rival at once,
+    for whoever has stopped to work and takes longer to leave."""
+
+    lost: asyncio.Event
+    release: Callable[[], None]
+
+
 @asynccontextmanager
 async def leading(
     reach: Callable[[], Awaitable[AbstractAsyncContextManager[Api]]],
@@ -29,11 +39,11 @@ async def leading(
     *,
     grace: float = GRACE,
     end: Callable[[int], object] = os._exit,
-) -> AsyncIterator[asyncio.Event]:
-    """Enter once the lease is ours; it is released on leaving. The event that is given is set the moment it is lost:
-    who has not left `grace` seconds later is ended by `end`. `reach` and `lease` are called on the thread."""
+) -> AsyncIterator[Leading]:
+    """Enter once the lease is ours; it is released on leaving, or before. Who has not left `grace` seconds after it was
+    lost is ended by `end`. `reach` and `lease` are called on the thread."""
     here = asyncio.get_running_loop()
-    ours, lost = here.create_future(), asyncio.Event()
+    ours, lost, released = here.create_future(), asyncio.Event(), asyncio.Event()
     loops: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]] = []
 
     def tell(call: Callable[..., object], *args: object) -> None:
@@ -65,17 +75,22 @@ async def leading(
             log.exception("the lease is kept no more")
             failed = error
         tell(_settle, ours, failed)
-        tell(lost.set)
+        if not released.is_set():
+            tell(lost.set)
+
+    def release() -> None:
+        released.set()
+        for loop, task in loops:
+            with suppress(RuntimeError):  # it has ended by itself
+                loop.call_soon_threadsafe(task.cancel)
 
     thread = threading.Thread(target=run, name="lease", daemon=True)
     thread.start()
     try:
         await ours
-        yield lost
+        yield Leading(lost, release)
     finally:
-        for loop, task in loops:
-            with suppress(RuntimeError):  # it has ended by itself
-                loop.call_soon_threadsafe(task.cancel)
+        release()
         await asyncio.to_thread(thread.join, 2 * grace)
 
 

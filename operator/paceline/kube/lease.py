@@ -20,7 +20,8 @@ log = logging.getLogger(__name__)
 class Lease:
     """One candidate. `identity` must be new with each process, or a restart would take its own old lease for its own.
 
-    `await acquire()`, work while `await keep()` has not returned, `await release()`. All times are in seconds.
+    `await acquire()`, work while `await keep()` has not returned, `await release()`. All times are in seconds:
+    it is renewed every `retry`, and who wants it looks every `look`, so that a lease that was released waits no longer.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class Lease:
         duration: float = 15.0,
         renew_deadline: float = 10.0,
         retry: float = 2.0,
+        look: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -42,6 +44,7 @@ class Lease:
         self._duration = duration
         self._renew_deadline = renew_deadline
         self._retry = retry
+        self._look_again = look
         self._clock = clock
         self._sleep = sleep
         self._record: Manifest | None = None
@@ -59,7 +62,7 @@ class Lease:
     async def acquire(self) -> None:
         """Return when the lease is ours. Errors of the API are waited out."""
         while not await self._try():
-            await self._sleep(self._retry)
+            await self._sleep(self._look_again)
         log.info("lease %s is ours (%s)", self._ref.name, self._identity)
 
     async def keep(self) -> None:

@@ -16,6 +16,10 @@ log = logging.getLogger(__name__)
 
 Key = TypeVar("Key", bound=Hashable)
 
+TOGETHER = 0.1
+"""Seconds that a hint waits for others of its key: a round that ends changes its Job and its pod within these, and a
+pass of ours changes a status and an object."""
+
 FIRST_DELAY, LONGEST_DELAY = 0.005, 300.0
 """Seconds until a failed key is retried: from the first, doubled at each failure up to the longest. Jitter adds up to
 half of it."""
@@ -26,7 +30,8 @@ must not wait for minutes."""
 
 
 class WorkQueue(Generic[Key]):
-    """Keys to work on, first come, first served.
+    """Keys to work on. First come, first served among the keys of one `group`; the groups take turns, so that a key
+    waits for one key of each other group at most, however many these have.
 
     A key that is added while it is being worked on is worked on once more afterwards. Not safe across event loops.
     """
@@ -34,15 +39,19 @@ class WorkQueue(Generic[Key]):
     def __init__(
         self,
         *,
+        group: Callable[[Key], Hashable] = lambda _: None,
+        together: float = TOGETHER,
         clock: Callable[[], float] = time.monotonic,
         jitter: Callable[[], float] = random.random,
     ) -> None:
+        self._group = group
+        self._together = together
         self._clock = clock
         self._jitter = jitter
         self._waiting: dict[Key, float] = {}
         """Key → since when it waits."""
-        self._free: deque[Key] = deque()
-        """Waiting keys that are not being worked on."""
+        self._free: dict[Hashable, deque[Key]] = {}
+        """Group → its waiting keys that are not being worked on; the group whose turn it is comes first."""
         self._working: dict[Key, float] = {}
         """Key → when work on it began."""
         self._later: dict[Key, float] = {}
@@ -58,9 +67,14 @@ class WorkQueue(Generic[Key]):
         """Work on `key` soon."""
         self._later.pop(key, None)
         if key not in self._waiting and key not in self._working:
-            self._free.append(key)
+            self._put(key)
         self._waiting.setdefault(key, self._clock())
         self._wake.set()
+
+    def hint(self, key: Key) -> None:
+        """Something about `key` may have changed: work on it in a moment, once for all hints of that moment."""
+        if key not in self._waiting:
+            self.add_after(key, self._together)
 
     def add_after(self, key: Key, delay: float) -> None:
         """Work on `key` in `delay` seconds, unless something adds it sooner. The earlier of two such times counts."""
@@ -80,7 +94,11 @@ class WorkQueue(Generic[Key]):
                 self.add(key)
         if not self._free:
             return None
-        key = self._free.popleft()
+        group = next(iter(self._free))
+        keys = self._free.pop(group)
+        key = keys.popleft()
+        if keys:
+            self._free[group] = keys  # behind all others
         del self._waiting[key]
         self._working[key] = now
         return key
@@ -93,7 +111,7 @@ class WorkQueue(Generic[Key]):
         del self._working[key]
         self._finished = self._clock()
         if key in self._waiting:
-            self._free.append(key)
+            self._put(key)
             self._wake.set()
         if failed:
             count = self._failures[key] = self._failures.get(key, 0) + 1
@@ -103,6 +121,9 @@ class WorkQueue(Generic[Key]):
             self._failures.pop(key, None)
             if again is not None:
                 self.add_after(key, again)
+
+    def _put(self, key: Key) -> None:
+        self._free.setdefault(self._group(key), deque()).append(key)
 
     @property
     def due(self) -> float | None:
@@ -116,9 +137,15 @@ class WorkQueue(Generic[Key]):
         """Seconds without progress: the age of the longest call under way; or, if keys only wait, the time since the
         last call ended or the first of them came, whichever was later. A long queue that moves is not stuck."""
         since = list(self._working.values())
-        waiting = self._waiting.values()
+        waiting = list(self._waiting.values())
         since += [max(min(waiting), self._finished)] if waiting and not self._working else []
         return self._clock() - min(since) if since else 0.0
+
+    @property
+    def oldest(self) -> float:
+        """Seconds that the key which waits longest has waited; 0 if none does."""
+        waiting = list(self._waiting.values())  # a copy: metrics are read by another thread
+        return self._clock() - min(waiting) if waiting else 0.0
 
     def __len__(self) -> int:
         """The number of keys that are ready to be worked on."""

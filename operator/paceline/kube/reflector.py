@@ -8,7 +8,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import aclosing
 
 from paceline.kube.errors import ApiError, Forbidden, Gone, NotFound
@@ -61,6 +61,8 @@ class Reflector:
         selector: str = "",
         prune: Callable[[Manifest], Manifest] = without_managed_fields,
         on_change: OnChange = _ignore,
+        indexed: Collection[str] = (),
+        packed: bool = False,
         optional: bool = False,
         on_presence: Callable[[], None] = _nothing,
         clock: Callable[[], float] = time.monotonic,
@@ -78,7 +80,7 @@ class Reflector:
         """Where the watch goes on; None: list first."""
         self._failures = 0
         """In a row, without one event in between."""
-        self.store = Store(prune, on_change)
+        self.store = Store(prune, on_change, indexed, packed)
         self.absent = False
         self.closed = False
         self.synced = asyncio.Event()
@@ -122,7 +124,7 @@ class Reflector:
     async def _pass(self) -> None:
         """List if needed, then watch until the watch ends."""
         if self._position is None:
-            listing = await self._api.list(self.resource, self.namespace, self._selector)
+            listing = await self._api.list(self.resource, self.namespace, self._selector, reduce=self.store.entry)
             self._is_absent(None)
             self._is_closed(None)
             self.store.replace(listing.items, int(listing.resource_version))

@@ -41,15 +41,30 @@ config: Any = kubernetes.aio.config
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
+Answered = Callable[[str, int], None]
+"""Told of each request: its method, and the status of the answer; 0 if there was none."""
+
+
+def _nothing(_method: str, _status: int) -> None:
+    pass
+
+
 class Transport:
     """`Api` over HTTP. Close it when done, or use it as `async with`."""
 
-    def __init__(self, client: Any, *, kinds: Kinds = KINDS, throttle: Throttle | None = None) -> None:
+    def __init__(
+        self, client: Any, *, kinds: Kinds = KINDS, throttle: Throttle | None = None, answered: Answered = _nothing
+    ) -> None:
         self._client = client
         """A `kubernetes.aio.client.ApiClient`; Any for the same reason as `config`."""
         self._kinds = kinds
         self._throttle = throttle or Throttle()
+        self._answered = answered
         self._parser = ThreadPoolExecutor(1, "parse")
+
+    def beside(self, throttle: Throttle) -> "Transport":
+        """Another one on the same connections, with a limit of its own. Only the first is to be closed."""
+        return Transport(self._client, kinds=self._kinds, throttle=throttle, answered=self._answered)
 
     async def __aenter__(self) -> "Transport":
         return self
@@ -95,8 +110,9 @@ class Transport:
         selector: str = "",
         limit: int = PAGE,
         fields: str = "",
+        reduce: Callable[[Manifest], Any] | None = None,
     ) -> Listing:
-        items: list[Manifest] = []
+        items: list[Any] = []
         asked = {"labelSelector": selector, "fieldSelector": fields}
         query = {name: value for name, value in asked.items() if value}
         most = limit
@@ -110,14 +126,14 @@ class Transport:
                 most = max(1, most // 4)
                 continue
             page, about = await self._understood(a_page, body)
-            items += page
+            for item in page:  # a list says the kind once, not in each item
+                item.setdefault("apiVersion", resource.api_version)
+                item.setdefault("kind", resource.kind)
+            items += page if reduce is None else map(reduce, page)
             if not about.get("continue"):
                 break
             query["continue"] = about["continue"]
             most = min(limit, 2 * most)
-        for item in items:  # a list says the kind once, not in each item
-            item.setdefault("apiVersion", resource.api_version)
-            item.setdefault("kind", resource.kind)
         return Listing(items, about["resourceVersion"])
 
     async def watch(
@@ -201,16 +217,30 @@ class Transport:
         headers = {"Accept": "application/json", "Content-Type": content_type, "User-Agent": "paceline"}
         headers |= await self._authorization()
         url = self.server + path + (f"?{urlencode(query)}" if query else "")
-        answer = await _read(
-            lambda: self._client.rest_client.request(method, url, headers=headers, body=body, _request_timeout=timeout)
-        )
+        try:
+            answer = await _read(
+                lambda: self._client.rest_client.request(
+                    method, url, headers=headers, body=body, _request_timeout=timeout
+                )
+            )
+        except Unavailable:
+            self._answered(method, 0)
+            raise
         response: aiohttp.ClientResponse = answer.response
+        self._answered(method, response.status)
         if response.status >= 300:
             raise error_of(response.status, _status(await _object(response)), _retry_after(response.headers))
         return response
 
 
-async def connect(kubeconfig: str | None = None, *, context: str | None = None, kinds: Kinds = KINDS) -> Transport:
+async def connect(
+    kubeconfig: str | None = None,
+    *,
+    context: str | None = None,
+    kinds: Kinds = KINDS,
+    throttle: Throttle | None = None,
+    answered: Answered = _nothing,
+) -> Transport:
     """The API server of `kubeconfig`; else the one of the pod we run in; else of $KUBECONFIG or ~/.kube/config."""
     settings = Configuration()
     if kubeconfig is None and context is None and SERVICE_ACCOUNT.exists():  # noqa: ASYNC240 (a tmpfs)
@@ -222,7 +252,7 @@ async def connect(kubeconfig: str | None = None, *, context: str | None = None, 
             client_configuration=settings,
             persist_config=False,
         )
-    return Transport(ApiClient(settings), kinds=kinds)
+    return Transport(ApiClient(settings), kinds=kinds, throttle=throttle, answered=answered)
 
 
 async def _read(read: Callable[[], Any]) -> Any:

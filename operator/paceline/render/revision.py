@@ -2,11 +2,13 @@
 
 from paceline.core import Arm, Server
 from paceline.core.canonical import digest, without_defaults
+from paceline.core.kept import by_identity
 from paceline.core.names import child_name
 from paceline.render.common import Manifest, Owner, metadata
 from paceline.render.serving import REVISION_LABEL, labels
 
 
+@by_identity(64)
 def revision_of(server: Server, arm: Arm) -> str:
     """Ten hex digits. Values equal to their default are left out, so that a new field moves no revision."""
     inputs = {

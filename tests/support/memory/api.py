@@ -3,8 +3,8 @@
 import asyncio
 import copy
 from collections.abc import AsyncGenerator, Callable, Iterable
-from dataclasses import dataclass
-from typing import Literal, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeVar
 
 from tests.support.memory.cluster import Change, Cluster
 from tests.support.memory.selector import selects
@@ -85,9 +85,11 @@ class MemoryApi:
         selector: str = "",
         limit: int = 500,
         fields: str = "",
+        reduce: Callable[[Manifest], Any] | None = None,
     ) -> Listing:
         await self._alive()
-        return self.cluster.list(resource, namespace, selector, self._seen, fields)
+        listing = self.cluster.list(resource, namespace, selector, self._seen, fields)
+        return listing if reduce is None else replace(listing, items=list(map(reduce, listing.items)))
 
     async def watch(
         self, resource: Resource, namespace: str | None = None, selector: str = "", resource_version: str = ""

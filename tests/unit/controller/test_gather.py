@@ -1,7 +1,9 @@
 """What is read for a run, from an API server in memory that one suite holds to the real one (tests/conformance)."""
 
 import json
+from contextlib import nullcontext
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,12 +12,15 @@ from tests.support import memory
 from tests.support.edits import example, example_run
 
 from paceline.controller.cluster import Cluster, Key
-from paceline.controller.gather import gather_deployment, gather_run
+from paceline.controller.execute import execute
+from paceline.controller.gather import confirm, gather_deployment, gather_run
 from paceline.controller.kinds import KINDS
 from paceline.controller.reconcile import reconcile
 from paceline.core.names import DEPLOYMENT_LABEL, MANAGED_BY, RUN_LABEL
-from paceline.kube import UNREAD, Manifest, Ref
+from paceline.kube import UNREAD, Conflict, Manifest, Ref, WorkQueue
+from paceline.kube.resources import JOB, POD
 from paceline.plan.run.snapshot import Round
+from paceline.plan.step import Apply
 from paceline.render import Settings, round_job
 from paceline.render.benchmark import round_plan
 from paceline.render.where import ANYWHERE
@@ -74,23 +79,95 @@ async def test_who_else_was_on_the_node_of_a_round_that_has_ended(
     assert one.neighbours == seen
 
 
-async def test_a_run_that_has_ended_is_not_read_again() -> None:
-    """Thousands of them are kept, and a status that is final is what the store says."""
+@pytest.mark.parametrize(("phase", "lists"), [("Running", 2), ("Succeeded", 1)])
+async def test_the_pods_of_a_round_are_listed_only_where_the_store_has_not_seen_its_end(phase: str, lists: int) -> None:
+    """Its neighbours on the node are listed in any case."""
+    api = memory.MemoryApi(memory.Cluster(kinds=KINDS))
+    cluster = Cluster(api)
+    await ended_round(api, cluster)
+    (made,) = (await api.list(POD, "models", f"{RUN_LABEL}=mine")).items
+    cluster.saw(made | {"status": {"phase": phase}})
+    asked = []
+    answer = api.list
+
+    async def counting(*args: Any, **kwargs: Any) -> Any:
+        asked.append(args)
+        return await answer(*args, **kwargs)
+
+    api.list = counting  # type: ignore[method-assign]
+    found = await gather_run(cluster, KEY, Settings(image="paceline"), NOW)
+    assert found is not None
+    assert found.rounds[0].neighbours == ("models/served (4)", "others/training (2)")
+    assert len(asked) == lists
+
+
+async def test_an_object_of_ours_is_not_asked_for_while_the_store_has_it() -> None:
+    """Thousands of them are kept. Only one of which the store is known to be behind is read."""
     api = memory.MemoryApi(memory.Cluster(kinds=KINDS))
     await api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "models"}})
     manifest = example_run()
     manifest["metadata"] |= {"name": "mine", "namespace": "models"}
     made = await api.create(manifest)
-    at = datetime(2026, 11, 21, tzinfo=UTC)
-    over = {"status": {"conditions": [{"type": "Complete", "status": "True"}], "observedGeneration": 1}}
     cluster = Cluster(Unreadable(api.cluster))
     cluster.saw(made)
-    with pytest.raises(AssertionError, match="mine"):
-        await gather_run(cluster, KEY, Settings(image="paceline"), at)
-    cluster.saw(made | over | {"metadata": made["metadata"] | {"resourceVersion": "1000"}})
-    found = await gather_run(cluster, KEY, Settings(image="paceline"), at)
+    found = await gather_run(cluster, KEY, Settings(image="paceline"), NOW)
     assert found is not None
-    assert found.manifest["status"] == over["status"]
+    assert found.manifest["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+    cluster.doubted.add(KEY)
+    with pytest.raises(AssertionError, match="mine"):
+        await gather_run(cluster, KEY, Settings(image="paceline"), NOW)
+
+
+async def test_an_object_that_has_changed_unheard_is_read_before_anything_is_written() -> None:
+    """The watch is behind: what a pass decides from the old object goes nowhere, and the next pass has the new one."""
+    api = memory.MemoryApi(memory.Cluster(kinds=KINDS))
+    cluster = Cluster(api)
+    run = await a_namespace_with_a_run(api, cluster, "models")
+    changed = await api.apply(run | {"status": {"node": "gpu-7"}}, manager="other", subresource="status")
+    before = len(api.writes)
+
+    async def record(*_: object) -> None:
+        pass
+
+    with pytest.raises(Conflict):
+        await reconcile(cluster, KEY, Settings(image="paceline"), record, lambda: NOW)
+    assert (len(api.writes), cluster.doubted) == (before, {KEY})
+    await reconcile(cluster, KEY, Settings(image="paceline"), record, lambda: NOW)
+    assert cluster.doubted == set()
+    found = cluster.get("BenchmarkRun", "models", "mine")
+    assert found is not None
+    assert int(found["metadata"]["resourceVersion"]) > int(changed["metadata"]["resourceVersion"])
+
+
+@pytest.mark.parametrize(("changed", "there"), [(False, True), (True, False)])
+async def test_an_action_without_a_status_waits_for_the_server_to_confirm_the_object(
+    changed: bool, there: bool
+) -> None:
+    api = memory.MemoryApi(memory.Cluster(kinds=KINDS))
+    cluster = Cluster(api)
+    run = await a_namespace_with_a_run(api, cluster, "models")
+    if changed:
+        await api.apply(run | {"status": {"node": "gpu-7"}}, manager="other", subresource="status")
+    child = owned("Job", "batch/v1", run) | {"spec": {"template": {"spec": {"containers": []}}}}
+    with nullcontext() if there else pytest.raises(Conflict):
+        await execute(cluster, [Apply(child, "a round")], partial(confirm, cluster, KEY, run))
+    assert bool(await api.get(Ref(JOB, "models", "mine-0-0"))) is there
+
+
+def test_a_name_that_kopf_tells_wakes_only_where_the_watch_was_slower() -> None:
+    """Both hear of every change: who comes second adds no pass."""
+    cluster = Cluster(memory.MemoryApi(memory.Cluster(kinds=KINDS)))
+    cluster.queue = WorkQueue(together=0)
+    key = Key("speculativedeployments", "models", "served")
+    deployment = example()
+    deployment["metadata"] = {"name": "served", "namespace": "models", "uid": "u", "resourceVersion": "7"}
+    cluster.saw(deployment)
+    assert cluster.queue.take() == key
+    cluster.queue.done(key)
+    cluster.hear(key, 7)
+    assert (cluster.queue.take(), cluster.doubted) == (None, set())
+    cluster.hear(key, 8)
+    assert (cluster.queue.take(), cluster.doubted) == (key, {key})
 
 
 class Unreadable(memory.MemoryApi):
@@ -192,7 +269,7 @@ async def test_a_job_that_the_store_has_lost_is_asked_for_before_it_is_taken_for
     if there:
         await api.create(owned("Job", "batch/v1", run) | {"spec": {"template": {"spec": {"containers": []}}}})
     run["status"] = {"progress": {"step": "Measuring", "job": "mine-0-0", "seen": True}}
-    await api.apply(run, manager="paceline-status", subresource="status")
+    cluster.saw(await api.apply(run, manager="paceline-status", subresource="status"))
     found = await gather_run(cluster, KEY, Settings(image="paceline"), NOW)
     assert found is not None
     assert [one.name for one in found.rounds] == (["mine-0-0"] if there else [])
@@ -225,6 +302,7 @@ async def test_a_deployment_sees_runs_that_bring_their_rounds_where_that_is_allo
 def test_a_run_that_brings_its_rounds_wakes_the_deployments_of_its_namespace(measured: Manifest, woken: bool) -> None:
     cluster = Cluster(memory.MemoryApi(memory.Cluster(kinds=KINDS)))
     here, elsewhere = (Key("speculativedeployments", namespace, "served") for namespace in ("models", "others"))
+    cluster.queue = WorkQueue(together=0)
     cluster.known |= {here, elsewhere}
     run = example_run()
     run["metadata"] = {"name": "brought", "namespace": "models"}

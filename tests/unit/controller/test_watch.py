@@ -21,7 +21,7 @@ from paceline.controller.kinds import KINDS
 from paceline.controller.pages import LONGEST_PAGE, PATIENCE, session, url
 from paceline.controller.watch import Watcher, ready_servers
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, POOL_LABEL
-from paceline.kube import Manifest
+from paceline.kube import Manifest, WorkQueue
 from paceline.render.serving import REVISION_LABEL
 from paceline.watch import Expected, JudgementKind, Watched
 
@@ -66,6 +66,7 @@ class Pool:
 
     def __init__(self, *pods: Manifest, watched: Watched = WATCHED) -> None:
         self.cluster = Cluster(memory.MemoryApi(memory.Cluster(kinds=KINDS)))
+        self.cluster.queue = WorkQueue(together=0)
         self.clock = Clock()
         self.watcher = Watcher(self.cluster, clock=self.clock)
         self.cluster.watch(KEY, {"latency": watched})
@@ -77,7 +78,7 @@ class Pool:
     async def look(self, http: ClientSession) -> None:
         """Half a minute later."""
         self.clock.seconds += 30
-        pods = ready_servers(self.cluster).get(("models", "served", "latency", "a1b2c3"), [])
+        pods = ready_servers(self.cluster, KEY, "latency", "a1b2c3")
         await self.watcher.look(http, KEY, "latency", pods)
 
     @property
@@ -225,10 +226,8 @@ def test_only_servers_that_answer_for_the_pool_are_read() -> None:
         pod("10.0.0.4", "worker", "4", metadata={"labels": labels | worker}),
         pod("", "unplaced", "5"),
     )
-    found = ready_servers(pool.cluster)
-    assert {of: [each["metadata"]["name"] for each in pods] for of, pods in found.items()} == {
-        ("models", "served", "latency", "a1b2c3"): ["ready"]
-    }
+    found = [ready_servers(pool.cluster, KEY, "latency", revision) for revision in ("a1b2c3", "another")]
+    assert [[each["metadata"]["name"] for each in pods] for pods in found] == [["ready"], []]
 
 
 def test_a_pools_first_look_is_within_its_period_and_the_next_ones_a_period_apart() -> None:

@@ -44,11 +44,11 @@ class Connection:
 
 async def test_work_that_lets_nothing_else_run_does_not_lose_the_lease() -> None:
     cluster = Cluster()
-    async with leading(Connection(cluster).reach, lease) as gone:
+    async with leading(Connection(cluster).reach, lease) as led:
         first = cluster.version
         time.sleep(2 * DURATION)  # noqa: ASYNC251 (that is the point)
         await asyncio.sleep(0)
-        assert not gone.is_set()
+        assert not led.lost.is_set()
         assert cluster.version >= first + 10, "it was renewed meanwhile"
         assert holder(cluster) == "leader"
     assert holder(cluster) == "", "released on leaving"
@@ -56,22 +56,32 @@ async def test_work_that_lets_nothing_else_run_does_not_lose_the_lease() -> None
 
 async def test_who_works_is_told_at_once_that_the_lease_is_lost() -> None:
     connection, ended = Connection(Cluster()), list[int]()
-    async with leading(connection.reach, lease, grace=0.5, end=ended.append) as gone:
+    async with leading(connection.reach, lease, grace=0.5, end=ended.append) as led:
         connection.cut = True
         began = time.monotonic()
-        await gone.wait()
+        await led.lost.wait()
         assert time.monotonic() - began < DURATION, "before a rival can have it"
     assert ended == [], "who leaves in time is not ended"
 
 
 async def test_work_that_goes_on_without_the_lease_is_ended() -> None:
     connection, ended = Connection(Cluster()), list[int]()
-    async with leading(connection.reach, lease, grace=0.2, end=ended.append) as gone:
+    async with leading(connection.reach, lease, grace=0.2, end=ended.append) as led:
         connection.cut = True
         time.sleep(DURATION + 0.5)  # noqa: ASYNC251 (it does not even hear of the loss)
         assert ended == [1]
         await asyncio.sleep(0)
-        assert gone.is_set()
+        assert led.lost.is_set()
+
+
+async def test_who_has_stopped_to_work_gives_the_lease_away_before_it_leaves() -> None:
+    """What it still waits for is nothing to its rival; and it has not lost the lease, but given it."""
+    cluster = Cluster()
+    async with leading(Connection(cluster).reach, lease) as led:
+        led.release()
+        async with asyncio.timeout(5), leading(Connection(cluster).reach, lambda api: lease(api, "rival")):
+            assert holder(cluster) == "rival"
+        assert not led.lost.is_set()
 
 
 async def test_a_rival_waits_for_its_turn_and_one_that_cannot_connect_says_so() -> None:

@@ -26,6 +26,44 @@ def test_a_key_waits_once():
     assert [queue.take(), queue.take(), queue.take()] == ["a", "b", None]
 
 
+def test_hints_of_a_moment_make_one_pass():
+    """A round's end: its pod, then its Job, then our own status and the next Job come within 80 ms."""
+    queue, clock = a_queue()
+    for seconds in (0.0, 0.03, 0.05, 0.08):
+        clock.now = seconds
+        queue.hint("a")
+        assert queue.take() is None
+    clock.now = 0.1
+    queue.hint("b")
+    assert [queue.take(), queue.take()] == ["a", None]
+    queue.hint("a")
+    queue.done("a", again=600)
+    clock.now = 0.2
+    assert [queue.take(), queue.take()] == ["b", "a"], "what came meanwhile is looked at, not forgotten"
+
+
+def test_a_hint_of_a_key_that_waits_already_adds_no_pass():
+    queue, clock = a_queue()
+    queue.add("a")
+    queue.hint("a")
+    assert queue.take() == "a"
+    queue.done("a")
+    clock.now = 10
+    assert queue.take() is None
+
+
+def test_a_namespace_with_a_thousand_keys_keeps_another_waiting_for_one_of_them():
+    queue = WorkQueue[str](group=lambda key: key.partition("/")[0], clock=Clock())
+    for number in range(1000):
+        queue.add(f"flood/{number}")
+    queue.add("quiet/a")
+    queue.add("quiet/b")
+    queue.add("calm/a")
+    order = [queue.take() for _ in range(6)]
+    assert order == ["flood/0", "quiet/a", "calm/a", "flood/1", "quiet/b", "flood/2"]
+    assert len(queue) == 997
+
+
 def test_a_key_added_while_in_work_is_worked_on_once_more():
     queue, _ = a_queue()
     queue.add("a")

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from typing import Any
 
 import pytest
 from tests.support.memory import Cluster, MemoryApi
@@ -25,12 +26,10 @@ class Flaky(MemoryApi):
     def fail(self, errors: Iterable[ApiError]) -> None:
         self.errors = list(errors)
 
-    async def list(
-        self, resource: Resource, namespace: str | None = None, selector: str = "", limit: int = 500
-    ) -> Listing:
+    async def list(self, resource: Resource, *more: Any, **others: Any) -> Listing:
         if self.errors:
             raise self.errors.pop(0)
-        return await super().list(resource, namespace, selector, limit)
+        return await super().list(resource, *more, **others)
 
 
 @asynccontextmanager

@@ -1,8 +1,14 @@
 """The store: what counts when a list, a watch and the answers to own writes arrive in any order."""
 
+import json
+import tracemalloc
+from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from paceline.kube import Manifest, Store
+from paceline.kube.resources import matches
 
 
 def pod(name: str, version: int, uid: str = "u1", labels: dict[str, str] | None = None, owner: str = "") -> Manifest:
@@ -81,6 +87,50 @@ def test_the_deletion_of_a_predecessor_does_not_touch_the_successor():
     store.observe("DELETED", pod("a", 12, uid="old"))
     assert told == [("DELETED", "a", "old"), ("ADDED", "a", "new")]
     assert len(store) == 1
+
+
+def test_what_is_asked_for_by_label_is_found_without_a_look_at_the_rest(monkeypatch: pytest.MonkeyPatch):
+    """Of 2,000 pods two are of this run: no other may be touched, or a pass would cost what all runs have."""
+    store = Store(lambda manifest: manifest, lambda *_: None, indexed=["run"])
+    store.replace([pod(f"p{n}", 1, labels={"run": f"r{n // 2}", "color": "red"}) for n in range(2000)], 10)
+    looked_at: list[Mapping[str, str]] = []
+
+    def matching(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+        looked_at.append(labels)
+        return matches(labels, wanted)
+
+    monkeypatch.setattr("paceline.kube.store.matches", matching)
+    assert [p["metadata"]["name"] for p in store.select("ns", {"run": "r700", "color": "red"})] == ["p1400", "p1401"]
+    assert [labels["run"] for labels in looked_at] == ["r700", "r700"]
+
+
+def test_the_index_follows_an_object_that_changes_its_label_or_goes():
+    store = Store(lambda manifest: manifest, lambda *_: None, indexed=["run"])
+    names = lambda run: [p["metadata"]["name"] for p in store.select(None, {"run": run})]  # noqa: E731
+    store.replace([pod("a", 1, labels={"run": "r1"}), pod("b", 1, labels={"run": "r1"}), pod("c", 1)], 10)
+    assert (names("r1"), names("r2")) == (["a", "b"], [])
+    store.observe("MODIFIED", pod("a", 11, labels={"run": "r2"}))
+    assert (names("r1"), names("r2")) == (["b"], ["a"])
+    store.observe("MODIFIED", pod("a", 12))
+    store.observe("DELETED", pod("b", 13, labels={"run": "r1"}))
+    assert (names("r1"), names("r2")) == ([], [])
+    assert [p["metadata"]["name"] for p in store.select("ns")] == ["a", "c"]
+    store.clear()
+    assert store.select() == []
+
+
+def test_a_packed_store_says_the_same_and_takes_a_fraction_of_the_memory():
+    """500 Deployments as the API server gives them, of which one is asked for at a time."""
+    text = json.dumps({"env": [{"name": f"V{n}", "value": f"value {n}"} for n in range(100)]})
+    kept = []
+    for packed in (False, True):
+        store = Store(lambda manifest: manifest, lambda *_: None, packed=packed)
+        tracemalloc.start()
+        store.replace([pod(f"p{n}", 1) | {"spec": json.loads(text)} for n in range(500)], 10)
+        kept.append(tracemalloc.get_traced_memory()[0])
+        tracemalloc.stop()
+        assert store.get("ns", "p7") == pod("p7", 1) | {"spec": json.loads(text)}
+    assert kept[1] < kept[0] / 8
 
 
 def test_select_by_namespace_labels_and_owner():

@@ -10,6 +10,7 @@ from typing import Any
 from paceline.api import run_manifest_spec
 from paceline.api.status import PoolStatus
 from paceline.core import BASELINE, WAVES, Arm, DeploymentSpec, Gate, PoolSpec, Purpose, RunSpec, Server, Workload
+from paceline.core.kept import by_value
 from paceline.engines import ENGINES
 from paceline.evidence import fingerprint, question
 from paceline.plan.deployment.alike import loads_of, revision_among
@@ -144,10 +145,10 @@ def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datet
         return run.name in in_use or (not remembered.target and (run.winner or BASELINE) in served)
 
     oldest, serving = now - pinned.max_evidence_age, servers if served else None
-    wanted = run_manifest_spec(_run_spec(pinned, spec, server, None))
+    wanted = _written(_run_spec(pinned, spec, server, None))
     search = _search(spec, runs, question(wanted), remembered)
     if search:
-        wanted = run_manifest_spec(_run_spec(pinned, spec, server, search))
+        wanted = _written(_run_spec(pinned, spec, server, search))
     return Pool(
         snapshot=snapshot,
         deployment=pinned,
@@ -162,6 +163,10 @@ def _pool(snapshot: Snapshot, pinned: DeploymentSpec, spec: PoolSpec, now: datet
         question=question(wanted),
         loads=loads,
     )
+
+
+_written = by_value(256)(run_manifest_spec)
+"""The same in each pass, unless the spec or a commit has changed."""
 
 
 def _search(pool: PoolSpec, runs: Iterable[Run], asked: str, remembered: PoolStatus) -> Run | None:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from paceline.api import Reason, run_status
-from paceline.api.record import from_status
+from paceline.api.record import kept_status
 from paceline.api.run_status import BenchmarkRunStatus, Result, RunProgress, RunVerdict
 from paceline.core import Purpose
 from paceline.core.names import ABORTED, SUPERSEDED, SUSPENDED
@@ -38,7 +38,7 @@ class Run:
 
     @cached_property
     def status(self) -> BenchmarkRunStatus:
-        return from_status(BenchmarkRunStatus, self.manifest.get("status"))
+        return kept_status(BenchmarkRunStatus, self.manifest.get("status"))
 
     @property
     def verdict(self) -> RunVerdict:

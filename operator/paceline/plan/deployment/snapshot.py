@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from paceline.api.record import from_status
+from paceline.api.record import kept_status
 from paceline.api.status import PoolStatus, SpeculativeDeploymentStatus
 from paceline.core import DeploymentSpec
 from paceline.core.names import POOL_LABEL
@@ -69,7 +69,7 @@ class Snapshot:
 
     @cached_property
     def status(self) -> SpeculativeDeploymentStatus:
-        return from_status(SpeculativeDeploymentStatus, self.manifest.get("status"))
+        return kept_status(SpeculativeDeploymentStatus, self.manifest.get("status"))
 
     @property
     def owner(self) -> Owner:

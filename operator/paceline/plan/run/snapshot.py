@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from paceline.api.record import from_status
+from paceline.api.record import kept_status
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.core import RunSpec
 from paceline.core.names import RUN_LABEL
@@ -110,7 +110,7 @@ class Snapshot:
 
     @cached_property
     def status(self) -> BenchmarkRunStatus:
-        return from_status(BenchmarkRunStatus, self.manifest.get("status"))
+        return kept_status(BenchmarkRunStatus, self.manifest.get("status"))
 
     @property
     def finished(self) -> bool:

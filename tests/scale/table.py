@@ -1,0 +1,72 @@
+"""The generated part of docs/performance.md: what the bench has found, beside its goals and a peer."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "performance.md"
+BEGIN, END = "<!-- written by make bench-scale -->\n", "<!-- end of what make bench-scale writes -->\n"
+Figures = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`peer`: Argo Rollouts 1.10.1 on this machine, 2026-11-22, at 200 objects. `before`: Paceline on that day, at 200
+    where it does not say otherwise."""
+
+    what: str
+    peer: str
+    before: str
+    goal: str
+    text: Callable[[Figures], str]
+
+
+def plain(name: str, form: str = "{:.0f}") -> Callable[[Figures], str]:
+    return lambda figures: form.format(figures[name]) if name in figures else "–"
+
+
+def pair(first: str, second: str, form: str) -> Callable[[Figures], str]:
+    return lambda figures: form.format(figures[first], figures[second]) if first in figures else "–"
+
+
+ROWS = (
+    Row("writes while idle", "0", "0", "0", plain("idle_writes")),
+    Row("writes to create one", "8", "7", "≤ 7", plain("create_writes", "{:.1f}")),
+    Row("writes per promotion, alone / 20 at once", "18 / 18.9", "19 / 17.5", "≤ 18",
+        pair("alone_writes", "together_writes", "{:.0f} / {:.1f}")),
+    Row("reads to create one; per promotion of 20", "–", "9; –", "–",
+        pair("create_reads", "together_reads", "{:.1f}; {:.1f}")),
+    Row("CPU to create one", "24 ms", "124 ms", "≤ 72 ms", plain("create_cpu_ms", "{:.0f} ms")),
+    Row("CPU per promotion, 20 at once", "70 ms", "531 ms", "≤ 210 ms", plain("together_cpu_ms", "{:.0f} ms")),
+    Row("20 promotions at once", "5.8 s", "48.8 s", "≤ 10 s",
+        pair("together_seconds", "together_load", "{:.1f} s (load {:.0f})")),
+    Row("Job complete → next Job, 20 at once, p50 / most", "–", "8.2 / 8.8 s", "≤ 1 s",
+        pair("together_gap_p50", "together_gap_max", "{:.2f} / {:.2f} s")),
+    Row("Job complete → next Job, alone", "–", "0.11–0.17 s", "–", plain("alone_gap_p50", "{:.2f} s")),
+    Row("start until all were looked at", "0.65 s", "13.0 s; 58.6 s at 1,000", "≤ 2 s at 200",
+        pair("start_seconds", "start_load", "{:.1f} s (load {:.0f})")),
+    Row("CPU of that start", "0.7 s", "5.7 s; 30.6 s at 1,000", "–", plain("start_cpu", "{:.1f} s")),
+    Row("SIGTERM → the next leader acts", "16.8 s", "5.5 s", "≤ 2 s",
+        pair("handover_seconds", "handover_load", "{:.1f} s (load {:.0f})")),
+    Row("a change at 20/s → its write, p50 / p99", "–", "24 / 44.9 s at 1,000", "p99 ≤ 0.25 s",
+        lambda figures: "{change_p50:.2f} / {change_p99:.2f} s (load {change_load:.0f})".format(**figures)),
+    Row("CPU per change", "–", "26 ms at 1,000", "–", plain("change_cpu_ms", "{:.1f} ms")),
+    Row("CPU while idle", "1 mcore", "2.1 mcores", "–", plain("idle_mcores", "{:.1f} mcores")),
+    Row("resident after a restart", "114 MB", "98 MB; 311 MB at 1,000; 570 MB at 5,000",
+        "≤ 150 MiB at 1,000; ≤ 400 at 5,000", plain("restarted_mib", "{:.0f} MiB")),
+)  # fmt: skip
+
+
+def markdown(found: Sequence[Figures]) -> str:
+    """One column for each size."""
+    sizes = [f"{figures['deployments']:,.0f}" for figures in found]
+    head = ["deployments", "Argo Rollouts", "before", "goal", *sizes]
+    lines = [head, ["---"] * len(head)]
+    lines += [[row.what, row.peer, row.before, row.goal, *map(row.text, found)] for row in ROWS]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def write(found: Sequence[Figures]) -> None:
+    text = DOCUMENT.read_text()
+    before, _, rest = text.partition(BEGIN)
+    DOCUMENT.write_text(before + BEGIN + "\n" + markdown(found) + "\n" + END + rest.partition(END)[2])
