@@ -136,3 +136,20 @@ def test_points_of_an_image_that_was_moved_are_measured_anew() -> None:
     world.edit("another budget", lambda spec: spec["benchmark"].update(budget={"gpuHours": "100"}))
     assert len(searches(world, "latency")) == 2
     assert "roundsOf" not in searches(world, "latency")[-1]["spec"]
+
+
+def test_no_more_loads_are_shared_than_a_run_may_have() -> None:
+    """Of four pools with eight loads each three are measured for; the fourth searches for itself."""
+    manifest = small()
+    names = [f"code-{number}" for number in range(8)]
+    manifest["spec"]["benchmark"]["datasets"] = [{"name": name, "source": "builtin://code"} for name in names]
+    latency, _ = pools = manifest["spec"]["pools"]
+    pools += [{**deepcopy(latency), "name": f"at{load}", "concurrency": [load]} for load in (2, 4, 8)]
+    manifest["spec"].pop("gateway", None)
+    world = World(nodes={"gpu-0": 32, "gpu-1": 32})
+    world.apply(manifest)
+    world.prefetch_ends()
+    world.servers_ready()
+    assert len(search_of(world, "throughput")["spec"]["sharedWorkloads"]) == 24
+    steps = {pool["name"]: world.pool(pool["name"])["progress"]["step"] for pool in pools}
+    assert sorted(steps.values()) == ["Measuring"] * 2 + ["WaitingForSearch"] * 3

@@ -3,6 +3,7 @@ the loads of the other pools too, and their searches go on from these points."""
 
 from datetime import datetime
 
+from paceline.api.run import MOST_WORKLOADS
 from paceline.core import PoolSpec, Purpose, Workload
 from paceline.engines.nodes import unmeasurable
 from paceline.evidence import measured_for, same_search
@@ -22,8 +23,12 @@ def shared_workloads(pool: Pool) -> tuple[Workload, ...]:
         return ()
     own = {workload.name for workload in pool.spec.workloads}
     others = (other for other in _alike(pool) if other.name != pool.name and not _searches(pool, other))
-    loads = {load.name: load for other in others for load in in_a_search(other.workloads)}
-    return tuple(load for name, load in loads.items() if name not in own)
+    loads = dict[str, Workload]()
+    for other in others:
+        more = {load.name: load for load in in_a_search(other.workloads) if load.name not in own}
+        # Half of a pool's loads are no use to it.
+        loads = {**loads, **more} if len({**loads, **more}) <= MOST_WORKLOADS else loads
+    return tuple(loads.values())
 
 
 def first_to_search(pool: Pool) -> PoolSpec:
