@@ -43,6 +43,8 @@ LONGEST_ROUND = 4096
 LONGEST_NOTE, LONGEST_SENTENCE = 4096, 1024
 MOST_ROUNDS = 64
 """Rounds that a run brings along: as many as `decideAfterRounds` may name, and those that had to be replaced."""
+MOST_WORKLOADS = 24
+"""Of a run, and of those that it shares."""
 
 
 class RunTarget(TargetSpec):
@@ -392,10 +394,15 @@ class BenchmarkRunSpec(Model):
     """Largest concurrency of the pool; it determines the servers' request limit. The workloads' largest if absent."""
     arms: Annotated[tuple[ArmSpec, ...], Field(min_length=2, max_length=48), Unique(("name",))]
     """Arms to compare: `baseline` first, then the candidates. The earlier one wins a tie."""
-    workloads: Annotated[tuple[WorkloadSpec, ...], Field(min_length=1, max_length=24), Unique(("name", "concurrency"))]
+    workloads: Annotated[
+        tuple[WorkloadSpec, ...], Field(min_length=1, max_length=MOST_WORKLOADS), Unique(("name", "concurrency"))
+    ]
     """Workloads to compare them on."""
     shared_workloads: (
-        Annotated[tuple[WorkloadSpec, ...], Field(min_length=1, max_length=24), Unique(("name", "concurrency"))] | None
+        Annotated[
+            tuple[WorkloadSpec, ...], Field(min_length=1, max_length=MOST_WORKLOADS), Unique(("name", "concurrency"))
+        ]
+        | None
     ) = None
     """Of a Search: loads of other pools that search the same trees. Where an arm is measured on a dataset, it is
     measured on the same dataset at these loads too, and the searches of those pools go on from the points. Part of no

@@ -15,6 +15,7 @@ from paceline.evidence.fingerprint import (
     narrowed,
     question,
     same_arms,
+    same_search,
     same_server,
     surroundings,
 )
@@ -46,6 +47,7 @@ __all__ = [
     "of_these_prompts",
     "question",
     "same_arms",
+    "same_search",
     "same_server",
     "surroundings",
 ]

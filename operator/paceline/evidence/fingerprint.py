@@ -59,16 +59,21 @@ def same_server(spec: Spec, other: Spec) -> bool:
     return all(without_empty(spec.get(key)) == without_empty(other.get(key)) for key in SERVER)
 
 
-def measured_for(spec: Spec, other: Spec) -> bool:
-    """Whether the search `other` has measured all loads of the search `spec` for it, on the same arms. The largest
-    concurrency may differ: it limits the requests of a server, not the time of a step."""
+def same_search(spec: Spec, other: Spec) -> bool:
+    """Whether two searches measure the same arms of the same server, at whatever loads. The largest concurrency may
+    differ: it limits the requests of a server, not the time of a step."""
 
     def compared(entry: Spec) -> Any:
         return without_empty({key: _measured(entry).get(key) for key in (*OF_A_SEARCH, RETRACTIONS)})
 
+    return bool(compared(spec) == compared(other))
+
+
+def measured_for(spec: Spec, other: Spec) -> bool:
+    """Whether the search `other` has measured all loads of the search `spec` for it, on the same arms."""
     loads = [without_empty(load) for load in _workloads({"workloads": _loads(other)}, ENOUGH, "weight")]
     wanted = [without_empty(load) for load in _workloads(spec, ENOUGH, "weight")]
-    return all(load in loads for load in wanted) and compared(spec) == compared(other)
+    return all(load in loads for load in wanted) and same_search(spec, other)
 
 
 def _loads(search: Spec) -> list[Spec]:

@@ -3,14 +3,18 @@ the loads of the other pools too, and their searches go on from these points."""
 
 from datetime import datetime
 
+from paceline.api.run import MOST_WORKLOADS
 from paceline.core import PoolSpec, Purpose, Workload
-from paceline.evidence import measured_for
-from paceline.plan.deployment.pool import Pool, in_a_search
+from paceline.engines.nodes import unmeasurable
+from paceline.evidence import measured_for, same_search
+from paceline.plan.deployment.conflicts import name_conflict
+from paceline.plan.deployment.hold import baseline_held, held_by_a_person
+from paceline.plan.deployment.pool import Pool, in_a_search, pools
+from paceline.plan.deployment.prompts import missing
 from paceline.plan.deployment.runs import Run
+from paceline.plan.deployment.stale import moved_image
+from paceline.plan.deployment.take_down import take_down
 from paceline.plan.step import parse_time
-
-ABOUT_TO_BEGIN = ("", "Measuring", "Serving", "WaitingForSearch")
-"""Steps of a pool whose search begins by itself."""
 
 
 def shared_workloads(pool: Pool) -> tuple[Workload, ...]:
@@ -19,8 +23,12 @@ def shared_workloads(pool: Pool) -> tuple[Workload, ...]:
         return ()
     own = {workload.name for workload in pool.spec.workloads}
     others = (other for other in _alike(pool) if other.name != pool.name and not _searches(pool, other))
-    loads = {load.name: load for other in others for load in in_a_search(other.workloads)}
-    return tuple(load for name, load in loads.items() if name not in own)
+    loads = dict[str, Workload]()
+    for other in others:
+        more = {load.name: load for load in in_a_search(other.workloads) if load.name not in own}
+        # Half of a pool's loads are no use to it.
+        loads = {**loads, **more} if len({**loads, **more}) <= MOST_WORKLOADS else loads
+    return tuple(loads.values())
 
 
 def first_to_search(pool: Pool) -> PoolSpec:
@@ -28,36 +36,64 @@ def first_to_search(pool: Pool) -> PoolSpec:
     return max(_alike(pool), key=lambda spec: max(workload.concurrency for workload in spec.workloads))
 
 
-def source(pool: Pool) -> Run | None:
-    """The latest search that has measured this pool's loads for it; None without one."""
-    first = first_to_search(pool)
-    runs = _searches(pool, first) if first.name != pool.name else ()
-    ended = [run for run in runs if run.finished and run.outcome != "Error" and measured_for(pool.wanted, run.spec)]
+def source(pool: Pool, now: datetime) -> Run | None:
+    """The latest search that has measured this pool's loads for it; None without one. One that is aged or measured
+    another image than serves, and one that a person has asked to repeat, does not count."""
+    first = _first(pool, now)
+    names = {run.name for run in (_searches(pool, first.spec) if first.name != pool.name else ())}
+    ended = [
+        run
+        for run in first.runs
+        if run.name in names
+        and run.finished
+        and run.outcome != "Error"
+        and not (run.aged or first.given_up(run) or moved_image(run, pool.wanted, pool.servers))
+        and measured_for(pool.wanted, run.spec)
+    ]
     return max(ended, key=lambda run: run.finished_at, default=None)
 
 
 def waits_for(pool: Pool, now: datetime) -> str:
     """What a search waits for, to go on from another pool's points; "" if it begins at once."""
-    first = first_to_search(pool)
-    if first.name == pool.name or pool.run_spec.purpose is not Purpose.SEARCH:
+    spec = first_to_search(pool)
+    if spec.name == pool.name or pool.run_spec.purpose is not Purpose.SEARCH:
         return ""
-    begun = _searches(pool, first)
-    under_way = [run for run in begun if run.under_way and not run.suspended]
+    first = _first(pool, now)
+    begun, kept = _searches(pool, spec), _is_kept_from_measuring(first)
+    patience = pool.deployment.promotion.progress_deadline
+    under_way = [
+        run for run in begun if run.under_way and not ((run.suspended and kept) or _stuck(run, now - patience))
+    ]
     for_us = next((run.name for run in under_way if measured_for(pool.wanted, run.spec)), "")
     if for_us:
         return f"{for_us}, the search of pool {first.name}, measures its loads too"
-    if begun or not _is_about_to_begin(pool, first, now):
+    if begun or kept or missing(first) or not _servers_come_up(first, now):
         return ""
     return f"the search of pool {first.name} is about to begin, and will measure its loads too"
 
 
-def _is_about_to_begin(pool: Pool, first: PoolSpec, now: datetime) -> bool:
+def _is_kept_from_measuring(first: Pool) -> bool:
+    """Until somebody does something."""
+    return bool(held_by_a_person(first) or baseline_held(first) or name_conflict(first) or unmeasurable(first.server))
+
+
+def _stuck(run: Run, before: datetime) -> bool:
+    """Whether its round has had no room, or was refused, since before this time."""
+    since = run.status.progress.unplaced_since if run.status.progress else ""
+    return bool(since and (run.waits or run.refused)) and parse_time(since) <= before
+
+
+def _servers_come_up(first: Pool, now: datetime) -> bool:
     """Servers that do not become ready keep another pool waiting no longer than `progressDeadline`."""
-    remembered = pool.snapshot.remembered(first.name)
-    step = remembered.progress.step if remembered.progress else ""
-    if step == "Serving" and remembered.target and remembered.target.since:
-        return now < parse_time(remembered.target.since) + pool.deployment.promotion.progress_deadline
-    return step in ABOUT_TO_BEGIN
+    rollout, target = take_down(first, now), first.remembered.target
+    if rollout.settled or rollout.is_pulling or not (target and target.since):
+        return not rollout.is_pulling
+    return now < parse_time(target.since) + first.deployment.promotion.progress_deadline
+
+
+def _first(pool: Pool, now: datetime) -> Pool:
+    name = first_to_search(pool).name
+    return next(one for one in pools(pool.snapshot, pool.deployment, now) if one.name == name)
 
 
 def _alike(pool: Pool) -> tuple[PoolSpec, ...]:
@@ -67,11 +103,6 @@ def _alike(pool: Pool) -> tuple[PoolSpec, ...]:
 
 
 def _searches(pool: Pool, other: PoolSpec) -> tuple[Run, ...]:
-    """Those of these arms that belong to a pool, unless superseded."""
-    names = {arm.name for arm in other.arms}
+    """Those of these arms on this server that belong to a pool, unless superseded."""
     runs = (Run(manifest=manifest) for manifest in pool.snapshot.owned("BenchmarkRun", other.name))
-    return tuple(
-        run
-        for run in runs
-        if run.searches and not run.superseded and {arm["name"] for arm in run.spec["arms"]} == names
-    )
+    return tuple(run for run in runs if run.searches and not run.superseded and same_search(pool.wanted, run.spec))

@@ -109,7 +109,7 @@ def _measure(rollout: Rollout, now: datetime) -> StepResult:
             status={"progress": PoolProgress(step="WaitingForSearch", message=search)},
             requeue_at=now + ASK_AGAIN,
         )
-    return _make_run(pool, causes)
+    return _make_run(pool, causes, now)
 
 
 def _again(rollout: Rollout, decided: StepResult, now: datetime) -> StepResult:
@@ -128,11 +128,11 @@ def _again(rollout: Rollout, decided: StepResult, now: datetime) -> StepResult:
     elif not rollout.settled or missing(pool):
         return decided
     else:
-        more = _make_run(pool, decided.causes, held=hold(pool))
+        more = _make_run(pool, decided.causes, now, held=hold(pool))
     return replace(more, status={**decided.status, **more.status}, notes=decided.notes)
 
 
-def _make_run(pool: Pool, causes: tuple[Cause, ...], held: Hold | None = None) -> StepResult:
+def _make_run(pool: Pool, causes: tuple[Cause, ...], now: datetime, held: Hold | None = None) -> StepResult:
     """Make a run. It takes over the rounds of a run whose question differs only in rule or candidates; because of a
     hold, new ones are measured."""
     before = (run.attempt for run in pool.runs if run.fingerprint == pool.fingerprint and not run.imported)
@@ -143,7 +143,9 @@ def _make_run(pool: Pool, causes: tuple[Cause, ...], held: Hold | None = None) -
     token = pool.remembered.retried.token if anew and pool.remembered.retried else ""
     trigger = Trigger.HOLD if held else Trigger.RETRY if token else Trigger.STALE if stale else Trigger.SPEC
     searches = pool.run_spec.purpose is Purpose.SEARCH
-    earlier = None if token or held else (sharing if searches else again).source(pool)
+    earlier = None
+    if not (token or held):
+        earlier = sharing.source(pool, now) if searches else again.source(pool)
     moved = stale and pool.servers and trigger is Trigger.STALE and differ(stale.image, pool.servers.image)
     image = digest(pool.servers.image) if pool.servers and moved else ""
     wanted = replace(
