@@ -2,14 +2,17 @@
 
 import asyncio
 import dataclasses
+import heapq
 import http.client
 import json
+import math
 import random
 import re
 import threading
 import urllib.request
 from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 from aiohttp import web
@@ -42,6 +45,49 @@ def test_with_five_requests_for_each_at_its_top_it_never_rises_by_more_than_one(
     levels = ramp.under_way(first, top, WAVES * top)
     assert (levels[0], max(levels), levels[-1]) == (first, top, first)
     assert all(abs(after - before) <= 1 for before, after in pairwise(levels))
+
+
+@pytest.mark.parametrize(("dearer", "share"), [(0.0, 0.50), (0.02, 0.56), (0.1, 0.65)])
+def test_half_of_the_judged_time_and_more_is_above_half_of_its_top(dearer: float, share: float) -> None:
+    """Requests count by their times, so a ramp says little of its lowest loads: half as fast from 1 to 3 of 32 costs it
+    8 % at most. Closed loops on both sides of a threshold say it. `dearer`: a step, with each request under way."""
+    levels = ramp.under_way(1, 32, 160)
+    times = [1 + dearer * level for level in levels]
+    above = math.fsum(time for time, level in zip(times, levels, strict=True) if level > 16)
+    assert above / math.fsum(times) == pytest.approx(share, abs=0.01)
+    slower = [2 * time if level < 4 else time for time, level in zip(times, levels, strict=True)]
+    assert 0.91 < math.fsum(times) / math.fsum(slower) < 0.97
+
+
+@pytest.mark.parametrize("dearer", [0.0, 0.02, 0.1])
+def test_of_two_arms_that_are_equally_fast_neither_wins_because_its_requests_differ(dearer: float) -> None:
+    """Draft tokens are accepted by request, so a candidate's answers end in another order than the baseline's, which
+    end together where all are cut at the same length. Each still meets as many others: 0.2 % apart, of 60 rounds."""
+    dice, levels = random.Random(1), ramp.under_way(1, 32, 160)
+    apart = []
+    for _ in range(60):
+        gains = [math.exp(dice.gauss(0.15**2 / 2, 0.15)) for _ in levels]
+        expected = math.fsum(1 / gain for gain in gains) / len(gains)
+        apart.append(math.log(request_time(levels, [1.0] * len(levels), dearer) * expected))
+        apart[-1] -= math.log(request_time(levels, gains, dearer))
+    assert abs(fmean(apart)) < 0.005
+
+
+def request_time(levels: tuple[int, ...], gains: list[float], dearer: float) -> float:
+    """The sum of all requests' times on a server whose steps take longer by `dearer` with each request under way. All
+    answers are of one length, and each takes as many steps fewer as its gain says."""
+    now = steps = total = 0.0
+    sent = 0
+    ends: list[tuple[float, float]] = []
+    while sent < len(levels) or ends:
+        while sent < len(levels) and len(ends) < levels[sent]:
+            heapq.heappush(ends, (steps + 512 / gains[sent], now))
+            sent += 1
+        under_way = len(ends)
+        end, began = heapq.heappop(ends)
+        now += (end - steps) * (1 + dearer * under_way)
+        steps, total = end, total + now - began
+    return total
 
 
 def test_it_is_named_by_both_of_its_ends() -> None:
