@@ -4,7 +4,7 @@ from tests.gate.schedules import ROWS, counted
 
 from paceline.core import ArmOutcome
 
-FEW = 120
+FEW = 500
 
 
 def test_a_ramp_beside_the_thresholds_hardly_costs_a_good_schedule_its_promotion() -> None:
