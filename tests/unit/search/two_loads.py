@@ -10,6 +10,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
+from statistics import pstdev
 from typing import Any
 
 from tests.support import rooflines
@@ -23,7 +24,14 @@ DOCUMENT = Path("docs/search.md")
 BEGIN, END = "<!-- two loads -->", "<!-- end of two loads -->"
 LOW = rooflines.Ranges(verify=(0.001, 0.01), knee=(0.05, 0.5))
 NOISES = (0.01, 0.02, 0.03)
+START = DRIFT = 0.01
+"""Of the second table: between starts of a server, for all its workloads; and of a walk from round to round."""
+OFFSETS = (0.0, 0.01, -0.01)
+"""By how much the second search's own servers are faster than the first's, in ln: another limit of requests, say."""
 SERVERS = range(5000, 5040)
+
+
+UNSTEADY = "With 1 % between starts, a drift of 1 % from round to round, and points of 2 %:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,13 +45,34 @@ class Searched:
     points_of_both: int
 
 
-def searched(make: str, seed: int, cv: float, *, shared: bool) -> Searched:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unsteady:
+    """What a table has not: starts that differ, rounds that drift, other servers in the second search."""
+
+    seed: int
+    start: float = 0.0
+    drift: float = 0.0
+    offset: float = 0.0
+
+    def seen(self, point: Point, number: int) -> Point:
+        """`number`: of its round, counted over both searches."""
+        if point.throughput is None:
+            return point
+        start = random.Random(f"{self.seed} {number} {point.cell.arm}").gauss(0, self.start)
+        walk = sum(random.Random(f"{self.seed} {before}").gauss(0, self.drift) for before in range(number + 1))
+        return replace(point, throughput=point.throughput * math.exp(start + walk + self.offset))
+
+
+def searched(
+    make: str, seed: int, cv: float, *, shared: bool, start: float = 0.0, drift: float = 0.0, offset: float = 0.0
+) -> Searched:
     low, high = MAKES[make](seed)
-    first, points = _run(high, cv, seed, high.question(), ())
-    neighbour = high.trees.get(first.winner or "")
+    servers = Unsteady(seed=seed, start=start, drift=drift)
+    first, points = _run(high, cv, seed, high.question(), (), servers)
+    neighbour, rounds = high.trees.get(first.winner or ""), 1 + max(point.round for point in points)
     question = replace(low.question(), neighbour=neighbour)
-    brought = tuple(_measured_too(low, points, cv, seed)) if shared else ()
-    found, own = _run(low, cv, seed + 10**6, question, brought)
+    brought = tuple(_measured_too(low, points, cv, seed, servers)) if shared else ()
+    found, own = _run(low, cv, seed + 10**6, question, brought, replace(servers, offset=offset), rounds)
     return Searched(
         regret=replay.regret(low.speed_ups, found.winner or "baseline"),
         starts=_starts(own),
@@ -53,22 +82,31 @@ def searched(make: str, seed: int, cv: float, *, shared: bool) -> Searched:
     )
 
 
-def _measured_too(grid: replay.Grid, points: Sequence[Point], cv: float, seed: int) -> Iterator[Point]:
+def _measured_too(
+    grid: replay.Grid, points: Sequence[Point], cv: float, seed: int, servers: Unsteady
+) -> Iterator[Point]:
     """As the operator: the first time that an arm is measured on a dataset, at the other load too."""
     last, seen = max(point.round for point in points), set[Cell]()
     for point in points:
         if point.cell not in seen:
             seen.add(point.cell)
             found = replay.measured(grid, point.cell, point.round, cv, seed + 10**6)
-            yield replace(found, round=point.round - last - 1)
+            yield replace(servers.seen(found, point.round), round=point.round - last - 1)
 
 
 def _run(
-    grid: replay.Grid, cv: float, seed: int, question: Question, brought: Sequence[Point]
+    grid: replay.Grid,
+    cv: float,
+    seed: int,
+    question: Question,
+    brought: Sequence[Point],
+    servers: Unsteady,
+    before: int = 0,
 ) -> tuple[Found, list[Point]]:
     own = list[Point]()
     while not isinstance(step := proceed(question, [*brought, *own]), Found):
-        own += (replay.measured(grid, cell, step.round, cv, seed) for cell in step.cells)
+        found = (replay.measured(grid, cell, step.round, cv, seed) for cell in step.cells)
+        own += (servers.seen(point, before + point.round) for point in found)
     return step, own
 
 
@@ -146,8 +184,31 @@ def table() -> Iterator[str]:
             yield f"| {make}, {how} | {' | '.join(counts)} | {regret} |"
 
 
+def _counted_unsteady(job: tuple[str, bool, int, float]) -> Searched:
+    make, shared, seed, offset = job
+    return searched(make, seed, 0.02, shared=shared, start=START, drift=DRIFT, offset=offset)
+
+
+def unsteady_table() -> Iterator[str]:
+    yield "| | starts of the second | regret of the second in %: mean (standard error) / 95th percentile |"
+    yield "|---|---|---|"
+    with ProcessPoolExecutor() as pool:
+        for make, (shared, offset) in product(MAKES, ((False, 0.0), *((True, offset) for offset in OFFSETS))):
+            found = list(pool.map(_counted_unsteady, [(make, shared, seed, offset) for seed in SERVERS]))
+            regrets = [one.regret for one in found]
+            error = pstdev(regrets) / math.sqrt(len(regrets))
+            how = f"shared, {_told(offset)}" if shared else "each for itself"
+            regret = f"{100 * mean(regrets):.2f} ({100 * error:.2f}) / {100 * percentile(regrets, 0.95):.2f}"
+            yield f"| {make}, {how} | {mean([one.starts for one in found]):.1f} | {regret} |"
+
+
+def _told(offset: float) -> str:
+    return f"own points {abs(offset):.0%} {'faster' if offset > 0 else 'slower'}" if offset else "own points alike"
+
+
 def main() -> int:
     rows = list(table())
+    rows += ["", UNSTEADY, "", *unsteady_table()]
     before, _, rest = DOCUMENT.read_text().partition(BEGIN)
     DOCUMENT.write_text("\n".join([f"{before}{BEGIN}", "", *rows, "", f"{END}{rest.partition(END)[2]}"]))
     print("\n".join(rows))
