@@ -78,6 +78,7 @@ bench: venv
 	$(BIN)/python -m tests.unit.watch.thousand
 	$(BIN)/python -m tests.unit.search.bench
 	$(BIN)/python -m tests.unit.search.two_loads
+	$(BIN)/python -m tests.unit.search.bench_heads
 
 # SIZES: numbers of deployments; 5,000 take a quarter of an hour on two quiet cores. Touches no cluster that runs.
 SIZES ?= 100 1000 5000
