@@ -23,6 +23,8 @@ NOWHERE = "the installation names no Prometheus server: set the chart's promethe
 
 Series = tuple[str, str]
 """A job and an instance: of a pod that is read twice, one of the two counts."""
+Samples = Mapping[str, Mapping[Series, list[tuple[str, float]]]]
+"""Pod → series → its samples by name."""
 
 
 async def from_prometheus(
@@ -46,25 +48,30 @@ def query(monitor: Monitor, namespace: str, pods: Mapping[str, Any]) -> str:
     return f"{{__name__=~{json.dumps(names)},namespace={json.dumps(namespace)},pod=~{json.dumps(those)}}}"
 
 
-async def _samples(
-    http: aiohttp.ClientSession, server: str, monitor: Monitor, asked: str
-) -> Mapping[str, Mapping[Series, list[tuple[str, float]]]]:
-    """Pod → series → its samples by name. Raises one of FAILURES."""
+async def _samples(http: aiohttp.ClientSession, server: str, monitor: Monitor, asked: str) -> Samples:
+    """Raises one of FAILURES."""
     url = f"{server.rstrip('/')}/api/v1/query"
     async with http.post(url, data={"query": asked}, allow_redirects=False) as answer:
         text = await whole(answer.content, LONGEST_ANSWER)
         if answer.status != 200:
             raise UnreadableError(f"answered {answer.status}: {text[:200].decode(errors='replace')}")
+    return read(monitor, text)
+
+
+def read(monitor: Monitor, answer: bytes) -> Samples:
+    """Of an instant vector, as JSON. Raises UnreadableError."""
     found: dict[str, dict[Series, list[tuple[str, float]]]] = {}
     try:
-        for each in json.loads(text)["data"]["result"]:
+        for each in json.loads(answer)["data"]["result"]:
             labels, (_, value) = each["metric"], each["value"]
+            if not all(isinstance(text, str) for text in (*labels.values(), value)):
+                raise TypeError("labels and values are texts")
             series = labels.get("job", ""), labels.get("instance", "")
             samples = found.setdefault(labels["pod"], {}).setdefault(series, [])
             if monitor.counted(labels["__name__"], labels.get(monitor.part_label)):
                 samples.append((labels["__name__"], float(value)))
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise UnreadableError(f"answered with something else than an instant vector: {text[:200]!r}") from error
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise UnreadableError(f"answered with something else than an instant vector: {answer[:200]!r}") from error
     return found
 
 
