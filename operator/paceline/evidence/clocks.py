@@ -6,6 +6,7 @@ too. A value that nvidia-smi does not know ("[N/A]") is None; a node without nvi
 """
 
 import csv
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -86,7 +87,7 @@ def _reading(fields: Mapping[str, str]) -> Reading:
         watts=_number(fields.get("power.draw")),
         limit_watts=_whole(fields.get("power.limit")),
         celsius=_whole(fields.get("temperature.gpu")),
-        reasons=next((int(fields[name], 16) for name in ACTIVE if fields.get(name, "").startswith("0x")), 0),
+        reasons=next((_bits(fields[name]) for name in ACTIVE if fields.get(name, "").startswith("0x")), 0),
         held={bit: held for name, bit in COUNTERS.items() if (held := _whole(fields.get(name))) is not None},
     )
 
@@ -94,9 +95,19 @@ def _reading(fields: Mapping[str, str]) -> Reading:
 def _number(text: str | None) -> float | None:
     """Without the unit, which an older nvidia-smi writes although it is asked not to."""
     try:
-        return float((text or "").split()[0])
+        number = float((text or "").split()[0])
     except (ValueError, IndexError):
         return None
+    return number if math.isfinite(number) else None
+
+
+def _bits(text: str) -> int:
+    """NVML has 64 of them; 0 for anything else, since a server may have written the file."""
+    try:
+        bits = int(text, 16)
+    except ValueError:
+        return 0
+    return bits if bits < 1 << 64 else 0
 
 
 def _whole(text: str | None) -> int | None:
