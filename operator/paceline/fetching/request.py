@@ -110,9 +110,9 @@ def _artifact(kind: str, address: str, revision: str, commit: str) -> Artifact:
     try:
         source = Source.parse(address)
     except ValueError as error:
-        raise ValueError(f"{address}: {refusal}") from error
+        raise ValueError(f"{address:.300}: {refusal}") from error
     if source.scheme not in schemes:
-        raise ValueError(f"{address}: {refusal}")
+        raise ValueError(f"{address:.300}: {refusal}")
     return Artifact(source=source, revision=revision, commit=commit)
 
 
