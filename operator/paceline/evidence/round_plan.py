@@ -163,7 +163,7 @@ class RoundPlan:
             raw["moved"] = None if raw.get("moved") is None else tuple(raw["moved"])
             raw["parity"] = Parity(**_declared(Parity, raw["parity"])) if raw.get("parity") else None
             return cls(**_declared(cls, raw))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"not a round's plan: {type(error).__name__}: {error}") from error
 
 
