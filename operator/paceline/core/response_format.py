@@ -6,6 +6,9 @@ from functools import cache
 from typing import Any
 
 TYPES = ("json_object", "json_schema")
+DEEPEST = 50
+"""Levels of lists and objects in a schema: the library goes down several calls a level, and Python 1,000 calls in all.
+OpenAI's API takes 10 levels of objects."""
 
 
 def problem(format: Any) -> str:
@@ -18,6 +21,8 @@ def problem(format: Any) -> str:
     schema, name = (named.get("schema"), named.get("name")) if isinstance(named, dict) else (None, None)
     if not isinstance(schema, dict) or not isinstance(name, str):
         return 'json_schema must be {"name": …, "schema": {…}}'
+    if not _within(schema, DEEPEST):
+        return f"json_schema.schema is nested deeper than {DEEPEST} levels; write its inner parts under $defs"
     from jsonschema import SchemaError
 
     if not isinstance(schema.get("$schema", ""), str):
@@ -25,9 +30,9 @@ def problem(format: Any) -> str:
     try:
         _validator(json.dumps(schema))
     except SchemaError as error:
-        return f"json_schema.schema is no JSON schema: {error.message}"
+        return f"json_schema.schema is no JSON schema: {error.message:.300}"
     if lost := next(_references_to_nowhere(schema), ""):
-        return f"json_schema.schema refers to {lost}, which is not in it; write what is meant under $defs"
+        return f"json_schema.schema refers to {lost:.300}, which is not in it; write what is meant under $defs"
     return ""
 
 
@@ -52,7 +57,7 @@ def fits(answer: str, format: Mapping[str, Any]) -> bool:
 
     try:
         return bool(_validator(json.dumps(format["json_schema"]["schema"])).is_valid(value))
-    except (Unresolvable, RecursionError):
+    except (Unresolvable, RecursionError, ArithmeticError):  # of a number that no float can be made of
         return False
 
 
@@ -71,6 +76,19 @@ def _references_to_nowhere(schema: Mapping[str, Any]) -> Iterator[str]:
                 resolver.lookup(reference)
             except Unresolvable:
                 yield reference
+
+
+def _within(value: Any, levels: int) -> bool:
+    """Whether lists and objects are nested in `value` at most so deep."""
+    level = [value]
+    for _ in range(levels):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+    return not any(isinstance(inner, dict | list) for inner in level)
 
 
 def _parts(value: Any) -> Iterator[Mapping[str, Any]]:
