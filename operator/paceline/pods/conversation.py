@@ -115,9 +115,9 @@ def _time(entry: Mapping[str, Any], where: str) -> float | None:
             return _in_utc(datetime.fromisoformat(said))
         time = None if said is None else float(said)
     except (TypeError, ValueError, OverflowError) as error:
-        raise DatasetError(f"{where}: timestamp must be a number or an ISO 8601 date and time; got {said!r}") from error
+        raise DatasetError(f"{where}: timestamp must be a number or an ISO 8601 date and time; got {said!r:.80}") from error
     if time is not None and not math.isfinite(time):
-        raise DatasetError(f"{where}: timestamp must be finite; got {said!r}")
+        raise DatasetError(f"{where}: timestamp must be finite; got {said!r:.80}")
     return time
 
 
@@ -190,18 +190,18 @@ def _objects(messages: Sequence[Any], where: str, role: str, text: str) -> Seque
 def _message(message: Mapping[str, Any], speaker: str, text: str, where: str) -> Message:
     role = ROLES.get(str(message.get(speaker)))
     if role is None:
-        raise DatasetError(f"{where} has a message of {message.get(speaker)}: write one of {', '.join(ROLES)}")
+        raise DatasetError(f"{where} has a message of {message.get(speaker)!s:.80}: write one of {', '.join(ROLES)}")
     content, calls = message.get(text), message.get("tool_calls")
     if content is None and role == "assistant" and calls:
         content = ""
     if not _is_text(content):
         raise DatasetError(
-            f"{where}: {text} of {message.get(speaker)} must be text, or a list of parts of type text: nothing else is "
+            f"{where}: {text} of {message.get(speaker)!s:.80} must be text, or a list of parts of type text: nothing else is "
             "sent"
         )
     for name, way in OF_ANOTHER_MESSAGE.items():
         if message.get(name):
-            raise DatasetError(f"{where}: {name} of {message.get(speaker)} is not sent: {way}")
+            raise DatasetError(f"{where}: {name} of {message.get(speaker)!s:.80} is not sent: {way}")
     kept = {name: message[name] for name in OF_A_MESSAGE if message.get(name) not in (None, [], "")}
     return {"role": role, "content": content, **kept}
 

@@ -36,7 +36,7 @@ def rows(file: Path, largest: int) -> Iterator[dict[str, Any]]:
             names = [name for name, *_ in columns if name in COLUMNS]
             if not set(names) & set(FORMATS):
                 found = ", ".join(str(name) for name, *_ in columns)
-                raise DatasetError(f"has no column {', '.join(FORMATS)}: its columns are {found}")
+                raise DatasetError(f"has no column {', '.join(FORMATS)}: its columns are {found:.300}")
             wanted = ", ".join(f'"{name}"' for name in names)
             table = database.execute(f"SELECT {wanted} FROM {source}", [str(file)])
             size = 0
@@ -50,7 +50,7 @@ def rows(file: Path, largest: int) -> Iterator[dict[str, Any]]:
                         raise DatasetError(f"has more than {largest >> 20} MiB of text: take a part of it")
                     yield row
     except duckdb.Error as error:
-        raise DatasetError(f"is no table that can be read: {str(error).splitlines()[0]}") from error
+        raise DatasetError(f"is no table that can be read: {str(error).splitlines()[0]:.300}") from error
 
 
 def _read(name: str, value: Any) -> Any:
