@@ -1,0 +1,105 @@
+"""What containers leave behind them: termination messages, and the plans and requests that their environment holds."""
+
+import base64
+import json
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.rounds import PLAN
+from tests.unit.evidence.results import CUTS, result_of
+from tests.unit.foreign.values import ANY, FEW, mangled, refused, said, spoiled, text_of
+
+from paceline.core import ModelFacts
+from paceline.core.names import snapshot_path
+from paceline.evidence import AnswerError, RoundPlan, decode, encode
+from paceline.evidence.message import LONGEST, PREFIX
+from paceline.fetching import FetchFailure, FetchRequest, FetchResult
+from paceline.fetching.result import FetchedModel
+
+MESSAGE = encode(result_of(*CUTS[0]))
+RAW = json.loads(zlib.decompress(base64.b85decode(MESSAGE.removeprefix(PREFIX))))
+
+
+def closed(raw: object) -> str:
+    return PREFIX + base64.b85encode(zlib.compress(json.dumps(raw).encode())).decode()
+
+
+@given(text=text_of(MESSAGE.encode()) | spoiled(RAW).map(closed))
+@FEW
+def test_a_rounds_message_is_a_result_or_an_answer_error(text: str) -> None:
+    with refused(AnswerError):
+        decode(text)
+
+
+@pytest.mark.parametrize("length", [LONGEST - 1, LONGEST, LONGEST + 1])
+def test_a_message_that_the_kubelet_has_cut_is_no_result(length: int) -> None:
+    """Of a longer one it keeps the last 4096 bytes; garbage of just that length is told from a message all the same."""
+    for text in ("x" * length, PREFIX + "0" * (length - len(PREFIX)), MESSAGE[1:]):
+        with pytest.raises(AnswerError, match="does not begin with|is damaged"):
+            decode(text)
+
+
+def test_a_small_message_does_not_swell() -> None:
+    packed = base64.b85encode(zlib.compress(b"[" + b"0," * (1 << 24) + b"0]", 9)).decode()
+    with pytest.raises(AnswerError, match="the message is cut off"):
+        decode(PREFIX + packed)
+
+
+COMMIT = "0123456789" * 4
+SOURCE = "hf://Qwen/Qwen3-Coder-Next"
+FETCHED = FetchResult(
+    models=(
+        FetchedModel(
+            source=SOURCE, revision="main", commit=COMMIT, bytes=1 << 37, path=snapshot_path(SOURCE, COMMIT)
+        ),
+    ),
+    facts={SOURCE: ModelFacts(architectures=("Qwen3NextForCausalLM",), hidden_size=2048, layer_types={"full": 48})},
+)
+ANSWERS = json.loads(FETCHED.to_message())
+
+
+@given(text=text_of(FETCHED.to_message().encode()) | (spoiled(ANSWERS) | ANY).map(said))
+@FEW
+def test_a_prefetch_has_ended_well_or_not(text: str) -> None:
+    with refused(ValueError):
+        found = FetchResult.from_message(text)
+        assert FetchResult.from_message(found.to_message()).models == found.models
+
+
+@given(text=st.text() | ANY.map(said) | spoiled({"source": SOURCE, "part": "revision"}).map(lambda it: f"{said(it)}\nno"))
+@FEW
+def test_a_failed_prefetch_is_at_least_a_sentence(text: str) -> None:
+    failure = FetchFailure.from_message(text)
+    assert isinstance(failure.sentence, str)
+    assert failure.part in ("source", "revision")
+
+
+REQUEST = {
+    "models": [{"source": SOURCE, "revision": "main", "commit": COMMIT}],
+    "datasets": [{"source": "hf://datasets/a/b/c.jsonl"}],
+    "path": "/models",
+    "keepRevisions": 2,
+    "inUse": [COMMIT],
+    "user": "team/one",
+    "trustRemoteCode": False,
+}
+
+
+@given(text=text_of(json.dumps(REQUEST).encode()) | (spoiled(REQUEST) | ANY).map(said))
+@FEW
+def test_a_prefetch_is_asked_or_refuses(text: str) -> None:
+    with refused(ValueError):
+        FetchRequest.from_json(text)
+
+
+ASKED = json.loads(PLAN.to_json())
+
+
+@given(text=text_of(PLAN.to_json().encode()) | (spoiled(ASKED) | ANY).map(said))
+@FEW
+def test_a_rounds_plan_is_read_or_refused(text: str) -> None:
+    """Whoever may write Jobs may write one with our labels."""
+    with refused(ValueError):
+        RoundPlan.from_json(text)
