@@ -60,13 +60,17 @@ BY_STATUS: Mapping[int, type[ApiError]] = {
 def error_of(status: int, answer: Mapping[str, Any], retry_after: float = 0.0) -> ApiError:
     """The exception for a metav1.Status `answer`, where two of them mean something else than their number (1.34):
 
-    an apply that does not fit the schema is a 500, and an apply with another object's uid is a 422.
+    an apply that does not fit the schema is a 500, and an apply with another object's uid is a 422. A proxy in between
+    may answer with any JSON.
     """
-    causes = (answer.get("details") or {}).get("causes") or ()
-    if status == 422 and any(cause.get("field") == "metadata.uid" for cause in causes):
+    details = answer.get("details")
+    causes = details.get("causes") if isinstance(details, Mapping) else ()
+    fields = [cause.get("field") for cause in causes if isinstance(cause, Mapping)] if isinstance(causes, list) else []
+    reason, message = (str(answer.get(name) or "") for name in ("reason", "message"))
+    if status == 422 and "metadata.uid" in fields:
         kind: type[ApiError] = Conflict
-    elif status == 500 and "failed to create typed patch object" in (answer.get("message") or ""):
+    elif status == 500 and "failed to create typed patch object" in message:
         kind = Invalid
     else:
         kind = Unavailable if status >= 500 else BY_STATUS.get(status, ApiError)
-    return kind(status, answer.get("reason") or "Unknown", answer.get("message") or "", retry_after)
+    return kind(status, reason or "Unknown", message, retry_after)

@@ -30,6 +30,9 @@ LONGEST_PAGE = 4 * 2**20
 """Bytes of a page of a list: one that has more is asked for again with fewer objects. As Python's objects they may take
 30 times as much, until the page has been read."""
 
+LONGEST_WAIT = 300.0
+"""Seconds that Retry-After may ask for: nobody in between puts the operator to sleep for a year."""
+
 BESIDE = 64 * 1024
 """Bytes of an answer from which on it is parsed beside the event loop, one answer at a time."""
 
@@ -156,7 +159,8 @@ class Transport:
             while line := await _read(lambda: anext(events, b"")):
                 event = await self._understood(an_event, line)
                 if event["type"] == "ERROR":
-                    raise error_of(event["object"].get("code") or 500, event["object"])
+                    code = event["object"].get("code")
+                    raise error_of(code if isinstance(code, int) and code else 500, event["object"])
                 yield WatchEvent(event["type"], event["object"])
         finally:
             response.close()
@@ -291,4 +295,4 @@ def _status(text: bytes) -> Mapping[str, Any]:
 
 def _retry_after(headers: Mapping[str, str]) -> float:
     value = headers.get("Retry-After", "")
-    return float(value) if value.isdigit() else 0.0
+    return min(float(value), LONGEST_WAIT) if value.isascii() and value.isdecimal() else 0.0
