@@ -119,17 +119,34 @@ def without_managed_fields(manifest: Manifest) -> Manifest:
 
 
 def an_object(text: bytes) -> Manifest:
-    """Read one object, or a Status."""
-    return bounded(cast("Manifest", parsed(text)), len(text))
+    """Read one object, or a Status. Raises ValueError for anything else."""
+    value = parsed(text)
+    if not isinstance(value, dict):
+        raise ValueError("no object")
+    return bounded(cast("Manifest", value), len(text))
 
 
 def a_page(text: bytes) -> tuple[list[Manifest], Manifest]:
-    """Read one page of a list: its objects and its metadata."""
+    """Read one page of a list: its objects and its metadata. Raises ValueError for anything else."""
     page = parsed(text)
-    return [without_managed_fields(bounded(item, len(text))) for item in page.get("items") or []], page["metadata"]
+    items = (page.get("items") or []) if isinstance(page, dict) else None
+    if not isinstance(items, list) or not _has_version(page) or not all(map(_has_version, items)):
+        raise ValueError("no list of objects that have a resourceVersion")
+    return [without_managed_fields(bounded(item, len(text))) for item in items], page["metadata"]
 
 
 def an_event(text: bytes) -> Manifest:
-    """Read one event of a watch."""
-    event: Manifest = parsed(text)
-    return event | {"object": bounded(event["object"], len(text))}
+    """Read one event of a watch. Raises ValueError for anything else."""
+    event = parsed(text)
+    kind, item = (event.get("type"), event.get("object")) if isinstance(event, dict) else (None, None)
+    if not isinstance(item, dict) or not (kind == "ERROR" or (isinstance(kind, str) and _has_version(item))):
+        raise ValueError("no event of an object that has a resourceVersion")
+    found: Manifest = event
+    return found | {"object": bounded(item, len(text))}
+
+
+def _has_version(item: Any) -> bool:
+    """Its place in the order of changes, which a watch goes on from: every object and every list has one."""
+    about = item.get("metadata") if isinstance(item, dict) else None
+    version = about.get("resourceVersion") if isinstance(about, dict) else None
+    return isinstance(version, str) and version.isascii() and version.isdecimal()
