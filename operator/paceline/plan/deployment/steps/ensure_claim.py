@@ -12,8 +12,9 @@ from paceline.plan.objects import Object
 from paceline.plan.step import Apply, StepResult
 from paceline.render import claim
 
-UNITS = {"": 1, **{unit: 1000**power for power, unit in enumerate("kMGTPE", 1)}}
+UNITS: dict[str, int | Decimal] = {"": 1, **{unit: 1000**power for power, unit in enumerate("kMGTPE", 1)}}
 UNITS |= {f"{unit}i": 1024**power for power, unit in enumerate("KMGTPE", 1)}
+UNITS |= {unit: Decimal(1000) ** -power for power, unit in enumerate("mun", 1)}
 
 
 def ensure_claim(snapshot: Snapshot, _: datetime) -> StepResult:
@@ -42,8 +43,8 @@ def size(existing: Object) -> str:
 
 
 def amount(quantity: str) -> Decimal:
-    """Bytes."""
-    number = quantity.rstrip("kKMGTPEi")
+    """Bytes, of a quantity as the API server has it: another's claim may ask for 107374182400m."""
+    number = quantity.rstrip("numkKMGTPEi")
     return Decimal(number) * Decimal(UNITS[quantity.removeprefix(number)])
 
 
