@@ -242,7 +242,7 @@ def number(value: object) -> float:
     """From a number or its text; NaN for anything else."""
     try:
         read = math.nan if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return math.nan
     return read if math.isfinite(read) else math.nan
 

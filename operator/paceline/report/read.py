@@ -30,7 +30,7 @@ def number(value: Any) -> float | None:
     """Specs have fractions as decimal strings."""
     try:
         read = float(value) if not isinstance(value, bool) else math.nan
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return read if math.isfinite(read) else None
 
