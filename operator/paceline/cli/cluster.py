@@ -7,12 +7,18 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import kubernetes.aio.config
+import yaml
 
 from paceline.controller.kinds import KINDS
 from paceline.kube import Transport, connect
 
 config: Any = kubernetes.aio.config
 """Any: half of its functions are untyped."""
+UNREADABLE = (
+    *(config.ConfigException, yaml.YAMLError, OSError),
+    *(LookupError, TypeError, ValueError, AttributeError, RecursionError),
+)
+"""What the library ends with at a file that is no kubeconfig; an empty one is a TypeError."""
 
 
 @asynccontextmanager
@@ -21,9 +27,10 @@ async def connection(args: argparse.Namespace) -> AsyncIterator[tuple[Transport,
     try:
         namespace = args.namespace or _namespace(args.kubeconfig, args.context)
         transport = await connect(args.kubeconfig, context=args.context, kinds=KINDS)
-    except config.ConfigException as error:
+    except UNREADABLE as error:
+        why = str(error) if isinstance(error, config.ConfigException) else f"cannot be read ({type(error).__name__})"
         raise ValueError(
-            f"--kubeconfig: {error}; name a cluster's file by --kubeconfig or $KUBECONFIG, its context by --context"
+            f"--kubeconfig: {' '.join(why.split()):.500}; name a cluster's file by --kubeconfig or $KUBECONFIG, its context by --context"
         ) from error
     async with transport:
         yield transport, namespace
