@@ -66,7 +66,10 @@ def _read(file: Path) -> Any:
             raise ValueError(f"{twice}: there twice in one object; keep one")
         return dict(pairs)
 
-    return json.loads(file.read_text(encoding="utf-8-sig"), object_pairs_hook=once)
+    try:
+        return json.loads(file.read_text(encoding="utf-8-sig"), object_pairs_hook=once)
+    except RecursionError as error:
+        raise ValueError("nested deeper than a table is: baseline and trees, three levels each") from error
 
 
 def _cv(text: str) -> float:

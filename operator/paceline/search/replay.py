@@ -170,7 +170,7 @@ def _tree(row: Any, where: str) -> Tree:
     for name in FIELDS:
         value = row.get(name)
         if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST[name]:
-            raise ValueError(f"{where}.{name}: a whole number from 1 to {MOST[name]} is expected; found {value!r}")
+            raise ValueError(f"{where}.{name}: a whole number from 1 to {MOST[name]} is expected; found {value!r:.80}")
     return Tree(num_steps=row["numSteps"], top_k=row["topK"], num_draft_tokens=row["numDraftTokens"])
 
 
@@ -193,15 +193,15 @@ def _points(row: Mapping[str, Any], workloads: Sequence[str], where: str) -> Ite
 def _speed(value: Any, where: str) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool) and SLOWEST <= value <= FASTEST:
         return float(value)
-    raise ValueError(f"{where}: tokens per second from {SLOWEST:g} to {FASTEST:g} are expected; found {value!r}")
+    raise ValueError(f"{where}: tokens per second from {SLOWEST:g} to {FASTEST:g} are expected; found {value!r:.80}")
 
 
 def _length(value: Any, tree: Tree, where: str, notes: list[str]) -> float | None:
     """A length that no server can have is not believed, and said."""
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"{where}: tokens per step are expected, or null if they are not known; found {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= FASTEST:
+        raise ValueError(f"{where}: tokens per step are expected, or null if they are not known; found {value!r:.80}")
     most = min(tree.num_steps + 1, tree.num_draft_tokens)
     if 1 <= value <= most * 1.001:
         return float(value)
