@@ -10,6 +10,9 @@ from paceline.report import FORMATS, report
 
 NEEDS = "HTML needs jinja2 and matplotlib: pip install 'paceline[report]'; -o report.md and -o report.json do not"
 
+ODD = (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+"""What comes of a file whose fields have other types than the API server lets in: a report believes them."""
+
 
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
@@ -47,6 +50,10 @@ def run(args: argparse.Namespace) -> int:
         return 1
     except (OSError, ValueError, ApiError) as error:
         print(f"paceline report: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+    except ODD as error:
+        why = f"{', '.join(args.runs)}: holds a value that no BenchmarkRun of the API server has ({error!r:.200})"
+        print(f"paceline report: {why}; `paceline validate` names it", file=sys.stderr)
         return 1
     return 0
 

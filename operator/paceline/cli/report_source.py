@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from paceline.cli import cluster
-from paceline.cli.validate import SUFFIXES, Loader
+from paceline.cli.validate import SUFFIXES, items, of_yaml
 from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
 from paceline.core.names import DEPLOYMENT_LABEL
 from paceline.kube import Api, Ref, Resource, selector
@@ -42,10 +42,10 @@ def of_file(name: str) -> list[Manifest]:
     """The BenchmarkRuns of a file, those of a List too; other kinds are passed over."""
     text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
     try:
-        documents = [json.loads(text)] if text.lstrip().startswith("{") else list(yaml.load_all(text, Loader))
-    except (ValueError, yaml.YAMLError) as error:
+        documents = [json.loads(text)] if text.lstrip().startswith("{") else of_yaml(text)
+    except (ValueError, yaml.YAMLError, RecursionError) as error:
         raise ValueError(f"{name}: {error}") from error
-    objects = [one for document in documents if isinstance(document, dict) for one in document.get("items", [document])]
+    objects = [one for document in documents for one in items(document)]
     return [one for one in objects if isinstance(one, dict) and one.get("kind") == BENCHMARK_RUN.kind]
 
 

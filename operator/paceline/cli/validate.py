@@ -115,8 +115,7 @@ def read(file: str) -> str:
 def of_text(text: str, models: Path | None = None) -> Iterator[Problem]:
     """The problems of all our documents; what is no YAML is one."""
     try:
-        _refuse_depth(text)
-        documents = [document for document in yaml.load_all(text, Loader) for document in _items(document)]
+        documents = [document for document in of_yaml(text) for document in items(document)]
         ours = [document for document in documents if is_ours(document)]
         for i, document in enumerate(ours):
             where = f" (document {i + 1} of {len(ours)})" if len(ours) > 1 else ""
@@ -138,6 +137,12 @@ def wrong(manifest: Mapping[str, Any], models: Path | None = None) -> list[Probl
     return list(preflight(spec, written, models))
 
 
+def of_yaml(text: str) -> list[Any]:
+    """The documents of a text. Raises yaml.YAMLError, and ValueError for one that is nested too deep."""
+    _refuse_depth(text)
+    return list(yaml.load_all(text, Loader))
+
+
 def _refuse_depth(text: str) -> None:
     """The parser written in C would end the whole process."""
     depth = 0
@@ -147,7 +152,7 @@ def _refuse_depth(text: str) -> None:
             raise ValueError(f"is nested deeper than {DEEPEST}")
 
 
-def _items(document: Any) -> list[Any]:
+def items(document: Any) -> list[Any]:
     """Those of a List, as `kubectl get -o yaml` prints it."""
     if isinstance(document, dict) and document.get("kind") == "List" and isinstance(document.get("items"), list):
         return list(document["items"])

@@ -41,7 +41,7 @@ def load(file: Path) -> Manifest | None:
         return None
     try:
         stored = yaml.load(file.read_text(), yaml.CSafeLoader)
-    except (OSError, ValueError, yaml.YAMLError) as error:
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise RecordError(f"{file}: {' '.join(str(error).split())}") from error
     if not isinstance(stored, dict) or stored.get("kind") != "BenchmarkRun" or "spec" not in stored:
         raise RecordError(f"{file}: it is no BenchmarkRun; name another file by -o")
