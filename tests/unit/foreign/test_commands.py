@@ -1,0 +1,116 @@
+"""Files that people give to commands, whatever is in them: one sentence, and no traceback."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.support.gate_cases import case
+from tests.support.reports import evil
+from tests.support.runs import latency
+from tests.unit.foreign.values import ANY, FEW, refused, said, spoiled, text_of
+
+from paceline import cli
+from paceline.cli import gate_case, report_source, search
+from paceline.cli.validate import of_text
+from paceline.measure import record
+from paceline.search import replay
+
+FILES = settings(FEW, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+RUN = latency()
+CASE = case({"baseline": {"code": 100.0, "chat": 90.0}, "wide": {"code": 120.0, "chat": 110.0}}, rounds=2)
+TABLE = {
+    "baseline": {"code": 171.3, "chat": 160},
+    "trees": [
+        {
+            "numSteps": steps,
+            "topK": 1,
+            "numDraftTokens": steps + 1,
+            "points": {
+                "code": {"throughput": 200 + steps, "acceptLength": 2.5},
+                "chat": {"throughput": None, "acceptLength": None},
+            },
+        }
+        for steps in (2, 3)
+    ],
+}
+
+
+@given(text=(spoiled(CASE) | ANY).map(said) | text_of(said(CASE).encode()))
+@FEW
+def test_a_case_is_judged_or_refused(text: str) -> None:
+    with refused(ValueError):
+        gate_case.read(text.encode(errors="surrogatepass"))
+
+
+@given(text=(spoiled(TABLE) | ANY).map(said) | text_of(said(TABLE).encode()))
+@FILES
+def test_a_table_is_searched_or_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "table.json"
+    file.write_text(text, encoding="utf-8")
+    with refused(ValueError):
+        grid = replay.grid(search._read(file))
+        replay.replay(grid, 0.01, 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"acceptLength": 10**400}, "tokens per step are expected"),
+        ({"throughput": 10**400}, "tokens per second from 1e-06 to 1e"),
+    ],
+)
+def test_a_number_that_no_float_can_hold_is_refused_by_its_place(change: dict[str, object], why: str) -> None:
+    table = json.loads(said(TABLE))
+    table["trees"][0]["points"]["code"] |= change
+    with pytest.raises(ValueError, match=rf"^trees\[0\]\.points\.code\.\w+: {why}"):
+        replay.grid(table)
+
+
+@given(run=spoiled(RUN) | spoiled(evil()), ending=st.sampled_from(["md", "json"]))
+@settings(FILES, max_examples=40)
+def test_a_run_of_anybodys_is_a_page_or_refused(
+    tmp_path: Path, run: object, ending: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "run.json"
+    file.write_text(said(run), encoding="utf-8")
+    code = cli.main(["report", str(file), "-o", str(tmp_path / f"page.{ending}")])
+    complaint = capsys.readouterr().err
+    assert (code, bool(complaint)) in ((0, False), (1, True))
+    assert len(complaint.splitlines()) <= 1
+
+
+@given(text=(spoiled(RUN) | spoiled({"kind": "List", "items": [RUN]})).map(said) | text_of(yaml.safe_dump(RUN).encode()))
+@settings(FILES, max_examples=30)
+def test_a_file_has_runs_or_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text(text, encoding="utf-8")
+    with refused(ValueError):
+        assert all(isinstance(run, dict) for run in report_source.of_file(str(file)))
+    with refused(record.RecordError):
+        record.load(file)
+
+
+@given(text=(spoiled(RUN) | ANY).map(said) | text_of(yaml.safe_dump(RUN).encode()))
+@settings(FEW, max_examples=30)
+def test_a_manifest_has_problems_or_none(text: str) -> None:
+    assert all(str(problem) for problem in of_text(text))
+
+
+DEEP = ("[" * 5_000, '{"kind": ' * 5_000, "- " * 5_000, '{"kind": "BenchmarkRun", "spec": ' + "[" * 5_000)
+
+
+@pytest.mark.parametrize("text", DEEP, ids=range(len(DEEP)))
+def test_what_is_nested_without_end_is_told(tmp_path: Path, text: str) -> None:
+    """The parser of YAML that is written in C may end the whole process at it."""
+    file = tmp_path / "run.yaml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"run\.yaml: .*(nest|recursion)"):
+        report_source.of_file(str(file))
+    with refused(record.RecordError):
+        record.load(file)
+    with refused(ValueError):
+        search._read(file)
+    assert any("nested" in str(problem) for problem in of_text(text))
