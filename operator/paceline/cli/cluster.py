@@ -30,7 +30,8 @@ async def connection(args: argparse.Namespace) -> AsyncIterator[tuple[Transport,
     except UNREADABLE as error:
         why = str(error) if isinstance(error, config.ConfigException) else f"cannot be read ({type(error).__name__})"
         raise ValueError(
-            f"--kubeconfig: {' '.join(why.split()):.500}; name a cluster's file by --kubeconfig or $KUBECONFIG, its context by --context"
+            f"--kubeconfig: {' '.join(why.split()):.500}; name a cluster's file by --kubeconfig or $KUBECONFIG, its "
+            "context by --context"
         ) from error
     async with transport:
         yield transport, namespace

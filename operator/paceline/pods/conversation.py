@@ -115,7 +115,9 @@ def _time(entry: Mapping[str, Any], where: str) -> float | None:
             return _in_utc(datetime.fromisoformat(said))
         time = None if said is None else float(said)
     except (TypeError, ValueError, OverflowError) as error:
-        raise DatasetError(f"{where}: timestamp must be a number or an ISO 8601 date and time; got {said!r:.80}") from error
+        raise DatasetError(
+            f"{where}: timestamp must be a number or an ISO 8601 date and time; got {said!r:.80}"
+        ) from error
     if time is not None and not math.isfinite(time):
         raise DatasetError(f"{where}: timestamp must be finite; got {said!r:.80}")
     return time
@@ -196,8 +198,8 @@ def _message(message: Mapping[str, Any], speaker: str, text: str, where: str) ->
         content = ""
     if not _is_text(content):
         raise DatasetError(
-            f"{where}: {text} of {message.get(speaker)!s:.80} must be text, or a list of parts of type text: nothing else is "
-            "sent"
+            f"{where}: {text} of {message.get(speaker)!s:.80} must be text, or a list of parts of type text: nothing "
+            "else is sent"
         )
     for name, way in OF_ANOTHER_MESSAGE.items():
         if message.get(name):

@@ -18,15 +18,15 @@ from paceline.api.record import from_status, number, to_status
 from paceline.api.run_status import BenchmarkRunStatus
 from paceline.api.status import SpeculativeDeploymentStatus
 from paceline.cli import cluster
-from paceline.kube import ApiError
+from paceline.kube import ApiError, transport
 from paceline.kube.errors import error_of
 from paceline.kube.names import names
 from paceline.kube.reading import a_page, an_event, an_object
-from paceline.kube import transport
 from paceline.plan.deployment.steps import ensure_claim
 from paceline.report import read as report
 
-POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "b", "resourceVersion": "7"}, "spec": {}}
+ABOUT = {"name": "a", "namespace": "b", "resourceVersion": "7"}
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": ABOUT, "spec": {}}
 EVENT = {"type": "ADDED", "object": POD}
 PAGE = {"metadata": {"resourceVersion": "7", "continue": ""}, "items": [POD, POD]}
 
@@ -92,7 +92,11 @@ def test_a_manifest_is_a_run_or_has_problems(run: dict[str, object]) -> None:
         api.run(run)
 
 
-@given(quantity=st.from_regex(r"[+-]?[0-9]{1,15}(\.[0-9]{1,3})?([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?", fullmatch=True))
+@given(
+    quantity=st.from_regex(
+        r"[+-]?[0-9]{1,15}(\.[0-9]{1,3})?([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?", fullmatch=True
+    )
+)
 @FEW
 def test_an_amount_of_a_claim_is_bytes_in_any_notation(quantity: str) -> None:
     """Another may have made the claim, and asked for 107374182400m."""
@@ -103,7 +107,7 @@ def test_the_same_amount_in_three_notations() -> None:
     assert ensure_claim.amount("107374182400m") == ensure_claim.amount("107374182.4") == Decimal("107374.1824e3")
 
 
-STATUSES = (10**400, "1e999", "²", "9" * 5000, float("nan"), True, [])
+STATUSES: tuple[object, ...] = (10**400, "1e999", "²", "9" * 5000, float("nan"), True, [])
 
 
 @pytest.mark.parametrize("odd", STATUSES, ids=range(len(STATUSES)))

@@ -70,14 +70,14 @@ def test_a_probe_reads_a_server_or_costs_its_arm(engine: str, version: str, data
         )
         for _ in range(2)
     )
-    for read in (
+    for reading in (
         lambda: probe.kv_tokens(before),
         lambda: probe.speculation(before, after),
         lambda: probe.work(before, after),
         lambda: probe.draft_tokens(after.pages["/metrics"]) if probe.draft_tokens else None,
     ):
         with refused(*UNREADABLE):
-            read()
+            reading()
     with refused(*UNREADABLE):
         resolved = probe.resolved(before)
         json.dumps([comparable(resolved, ()), pick(resolved, tuple(resolved)), without_secrets(resolved)], default=str)

@@ -36,7 +36,7 @@ def refused(*kinds: type[Exception], longest: int = LONGEST) -> Iterator[None]:
         yield
     except kinds as error:
         assert 0 < len(str(error)) <= longest, error  # noqa: PT017
-    except Exception as error:  # noqa: BLE001 (whatever it is)
+    except Exception as error:
         pytest.fail(f"{type(error).__name__}: {error}", pytrace=True)
 
 
