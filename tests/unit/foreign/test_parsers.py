@@ -67,7 +67,7 @@ FUZZED: Mapping[str, tuple[str, str]] = {
     ),
     "pods/fetch/hub.py": ("tests.unit.fetch.test_hostile", "test_a_hub_names_no_file_outside_its_repository"),
 }
-"""Of foreign data: where it is parsed → the test that gives it anything. The last five are examples, not drawn by hypothesis."""
+"""Of foreign data: where it is parsed → the test that gives it anything. The last five are examples, not drawn."""
 HELD_ELSEWHERE: Mapping[str, str] = {
     "api/pool.py": "what it parses has just been checked by core/response_format.py",
     "cli/live/words.py": "times of a status, which the API server has checked",
