@@ -131,7 +131,7 @@ def a_page(text: bytes) -> tuple[list[Manifest], Manifest]:
     page = parsed(text)
     items = (page.get("items") or []) if isinstance(page, dict) else None
     if not isinstance(items, list) or not _has_version(page) or not all(map(_has_version, items)):
-        raise ValueError("no list of objects that have a resourceVersion")
+        raise ValueError("no list of objects with metadata and a resourceVersion")
     return [without_managed_fields(bounded(item, len(text))) for item in items], page["metadata"]
 
 
@@ -140,13 +140,13 @@ def an_event(text: bytes) -> Manifest:
     event = parsed(text)
     kind, item = (event.get("type"), event.get("object")) if isinstance(event, dict) else (None, None)
     if not isinstance(item, dict) or not (kind == "ERROR" or (isinstance(kind, str) and _has_version(item))):
-        raise ValueError("no event of an object that has a resourceVersion")
+        raise ValueError("no event of an object with metadata and a resourceVersion")
     found: Manifest = event
     return found | {"object": bounded(item, len(text))}
 
 
 def _has_version(item: Any) -> bool:
-    """Its place in the order of changes, which a watch goes on from: every object and every list has one."""
+    """Whether it has metadata and, if a place in the order of changes, one that a watch can go on from."""
     about = item.get("metadata") if isinstance(item, dict) else None
-    version = about.get("resourceVersion") if isinstance(about, dict) else None
+    version = about.get("resourceVersion", "0") if isinstance(about, dict) else None
     return isinstance(version, str) and version.isascii() and version.isdecimal()
