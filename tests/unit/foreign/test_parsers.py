@@ -78,6 +78,7 @@ HELD_ELSEWHERE: Mapping[str, str] = {
     "engines/sglang/custom.py": "arguments of a spec (tests/unit/engines/sglang)",
     "engines/vllm/rules.py": "arguments of a spec (tests/unit/engines/test_vllm_rules.py)",
     "engines/vllm/speculative.py": "arguments of a spec (tests/unit/engines/test_vllm_rules.py)",
+    "kube/store.py": "what it has packed itself, of objects that kube/reading.py has read",
     "measure/prompts.py": "a ConfigMap in the question's own file (tests/unit/measure/test_prompts.py)",
     "plan/deployment/prefetch.py": "facts in our own status; `read_facts` is fuzzed with the model's files",
     "plan/step.py": "times that the API server has checked, or our own",
