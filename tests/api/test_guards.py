@@ -13,10 +13,11 @@ from tests.support.example import DEPLOYED, RUN, pool
 
 from paceline import api, core
 from paceline.controller.cluster import WATCHED
+from paceline.controller.kinds import SPECULATIVE_DEPLOYMENT
 from paceline.controller.settings import OperatorSettings, from_environment
 from paceline.core import DeploymentSpec, Model
 from paceline.kube import needs_apply, stamped
-from paceline.kube.resources import AUTOSCALER, POD, SPECULATIVE_DEPLOYMENT
+from paceline.kube.resources import AUTOSCALER, POD
 from paceline.plan.deployment.pins import models_of, pin
 from paceline.render import Manifest, Owner, fetch_job, revision_of, round_job
 from paceline.render.benchmark import round_plan
