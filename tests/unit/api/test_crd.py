@@ -122,6 +122,7 @@ def test_the_defaults_that_the_api_server_writes_are_few() -> None:
         "target.revision": "main",
         "draft.revision": "main",
         "pools[].candidates[].draft.revision": "main",
+        "pools[].search.heads[].draft.revision": "main",
         "engine.trustRemoteCode": False,
         "accelerator.resourceName": "nvidia.com/gpu",
         "accelerator.productLabel": "nvidia.com/gpu.product",
