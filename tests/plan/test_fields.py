@@ -1,0 +1,80 @@
+"""Every field of the spec matters, and an edit that is taken back leaves nothing (after Acto, SOSP '23).
+
+`fields.yaml` says for each field what its edit in `field_table` does; a field that is added to the CRD needs a row.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support import golden
+from tests.support.edited import ASKED_ONCE, at_rest, objects, rest, status, told, watched
+from tests.support.edits import changed
+from tests.support.field_edits import BASES, fields
+from tests.support.field_table import EDITS
+from tests.support.world import World
+
+from paceline.api.problems import problems
+
+EFFECTS = Path(__file__).parent / "fields.yaml"
+ROWS = [(base, path) for base, edits in EDITS.items() for path in edits]
+
+
+def in_the_schema(path: str) -> str:
+    """`pools[].name` of `pools.0.name`."""
+    return re.sub(r"\.\d+", "[]", path)
+
+
+def edit(world: World, base: str, path: str) -> None:
+    after = changed(BASES[base](), (f"spec.{path}", EDITS[base][path]))["spec"]
+    world.edit(path, lambda spec: (spec.clear(), spec.update(after)))
+
+
+def effect(base: str, path: str) -> list[str]:
+    """What people see of the edit."""
+    if refused := problems(changed(BASES[base](), (f"spec.{path}", EDITS[base][path]))):
+        return [f"refused: {one.path}" for one in refused]
+    world = at_rest(base)
+    before = objects(world), told(world), watched(world)
+    edit(world, base, path)
+    was, is_ = before[0], objects(world)
+    kinds = {name.partition(" ")[0] for name in was.keys() | is_.keys() if was.get(name) != is_.get(name)}
+    changes = [f"changes {kind}" for kind in sorted(kinds)]
+    says = [f"says {kind} {text.partition(':')[0]}" for kind, text in told(world).items() if before[1].get(kind) != text]
+    looks = watched(world)
+    looks_so = ["servers are judged otherwise"] if _others(looks) != _others(before[2]) else []
+    return [*changes, *says, *looks_so]
+
+
+def _others(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {pool: one for pool, one in found.items() if pool}
+
+
+def test_every_field_has_its_row() -> None:
+    assert {in_the_schema(path) for _, path in ROWS} == set(fields())
+
+
+def test_an_edit_of_any_field_is_seen() -> None:
+    seen = {f"{in_the_schema(path)} ({base})": effect(base, path) for base, path in ROWS}
+    assert [field for field, found in seen.items() if not found] == []
+    golden.check(EFFECTS, seen, "What the edit of each field changes, says or is refused for.")
+
+
+@pytest.mark.parametrize(("base", "path"), ROWS, ids=str)
+def test_an_edit_that_is_taken_back_leaves_what_there_was(base: str, path: str) -> None:
+    """After all that was asked because of it has been answered."""
+    world = at_rest(base)
+    before, said = objects(world), status(world)
+    edit(world, base, path)
+    rest(world)
+    world.edit("taken back", lambda spec: (spec.clear(), spec.update(BASES[base]()["spec"])))
+    rest(world)
+    after = objects(world)
+    left = {name for name in after.keys() - before.keys() if name.partition(" ")[0] not in ASKED_ONCE}
+    assert left == set()
+    assert {name: after.get(name) for name in before if name.partition(" ")[0] not in ASKED_ONCE} == {
+        name: found for name, found in before.items() if name.partition(" ")[0] not in ASKED_ONCE
+    }
+    assert status(world) == said

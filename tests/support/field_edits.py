@@ -1,0 +1,257 @@
+"""The fields of a SpeculativeDeployment's spec, and specs in which they say something."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from tests.support.edits import GONE
+from tests.support.world import example
+
+from paceline import api
+
+SPEC = next(
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    for crd in api.crds()
+    if crd["spec"]["names"]["kind"] == "SpeculativeDeployment"
+)
+
+
+def fields(schema: Mapping[str, Any] = SPEC, path: str = "") -> Iterator[str]:
+    """Paths of the fields that hold no other fields, `pools[].name`, as the CRD has them."""
+    inside = schema.get("items", schema).get("properties")
+    if not inside:
+        yield path
+        return
+    path += "[]" if "items" in schema else ""
+    for name, inner in inside.items():
+        yield from fields(inner, f"{path}.{name}" if path else name)
+
+
+def secret(name: str) -> dict[str, Any]:
+    return {"name": name, "key": "key"}
+
+
+def environment() -> list[dict[str, Any]]:
+    """A variable of each origin."""
+    return [
+        {"name": "A", "value": "1"},
+        {"name": "B", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k", "optional": True}}},
+        {"name": "C", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k", "optional": True}}},
+        {"name": "D", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.name"}}},
+        {
+            "name": "E",
+            "valueFrom": {"resourceFieldRef": {"containerName": "c", "resource": "limits.cpu", "divisor": "1"}},
+        },
+        {"name": "F", "valueFrom": {"fileKeyRef": {"volumeName": "v", "path": "p", "key": "k", "optional": True}}},
+    ]
+
+
+def of_environment(where: str) -> dict[str, Any]:
+    """Edits of `environment()`."""
+    return {
+        f"{where}.0.name": "OTHER",
+        f"{where}.0.value": "2",
+        f"{where}.1.valueFrom.secretKeyRef.name": "other",
+        f"{where}.1.valueFrom.secretKeyRef.key": "other",
+        f"{where}.1.valueFrom.secretKeyRef.optional": False,
+        f"{where}.2.valueFrom.configMapKeyRef.name": "other",
+        f"{where}.2.valueFrom.configMapKeyRef.key": "other",
+        f"{where}.2.valueFrom.configMapKeyRef.optional": False,
+        f"{where}.3.valueFrom.fieldRef.apiVersion": GONE,
+        f"{where}.3.valueFrom.fieldRef.fieldPath": "metadata.namespace",
+        f"{where}.4.valueFrom.resourceFieldRef.containerName": "other",
+        f"{where}.4.valueFrom.resourceFieldRef.resource": "requests.cpu",
+        f"{where}.4.valueFrom.resourceFieldRef.divisor": "1m",
+        f"{where}.5.valueFrom.fileKeyRef.volumeName": "other",
+        f"{where}.5.valueFrom.fileKeyRef.path": "other",
+        f"{where}.5.valueFrom.fileKeyRef.key": "other",
+        f"{where}.5.valueFrom.fileKeyRef.optional": False,
+    }
+
+
+def full() -> dict[str, Any]:
+    """A pool of one candidate, and most of what may be said about it."""
+    manifest = dict(example("latency"))
+    spec = manifest["spec"]
+    spec["engine"] |= {
+        "version": "0.5.23",
+        "env": environment(),
+        "apiKeySecretRef": secret("api"),
+        "adminKeySecretRef": secret("admin"),
+        "podTemplate": {"spec": {"priorityClassName": "high"}},
+    }
+    spec["accelerator"] |= {"tensorParallelSize": 4, "memory": "141Gi"}
+    spec["cache"] |= {
+        "env": environment(),
+        "tokenSecretRef": {"name": "token"},
+        "securityContext": {"runAsUser": 1, "runAsGroup": 1, "fsGroup": 1, "supplementalGroups": [1]},
+    }
+    spec["gateway"] = {"name": "inference", "namespace": "gateways", "sectionName": "http", "hostnames": ["a.example"]}
+    limits = [{"metric": "p95TTFT", "maximumIncrease": "0.5"}]
+    spec["gate"] = {"limits": limits}
+    pool = spec["pools"][0]
+    pool |= {"slo": {"ttft": "5s", "itl": "1s"}, "endpointPicker": {"name": "picker"}, "datasets": ["code", "chat"]}
+    spec["benchmark"] = {
+        "datasets": [{"name": name, "source": f"builtin://{name}"} for name in ("code", "chat", "swe")],
+        "decideAfterRounds": [2],
+        "timeouts": {"start": "20m", "workload": "20m"},
+        "podLabels": {"queue": "a"},
+    }
+    return manifest
+
+
+def with_candidate(**fields: Any) -> dict[str, Any]:
+    """`full`, with this candidate."""
+    manifest = full()
+    manifest["spec"]["pools"][0]["candidates"] = [{"name": "wide", **fields}]
+    return manifest
+
+
+def with_limits() -> dict[str, Any]:
+    """Of all kinds, and the pool's own beside those of all pools."""
+    manifest = full()
+    every = [
+        {"metric": "p95TTFT", "maximumIncrease": "0.5"},
+        {"metric": "kvTokens", "maximumDecrease": "0.5"},
+        {"metric": "retractions", "maximum": 3},
+    ]
+    manifest["spec"]["gate"] = {"limits": every}
+    return manifest
+
+
+def with_limits_of_its_own() -> dict[str, Any]:
+    manifest = with_limits()
+    manifest["spec"]["pools"][0]["gate"] = manifest["spec"].pop("gate")
+    return manifest
+
+
+def blocks() -> dict[str, Any]:
+    draft = {"algorithm": "DFLASH", "source": "hf://a/blocks"}
+    return with_candidate(draft=draft, blockSize=8)
+
+
+def ngram() -> dict[str, Any]:
+    shape = {"numDraftTokens": 8, "breadth": 4, "minMatch": 1, "maxMatch": 8}
+    return with_candidate(draft={"algorithm": "NGRAM"}, ngram=shape)
+
+
+def adaptive() -> dict[str, Any]:
+    return with_candidate(adaptive={"numSteps": 3})
+
+
+def scheduled() -> dict[str, Any]:
+    return with_candidate(schedule=[{"fromBatchSize": 1, "numSteps": 3}, {"fromBatchSize": 4, "numSteps": 1}])
+
+
+def of_its_own() -> dict[str, Any]:
+    """A candidate whose algorithm and flags are the engine's own."""
+    draft = {"algorithm": "Custom", "name": "OURS", "source": "hf://a/own"}
+    return with_candidate(draft=draft, custom={"args": ["--speculative-num-steps=2"]})
+
+
+def as_default() -> dict[str, Any]:
+    """The algorithm of all candidates is the engine's own."""
+    manifest = of_its_own()
+    manifest["spec"]["draft"] = manifest["spec"]["pools"][0]["candidates"][0].pop("draft")
+    return manifest
+
+
+def tree_of_another_head() -> dict[str, Any]:
+    draft = {"algorithm": "EAGLE3", "source": "hf://a/head"}
+    return with_candidate(draft=draft, tree={"numSteps": 3, "topK": 4, "numDraftTokens": 8})
+
+
+def searching() -> dict[str, Any]:
+    manifest = full()
+    pool = manifest["spec"]["pools"][0]
+    del pool["candidates"]
+    manifest["spec"]["engine"]["env"] = [{"name": "SGLANG_ENABLE_SPEC_V2", "value": "0"}]
+    pool["search"] = {"numSteps": {"min": 1, "max": 4}, "topK": {"min": 1, "max": 4}}
+    pool["search"]["numDraftTokens"] = {"min": 2, "max": 8}
+    return manifest
+
+
+def searching_for_a_table() -> dict[str, Any]:
+    """Of depths."""
+    manifest = searching()
+    pool = manifest["spec"]["pools"][0]
+    pool["search"]["topK"] = {"min": 1, "max": 1}
+    pool["concurrency"] = [1, 8]
+    return manifest
+
+
+def searching_of_heads() -> dict[str, Any]:
+    manifest = searching()
+    head = {"name": "other", "draft": {"algorithm": "EAGLE3", "source": "hf://a/head"}}
+    manifest["spec"]["pools"][0]["search"]["heads"] = [head]
+    return manifest
+
+
+def own_traffic() -> dict[str, Any]:
+    """Datasets of all kinds."""
+    manifest = full()
+    spec = manifest["spec"]
+    spec["engine"]["args"] = [*spec["engine"]["args"], "--lora-paths", "sql=/models/adapters/sql"]
+    spec["pools"][0] |= {"concurrency": [1, 8]}
+    del spec["pools"][0]["datasets"]
+    spec["benchmark"]["datasets"] = [
+        {"name": "chats", "source": "hf://datasets/a/prompts/data/chat.parquet", "requests": 64, "maxTokens": 96},
+        {"name": "rated", "source": "configMap://traffic/chats.jsonl", "requests": 120, "requestRate": "0.6"},
+        {"name": "ramp", "source": "builtin://code", "rampFrom": 2},
+    ]
+    spec["benchmark"]["datasets"][1]["slo"] = {"ttft": "500ms", "itl": "50ms"}
+    return manifest
+
+
+def borrowing() -> dict[str, Any]:
+    manifest = full()
+    manifest["spec"]["pools"][0]["replicas"] = 3
+    manifest["spec"]["benchmark"] |= {"capacityPolicy": "Borrow", "minServing": 1}
+    return manifest
+
+
+def on_a_claim_of_others() -> dict[str, Any]:
+    manifest = full()
+    manifest["spec"]["cache"] = {"existingClaim": "models"}
+    return manifest
+
+
+def on_a_directory() -> dict[str, Any]:
+    manifest = full()
+    manifest["spec"]["cache"] = {"hostPath": "/models"}
+    return manifest
+
+
+def within_limits() -> dict[str, Any]:
+    """Of time and cost, and outputs are compared."""
+    manifest = full()
+    manifest["spec"]["benchmark"] |= {
+        "window": {"schedule": "0 8 * * *", "duration": "8h", "timeZone": "UTC"},
+        "budget": {"gpuHours": "50"},
+        "parity": {"samples": 4, "maxTokens": 32, "nearTie": "0.25"},
+    }
+    return manifest
+
+
+BASES: Mapping[str, Callable[[], dict[str, Any]]] = {
+    base.__name__: base
+    for base in (
+        full,
+        with_limits,
+        with_limits_of_its_own,
+        blocks,
+        ngram,
+        adaptive,
+        scheduled,
+        of_its_own,
+        as_default,
+        tree_of_another_head,
+        searching,
+        searching_for_a_table,
+        searching_of_heads,
+        own_traffic,
+        borrowing,
+        on_a_claim_of_others,
+        on_a_directory,
+        within_limits,
+    )
+}
