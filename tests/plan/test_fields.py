@@ -5,12 +5,13 @@
 
 import re
 from collections.abc import Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support import golden
-from tests.support.edited import ASKED_ONCE, at_rest, objects, rest, status, told, watched
+from tests.support.edited import LATER, LEFT, begun, objects, rest, status, told, watched
 from tests.support.edits import changed
 from tests.support.field_edits import BASES, fields
 from tests.support.field_table import EDITS
@@ -28,7 +29,7 @@ def in_the_schema(path: str) -> str:
 
 
 def edit(world: World, base: str, path: str) -> None:
-    after = changed(BASES[base](), (f"spec.{path}", EDITS[base][path]))["spec"]
+    after = changed({"spec": deepcopy(world.spec())}, (f"spec.{path}", EDITS[base][path]))["spec"]
     world.edit(path, lambda spec: (spec.clear(), spec.update(after)))
 
 
@@ -36,20 +37,17 @@ def effect(base: str, path: str) -> list[str]:
     """What people see of the edit."""
     if refused := problems(changed(BASES[base](), (f"spec.{path}", EDITS[base][path]))):
         return [f"refused: {one.path}" for one in refused]
-    world = at_rest(base)
-    before = objects(world), told(world), watched(world)
+    world, twin = begun(base), begun(base)
     edit(world, base, path)
-    was, is_ = before[0], objects(world)
+    for one in (world, twin):
+        LATER.get(base, lambda _: None)(one)
+    was, is_ = objects(twin), objects(world)
     kinds = {name.partition(" ")[0] for name in was.keys() | is_.keys() if was.get(name) != is_.get(name)}
     changes = [f"changes {kind}" for kind in sorted(kinds)]
-    says = [f"says {kind} {text.partition(':')[0]}" for kind, text in told(world).items() if before[1].get(kind) != text]
-    looks = watched(world)
-    looks_so = ["servers are judged otherwise"] if _others(looks) != _others(before[2]) else []
-    return [*changes, *says, *looks_so]
-
-
-def _others(found: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {pool: one for pool, one in found.items() if pool}
+    said = told(twin)
+    says = [f"says {kind} {text.partition(':')[0]}" for kind, text in told(world).items() if said.get(kind) != text]
+    otherwise = watched(world) != watched(twin)
+    return [*changes, *says, *(["servers are judged otherwise"] if otherwise else [])]
 
 
 def test_every_field_has_its_row() -> None:
@@ -65,16 +63,16 @@ def test_an_edit_of_any_field_is_seen() -> None:
 @pytest.mark.parametrize(("base", "path"), ROWS, ids=str)
 def test_an_edit_that_is_taken_back_leaves_what_there_was(base: str, path: str) -> None:
     """After all that was asked because of it has been answered."""
-    world = at_rest(base)
-    before, said = objects(world), status(world)
+    world = begun(base)
+    twin = deepcopy(world)
+    rest(twin)
     edit(world, base, path)
     rest(world)
-    world.edit("taken back", lambda spec: (spec.clear(), spec.update(BASES[base]()["spec"])))
+    world.edit("taken back", lambda spec: (spec.clear(), spec.update(twin.spec())))
     rest(world)
-    after = objects(world)
-    left = {name for name in after.keys() - before.keys() if name.partition(" ")[0] not in ASKED_ONCE}
-    assert left == set()
-    assert {name: after.get(name) for name in before if name.partition(" ")[0] not in ASKED_ONCE} == {
-        name: found for name, found in before.items() if name.partition(" ")[0] not in ASKED_ONCE
-    }
-    assert status(world) == said
+    assert lasting(objects(world)) == lasting(objects(twin))
+    assert status(world) == status(twin)
+
+
+def lasting(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: one for name, one in found.items() if name.partition(" ")[0] not in LEFT}

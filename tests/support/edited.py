@@ -1,15 +1,17 @@
 """Deployments of `field_edits` in the simulated cluster, and what can be seen of a spec there."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from functools import cache
 from typing import Any
 
+from tests.support.answers import HEAD_FACTS
 from tests.support.field_edits import BASES
 from tests.support.passes import changed_conditions
 from tests.support.world import World
 
+from paceline.core import ModelFacts
 from paceline.plan.simulation.reconciler import OURS
 
 Manifest = Mapping[str, Any]
@@ -17,8 +19,9 @@ FASTER = 1.4
 """Than the baseline: every candidate, at every load."""
 NODES = {f"gpu-{number}": 8 for number in range(4)}
 MOST_ROUNDS = 20
-ASKED_ONCE = ("BenchmarkRun", "ControllerRevision", "Job")
-"""Kinds of which something is left: evidence, what has served, and what has ended."""
+BLOCK_HEAD = ModelFacts(architectures=("DFlashDraftModel",), hidden_size=2048)
+LEFT = ("BenchmarkRun", "ControllerRevision", "Job", "PersistentVolumeClaim")
+"""Kinds of which something is left: evidence, what has served, what has ended, and models; a claim never shrinks."""
 
 
 class Speeds(dict[str, Mapping[str, float]]):
@@ -29,16 +32,16 @@ class Speeds(dict[str, Mapping[str, float]]):
 
 
 @cache
-def _at_rest(base: str) -> World:
+def _begun(base: str) -> World:
     world = World(nodes=NODES, truths=defaultdict(Speeds))
     world.apply(BASES[base]())
-    rest(world)
+    MOMENTS.get(base, rest)(world)
     return world
 
 
-def at_rest(base: str) -> World:
-    """One of its own in which all that can be done for the spec of that name has been."""
-    return deepcopy(_at_rest(base))
+def begun(base: str) -> World:
+    """One of its own, at the moment at which that spec is edited: where it has no other, when all is done for it."""
+    return deepcopy(_begun(base))
 
 
 def rest(world: World) -> None:
@@ -46,7 +49,8 @@ def rest(world: World) -> None:
     for _ in range(MOST_ROUNDS):
         seen = len(world.told)
         if world.under_way("fetch"):
-            world.prefetch_ends()
+            blocks = "DFLASH" in str(world.spec())
+            world.prefetch_ends(head=BLOCK_HEAD if blocks else HEAD_FACTS)
         world.servers_ready()
         if any("nodeName" in world.pod_of(job)["spec"] for job in world.under_way("round")):
             world.round_ends()
@@ -55,9 +59,51 @@ def rest(world: World) -> None:
     raise AssertionError(f"never comes to rest: {world!r}")
 
 
+def fetching(_: World) -> None:
+    """Its prefetch is under way."""
+
+
+def measuring(world: World) -> None:
+    """Its first round is."""
+    world.prefetch_ends()
+    world.servers_ready()
+
+
+def used(world: World) -> None:
+    """It has served three images, each measured with other requests, and some hours have gone by."""
+    for number in range(3):
+        rest(world)
+        world.edit("image", lambda spec, number=number: spec["engine"].update(image=f"sglang:{number}"))
+        rest(world)
+        world.edit("requests", lambda spec, number=number: more_requests(spec, 32 + number))
+    rest(world)
+    world.wait(120)
+
+
+def more_requests(spec: dict[str, Any], number: int) -> None:
+    spec["benchmark"]["datasets"][0]["requests"] = number
+
+
+def asked_before(world: World) -> None:
+    """The question of an hour ago."""
+    world.edit("requests", lambda spec: more_requests(spec, 33))
+    rest(world)
+
+
+MOMENTS: Mapping[str, Callable[[World], None]] = {
+    "fetched_anew": fetching,
+    "measured": measuring,
+    "in_a_window": measuring,
+    "used": used,
+}
+LATER: Mapping[str, Callable[[World], None]] = {"measured": rest, "used": asked_before}
+"""What then happens, with the edit or without it, before it is seen."""
+
+
 def told(world: World) -> dict[str, str]:
-    """Condition → status, reason and message."""
-    return changed_conditions({}, world.status())
+    """Condition → status, reason and message; and the notes."""
+    status = world.status()
+    return {**changed_conditions({}, status), "notes": f": {status.get('notes')}"}
 
 
 def objects(world: World) -> dict[str, Any]:
@@ -70,10 +116,9 @@ def objects(world: World) -> dict[str, Any]:
 
 
 def watched(world: World) -> Mapping[str, Any]:
-    """What the servers are judged by, and when the planner looks again if nothing happens."""
+    """What the servers are judged by."""
     (key,) = (key for key in world.cluster.objects if key[0] == OURS[0])
-    plan = world.plan(key)
-    return {**plan.watched, "": plan.requeue_at}
+    return world.plan(key).watched
 
 
 def status(world: World) -> Any:
@@ -83,6 +128,7 @@ def status(world: World) -> Any:
 
 HOW_IT_CAME = (
     "history", "time", "since", "lastTransitionTime", "observedGeneration", "attempt", "notes", "dropped", "message",
+    "attempts", "surge",
 )  # fmt: skip
 
 

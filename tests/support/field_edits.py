@@ -130,8 +130,14 @@ def blocks() -> dict[str, Any]:
 
 
 def ngram() -> dict[str, Any]:
-    shape = {"numDraftTokens": 8, "breadth": 4, "minMatch": 1, "maxMatch": 8}
-    return with_candidate(draft={"algorithm": "NGRAM"}, ngram=shape)
+    return with_candidate(draft={"algorithm": "NGRAM"}, ngram={"numDraftTokens": 8, "breadth": 4})
+
+
+def ngram_of_a_window() -> dict[str, Any]:
+    """Which only engines have that were released before."""
+    manifest = with_candidate(draft={"algorithm": "NGRAM"}, ngram={"minMatch": 1, "maxMatch": 8})
+    manifest["spec"]["engine"]["version"] = "0.5.6"
+    return manifest
 
 
 def adaptive() -> dict[str, Any]:
@@ -221,11 +227,28 @@ def on_a_directory() -> dict[str, Any]:
     return manifest
 
 
+def fetched_anew() -> dict[str, Any]:
+    return full()
+
+
+def measured() -> dict[str, Any]:
+    return full()
+
+
+def used() -> dict[str, Any]:
+    return full()
+
+
+def in_a_window() -> dict[str, Any]:
+    manifest = full()
+    manifest["spec"]["benchmark"]["window"] = {"schedule": "0 8 * * *", "duration": "8h", "timeZone": "UTC"}
+    return manifest
+
+
 def within_limits() -> dict[str, Any]:
-    """Of time and cost, and outputs are compared."""
+    """Of cost, and outputs are compared."""
     manifest = full()
     manifest["spec"]["benchmark"] |= {
-        "window": {"schedule": "0 8 * * *", "duration": "8h", "timeZone": "UTC"},
         "budget": {"gpuHours": "50"},
         "parity": {"samples": 4, "maxTokens": 32, "nearTie": "0.25"},
     }
@@ -240,6 +263,7 @@ BASES: Mapping[str, Callable[[], dict[str, Any]]] = {
         with_limits_of_its_own,
         blocks,
         ngram,
+        ngram_of_a_window,
         adaptive,
         scheduled,
         of_its_own,
@@ -253,5 +277,9 @@ BASES: Mapping[str, Callable[[], dict[str, Any]]] = {
         on_a_claim_of_others,
         on_a_directory,
         within_limits,
+        fetched_anew,
+        measured,
+        used,
+        in_a_window,
     )
 }

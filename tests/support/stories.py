@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.support import golden
 from tests.support.passes import Pass, story
+from tests.support.twice import Twice
 from tests.support.world import World, example
 
 STORIES = Path(__file__).parents[1] / "plan" / "stories"
@@ -41,17 +42,20 @@ class Played:
     seen: Collection[Manifest]
     failed: Exception | None
     """For its own test to raise; what it has seen so far was seen."""
+    by_order: Sequence[str]
+    again: Sequence[str]
+    """As `Twice` has them."""
 
 
 @cache
 def played(tell: Tell) -> Played:
     """A story is told once in a process."""
-    world, failed = World(), None
+    world, failed = Twice(), None
     try:
         tell(world)
     except Exception as error:
         failed = error
-    return Played(world.told, world.seen.values(), failed)
+    return Played(world.told, world.seen.values(), failed, world.by_order, world.again)
 
 
 def golden_of(tell: Tell) -> Path:

@@ -1,0 +1,154 @@
+"""What each scenario writes, by kind, exactly, and what a reconcile without work asks for. `budget.yaml` holds the
+figures: one request more or less is a change to be read."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tests.fault.nature import JOB_SECONDS, variable, what
+from tests.fault.stories import (
+    BACK,
+    CHANGED,
+    DELETED,
+    HELD,
+    JUDGED_AGAIN,
+    PROMOTED,
+    ROLLED_BACK,
+    Story,
+    another_image,
+    example,
+
+    tell_once,
+)
+from tests.fault.test_borrow import BORROWED, suspended
+from tests.fault.virtual import run
+from tests.fault.world import NAME, NAMESPACE, World
+from tests.support import golden
+from tests.support.answers import answer
+from tests.support.edited import Speeds
+from tests.support.memory import Exit, MemoryApi
+
+from paceline.controller.cluster import Key
+from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
+from paceline.evidence import ENVIRONMENT, RoundPlan
+from paceline.kube import Listing, Manifest, Ref, Resource
+from paceline.kube.resources import JOB
+from paceline.render import Settings
+
+BUDGET = Path(__file__).parent / "budget.yaml"
+RANGES = {"numSteps": {"min": 1, "max": 3}, "topK": {"min": 1, "max": 1}, "numDraftTokens": {"min": 2, "max": 4}}
+
+
+def any_arm_is_faster(world: World) -> None:
+    """Also those that a search has found; all are alike."""
+    known = world.nature.finish
+
+    def finish(pod: Manifest) -> Mapping[str, Exit] | None:
+        if what(pod) != "round":
+            return known(pod)
+        now = world.cluster.now()
+        if (now - world.nature.started[pod["metadata"]["uid"]]).total_seconds() < JOB_SECONDS:
+            return None
+        asked = RoundPlan.from_json(variable(pod, ENVIRONMENT))
+        ended = now.timestamp()
+        return {"client": Exit(0, answer(asked, Speeds(), ended - JOB_SECONDS, ended, {}))}
+
+    world.nature.finish = finish
+
+
+def searches(world: World) -> None:
+    any_arm_is_faster(world)
+    manifest = example("latency")
+    pool = manifest["spec"]["pools"][0]
+    del pool["candidates"]
+    pool["search"] = RANGES
+    world.apply(manifest)
+
+
+def too_strict(world: World) -> None:
+    """Nothing is twice as fast."""
+    manifest = example("latency")
+    manifest["spec"]["gate"] = {"minimumImprovement": "0.9"}
+    world.apply(manifest)
+
+
+def measures(world: World) -> bool:
+    return any(what(job) == "round" for job in world.cluster.list(JOB).items)
+
+
+def another_release(world: World) -> None:
+    """Of the operator: its image is that of the rounds, too."""
+    world.settings = Settings(image="paceline:next")
+
+
+MEASURED = replace(PROMOTED, until=measures)
+STORIES: Mapping[str, Story] = {
+    "first deploy, up to the first round": MEASURED,
+    "first deploy and promotion": PROMOTED,
+    "first deploy and rejection": Story(too_strict),
+    "first deploy with a loan": BORROWED,
+    "first deploy, search and promotion": Story(searches),
+    "another image, and promotion": CHANGED,
+    "another image of which no server starts: back": BACK,
+    "a looser gate: judged on the rounds there are": JUDGED_AGAIN,
+    "a candidate that is never ready: held": HELD,
+    "rollback by a person": ROLLED_BACK,
+    "superseded in its first round": Story(lambda world: world.edit(another_image), after=MEASURED),
+    "suspended in its first round": Story(lambda world: world.edit(suspended), after=MEASURED),
+    "suspended while a candidate serves": Story(lambda world: world.edit(suspended), after=PROMOTED),
+    "deleted": DELETED,
+    "the operator starts again": Story(lambda world: None, after=PROMOTED),
+    "the operator starts again, of another release": Story(another_release, after=PROMOTED),
+}
+
+
+def written(story: Story) -> dict[str, int]:
+    """`apply Deployment` → how many requests changed something; `in vain`: those that changed nothing."""
+    (process,) = tell_once(story).lives
+    found = Counter(f"{write.verb} {write.ref.resource.kind}" for write in process.api.writes)
+    events = sum(count for kind, count in found.items() if kind.endswith(" Event"))
+    in_vain = {"in vain": vain} if (vain := process.api.attempts - found.total()) else {}
+    return {"all but Events": found.total() - events, **in_vain, **dict(sorted(found.items()))}
+
+
+class Counting(MemoryApi):
+    """Knows what it was asked."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.asked: Counter[str] = Counter()
+
+    async def get(self, ref: Ref) -> Manifest | None:
+        self.asked[f"get {ref.resource.kind}"] += 1
+        return await super().get(ref)
+
+    async def list(self, resource: Resource, *args: Any, **kwargs: Any) -> Listing:
+        self.asked[f"list {resource.kind}"] += 1
+        return await super().list(resource, *args, **kwargs)
+
+
+def asked() -> dict[str, dict[str, int]]:
+    """Kind → what one reconcile asks for, when there is nothing to do."""
+
+    async def look() -> dict[str, dict[str, int]]:
+        async with tell_once(PROMOTED).twin() as world:
+            world.operate(lambda world: Counting(world.cluster))
+            await world.settle()
+            (process,) = world.lives
+            api, found = process.api, {}
+            assert isinstance(api, Counting)
+            (ended,) = world.cluster.list(BENCHMARK_RUN).items
+            for kind, name in ((SPECULATIVE_DEPLOYMENT, NAME), (BENCHMARK_RUN, ended["metadata"]["name"])):
+                api.asked.clear()
+                await process.reconcile(Key(kind.plural, NAMESPACE, name))
+                found[f"one reconcile of a {kind.kind}"] = dict(sorted(api.asked.items()))
+            return found
+
+    return run(look())
+
+
+def test_each_scenario_writes_exactly_this() -> None:
+    writes = {name: written(story) for name, story in STORIES.items()}
+    golden.check(BUDGET, {"writes": writes, "requests without work": asked()}, __doc__ or "")

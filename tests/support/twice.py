@@ -1,0 +1,55 @@
+"""A simulated cluster in which every pass is planned three times: from what there is, from the same in another order,
+and once more when it has been done."""
+
+import random
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tests.support.passes import action_text
+from tests.support.world import World
+
+from paceline.kube.difference import needs_apply, stamped
+from paceline.plan import deployment, run
+from paceline.plan.simulation.cluster import Key, key_of
+from paceline.plan.step import Action, Apply, Delete, Plan
+
+
+@dataclass(repr=False)
+class Twice(World):
+    by_order: list[str] = field(default_factory=list)
+    """Passes that planned otherwise when lists came in another order."""
+    again: list[str] = field(default_factory=list)
+    """What was planned once more right after it had been done."""
+
+    def reconcile(self, key: Key) -> bool:
+        if key not in self.cluster.objects:
+            return False
+        first = self.plan(key)
+        if self._in_another_order(key) != first:
+            self.by_order.append(f"{key[1]} at {self.cluster.now:%H:%M}")
+        changed = super().reconcile(key)
+        if changed and key in self.cluster.objects and not any(isinstance(one, Delete) for one in first.actions):
+            left = [action_text(one) for one in self.plan(key).actions if self._would_change(one)]
+            self.again += [f"{self.cluster.now:%H:%M} {one}" for one in left]
+        return changed
+
+    def _in_another_order(self, key: Key) -> Plan:
+        dice = random.Random(len(self.told))
+
+        def mixed(found: Sequence[Any]) -> tuple[Any, ...]:
+            return tuple(dice.sample(found, len(found)))
+
+        if key[0] == "BenchmarkRun":
+            of_run = self.run_snapshot(key[1])
+            return run.plan(replace(of_run, rounds=mixed(of_run.rounds)), self.cluster.now)
+        seen = self.deployment_snapshot(key[1])
+        children = {kind: mixed(seen.children[kind]) for kind in mixed(list(seen.children))}
+        return deployment.plan(replace(seen, children=children, imported=mixed(seen.imported)), self.cluster.now)
+
+    def _would_change(self, action: Action) -> bool:
+        if not isinstance(action, Apply):
+            return True
+        current = self.cluster.objects.get(key_of(action.manifest))
+        return current is None or needs_apply(current, stamped(deepcopy(dict(action.manifest))))
