@@ -28,6 +28,7 @@ from tests.fault.world import NAME, NAMESPACE, World
 from tests.support import golden
 from tests.support.answers import answer
 from tests.support.edited import Speeds
+from tests.support.edits_of_specs import AS_THE_BASELINE
 from tests.support.memory import Exit, MemoryApi
 
 from paceline.controller.cluster import Key
@@ -64,6 +65,7 @@ def searches(world: World) -> None:
     pool = manifest["spec"]["pools"][0]
     del pool["candidates"]
     pool["search"] = RANGES
+    manifest["spec"]["engine"]["env"] = AS_THE_BASELINE
     world.apply(manifest)
 
 

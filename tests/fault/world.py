@@ -53,6 +53,7 @@ class Process:
         self.view = View(api)
         self.view.queue = WorkQueue(group=namespace_of, clock=world.loop.time, jitter=lambda: 0.0)
         self.hints = Reflector(api, SPECULATIVE_DEPLOYMENT, on_change=self._hint)
+        self.passes = 0
         self.events = Recorder(api, controller="paceline.dev/operator", instance="operator", now=world.now)
 
     async def run(self) -> None:
@@ -67,6 +68,7 @@ class Process:
 
     async def reconcile(self, key: Key) -> float | None:
         await asyncio.sleep(PASS_SECONDS)
+        self.passes += 1
         done, end = len(self.api.writes), "crashed"
         try:
             again = await reconcile(self.view, key, self.world.settings, self._record, self.world.now)

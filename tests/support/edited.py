@@ -55,7 +55,9 @@ def rest(world: World) -> None:
         if any("nodeName" in world.pod_of(job)["spec"] for job in world.under_way("round")):
             world.round_ends()
         if len(world.told) == seen:
-            return
+            if "Reconciling" not in told(world):
+                return
+            world.wait(2)
     raise AssertionError(f"never comes to rest: {world!r}")
 
 
@@ -90,13 +92,23 @@ def asked_before(world: World) -> None:
     rest(world)
 
 
+def another_head(world: World) -> None:
+    world.edit("head", lambda spec: spec["draft"].update(source="hf://a/another"))
+
+
 MOMENTS: Mapping[str, Callable[[World], None]] = {
     "fetched_anew": fetching,
+    "begins": fetching,
     "measured": measuring,
     "in_a_window": measuring,
     "used": used,
 }
-LATER: Mapping[str, Callable[[World], None]] = {"measured": rest, "used": asked_before}
+LATER: Mapping[str, Callable[[World], None]] = {
+    "measured": rest,
+    "used": asked_before,
+    "fetched_later": another_head,
+    "begins": measuring,
+}
 """What then happens, with the edit or without it, before it is seen."""
 
 

@@ -137,6 +137,7 @@ def ngram_of_a_window() -> dict[str, Any]:
     """Which only engines have that were released before."""
     manifest = with_candidate(draft={"algorithm": "NGRAM"}, ngram={"minMatch": 1, "maxMatch": 8})
     manifest["spec"]["engine"]["version"] = "0.5.6"
+    del manifest["spec"]["engine"]["adminKeySecretRef"]
     return manifest
 
 
@@ -231,6 +232,14 @@ def fetched_anew() -> dict[str, Any]:
     return full()
 
 
+def begins() -> dict[str, Any]:
+    return full()
+
+
+def fetched_later() -> dict[str, Any]:
+    return full()
+
+
 def measured() -> dict[str, Any]:
     return full()
 
@@ -278,6 +287,8 @@ BASES: Mapping[str, Callable[[], dict[str, Any]]] = {
         on_a_directory,
         within_limits,
         fetched_anew,
+        fetched_later,
+        begins,
         measured,
         used,
         in_a_window,

@@ -100,13 +100,17 @@ EDITS: Mapping[str, Mapping[str, Any]] = {
         "cache.securityContext.runAsGroup": 2,
         "cache.securityContext.fsGroup": 2,
         "cache.securityContext.supplementalGroups": [2],
+    },
+    "fetched_later": {
         "cache.keepRevisions": 5,
+    },
+    "begins": {
+        "benchmark.podLabels": {"queue": "b"},
+        "promotion.untilDecided": "Nothing",
     },
     "measured": {
         "suspend": True,
-        "benchmark.podLabels": {"queue": "b"},
         "promotion.mode": "Manual",
-        "promotion.untilDecided": "Nothing",
     },
     "used": {
         "benchmark.maxEvidenceAge": "1h",

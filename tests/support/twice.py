@@ -15,13 +15,16 @@ from paceline.plan import deployment, run
 from paceline.plan.simulation.cluster import Key, key_of
 from paceline.plan.step import Action, Apply, Delete, Plan
 
+OF_ITS_OUTCOME = ("no server waits for its image", "beyond revisionHistoryLimit")
+"""Why something is deleted once what the pass before has written is there."""
+
 
 @dataclass(repr=False)
 class Twice(World):
     by_order: list[str] = field(default_factory=list)
     """Passes that planned otherwise when lists came in another order."""
     again: list[str] = field(default_factory=list)
-    """What was planned once more right after it had been done."""
+    """What was planned right after that had been done: `OF_ITS_OUTCOME` is left out."""
 
     def reconcile(self, key: Key) -> bool:
         if key not in self.cluster.objects:
@@ -32,7 +35,7 @@ class Twice(World):
         changed = super().reconcile(key)
         if changed and key in self.cluster.objects and not any(isinstance(one, Delete) for one in first.actions):
             left = [action_text(one) for one in self.plan(key).actions if self._would_change(one)]
-            self.again += [f"{self.cluster.now:%H:%M} {one}" for one in left]
+            self.again += [one for one in left if not any(why in one for why in OF_ITS_OUTCOME)]
         return changed
 
     def _in_another_order(self, key: Key) -> Plan:
