@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tests.fault.nature import JOB_SECONDS, variable, what
+from tests.fault.nature import what
 from tests.fault.stories import (
     BACK,
     CHANGED,
@@ -19,54 +19,21 @@ from tests.fault.stories import (
     Story,
     another_image,
     example,
-
     tell_once,
 )
 from tests.fault.test_borrow import BORROWED, suspended
 from tests.fault.virtual import run
 from tests.fault.world import NAME, NAMESPACE, World
 from tests.support import golden
-from tests.support.answers import answer
-from tests.support.edited import Speeds
-from tests.support.edits_of_specs import AS_THE_BASELINE
-from tests.support.memory import Exit, MemoryApi
+from tests.support.memory import MemoryApi
 
 from paceline.controller.cluster import Key
 from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
-from paceline.evidence import ENVIRONMENT, RoundPlan
 from paceline.kube import Listing, Manifest, Ref, Resource
 from paceline.kube.resources import JOB
 from paceline.render import Settings
 
 BUDGET = Path(__file__).parent / "budget.yaml"
-RANGES = {"numSteps": {"min": 1, "max": 3}, "topK": {"min": 1, "max": 1}, "numDraftTokens": {"min": 2, "max": 4}}
-
-
-def any_arm_is_faster(world: World) -> None:
-    """Also those that a search has found; all are alike."""
-    known = world.nature.finish
-
-    def finish(pod: Manifest) -> Mapping[str, Exit] | None:
-        if what(pod) != "round":
-            return known(pod)
-        now = world.cluster.now()
-        if (now - world.nature.started[pod["metadata"]["uid"]]).total_seconds() < JOB_SECONDS:
-            return None
-        asked = RoundPlan.from_json(variable(pod, ENVIRONMENT))
-        ended = now.timestamp()
-        return {"client": Exit(0, answer(asked, Speeds(), ended - JOB_SECONDS, ended, {}))}
-
-    world.nature.finish = finish
-
-
-def searches(world: World) -> None:
-    any_arm_is_faster(world)
-    manifest = example("latency")
-    pool = manifest["spec"]["pools"][0]
-    del pool["candidates"]
-    pool["search"] = RANGES
-    manifest["spec"]["engine"]["env"] = AS_THE_BASELINE
-    world.apply(manifest)
 
 
 def too_strict(world: World) -> None:
@@ -91,7 +58,6 @@ STORIES: Mapping[str, Story] = {
     "first deploy and promotion": PROMOTED,
     "first deploy and rejection": Story(too_strict),
     "first deploy with a loan": BORROWED,
-    "first deploy, search and promotion": Story(searches),
     "another image, and promotion": CHANGED,
     "another image of which no server starts: back": BACK,
     "a looser gate: judged on the rounds there are": JUDGED_AGAIN,

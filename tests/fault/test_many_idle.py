@@ -1,4 +1,4 @@
-"""Hundreds of deployments that have nothing to do: an operator that starts among them writes nothing, and never does."""
+"""Hundreds of deployments that have nothing to do: an operator that starts among them writes nothing."""
 
 import asyncio
 import json
