@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
@@ -29,9 +29,17 @@ def in_the_schema(path: str) -> str:
     return re.sub(r"\.\d+", "[]", path)
 
 
+def replaced_by(spec: Mapping[str, Any]) -> Callable[[dict[str, Any]], None]:
+    def change(old: dict[str, Any]) -> None:
+        old.clear()
+        old.update(deepcopy(dict(spec)))
+
+    return change
+
+
 def edit(world: World, base: str, path: str) -> None:
     after = changed({"spec": deepcopy(world.spec())}, (f"spec.{path}", EDITS[base][path]))["spec"]
-    world.edit(path, lambda spec: (spec.clear(), spec.update(after)))
+    world.edit(path, replaced_by(after))
 
 
 def effect(base: str, path: str) -> list[str]:
@@ -67,7 +75,7 @@ def test_an_edit_that_is_taken_back_leaves_what_there_was(base: str, path: str) 
     world, twin = begun(base), done(base)
     edit(world, base, path)
     rest(world)
-    world.edit("taken back", lambda spec: (spec.clear(), spec.update(twin.spec())))
+    world.edit("taken back", replaced_by(twin.spec()))
     rest(world)
     assert lasting(objects(world)) == lasting(objects(twin))
     assert status(world) == status(twin)

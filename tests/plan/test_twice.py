@@ -9,7 +9,7 @@ IN_TWO_PASSES = {
 }
 
 
-@pytest.mark.parametrize("tell", every_story(), ids=name_of)
+@pytest.mark.parametrize("tell", list(every_story()), ids=name_of)
 def test_a_plan_depends_on_no_order_and_is_done_in_one_pass(tell: Tell) -> None:
     assert played(tell).by_order == []
     assert bool(played(tell).again) is (name_of(tell) in IN_TWO_PASSES), played(tell).again
