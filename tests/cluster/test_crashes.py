@@ -29,7 +29,9 @@ def test_an_operator_killed_anywhere_repeats_no_round(here: Namespace, hub: str,
     here.wait("the quota to be counted", lambda: here.get("resourcequota", "one-job").get("status", {}).get("hard"), 20)
     here.apply(small(NAME, hub))
     run = here.wait("a run", run_of(here, NAME), 90)
-    here.wait("its first round to be meant", lambda: "progress" in here.get("bench", name_of(run))["status"], 20)
+    here.wait(
+        "its first round to be meant", lambda: "progress" in here.get("bench", name_of(run)).get("status", {}), 20
+    )
     assert jobs_of(here, run) == []
     operator.kill()
     here.kubectl("delete", "resourcequota", "one-job")
