@@ -9,6 +9,7 @@ from tests.unit.round.test_round import published_pair
 
 SHORT = tuple(workload(name, 1, 4, 32) for name in ("code", "swe", "terminal", "chat"))
 """A second or less each: what counts here is beside them."""
+AN_IMPORT = 1.0
 A_START, A_POINT = 6.0, 6.0
 """Seconds at most that each may cost beside itself. An arm of four workloads: 6 + 4 × 6 = 30 s, 9 % of 330 s."""
 
@@ -30,9 +31,10 @@ def test_a_run_with_five_minute_starts_is_idle_for_a_tenth_at_most(tmp_path: Pat
     one, four = (round_of(workloads, tmp_path / str(workloads), port) for workloads in (1, 4))
 
     # What the round's status says is idle is what was, by a clock outside of it. Its message has whole seconds of the
-    # round's beginning and end, and status rounds once more: three halves at most.
+    # round's beginning and end, and status rounds once more: three halves at most. The clock outside begins before the
+    # client's Python has imported what it needs, half a second on this machine.
     for held in (one, four):
-        assert abs(held.said - held.idle) <= 1.5
+        assert abs(held.said - held.idle) <= 1.5 + AN_IMPORT
 
     # Six points more cost so much more; what is left of the short round are its two starts.
     assert (one.starts, one.points, four.starts, four.points) == (2, 2, 2, 8)
