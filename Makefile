@@ -60,7 +60,7 @@ prometheus:
 	dev/install-prometheus
 
 test: lint browser prometheus operator-up
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 3
 
 demo: operator-up venv
 	$(BIN)/python -m tests.demo.demo

@@ -1,8 +1,11 @@
 """For all tests: properties are tried on the same examples each time, and a slow machine is no failure.
 
-Two processes share them (`make test`): stories on the cluster mostly wait, so the rest is run meanwhile.
+Three processes share them (`make test`): stories on the cluster and what runs in real time mostly wait, so the rest is
+run meanwhile, at a lower priority.
 """
 
+import os
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -13,12 +16,16 @@ settings.register_profile("paceline", deadline=None, derandomize=True, suppress_
 settings.load_profile("paceline")
 
 
-IN_REAL_TIME = ("tests/unit/round/", "tests/unit/measure/")
+IN_REAL_TIME = ("tests/unit/round/", "tests/unit/measure/", "tests/contract/")
 """Whichever process is free first takes the next of their files: they take long, and each by itself."""
+WAITING = ("tests/cluster/", *IN_REAL_TIME)
+GIVES_WAY = 10
+"""Niceness of what only computes: figures that are measured beside it must not tell of it."""
 
 
-class TwoLanes(LoadScopeScheduling):
-    """One process for the stories on the cluster, which must not meet each other, and one for the rest."""
+class Lanes(LoadScopeScheduling):
+    """One process for the stories on the cluster, which must not meet each other, one for what computes, and files in
+    real time for the third and for who has ended."""
 
     def _split_scope(self, nodeid: str) -> str:
         if nodeid.startswith(IN_REAL_TIME):
@@ -27,6 +34,13 @@ class TwoLanes(LoadScopeScheduling):
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> TwoLanes:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Lanes:
     config.option.loadscopereorder = False  # the two long ones first
-    return TwoLanes(config, log)
+    return Lanes(config, log)
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    """Before a test and its fixtures."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        with suppress(PermissionError):  # only root may take a higher one again
+            os.setpriority(os.PRIO_PROCESS, 0, 0 if nodeid.startswith(WAITING) else GIVES_WAY)
