@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from prometheus_client import REGISTRY
+from tests.fault.healthy import fault_of
 from tests.fault.stories import example
 from tests.fault.virtual import run
 from tests.fault.world import NAMESPACE, World
@@ -86,7 +87,7 @@ def test_one_namespace_gone_leaves_the_others_at_work() -> None:
             view.hear(KEY)
             await asyncio.sleep(3600)
             assert "conditions" in world.found()["status"]
-            assert shell.fault(view) is None
+            assert fault_of(view) is None
             work.cancel()
 
     run(told())
@@ -109,7 +110,7 @@ def test_a_namespace_that_is_closed_for_an_hour_goes_on_as_it_was() -> None:
             written = len(api.writes)
             await asyncio.sleep(3600)
             assert told_closed() == {NAMESPACE: 1, "other": 0}
-            assert (len(api.writes), shell.fault(view)) == (written, None)
+            assert (len(api.writes), fault_of(view)) == (written, None)
             api.closed = NOTHING
             await asyncio.sleep(3600)
             assert told_closed() == {NAMESPACE: 0, "other": 0}

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from tests.fault.healthy import leads
 from tests.fault.virtual import run
 from tests.support import memory
 from tests.support.answered import talking_to
@@ -17,9 +18,10 @@ from tests.support.edits import example
 
 from paceline.controller import shell
 from paceline.controller.cluster import Cluster, Key
+from paceline.controller.health import STUCK_SECONDS, Health
 from paceline.controller.kinds import KINDS
 from paceline.controller.settings import from_environment
-from paceline.kube import Leading, Recorder, WorkQueue
+from paceline.kube import Contact, Leading, Recorder, WorkQueue
 from paceline.kube.queue import TOGETHER
 
 
@@ -117,7 +119,6 @@ async def test_who_stands_by_has_all_in_view_when_its_turn_comes() -> None:
         await asyncio.sleep(TOGETHER)
         assert len(cluster.queue) == 0, "nobody works"
         assert cluster.queue.take() == Key("speculativedeployments", "models", "served")
-        assert shell.silence(cluster) is None
 
 
 def test_a_standby_whose_queue_waits_for_its_turn_is_healthy() -> None:
@@ -126,6 +127,8 @@ def test_a_standby_whose_queue_waits_for_its_turn_is_healthy() -> None:
     now = 0.0
     cluster.queue = WorkQueue(clock=lambda: now)
     cluster.queue.add(Key("speculativedeployments", "models", "served"))
-    now = 2 * shell.STUCK_SECONDS
-    assert shell.silence(cluster) is None
-    assert shell.fault(cluster) == "no pass has ended for 600 s"
+    now = 2 * STUCK_SECONDS
+    health = Health(cluster=cluster, contact=Contact())
+    assert health.fault() is None
+    health.led = leads()
+    assert health.fault() == "no pass has ended for 600 s"

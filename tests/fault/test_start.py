@@ -2,12 +2,14 @@
 
 import asyncio
 
+from tests.fault.healthy import fault_of
 from tests.fault.virtual import run
 from tests.support.memory import Cluster, MemoryApi
 
 from paceline.controller import shell
 from paceline.controller.cluster import Cluster as View
 from paceline.controller.cluster import Key
+from paceline.controller.health import STUCK_SECONDS
 from paceline.kube import WorkQueue
 from paceline.kube.throttle import Throttle
 
@@ -37,13 +39,11 @@ def test_thousands_of_objects_at_once_are_work_and_no_hang() -> None:
         faults = set()
         while len(view.queue):
             await asyncio.sleep(20)
-            for reflector in view.reflectors:
-                reflector.last_activity = reflector._clock()  # they are not of this story
-            faults.add(shell.fault(view))
+            faults.add(fault_of(view))
         took = loop.time()
         working.cancel()
         return took, faults
 
     took, faults = run(starts())
-    assert took > shell.STUCK_SECONDS
+    assert took > STUCK_SECONDS
     assert faults == {None}

@@ -9,7 +9,7 @@ from prometheus_client import Counter, Gauge, Histogram
 
 from paceline.api.reasons import ORDER
 from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
-from paceline.kube import Manifest, WorkQueue
+from paceline.kube import Manifest, Reflector, WorkQueue
 from paceline.watch import Numbers
 
 OF_RUNS = ("Complete", "Failed")
@@ -27,6 +27,12 @@ OLDEST = Gauge("paceline_queue_oldest_seconds", "How long the one that waits lon
 STUCK = Gauge(
     "paceline_queue_stuck_seconds", "Time without a finished reconcile although there is work; 300 fail the probe"
 )
+SILENT = Gauge(
+    "paceline_watch_silent_seconds",
+    "Since when nothing was heard of a kind of objects; a healthy watch ends within 75 s, which counts",
+    ["resource"],
+)
+LEADING = Gauge("paceline_leading", "1 if this process holds the Lease and works, 0 if it stands by")
 SPEEDUP = Gauge(
     "paceline_pool_speedup_ratio",
     "Output throughput of the served arm over the baseline's, as its evidence shows; 1 for the baseline",
@@ -82,6 +88,19 @@ def of_queue(queue: WorkQueue[Any]) -> None:
     QUEUE.set_function(lambda: len(queue))
     OLDEST.set_function(lambda: queue.oldest)
     STUCK.set_function(lambda: queue.stuck)
+
+
+def of_watches(reflectors: Iterable[Reflector]) -> None:
+    """Export the silence of each kind, of several namespaces the longest. It is asked whenever metrics are read."""
+    kinds: dict[str, list[Reflector]] = {}
+    for reflector in reflectors:
+        kinds.setdefault(reflector.resource.plural, []).append(reflector)
+    for plural, watches in kinds.items():
+        SILENT.labels(plural).set_function(partial(_longest_silence, watches))
+
+
+def _longest_silence(watches: Iterable[Reflector]) -> float:
+    return max(watch.age for watch in watches)
 
 
 def answered(method: str, status: int) -> None:

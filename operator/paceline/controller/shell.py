@@ -9,7 +9,7 @@ import itertools
 import logging
 import random
 import socket
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from signal import SIGINT, SIGTERM
@@ -26,19 +26,32 @@ from paceline.controller.kinds import KINDS, SPECULATIVE_DEPLOYMENT
 from paceline.controller.reconcile import reconcile
 from paceline.controller.settings import OperatorSettings
 from paceline.controller.watch import Watcher
-from paceline.kube import Leading, Lease, Manifest, Outbox, Recorder, Throttle, Transport, connect, leading, names_only
+from paceline.kube import (
+    Contact,
+    Leading,
+    Lease,
+    Manifest,
+    Outbox,
+    Recorder,
+    Ref,
+    Throttle,
+    Transport,
+    ask_anew,
+    connect,
+    leading,
+    names_only,
+)
+from paceline.kube.resources import LEASE
 from paceline.plan.step import Event
 
 log = logging.getLogger(__name__)
 
 WORKERS = 8
+LEASE_NAME = "paceline"
 EVENTS = (25.0, 50)
 """Events per second on average, and at once: a limit apart from that of the work, which must not wait for them."""
 EVERYWHERE = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"
 """IPv4 and IPv6 if the machine has both: a cluster may have only one of them."""
-SILENT_SECONDS = 300.0
-"""A watch ends by itself within 75 s, which counts as activity; a longer silence means that it is dead."""
-STUCK_SECONDS = 300.0
 
 
 def run(settings: OperatorSettings) -> int:
@@ -49,17 +62,24 @@ def run(settings: OperatorSettings) -> int:
 
 async def _lead(settings: OperatorSettings) -> int:
     """Watch, wait for the Lease, and work while it is held. Who stands by has all in view when its turn comes."""
-    health = Health()
+    contact = Contact()
+
+    def answered(method: str, status: int) -> None:
+        contact.heard(status)
+        metrics.answered(method, status)
+
+    reach = partial(connect, kinds=KINDS, answered=answered)
     # A new identity for each process: a restart must not take its predecessor's lease for its own.
     identity = f"{settings.identity}_{uuid4().hex[:8]}"
     async with (
-        serving(health, settings.probe_port),
-        await connect(kinds=KINDS, throttle=Throttle(settings.qps, settings.burst), answered=metrics.answered) as api,
-        watching(cluster := Cluster(api, settings.namespaces)),
+        await reach(throttle=Throttle(settings.qps, settings.burst)) as api,
+        serving(health := Health(cluster=Cluster(api, settings.namespaces), contact=contact), settings.probe_port),
+        watching(cluster := health.cluster, ask_anew(contact, reach, Ref(LEASE, settings.home, LEASE_NAME))),
     ):
-        health.check = partial(silence, cluster)
-        async with leading(connect, lambda own: Lease(own, settings.home, "paceline", identity)) as led:
-            health.check = partial(fault, cluster)
+        metrics.of_watches(cluster.reflectors)
+        async with leading(reach, lambda own: Lease(own, settings.home, LEASE_NAME, identity)) as led:
+            health.led = led
+            metrics.LEADING.set_function(lambda: not led.lost.is_set())
             events = api.beside(Throttle(*EVENTS))
             recorder = Recorder(events, controller="paceline.dev/operator", instance=settings.identity)
             await _operate(cluster, api, settings, recorder, led)
@@ -67,10 +87,11 @@ async def _lead(settings: OperatorSettings) -> int:
 
 
 @asynccontextmanager
-async def watching(cluster: Cluster) -> AsyncIterator[None]:
-    """The watches run meanwhile."""
+async def watching(cluster: Cluster, *beside: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """The watches run meanwhile, and what is named beside them."""
     async with asyncio.TaskGroup() as group:
-        watches = [group.create_task(reflector.run()) for reflector in cluster.reflectors]
+        runs = [reflector.run() for reflector in cluster.reflectors]
+        watches = [group.create_task(run) for run in (*runs, *beside)]
         try:
             yield
         finally:
@@ -135,21 +156,6 @@ async def _work(cluster: Cluster, settings: OperatorSettings, events: Recorder) 
             await reflector.synced.wait()
         group.create_task(Watcher(cluster, settings.prometheus).run())
         group.create_task(cluster.queue.run(reconcile_key, workers=WORKERS))
-
-
-def silence(cluster: Cluster) -> str | None:
-    """Why a process that stands by should be restarted; None if it is healthy."""
-    silent = max(reflector.age for reflector in cluster.reflectors)
-    return f"a watch has been silent for {silent:.0f} s" if silent > SILENT_SECONDS else None
-
-
-def fault(cluster: Cluster) -> str | None:
-    """The same of a process that works. A long queue is none as long as passes end."""
-    if silent := silence(cluster):
-        return silent
-    if cluster.queue.stuck > STUCK_SECONDS:
-        return f"no pass has ended for {cluster.queue.stuck:.0f} s"
-    return None
 
 
 def _registry(cluster: Cluster, api: Transport) -> kopf.OperatorRegistry:

@@ -4,9 +4,11 @@
 object (`UNREAD`); `names_only` lets another client hear of objects without reading them. A `Reflector` keeps a `Store`
 equal to the objects of one kind and says what changed; a `WorkQueue` turns such changes into one call of a reconcile
 function a key. `needs_apply` tells whether an apply would change anything. A `Lease` decides who works, `leading` keeps
-it on a thread of its own, a `Recorder` tells people, and an `Outbox` lets nobody wait for it.
+it on a thread of its own, a `Recorder` tells people, and an `Outbox` lets nobody wait for it. A `Contact` knows whether
+the server answers at all.
 """
 
+from paceline.kube.contact import Contact, ask_anew
 from paceline.kube.difference import APPLIED, difference, needs_apply, needs_status, stamped
 from paceline.kube.errors import (
     ApiError,
@@ -38,6 +40,7 @@ __all__ = [
     "Api",
     "ApiError",
     "Conflict",
+    "Contact",
     "Forbidden",
     "Gone",
     "Invalid",
@@ -59,6 +62,7 @@ __all__ = [
     "Unavailable",
     "WatchEvent",
     "WorkQueue",
+    "ask_anew",
     "connect",
     "difference",
     "kinds",

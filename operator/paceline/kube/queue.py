@@ -24,6 +24,10 @@ FIRST_DELAY, LONGEST_DELAY = 0.005, 300.0
 """Seconds until a failed key is retried: from the first, doubled at each failure up to the longest. Jitter adds up to
 half of it."""
 
+LONGEST_CALL = 600.0
+"""Seconds after which work on one key is cancelled, and counts as failed: others may go on, and it would never come to
+an end. A call makes a few requests of at most 30 s each."""
+
 OUTAGES, OUTAGE_DELAY = (Unavailable, Forbidden), 30.0
 """Errors of the API server, which no key causes, and the longest delay in seconds after one: when an outage ends, keys
 must not wait for minutes."""
@@ -134,12 +138,11 @@ class WorkQueue(Generic[Key]):
 
     @property
     def stuck(self) -> float:
-        """Seconds without progress: the age of the longest call under way; or, if keys only wait, the time since the
-        last call ended or the first of them came, whichever was later. A long queue that moves is not stuck."""
-        since = list(self._working.values())
-        waiting = list(self._waiting.values())
-        since += [max(min(waiting), self._finished)] if waiting and not self._working else []
-        return self._clock() - min(since) if since else 0.0
+        """Seconds without progress although there is work: the time since the last call ended or the first of the
+        present ones began, or came, whichever was later. A long queue that moves is not stuck, nor is one of which a
+        single call hangs: that is ended after LONGEST_CALL."""
+        since = [*list(self._working.values()), *list(self._waiting.values())]  # copies: metrics have another thread
+        return self._clock() - max(min(since), self._finished) if since else 0.0
 
     @property
     def oldest(self) -> float:
@@ -172,7 +175,8 @@ class WorkQueue(Generic[Key]):
     async def work(self, key: Key, reconcile: Callable[[Key], Awaitable[float | None]]) -> None:
         """Work on a key from `take`. Exceptions of `reconcile` are logged, and the key is retried."""
         try:
-            again = await reconcile(key)
+            async with asyncio.timeout(LONGEST_CALL):
+                again = await reconcile(key)
         except ApiError as error:
             log.warning("%s: %s", key, error)
             longest = OUTAGE_DELAY if isinstance(error, OUTAGES) else LONGEST_DELAY

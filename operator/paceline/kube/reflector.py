@@ -40,8 +40,8 @@ def _ignore(_kind: str, _object: Manifest, _old: Manifest | None) -> None:
 class Reflector:
     """Keeps `store` equal to the objects of one kind. `run()` never returns and survives every ApiError.
 
-    `synced` is set after the first list. `last_activity` (seconds of `clock`) is when the server was last heard:
-    its age is what a probe should look at, whatever the reason for the silence.
+    `synced` is set after the first list. `age` tells for how long nothing was heard of these objects, whatever the
+    reason; `unanswered`, for how long the server said nothing at all, not even that it refuses.
 
     An `optional` kind may be unknown to the cluster, or forbidden from the start (rights of an older release): then it
     is `absent`, which counts as a list of nothing, and is looked for from time to time. `on_presence` is called when it
@@ -85,6 +85,13 @@ class Reflector:
         self.closed = False
         self.synced = asyncio.Event()
         self.last_activity = clock()
+        self._refused = clock()
+        """When the server last answered with an error."""
+
+    @property
+    def unanswered(self) -> float:
+        """Seconds since the server last answered, be it with a refusal."""
+        return self._clock() - max(self.last_activity, self._refused)
 
     @property
     def age(self) -> float:
@@ -114,6 +121,8 @@ class Reflector:
             except ApiError as error:
                 trouble = error
             heard = self.last_activity != before
+            if trouble is not None and trouble.status:
+                self._refused = self._clock()
             if trouble is not None:
                 log.log(logging.INFO if heard else logging.WARNING, "watch of %s: %s", self.resource.plural, trouble)
             if trouble is not None or not heard:

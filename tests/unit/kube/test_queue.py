@@ -3,7 +3,11 @@
 import asyncio
 from contextlib import suppress
 
+import pytest
+from tests.fault import virtual
+
 from paceline.kube import Forbidden, Invalid, TooManyRequests, WorkQueue
+from paceline.kube.queue import LONGEST_CALL
 
 
 class Clock:
@@ -137,7 +141,7 @@ async def test_after_an_outage_nobody_waits_for_minutes_and_what_is_wrong_itself
     assert longest == {"cut off": 30, "wrong": 300}
 
 
-def test_a_long_queue_that_moves_is_not_stuck_and_one_hanging_pass_is():
+def test_a_queue_is_stuck_when_no_pass_ends_and_not_when_it_is_long():
     queue, clock = a_queue()
     assert queue.stuck == 0
     for number in range(100):
@@ -153,9 +157,32 @@ def test_a_long_queue_that_moves_is_not_stuck_and_one_hanging_pass_is():
     clock.now += 5
     while key := queue.take():
         queue.done(key)
-    assert queue.stuck == 5
+    assert queue.stuck == 0, "others have ended"
+    clock.now += 6
+    assert queue.stuck == 6, "one hangs, and none has ended since"
     queue.done(str(hanging))
     assert queue.stuck == 0
+
+
+def test_a_pass_that_hangs_is_cancelled_and_tried_again():
+    queue = WorkQueue[str](jitter=lambda: 0.0)
+    began: list[float] = []
+
+    async def reconcile(key: str) -> float | None:
+        began.append(asyncio.get_running_loop().time())
+        if len(began) == 1:
+            await asyncio.Event().wait()
+        return None
+
+    async def works() -> None:
+        queue._clock = asyncio.get_running_loop().time
+        queue.add("a")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(2 * LONGEST_CALL):
+                await queue.run(reconcile)
+
+    virtual.run(works())
+    assert began == [0.0, pytest.approx(LONGEST_CALL, abs=1)]
 
 
 async def test_workers_call_reconcile_and_come_back_when_it_says():
