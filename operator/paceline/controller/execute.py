@@ -4,6 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import assert_never
 
+from paceline.controller import metrics
 from paceline.controller.cluster import Cluster
 from paceline.controller.kinds import KINDS
 from paceline.core.names import POOL_LABEL
@@ -44,7 +45,7 @@ async def publish(cluster: Cluster, manifest: Manifest, status: Manifest) -> boo
         "metadata": {key: metadata[key] for key in ("name", "namespace", "uid", "resourceVersion")},
         "status": status,
     }
-    cluster.saw(await cluster.api.apply(desired, manager=STATUS_MANAGER, subresource="status"))
+    await _write(cluster, desired, STATUS_MANAGER, subresource="status")
     return True
 
 
@@ -90,6 +91,7 @@ async def _do(cluster: Cluster, action: Action, confirm: Confirm) -> None:
             ref = ref_of(obj, KINDS)
             log.info("delete %s: %s", ref, why)
             await cluster.api.delete(ref, uid=obj["metadata"]["uid"])
+            metrics.wrote(ref)
         case Adopt(obj, reference, why):
             await confirm()
             await _adopt(cluster, obj, reference, why)
@@ -110,7 +112,7 @@ async def _adopt(cluster: Cluster, obj: Object, reference: Manifest, why: str) -
             "ownerReferences": [owner],
         },
     }
-    cluster.saw(await cluster.api.apply(desired, manager=OWNER_MANAGER))
+    await _write(cluster, desired, OWNER_MANAGER)
 
 
 async def _apply(cluster: Cluster, manifest: Manifest, why: str, confirm: Confirm) -> None:
@@ -126,7 +128,12 @@ async def _apply(cluster: Cluster, manifest: Manifest, why: str, confirm: Confir
         if _left_to_an_autoscaler(manifest):
             await _hand_over_replicas(cluster, current)
     log.info("apply %s %s/%s (%s): %s", manifest["kind"], metadata["namespace"], metadata["name"], changed, why)
-    cluster.saw(await cluster.api.apply(desired, manager=MANAGER))
+    await _write(cluster, desired, MANAGER)
+
+
+async def _write(cluster: Cluster, desired: Manifest, manager: str, subresource: str | None = None) -> None:
+    cluster.saw(await cluster.api.apply(desired, manager=manager, subresource=subresource))
+    metrics.wrote(ref_of(desired, KINDS))
 
 
 def _left_to_an_autoscaler(manifest: Manifest) -> bool:
@@ -148,6 +155,7 @@ async def _hand_over_replicas(cluster: Cluster, current: Manifest) -> None:
         "spec": {"replicas": live["spec"].get("replicas", 1)},
     }
     await cluster.api.apply(handover, manager=HANDOVER_MANAGER)
+    metrics.wrote(ref_of(handover, KINDS))
 
 
 def _owns_replicas(live: Manifest) -> bool:

@@ -7,9 +7,11 @@ from typing import Any
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from paceline.api.reasons import ORDER
+from paceline.api.reasons import ORDER, Reason
+from paceline.controller.busiest import Busiest
 from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
-from paceline.kube import Manifest, Reflector, WorkQueue
+from paceline.kube import Manifest, Ref, Reflector, WorkQueue
+from paceline.plan.step import parse_time
 from paceline.watch import Numbers
 
 OF_RUNS = ("Complete", "Failed")
@@ -20,8 +22,15 @@ CONDITIONS: Mapping[str, tuple[str, ...]] = {
 """Kind → its conditions. A condition absent from the status is exported as 0, so that its alert clears."""
 
 SECONDS = Histogram("paceline_reconcile_seconds", "Time of one reconcile", ["kind"])
-FAILURES = Counter("paceline_reconcile_failures", "Reconciles that raised", ["kind"])
+FAILURES = Counter("paceline_reconcile_failures", "Reconciles that raised, by the class of the error", ["kind", "error"])
 REQUESTS = Counter("paceline_api_requests", "Answers of the API server; code 0: there was none", ["method", "code"])
+STATUS_REFUSALS = Counter("paceline_status_refusals", "Statuses that the API server refused for good", ["kind"])
+WRITES = Counter("paceline_writes", "Writes that the API server accepted, without Events and the Lease", ["resource"])
+BUSIEST = Busiest()
+MOST_WRITES = Gauge(
+    "paceline_busiest_object_writes", "Writes of the object that was written most often within ten minutes"
+)
+MOST_WRITES.set_function(lambda: BUSIEST.most)
 QUEUE = Gauge("paceline_queue_keys", "Objects that wait to be looked at")
 OLDEST = Gauge("paceline_queue_oldest_seconds", "How long the one that waits longest has waited")
 STUCK = Gauge(
@@ -67,14 +76,26 @@ CLOSED = Gauge(
     "1 if a namespace that the installation names does not exist, or the operator may not read it",
     ["namespace"],
 )
-ROUNDS = Gauge("paceline_run_rounds", "Rounds recorded in a run's status", ["namespace", "name"])
+OF_OBJECT = ["namespace", "name"]
+ROUNDS = Gauge("paceline_run_rounds", "Rounds recorded in a run's status", OF_OBJECT)
+PROGRESS = Gauge(
+    "paceline_run_progress_timestamp_seconds",
+    "When a run last recorded a round, or was made; absent at its end, while suspended, and outside its window",
+    OF_OBJECT,
+)
+WAITS_BY_WISH = {Reason.RunSuspended.text, Reason.RunOutsideWindow.text}
+STALE = Gauge("paceline_evidence_stale", "1 if a pool serves on evidence for an earlier question", OF_OBJECT)
 
 
 @contextmanager
 def reconciling(kind: str) -> Iterator[None]:
     """Count and time one reconcile."""
-    with SECONDS.labels(kind).time(), FAILURES.labels(kind).count_exceptions():
-        yield
+    with SECONDS.labels(kind).time():
+        try:
+            yield
+        except Exception as error:
+            FAILURES.labels(kind, type(error).__name__).inc()
+            raise
 
 
 def of_namespaces(named: Iterable[str], closed: Callable[[str], bool]) -> None:
@@ -108,11 +129,23 @@ def answered(method: str, status: int) -> None:
     REQUESTS.labels(method, str(status)).inc()
 
 
+def wrote(ref: Ref) -> None:
+    """Count a write that the API server accepted."""
+    WRITES.labels(ref.resource.plural).inc()
+    BUSIEST.wrote(ref)
+
+
+def status_refused(kind: str) -> None:
+    """Count a status that cannot be written as it is."""
+    STATUS_REFUSALS.labels(kind).inc()
+
+
 def forget(kind: str, namespace: str, name: str) -> None:
     """Remove all metrics of a deleted object."""
     for condition in CONDITIONS[kind]:
         _remove(CONDITION, kind, namespace, name, condition)
-    _remove(ROUNDS, namespace, name)
+    for gauge in (ROUNDS, PROGRESS, STALE):
+        _remove(gauge, namespace, name)
     if kind == SPECULATIVE_DEPLOYMENT.plural:
         _speedups(namespace, name, {})
 
@@ -150,9 +183,24 @@ def show(kind: str, manifest: Manifest, status: Mapping[str, Any]) -> None:
         CONDITION.labels(kind, namespace, name, condition).set(condition in true)
     if "rounds" in status:
         ROUNDS.labels(namespace, name).set(len(status["rounds"]))
+    reasons = {condition["type"]: condition["reason"] for condition in status.get("conditions", ())}
+    if kind == BENCHMARK_RUN.plural:
+        _progress(manifest, status, ended=bool(true & {*OF_RUNS}) or reasons.get("Complete") in WAITS_BY_WISH)
+    if kind == SPECULATIVE_DEPLOYMENT.plural:
+        STALE.labels(namespace, name).set(reasons.get("Promoted") == Reason.StillPromoted.text)
     if kind == SPECULATIVE_DEPLOYMENT.plural:
         pools = [pool for pool in status.get("pools", ()) if pool.get("serving")]
         _speedups(namespace, name, {pool["name"]: _speedup(pool) for pool in pools})
+
+
+def _progress(manifest: Manifest, status: Mapping[str, Any], *, ended: bool) -> None:
+    metadata = manifest["metadata"]
+    labels = metadata["namespace"], metadata["name"]
+    if ended:
+        _remove(PROGRESS, *labels)
+        return
+    rounds = [one["finishedAt"] for one in status.get("rounds", ()) if one.get("finishedAt")]
+    PROGRESS.labels(*labels).set(parse_time(max([metadata["creationTimestamp"], *rounds])).timestamp())
 
 
 def _speedup(pool: Mapping[str, Any]) -> float:
