@@ -1,12 +1,10 @@
 """What a file has of our two kinds, for commands that go on with it."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from paceline.cli.validate import Loader, of_text, read
+from paceline.api.text import documents
+from paceline.cli.validate import of_text, read
 
 Manifest = dict[str, Any]
 DEPLOYMENT = "SpeculativeDeployment"
@@ -36,10 +34,3 @@ def everything(file: str) -> tuple[Manifest, ...]:
     if not any(manifest.get("kind") in (DEPLOYMENT, RUN) for manifest in manifests):
         raise RefusedError(f"{file}: it has neither a SpeculativeDeployment nor a BenchmarkRun")
     return manifests
-
-
-def documents(text: str) -> Iterator[Manifest]:
-    """All objects, those of a List too. Raises yaml.YAMLError."""
-    for document in yaml.load_all(text, Loader):
-        if isinstance(document, dict):
-            yield from document["items"] if document.get("kind") == "List" else (document,)

@@ -14,8 +14,9 @@ from itertools import groupby
 import yaml
 
 from paceline import api
+from paceline.api.text import documents
 from paceline.cli.interruptions import interruptions, opening
-from paceline.cli.manifests import RUN, Manifest, RefusedError, documents, ours
+from paceline.cli.manifests import RUN, Manifest, RefusedError, ours
 from paceline.cli.patience import too_slow
 from paceline.cli.smallest import Shown, noises, smallest, table
 from paceline.cli.validate import read

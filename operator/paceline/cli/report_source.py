@@ -10,8 +10,9 @@ from typing import Any
 
 import yaml
 
+from paceline.api.text import items, of_yaml
 from paceline.cli import cluster
-from paceline.cli.validate import SUFFIXES, items, of_yaml
+from paceline.cli.validate import SUFFIXES
 from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
 from paceline.core.names import DEPLOYMENT_LABEL
 from paceline.kube import Api, Ref, Resource, selector

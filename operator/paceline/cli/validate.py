@@ -13,30 +13,15 @@ import yaml
 from paceline import api
 from paceline.api import Problem, problems
 from paceline.api.problems import is_ours
+from paceline.api.text import items, of_yaml
 from paceline.core import DeploymentSpec, RunSpec
 from paceline.engines import places
 
-DEEPEST = 100
 SUFFIXES = (".json", ".yaml", ".yml")
 READ: Mapping[str, Callable[[Mapping[str, Any]], DeploymentSpec | RunSpec]] = {
     "SpeculativeDeployment": api.deployment,
     "BenchmarkRun": api.run,
 }
-
-
-class Loader(yaml.CSafeLoader):
-    """YAML as kubectl reads it: no dates, and a key that stands twice is an error."""
-
-    yaml_implicit_resolvers = {  # noqa: RUF012
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-        for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-    }
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<"]
-        if twice := next((key for i, key in enumerate(keys) if key in keys[:i]), None):
-            raise yaml.constructor.ConstructorError(None, None, f"{twice} stands twice", node.start_mark)
-        return super().construct_mapping(node, deep)
 
 
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -135,25 +120,3 @@ def wrong(manifest: Mapping[str, Any], models: Path | None = None) -> list[Probl
     from paceline.cli.models import preflight  # takes longer to import than all else here
 
     return list(preflight(spec, written, models))
-
-
-def of_yaml(text: str) -> list[Any]:
-    """The documents of a text. Raises yaml.YAMLError, and ValueError for one that is nested too deep."""
-    _refuse_depth(text)
-    return list(yaml.load_all(text, Loader))
-
-
-def _refuse_depth(text: str) -> None:
-    """The parser written in C would end the whole process."""
-    depth = 0
-    for event in yaml.parse(text, Loader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEEPEST:
-            raise ValueError(f"is nested deeper than {DEEPEST}")
-
-
-def items(document: Any) -> list[Any]:
-    """Those of a List, as `kubectl get -o yaml` prints it."""
-    if isinstance(document, dict) and document.get("kind") == "List" and isinstance(document.get("items"), list):
-        return list(document["items"])
-    return [document]

@@ -22,7 +22,7 @@ CONDITIONS: Mapping[str, tuple[str, ...]] = {
 """Kind → its conditions. A condition absent from the status is exported as 0, so that its alert clears."""
 
 SECONDS = Histogram("paceline_reconcile_seconds", "Time of one reconcile", ["kind"])
-FAILURES = Counter("paceline_reconcile_failures", "Reconciles that raised, by the class of the error", ["kind", "error"])
+FAILURES = Counter("paceline_reconcile_failures", "Reconciles that raised, by class of error", ["kind", "error"])
 REQUESTS = Counter("paceline_api_requests", "Answers of the API server; code 0: there was none", ["method", "code"])
 STATUS_REFUSALS = Counter("paceline_status_refusals", "Statuses that the API server refused for good", ["kind"])
 WRITES = Counter("paceline_writes", "Writes that the API server accepted, without Events and the Lease", ["resource"])

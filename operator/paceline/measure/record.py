@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from paceline.api.text import of_yaml
 from paceline.core import Purpose
 from paceline.evidence import question
 from paceline.plan.objects import Object, brings_rounds, finished
@@ -40,7 +41,8 @@ def load(file: Path) -> Manifest | None:
     if not file.exists():
         return None
     try:
-        stored = yaml.load(file.read_text(), yaml.CSafeLoader)
+        documents = of_yaml(file.read_text())
+        stored = documents[0] if len(documents) == 1 else None
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise RecordError(f"{file}: {' '.join(str(error).split())}") from error
     if not isinstance(stored, dict) or stored.get("kind") != "BenchmarkRun" or "spec" not in stored:

@@ -1,6 +1,10 @@
 """Files that people give to commands, whatever is in them: one sentence, and no traceback."""
 
+import contextlib
+import io
 import json
+import re
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +17,7 @@ from tests.support.runs import latency
 from tests.unit.foreign.values import ANY, FEW, refused, said, spoiled, text_of
 
 from paceline import cli
+from paceline.api.text import of_yaml
 from paceline.cli import gate_case, report_source, search
 from paceline.cli.validate import of_text
 from paceline.measure import record
@@ -118,3 +123,51 @@ def test_what_is_nested_without_end_is_told(tmp_path: Path, text: str) -> None:
     with refused(ValueError):
         search._read(file)
     assert any("nested" in str(problem) for problem in of_text(text))
+
+
+def laughs(levels: int, each: int = 10, *, merged: bool = False) -> str:
+    """A few lines whose aliases stand for EACH ** LEVELS values."""
+    lines = ["a0: &a0 {x0: lol}"]
+    for level in range(1, levels + 1):
+        aliases = ", ".join([f"*a{level - 1}"] * each)
+        lines.append(f"a{level}: &a{level} " + (f"{{<<: [{aliases}], x{level}: 1}}" if merged else f"[{aliases}]"))
+    return "\n".join([*lines, "kind: BenchmarkRun", "apiVersion: paceline.dev/v1alpha1", f"spec: *a{levels}"])
+
+
+BOMBS = {
+    "a billion laughs": (laughs(9), "its aliases stand for more than 100000 values"),
+    "merged maps": (laughs(9, merged=True), "its aliases stand for more than 100000 values"),
+    "a map within itself": ("kind: BenchmarkRun\nspec: &a {b: *a}\n", "*a stands within itself"),
+    "a list within a list within itself": ("- &a [[*a]]\n", "*a stands within itself"),
+}
+
+
+@pytest.mark.parametrize(("text", "why"), BOMBS.values(), ids=BOMBS)
+def test_aliases_that_swell_are_refused_before_anything_is_built(tmp_path: Path, text: str, why: str) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text(text)
+    assert [str(problem) for problem in of_text(text) if why in str(problem)]
+    with pytest.raises(ValueError, match=re.escape(why)):
+        report_source.of_file(str(file))
+    with pytest.raises(record.RecordError, match=re.escape(why)):
+        record.load(file)
+    for command in ("validate", "render", "plan", "measure"):
+        told = io.StringIO()
+        with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
+            assert cli.main([command, str(file)]) == 1, command
+        assert why in told.getvalue(), command
+
+
+def test_the_aliases_that_people_write_are_read() -> None:
+    """Arguments that two documents share, and a map that is merged."""
+    shared = "&c {name: a, numSteps: 3}"
+    text = f"common: {shared}\npools: [{{candidates: [*c, {{<<: *c, name: b}}]}}]\n"
+    (found,) = of_yaml(text)
+    assert found["pools"][0]["candidates"] == [{"name": "a", "numSteps": 3}, {"name": "b", "numSteps": 3}]
+    assert len(of_yaml(laughs(4))) == 1
+
+
+def test_a_map_of_100_000_keys_is_read_in_linear_time() -> None:
+    began = time.process_time()
+    assert len(of_yaml("\n".join(f"k{n}: 1" for n in range(100_000)))[0]) == 100_000
+    assert time.process_time() - began < 30

@@ -12,8 +12,8 @@ PARSES = re.compile(
     r"json\.loads|yaml\.load|model_validate_json|zlib\.decompress|b85decode|b64decode|fromisoformat|csv\.reader"
 )
 """How a text becomes objects and times."""
-ENGINES, MESSAGES, MODELS, CLUSTER, COMMANDS = (
-    f"tests.unit.foreign.test_{name}" for name in ("engines", "messages", "models", "cluster", "commands")
+ENGINES, MESSAGES, MODELS, CLUSTER, COMMANDS, WIRE = (
+    f"tests.unit.foreign.test_{name}" for name in ("engines", "messages", "models", "cluster", "commands", "wire")
 )
 FUZZED: Mapping[str, tuple[str, str]] = {
     "engines/probe.py": (ENGINES, "test_a_probe_reads_a_server_or_costs_its_arm"),
@@ -53,8 +53,7 @@ FUZZED: Mapping[str, tuple[str, str]] = {
     "measure/record.py": (COMMANDS, "test_a_file_has_runs_or_is_refused"),
     "report/read.py": (COMMANDS, "test_a_run_of_anybodys_is_a_page_or_refused"),
     "report/facts.py": (COMMANDS, "test_a_run_of_anybodys_is_a_page_or_refused"),
-    "cli/validate.py": (COMMANDS, "test_a_manifest_has_problems_or_none"),
-    "cli/manifests.py": (COMMANDS, "test_a_manifest_has_problems_or_none"),
+    "api/text.py": (COMMANDS, "test_a_manifest_has_problems_or_none"),
     "plan/run/imported.py": ("tests.plan.test_forged", "test_what_is_forged_is_judged_or_refused"),
     "evidence/judge.py": ("tests.plan.test_odd_numbers", "test_a_server_says_what_cannot_be"),
     "pods/round/server.py": (
@@ -65,9 +64,11 @@ FUZZED: Mapping[str, tuple[str, str]] = {
         "tests.unit.fetch.test_hostile",
         "test_a_bad_note_stops_nobodys_fetch_and_keeps_what_it_may_mean",
     ),
-    "pods/fetch/hub.py": ("tests.unit.fetch.test_hostile", "test_a_hub_names_no_file_outside_its_repository"),
+    "pods/fetch/hub.py": (WIRE, "test_a_hub_lists_files_or_is_refused"),
+    "pods/round/chat_client.py": (WIRE, "test_a_stream_is_an_answer_or_an_error"),
 }
-"""Of foreign data: where it is parsed → the test that gives it anything. The last five are examples, not drawn."""
+"""Of foreign data: where it is parsed → the test that gives it anything. Those of other directories are examples, not
+drawn."""
 HELD_ELSEWHERE: Mapping[str, str] = {
     "api/pool.py": "what it parses has just been checked by core/response_format.py",
     "cli/live/words.py": "times of a status, which the API server has checked",
@@ -83,7 +84,6 @@ HELD_ELSEWHERE: Mapping[str, str] = {
     "plan/deployment/prefetch.py": "facts in our own status; `read_facts` is fuzzed with the model's files",
     "plan/step.py": "times that the API server has checked, or our own",
     "pods/datasets/__init__.py": "our own prompts",
-    "pods/round/chat_client.py": "a server's stream (tests/unit/round/test_chat_client.py); our own load",
     "pods/round/contamination.py": "bodies of our own requests",
     "pods/round/load.py": "bodies of our own requests; the report of the benchmark client, our own process",
 }

@@ -7,6 +7,7 @@ import resource
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -26,17 +27,24 @@ from huggingface_hub.errors import (
 from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils._http import default_client_factory
 
+from paceline.core import Source
 from paceline.core.text import printable
 from paceline.fetching import COMMIT, Artifact, FetchRequest
 from paceline.pods.fetch.request import FetchError, covers
 from paceline.pods.prompt_file import LARGEST_FILE
 
+PAGES: ContextVar[Iterator[int] | None] = ContextVar("pages", default=None)
+"""One for each page that a list may still have; None: no list is read."""
 DIGEST = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 NAME = re.compile(r"[\w-][\w.+-]{0,200}", re.ASCII)
 """A file or a commit, as a hub may name it in a header: the client makes a path of it."""
 PLAIN = re.compile(r"(?!\.{1,2}(?:/|$))[^/\\\0]+(?:/(?!\.{1,2}(?:/|$))[^/\\\0]+)*")
 """A path below the repository."""
 MOST_FILES = 50_000
+MOST_PAGES = 1000
+"""Of a list of files; the hub itself puts a thousand files on one."""
+LARGEST_SIZE = 1 << 50
+"""Bytes of a file that a hub may list: a petabyte."""
 AT_ONCE = 8
 SLACK = 1 << 20
 """Bytes beside the models: what the client and the prefetch write themselves."""
@@ -87,7 +95,7 @@ def pin(artifact: Artifact) -> Pinned:
     source = artifact.source
     with explained(artifact):
         commit = HfApi().repo_info(source.name, revision=artifact.revision, repo_type=artifact.kind).sha
-    if commit is None:
+    if not isinstance(commit, str) or not COMMIT.fullmatch(commit):
         raise FetchError(f"{ENDPOINT} names no commit for revision {artifact.revision}", final=False, source=source)
     return Pinned(artifact=artifact, commit=commit)
 
@@ -122,14 +130,22 @@ def list_files(pinned: Pinned, request: FetchRequest) -> Listing:
 def _entries(pinned: Pinned) -> dict[str, RepoFile]:
     """All files of a model's repository, by path."""
     source = pinned.artifact.source
-    with explained(pinned.artifact):
+    with explained(pinned.artifact), limited_pages():
         tree = HfApi().list_repo_tree(source.name, recursive=True, revision=pinned.commit)
         entries = {entry.path: entry for entry in islice(tree, MOST_FILES + 1) if isinstance(entry, RepoFile)}
     if len(entries) > MOST_FILES:
         raise FetchError(f"lists more than {MOST_FILES} files; name another repository", final=True, source=source)
-    if odd := next((path for path in entries if not PLAIN.fullmatch(path)), None):
-        raise FetchError(f"lists {odd!r:.80}, which is no file's path; name another one", final=True, source=source)
+    if odd := [path for path in entries if not (isinstance(path, str) and PLAIN.fullmatch(path))]:
+        raise FetchError(f"lists {odd[0]!r:.80}, which is no file's path; name another one", final=True, source=source)
+    _refuse_sizes(entries.values(), source)
     return entries
+
+
+def _refuse_sizes(entries: Iterable[RepoFile], source: Source) -> None:
+    """They are counted with, and are a file's least length."""
+    for entry in entries:
+        if not isinstance(entry.size, int) or not 0 <= entry.size <= LARGEST_SIZE:
+            raise FetchError(f"{ENDPOINT} says that a file has {entry.size!r:.40} bytes", final=False, source=source)
 
 
 def _list_prompts(pinned: Pinned) -> Listing:
@@ -140,6 +156,7 @@ def _list_prompts(pinned: Pinned) -> Listing:
     files = [entry for entry in entries if isinstance(entry, RepoFile) and entry.path == source.path]
     if not files:
         raise FetchError(f"no such file in revision {artifact.revision}; correct the path", final=True, source=source)
+    _refuse_sizes(files, source)
     if files[0].size > LARGEST_FILE:
         sentence = f"larger than {LARGEST_FILE >> 20} MiB; name a file with a part of it"
         raise FetchError(sentence, final=True, source=source)
@@ -172,6 +189,16 @@ def download(listing: Listing, cache: Path) -> None:
 
 
 @contextmanager
+def limited_pages() -> Iterator[None]:
+    """A list whose pages lead in a circle has an end: no file would be counted on empty ones."""
+    token = PAGES.set(iter(range(MOST_PAGES)))
+    try:
+        yield
+    finally:
+        PAGES.reset(token)
+
+
+@contextmanager
 def limited_file_size(listings: Iterable[Listing]) -> Iterator[None]:
     """No file of this process grows beyond the largest that is listed, so a hub that sends more cannot fill the
     volume."""
@@ -193,11 +220,13 @@ def _download(listing: Listing, name: str, cache: Path) -> None:
 def _session() -> httpx2.Client:
     """The client makes file names out of headers that a hub sends."""
     client = default_client_factory()
-    client.event_hooks = {**client.event_hooks, "response": [*client.event_hooks["response"], _refuse_paths]}
+    client.event_hooks = {**client.event_hooks, "response": [*client.event_hooks["response"], _refuse]}
     return client
 
 
-def _refuse_paths(response: httpx2.Response) -> None:
+def _refuse(response: httpx2.Response) -> None:
+    if (pages := PAGES.get()) is not None and next(pages, None) is None:
+        raise ValueError(f"the hub's list of files has more than {MOST_PAGES} pages")
     for header in ("ETag", "X-Linked-ETag", "X-Repo-Commit"):
         value = response.headers.get(header, "a")
         if not NAME.fullmatch(value.removeprefix("W/").strip('"')):
@@ -214,6 +243,9 @@ def explained(artifact: Artifact) -> Iterator[None]:
         yield
     except (OSError, ValueError, httpx2.HTTPError) as error:
         raise _explanation(error, artifact) from error
+    except (TypeError, LookupError, AttributeError, RecursionError) as error:  # the client took the answer for another
+        sentence = f"{ENDPOINT} answered with something else than a hub does ({_short(error)})"
+        raise FetchError(sentence, final=False, source=artifact.source) from error
 
 
 def _explanation(error: BaseException, artifact: Artifact) -> FetchError:

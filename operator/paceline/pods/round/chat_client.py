@@ -25,6 +25,10 @@ KEY = "OPENAI_API_KEY"
 LARGEST_LINE = 16 << 20
 """Bytes of one event of a stream."""
 FORM = "response_format"
+UNREADABLE = (aiohttp.ClientError, ValueError, LookupError, TypeError, AttributeError, OSError, RecursionError)
+"""What comes of a stream that is cut off, or none, or that has other JSON than an answer's."""
+MOST_TOKENS = 1 << 31
+"""That a server may say it has counted."""
 LONGEST_ERROR = 500
 """Characters of what a server says of a request that it refuses."""
 PIECES = ("reasoning_content", "reasoning", "content")
@@ -147,8 +151,8 @@ async def ask(
             if response.status != 200:
                 return Answered(error=f"{response.status} {response.reason}: {_told(await response.text())}")
             return await _read(_events(response), began, may_call="tools" in body)
-    except (aiohttp.ClientError, ValueError, LookupError, TypeError, AttributeError, OSError) as error:
-        return Answered(error=f"{type(error).__name__}: {error}")
+    except UNREADABLE as error:
+        return Answered(error=f"{type(error).__name__}: {error}"[:LONGEST_ERROR])
 
 
 def _told(body: str) -> str:
@@ -156,7 +160,7 @@ def _told(body: str) -> str:
     try:
         found = json.loads(body)
         said = found.get("message") or found["error"]["message"]
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except UNREADABLE:
         said = body
     return str(said)[:LONGEST_ERROR]
 
@@ -191,11 +195,18 @@ async def _read(events: AsyncIterator[Mapping[str, Any]], began: float, *, may_c
         first=arrivals[0] - began,
         gaps=tuple(later - earlier for earlier, later in pairwise(arrivals)),
         whole=ended - began,
-        prompt_tokens=int(usage.get("prompt_tokens") or 0),
-        tokens=int(usage["completion_tokens"]),
+        prompt_tokens=_count(usage.get("prompt_tokens") or 0),
+        tokens=_count(usage["completion_tokens"]),
         text="".join(texts),
         answer="".join(contents),
     )
+
+
+def _count(said: Any) -> int:
+    """Raises ValueError for what is no number of tokens: a report counts with it."""
+    if not isinstance(said, int | float) or not 0 <= said < MOST_TOKENS:
+        raise ValueError(f"the server counts {said!r:.40} tokens")
+    return int(said)
 
 
 async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[Mapping[str, Any]]:

@@ -1,0 +1,82 @@
+"""Manifests as text: YAML as kubectl reads it, of which nobody's file can stop a command."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+DEEPEST = 100
+MOST_ALIASED = 100_000
+"""Values that the aliases of a document may stand for. Nine lines of ten aliases each stand for a billion."""
+
+
+class Loader(yaml.CSafeLoader):
+    """No dates, and a key that stands twice is an error."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+        for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set[str]()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value != "<<":
+                if key.value in seen:
+                    raise yaml.constructor.ConstructorError(None, None, f"{key.value} stands twice", node.start_mark)
+                seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def of_yaml(text: str) -> list[Any]:
+    """The documents of a text. Raises yaml.YAMLError, and ValueError for what is nested too deep or swells."""
+    _refuse(text)
+    return list(yaml.load_all(text, Loader))
+
+
+def _refuse(text: str) -> None:
+    """Before anything is built: the parser written in C would end the whole process at what is deep, and what goes
+    through a document meets each alias as often as it stands there."""
+    aliased = 0
+    sizes: dict[str, int] = {}
+    """Anchor → the values that it stands for."""
+    above: list[tuple[str | None, int]] = []
+    """Of each open list or map: its anchor, and the values before it."""
+    count = 0
+    for event in yaml.parse(text, Loader):
+        if isinstance(event, yaml.DocumentStartEvent):
+            sizes.clear()
+        elif isinstance(event, yaml.CollectionStartEvent):
+            above.append((event.anchor, count))
+            count += 1
+            if len(above) > DEEPEST:
+                raise ValueError(f"is nested deeper than {DEEPEST}")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = above.pop()
+            if anchor is not None:
+                sizes[anchor] = count - before
+        elif isinstance(event, yaml.ScalarEvent):
+            count += 1
+            if event.anchor is not None:
+                sizes[event.anchor] = 1
+        elif isinstance(event, yaml.AliasEvent):
+            if event.anchor in {anchor for anchor, _ in above}:
+                raise ValueError(f"*{event.anchor} stands within itself")
+            size = sizes.get(event.anchor or "", 0)
+            count += size
+            aliased += size
+            if aliased > MOST_ALIASED:
+                raise ValueError(f"its aliases stand for more than {MOST_ALIASED} values: write them out")
+
+
+def items(document: Any) -> list[Any]:
+    """Those of a List, as `kubectl get -o yaml` prints it."""
+    if isinstance(document, dict) and document.get("kind") == "List" and isinstance(document.get("items"), list):
+        return list(document["items"])
+    return [document]
+
+
+def documents(text: str) -> Iterator[dict[str, Any]]:
+    """All objects, those of a List too. Raises as `of_yaml` does."""
+    for document in of_yaml(text):
+        yield from (one for one in items(document) if isinstance(one, dict))
