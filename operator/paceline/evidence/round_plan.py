@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.core import Arrivals, Dataset, Parity, Slo, Workload
+from paceline.core.text import printable
 
 ENVIRONMENT = "PACELINE_ROUND"
 """The variable of the client's container that holds `RoundPlan.to_json()`."""
@@ -35,10 +36,12 @@ class ArmCommand:
     """The engine chooses how many tokens it drafts: at some loads, but not at all, it may draft none (0028)."""
 
     def other_than_expected(self, resolved: Mapping[str, Scalar]) -> str | None:
-        """How a server with these resolved arguments differs from this arm; None if it does not."""
-        for key, value in self.expected.items():
+        """How a server with these resolved arguments differs from this arm; None if it does not. They are as a round
+        leaves them, fit to be shown."""
+        for key, expected in self.expected.items():
             if key not in resolved:
                 return f"the server does not report its {key}"
+            value = printable(expected) if isinstance(expected, str) else expected
             if resolved[key] != value:
                 return f"the server runs with {key}={resolved[key]}, not {value}"
         return None
