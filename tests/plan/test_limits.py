@@ -1,6 +1,7 @@
 """Input that is too large, or means harm, ends in a sentence about itself; what is beside it goes on."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -86,12 +87,23 @@ def test_a_spec_beyond_the_limits_is_refused_by_its_field(manifest: dict[str, An
     assert len(told) < 2000
 
 
-def test_a_run_of_ten_thousand_points_is_reported() -> None:
-    """A gate has at most fifty looks; a file may have any number of rounds, and its page only takes longer."""
-    run = latency()
+def of_points(points: int) -> dict[str, Any]:
+    run: dict[str, Any] = latency()
     one = run["status"]["rounds"][0]
-    rounds = 10_000 // len(one["points"])
+    rounds = points // len(one["points"])
     run["status"]["rounds"] = [{**one, "round": number, "job": f"job-{number}"} for number in range(rounds)]
-    told = report([run])
-    assert FORMATS["md"](told).startswith("# ")
-    assert len(json.loads(FORMATS["json"](told))["runs"]) == 1
+    return run
+
+
+def test_a_run_of_ten_thousand_points_is_reported_in_proportion() -> None:
+    """A gate has at most fifty looks, a file any number of rounds: its page grows with it, and no faster."""
+    seconds = list[float]()
+    for points in (1_000, 10_000):
+        run, began = of_points(points), time.process_time()
+        told = report([run])
+        pages = {form: write(told) for form, write in FORMATS.items()}
+        seconds.append(time.process_time() - began)
+        assert len(json.loads(pages["json"])["runs"]) == 1
+        assert len(pages["md"]) < 10_000, "rounds are drawn, and no table has one each"
+        assert len(pages["html"]) < 2 * len(json.dumps(run)) + 200_000
+    assert seconds[1] < 25 * seconds[0]

@@ -64,7 +64,7 @@ class WorkQueue(Generic[Key]):
         self._count = 0
         self._failures: dict[Key, int] = {}
         self._finished = clock()
-        """When work on the last key ended."""
+        """When work on the last key ended, or work began at all."""
         self._wake = asyncio.Event()
 
     def add(self, key: Key) -> None:
@@ -155,7 +155,9 @@ class WorkQueue(Generic[Key]):
         return len(self._waiting)
 
     async def run(self, reconcile: Callable[[Key], Awaitable[float | None]], workers: int = 4) -> None:
-        """Work until cancelled. `reconcile` returns the seconds until the key is due again, or None."""
+        """Work until cancelled. `reconcile` returns the seconds until the key is due again, or None. What has waited
+        until now waited for its turn, and is not stuck."""
+        self._finished = self._clock()
         async with asyncio.TaskGroup() as group:
             for _ in range(workers):
                 group.create_task(self._worker(reconcile))

@@ -49,7 +49,9 @@ def test_how_long_the_queue_is_how_old_and_for_how_long_nothing_has_moved() -> N
     now = 5.0
     queue.take()
     now = 12.0
-    assert (read("keys"), read("oldest_seconds"), read("stuck_seconds")) == (2, 12, 7)
+    assert (read("keys"), read("oldest_seconds"), read("stuck_seconds")) == (2, 12, 12)
+    queue.done("a")
+    assert (read("keys"), read("oldest_seconds"), read("stuck_seconds")) == (2, 12, 0)
 
 
 async def test_what_the_api_server_answers_is_counted(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -180,9 +181,26 @@ async def endless(request: web.Request) -> web.StreamResponse:
     return response
 
 
+async def swelling(_: web.Request) -> web.Response:
+    """Some 100 KB that nobody asked to be compressed, and that become 100 MB."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    body = b"".join([packer.compress(bytes(2**20)) for _ in range(100)]) + packer.flush()
+    return web.Response(body=body, headers={"Content-Encoding": "gzip"})
+
+
+async def of_no_number(_: web.Request) -> web.Response:
+    return web.Response(text="sglang:num_running_reqs NaN\nsglang:generation_tokens_total NaN\n")
+
+
 @pytest.mark.parametrize(
     ("answer", "why"),
-    [(elsewhere, "answered 302"), (without_credentials, "answered 404"), (endless, f"more than {LONGEST_PAGE} bytes")],
+    [
+        (elsewhere, "answered 302"),
+        (without_credentials, "answered 404"),
+        (endless, f"more than {LONGEST_PAGE} bytes"),
+        (swelling, f"more than {LONGEST_PAGE} bytes"),
+        (of_no_number, ""),
+    ],
 )
 async def test_a_server_that_cannot_be_read_is_told_with_what_it_said(answer: Answer, why: str) -> None:
     async with session() as http, answering(answer) as address:

@@ -164,6 +164,21 @@ def test_a_queue_is_stuck_when_no_pass_ends_and_not_when_it_is_long():
     assert queue.stuck == 0
 
 
+async def test_who_takes_over_after_hours_is_not_stuck_with_what_has_waited_for_it():
+    queue, clock = a_queue()
+    queue.add("a")
+    queue.add("b")
+    clock.now = 7200.0
+    working = asyncio.create_task(queue.run(lambda _: asyncio.Event().wait(), workers=1))  # type: ignore[arg-type]
+    await asyncio.sleep(0)
+    assert queue.stuck == 0
+    clock.now += 3
+    assert queue.stuck == 3
+    working.cancel()
+    with suppress(asyncio.CancelledError):
+        await working
+
+
 def test_a_pass_that_hangs_is_cancelled_and_tried_again():
     queue = WorkQueue[str](jitter=lambda: 0.0)
     began: list[float] = []
