@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from prometheus_client import REGISTRY
 from tests.fault.stories import example
 from tests.fault.virtual import run
 from tests.fault.world import NAME, NAMESPACE, World
@@ -26,11 +27,13 @@ def test_a_status_that_is_refused_is_told(answer: ApiError) -> None:
             raise answer
 
     async def story() -> None:
+        counted = refusals()
         async with World() as world:
             world.operate(lambda there: MemoryApi(there.cluster, before=before))
             world.apply(example("latency"))
             await asyncio.sleep(600)
             (told,) = warnings(world)
+            assert refusals() > counted
             assert told == f"StatusRefused: the status cannot be written, so no action is taken: {answer}"
 
     run(story())
@@ -82,6 +85,11 @@ def promoted(world: World) -> str:
     (pool,) = (world.found().get("status") or {}).get("pools") or [{}]
     serving = pool.get("serving") or {}
     return str(serving["revision"]) if serving.get("evidence") else ""
+
+
+def refusals() -> float:
+    """Of deployments, as exported."""
+    return REGISTRY.get_sample_value("paceline_status_refusals_total", {"kind": "speculativedeployments"}) or 0.0
 
 
 def warnings(world: World) -> list[str]:
