@@ -11,7 +11,7 @@ class Case:
     story: str
     series: Mapping[str, str]
     at: str
-    """When it is looked: minutes after the first sample."""
+    """When it is looked: minutes after the first sample. Of an alert that fires, the first minute in which it does."""
     fires: str = ""
     """Labels of the one alert that fires then, without its name; "": none does."""
     summary: str = ""
@@ -29,12 +29,12 @@ def condition(kind: str, values: str, of: str = MODEL) -> dict[str, str]:
 
 
 CASES = (
-    Case("PacelineOperatorAbsent", "nothing was ever read", {"up": "1x30"}, "11m", 'severity="critical"'),
+    Case("PacelineOperatorAbsent", "nothing was ever read", {"up": "1x30"}, "10m", 'severity="critical"'),
     Case(
         "PacelineOperatorAbsent",
         "it went away",
         {f"paceline_leading{{{OF}}}": "1x5 _x30"},
-        "25m",
+        "21m",
         'severity="critical"',
     ),
     Case("PacelineOperatorAbsent", "a roll-out", {f"paceline_leading{{{OF}}}": "1x5 _x8 0 1x30"}, "14m"),
@@ -42,7 +42,7 @@ CASES = (
         "PacelineNotLeading",
         "two stand by",
         {f"paceline_leading{{{OF}}}": "0x30", 'paceline_leading{namespace="paceline-system",pod="paceline-1"}': "0x30"},
-        "6m",
+        "5m",
         'namespace="paceline-system",severity="critical"',
         "No Paceline operator in paceline-system holds the Lease",
     ),
@@ -56,7 +56,7 @@ CASES = (
         "PacelineOperatorRestarts",
         "every quarter of an hour",
         {**LEADING, f"process_start_time_seconds{{{OF}}}": "1x14 2x14 3x14 4x14"},
-        "58m",
+        "45m",
         f'{OF},severity="warning"',
     ),
     Case(
@@ -115,7 +115,7 @@ CASES = (
                 f"{failure}x5" for failure in range(15)
             )
         },
-        "80m",
+        "57m",
         'kind="benchmarkruns",error="ValueError",severity="warning"',
         "Passes over benchmarkruns fail with ValueError",
     ),
@@ -129,6 +129,12 @@ CASES = (
         "80m",
     ),
     Case(
+        "PacelineReconcileFailures",
+        "an object that was wrong for a moment",
+        {'paceline_reconcile_failures_total{kind="benchmarkruns",error="Invalid"}': "0 1x5 5x90"},
+        "60m",
+    ),
+    Case(
         "PacelineApiErrors",
         "a tenth of the writes has no answer",
         {
@@ -136,7 +142,7 @@ CASES = (
             f'paceline_api_requests_total{{method="PATCH",code="200",{OF}}}': "0+10x60",
             f'paceline_api_requests_total{{method="PATCH",code="0",{OF}}}': "0+10x60",
         },
-        "30m",
+        "11m",
         f'{OF},severity="warning"',
     ),
     Case(
@@ -153,8 +159,14 @@ CASES = (
         "PacelineApiForbidden",
         "a right is missing",
         {f'paceline_api_requests_total{{method="GET",code="403",{OF}}}': "0+2x60"},
-        "20m",
+        "16m",
         f'method="GET",code="403",{OF},severity="warning"',
+    ),
+    Case(
+        "PacelineApiForbidden",
+        "once, as a role was being replaced",
+        {f'paceline_api_requests_total{{method="GET",code="403",{OF}}}': "0x5 1x60"},
+        "19m",
     ),
     Case(
         "PacelineApiForbidden",
@@ -166,7 +178,7 @@ CASES = (
         "PacelineWritesWithoutEnd",
         "twice a second, for ever",
         {f"paceline_busiest_object_writes{{{OF}}}": "1200x60"},
-        "31m",
+        "30m",
         f'{OF},severity="warning"',
     ),
     Case(
@@ -179,7 +191,7 @@ CASES = (
         "PacelineStatusRefused",
         "of one run, over and over",
         {'paceline_status_refusals_total{kind="benchmarkruns"}': "0 4x4 6x4 8x4 9x90"},
-        "25m",
+        "16m",
         'kind="benchmarkruns",severity="warning"',
     ),
     Case("PacelineStatusRefused", "yesterday", {'paceline_status_refusals_total{kind="benchmarkruns"}': "9x90"}, "80m"),
@@ -190,7 +202,7 @@ CASES = (
             'paceline_namespace_closed{namespace="team"}': "1x60",
             'paceline_namespace_closed{namespace="models"}': "0x60",
         },
-        "16m",
+        "15m",
         'namespace="team",severity="warning"',
         "The Paceline operator cannot read namespace team",
     ),
@@ -204,7 +216,7 @@ CASES = (
         "PacelineDeploymentNotReady",
         "servers that do not start",
         condition("Ready", "0x60") | condition("Measuring", "0x60"),
-        "31m",
+        "30m",
         f'{MODEL},severity="warning"',
         "SpeculativeDeployment models/served is not Ready",
     ),
@@ -227,7 +239,7 @@ CASES = (
             **condition("Stalled", "1x10 _x60", MODEL + ',pod="paceline-0"'),
             **condition("Stalled", "_x10 1x60", MODEL + ',pod="paceline-1"'),
         },
-        "16m",
+        "15m",
         f'{MODEL},severity="warning"',
     ),
     Case("PacelineDeploymentStalled", "mended in time", condition("Stalled", "1x10 0x60"), "30m"),
@@ -235,15 +247,15 @@ CASES = (
         "PacelineSpeculationDegraded",
         "a drop",
         condition("SpeculationDegraded", "1x60"),
-        "11m",
+        "10m",
         f'{MODEL},severity="warning"',
     ),
     Case("PacelineSpeculationDegraded", "as it was measured", condition("SpeculationDegraded", "0x60"), "30m"),
     Case(
         "PacelineRunWithoutProgress",
-        "its last round ended seven hours ago",
+        "its last round ended six hours ago",
         {'paceline_run_progress_timestamp_seconds{namespace="models",name="run"}': "0x500"},
-        "420m",
+        "361m",
         'namespace="models",name="run",severity="warning"',
         "BenchmarkRun models/run records no round",
     ),
@@ -257,7 +269,7 @@ CASES = (
         "PacelineEvidenceStale",
         "for a day",
         {f"paceline_evidence_stale{{{MODEL}}}": "1x1500"},
-        "1450m",
+        "1440m",
         f'{MODEL},severity="info"',
         "models/served serves on evidence for an earlier question",
     ),

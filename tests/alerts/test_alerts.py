@@ -33,17 +33,20 @@ def promtool(*args: str | Path) -> "subprocess.CompletedProcess[str]":
 
 
 def in_promtools_words(case: Case) -> dict[str, Any]:
-    labels = f'ALERTS{{alertname="{case.alert}",alertstate="firing",{case.fires}}}'
+    firing = f'ALERTS{{alertname="{case.alert}",alertstate="firing"}}'
+    labels = firing.removesuffix("}") + f",{case.fires}}}"
+    before = f"{int(case.at.removesuffix('m')) - 1}m"
     return {
         "name": f"{case.alert}: {case.story}",
         "interval": "1m",
         "input_series": [{"series": series, "values": values} for series, values in case.series.items()],
         "promql_expr_test": [
+            {"expr": firing, "eval_time": before, "exp_samples": []},
             {
-                "expr": f'ALERTS{{alertname="{case.alert}",alertstate="firing"}}',
+                "expr": firing,
                 "eval_time": case.at,
                 "exp_samples": [{"labels": labels, "value": 1}] if case.fires else [],
-            }
+            },
         ],
     }
 
