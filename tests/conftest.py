@@ -16,7 +16,7 @@ settings.register_profile("paceline", deadline=None, derandomize=True, suppress_
 settings.load_profile("paceline")
 
 
-IN_REAL_TIME = ("tests/unit/round/", "tests/unit/measure/", "tests/contract/")
+IN_REAL_TIME = ("tests/unit/round/", "tests/unit/measure/", "tests/contract/", "tests/api/test_health.py")
 """Whichever process is free first takes the next of their files: they take long, and each by itself."""
 WAITING = ("tests/cluster/", *IN_REAL_TIME)
 GIVES_WAY = 10
