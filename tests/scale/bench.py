@@ -19,9 +19,7 @@ from statistics import median, quantiles
 
 from tests.scale import machine, table
 from tests.scale.machine import Cost
-from tests.scale.world import Bench, Operator, deployment, world
-
-from paceline.kube import Manifest
+from tests.scale.world import Bench, Operator, world
 
 Figures = dict[str, float]
 
@@ -131,7 +129,8 @@ async def idle(bench: Bench, operator: Operator, seconds: float, how: str) -> Fi
 
 
 async def changes(bench: Bench, operator: Operator, names: list[str], options: argparse.Namespace) -> Figures:
-    """One status write for each change: the operator observes another generation of a suspended deployment."""
+    """Another number of renderings to keep, where there are fewer: the status names the generation, and no more
+    happens."""
     names = [name for name in names if bench.serving(name) == "baseline"]
     await bench.quiet(operator)
     say(f"{options.rate} changes a second")
@@ -140,7 +139,8 @@ async def changes(bench: Bench, operator: Operator, names: list[str], options: a
 
     async def change(number: int) -> None:
         name = names[number % len(names)]
-        written = await bench.api.apply(patched(name, number // len(names)), manager="bench-window")
+        async with bench.turns:
+            written = await bench.set(name, promotion={"revisionHistoryLimit": 4 + number // len(names) % 40})
         asked.append((name, written["metadata"]["generation"], time.monotonic()))
 
     began = time.monotonic()
@@ -163,14 +163,6 @@ async def changes(bench: Bench, operator: Operator, names: list[str], options: a
         "change_load": machine.load(),
         **processors("change", spent, len(asked)),
     }
-
-
-def patched(name: str, time: int) -> Manifest:
-    """Another number of renderings to keep, where there are fewer: the status names the generation, and no more
-    happens."""
-    manifest = deployment(name)
-    manifest["spec"]["promotion"] = {"revisionHistoryLimit": 4 + time % 40}
-    return manifest
 
 
 async def hand_over(bench: Bench, operator: Operator, standby: Operator, size: int) -> Figures:

@@ -10,8 +10,8 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from tests.support.apiserver import Running, _free_ports
 from tests.support.world import example
 
 from paceline.controller.kinds import KINDS, SPECULATIVE_DEPLOYMENT
-from paceline.kube import Manifest, Reflector, Transport, connect
+from paceline.kube import Manifest, Reflector, Transport, Unavailable, connect
 from paceline.kube.throttle import Throttle
 
 ROOT = Path(__file__).parents[2]
@@ -52,8 +52,9 @@ class Bench:
     directory: Path
     api: Transport
     settings: Mapping[str, str]
-    others: Mapping[str, int]
+    others: Mapping[str, int] = field(default_factory=dict)
     """Who else uses the machine for it: name → pid."""
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(TOGETHER))
     heard: dict[str, Manifest] = field(default_factory=dict)
     """Name → the deployment as last heard of."""
     observed: dict[str, list[tuple[int, float]]] = field(default_factory=lambda: defaultdict(list))
@@ -110,11 +111,9 @@ class Bench:
             if (now := operator.passes()) != seen:
                 seen, since = now, time.monotonic()
 
-    async def each(self, names: Sequence[str], do: Callable[[str], Any]) -> None:
-        turns = asyncio.Semaphore(TOGETHER)
-
+    async def each(self, names: Sequence[str], do: Callable[[str], Awaitable[object]]) -> None:
         async def one(name: str) -> None:
-            async with turns:
+            async with self.turns:
                 await do(name)
 
         async with asyncio.TaskGroup() as group:
@@ -122,12 +121,20 @@ class Bench:
                 group.create_task(one(name))
 
     async def create(self, name: str) -> None:
-        await self.api.create(deployment(name))
+        await self.apply(deployment(name))
 
-    async def set(self, name: str, **spec: Any) -> None:
+    async def set(self, name: str, **spec: Any) -> Manifest:
         manifest = deployment(name)
         manifest["spec"] |= spec
-        await self.api.apply(manifest, manager="bench")
+        return await self.apply(manifest)
+
+    async def apply(self, manifest: Manifest) -> Manifest:
+        """Again and again where the machine is too busy to answer; an apply may be repeated."""
+        for _ in range(5):
+            with suppress(Unavailable):
+                return await self.api.apply(manifest, manager="bench")
+            await asyncio.sleep(1)
+        return await self.api.apply(manifest, manager="bench")
 
     async def serve(self, names: Sequence[str], arm: str, seconds: float) -> float:
         """Until all of them serve this arm and are at rest: seconds that it took."""
