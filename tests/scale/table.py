@@ -26,7 +26,11 @@ def plain(name: str, form: str = "{:.0f}") -> Callable[[Figures], str]:
 
 
 def pair(first: str, second: str, form: str) -> Callable[[Figures], str]:
-    return lambda figures: form.format(figures[first], figures[second]) if {first, second} <= figures.keys() else "–"
+    return several((first, second), form)
+
+
+def several(names: Sequence[str], form: str) -> Callable[[Figures], str]:
+    return lambda found: form.format(*map(found.__getitem__, names)) if found.keys() >= {*names} else "–"
 
 
 ROWS = (
@@ -51,16 +55,15 @@ ROWS = (
         pair("start_seconds", "start_load", "{:.1f} s (load {:.0f})")),
     Row("CPU of that start", "0.7 s", "5.7 s; 30.6 s at 1,000", "–", plain("start_cpu", "{:.1f} s")),
     Row("start with finished runs: of how many; seconds; CPU", "–", "–", "–",
-        lambda found: "{finished:,.0f}; {finished_start_seconds:.1f} s; {finished_start_cpu:.1f} s".format(**found)
-        if "finished" in found else "–"),
+        several(("finished", "finished_start_seconds", "finished_start_cpu"), "{:,.0f}; {:.1f} s; {:.1f} s")),
     Row("SIGTERM → the next leader acts", "16.8 s", "5.5 s", "≤ 2 s",
         pair("handover_seconds", "handover_load", "{:.1f} s (load {:.0f})")),
     Row("a change at 20/s → its write, p50 / p99", "–", "24 / 44.9 s at 1,000", "p99 ≤ 0.25 s",
-        lambda found: "{change_p50:.2f} / {change_p99:.2f} s (load {change_load:.0f})".format(**found)),
+        several(("change_p50", "change_p99", "change_load"), "{:.2f} / {:.2f} s (load {:.0f})")),
     Row("CPU per change; of the API server", "–", "26 ms at 1,000; –", "–",
         pair("change_cpu_ms", "change_api_cpu_ms", "{:.1f} ms; {:.1f} ms")),
-    Row("CPU while idle; with finished runs", "1 mcore; –", "2.1 mcores; –", "–",
-        pair("idle_mcores", "finished_idle_mcores", "{:.1f}; {:.1f} mcores")),
+    Row("CPU while idle", "1 mcore", "2.1 mcores", "–", plain("idle_mcores", "{:.1f} mcores")),
+    Row("… with finished runs", "–", "–", "–", plain("finished_idle_mcores", "{:.1f} mcores")),
     Row("resident after a restart", "114 MB", "98 MB; 311 MB at 1,000; 570 MB at 5,000",
         "≤ 150 MiB at 1,000; ≤ 400 at 5,000", plain("start_mib", "{:.0f} MiB")),
     Row("… with finished runs", "–", "–", "–", plain("finished_start_mib", "{:.0f} MiB")),
