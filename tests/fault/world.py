@@ -26,7 +26,7 @@ from tests.support.memory import Cluster, Crash, MemoryApi
 
 from paceline import api
 from paceline.controller.cluster import Cluster as View
-from paceline.controller.cluster import Key, namespace_of
+from paceline.controller.cluster import Key, turn_of
 from paceline.controller.kinds import KINDS, SPECULATIVE_DEPLOYMENT
 from paceline.controller.reconcile import reconcile
 from paceline.controller.shell import WORKERS
@@ -51,7 +51,7 @@ class Process:
         self.world = world
         self.api = api
         self.view = View(api)
-        self.view.queue = WorkQueue(group=namespace_of, clock=world.loop.time, jitter=lambda: 0.0)
+        self.view.queue = WorkQueue(group=turn_of, clock=world.loop.time, jitter=lambda: 0.0)
         self.hints = Reflector(api, SPECULATIVE_DEPLOYMENT, on_change=self._hint)
         self.passes = 0
         self.events = Recorder(api, controller="paceline.dev/operator", instance="operator", now=world.now)

@@ -24,6 +24,7 @@ from paceline.controller.kinds import BENCHMARK_RUN, KINDS, SPECULATIVE_DEPLOYME
 from paceline.controller.reconcile import reconcile
 from paceline.kube import Manifest
 from paceline.kube.resources import JOB, POD
+from paceline.plan.step import Event
 from paceline.render import Settings
 
 SIZES = (200, 1000, 5000)
@@ -84,7 +85,7 @@ def copies(number: int, texts: Sequence[str]) -> Cluster:
 async def passes(known: Cluster, number: int) -> float:
     """Milliseconds of the processor for a pass that finds nothing to do."""
 
-    async def record(*_: object) -> None:
+    async def record(regarding: Manifest, event: Event) -> None:
         pass
 
     keys = [Key(SPECULATIVE_DEPLOYMENT.plural, "models", f"served-{n * (number // SAMPLE)}") for n in range(SAMPLE)]

@@ -6,6 +6,7 @@ import re
 import time
 import urllib.request
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,8 @@ class Cost:
 
     seconds: float
     cpu: float
+    others: Mapping[str, float]
+    """Name → seconds of the processor of a process beside it."""
     requests: Counter[tuple[str, str]]
     """Verb and resource, status/RESOURCE where it is the subresource → number."""
 
@@ -44,17 +47,25 @@ class Cost:
 class Meter:
     """Of one process: `since` is asked for what was spent after the last `begin`."""
 
-    def __init__(self, pid: int, audit: Path) -> None:
+    def __init__(self, pid: int, audit: Path, others: Mapping[str, int]) -> None:
         self.pid = pid
         self.audit = audit
+        self.others = others
         self.begin()
 
     def begin(self) -> None:
         self._at, self._cpu = time.monotonic(), cpu(self.pid)
+        self._others = {name: cpu(pid) for name, pid in self.others.items()}
         self._offset = self.audit.stat().st_size if self.audit.exists() else 0
 
+    def from_the_beginning(self) -> None:
+        """Of the process: what it has cost before counts, too."""
+        self.begin()
+        self._cpu = 0.0
+
     def cost(self) -> Cost:
-        return Cost(time.monotonic() - self._at, cpu(self.pid) - self._cpu, self._requests())
+        others = {name: cpu(pid) - self._others[name] for name, pid in self.others.items()}
+        return Cost(time.monotonic() - self._at, cpu(self.pid) - self._cpu, others, self._requests())
 
     def _requests(self) -> Counter[tuple[str, str]]:
         found = Counter[tuple[str, str]]()
@@ -73,6 +84,13 @@ def cpu(pid: int) -> float:
     """Seconds of the processor, user and system, of all its threads."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def at_rest(pid: int, seconds: float = 1.0) -> bool:
+    """Whether it has done its imports, and then next to nothing for so long."""
+    began, spent = time.monotonic(), cpu(pid)
+    time.sleep(seconds)
+    return spent > 0.5 and cpu(pid) - spent < 0.03 * (time.monotonic() - began)
 
 
 def memory(pid: int) -> tuple[float, float]:

@@ -65,9 +65,10 @@ class Key:
         return f"{self.plural}/{self.namespace}/{self.name}"
 
 
-def namespace_of(key: Key) -> str:
-    """Whose turn it is: one namespace's thousand objects must not keep another's waiting."""
-    return key.namespace
+def turn_of(key: Key) -> tuple[str, str]:
+    """Whose turn it is: one namespace's thousand objects must not keep another's waiting; nor its deployments a run of
+    its own, whose accelerators idle from one round to the next."""
+    return key.namespace, key.plural
 
 
 class Cluster:
@@ -77,7 +78,7 @@ class Cluster:
         self.api = api
         self.namespaces = namespaces
         """The namespaces that the operator works in; empty means all."""
-        self.queue: WorkQueue[Key] = WorkQueue(group=namespace_of)
+        self.queue: WorkQueue[Key] = WorkQueue(group=turn_of)
         self.known: set[Key] = set()
         """Known deployments: a changed claim concerns all of them in its namespace, as does a run that was measured
         without a cluster."""

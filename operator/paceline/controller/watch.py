@@ -57,14 +57,10 @@ class Watcher:
             del self._due[gone]
             self._pools.pop(gone, None)
             metrics.watched(*_labels(*gone), None)
-        looks = list[tuple[Key, str]]()
-        for one, watched in wanted.items():
-            period = period_seconds(watched)
-            first = now + period * (crc32(repr(one).encode()) % 1000) / 1000
-            due = self._due.setdefault(one, first)
-            if due is not None and due <= now:
-                self._due[one] = None
-                looks.append(one)
+        for new in wanted.keys() - self._due.keys():
+            self._due[new] = now + period_seconds(wanted[new]) * (crc32(repr(new).encode()) % 1000) / 1000
+        looks = [one for one, due in self._due.items() if due is not None and due <= now]
+        self._due |= dict.fromkeys(looks)
         return [(key, pool, ready_servers(self._cluster, key, pool, wanted[key, pool].revision)) for key, pool in looks]
 
     async def _look(self, http: aiohttp.ClientSession, key: Key, pool: str, pods: list[Manifest]) -> None:

@@ -79,6 +79,8 @@ async def leading(
             tell(lost.set)
 
     def release() -> None:
+        if released.is_set():
+            return  # another cancellation would end the write that gives the lease away
         released.set()
         for loop, task in loops:
             with suppress(RuntimeError):  # it has ended by itself

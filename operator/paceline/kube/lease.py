@@ -79,9 +79,13 @@ class Lease:
         if not self.held or self._record is None:
             return
         self._renewed = None
-        spec = self._record["spec"] | {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _now()}
         try:
-            await self._api.update(self._record | {"spec": spec})
+            try:
+                await self._api.update(_given_away(self._record))
+            except Conflict:  # a renewal that was cut short had been written all the same
+                self._look(await self._api.get(self._ref))
+                if self._record is not None and self._held_by(self._identity):
+                    await self._api.update(_given_away(self._record))
         except ApiError as error:
             log.warning("lease %s was not released: %s", self._ref.name, error)
 
@@ -142,6 +146,10 @@ class Lease:
             return self._record | {"spec": spec}
         metadata = {"namespace": self._ref.namespace, "name": self._ref.name}
         return {"apiVersion": LEASE.api_version, "kind": LEASE.kind, "metadata": metadata, "spec": spec}
+
+
+def _given_away(record: Manifest) -> Manifest:
+    return record | {"spec": record["spec"] | {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _now()}}
 
 
 def _now() -> str:

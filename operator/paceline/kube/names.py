@@ -14,7 +14,7 @@ from typing import Any, cast
 import aiohttp
 
 from paceline.kube.errors import ApiError
-from paceline.kube.reading import LONGEST_LINE, TooLong, lines, shallow, whole
+from paceline.kube.reading import BESIDE, LONGEST_LINE, TooLong, lines, shallow, whole
 
 WANTED = frozenset(
     {
@@ -57,6 +57,11 @@ def names(text: bytes) -> bytes:
     return json.dumps(listed).encode()
 
 
+async def _cut(text: bytes) -> bytes:
+    """Beside the event loop if it takes long. To hand an event to a thread takes longer than to read it."""
+    return names(text) if len(text) < BESIDE else await asyncio.to_thread(names, text)
+
+
 def _wanted(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The API server writes a list of no names as null, which Kopf dies of."""
     return {key: value or [] if key == "items" else value for key, value in pairs if key in WANTED}
@@ -79,12 +84,12 @@ class _Names:
 
     async def read(self, _: int = -1) -> bytes:
         with _as_a_broken_connection():
-            return await asyncio.to_thread(names, await whole(self._content, LONGEST_PAGE))
+            return await _cut(await whole(self._content, LONGEST_PAGE))
 
     async def iter_chunked(self, _: int) -> AsyncIterator[bytes]:
         with _as_a_broken_connection():
             async for line in lines(self._content):
-                yield await asyncio.to_thread(names, line) + b"\n"
+                yield await _cut(line) + b"\n"
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._content, name)

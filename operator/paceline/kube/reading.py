@@ -22,6 +22,9 @@ LARGEST = 256 * 1024
 LONGEST_LINE = 16 * 2**20
 """Bytes of one object in a list or a watch. etcd stores up to 1.5 MiB, and some kinds in a shorter form than JSON."""
 
+BESIDE = 64 * 1024
+"""Bytes of an answer from which on it is parsed beside the event loop, one answer at a time."""
+
 UNREAD = "unread"
 """Key beside `metadata`, unused by Kubernetes: a sentence that says what was left out."""
 

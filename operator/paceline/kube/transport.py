@@ -15,7 +15,7 @@ from kubernetes.aio.client import ApiClient, Configuration
 
 from paceline.kube.errors import Conflict, NotFound, Unavailable, error_of
 from paceline.kube.interface import PAGE, Listing, WatchEvent
-from paceline.kube.reading import LONGEST_LINE, TooLong, a_page, an_event, an_object, lines, parsed, whole
+from paceline.kube.reading import BESIDE, LONGEST_LINE, TooLong, a_page, an_event, an_object, lines, parsed, whole
 from paceline.kube.resources import KINDS, Kinds, Manifest, Ref, Resource, ref_of
 from paceline.kube.throttle import Throttle
 
@@ -32,9 +32,6 @@ LONGEST_PAGE = 4 * 2**20
 
 LONGEST_WAIT = 300.0
 """Seconds that Retry-After may ask for: nobody in between puts the operator to sleep for a year."""
-
-BESIDE = 64 * 1024
-"""Bytes of an answer from which on it is parsed beside the event loop, one answer at a time."""
 
 Read = TypeVar("Read")
 

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import pytest
 from tests.support.memory import Cluster, MemoryApi, Write, lost
 
-from paceline.kube import Api, Lease, Ref, leading
+from paceline.kube import Api, Lease, Manifest, Ref, leading
 from paceline.kube.resources import LEASE
 
 DURATION, DEADLINE, RETRY = 1.5, 1.0, 0.1
@@ -82,6 +82,24 @@ async def test_who_has_stopped_to_work_gives_the_lease_away_before_it_leaves() -
         async with asyncio.timeout(5), leading(Connection(cluster).reach, lambda api: lease(api, "rival")):
             assert holder(cluster) == "rival"
         assert not led.lost.is_set()
+
+
+async def test_who_leaves_while_the_lease_is_being_given_away_does_not_cut_that_short() -> None:
+    """Kopf may stop in a millisecond, and the write that gives the lease away takes ten: cut short, nobody works until
+    it has run out."""
+
+    class Slow(MemoryApi):
+        async def update(self, manifest: Manifest) -> Manifest:
+            if not manifest["spec"]["holderIdentity"]:
+                await asyncio.sleep(0.3)
+            return await super().update(manifest)
+
+    connection = Connection(cluster := Cluster())
+    connection.api = Slow(cluster)
+    async with leading(connection.reach, lease) as led:
+        led.release()
+        await asyncio.sleep(0.1)
+    assert holder(cluster) == ""
 
 
 async def test_a_rival_waits_for_its_turn_and_one_that_cannot_connect_says_so() -> None:

@@ -127,3 +127,14 @@ async def test_a_released_lease_is_free_at_once(released: bool):
     if released:
         await leader.release()
     assert await rival._try() is released
+
+
+async def test_a_renewal_that_was_cut_short_and_written_all_the_same_keeps_nobody_from_giving_the_lease_away():
+    """A signal comes while the renewal is on its way: what we know of the lease is older than what stands there."""
+    cluster, clock = Cluster(), Clock()
+    leader = candidate(MemoryApi(cluster, after=fail_at(2, asyncio.CancelledError())), "leader", clock)
+    await leader.acquire()
+    with pytest.raises(asyncio.CancelledError):
+        await leader.keep()
+    await leader.release()
+    assert holder(cluster) == ""
