@@ -128,6 +128,19 @@ async def test_a_hub_names_no_file_outside_its_repository(pod: Pod, hub: Hub) ->
     assert not (pod.volume / "fetch" / "users").exists()
 
 
+async def test_a_hub_that_answers_with_our_token_is_not_repeated(pod: Pod, hub: Hub) -> None:
+    token = "canary-of-the-hub-0123456789"
+
+    async def echo(request: web.Request, _: Handler) -> web.StreamResponse:
+        raise web.HTTPFound(f"http://127.0.0.1:1/{request.headers.get('Authorization', '')}?hf_canary0123456789")
+
+    hub.answer = echo
+    ended = await pod.fetch(HEAD, environment={"HF_TOKEN": token})
+    assert ended.code in (1, 2)
+    assert token not in ended.termination_message + ended.log
+    assert "hf_canary" not in ended.termination_message
+
+
 async def test_a_hub_that_sends_more_than_it_lists_fills_no_volume(pod: Pod, hub: Hub) -> None:
     async def flood(request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.method != "GET" or not request.path.endswith("config.json"):
