@@ -20,6 +20,8 @@ from paceline.render.where import ANYWHERE
 
 COMMIT = "0" * 40
 LEVELS = ("baseline", "restricted")
+HOMES = {level: f"enforces-{level}" for level in LEVELS}
+"""Level → a namespace of it."""
 SPEAKS_FOR_ITSELF = "qwen3-8b-restricted"
 """Its podTemplate has what `restricted` demands, whatever the chart says."""
 
@@ -79,12 +81,12 @@ def pinned(arm: core.Arm) -> core.Arm:
 def enforcing(apiserver: Running) -> Iterator[Running]:
     for level in LEVELS:
         labels = {"pod-security.kubernetes.io/enforce": level}
-        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": level, "labels": labels}}
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOMES[level], "labels": labels}}
         apiserver.kubectl("apply", "--server-side", "-f", "-", given=namespace)
         account = {"metadata": {"name": "default"}}
-        apiserver.request("POST", f"/api/v1/namespaces/{level}/serviceaccounts", account)
+        apiserver.request("POST", f"/api/v1/namespaces/{HOMES[level]}/serviceaccounts", account)
     yield apiserver
-    apiserver.kubectl("delete", "namespace", *LEVELS, "--wait=false")
+    apiserver.kubectl("delete", "namespace", *HOMES.values(), "--wait=false")
 
 
 def is_admitted(one: Asked, level: str, restricted: bool) -> bool:
@@ -100,7 +102,7 @@ def test_each_pod_of_each_example_is_admitted_where_the_documents_say(enforcing:
     wrong = []
     for one in asked:
         for level in LEVELS:
-            said = refused(enforcing, level, one.pod)
+            said = refused(enforcing, HOMES[level], one.pod)
             assert said == "" or "violates PodSecurity" in said, said
             if (said == "") != is_admitted(one, level, chart == "restricted"):
                 wrong.append(f"{one.example} {one.kind} in {level}: {said or 'admitted'}")
@@ -113,13 +115,13 @@ def test_a_directory_of_the_node_is_admitted_by_neither(enforcing: Running) -> N
     of_the_node = {**asked.pod, "spec": {**asked.pod["spec"], "volumes": [*asked.pod["spec"]["volumes"][1:], *volumes]}}
     assert asked.pod["spec"]["volumes"][0]["name"] == "models"
     for level in LEVELS:
-        assert "violates PodSecurity" in refused(enforcing, level, of_the_node)
+        assert "violates PodSecurity" in refused(enforcing, HOMES[level], of_the_node)
 
 
 def test_the_operators_own_pod_is_admitted_everywhere(enforcing: Running) -> None:
     (deployment,) = of_kind(rendered(), "Deployment")
     for level in LEVELS:
-        assert refused(enforcing, level, deployment["spec"]["template"]) == ""
+        assert refused(enforcing, HOMES[level], deployment["spec"]["template"]) == ""
 
 
 def test_no_pod_that_we_make_has_a_token_or_more_than_it_needs(enforcing: Running) -> None:
