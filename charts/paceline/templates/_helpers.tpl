@@ -23,6 +23,11 @@ entry; and 100000 for what is deeper than `depth` or has more than 512 entries. 
 {{- end -}}
 {{- end }}
 
+{{- /* CEL: an argument is neither the engines' flag for remote code nor short for it, which they take, nor a file that
+may hold it. vLLM has another flag that begins so. */}}
+{{- define "paceline.trustsNothing" -}}
+[a.replace('_', '-').split('=')[0]].all(f, f.startsWith('--trust-request') || !(f.startsWith('--trust') || (f.size() > 3 && '--trust-remote-code'.startsWith(f)) || (f.size() > 4 && '--config'.startsWith(f))))
+{{- end }}
 {{- /* The value is part of the name: Kubernetes lets nobody change the value of a class. */}}
 {{- define "paceline.priorityClass" -}}
 {{ .release }}-{{ .of }}-{{ .value | int | toString | replace "-" "minus-" }}
