@@ -1,9 +1,9 @@
 """What the lock files pin: whether all of it is locked, its licences, a bill of materials, what the index says of it.
 
-    dev/locked.py check          every requirement has a version and hashes, and a licence that is known; needs no network
-    dev/locked.py sbom FILE      CycloneDX 1.6, as JSON
-    dev/locked.py audit          asks the index: is a version withdrawn (PEP 592), are its hashes the index's, and, where
-                                 it has PyPI's JSON API, are vulnerabilities known. Fails where it cannot ask.
+dev/locked.py check          every requirement has a version and hashes, and a licence that is known; needs no network
+dev/locked.py sbom FILE      CycloneDX 1.6, as JSON
+dev/locked.py audit          asks the index: is a version withdrawn (PEP 592), are its hashes the index's, and, where
+                             it has PyPI's JSON API, are vulnerabilities known. Fails where it cannot ask.
 """
 
 import json
@@ -28,9 +28,7 @@ PERMISSIVE = re.compile(
     r"MIT|BSD|Apache|ISC|Python Software Foundation|PSF|MPL|Mozilla|HPND|Unlicense|CC0|zlib|0BSD|Public Domain|CNRI",
     re.IGNORECASE,
 )
-PIN = re.compile(
-    r"(?P<name>[\w.-]+)==(?P<version>\S+)(?: *;[^-]*)?(?P<hashes>(?:\s+--hash=sha256:[0-9a-f]{64})*)"
-)
+PIN = re.compile(r"(?P<name>[\w.-]+)==(?P<version>\S+)(?: *;[^-]*)?(?P<hashes>(?:\s+--hash=sha256:[0-9a-f]{64})*)")
 BY_HAND = {
     "sglang": "Apache-2.0",
 }
@@ -57,7 +55,9 @@ class Locked:
             said = metadata.metadata(self.name)
         except metadata.PackageNotFoundError:
             return ""
-        classified = [one.rpartition(" :: ")[2] for one in said.get_all("Classifier") or () if one.startswith("License")]
+        classified = [
+            one.rpartition(" :: ")[2] for one in said.get_all("Classifier") or () if one.startswith("License")
+        ]
         text = (said.get("License") or "").strip()
         return said.get("License-Expression") or ", ".join(classified) or text.partition("\n")[0]
 

@@ -77,8 +77,8 @@ def pod(number: int) -> tuple[str, "subprocess.Popen[bytes]"]:
     """Its address, and the process in it that listens."""
     here, there, veth = f"10.99.{number}.1", f"10.99.{number}.2", f"pod{number}"
     listener = subprocess.Popen(["unshare", "--net", sys.executable, "-c", LISTEN, *map(str, PORTS)])
-    own = os.readlink("/proc/self/ns/net")
-    while os.readlink(f"/proc/{listener.pid}/ns/net") == own:
+    own = Path("/proc/self/ns/net").readlink()
+    while Path(f"/proc/{listener.pid}/ns/net").readlink() == own:
         time.sleep(0.01)
     inside = ("nsenter", "--target", str(listener.pid), "--net")
     sh("ip", "link", "add", veth, "type", "veth", "peer", "name", "eth0", "netns", str(listener.pid))

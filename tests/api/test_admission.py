@@ -298,8 +298,8 @@ def strictly(path: str, value: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     "word",
-    ["--trust-remote-code", "--trust_remote_code", "--trust-remote-code=true", "--trust-rem", "--trust", "--tru", "--tr",
-     "--trust_re=1", "--config", "--config=/x.yaml", "--conf=/x"],
+    ["--trust-remote-code", "--trust_remote_code", "--trust-remote-code=true", "--trust-rem", "--trust", "--tru",
+     "--tr", "--trust_re=1", "--config", "--config=/x.yaml", "--conf=/x"],
 )  # fmt: skip
 @pytest.mark.parametrize("path", ["spec.engine.args", "spec.pools.0.candidates.0.args"])
 def test_remote_code_is_forbidden_however_it_is_written_and_wherever(guarded: Running, path: str, word: str) -> None:

@@ -63,7 +63,9 @@ def test_its_own_namespace_may_be_one_of_them() -> None:
 def audited(tmp_path: Path) -> Iterator[Running]:
     (tmp_path / "policy.json").write_text(json.dumps(POLICY))
     log = ("--audit-log-path", str(tmp_path / "audit.log"), "--audit-policy-file", str(tmp_path / "policy.json"))
-    running = start(tmp_path / "server", options=[f"{one}={value}" for one, value in zip(log[::2], log[1::2], strict=True)])
+    running = start(
+        tmp_path / "server", options=[f"{one}={value}" for one, value in zip(log[::2], log[1::2], strict=True)]
+    )
     try:
         running.install(ROOT / "crds")
         for name in (OURS, THEIRS, HOME):

@@ -72,8 +72,10 @@ def test_an_argument_that_is_ours_or_nobodys_is_refused_at_the_desk_and_by_the_o
 
 
 def test_no_pod_of_ours_unpacks_an_archive_or_a_pickle() -> None:
-    """So no member of one has a path: what a repository has as such is not brought (tests/unit/fetch/test_hostile.py)."""
-    for file in (file for package in ("pods", "fetching", "preflight", "measure") for file in (OPERATOR / package).rglob("*.py")):
+    """So no member of one has a path; and archives are not brought (tests/unit/fetch/test_hostile.py)."""
+    for file in (
+        file for package in ("pods", "fetching", "preflight", "measure") for file in (OPERATOR / package).rglob("*.py")
+    ):
         for node in ast.walk(ast.parse(file.read_text())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
             names += [node.attr] if isinstance(node, ast.Attribute) else []

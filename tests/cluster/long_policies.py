@@ -15,7 +15,7 @@ NOBODY_CARES = {("stranger", "hub"), ("hub", "stranger"), ("server", "stranger")
 
 
 def expected(who: str, whom: str, port: int) -> str:
-    """What docs/security.md says: a round reaches names alone and nobody reaches it, a server is reached at its port."""
+    """What docs/security.md says: a round reaches names alone and nobody it, a server is reached at its port."""
     opened = {
         "round": port == 53 and whom != "server",
         "server": whom != "round",

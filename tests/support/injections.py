@@ -40,8 +40,9 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
         "--no-such-flag=1", "--attention-backend=triton; id",
     ),
     "VLLM": (
-        "--trust-remote-code", "--trust_remote_code", "--trust-remote", "--model=/x", "--revision=x", "--config=/x.yaml",
-        "--host=::", "--port=1", "--uds=/x", "--api-key=x", "--api_key=x", "--hf-token=x", "--download-dir=/",
+        "--trust-remote-code", "--trust_remote_code", "--trust-remote", "--model=/x", "--revision=x",
+        "--config=/x.yaml", "--host=::", "--port=1", "--uds=/x", "--api-key=x", "--api_key=x", "--hf-token=x",
+        "--download-dir=/",
         "--nnodes=2", "--master-addr=evil", "--headless", "--speculative-config={}", "--speculative_config={}",
         "--spec={}", "--disable-log-stats", "--root-path=/x", "stray", "; id", "--dtype=$(PACELINE_API_KEY)",
         "--no-such-flag=1",

@@ -32,7 +32,7 @@ def env(server: Server) -> tuple[Mapping[str, Any], ...]:
 
 
 def to_hide(server: Server) -> tuple[Mapping[str, Any], ...]:
-    """Variables of the client that hold what the server's environment has from Secrets, by engine.env and podTemplate."""
+    """Variables of the client: what the server's environment has from Secrets, by engine.env and podTemplate."""
     said = {str(one["name"]): one for one in (*_template(server, "env"), *server.engine.env)}
     secrets = {name: one["valueFrom"]["secretKeyRef"] for name, one in said.items() if _is_secret(one)}
     return tuple(

@@ -42,9 +42,10 @@ class UnsetVariableError(LookupError):
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """`command` replaces an engine's program (`python3 -m sglang.launch_server`); None: that is on PATH. `env` is added
-    to that of the servers, `secret` are variables that the spec has from Secrets, `inherited` are variables of ours that they read. `devices` are the GPUs' numbers; none: all
-    that the servers find. `paths` maps paths in a pod to those here, `files` datasets to their files."""
+    """`command` replaces an engine's program (`python3 -m sglang.launch_server`); None: that is on PATH. `env` is
+    added to that of the servers, `secret` are variables that the spec has from Secrets, `inherited` are variables of
+    ours that they read. `devices` are the GPUs' numbers; none: all that the servers find. `paths` maps paths in a pod
+    to those here, `files` datasets to their files."""
 
     name: str
     folder: Path

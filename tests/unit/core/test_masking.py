@@ -29,7 +29,7 @@ def test_what_looks_like_a_secret_is_hidden(text: str, shown: str) -> None:
     [
         "error: unrecognized arguments: --x",
         "ValueError: api_key: Extra inputs are not permitted",
-        "MountVolume.SetUp failed for volume \"keys\" : secret \"keys\" not found",
+        'MountVolume.SetUp failed for volume "keys" : secret "keys" not found',
         "couldn't find key api in Secret team/keys",
         "tokens=5 max_tokens: '7' tokenizer='a/b'",
     ],

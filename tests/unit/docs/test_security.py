@@ -10,7 +10,11 @@ TEXT = (ROOT / "docs" / "security.md").read_text()
 BODY, _, TABLE = TEXT.partition("\n## Tests\n")
 TESTS = {int(number): test for number, test in re.findall(r"^\| (\d+) \| `(\S+)` \|$", TABLE, re.MULTILINE)}
 MARK = re.compile(r"\[(?:\d+|–)\]")
-INTRODUCES = ("Numbers in brackets name", "Here `paceline` is", "A SpeculativeDeployment and a BenchmarkRun become pods")
+INTRODUCES = (
+    "Numbers in brackets name",
+    "Here `paceline` is",
+    "A SpeculativeDeployment and a BenchmarkRun become pods",
+)
 """How paragraphs begin that say what the page is about."""
 
 

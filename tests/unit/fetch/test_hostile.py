@@ -142,7 +142,9 @@ async def test_a_commit_that_is_none_is_no_directory(pod: Pod, hub: Hub, named: 
     assert hub.downloads == []
 
 
-@pytest.mark.parametrize("path", ["../x.json", "/etc/x.json", "a/../../x.json", "a/./x.json", "a\\..\\x.json", "a//x.json"])
+@pytest.mark.parametrize(
+    "path", ["../x.json", "/etc/x.json", "a/../../x.json", "a/./x.json", "a\\..\\x.json", "a//x.json"]
+)
 async def test_a_listed_file_is_none_outside_of_its_repository(pod: Pod, hub: Hub, path: str) -> None:
     async def tree(request: web.Request, handler: Handler) -> web.StreamResponse:
         if "/tree/" in request.path:

@@ -40,7 +40,7 @@ class Handler(fake_server.Handler):
         told = {"env": dict(os.environ), "tells": TELLS, "attention_backend": f"triton {self.secrets[3]}"}
         return super().server_info() | dict.fromkeys(COMPARED, "auto") | NO_DRAFT | resolved(sys.argv[1:]) | told
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802
         PLACES.get((self.options.steps or 0, self.path.partition("?")[0]), fake_server.Handler.do_GET)(self)
 
     def complete(self, request: dict[str, Any]) -> None:
@@ -80,7 +80,9 @@ def main() -> None:
     parser.add_argument("--speculative-num-steps", dest="steps", type=int)
     parser.add_argument("--api-key")
     parser.add_argument("--admin-api-key")
-    options, _ = parser.parse_known_args(namespace=argparse.Namespace(backend="", length=0, fail_every=0, die_after=0, log=""))
+    options, _ = parser.parse_known_args(
+        namespace=argparse.Namespace(backend="", length=0, fail_every=0, die_after=0, log="")
+    )
     Handler.options = options
     Handler.secrets = (options.api_key, options.admin_api_key, os.environ["HF_TOKEN"], os.environ["DATABASE"])
     print(f"server_args=ServerArgs(api_key={options.api_key!r}, env={json.dumps(dict(os.environ))})", flush=True)

@@ -1,5 +1,5 @@
-"""The secrets of the measured server, from the client's environment: its keys, which are only sent in requests, and those
-that its own environment has, which are only there to be hidden in what it says."""
+"""The secrets of the measured server, from the client's environment: its keys, which are only sent in requests, and
+those that its own environment has, which are only there to be hidden in what it says."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
