@@ -4,7 +4,7 @@ SHELL := /bin/bash
 
 BIN := .venv/bin
 
-.PHONY: venv try lint browser prometheus test test-all demo demos demo-killed five-minutes long-stories bench bench-scale generate
+.PHONY: venv try lint sbom audit browser prometheus test test-all demo demos demo-killed five-minutes long-stories bench bench-scale generate
 .PHONY: test-sglang measure-sglang test-vllm test-sglang-jax prepare programs archives cluster-up cluster-down images operator-up
 
 venv: .venv/.installed
@@ -24,6 +24,15 @@ lint: venv
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python dev/locked.py check
+
+# What the image carries, as CycloneDX.
+sbom: venv
+	$(BIN)/python dev/locked.py sbom build/sbom.json
+
+# What the package index says of what is locked: needs a network, and fails without one.
+audit: venv
+	$(BIN)/python dev/locked.py audit
 
 generate: venv
 	$(BIN)/paceline crds --directory crds
@@ -110,4 +119,4 @@ long-stories: operator-up venv
 	  $(BIN)/pytest -v --no-header tests/cluster/long_*.py; } | tee docs/reports/long-stories.txt; exit $${PIPESTATUS[0]}
 
 # What takes longer than `make test` may: its reports are in docs/reports.
-test-all: test long-stories five-minutes demos demo-killed $(if $(wildcard $(CPUS)/vllm-cpu/setup),test-vllm test-sglang-jax)
+test-all: test audit long-stories five-minutes demos demo-killed $(if $(wildcard $(CPUS)/vllm-cpu/setup),test-vllm test-sglang-jax)

@@ -23,6 +23,11 @@ entry; and 100000 for what is deeper than `depth` or has more than 512 entries. 
 {{- end -}}
 {{- end }}
 
+{{- /* CEL: an argument is neither the engines' flag for remote code nor short for it, which they take, nor a file that
+may hold it. vLLM has another flag that begins so. */}}
+{{- define "paceline.trustsNothing" -}}
+[a.replace('_', '-').split('=')[0]].all(f, f.startsWith('--trust-request') || !(f.startsWith('--trust') || (f.size() > 3 && '--trust-remote-code'.startsWith(f)) || (f.size() > 4 && '--config'.startsWith(f))))
+{{- end }}
 {{- /* The value is part of the name: Kubernetes lets nobody change the value of a class. */}}
 {{- define "paceline.priorityClass" -}}
 {{ .release }}-{{ .of }}-{{ .value | int | toString | replace "-" "minus-" }}
@@ -32,5 +37,11 @@ entry; and 100000 for what is deeper than `depth` or has more than 512 entries. 
 {{- if .Values.networkPolicies.servers }}{{ $networks = append $networks "servers" }}{{ end }}
 {{- if .Values.networkPolicies.rounds }}{{ $networks = append $networks "rounds" }}{{ end }}
 {{- $resources := dict "server" .Values.servers.resources "client" .Values.client.resources "fetch" .Values.fetch.resources }}
-{{- dict "imagePullSecrets" .Values.imagePullSecrets "resources" $resources "securityContext" .Values.servers.securityContext "podSecurityContext" .Values.servers.podSecurityContext "networkPolicies" $networks "disruptionBudgets" .Values.disruptionBudgets | toJson }}
+{{- $container := .Values.servers.securityContext | default dict }}
+{{- $pod := .Values.servers.podSecurityContext | default dict }}
+{{- if eq .Values.servers.podSecurity "restricted" }}
+{{- $container = merge (deepCopy $container) (dict "allowPrivilegeEscalation" false "capabilities" (dict "drop" (list "ALL"))) }}
+{{- $pod = merge (deepCopy $pod) (dict "runAsNonRoot" true "seccompProfile" (dict "type" "RuntimeDefault")) }}
+{{- end }}
+{{- dict "imagePullSecrets" .Values.imagePullSecrets "resources" $resources "securityContext" $container "podSecurityContext" $pod "networkPolicies" $networks "disruptionBudgets" .Values.disruptionBudgets | toJson }}
 {{- end }}

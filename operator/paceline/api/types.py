@@ -138,10 +138,12 @@ DatasetSource = Annotated[
         " hf://datasets/OWNER/NAME/PATH (without @: branch, tag and commit have fields of their own)",
     ),
 ]
+_DOTTED = r"(\.[A-Za-z0-9_-]+)*"
+"""As Git has it: no name has two dots in a row, or begins or ends with one."""
 Revision = Annotated[
     str,
     Field(max_length=200),
-    Matches(r"^[A-Za-z0-9_][A-Za-z0-9._/-]*$", "be a branch, tag or commit"),
+    Matches(rf"^[A-Za-z0-9_][A-Za-z0-9_-]*{_DOTTED}(/[A-Za-z0-9_-]+{_DOTTED})*$", "be a branch, tag or commit"),
 ]
 Commit = Annotated[str, Field(max_length=64), Matches(r"^[0-9a-f]{7,64}$", "be the hash of a commit")]
 HostPath = Annotated[

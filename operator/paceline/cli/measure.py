@@ -23,7 +23,7 @@ from paceline.engines import ENGINES
 from paceline.measure import emulated, models, ports, prompts, record
 from paceline.measure.devices import DevicesError
 from paceline.measure.emulated import EmulatorError
-from paceline.measure.machine import Machine, UnsetVariableError, left_out, read_by_engines
+from paceline.measure.machine import Machine, UnsetVariableError, from_secrets, left_out, read_by_engines
 from paceline.measure.models import Found, MissingError
 from paceline.measure.ports import NoPortError
 from paceline.measure.question import Question, QuestionError, asked, benchmark_run, found_by, found_wrong, paths
@@ -263,6 +263,7 @@ def _machine(
         port=port,
         command=ours.command,
         env=ours.variables,
+        secret=from_secrets(question.server),
         inherited={} if args.emulated else read_by_engines(os.environ, given),
         devices=ours.devices,
         paths={

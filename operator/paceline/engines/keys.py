@@ -8,10 +8,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from paceline.core import SecretKey, Server
+from paceline.engines.pod_template import SERVER
 
 API_KEY = "PACELINE_API_KEY"
 ADMIN_KEY = "PACELINE_ADMIN_KEY"
 """Environment variables of the server's and the client's containers."""
+HIDE = "PACELINE_HIDE_"
+"""How the variables of the client begin that hold secrets of the server's environment, for it to hide them."""
 FLAGS = ("--api-key", "--admin-api-key")
 """Behind which, and nowhere else, a key is filled in."""
 
@@ -26,6 +29,37 @@ def env(server: Server) -> tuple[Mapping[str, Any], ...]:
         {"name": name, "valueFrom": {"secretKeyRef": {"name": secret.name, "key": secret.key}}}
         for _, name, secret in _keys(server)
     )
+
+
+def to_hide(server: Server) -> tuple[Mapping[str, Any], ...]:
+    """Variables of the client: what the server's environment has from Secrets, by engine.env and podTemplate."""
+    said = {str(one["name"]): one for one in (*_template(server, "env"), *server.engine.env)}
+    secrets = {name: one["valueFrom"]["secretKeyRef"] for name, one in said.items() if _is_secret(one)}
+    return tuple(
+        # The server's container tells what is missing.
+        {"name": f"{HIDE}{name}", "valueFrom": {"secretKeyRef": {**secret, "optional": True}}}
+        for name, secret in secrets.items()
+    )
+
+
+def all_to_hide(server: Server) -> tuple[Mapping[str, Any], ...]:
+    """The same of whole Secrets, for the client's `envFrom`."""
+    whole = [one for one in _template(server, "envFrom") if "secretRef" in one]
+    return tuple(
+        {"prefix": f"{HIDE}{number}_", "secretRef": {**one["secretRef"], "optional": True}}
+        for number, one in enumerate(whole)
+    )
+
+
+def _template(server: Server, field: str) -> Iterator[Mapping[str, Any]]:
+    """Entries of a list of the server's container in the pod template."""
+    for container in server.engine.pod_template.get("spec", {}).get("containers", ()):
+        if container.get("name") == SERVER:
+            yield from container.get(field, ())
+
+
+def _is_secret(variable: Mapping[str, Any]) -> bool:
+    return "secretKeyRef" in (variable.get("valueFrom") or {})
 
 
 def _keys(server: Server) -> Iterator[tuple[str, str, SecretKey]]:

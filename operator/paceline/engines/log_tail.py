@@ -13,6 +13,8 @@ the last 2048 bytes or 80 lines of a log, a round all of it.
 import re
 from collections.abc import Callable, Sequence
 
+from paceline.core.masking import without_secrets
+
 LONGEST = 300
 """Characters."""
 STAMP = re.compile(
@@ -37,14 +39,14 @@ TIERS: tuple[Callable[[str], object], ...] = (EXCEPTION.fullmatch, ENDED.search,
 
 
 def failure_line(log: str, longest: int = LONGEST) -> str:
-    """The line without its stamp, cut to `longest` characters; "" of an empty log."""
+    """The line without its stamp and its secrets, cut to `longest` characters; "" of an empty log."""
     lines = [line for line in (STAMP.sub("", line).rstrip() for line in log.splitlines()) if line.strip()]
     candidates = [index for index, line in enumerate(lines) if not POINTER.search(line.strip())]
     for matches in TIERS:
         for index in reversed(candidates):
             if matches(lines[index]):
-                return _with_details(lines, index)[:longest]
-    return _with_details(lines, len(lines) - 1)[:longest] if lines else ""
+                return without_secrets(_with_details(lines, index))[:longest]
+    return without_secrets(_with_details(lines, len(lines) - 1))[:longest] if lines else ""
 
 
 def _with_details(lines: Sequence[str], index: int) -> str:

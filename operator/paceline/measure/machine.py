@@ -1,7 +1,7 @@
 """What stands in for a node, for images and for volumes. Pure: what a round's Job asks for, as this machine has it."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -42,15 +42,17 @@ class UnsetVariableError(LookupError):
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """`command` replaces an engine's program (`python3 -m sglang.launch_server`); None: that is on PATH. `env` is added
-    to that of the servers, `inherited` are variables of ours that they read. `devices` are the GPUs' numbers; none: all
-    that the servers find. `paths` maps paths in a pod to those here, `files` datasets to their files."""
+    """`command` replaces an engine's program (`python3 -m sglang.launch_server`); None: that is on PATH. `env` is
+    added to that of the servers, `secret` are variables that the spec has from Secrets, `inherited` are variables of
+    ours that they read. `devices` are the GPUs' numbers; none: all that the servers find. `paths` maps paths in a pod
+    to those here, `files` datasets to their files."""
 
     name: str
     folder: Path
     port: int
     command: tuple[str, ...] | None = None
     env: Mapping[str, str] = field(default_factory=dict)
+    secret: frozenset[str] = frozenset()
     inherited: Mapping[str, str] = field(default_factory=dict)
     devices: tuple[str, ...] = ()
     paths: Mapping[str, str] = field(default_factory=dict)
@@ -73,12 +75,15 @@ class Machine:
         if self.command and not self.emulated:
             said.append(f"the servers' program was {' '.join(_told(self.command))}")
         if told := [(name, value) for name, value in self.env.items() if name != "PATH" or not self.follows]:
-            said.append(f"with {' '.join(map(_written, told))}")
+            said.append(f"with {self._shown(told)}")
         if self.inherited:
-            said.append(f"in an environment with {' '.join(map(_written, self.inherited.items()))}")
+            said.append(f"in an environment with {self._shown(self.inherited.items())}")
         if self.devices:
             said.append(f"on devices {','.join(self.devices)}")
         return "; ".join(said)
+
+    def _shown(self, variables: Iterable[tuple[str, str]]) -> str:
+        return " ".join(_written((name, HIDDEN if name in self.secret else value)) for name, value in variables)
 
     @property
     def follows(self) -> tuple[str, ...]:
@@ -186,6 +191,18 @@ def environment(
             kind = next(iter(variable["valueFrom"])).removesuffix("Ref")
             raise UnsetVariableError(f"{name} comes from a {kind} of the cluster: give it by --env {name}=VALUE")
     return found
+
+
+def from_secrets(server: Server) -> frozenset[str]:
+    """Names of the variables that servers have from Secrets."""
+    return frozenset(one["name"].removeprefix(keys.HIDE) for one in (*keys.to_hide(server), *keys.env(server)))
+
+
+def to_hide(machine: Machine, given: Mapping[str, str]) -> dict[str, str]:
+    """Variables of the client: what servers have from Secrets, or by a name that says so, for it to hide them in what
+    they say."""
+    names = machine.secret | {name for name in machine.env if SECRET.search(name)}
+    return {f"{keys.HIDE}{name}": given[name] for name in sorted(names) if given.get(name)}
 
 
 def expanded(text: str, variables: Mapping[str, str]) -> str:

@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 
 from paceline.measure import devices, status
-from paceline.measure.machine import Machine, as_here, containers, environment, expanded, past_proxies
+from paceline.measure.machine import Machine, as_here, containers, environment, expanded, past_proxies, to_hide
 from paceline.measure.status import Ended
 from paceline.plan.run.snapshot import Round
 from paceline.plan.step import Manifest, parse_time, timestamp
@@ -110,9 +110,11 @@ def start(job: Manifest, machine: Machine, environ: Mapping[str, str], now: date
     uid = str(uuid.uuid4())
     pod = {"uid": uid, "name": job["metadata"]["name"], "node": machine.name}
     parts = containers(job)
-    commands = {}
+    commands, given = {}, {**environ, **machine.env}
     for part, more in {"server": of_servers(machine, environ), "client": {"PYTHONUNBUFFERED": "1"}}.items():
-        variables = environment(parts[part], machine, {**environ, **machine.env}, pod)
+        variables = environment(parts[part], machine, given, pod)
+        if part == "client":
+            variables |= to_hide(machine, given)
         own = {"PACELINE_CTL": str(folder / "ctl"), "PACELINE_TERMINATION_LOG": str(folder / f"{part}.message")}
         command = [expanded(word, variables) for word in parts[part]["command"]]
         commands[part] = command, {**environ, **variables, **more, **own}

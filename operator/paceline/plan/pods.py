@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from paceline.api.reasons import Reason
+from paceline.core.masking import without_secrets
 from paceline.core.text import printable
 from paceline.engines.log_tail import LONGEST, failure_line
 from paceline.plan.objects import Object, condition
@@ -175,7 +176,7 @@ def not_started(pod: Object) -> bool:
 def last_line(message: str, limit: int = LONGEST) -> str:
     """The last line that is not empty: the kubelet and our own programs end with their reason. A line that is too long
     loses its first words."""
-    lines = [line for line in (printable(line).strip() for line in message.splitlines()) if line]
+    lines = [line for line in (without_secrets(printable(line).strip()) for line in message.splitlines()) if line]
     line = lines[-1] if lines else ""
     if len(line) <= limit:
         return line

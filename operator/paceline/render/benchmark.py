@@ -208,7 +208,8 @@ def _client(run: RunSpec, plan: RoundPlan, settings: Settings) -> Manifest:
         "image": settings.image,
         "imagePullPolicy": settings.image_pull_policy,
         "command": ["python", "-m", "paceline.pods.round"],
-        "env": [*variables, *(dict(variable) for variable in keys.env(run.server))],
+        "env": [*variables, *map(dict, (*keys.env(run.server), *keys.to_hide(run.server)))],
+        **({"envFrom": list(map(dict, whole))} if (whole := keys.all_to_hide(run.server)) else {}),
         **of_ours("client", settings),
         # A container that is killed cannot write its own message.
         "terminationMessagePolicy": "FallbackToLogsOnError",

@@ -128,6 +128,53 @@ async def test_a_hub_names_no_file_outside_its_repository(pod: Pod, hub: Hub) ->
     assert not (pod.volume / "fetch" / "users").exists()
 
 
+@pytest.mark.parametrize("named", ["../../../evil", "", "main", "0" * 39, "/etc"])
+async def test_a_commit_that_is_none_is_no_directory(pod: Pod, hub: Hub, named: str) -> None:
+    async def revision(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if "/revision/" in request.path:
+            return web.json_response({"id": HEAD, "sha": named, "siblings": []})
+        return await handler(request)
+
+    hub.answer = revision
+    ended = await pod.fetch(HEAD)
+    assert ended.code == 1
+    assert "names no commit for revision main" in ended.message
+    assert hub.downloads == []
+
+
+@pytest.mark.parametrize(
+    "path", ["../x.json", "/etc/x.json", "a/../../x.json", "a/./x.json", "a\\..\\x.json", "a//x.json"]
+)
+async def test_a_listed_file_is_none_outside_of_its_repository(pod: Pod, hub: Hub, path: str) -> None:
+    async def tree(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if "/tree/" in request.path:
+            return web.json_response([{"type": "file", "path": path, "size": 1, "oid": "0" * 40}])
+        return await handler(request)
+
+    hub.answer = tree
+    ended = await pod.fetch(HEAD)
+    assert ended.code == 2
+    assert "which is no file's path" in ended.message
+    assert hub.downloads == []
+    assert [one for one in pod.volume.rglob("*.json") if one.is_file()] == []
+
+
+async def test_a_hub_that_answers_with_our_token_is_not_repeated(pod: Pod, hub: Hub) -> None:
+    token = "canary-of-the-hub-0123456789"
+
+    async def echo(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if "/resolve/" in request.path and request.path.endswith("config.json"):
+            named = {"ETag": f'"../{token} hf_canary0123456789"', "X-Repo-Commit": hub.commit(HEAD)}
+            return web.Response(body=b"[]", headers=named)
+        return await handler(request)
+
+    hub.answer = echo
+    ended = await pod.fetch(HEAD, environment={"HF_TOKEN": token})
+    assert ended.code == 1
+    assert "ETag: '\"../*** ***\"', which names no file" in ended.message
+    assert token not in ended.termination_message + ended.log
+
+
 async def test_a_hub_that_sends_more_than_it_lists_fills_no_volume(pod: Pod, hub: Hub) -> None:
     async def flood(request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.method != "GET" or not request.path.endswith("config.json"):

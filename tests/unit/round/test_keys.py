@@ -88,3 +88,26 @@ def test_both_containers_of_a_round_read_the_secret() -> None:
             ADMIN_KEY: {"secretKeyRef": {"name": "keys", "key": "admin"}},
         }
     assert all(set(ARGV) <= set(arm.argv) for arm in plan.arms)
+
+
+def test_the_client_has_what_the_servers_environment_has_from_secrets_to_hide_it() -> None:
+    """By engine.env and by podTemplate, whole Secrets too; what is missing keeps the server from starting, not it."""
+    asked = run()
+    value = {"secretKeyRef": {"name": "database", "key": "url"}}
+    template = {"env": [{"name": "PROXY", "valueFrom": value}], "envFrom": [{"secretRef": {"name": "all"}}]}
+    engine = dataclasses.replace(
+        asked.server.engine,
+        env=({"name": "DATABASE", "valueFrom": value}, {"name": "PLAIN", "value": "x"}),
+        pod_template={"spec": {"containers": [{"name": "server", **template}]}},
+    )
+    told_all = dataclasses.replace(asked, server=dataclasses.replace(asked.server, engine=engine))
+    plan = round_plan(RUN, told_all, told_all.arms, 0, 0)
+    containers = round_job(RUN, told_all, plan, ANYWHERE, SETTINGS)["spec"]["template"]["spec"]["containers"]
+    (client,) = (one for one in containers if one["name"] == "client")
+    given = {one["name"]: one["valueFrom"] for one in client["env"] if "valueFrom" in one}
+    optional = {"secretKeyRef": {"name": "database", "key": "url", "optional": True}}
+    assert given == {"PACELINE_HIDE_PROXY": optional, "PACELINE_HIDE_DATABASE": optional}
+    assert client["envFrom"] == [{"prefix": "PACELINE_HIDE_0_", "secretRef": {"name": "all", "optional": True}}]
+    hides = read({"PACELINE_HIDE_DATABASE": "postgres://u", "PACELINE_HIDE_0_ON": "true"})
+    assert hides.hidden_in("postgres://u is not there: true") == "*** is not there: true"
+    assert "postgres" not in repr(hides)

@@ -15,6 +15,7 @@ from typing import NoReturn
 os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
+from paceline.core.masking import without, without_secrets
 from paceline.core.text import printable
 from paceline.fetching import (
     FETCH_VARIABLE,
@@ -33,6 +34,8 @@ from paceline.pods.fetch.request import FetchError, read_request
 
 MESSAGE_PATH = "/dev/termination-log"
 
+TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
+"""Variables with a token: a hub, or a proxy, may answer with what it was sent."""
 UNUSABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
 """Errors of the volume that only a person can mend; others (a stale handle, I/O) may be gone with the next try."""
 
@@ -55,7 +58,8 @@ def main(environment: Mapping[str, str]) -> int:
 
 
 def _failed(message: Path, failure: FetchFailure, code: int) -> int:
-    shown = replace(failure, sentence=printable(failure.sentence))
+    tokens = [os.environ[name] for name in TOKENS if os.environ.get(name)]
+    shown = replace(failure, sentence=without_secrets(without(printable(failure.sentence), tokens)))
     print(shown.sentence, file=sys.stderr, flush=True)
     message.write_bytes(shown.to_message().encode()[:LARGEST_MESSAGE])
     return code

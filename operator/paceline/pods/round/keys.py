@@ -1,13 +1,16 @@
-"""The keys of the measured server, from the client's environment. They are only sent in requests."""
+"""The secrets of the measured server, from the client's environment: its keys, which are only sent in requests, and
+those that its own environment has, which are only there to be hidden in what it says."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from paceline.core.masking import without, without_secrets
 from paceline.core.text import T, in_all_texts, printable
-from paceline.engines.keys import ADMIN_KEY, API_KEY
+from paceline.engines.keys import ADMIN_KEY, API_KEY, HIDE
 from paceline.evidence import Replicate, RoundResult
 
-HIDDEN = "***"
+SHORTEST = 6
+"""Characters of a variable of the server that is hidden: "1" or "true" would be hidden in every number and word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +19,8 @@ class Keys:
 
     api: str = field(default="", repr=False)
     admin: str = field(default="", repr=False)
+    others: tuple[str, ...] = field(default=(), repr=False)
+    """Values of the server's environment that come from Secrets."""
 
     @property
     def administration(self) -> str:
@@ -23,15 +28,17 @@ class Keys:
         return self.admin or self.api
 
     def hidden_in(self, text: str) -> str:
-        """The text with "***" for each key: a server may print its arguments."""
-        for key in filter(None, (self.api, self.admin)):
-            text = text.replace(key, HIDDEN)
-        return text
+        """The text with "***" for each secret: a server may print its arguments and its environment."""
+        return without(text, (self.api, self.admin, *self.others))
+
+    def hidden_anyway(self, text: str) -> str:
+        """`hidden_in`, and without what looks like a secret."""
+        return without_secrets(self.hidden_in(text))
 
     def fit_to_show(self, text: str) -> str:
-        """A text that a server may have influenced, safe for messages: without keys and control characters, on one
+        """A text that a server may have influenced, safe for messages: without secrets and control characters, on one
         line."""
-        return printable(self.hidden_in(text))
+        return self.hidden_anyway(printable(self.hidden_in(text)))
 
     def masked(self, result: RoundResult) -> RoundResult:
         """The result with every text that a server may have influenced fit to show."""
@@ -65,4 +72,5 @@ NO_KEYS = Keys()
 
 
 def read(environ: Mapping[str, str]) -> Keys:
-    return Keys(api=environ.get(API_KEY, ""), admin=environ.get(ADMIN_KEY, ""))
+    others = (value for name, value in environ.items() if name.startswith(HIDE) and len(value) >= SHORTEST)
+    return Keys(api=environ.get(API_KEY, ""), admin=environ.get(ADMIN_KEY, ""), others=tuple(others))

@@ -224,7 +224,7 @@ class Runner:
         path = Path(self.plan.lines_path)
         try:
             with gzip.open(path, "at") as lines:
-                lines.write(json.dumps(in_all_texts(line, self.control.keys.hidden_in)) + "\n")
+                lines.write(json.dumps(in_all_texts(line, self.control.keys.hidden_anyway)) + "\n")
         except (OSError, RecursionError) as error:
             self.note_unsaved(error)
 
