@@ -12,6 +12,7 @@ from paceline.kube.transport import REQUEST_TIMEOUT
 GAP_SECONDS = 2.0
 """How long an event is late, and how long a watch misses events: rounds take some tenths of that."""
 RETRY_AFTER = 1
+INJECTED = "injected: the server says no"
 
 
 def hang_up(request: web.Request) -> web.Response:
@@ -22,9 +23,8 @@ def hang_up(request: web.Request) -> web.Response:
 
 
 def status(code: int, reason: str) -> dict[str, object]:
-    message = "injected: the server says no"
     kind = {"kind": "Status", "apiVersion": "v1", "status": "Failure"}
-    return kind | {"code": code, "reason": reason, "message": message}
+    return kind | {"code": code, "reason": reason, "message": INJECTED}
 
 
 def refusal(code: int, reason: str, headers: Mapping[str, str] | None = None) -> web.Response:

@@ -5,7 +5,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tests.fault.oracle import Ending, broken_promises, ending
 from tests.support.memory import Cluster
@@ -67,7 +67,9 @@ class Past:
 
     def ending(self, namespace: str) -> Ending:
         """In words that are the same in every namespace."""
-        return ending(self._cluster(lambda manifest: plain(manifest, namespace)))
+        cluster = self._cluster(lambda manifest: plain(manifest, namespace))
+        cluster.changes = [replace(one, ref=replace(one.ref, namespace="models")) for one in cluster.changes]
+        return ending(cluster)
 
     def broken_promises(self) -> list[str]:
         return broken_promises(self._cluster(lambda manifest: manifest))
