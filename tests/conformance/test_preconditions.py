@@ -32,10 +32,13 @@ async def test_the_same_status_at_an_older_version_is_refused_too(place: Place):
         await place.apply_status(status={"phase": "New"}, resourceVersion=read["metadata"]["resourceVersion"])
 
 
-async def test_the_status_of_another_object_of_that_name_is_refused(place: Place):
-    await place.apply(size=1)
+async def test_a_status_asks_for_no_uid(place: Place):
+    """The object of any uid takes it: only the version keeps a status from another object of the name."""
+    read = await place.apply(size=1)
+    assert (await place.apply_status(status={"phase": "New"}, uid=OTHER_UID))["status"] == {"phase": "New"}
+    about = {"uid": OTHER_UID, "resourceVersion": read["metadata"]["resourceVersion"]}
     with pytest.raises(Conflict):
-        await place.apply_status(status={"phase": "New"}, uid=OTHER_UID)
+        await place.apply_status(status={"phase": "Old"}, **about)
 
 
 async def test_the_status_of_an_object_that_is_gone(place: Place):
@@ -48,17 +51,16 @@ async def test_the_status_of_an_object_that_is_gone(place: Place):
     assert await place.api.get(place.ref()) is None
 
 
-async def test_a_version_of_what_is_gone_makes_nothing_anew(place: Place):
+async def test_only_a_uid_keeps_an_apply_from_making_what_is_gone_anew(place: Place):
+    """A version does not."""
     widget = await place.apply(size=1)
-    await place.api.delete(place.ref(), uid=widget["metadata"]["uid"])
-    with pytest.raises((Conflict, NotFound)):
-        await place.apply(size=2, resourceVersion=widget["metadata"]["resourceVersion"])
+    about = {key: widget["metadata"][key] for key in ("uid", "resourceVersion")}
+    await place.api.delete(place.ref(), uid=about["uid"])
+    with pytest.raises(Conflict):
+        await place.apply(size=2, **about)
     assert await place.api.get(place.ref()) is None
-
-
-async def test_the_first_apply_at_a_version_is_refused(place: Place):
-    with pytest.raises((Conflict, NotFound)):
-        await place.apply(size=1, resourceVersion="1")
+    made = await place.apply(size=2, resourceVersion=about["resourceVersion"])
+    assert made["metadata"]["uid"] != about["uid"]
 
 
 async def test_what_is_held_by_a_finalizer_takes_a_status(place: Place):

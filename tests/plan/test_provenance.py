@@ -90,6 +90,7 @@ def pod(name: str, gpus: int = 0, ended: str = "") -> dict[str, Any]:
         (pod("train", 4), ("team/train (4)",)),
         (pod("ended-meanwhile", 2, MEANWHILE), ("team/ended-meanwhile (2)",)),
         (pod("ended-before", 2, BEFORE), ()),
+        (pod("the-round-before-this-one", 4, BEGAN), ()),
         (pod("no-accelerator"), ()),
     ],
 )

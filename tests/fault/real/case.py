@@ -5,23 +5,22 @@ import asyncio
 import itertools
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from tests.fault.oracle import Ending
+from kubernetes.aio.client import ApiClient, Configuration
 from tests.fault.real.history import Past
 from tests.fault.real.nature import Land, Nature
 from tests.fault.real.proxy import Proxy
 from tests.fault.real.trouble import Client, Trouble
 from tests.fault.world import NAME
 
-from kubernetes.aio.client import ApiClient, Configuration
 from paceline.controller.cluster import Cluster as View
 from paceline.controller.cluster import Key
 from paceline.controller.kinds import KINDS, SPECULATIVE_DEPLOYMENT
 from paceline.controller.reconcile import reconcile
 from paceline.controller.shell import WORKERS
-from paceline.kube import Manifest, NotFound, Recorder, Ref, Transport
+from paceline.kube import Manifest, Recorder, Ref, Transport
 from paceline.plan.step import Event
 from paceline.render import Settings
 
@@ -107,7 +106,9 @@ class Case:
         if self.operators:
             await asyncio.sleep(RESTART_SECONDS)
         token = f"operator-{next(TOKENS)}"
-        api = Transport(ApiClient(Configuration(host=self.proxy.url, api_key={"BearerToken": f"Bearer {token}"})), kinds=KINDS)
+        api = Transport(
+            ApiClient(Configuration(host=self.proxy.url, api_key={"BearerToken": f"Bearer {token}"})), kinds=KINDS
+        )
         view = View(api, (self.namespace,))
         operator: Operator
 

@@ -204,9 +204,7 @@ class Nature:
 
     # Writing
 
-    async def _create(
-        self, land: Land, past: Past, owner: Manifest, name: str, labels: Mapping[str, str]
-    ) -> None:
+    async def _create(self, land: Land, past: Past, owner: Manifest, name: str, labels: Mapping[str, str]) -> None:
         template = owner["spec"]["template"]
         reference = {key: owner[key] for key in ("apiVersion", "kind")}
         reference |= {"name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"], "controller": True}
@@ -219,7 +217,9 @@ class Nature:
         }
         # The priorities are those of the chart, which is not installed here.
         spec = {key: value for key, value in template["spec"].items() if key != "priorityClassName"}
-        self._wrote(land, await self.api.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}))
+        self._wrote(
+            land, await self.api.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+        )
 
     async def _status(self, land: Land, found: Manifest, status: Manifest) -> None:
         if not needs_status(found, status):

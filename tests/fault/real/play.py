@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+import scipy.stats  # noqa: F401 (before the loop runs: it takes seconds)
 from tests.fault.oracle import Ending, differences
 from tests.fault.real.case import Case
 from tests.fault.real.faults import INJECTED, OF_WATCHES, OF_WRITES
@@ -19,11 +20,8 @@ from tests.fault.real.stories import STORIES
 from tests.fault.real.trouble import Trouble, WatchFault, WriteFault
 from tests.support.apiserver import Running
 
-import scipy.stats  # noqa: F401 (before the loop runs: it takes seconds)
-
 from paceline.controller.kinds import KINDS
 from paceline.kube import Throttle, connect
-from paceline.kube.resources import JOB
 
 TOGETHER = 20
 """Cases under way. They mostly wait: for hints, backoffs and rounds."""
@@ -134,7 +132,10 @@ class Stage:
 async def stage(server: Running) -> AsyncIterator[Stage]:
     proxy, ears = Proxy(server), Ears()
     logging.getLogger("paceline").addHandler(ears)
-    async with await connect(str(server.kubeconfig), kinds=KINDS, throttle=Throttle(1000, 1000)) as api, proxy.serving():
+    async with (
+        await connect(str(server.kubeconfig), kinds=KINDS, throttle=Throttle(1000, 1000)) as api,
+        proxy.serving(),
+    ):
         nature = Nature(api)
         tasks = [asyncio.create_task(reflector.run()) for reflector in nature.history.reflectors]
         tasks.append(asyncio.create_task(nature.queue.run(nature.look, workers=WORKERS)))

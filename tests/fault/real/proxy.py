@@ -100,7 +100,12 @@ class Proxy:
             client.closed(deaf)
 
     async def _tell(
-        self, request: web.Request, client: Client, line: bytes, deliver: Callable[[bytes], Awaitable[None]], counts: bool
+        self,
+        request: web.Request,
+        client: Client,
+        line: bytes,
+        deliver: Callable[[bytes], Awaitable[None]],
+        counts: bool,
     ) -> bool:
         """Whether the watch goes on."""
         if counts and not line.startswith(BOOKMARK):

@@ -39,7 +39,9 @@ def slow_first(draw: Draw) -> int:
     return -(draw.fault.name in SLOW_FAULTS) - (draw.story in SLOW_STORIES)
 
 
-async def play(server: Running, seed: int, want: int, stories: Sequence[str]) -> tuple[dict[str, Undisturbed], list[Outcome]]:
+async def play(
+    server: Running, seed: int, want: int, stories: Sequence[str]
+) -> tuple[dict[str, Undisturbed], list[Outcome]]:
     """Until `want` faults have hit."""
     async with stage(server) as here:
         await here.learn(stories)

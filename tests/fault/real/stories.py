@@ -11,11 +11,10 @@ from tests.fault.stories import another_image, example
 from tests.fault.test_borrow import borrowing
 from tests.fault.world import NAME
 
-from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
+from paceline.controller.kinds import SPECULATIVE_DEPLOYMENT
 from paceline.core import BASELINE
 from paceline.kube import Manifest
 from paceline.kube.resources import JOB
-from paceline.render import Settings
 from paceline.render.serving import ARM_LABEL
 
 Act = Callable[[Case], Awaitable[object]]

@@ -29,11 +29,12 @@ def _accelerators(pod: Object, resource: str) -> int:
 
 
 def _ended_before(pod: Object, began: str | None) -> bool:
-    """A pod that has ended stays in the list until it is garbage collected."""
+    """A pod that has ended stays in the list until it is garbage collected. Times are whole seconds: the round before
+    this one may have ended in the second in which this one began."""
     if began is None or pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
         return False
     ends = [parse_time(end) for end in _ends(pod)]
-    return bool(ends) and max(ends) < parse_time(began)
+    return bool(ends) and max(ends) <= parse_time(began)
 
 
 def _ends(pod: Object) -> Iterator[str]:
