@@ -106,9 +106,8 @@ class Case:
         if self.operators:
             await asyncio.sleep(RESTART_SECONDS)
         token = f"operator-{next(TOKENS)}"
-        api = Transport(
-            ApiClient(Configuration(host=self.proxy.url, api_key={"BearerToken": f"Bearer {token}"})), kinds=KINDS
-        )
+        settings = Configuration(host=self.proxy.url, api_key={"BearerToken": f"Bearer {token}"})
+        api = Transport(ApiClient(settings), kinds=KINDS)
         view = View(api, (self.namespace,))
         operator: Operator
 

@@ -20,6 +20,7 @@ LARGEST = 2**24
 """Bytes of a body or a line."""
 KEPT = ("Content-Type", "Retry-After")
 """Headers of an answer that a client of ours reads."""
+Deliver = Callable[[bytes], Awaitable[None]]
 BOOKMARK = b'{"type":"BOOKMARK"'
 
 
@@ -104,7 +105,7 @@ class Proxy:
         request: web.Request,
         client: Client,
         line: bytes,
-        deliver: Callable[[bytes], Awaitable[None]],
+        deliver: Deliver,
         counts: bool,
     ) -> bool:
         """Whether the watch goes on."""

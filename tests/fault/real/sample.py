@@ -78,7 +78,8 @@ def report(seed: int, known: dict[str, Undisturbed], outcomes: Sequence[Outcome]
         "`tests/fault/oracle.py` broken at any moment; no server lent at the end; no traceback.",
         "",
         f"Commit {commit.stdout.strip()}, {datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} processors, seed {seed}.",
-        f"**{len(hit)} cases, {sum(not one.wrong for one in hit)} converged**; {len(outcomes) - len(hit)} more ended before",
+        f"**{len(hit)} cases, {sum(not one.wrong for one in hit)} converged**; {len(outcomes) - len(hit)} more ended"
+        " before",
         f"the fault's place came. {cost}",
         "",
         "Converged of the cases run, by what the fault is:",
