@@ -68,12 +68,14 @@ class Stage:
     nature: Nature
     ears: "Ears"
     known: dict[str, Undisturbed] = field(default_factory=dict)
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(TOGETHER))
 
     async def learn(self, stories: Iterable[str]) -> None:
         """How they end undisturbed."""
 
         async def one(name: str) -> None:
-            case, wrong = await self._play(name, Trouble())
+            async with self.turns:
+                case, wrong = await self._play(name, Trouble())
             assert not wrong, f"{name}: {wrong}"
             ending = case.past.ending(case.namespace)
             self.known[name] = Undisturbed(ending=ending, writes=case.trouble.writes, events=case.trouble.events)
@@ -89,10 +91,9 @@ class Stage:
 
     async def try_all(self, draws: Iterable[Draw]) -> AsyncIterator[Outcome]:
         """As they end."""
-        turns = asyncio.Semaphore(TOGETHER)
 
         async def one(draw: Draw) -> Outcome:
-            async with turns:
+            async with self.turns:
                 return await self.try_(draw)
 
         for done in asyncio.as_completed([asyncio.create_task(one(draw)) for draw in draws]):
@@ -164,16 +165,15 @@ class Ears(logging.Handler):
         return [said for said in self.heard if f"/{namespace}/" in said]
 
 
-def drawn(seed: int, known: dict[str, Undisturbed], number: int) -> list[Draw]:
-    """`number` cases: every story and every fault as often as any other, as far as it goes, at a random place."""
-    dice = random.Random(seed)
-    faults = (*OF_WRITES, *OF_WATCHES)
-    pairs = [(story, fault) for story, found in known.items() for fault in faults if _most(found, fault)]
-    order: list[tuple[str, Fault]] = []
+def drawn(seed: int, story: str, known: Undisturbed, number: int) -> list[Draw]:
+    """`number` cases of a story: every fault as often as any other, as far as it goes, at a random place."""
+    dice = random.Random(f"{seed} {story}")
+    faults = [fault for fault in (*OF_WRITES, *OF_WATCHES) if _most(known, fault)]
+    order: list[Fault] = []
     while len(order) < number:
-        dice.shuffle(pairs)
-        order += pairs
-    return [Draw(story, fault, dice.randint(1, _most(known[story], fault))) for story, fault in order[:number]]
+        dice.shuffle(faults)
+        order += faults
+    return [Draw(story, fault, dice.randint(1, _most(known, fault))) for fault in order[:number]]
 
 
 def _most(known: Undisturbed, fault: Fault) -> int:

@@ -24,7 +24,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 async def test_whatever_goes_wrong_on_the_way_to_a_real_api_server_the_story_ends_the_same(server: Running) -> None:
     async with stage(server) as here, asyncio.timeout(240):
         await here.learn([STORY])
-        draws = [draw for draw in drawn(SEED, here.known, len(OF_WRITES + OF_WATCHES)) if quick(draw)]
+        draws = [draw for draw in drawn(SEED, STORY, here.known[STORY], len(OF_WRITES + OF_WATCHES)) if quick(draw)]
         outcomes: list[Outcome] = [outcome async for outcome in here.try_all(draws)]
     hit = [outcome for outcome in outcomes if outcome.hit]
     wrong = [str(outcome) for outcome in hit if outcome.wrong]
