@@ -85,7 +85,8 @@ class Nature:
     def idle(self, namespace: str) -> bool:
         """Nothing will happen there unless somebody else does something."""
         land, past = self.lands[namespace], self.past(namespace)
-        return self._caught_up(land, past) and not self._going_on(land, past)
+        queued = any(namespace in keys for keys in (self.queue._waiting, self.queue._working, self.queue._later))
+        return not queued and self._caught_up(land, past) and not self._going_on(land, past)
 
     def _going_on(self, land: Land, past: Past) -> list[tuple[str, str]]:
         running = [pod for pod in past.of(POD) if _phase(pod) == "Running" and what(pod) != "server"]
