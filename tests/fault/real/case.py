@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubernetes.aio.client import ApiClient, Configuration
-from tests.fault.real.history import Past
+from tests.fault.real.history import OPERATOR, Past
 from tests.fault.real.nature import Land, Nature
 from tests.fault.real.proxy import Proxy
 from tests.fault.real.trouble import Client, Trouble
@@ -120,7 +120,7 @@ class Case:
         self.operators.append(operator)
 
     async def _work(self, view: View, api: Transport) -> None:
-        events = Recorder(api, controller="paceline.dev/operator", instance="operator")
+        events = Recorder(api, controller=OPERATOR, instance="operator")
 
         async def record(regarding: Manifest, event: Event) -> None:
             await events.record(regarding, event.type, event.reason, event.note)

@@ -40,6 +40,7 @@ OBSERVED = (
     EVENT,
 )
 UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+OPERATOR = "paceline.dev/operator"
 ADDRESSES = ("clusterIP", "clusterIPs")
 """Of a Service: whatever was free."""
 
@@ -99,6 +100,8 @@ class History:
     def tell(self, kind: str, manifest: Manifest) -> None:
         ref = ref_of(manifest, KINDS)
         assert ref.namespace is not None
+        if ref.resource == EVENT and manifest.get("reportingComponent") != OPERATOR:
+            return  # the API server tells of the addresses of Services
         if kind == "DELETED":
             self.gone.add(manifest["metadata"]["uid"])
         self.of[ref.namespace].change(version_of(manifest), ref, None if kind == "DELETED" else manifest)

@@ -60,7 +60,7 @@ async def play(
         return here.known, outcomes
 
 
-def report(seed: int, known: dict[str, Undisturbed], outcomes: Sequence[Outcome], cost: str) -> str:
+def report(seed: int, known: dict[str, Undisturbed], outcomes: Sequence[Outcome], cost: str, drawn: int) -> str:
     hit = [one for one in outcomes if one.hit]
     run = Counter((one.draw.story, one.draw.fault.name) for one in hit)
     converged = Counter((one.draw.story, one.draw.fault.name) for one in hit if not one.wrong)
@@ -87,6 +87,7 @@ def report(seed: int, known: dict[str, Undisturbed], outcomes: Sequence[Outcome]
         f"**{len(hit)} cases, {sum(not one.wrong for one in hit)} converged**; {len(outcomes) - len(hit)} more ended"
         " before",
         f"the fault's place came. {cost}",
+        *([f"{drawn - len(outcomes)} of {drawn} drawn were not played: the time was over."] * (drawn > len(outcomes))),
         "",
         "Converged of the cases run, by what the fault is:",
         "",
@@ -129,7 +130,7 @@ def main() -> int:
         f"{(time.monotonic() - began) / 60:.0f} minutes; {ours.ru_utime + ours.ru_stime:.0f} s of the processor in"
         f" operators, proxy and nature, {of_servers:.0f} s in etcd and API server."
     )
-    text = report(given.seed, known, outcomes, cost)
+    text = report(given.seed, known, outcomes, cost, given.cases * len(given.stories))
     print(text)
     if given.write:
         given.write.write_text(text)
