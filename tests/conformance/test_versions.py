@@ -73,8 +73,8 @@ async def first(place: Place, start: str) -> WatchEvent:
 
 
 async def test_a_bookmark_is_a_place_to_go_on_from(place: Place, monkeypatch: pytest.MonkeyPatch):
-    """It is as young as what happened to others of the kind, of which a watch of one namespace is told nothing. The real
-    server sends none while nothing happens to the kind at all."""
+    """It is as young as what happened to others of the kind, of which a watch of one namespace is told nothing. While
+    nothing happens to the kind at all, the real server sends none."""
     monkeypatch.setattr(transport, "WATCH_SECONDS", SHORT_WATCH)
     start = (await place.api.list(CONFIG_MAP, place.namespace)).resource_version
     await place.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"{place.namespace}-b"}})

@@ -94,6 +94,11 @@ class Case:
     def _ref(self) -> Ref:
         return Ref(SPECULATIVE_DEPLOYMENT, self.namespace, NAME)
 
+    async def release(self) -> None:
+        """Rounds that were held may end."""
+        self.land.released = True
+        self.nature.queue.add(self.namespace)
+
     # Operators
 
     def operate(self) -> None:

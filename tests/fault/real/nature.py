@@ -40,6 +40,9 @@ class Land:
     name: str
     ready: Callable[[Manifest], bool] = lambda pod: True
     """Whether a server's pod gets ready."""
+    holds: Callable[[Manifest], bool] = lambda pod: False
+    """Whether a round's pod goes on until all are released: so what happens in a round does happen in it."""
+    released: bool = False
     started: dict[str, float] = field(default_factory=dict)
     """Uid of a pod → when it began, by the monotonic clock."""
     expected: dict[Ref, int] = field(default_factory=dict)
@@ -90,6 +93,7 @@ class Nature:
 
     def _going_on(self, land: Land, past: Past) -> list[tuple[str, str]]:
         running = [pod for pod in past.of(POD) if _phase(pod) == "Running" and what(pod) != "server"]
+        running = [pod for pod in running if land.released or not land.holds(pod)]
         return [(pod["metadata"]["uid"], what(pod)) for pod in running if pod["metadata"]["uid"] in land.started]
 
     def _caught_up(self, land: Land, past: Past) -> bool:
@@ -195,7 +199,7 @@ class Nature:
                 ready = kind != "server" or land.ready(pod)
                 if phase != "Running" or (_condition(pod, "Ready") == "True") is not ready:
                     await self._status(land, pod, of_pod(pod, "Running", states, ready))
-            elif time.monotonic() >= began + SECONDS[kind]:
+            elif time.monotonic() >= began + SECONDS[kind] and (land.released or not land.holds(pod)):
                 ended = {c["name"]: {"terminated": self._end(pod, c["name"])} for c in pod["spec"]["containers"]}
                 await self._status(land, pod, of_pod(pod, "Succeeded", ended, False))
 

@@ -9,9 +9,7 @@ from tests.fault.real.case import Case
 from tests.fault.real.history import Past
 from tests.fault.stories import another_image, example
 from tests.fault.test_borrow import borrowing
-from tests.fault.world import NAME
 
-from paceline.controller.kinds import SPECULATIVE_DEPLOYMENT
 from paceline.core import BASELINE
 from paceline.kube import Manifest
 from paceline.kube.resources import JOB
@@ -19,7 +17,7 @@ from paceline.render.serving import ARM_LABEL
 
 Act = Callable[[Case], Awaitable[object]]
 Goal = Callable[[Past], bool]
-DEADLINE = "8s"
+DEADLINE = "15s"
 """How long a roll-out may take: a story waits for its end."""
 
 
@@ -32,6 +30,10 @@ class Story:
     then: tuple["Step", ...] = ()
     """Goes on after `act`, while faults may happen."""
     ready: Callable[[Manifest], bool] = lambda pod: True
+    holds: Callable[[Manifest], bool] = lambda pod: False
+    """As of `Land`."""
+    tells: bool = True
+    """The same Events each time. What is told of a deadline depends on how fast the machine is."""
 
 
 @dataclass(frozen=True)
@@ -46,15 +48,17 @@ def only_the_baseline(pod: Manifest) -> bool:
     return what(pod) != "server" or pod["metadata"]["labels"][ARM_LABEL] == BASELINE
 
 
+def is_round(pod: Manifest) -> bool:
+    return what(pod) == "round"
+
+
+def of_the_published_image(pod: Manifest) -> bool:
+    image = example()["spec"]["engine"]["image"]
+    return is_round(pod) and any(container["image"] == image for container in pod["spec"]["containers"])
+
+
 def measures(past: Past) -> bool:
     return any(what(job) == "round" for job in past.of(JOB))
-
-
-def is_suspended(past: Past) -> bool:
-    """And it is seen."""
-    found = past.get(SPECULATIVE_DEPLOYMENT, NAME) or {}
-    generation = (found.get("status") or {}).get("observedGeneration")
-    return bool(found) and found["spec"].get("suspend", False) and generation == found["metadata"]["generation"]
 
 
 def impatient() -> Manifest:
@@ -82,30 +86,37 @@ async def another_release(case: Case) -> None:
     """Of the operator: its image is that of the rounds, too."""
     case.settings = replace(case.settings, image="paceline:next")
     case.restart()
+    await case.release()
+
+
+async def go_on(case: Case) -> None:
+    await case.edit(lambda spec: spec.update(suspend=False))
+    await case.release()
 
 
 DEPLOY = applying(lambda: example("latency"))
 DEPLOYED = (Step(DEPLOY),)
 suspend = editing(lambda spec: spec.update(suspend=True))
-resume = editing(lambda spec: spec.update(suspend=False))
 
 STORIES: Mapping[str, Story] = {
     "first deploy and promotion": Story(act=DEPLOY),
     "two pools": Story(act=applying(example)),
     "rejection": Story(act=applying(too_strict)),
     "another image": Story(act=editing(another_image), first=DEPLOYED),
-    "superseded in its first round": Story(act=DEPLOY, then=(Step(editing(another_image), after=measures),)),
+    "superseded in its first round": Story(
+        act=DEPLOY, then=(Step(editing(another_image), after=measures),), holds=of_the_published_image
+    ),
     "suspended in its first round, and resumed": Story(
-        act=DEPLOY, then=(Step(suspend, after=measures), Step(resume, after=is_suspended))
+        act=DEPLOY, then=(Step(suspend, after=measures), Step(go_on)), holds=is_round
     ),
     "rollback by a person": Story(
         act=lambda case: case.annotate("rollback.paceline.dev/latency", "@monday"), first=DEPLOYED
     ),
-    "a candidate that is never ready: held": Story(act=applying(impatient), ready=only_the_baseline),
+    "a candidate that is never ready: held": Story(act=applying(impatient), ready=only_the_baseline, tells=False),
     "a loan": Story(act=applying(borrowing)),
     "deleted": Story(act=Case.delete, first=DEPLOYED),
-    "deleted in its first round": Story(act=DEPLOY, then=(Step(Case.delete, after=measures),)),
+    "deleted in its first round": Story(act=DEPLOY, then=(Step(Case.delete, after=measures),), holds=is_round),
     "another release of the operator in its first round": Story(
-        act=DEPLOY, then=(Step(another_release, after=measures),)
+        act=DEPLOY, then=(Step(another_release, after=measures),), holds=is_round
     ),
 }
