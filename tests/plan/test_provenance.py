@@ -97,3 +97,9 @@ def pod(name: str, gpus: int = 0, ended: str = "") -> dict[str, Any]:
 def test_who_else_had_accelerators_on_the_node(other: dict[str, Any], told: tuple[str, ...]) -> None:
     mine = pod("round", 4)
     assert neighbours(mine, [mine, other], GPU) == told
+
+
+def test_who_came_to_the_node_after_the_round_is_no_neighbour() -> None:
+    mine, next_one, longer = pod("round", 4, MEANWHILE), pod("next", 4), pod("train", 2)
+    next_one["status"]["startTime"] = MEANWHILE
+    assert neighbours(mine, [mine, next_one, longer], GPU) == ("team/train (2)",)
