@@ -12,8 +12,8 @@ MOST = 16
 
 
 def neighbours(pod: Object | None, pods: Iterable[Object], resource: str) -> tuple[str, ...]:
-    """NAMESPACE/NAME (ACCELERATORS) of the pods on the node at any time between the start of the round's `pod` and its end,
-    or now. A pod that was deleted in between is missing."""
+    """NAMESPACE/NAME (ACCELERATORS) of the pods on the node at any time between the start of the round's `pod` and its
+    end, or now. A pod that was deleted in between is missing."""
     began = (pod or {}).get("status", {}).get("startTime")
     ended = max(map(parse_time, _ends(pod)), default=None) if pod else None
     own = pod["metadata"].get("uid") if pod else None
