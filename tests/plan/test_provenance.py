@@ -90,9 +90,16 @@ def pod(name: str, gpus: int = 0, ended: str = "") -> dict[str, Any]:
         (pod("train", 4), ("team/train (4)",)),
         (pod("ended-meanwhile", 2, MEANWHILE), ("team/ended-meanwhile (2)",)),
         (pod("ended-before", 2, BEFORE), ()),
+        (pod("the-round-before-this-one", 4, BEGAN), ()),
         (pod("no-accelerator"), ()),
     ],
 )
 def test_who_else_had_accelerators_on_the_node(other: dict[str, Any], told: tuple[str, ...]) -> None:
     mine = pod("round", 4)
     assert neighbours(mine, [mine, other], GPU) == told
+
+
+def test_who_came_to_the_node_after_the_round_is_no_neighbour() -> None:
+    mine, next_one, longer = pod("round", 4, MEANWHILE), pod("next", 4), pod("train", 2)
+    next_one["status"]["startTime"] = MEANWHILE
+    assert neighbours(mine, [mine, next_one, longer], GPU) == ("team/train (2)",)

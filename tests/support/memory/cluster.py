@@ -151,7 +151,8 @@ class Cluster:
                 raise Conflict(409, "Conflict", f"uid mismatch: no existing object was found for {ref}")
             raise NotFound(404, "NotFound", f"{ref} not found")
         live = copy.deepcopy(stored.manifest) if stored else {"metadata": {}}
-        if metadata.get("uid", live["metadata"].get("uid")) != live["metadata"].get("uid"):
+        uids = metadata.get("uid"), live["metadata"].get("uid")
+        if uids[0] not in (None, uids[1]) and not subresource:  # a status of any uid is taken
             raise Conflict(422, "Invalid", f"{ref}: metadata.uid: field is immutable")
         if stored:
             self._check_version(ref, stored, metadata.get("resourceVersion"))
@@ -270,6 +271,7 @@ class Cluster:
         metadata |= {"name": ref.name} | ({"namespace": ref.namespace} if ref.namespace else {})
         if ref.resource.kind in DEFAULT_REPLICAS:
             new.setdefault("spec", {}).setdefault("replicas", DEFAULT_REPLICAS[ref.resource.kind])
+        _check_owners(ref, new)
         if old is None:
             self._uids += 1
             metadata |= {"uid": str(uuid.UUID(int=self._uids)), "creationTimestamp": self._time(), "generation": 1}
@@ -370,6 +372,12 @@ def _at(manifest: Any, path: str) -> Any:
     for step in path.split("."):
         manifest = (manifest or {}).get(step)
     return manifest
+
+
+def _check_owners(ref: Ref, manifest: Manifest) -> None:
+    if sum(bool(owner.get("controller")) for owner in manifest["metadata"].get("ownerReferences") or ()) > 1:
+        why = "metadata.ownerReferences: Invalid value: Only one reference can have Controller set to true"
+        raise Invalid(422, "Invalid", f"{ref}: {why}")
 
 
 def _check_name(ref: Ref) -> None:

@@ -1,6 +1,7 @@
 """Other pods that had accelerators on a round's node while it measured."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 from paceline.plan.objects import Object
@@ -11,14 +12,15 @@ MOST = 16
 
 
 def neighbours(pod: Object | None, pods: Iterable[Object], resource: str) -> tuple[str, ...]:
-    """NAMESPACE/NAME (ACCELERATORS) of the pods on the node at any time between the start of the round's `pod` and now.
-    A pod that was deleted in between is missing."""
+    """NAMESPACE/NAME (ACCELERATORS) of the pods on the node at any time between the start of the round's `pod` and its
+    end, or now. A pod that was deleted in between is missing."""
     began = (pod or {}).get("status", {}).get("startTime")
+    ended = max(map(parse_time, _ends(pod)), default=None) if pod else None
     own = pod["metadata"].get("uid") if pod else None
     counts = (
         (f"{other['metadata']['namespace']}/{other['metadata']['name']}", _accelerators(other, resource))
         for other in pods
-        if other["metadata"].get("uid") != own and not _ended_before(other, began)
+        if other["metadata"].get("uid") != own and not _ended_before(other, began) and not _began_after(other, ended)
     )
     return tuple(sorted(f"{name} ({count})" for name, count in counts if count)[:MOST])
 
@@ -29,15 +31,22 @@ def _accelerators(pod: Object, resource: str) -> int:
 
 
 def _ended_before(pod: Object, began: str | None) -> bool:
-    """A pod that has ended stays in the list until it is garbage collected."""
+    """A pod that has ended stays in the list until it is garbage collected. Times are whole seconds: the round before
+    this one may have ended in the second in which this one began."""
     if began is None or pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
         return False
     ends = [parse_time(end) for end in _ends(pod)]
-    return bool(ends) and max(ends) < parse_time(began)
+    return bool(ends) and max(ends) <= parse_time(began)
+
+
+def _began_after(pod: Object, ended: datetime | None) -> bool:
+    """The next one may have the node before the end of the round has been looked at."""
+    began = pod.get("status", {}).get("startTime")
+    return ended is not None and began is not None and parse_time(began) >= ended
 
 
 def _ends(pod: Object) -> Iterator[str]:
-    for status in pod["status"].get("containerStatuses", ()):
+    for status in pod.get("status", {}).get("containerStatuses", ()):
         state: Mapping[str, Any] = status.get("state", {}).get("terminated") or {}
         if "finishedAt" in state:
             yield state["finishedAt"]
