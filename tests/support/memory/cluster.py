@@ -98,6 +98,12 @@ class Cluster:
         """The object, as it was at version `at`."""
         return copy.deepcopy(self._view(at).get(ref))
 
+    def peek(self, resource: Resource) -> list[Manifest]:
+        """As `list`, but the objects themselves: not to be edited."""
+        found = [stored.manifest for ref, stored in self._objects.items() if ref.resource == resource]
+        found.sort(key=lambda manifest: (manifest["metadata"].get("namespace", ""), manifest["metadata"]["name"]))
+        return found
+
     def list(
         self,
         resource: Resource,
@@ -191,8 +197,9 @@ class Cluster:
 
     def set_status(self, manifest: Manifest, status: Mapping[str, Any]) -> Manifest:
         """What a controller of the cluster does: write the status of an object, over whatever is there now."""
-        current = self.get(ref_of(manifest, self.kinds))
-        assert current is not None
+        current = self._objects[ref_of(manifest, self.kinds)].manifest
+        if current.get("status") == status:
+            return current
         return self.update(current | {"status": dict(status)}, manager="cluster", subresource="status")
 
     def delete(self, ref: Ref, *, uid: str | None = None, propagation: str = "Background") -> bool:
