@@ -2,9 +2,9 @@
 
     python -m tests.fault.matrix [--every N] [--of FIRST/PARTS] [SCENARIO ...]
 
-A scenario that has been run at this commit is not run again (build/faults keeps what was found), so that a run that was
-interrupted goes on; `--of 1/2` and `--of 2/2` share the scenarios between two processes. `--every 3` runs a third of the
-cases. What `make test` runs is `test_matrix.py`.
+A scenario that has been run at this commit is not run again (build/faults keeps what was found), so that a run that
+was interrupted goes on; `--of 1/2` and `--of 2/2` share the scenarios between two processes. `--every 3` runs a third
+of the cases. What `make test` runs is `test_matrix.py`.
 """
 
 import argparse
@@ -130,10 +130,8 @@ def table(tallies: Sequence[Tally]) -> list[str]:
     lines = ["| scenario | writes | watch events | faults | cases run | converged |", "|---|---|---|---|---|---|"]
     for one in tallies:
         share = f" (one of {one.every})" if one.every > 1 else ""
-        faults = len(one.cases)
-        lines.append(
-            f"| {one.scenario} | {one.writes} | {one.events} | {faults} | {one.run}{share} | {one.run - len(one.wrong)} |"
-        )
+        cells = (one.scenario, one.writes, one.events, len(one.cases), f"{one.run}{share}", one.run - len(one.wrong))
+        lines.append(f"| {' | '.join(map(str, cells))} |")
     return lines
 
 

@@ -88,7 +88,9 @@ def accepts_little(world: World) -> None:
         served = watched.arm != BASELINE
         kind = JudgementKind.ACCEPTANCE_DROPPED if served else JudgementKind.AS_EXPECTED
         numbers = Numbers(accept_length=1.4, expected_accept_length=2.8) if served else Numbers()
-        return Judgement(kind=kind, message=str(kind), revision=watched.revision, since=timestamp(START), numbers=numbers)
+        return Judgement(
+            kind=kind, message=str(kind), revision=watched.revision, since=timestamp(START), numbers=numbers
+        )
 
     world.judge = judge
 

@@ -332,20 +332,23 @@ def _has(manifest: Manifest, fields: str) -> bool:
 
 
 def list_keys(crd: Manifest) -> ListKeys:
-    """The keyed lists that a CRD's schema names, by the name of the field."""
+    """The keyed lists that a CRD's schema names, by the name of the field; the others of these names, by their path."""
     found: dict[str, tuple[str, ...]] = {}
+    plain: dict[str, str] = {}
 
-    def walk(schema: Mapping[str, Any]) -> None:
+    def walk(schema: Mapping[str, Any], path: tuple[str, ...]) -> None:
         for name, child in (schema.get("properties") or {}).items():
             if child.get("x-kubernetes-list-type") == "map":
                 found[name] = tuple(child["x-kubernetes-list-map-keys"])
-            walk(child)
+            elif child.get("type") == "array":
+                plain[".".join((*path, name))] = name
+            walk(child, (*path, name))
         if isinstance(schema.get("items"), Mapping):
-            walk(schema["items"])
+            walk(schema["items"], path)
 
     for version in crd["spec"]["versions"]:
-        walk(version["schema"]["openAPIV3Schema"])
-    return found
+        walk(version["schema"]["openAPIV3Schema"], ())
+    return found | {path: () for path, name in plain.items() if name in found}
 
 
 def _no_nulls(value: Any, custom: bool, path: str = "") -> Any:
