@@ -30,3 +30,17 @@ class TwoLanes(LoadScopeScheduling):
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> TwoLanes:
     config.option.loadscopereorder = False  # the two long ones first
     return TwoLanes(config, log)
+
+
+FAULTS = "faults"
+"""The property of a test that has run a scenario of tests/fault/matrix.py: its tally."""
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """What was run of scenarios x steps x faults; the properties come with each report, from whichever process."""
+    done = [one for kind in ("passed", "failed") for one in terminalreporter.stats.get(kind, ())]
+    found = [value for one in done for name, value in getattr(one, "user_properties", ()) if name == FAULTS]
+    if found:
+        from tests.fault.matrix import Tally, summary
+
+        terminalreporter.write_line(summary([Tally(**one) for one in found]))

@@ -40,8 +40,8 @@ NAMESPACE, NAME = "models", "qwen3-coder-next"
 RESTART_SECONDS = 5.0
 PASS_SECONDS = 0.05
 """How long a reconcile takes: in no time, two that disagree would write for ever."""
-QUIET_SECONDS = 1300.0
-"""Twice the resync, and beyond every progress deadline of a story: who has not acted by then never will."""
+QUIET_SECONDS = 700.0
+"""Beyond the resync, and every progress deadline of a story: who has not acted by then never will."""
 MOST_CHAPTERS = 30
 COUNTED_SECONDS = 60.0
 """How often the servers' counters are judged."""
