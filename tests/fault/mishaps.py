@@ -142,6 +142,12 @@ UNTOLD = Trace()
 """Events are told once a status is known to be written: an operator that has not heard so tells nothing."""
 ANSWERED = Trace(may=("told: ",), told=True)
 """It tells what it was answered."""
+PULL = f"models/{NAME}-latency-pull-"
+REFUSED = Trace(
+    may=("told: ", *(f"{what}: {kind} {PULL}" for what in ("never made", "not removed") for kind in ("Job", "Pod"))),
+    told=True,
+)
+"""Who may not pull an image beforehand goes on without (tests/plan/test_pull.py)."""
 MADE_AGAIN = Trace(may=("made 1 times: Service ", "removed 1 times: Service ", "told: "))
 
 CRASH = Mishap(what="crash after", when="after", do=raising(Crash))
@@ -153,7 +159,7 @@ AT_WRITES: Mapping[Mishap, Trace] = {
     CRASH: UNTOLD,
     LOST: UNTOLD,
     CONFLICT: Trace(told=True),
-    Mishap(what="422", when="before", do=raising(invalid)): ANSWERED,
+    Mishap(what="422", when="before", do=raising(invalid)): REFUSED,
     Mishap(what="429", when="before", do=raising(too_many)): Trace(told=True),
     Mishap(what="500", when="before", do=raising(broken)): ANSWERED,
     Mishap(what="time-out before", when="before", do=never_answered): UNTOLD,
