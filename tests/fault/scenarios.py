@@ -31,10 +31,12 @@ from paceline.watch import Judgement, JudgementKind, Numbers, Watched
 
 @dataclass(frozen=True)
 class Scenario:
-    """`promised` says what else is wrong with a world in which the story was told."""
+    """`promised` says what else is wrong with a world in which the story was told; `either` is a field that may end
+    both ways."""
 
     story: Story
     promised: Callable[[World], list[str]] = lambda world: []
+    either: str = "\0"
 
 
 def too_strict(world: World) -> None:
@@ -118,7 +120,10 @@ SCENARIOS: Mapping[str, Scenario] = {
     "fallback by the guard": Scenario(FELL_BACK),
     "search and promotion": Scenario(SEARCHED),
     "superseded in its first round": Scenario(edited(another_image, MEASURED)),
-    "suspended in its first round": Scenario(edited(suspended, MEASURED)),
+    "suspended in its first round": Scenario(
+        edited(suspended, MEASURED),
+        either=".status.node: ",  # whether its round was seen there before it was stopped
+    ),
     "suspended while a candidate serves": Scenario(edited(suspended, PROMOTED)),
     "deleted": Scenario(DELETED),
     "another release of the operator in a round": Scenario(Story(another_release, after=MEASURED)),
