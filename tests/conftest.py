@@ -44,3 +44,17 @@ def pytest_runtest_logstart(nodeid: str) -> None:
     if "PYTEST_XDIST_WORKER" in os.environ:
         with suppress(PermissionError):  # only root may take a higher one again
             os.setpriority(os.PRIO_PROCESS, 0, 0 if nodeid.startswith(WAITING) else GIVES_WAY)
+
+
+FAULTS = "faults"
+"""The property of a test that has run a scenario of tests/fault/matrix.py: its tally."""
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """What was run of scenarios x steps x faults; the properties come with each report, from whichever process."""
+    done = [one for kind in ("passed", "failed") for one in terminalreporter.stats.get(kind, ())]
+    found = [value for one in done for name, value in getattr(one, "user_properties", ()) if name == FAULTS]
+    if found:
+        from tests.fault.matrix import Tally, summary
+
+        terminalreporter.write_line(summary([Tally(**one) for one in found]))

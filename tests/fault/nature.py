@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tests.support.answers import HEAD_FACTS, Truth, answer, fetched
 from tests.support.campaigns import LATENCY, THROUGHPUT
@@ -31,6 +31,8 @@ class Nature(Controllers):
     """
 
     spoil: Callable[[Manifest], Exit | None] = lambda pod: None
+    truths: Mapping[str, Truth] = field(default_factory=lambda: TRUTHS)
+    """Pool → its arms' throughputs."""
 
     def __post_init__(self) -> None:
         self.finish = self._finish
@@ -49,7 +51,7 @@ class Nature(Controllers):
                     await self.cluster.changed()
 
     def _busy(self) -> bool:
-        pods = self.cluster.list(POD).items
+        pods = self.cluster.peek(POD)
         return any(pod["status"]["phase"] == "Running" and what(pod) != "server" for pod in pods)
 
     def _finish(self, pod: Manifest) -> Mapping[str, Exit] | None:
@@ -61,7 +63,7 @@ class Nature(Controllers):
             return {"client": spoiled, "server": Exit(70)}
         asked = RoundPlan.from_json(variable(pod, ENVIRONMENT))
         ended = self.cluster.now().timestamp()
-        truth = TRUTHS[pod["metadata"]["labels"][POOL_LABEL]]
+        truth = self.truths[pod["metadata"]["labels"][POOL_LABEL]]
         return {"client": Exit(0, answer(asked, truth, ended - JOB_SECONDS, ended, {}))}
 
     def fetch_ends(self, pod: Manifest) -> Mapping[str, Exit]:

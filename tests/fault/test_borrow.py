@@ -3,10 +3,9 @@
 from typing import Any
 
 import pytest
-from tests.fault.forks import Mishap, Roads
+from tests.fault.forks import Mishap, at_each_write
 from tests.fault.oracle import broken_promises
-from tests.fault.stories import Story, example, same_end, tell_once
-from tests.fault.test_every_write import CRASH, LOST
+from tests.fault.stories import Story, example, tell_once
 from tests.fault.world import NAME, NAMESPACE, World
 
 from paceline.kube import Manifest, Ref
@@ -46,12 +45,6 @@ def test_a_full_cluster_lends_one_server_while_its_run_measures() -> None:
     assert "borrowed" not in world.found()["status"]["pools"][0]
 
 
-@pytest.mark.parametrize("mishap", [CRASH, LOST], ids=str)
-def test_it_comes_back_once(mishap: Mishap) -> None:
-    same = same_end(BORROWED, told=False)
-    Roads(BORROWED, mishap, lambda world: [*same(world), *lent_one_for_a_while(world)]).go()
-
-
 def suspended(spec: dict[str, Any]) -> None:
     spec["suspend"] = True
 
@@ -70,4 +63,4 @@ def test_it_comes_back_when_the_spec_takes_it_back(edit: Any) -> None:
         found = [] if not counts or (counts[-1] == ASKED and min(counts) >= ASKED - 1) else [f"asked for {counts}"]
         return found + (["a server is still lent"] if "borrowed" in entry else [])
 
-    Roads(BORROWED, Mishap(what=edit.__name__, when="after", do=lambda world: world.edit(edit)), check).go()
+    at_each_write(BORROWED, Mishap(what=edit.__name__, when="after", do=lambda world: world.edit(edit)), check).go()

@@ -3,11 +3,10 @@ figures: one request more or less is a change to be read."""
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tests.fault.nature import what
+from tests.fault.scenarios import FELL_BACK, MEASURED, SEARCHED, another_release, too_strict
 from tests.fault.stories import (
     BACK,
     CHANGED,
@@ -18,41 +17,21 @@ from tests.fault.stories import (
     ROLLED_BACK,
     Story,
     another_image,
-    example,
     tell_once,
 )
 from tests.fault.test_borrow import BORROWED, suspended
 from tests.fault.virtual import run
-from tests.fault.world import NAME, NAMESPACE, World
+from tests.fault.world import NAME, NAMESPACE
 from tests.support import golden
 from tests.support.memory import MemoryApi
 
 from paceline.controller.cluster import Key
 from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
 from paceline.kube import Listing, Manifest, Ref, Resource
-from paceline.kube.resources import JOB
-from paceline.render import Settings
 
 BUDGET = Path(__file__).parent / "budget.yaml"
 
 
-def too_strict(world: World) -> None:
-    """Nothing is twice as fast."""
-    manifest = example("latency")
-    manifest["spec"]["gate"] = {"minimumImprovement": "0.9"}
-    world.apply(manifest)
-
-
-def measures(world: World) -> bool:
-    return any(what(job) == "round" for job in world.cluster.list(JOB).items)
-
-
-def another_release(world: World) -> None:
-    """Of the operator: its image is that of the rounds, too."""
-    world.settings = Settings(image="paceline:next")
-
-
-MEASURED = replace(PROMOTED, until=measures)
 STORIES: Mapping[str, Story] = {
     "first deploy, up to the first round": MEASURED,
     "first deploy and promotion": PROMOTED,
@@ -63,6 +42,8 @@ STORIES: Mapping[str, Story] = {
     "a looser gate: judged on the rounds there are": JUDGED_AGAIN,
     "a candidate that is never ready: held": HELD,
     "rollback by a person": ROLLED_BACK,
+    "fallback by the guard": FELL_BACK,
+    "first deploy, search and promotion": SEARCHED,
     "superseded in its first round": Story(lambda world: world.edit(another_image), after=MEASURED),
     "suspended in its first round": Story(lambda world: world.edit(suspended), after=MEASURED),
     "suspended while a candidate serves": Story(lambda world: world.edit(suspended), after=PROMOTED),

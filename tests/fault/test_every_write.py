@@ -1,10 +1,10 @@
-"""Whatever happens around any single write of a story, the story ends as it should."""
+"""What people do right after any single write of a story, and an operator that lives no longer than one; the faults
+there are in `test_matrix`."""
 
-from collections.abc import Callable
 from itertools import repeat
 
 import pytest
-from tests.fault.forks import Mishap, Roads
+from tests.fault.forks import Mishap, at_each_write
 from tests.fault.oracle import broken_promises, ending
 from tests.fault.stories import (
     BACK,
@@ -21,7 +21,7 @@ from tests.fault.stories import (
     the_published_image,
 )
 from tests.fault.world import World
-from tests.support.memory import Crash, MemoryApi, conflict, crash_from, lost
+from tests.support.memory import MemoryApi, crash_from
 
 STORIES = {
     "promoted": PROMOTED,
@@ -32,35 +32,6 @@ STORIES = {
     "back": BACK,
     "rolled back": ROLLED_BACK,
 }
-
-
-def raising(error: Callable[[], BaseException]) -> Callable[[World], None]:
-    def act(_: World) -> None:
-        raise error()
-
-    return act
-
-
-CRASH = Mishap(what="crash", when="after", do=raising(Crash))
-LOST = Mishap(what="response lost", when="after", do=raising(lost))
-CONFLICT = Mishap(what="conflict", when="before", do=raising(conflict))
-
-
-@pytest.mark.parametrize(
-    ("story", "mishap"),
-    [
-        ("both promoted", CRASH),
-        *((story, mishap) for story in ("promoted", "changed") for mishap in (LOST, CONFLICT)),
-        ("changed", CRASH),
-        ("back", CRASH),
-        *((story, mishap) for story in ("held", "judged again", "rolled back") for mishap in (CRASH, LOST, CONFLICT)),
-    ],
-    ids=str,
-)
-def test_the_story_ends_the_same(story: str, mishap: Mishap) -> None:
-    """Events are told once a status is known to be written: an operator that has not heard so tells nothing."""
-    check = same_end(STORIES[story], told=mishap is CONFLICT)
-    Roads(STORIES[story], mishap, check).go()
 
 
 @pytest.mark.parametrize("story", STORIES)
@@ -81,7 +52,7 @@ def test_deleted_at_any_moment_nothing_is_left_but_the_models(story: str) -> Non
         left = sorted(set(ending(world.cluster).objects) - {"PersistentVolumeClaim models/models"})
         return [f"left: {ref}" for ref in left]
 
-    Roads(STORIES[story], Mishap(what="delete", when="after", do=World.delete), check).go()
+    at_each_write(STORIES[story], Mishap(what="delete", when="after", do=World.delete), check).go()
 
 
 DEPLOYED = "SpeculativeDeployment models/qwen3-coder-next"
@@ -108,7 +79,7 @@ def test_deleted_and_applied_again_at_any_moment_it_ends_the_same() -> None:
             *([] if summary == was[DEPLOYED]["status"]["summary"] else [f"it serves {summary}"]),
         ]
 
-    Roads(PROMOTED, Mishap(what="delete and apply", when="after", do=again), check).go()
+    at_each_write(PROMOTED, Mishap(what="delete and apply", when="after", do=again), check).go()
 
 
 def test_a_change_taken_back_at_any_moment_leaves_what_there_was() -> None:
@@ -123,4 +94,4 @@ def test_a_change_taken_back_at_any_moment_leaves_what_there_was() -> None:
         same = is_[servers]["spec"] == was[servers]["spec"]
         return broken_promises(world.cluster) + ([] if same else ["another revision is served"])
 
-    Roads(CHANGED, Mishap(what="taken back", when="after", do=back), check).go()
+    at_each_write(CHANGED, Mishap(what="taken back", when="after", do=back), check).go()

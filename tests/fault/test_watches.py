@@ -7,20 +7,19 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
 import pytest
-from tests.fault.forks import Mishap, Roads
+from tests.fault.forks import Mishap, at_each_write
+from tests.fault.mishaps import go_deaf, nudge
 from tests.fault.oracle import ending
 from tests.fault.stories import CHANGED, HELD, PROMOTED, Story, same_end, should, tell
-from tests.fault.world import NAME, NAMESPACE, Life, Process, World
+from tests.fault.world import NAMESPACE, Life, World
 from tests.support.memory import MemoryApi
 
-from paceline.controller.cluster import CHILDREN, Key
-from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
-from paceline.controller.shell import SILENT_SECONDS
+from paceline.controller.cluster import CHILDREN
+from paceline.controller.kinds import BENCHMARK_RUN
 from paceline.kube import Ref, Resource, WatchEvent
 from paceline.kube.resources import CLAIM, DEPLOYMENT, REVISION, SERVICE
 
 STORIES = {"promoted": PROMOTED, "changed": CHANGED, "held": HELD}
-NUDGE_SECONDS = 60.0
 
 
 class Slow(MemoryApi):
@@ -47,46 +46,6 @@ def slow(late: Callable[[Resource], float]) -> Life:
     return life
 
 
-def go_deaf(world: World) -> None:
-    """No watch tells anything, for as long as the probe allows; then what was missed is no longer known, and all must
-    be listed. Meanwhile work goes on, on what the stores have."""
-    process = world.lives[-1]
-    process.api.deliver = lambda event: ()
-
-    def heal(_: World) -> None:
-        process.api.deliver = lambda event: (event,)
-        world.cluster.compact()
-        process.api.disconnect()
-
-    nudge(process, SILENT_SECONDS)
-    world.later(SILENT_SECONDS, heal)
-
-
-def nudge(process: Process, seconds: float) -> None:
-    """Hints without reason, for so long."""
-    world = process.world
-    runs = world.cluster.list(BENCHMARK_RUN).items
-    keys = [Key(BENCHMARK_RUN.plural, NAMESPACE, run["metadata"]["name"]) for run in runs]
-    keys += [Key(SPECULATIVE_DEPLOYMENT.plural, NAMESPACE, name) for name in (NAME, "stranger")]
-    random.shuffle(keys)
-    for key in keys:
-        process.view.hear(key)
-    if seconds > 0:
-        world.later(NUDGE_SECONDS, lambda _: nudge(process, seconds - NUDGE_SECONDS))
-
-
-@pytest.mark.parametrize("story", ["changed", "held"])
-def test_deaf_from_any_moment_on(story: str) -> None:
-    Roads(STORIES[story], Mishap(what="deaf", when="after", do=go_deaf), same_end(STORIES[story], told=False)).go()
-
-
-@pytest.mark.parametrize("story", ["promoted", "held"])
-def test_two_operators_from_any_moment_on(story: str) -> None:
-    """As when the one that has lost the Lease does not know yet: nothing is made twice, and they agree."""
-    second = Mishap(what="a second operator", when="after", do=World.operate)
-    Roads(STORIES[story], second, same_end(STORIES[story], told=False)).go()
-
-
 @pytest.mark.parametrize("story", ["promoted", "held"])
 def test_the_old_leader_is_deaf_and_works_on(story: str) -> None:
     """Nothing is made twice, and what is served and measured is the same. It may only remove, and fail to make again,
@@ -101,7 +60,7 @@ def test_the_old_leader_is_deaf_and_works_on(story: str) -> None:
         known = ("Job ", "Pod ", "removed 1 times: Job ", "removed 1 times: Pod ", "told: 422 Invalid: Job ")
         return [line for line in found if not line.startswith(known)]
 
-    Roads(STORIES[story], Mishap(what="cut off", when="after", do=cut_off), check).go()
+    at_each_write(STORIES[story], Mishap(what="cut off", when="after", do=cut_off), check).go()
 
 
 @pytest.mark.parametrize("kind", CHILDREN, ids=lambda kind: kind.plural)

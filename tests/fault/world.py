@@ -33,15 +33,20 @@ from paceline.controller.shell import WORKERS
 from paceline.kube import ApiError, Manifest, Recorder, Ref, Reflector, WorkQueue
 from paceline.plan.step import Event
 from paceline.render import Settings
+from paceline.watch import Judgement, Watched
 
 START = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 NAMESPACE, NAME = "models", "qwen3-coder-next"
 RESTART_SECONDS = 5.0
 PASS_SECONDS = 0.05
 """How long a reconcile takes: in no time, two that disagree would write for ever."""
-QUIET_SECONDS = 1300.0
-"""Twice the resync, and beyond every progress deadline of a story: who has not acted by then never will."""
+QUIET_SECONDS = 700.0
+"""Beyond the resync, and every progress deadline of a story: who has not acted by then never will."""
 MOST_CHAPTERS = 30
+COUNTED_SECONDS = 60.0
+"""How often the servers' counters are judged."""
+Judge = Callable[[Watched], Judgement]
+"""What the counters of a pool's servers show."""
 
 
 class Process:
@@ -54,6 +59,8 @@ class Process:
         self.view.queue = WorkQueue(group=turn_of, clock=world.loop.time, jitter=lambda: 0.0)
         self.hints = Reflector(api, SPECULATIVE_DEPLOYMENT, on_change=self._hint)
         self.passes = 0
+        self.deposed = asyncio.Event()
+        """Set when it has lost the Lease."""
         self.events = Recorder(api, controller="paceline.dev/operator", instance="operator", now=world.now)
 
     async def run(self) -> None:
@@ -63,8 +70,26 @@ class Process:
                 group.create_task(reflector.run())
             for reflector in self.view.reflectors:
                 await reflector.synced.wait()
+            group.create_task(self._end_without_the_lease())
+            if self.world.judge:
+                group.create_task(self._watch_counters(self.world.judge))
             group.create_task(self.hints.run())
             group.create_task(self.view.queue.run(self.reconcile, workers=WORKERS))
+
+    async def _end_without_the_lease(self) -> None:
+        """The work ends wherever it waits, and the process with it."""
+        await self.deposed.wait()
+        raise Crash
+
+    async def _watch_counters(self, judge: "Judge") -> None:
+        """As `controller.watch` does it, where what the counters show is known."""
+        while True:
+            await asyncio.sleep(COUNTED_SECONDS)
+            for key, pools in self.view.watched.items():
+                found = {pool: judge(watched) for pool, watched in pools.items()}
+                if self.view.judgements.get(key) != found:
+                    self.view.judgements[key] = found
+                    self.view.queue.hint(key)
 
     async def reconcile(self, key: Key) -> float | None:
         await asyncio.sleep(PASS_SECONDS)
@@ -103,6 +128,7 @@ class World:
         """Every process there was; the last one is at work."""
         self.settings = Settings(image="paceline")
         """Of the operators that start from now on, and of those that run."""
+        self.judge: Judge | None = twin_of.judge if twin_of else None
         self.complaints: list[str] = []
         """What a reconcile raised that is no answer of the API: a bug."""
         self.trace: list[str] = []

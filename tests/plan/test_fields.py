@@ -79,6 +79,7 @@ def test_an_edit_that_is_taken_back_leaves_what_there_was(base: str, path: str) 
     rest(world)
     assert lasting(objects(world)) == lasting(objects(twin))
     assert status(world) == status(twin)
+    assert says(world) == says(twin)
 
 
 @cache
@@ -87,6 +88,13 @@ def done(base: str) -> World:
     world = begun(base)
     rest(world)
     return world
+
+
+def says(world: World) -> Mapping[str, Any]:
+    """What people read, word for word: conditions, and what each pool is at."""
+    found = world.status()
+    said = {one["type"]: (one["status"], one["reason"], one["message"]) for one in found["conditions"]}
+    return said | {pool["name"]: pool.get("progress") for pool in found["pools"]}
 
 
 def lasting(found: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -2,14 +2,15 @@
 
 import asyncio
 import copy
-from collections.abc import AsyncGenerator, Callable, Iterable
+import inspect
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 from tests.support.memory.cluster import Change, Cluster
 from tests.support.memory.selector import selects
 
-from paceline.kube import ApiError, Conflict, Listing, Manifest, Ref, Resource, Unavailable, WatchEvent, ref_of
+from paceline.kube import ApiError, Conflict, Gone, Listing, Manifest, Ref, Resource, Unavailable, WatchEvent, ref_of
 
 Verb = Literal["apply", "status", "create", "update", "delete"]
 Written = TypeVar("Written")
@@ -29,8 +30,8 @@ class Write:
     manifest: Manifest | None
 
 
-Hook = Callable[[Write], None]
-"""Called around a write. What it raises is the client's answer."""
+Hook = Callable[[Write], Awaitable[None] | None]
+"""Called around a write, and awaited where it takes time. What it raises is the client's answer."""
 
 
 class MemoryApi:
@@ -58,8 +59,11 @@ class MemoryApi:
         self.watches = 0
         """How many are open."""
         self.dead = False
+        self.behind = 0
+        """How many versions ago what is listed was so: an API server's cache that lags."""
         self._seen: int | None = None
         self._connections = 0
+        self._expired = -1
 
     def freeze(self) -> None:
         """From now on this client reads and watches the cluster as it is now; its writes go to the real one."""
@@ -73,6 +77,11 @@ class MemoryApi:
         """End all open watches of this client."""
         self._connections += 1
         self.cluster.bookmark()
+
+    def expire(self) -> None:
+        """End all open watches of this client with Gone: it must list."""
+        self._expired = self._connections
+        self.disconnect()
 
     async def get(self, ref: Ref) -> Manifest | None:
         await self._alive()
@@ -88,7 +97,8 @@ class MemoryApi:
         reduce: Callable[[Manifest], Any] | None = None,
     ) -> Listing:
         await self._alive()
-        listing = self.cluster.list(resource, namespace, selector, self._seen, fields)
+        at = max(self.cluster.oldest, self.cluster.version - self.behind) if self.behind else self._seen
+        listing = self.cluster.list(resource, namespace, selector, at, fields)
         return listing if reduce is None else replace(listing, items=list(map(reduce, listing.items)))
 
     async def watch(
@@ -116,6 +126,8 @@ class MemoryApi:
                 elif self.cluster.version <= now or self._seen is not None:
                     await self.cluster.changed()
                 await self._alive()
+            if connection <= self._expired:
+                raise Gone(410, "Expired", "injected: too old resource version")
         finally:
             self.watches -= 1
 
@@ -155,17 +167,18 @@ class MemoryApi:
         await self._alive()
         self.attempts += 1
         write = Write(number=self.attempts, verb=verb, ref=ref, manifest=copy.deepcopy(manifest))
-        self._run(self.before, write)
+        await self._run(self.before, write)
         version = self.cluster.version
         answer = do()
         if self.cluster.version != version:
             self.writes.append(write)
-            self._run(self.after, write)
+            await self._run(self.after, write)
         return answer
 
-    def _run(self, hook: Hook, write: Write) -> None:
+    async def _run(self, hook: Hook, write: Write) -> None:
         try:
-            hook(write)
+            if inspect.isawaitable(takes_time := hook(write)):
+                await takes_time
         except Crash:
             self.dead = True
             raise

@@ -98,6 +98,12 @@ class Cluster:
         """The object, as it was at version `at`."""
         return copy.deepcopy(self._view(at).get(ref))
 
+    def peek(self, resource: Resource) -> list[Manifest]:
+        """As `list`, but the objects themselves: not to be edited."""
+        found = [stored.manifest for ref, stored in self._objects.items() if ref.resource == resource]
+        found.sort(key=lambda manifest: (manifest["metadata"].get("namespace", ""), manifest["metadata"]["name"]))
+        return found
+
     def list(
         self,
         resource: Resource,
@@ -192,8 +198,9 @@ class Cluster:
 
     def set_status(self, manifest: Manifest, status: Mapping[str, Any]) -> Manifest:
         """What a controller of the cluster does: write the status of an object, over whatever is there now."""
-        current = self.get(ref_of(manifest, self.kinds))
-        assert current is not None
+        current = self._objects[ref_of(manifest, self.kinds)].manifest
+        if current.get("status") == status:
+            return current
         return self.update(current | {"status": dict(status)}, manager="cluster", subresource="status")
 
     def delete(self, ref: Ref, *, uid: str | None = None, propagation: str = "Background") -> bool:
@@ -327,20 +334,23 @@ def _has(manifest: Manifest, fields: str) -> bool:
 
 
 def list_keys(crd: Manifest) -> ListKeys:
-    """The keyed lists that a CRD's schema names, by the name of the field."""
+    """The keyed lists that a CRD's schema names, by the name of the field; the others of these names, by their path."""
     found: dict[str, tuple[str, ...]] = {}
+    plain: dict[str, str] = {}
 
-    def walk(schema: Mapping[str, Any]) -> None:
+    def walk(schema: Mapping[str, Any], path: tuple[str, ...]) -> None:
         for name, child in (schema.get("properties") or {}).items():
             if child.get("x-kubernetes-list-type") == "map":
                 found[name] = tuple(child["x-kubernetes-list-map-keys"])
-            walk(child)
+            elif child.get("type") == "array":
+                plain[".".join((*path, name))] = name
+            walk(child, (*path, name))
         if isinstance(schema.get("items"), Mapping):
-            walk(schema["items"])
+            walk(schema["items"], path)
 
     for version in crd["spec"]["versions"]:
-        walk(version["schema"]["openAPIV3Schema"])
-    return found
+        walk(version["schema"]["openAPIV3Schema"], ())
+    return found | {path: () for path, name in plain.items() if name in found}
 
 
 def _no_nulls(value: Any, custom: bool, path: str = "") -> Any:

@@ -198,7 +198,7 @@ class Controllers:
 
     def _run_pods(self) -> None:
         for pod in self._all(POD):
-            status = pod.get("status", {})
+            status = dict(pod.get("status", {}))
             if not pod["spec"].get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
                 continue
             started = self.started.setdefault(pod["metadata"]["uid"], self.cluster.now())
@@ -257,7 +257,7 @@ class Controllers:
         )
 
     def _all(self, resource: Any) -> list[Manifest]:
-        return self.cluster.list(resource).items
+        return self.cluster.peek(resource)
 
     def _refs(self, resource: Any) -> list[Ref]:
         return [ref_of(manifest, self.cluster.kinds) for manifest in self._all(resource)]

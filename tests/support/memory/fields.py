@@ -17,7 +17,8 @@ Item = tuple[tuple[str, Any], ...]
 Path = tuple[str | Item, ...]
 Fields = frozenset[Path]
 ListKeys = Mapping[str, tuple[str, ...]]
-"""By the name of the field that holds the list: what its items are told apart by; ("",) where the items are a set."""
+"""By the name of the field that holds the list: what its items are told apart by; ("",) where the items are a set. By
+its path, `status.search.arms`: where it is otherwise for one of that name."""
 
 LIST_KEYS: ListKeys = {
     "conditions": ("type",),
@@ -203,7 +204,8 @@ def _key_text(item: Item) -> str:
 
 def _keys(path: Path, keys: ListKeys) -> tuple[str, ...]:
     """What the items of the list at `path` are told apart by; () if it is one value."""
-    return keys.get(path[-1], ()) if path and isinstance(path[-1], str) else ()
+    names = keys.get(path[-1], ()) if path and isinstance(path[-1], str) else ()
+    return keys.get(".".join(step for step in path if isinstance(step, str)), names) if names else ()
 
 
 def _differ(old: Any, new: Any, path: Path, keys: ListKeys) -> bool:

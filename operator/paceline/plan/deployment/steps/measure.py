@@ -173,9 +173,8 @@ def _make_run(pool: Pool, causes: tuple[Cause, ...], now: datetime, held: Hold |
         actions=(Apply(benchmark_run(pool.snapshot.owner, pool.name, name, run_manifest_spec(wanted)), why or first),),
         status={
             "attempts": attempt,
-            "progress": PoolProgress(
-                step="Measuring", benchmark_run=name, message=why or "the run is being made", why=why
-            ),
+            # As `_follow` says it of a run that has no status yet: that it is there needs no write of its own.
+            "progress": PoolProgress(step="Measuring", benchmark_run=name, message=name, why=why),
         },
     )
 

@@ -83,7 +83,7 @@ def _watch(snapshot: Snapshot, evidence: Evidence, active: Round, now: datetime)
     reason = Reason.RunRefused if refused else Reason.RunWaiting if waits else Reason.RunMeasuring
     progress = replace(
         _progress(evidence, message, active.name),
-        seen=True,
+        seen=_has_begun(snapshot, active) or refused or waits,
         unplaced_since=held_up,
         waits_for_accelerators=waits_for(accelerator, active.pod),
     )
@@ -92,6 +92,13 @@ def _watch(snapshot: Snapshot, evidence: Evidence, active: Round, now: datetime)
         status={**placed, "progress": progress},
         requeue_at=earliest((*deadlines(active), recheck_at(pods or [active.job], now))),
     )
+
+
+def _has_begun(snapshot: Snapshot, active: Round) -> bool:
+    """Whether this Job, if it disappears, was a try: it has had a node. One that never had may be made again. Written
+    with the node, which saves a write a round."""
+    before = snapshot.status.progress
+    return bool(active.node) or bool(before and before.seen and before.job == active.name)
 
 
 def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult:
