@@ -75,7 +75,7 @@ def test_other_peoples_documents_are_passed_over(tmp_path: Path, capsys: pytest.
         ("a: [", "did not find expected node content"),
         ("a: 1\na: 2\n", "a stands twice"),
         ("a: " + "[" * 100_000, "is nested deeper than 100"),
-        (f"{GROUP}\nkind: BenchmarkRun\nspec: &spec {{pool: *spec}}\n", "recursion"),
+        (f"{GROUP}\nkind: BenchmarkRun\nspec: &spec {{pool: *spec}}\n", "*spec stands within itself"),
         ("a: " + "1" * 5000, "4300 digits"),
         ("apiVersion: paceline.dev/v1\nkind: BenchmarkRun\n", "apiVersion: must be paceline.dev/v1alpha1"),
         (f"{GROUP}\nkind: Benchmark\n", "kind: must be SpeculativeDeployment or BenchmarkRun"),
