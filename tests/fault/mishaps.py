@@ -12,8 +12,8 @@ from tests.fault.world import NAME, NAMESPACE, RESTART_SECONDS, Process, World
 from tests.support.memory import Crash, conflict, lost
 
 from paceline.controller.cluster import Key
+from paceline.controller.health import SILENT_SECONDS
 from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
-from paceline.controller.shell import SILENT_SECONDS
 from paceline.kube import ApiError, Invalid, Ref, TooManyRequests, Unavailable, WatchEvent
 from paceline.kube.resources import SERVICE
 
