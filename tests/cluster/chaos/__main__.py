@@ -13,8 +13,7 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any
 
 from tests.cluster.chaos import report
@@ -82,7 +81,7 @@ def volumes() -> None:
 
 def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", choices=[[], *SCENARIOS], default=[])
+    parser.add_argument("names", nargs="*", help=", ".join(SCENARIOS))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--together", type=int, default=TOGETHER)
     options = parser.parse_args(argv)
@@ -98,7 +97,8 @@ def main(argv: Sequence[str]) -> int:
         volumes()
         with ThreadPoolExecutor(options.together) as threads:
             quiet = [each for each in runs if not each[0].alone]
-            for result in threads.map(lambda each: one(*each, hub, view), quiet):
+            under_way = [threads.submit(one, scenario, seed, hub, view) for scenario, seed in quiet]
+            for result in (each.result() for each in as_completed(under_way)):
                 found.append(result)
                 add(found)
         for scenario, seed in (each for each in runs if each[0].alone):
@@ -119,6 +119,5 @@ def add(found: Sequence[Found]) -> None:
     FOUND.write_text(json.dumps([*kept, *found], indent=1) + "\n")
 
 
-assert Path
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -1,6 +1,7 @@
 """What is done to the operator, to nodes and to the cluster's own programs: everyone in the cluster feels it."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.cluster.chaos import machines
@@ -15,7 +16,7 @@ TAKEN_OVER = 15.0
 """Seconds from a leader's end to the next leader's first write of the lease, at most."""
 
 
-def killed_at(moment: str):  # type: ignore[no-untyped-def]
+def killed_at(moment: str) -> Callable[[Story], None]:
     def act(story: Story) -> None:
         story.apply()
         story.moment((moment,))
@@ -224,6 +225,3 @@ def clock_set_back(story: Story) -> None:
         converged(story)
         story.note(f"the operator's log says {story.view.lines(0)[-1][:20]}")
         machines.set_clock(clock, 0)
-
-
-assert OPERATOR
