@@ -33,7 +33,8 @@ def previous() -> Iterator[None]:
 @pytest.mark.timeout(600)
 @pytest.mark.usefixtures("previous")
 def test_runs_under_way_keep_their_evidence_and_servers_stay(here: Namespace, hub: str) -> None:
-    """One deployment has promoted its winner, another is in its second round of three, when the operator is replaced."""
+    """One deployment has promoted its winner, another is in its second round of three, when the operator
+    is replaced."""
     assert images() == {f"{PREVIOUS}:dev"}
     here.apply(small("done", hub))
     done = here.wait("the first winner to be served", served(here, "done", "wide"), 180)
