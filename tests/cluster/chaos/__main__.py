@@ -1,8 +1,8 @@
 """`make chaos`: every scenario of the table, each with its seeds, and docs/reports/chaos.md.
 
 `python -m tests.cluster.chaos [NAME…] [--seed N]`: only these, beginning with another seed. What was found is added to
-build/chaos.json, by scenario and seed; the report is written of all that is there. Scenarios that disturb nobody run
-side by side, the others one after another.
+build/chaos.json, by scenario and seed; the report is written of all that is there. What runs beside what:
+table.Lane.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from typing import Any
 from tests.cluster.chaos import report
 from tests.cluster.chaos.machines import CLUSTER, ROOT
 from tests.cluster.chaos.story import BrokenError, Story
-from tests.cluster.chaos.table import SCENARIOS, Scenario
+from tests.cluster.chaos.table import SCENARIOS, Lane, Scenario
 from tests.cluster.chaos.view import View, watching
 from tests.cluster.conftest import HUB, namespace_for
 from tests.support.kubernetes import OPERATOR, kubectl, run
@@ -48,6 +48,8 @@ def one(scenario: Scenario, seed: int, hub: str, view: View) -> Found:
         if tracebacks:
             wrong += f"; {len(tracebacks)} tracebacks in the operator's log"
             keep(story, scenario, seed)
+    if scenario.lane is not Lane.OWN:
+        Operator().replace()  # a pod that does not wait out its restarts
     found = {
         "scenario": scenario.name,
         "seed": seed,
@@ -95,17 +97,17 @@ def main(argv: Sequence[str]) -> int:
         home.kubectl("rollout", "status", "deployment/hub", "--timeout", "60s")
         hub = f"http://hub.{home.name}.svc"
         volumes()
-        with ThreadPoolExecutor(options.together) as threads:
-            quiet = [each for each in runs if not each[0].alone]
-            under_way = [threads.submit(one, scenario, seed, hub, view) for scenario, seed in quiet]
-            for result in (each.result() for each in as_completed(under_way)):
-                found.append(result)
+        with ThreadPoolExecutor(options.together) as threads, ThreadPoolExecutor(1) as beside:
+            lanes = {Lane.OWN: threads, Lane.OPERATOR: beside}
+            first = [each for each in runs if each[0].lane in lanes]
+            under_way = [lanes[one_of.lane].submit(one, one_of, seed, hub, view) for one_of, seed in first]
+            for result in as_completed(under_way):
+                found.append(result.result())
                 add(found)
-        for scenario, seed in (each for each in runs if each[0].alone):
+        for scenario, seed in (each for each in runs if each[0].lane is Lane.CLUSTER):
             volumes()
             found.append(one(scenario, seed, hub, view))
             add(found)
-            Operator().replace()  # a pod that does not wait out its restarts
     report.write(json.loads(FOUND.read_text()))
     wrong = [f"{each['scenario']} {each['seed']}: {each['wrong']}" for each in found if each["wrong"]]
     print("\n".join([*wrong, f"{len(found) - len(wrong)} of {len(found)} converged"]))

@@ -2,9 +2,18 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 
 from tests.cluster.chaos import clusterwide, rounds
 from tests.cluster.chaos.story import MOMENTS, Story
+
+
+class Lane(Enum):
+    """Who feels it, and so what runs beside it."""
+
+    OWN = "one deployment: beside others"
+    OPERATOR = "the operator: one at a time, beside those of one deployment, which feel it too"
+    CLUSTER = "everyone: alone"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,8 +29,7 @@ class Scenario:
     sigkill: str = ""
     """What is ended by SIGKILL."""
     seeds: int = 1
-    alone: bool = False
-    """Others in the cluster would feel it."""
+    lane: Lane = Lane.OWN
 
 
 QUIET = (
@@ -96,7 +104,7 @@ ALONE = (
             does=f"the operator: {moment}",
             act=clusterwide.killed_at(moment),
             sigkill="operator",
-            alone=True,
+            lane=Lane.OPERATOR,
         )
         for number, moment in enumerate(MOMENTS)
     ),
@@ -106,7 +114,7 @@ ALONE = (
         does="the operator, after a Job is complete and before its result is read",
         act=clusterwide.killed_before_it_reads,
         sigkill="operator",
-        alone=True,
+        lane=Lane.OPERATOR,
     ),
     Scenario(
         name="result-lost",
@@ -114,14 +122,14 @@ ALONE = (
         does="the same, and the pod with the result deleted (theirs: the sidecar that holds the results)",
         act=clusterwide.result_lost,
         sigkill="operator",
-        alone=True,
+        lane=Lane.OPERATOR,
     ),
     Scenario(
         name="operator-killed-twice",
         does="the operator, twice in a run",
         act=clusterwide.killed_twice,
         sigkill="operator",
-        alone=True,
+        lane=Lane.OPERATOR,
     ),
     Scenario(
         name="leader-killed",
@@ -129,46 +137,59 @@ ALONE = (
         act=clusterwide.leader_killed,
         sigkill="operator",
         seeds=3,
-        alone=True,
+        lane=Lane.CLUSTER,
     ),
     Scenario(
         name="uninstalled",
         peer="H1",
         does="helm uninstall in a round, then install",
         act=clusterwide.uninstalled,
-        alone=True,
+        lane=Lane.CLUSTER,
     ),
-    Scenario(name="upgraded", peer="H2", does="helm upgrade in a round", act=clusterwide.upgraded, alone=True),
+    Scenario(name="upgraded", peer="H2", does="helm upgrade in a round", act=clusterwide.upgraded, lane=Lane.CLUSTER),
     Scenario(
         name="invalid-values",
         peer="H3",
         does="helm upgrade with a wrong value in a round; then a right one",
         act=clusterwide.invalid_values,
-        alone=True,
+        lane=Lane.CLUSTER,
     ),
     Scenario(
-        name="ten", peer="C11", does="ten at once, five of them deleted", act=rounds.ten, holds="five", alone=True
+        name="ten",
+        peer="C11",
+        does="ten at once, five of them deleted",
+        act=rounds.ten,
+        holds="five",
+        lane=Lane.CLUSTER,
     ),
     Scenario(
-        name="api-paused", peer="C15", does="the API server stopped for 30 s", act=clusterwide.api_paused, alone=True
+        name="api-paused",
+        peer="C15",
+        does="the API server stopped for 30 s",
+        act=clusterwide.api_paused,
+        lane=Lane.CLUSTER,
     ),
     Scenario(
         name="servers-unreachable",
         peer="C16",
         does="HTTP from the operator to its pods dropped (theirs: results; ours: the guard's counters)",
         act=clusterwide.servers_unreachable,
-        alone=True,
+        lane=Lane.CLUSTER,
     ),
     Scenario(
-        name="api-killed", does="the API server, for 5 s", act=clusterwide.api_killed, sigkill="API server", alone=True
+        name="api-killed",
+        does="the API server, for 5 s",
+        act=clusterwide.api_killed,
+        sigkill="API server",
+        lane=Lane.CLUSTER,
     ),
-    Scenario(name="etcd-killed", does="etcd, for 10 s", act=clusterwide.etcd_killed, sigkill="etcd", alone=True),
+    Scenario(name="etcd-killed", does="etcd, for 10 s", act=clusterwide.etcd_killed, sigkill="etcd", lane=Lane.CLUSTER),
     Scenario(
         name="managers-killed",
         does="controller manager and scheduler, for 10 s",
         act=clusterwide.managers_killed,
         sigkill="controller manager, scheduler",
-        alone=True,
+        lane=Lane.CLUSTER,
     ),
     Scenario(
         name="kubelet-killed",
@@ -176,7 +197,7 @@ ALONE = (
         act=clusterwide.kubelet_killed,
         sigkill="kubelet",
         seeds=2,
-        alone=True,
+        lane=Lane.CLUSTER,
     ),
     Scenario(
         name="containerd-killed",
@@ -184,23 +205,26 @@ ALONE = (
         act=clusterwide.containerd_killed,
         sigkill="containerd",
         seeds=2,
-        alone=True,
+        lane=Lane.CLUSTER,
     ),
     Scenario(
         name="node-cut-off",
         does="no packet from a node to the API server, for 20 s to 40 s",
         act=clusterwide.node_cut_off,
-        alone=True,
+        lane=Lane.CLUSTER,
     ),
     Scenario(
-        name="rights-revoked", does="the ClusterRoleBinding gone for 40 s", act=clusterwide.rights_revoked, alone=True
+        name="rights-revoked",
+        does="the ClusterRoleBinding gone for 40 s",
+        act=clusterwide.rights_revoked,
+        lane=Lane.CLUSTER,
     ),
-    Scenario(name="drained", does="the node of a round drained", act=clusterwide.drained, alone=True),
+    Scenario(name="drained", does="the node of a round drained", act=clusterwide.drained, lane=Lane.CLUSTER),
     Scenario(
         name="clock-set-back",
         does="the operator's wall clock set back by 5 min in a round (libfaketime)",
         act=clusterwide.clock_set_back,
-        alone=True,
+        lane=Lane.CLUSTER,
     ),
 )
 SCENARIOS: Mapping[str, Scenario] = {scenario.name: scenario for scenario in (*QUIET, *ALONE)}
