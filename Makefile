@@ -139,6 +139,7 @@ long-stories: operator-up venv
 
 # NAMES: only these scenarios of tests/cluster/chaos/table.py.
 chaos: operator-up venv
+	dev/cluster/install-packages faketime
 	$(BIN)/python -m tests.cluster.chaos $(NAMES)
 
 # What takes longer than `make test` may: its reports are in docs/reports.

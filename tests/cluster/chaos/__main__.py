@@ -12,17 +12,20 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from typing import Any
+from uuid import uuid4
 
+import pytest
 from tests.cluster.chaos import report
 from tests.cluster.chaos.machines import CLUSTER, ROOT
 from tests.cluster.chaos.story import BrokenError, Story
 from tests.cluster.chaos.table import SCENARIOS, Lane, Scenario
 from tests.cluster.chaos.view import View, watching
 from tests.cluster.conftest import HUB, namespace_for
-from tests.support.kubernetes import OPERATOR, kubectl, run
+from tests.support.kubernetes import OPERATOR, Namespace, kubectl, run
 from tests.support.processes import Operator
 
 TOGETHER = 4
@@ -33,14 +36,14 @@ Found = dict[str, Any]
 def one(scenario: Scenario, seed: int, hub: str, view: View) -> Found:
     began = time.monotonic()
     wrong = ""
-    with namespace_for(f"chaos-{scenario.name}") as here:
+    with fresh(f"chaos-{scenario.name}") as here:
         story = Story(here, hub, view, random.Random(f"{scenario.name} {seed}"))
         try:
             scenario.act(story)
         except BrokenError as broken:
             wrong = str(broken)
             keep(story, scenario, seed)
-        except Exception:
+        except (Exception, pytest.fail.Exception):
             wrong = traceback.format_exc()
             keep(story, scenario, seed)
         time.sleep(1)
@@ -60,6 +63,17 @@ def one(scenario: Scenario, seed: int, hub: str, view: View) -> Found:
     }
     print(json.dumps(found), flush=True)
     return found
+
+
+@contextmanager
+def fresh(what: str) -> Iterator[Namespace]:
+    """A namespace that a scenario may delete itself."""
+    here = Namespace(f"{what[:50]}-{uuid4().hex[:4]}")
+    kubectl("create", "namespace", here.name)
+    try:
+        yield here
+    finally:
+        kubectl("delete", "namespace", here.name, "--wait=false", "--ignore-not-found")
 
 
 def keep(story: Story, scenario: Scenario, seed: int) -> None:
