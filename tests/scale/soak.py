@@ -64,7 +64,7 @@ async def collect(soak: Bench) -> int:
             if (owners := one["metadata"].get("ownerReferences")) and there.isdisjoint(owner["uid"] for owner in owners)
         ]
         for one in orphans:
-            await soak.api.delete(ref_of(one), uid=one["metadata"]["uid"])
+            await soak.api.delete(ref_of(one, KINDS), uid=one["metadata"]["uid"])
         if not orphans:
             return len(found)
 
@@ -91,7 +91,7 @@ async def turn(soak: Bench, operator: Operator, number: int) -> None:
     deployments = await of(soak, SPECULATIVE_DEPLOYMENT)
     for one in deployments:
         if one["metadata"]["name"] in names:
-            await soak.api.delete(ref_of(one), uid=one["metadata"]["uid"])
+            await soak.api.delete(ref_of(one, KINDS), uid=one["metadata"]["uid"])
     for name in names:
         soak.heard.pop(name, None)
         soak.observed.pop(name, None)

@@ -21,8 +21,10 @@ uid), no pod but the winner's server holds a GPU, nothing is borrowed, and the o
 of processes that were killed included, has no traceback. Gone: nothing of it is left, and no GPU is
 held. Five: converged, for each of the five that stay.
 
-**{good} of {all} runs converged; {kills} of them had a SIGKILL.** Seconds are of the whole run, with the
-cluster's two cores shared by up to four runs and by other work.
+**{good} of {all} runs converged; {kills} of them had a SIGKILL.** Seconds are of the whole run, with
+other work on the machine's two cores. Runs of one deployment go four at a time, and take turns on
+the two nodes; what is done to the operator is done beside them, so they feel it too; what is done to
+the cluster is done alone.
 
 | scenario | AIPerf | what is done | SIGKILL of | must be | seed | seconds | was | when, and what was seen | commit |
 |---|---|---|---|---|---|---|---|---|---|
@@ -38,10 +40,12 @@ pause in the measured server's answers, of whichever arm runs then.
 
 
 def write(found: Sequence[Mapping[str, Any]]) -> None:
+    WHERE.write_text(text(found))
+
+
+def text(found: Sequence[Mapping[str, Any]]) -> str:
     order = list(SCENARIOS)
-    rows = sorted(
-        (one for one in found if one["scenario"] in order), key=lambda one: (order.index(one["scenario"]), one["seed"])
-    )
+    rows = sorted(found, key=lambda one: (order.index(one["scenario"]), one["seed"]))
     good = [one for one in rows if not one["wrong"]]
     head = HEAD.format(
         date=datetime.now(UTC).date(),
@@ -49,7 +53,7 @@ def write(found: Sequence[Mapping[str, Any]]) -> None:
         all=len(rows),
         kills=sum(bool(SCENARIOS[one["scenario"]].sigkill) for one in good),
     )
-    WHERE.write_text(head + "".join(map(_row, rows)) + TAIL)
+    return head + "".join(map(_row, rows)) + TAIL
 
 
 def _row(one: Mapping[str, Any]) -> str:

@@ -107,8 +107,8 @@ def running_fetch(story: Story) -> Manifest | None:
 def serving_killed(story: Story) -> None:
     story.apply()
     story.moment(("the first round runs", "the second round runs", "the verdict"))
-    pod = next(pod for pod in story.pods("server") if "containerStatuses" in pod["status"])
-    kill(process(pod, "server"))
+    (pod,) = [pod for pod in story.pods("server") if "containerStatuses" in pod["status"]][:1]
+    kill(story.wait("it to run", lambda: engine(pod), 30))
     converged(story)
 
 
@@ -238,9 +238,11 @@ def told(story: Story, pod: Manifest, **words: float) -> None:
 
 
 def engine(pod: Manifest) -> int:
-    """The process of a round's engine; 0 while there is none."""
+    """The process of a pod's engine; 0 while there is none."""
     statuses = pod["status"]["containerStatuses"]
-    identity = next(s["containerID"] for s in statuses if s["name"] == "server").partition("://")[2]
+    identity = next(s.get("containerID", "") for s in statuses if s["name"] == "server").partition("://")[2]
+    if not identity:
+        return 0
     for place in Path("/proc").glob("[0-9]*"):
         try:
             mine = identity in (place / "cgroup").read_text()

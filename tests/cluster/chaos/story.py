@@ -102,7 +102,7 @@ class Story:
         ready = condition(found, "Ready")
         calm = ready and (ready["status"], ready["reason"]) == ("True", "Serving")
         calm = calm and not condition(found, "Reconciling") and not condition(found, "Stalled")
-        seen = found and found["status"].get("observedGeneration") == found["metadata"]["generation"]
+        seen = found and found.get("status", {}).get("observedGeneration") == found["metadata"]["generation"]
         return found if calm and seen and pool_of(found).get("serving", {}).get("arm") == arm else None
 
     def stalled(self, reason: str) -> Manifest | None:
