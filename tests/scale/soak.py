@@ -54,7 +54,8 @@ OWNED: Sequence[Resource] = (
 
 
 async def collect(soak: Bench) -> int:
-    """What a garbage collector does: deletes what has owners of which none is left. How much is there afterwards."""
+    """What a garbage collector does: deletes what has owners of which none is left; and what a kubelet does: lets pods
+    go that were deleted. How much is there afterwards."""
     while True:
         found = [one for kind in (SPECULATIVE_DEPLOYMENT, *OWNED) for one in await of(soak, kind)]
         there = {one["metadata"]["uid"] for one in found}
@@ -65,7 +66,13 @@ async def collect(soak: Bench) -> int:
         ]
         for one in orphans:
             await soak.api.delete(ref_of(one, KINDS), uid=one["metadata"]["uid"])
-        if not orphans:
+        going = [one["metadata"]["name"] for one in found if "deletionTimestamp" in one["metadata"]]
+        if going:
+            now = ("--grace-period=0", "--force", "--ignore-not-found", "--wait=false")
+            await asyncio.to_thread(
+                soak.server.kubectl, "delete", "pods", "-n", bench.NAMESPACE, *going, *now, check=False
+            )
+        if not orphans and not going:
             return len(found)
 
 
@@ -74,8 +81,8 @@ async def of(soak: Bench, kind: Resource) -> Sequence[dict]:  # type: ignore[typ
     return [{"apiVersion": kind.api_version, "kind": kind.kind, **one} for one in listing.items]
 
 
-async def turn(soak: Bench, operator: Operator, number: int) -> None:
-    names = [f"soak-{number}-{each}" for each in range(COME)]
+async def turn(soak: Bench, operator: Operator, number: int, come: int) -> None:
+    names = [f"soak-{number}-{each}" for each in range(come)]
 
     def serve(arm: str) -> bool:
         return all(soak.serving(name) == arm for name in names)
@@ -116,19 +123,19 @@ async def sample(soak: Bench, operator: Operator, began: float) -> Sample:
     )
 
 
-async def soaked(soak: Bench, hours: float) -> list[Sample]:
+async def soaked(soak: Bench, options: argparse.Namespace) -> list[Sample]:
     samples: list[Sample] = []
     with ExitStack() as operators:
         operator = operators.enter_context(soak.operator("soak"))
         await soak.until("the operator leads", lambda: bool(bench.leader(soak)), 60)
-        stay = [f"stays-{each}" for each in range(STAY)]
+        stay = [f"stays-{each}" for each in range(options.stay)]
         await soak.each(stay, soak.create)
-        await soak.until("all serve", lambda: all(soak.serving(name) == "baseline" for name in stay), 300)
+        await soak.until("all serve", lambda: all(soak.serving(name) == "baseline" for name in stay), 600)
         await soak.each(stay, lambda name: soak.set(name, suspend=False))
         await soak.until("all promoted", lambda: all(soak.serving(name) == "wide" for name in stay), 600)
         began, number = time.monotonic(), 0
-        while time.monotonic() - began < 3600 * hours:
-            await turn(soak, operator, number)
+        while time.monotonic() - began < 3600 * options.hours:
+            await turn(soak, operator, number, options.come)
             samples.append(await sample(soak, operator, began))
             print(json.dumps(asdict(samples[-1])), flush=True)
             number += 1
@@ -140,7 +147,7 @@ async def soaked(soak: Bench, hours: float) -> list[Sample]:
     return samples
 
 
-async def run(hours: float) -> list[Sample]:
+async def run(options: argparse.Namespace) -> list[Sample]:
     with tempfile.TemporaryDirectory(prefix="paceline-soak-", dir="/var/tmp") as place:
         directory = Path(place)
         policy = directory / "audit.yaml"
@@ -158,7 +165,7 @@ async def run(hours: float) -> list[Sample]:
                 watch = Reflector(api, SPECULATIVE_DEPLOYMENT, namespace=bench.NAMESPACE, on_change=soak.changed)
                 watching = asyncio.create_task(watch.run())
                 try:
-                    return await soaked(soak, hours)
+                    return await soaked(soak, options)
                 finally:
                     watching.cancel()
                     await asyncio.gather(watching, return_exceptions=True)
@@ -172,11 +179,13 @@ async def run(hours: float) -> list[Sample]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hours", type=float, default=8.0)
+    parser.add_argument("--stay", type=int, default=STAY, help="deployments that stay")
+    parser.add_argument("--come", type=int, default=COME, help="that come and go in each turn")
     parser.add_argument("--write", action="store_true", help="write the report")
     options = parser.parse_args()
-    samples = asyncio.run(run(options.hours))
+    samples = asyncio.run(run(options))
     said = growing(samples)
-    text = report(samples, said, COME, STAY)
+    text = report(samples, said, options.come, options.stay)
     print(text)
     if options.write:
         REPORT.write_text(text)

@@ -19,7 +19,8 @@ Converged: the verdict is Promote with the winner that an undisturbed run has, a
 every try of every round is recorded once and stays, no Job of a recorded round is made again (by
 uid), no pod but the winner's server holds a GPU, nothing is borrowed, and the operator's log, that
 of processes that were killed included, has no traceback. Gone: nothing of it is left, and no GPU is
-held. Five: converged, for each of the five that stay.
+held. Five: converged, for each of the five that stay. Honest: converged, or Inconclusive with the
+baseline served, as a pause that takes several times as long as a measurement may hide the winner.
 
 **{good} of {all} runs converged; {kills} of them had a SIGKILL.** Seconds are of the whole run, with
 other work on the machine's two cores. Runs of one deployment go four at a time, and take turns on

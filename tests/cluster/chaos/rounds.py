@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 import yaml
-from tests.cluster.chaos.story import NAME, BrokenError, Story, converged, gone, whole
+from tests.cluster.chaos.story import NAME, BrokenError, Story, converged, gone, honest, whole
 from tests.cluster.example import small
 from tests.support.kubernetes import GPU, Manifest, ended, gpus_of, kubectl, listed, run
 from tests.support.processes import kill, process
@@ -196,8 +196,7 @@ def quota(story: Story) -> None:
 def no_worker_sets(story: Story) -> None:
     """A kind that the operator builds on is missing, and is asked for."""
     manifest = small(NAME, story.hub)
-    manifest["spec"]["accelerator"] |= {"nodes": 2, "count": 1}
-    manifest["spec"]["engine"]["tensorParallelSize"] = 2
+    manifest["spec"]["accelerator"] |= {"nodes": 2, "tensorParallelSize": 2}
     story.here.apply(manifest)
     story.wait("Stalled", lambda: story.stalled("NoLeaderWorkerSet"), 90)
     story.here.kubectl("delete", "specdep", NAME)
@@ -224,7 +223,7 @@ def answers_late(story: Story) -> None:
         told(story, pod, hung=True)
         time.sleep(3)
         told(story, pod, hung=False)
-    converged(story)
+    honest(story)
 
 
 def told(story: Story, pod: Manifest, **words: float) -> None:

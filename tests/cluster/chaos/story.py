@@ -127,15 +127,29 @@ def converged(story: Story) -> None:
     whole(story)
 
 
-def whole(story: Story, *, winner: str = "wide", names: Collection[str] = (NAME,)) -> None:
+def honest(story: Story) -> None:
+    """Where answers were disturbed on purpose, a verdict may be that nothing was shown; it is never a wrong one."""
+    story.wait("a verdict", lambda: [run for run in story.runs() if "verdict" in run.get("status", {})])
+    (run,) = story.here.list("bench")
+    verdict = run["status"]["verdict"]
+    story.note(f"{verdict['outcome']} after {verdict['rounds']} rounds")
+    if verdict["outcome"] == "Promote":
+        converged(story)
+    else:
+        story.wait("the baseline to be served", lambda: story.served("baseline"))
+        whole(story, winner="baseline", outcome="Inconclusive")
+
+
+def whole(story: Story, *, winner: str = "wide", outcome: str = "Promote", names: Collection[str] = (NAME,)) -> None:
     wrong: list[str] = []
     runs = story.here.list("bench")
     verdicts = [run.get("status", {}).get("verdict", {}) for run in runs]
-    promoted = [one for one in verdicts if (one.get("outcome"), one.get("winner")) == ("Promote", winner)]
-    if len(promoted) != len(names):
+    named = winner if outcome == "Promote" else ""
+    as_due = [one for one in verdicts if (one.get("outcome"), one.get("winner")) == (outcome, named)]
+    if len(as_due) != len(names):
         wrong.append(f"verdicts: {[(one.get('outcome'), one.get('winner')) for one in verdicts]}")
     for run in runs:
-        if run.get("status", {}).get("verdict", {}).get("outcome") == "Promote":
+        if run.get("status", {}).get("verdict", {}).get("outcome") == outcome:
             wrong += rounds_once(run)
     wrong += repeated(story)
     for name in names:

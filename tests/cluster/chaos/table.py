@@ -78,6 +78,7 @@ QUIET = (
         peer="B3",
         does="the measured server writes nothing for 3 s, twice",
         act=rounds.answers_late,
+        holds="honest",
     ),
     Scenario(name="no-image", peer="K1", does="an image that is not there; then one that is", act=rounds.no_image),
     Scenario(name="no-hub", peer="K2", does="a hub whose name does not resolve; then one", act=rounds.no_hub),
