@@ -18,11 +18,6 @@ REFUSED: Manifest = {
     "spec": {"hard": {f"requests.{GPU}": "0"}},
 }
 SOON = {"progressDeadline": "1m"}
-LOOKS = {
-    "datasets": [{"name": "code", "source": "builtin://code", "requests": 6, "maxTokens": 24}],
-    "decideAfterRounds": [2, 4, 6],
-}
-"""More looks: a round in which answers were disturbed on purpose may say nothing."""
 ROUND_PORT = 30000
 
 
@@ -157,8 +152,7 @@ def invalid(story: Story) -> None:
 
 
 def no_hub(story: Story) -> None:
-    wrong = small(NAME, "http://no-such-hub.invalid")
-    story.here.apply(wrong)
+    story.here.apply(small(NAME, "http://no-such-hub.invalid"))
     said = story.wait("Stalled", lambda: story.stalled("PrefetchFailed"), 200)
     if "no-such-hub.invalid" not in said["message"]:
         raise BrokenError(f"it does not name the hub: {said['message']}")
@@ -195,7 +189,7 @@ def quota(story: Story) -> None:
 
 def no_worker_sets(story: Story) -> None:
     """A kind that the operator builds on is missing, and is asked for."""
-    manifest = small(NAME, story.hub)
+    manifest = story.manifest()
     manifest["spec"]["accelerator"] |= {"nodes": 2, "tensorParallelSize": 2}
     story.here.apply(manifest)
     story.wait("Stalled", lambda: story.stalled("NoLeaderWorkerSet"), 90)
@@ -207,7 +201,7 @@ def no_worker_sets(story: Story) -> None:
 
 def answers_fail(story: Story) -> None:
     """Ten seconds of 500 from a server that is being measured."""
-    story.apply(benchmark=LOOKS)
+    story.apply()
     pod = story.in_round(0)
     told(story, pod, failing=1)
     time.sleep(10)
@@ -217,7 +211,7 @@ def answers_fail(story: Story) -> None:
 
 def answers_late(story: Story) -> None:
     """Three seconds without a token from a server that is being measured, twice."""
-    story.apply(benchmark=LOOKS)
+    story.apply()
     for number in (0, 1):
         pod = story.in_round(number)
         told(story, pod, hung=True)
@@ -255,7 +249,7 @@ def engine(pod: Manifest) -> int:
 def ten(story: Story) -> None:
     """Five of ten are deleted while all are at work; the others are as if alone."""
     names = [f"{NAME}-{number}" for number in range(10)]
-    manifests = [small(name, story.hub) for name in names]
+    manifests = [story.manifest(name) for name in names]
     story.here.kubectl("apply", "-f", "-", feed=yaml.safe_dump_all(manifests))
     story.name = names[0]
     story.wait("five runs", lambda: len(story.runs()) >= 5)

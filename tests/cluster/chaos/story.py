@@ -18,6 +18,11 @@ from paceline.kube.resources import JOB, POD
 NAME = "chaos"
 PATIENCE = 420.0
 """Seconds in which a run of 45 s must be over, whatever was done to it."""
+LOOKS = {
+    "datasets": [{"name": "code", "source": "builtin://code", "requests": 6, "maxTokens": 24}],
+    "decideAfterRounds": [2, 4, 6],
+}
+"""The first look decides, but for a machine that is busy, and answers that were disturbed on purpose."""
 T = TypeVar("T")
 
 
@@ -36,8 +41,11 @@ class Story:
     notes: list[str] = field(default_factory=list)
     """What was done, for the report."""
 
-    def apply(self, name: str = NAME, **spec: Any) -> None:
-        self.here.apply(small(name, self.hub, **spec))
+    def apply(self, **spec: Any) -> None:
+        self.here.apply(self.manifest(**spec))
+
+    def manifest(self, name: str = NAME, **spec: Any) -> Manifest:
+        return small(name, self.hub, **{"benchmark": LOOKS, **spec})
 
     def note(self, what: str) -> None:
         self.notes.append(what)

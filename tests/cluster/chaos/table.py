@@ -138,22 +138,22 @@ ALONE = (
         act=clusterwide.leader_killed,
         sigkill="operator",
         seeds=3,
-        lane=Lane.CLUSTER,
+        lane=Lane.OPERATOR,
     ),
     Scenario(
         name="uninstalled",
         peer="H1",
         does="helm uninstall in a round, then install",
         act=clusterwide.uninstalled,
-        lane=Lane.CLUSTER,
+        lane=Lane.OPERATOR,
     ),
-    Scenario(name="upgraded", peer="H2", does="helm upgrade in a round", act=clusterwide.upgraded, lane=Lane.CLUSTER),
+    Scenario(name="upgraded", peer="H2", does="helm upgrade in a round", act=clusterwide.upgraded, lane=Lane.OPERATOR),
     Scenario(
         name="invalid-values",
         peer="H3",
         does="helm upgrade with a wrong value in a round; then a right one",
         act=clusterwide.invalid_values,
-        lane=Lane.CLUSTER,
+        lane=Lane.OPERATOR,
     ),
     Scenario(
         name="ten",
@@ -225,7 +225,7 @@ ALONE = (
         name="clock-set-back",
         does="the operator's wall clock set back by 5 min in a round (libfaketime)",
         act=clusterwide.clock_set_back,
-        lane=Lane.CLUSTER,
+        lane=Lane.OPERATOR,
     ),
 )
 SCENARIOS: Mapping[str, Scenario] = {scenario.name: scenario for scenario in (*QUIET, *ALONE)}
