@@ -14,7 +14,7 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -51,7 +51,7 @@ def one(scenario: Scenario, seed: int, hub: str, view: View) -> Found:
         if tracebacks:
             wrong += f"; {len(tracebacks)} tracebacks in the operator's log"
             keep(story, scenario, seed)
-    if scenario.lane is not Lane.OWN:
+    if scenario.lane in (Lane.OPERATOR, Lane.CLUSTER):
         Operator().replace()  # a pod that does not wait out its restarts
     found = {
         "scenario": scenario.name,
@@ -112,8 +112,9 @@ def main(argv: Sequence[str]) -> int:
         home.kubectl("rollout", "status", "deployment/hub", "--timeout", "60s")
         hub = f"http://hub.{home.name}.svc"
         volumes()
-        with ThreadPoolExecutor(options.together) as threads, ThreadPoolExecutor(1) as beside:
-            lanes = {Lane.OWN: threads, Lane.OPERATOR: beside}
+        with ExitStack() as pools:
+            many = {Lane.OWN: options.together, Lane.OPERATOR: 1, Lane.NODE: 1}
+            lanes = {lane: pools.enter_context(ThreadPoolExecutor(number)) for lane, number in many.items()}
             first = [each for each in runs if each[0].lane in lanes]
             under_way = [lanes[one_of.lane].submit(one, one_of, seed, hub, view) for one_of, seed in first]
             for result in as_completed(under_way):

@@ -23,9 +23,9 @@ held. Five: converged, for each of the five that stay. Honest: converged, or Inc
 baseline served, as a pause that takes several times as long as a measurement may hide the winner.
 
 **{good} of {all} runs converged; {kills} of them had a SIGKILL.** Seconds are of the whole run, with
-other work on the machine's two cores. Runs of one deployment go four at a time, and take turns on
-the two nodes; what is done to the operator is done beside them, so they feel it too; what is done to
-the cluster is done alone.
+other work on the machine's two cores. Runs of one deployment go several at a time, and take turns on
+the two nodes; what is done to the operator, and what is done to a node, is done beside them, so they
+feel it too; what is done to the cluster is done alone.
 
 | scenario | AIPerf | what is done | SIGKILL of | must be | seed | seconds | was | when, and what was seen | commit |
 |---|---|---|---|---|---|---|---|---|---|

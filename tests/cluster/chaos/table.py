@@ -13,6 +13,7 @@ class Lane(Enum):
 
     OWN = "one deployment: beside others"
     OPERATOR = "the operator: one at a time, beside those of one deployment, which feel it too"
+    NODE = "a node: one at a time, beside those of one deployment and of the operator, which feel it too"
     CLUSTER = "everyone: alone"
 
 
@@ -175,7 +176,7 @@ ALONE = (
         peer="C16",
         does="HTTP from the operator to its pods dropped (theirs: results; ours: the guard's counters)",
         act=clusterwide.servers_unreachable,
-        lane=Lane.CLUSTER,
+        lane=Lane.OPERATOR,
     ),
     Scenario(
         name="api-killed",
@@ -198,7 +199,7 @@ ALONE = (
         act=clusterwide.kubelet_killed,
         sigkill="kubelet",
         seeds=2,
-        lane=Lane.CLUSTER,
+        lane=Lane.NODE,
     ),
     Scenario(
         name="containerd-killed",
@@ -206,13 +207,13 @@ ALONE = (
         act=clusterwide.containerd_killed,
         sigkill="containerd",
         seeds=2,
-        lane=Lane.CLUSTER,
+        lane=Lane.NODE,
     ),
     Scenario(
         name="node-cut-off",
         does="no packet from a node to the API server, for 20 s to 40 s",
         act=clusterwide.node_cut_off,
-        lane=Lane.CLUSTER,
+        lane=Lane.NODE,
     ),
     Scenario(
         name="rights-revoked",
@@ -220,7 +221,7 @@ ALONE = (
         act=clusterwide.rights_revoked,
         lane=Lane.CLUSTER,
     ),
-    Scenario(name="drained", does="the node of a round drained", act=clusterwide.drained, lane=Lane.CLUSTER),
+    Scenario(name="drained", does="the node of a round drained", act=clusterwide.drained, lane=Lane.NODE),
     Scenario(
         name="clock-set-back",
         does="the operator's wall clock set back by 5 min in a round (libfaketime)",
