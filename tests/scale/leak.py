@@ -68,20 +68,22 @@ def slope(samples: Sequence[Sample]) -> float:
 def report(samples: Sequence[Sample], said: Sequence[str], come: int, stay: int) -> str:
     first, last = samples[0], samples[-1]
     hours = last.minutes / 60
-    shorter = "" if hours >= 7.9 else " It was not the eight hours of `make soak`, and shows no slower leak."
+    shorter = "" if hours >= 7.9 else "\nIt was not the eight hours of `make soak`, and shows no slower leak."
     rows = "".join(
         f"| {one.minutes:.0f} | {one.resident:.1f} | {one.files} | {one.threads} | {one.objects} | {one.writes} |\n"
         for one in samples[:: max(1, len(samples) // 24)]
     )
     return (
         "# Soak\n\n"
-        f"Written by `make soak` on {datetime.now(UTC).date()}. **It ran for {last.minutes:.0f} minutes"
-        f" ({hours:.2f} h).**{shorter}\n\n"
+        f"Written by `make soak` on {datetime.now(UTC).date()}.\n"
+        f"**It ran for {last.minutes:.0f} minutes ({hours:.2f} h).**{shorter}\n\n"
         f"{len(samples)} turns; in each, {come} deployments with new names are made, promoted, changed and deleted"
         f"\nbeside {stay} that stay: {come * len(samples)} in all. An API server and an etcd of their own, and"
         "\ntests/scale/nature.py for pods. Looked at after each turn, when all is quiet.\n\n"
         f"* Resident memory {first.resident:.1f} MiB at first, {last.resident:.1f} in the end;"
         f" {slope(samples):+.1f} MiB an hour after the first quarter.\n"
+        "* Parsed specs are kept, the last 1,024 of either kind (operator/paceline/api/convert.py): each deployment\n"
+        "  has three here and two runs, so memory rises until some 500 have come.\n"
         f"* Open files {first.files} and {last.files}, threads {first.threads} and {last.threads}.\n"
         f"* Objects left after a turn: {first.objects} and {last.objects}.\n"
         f"* Writes while nothing happened: {sum(one.writes for one in samples)}.\n"
