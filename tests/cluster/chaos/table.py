@@ -138,7 +138,7 @@ ALONE = (
         does="of two operators the one that works",
         act=clusterwide.leader_killed,
         sigkill="operator",
-        seeds=3,
+        seeds=2,
         lane=Lane.OPERATOR,
     ),
     Scenario(
