@@ -204,8 +204,8 @@ async def go_on(request: web.Request) -> web.Response:
 
 async def emulate(request: web.Request) -> web.Response:
     """What no engine has: `{"accepting": 0.3}` leaves that fraction of the accepted draft tokens, as of a head that has
-    gone stale; `{"hung": true}` lets no step end, while /health goes on saying 200; `{"failing": 1}` fails that fraction
-    of the requests to come."""
+    gone stale; `{"hung": true}` lets no step end, while /health goes on saying 200; `{"failing": 1}` fails that
+    fraction of the requests to come."""
     body, server = await request.json(), request.app[SERVER]
     try:
         accepting, hung = float(body.get("accepting", server.engine.accepting)), bool(body.get("hung", False))
