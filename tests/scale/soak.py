@@ -12,26 +12,23 @@ import argparse
 import asyncio
 import json
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
-from pathlib import Path
 
-from tests.scale import bench, machine
-from tests.scale.bench import Bench, Operator
-from tests.scale.leak import Sample, growing, report
-from tests.support import apiserver
+from tests.scale import machine
+from tests.scale.leak import ENOUGH, Sample, growing, report
+from tests.scale.world import NAMESPACE, ROOT, Bench, Operator, world
 
 from paceline.controller.kinds import BENCHMARK_RUN, KINDS, SPECULATIVE_DEPLOYMENT
-from paceline.kube import Reflector, Throttle, connect, ref_of
+from paceline.kube import ref_of
 from paceline.kube.resources import KINDS as BUILT_IN
 from paceline.kube.resources import Resource
 
 STAY, COME = 20, 10
 IDLE_SECONDS = 20.0
-REPORT = bench.ROOT / "docs" / "reports" / "soak.md"
+REPORT = ROOT / "docs" / "reports" / "soak.md"
 OWNED: Sequence[Resource] = (
     BENCHMARK_RUN,
     *(
@@ -69,15 +66,13 @@ async def collect(soak: Bench) -> int:
         going = [one["metadata"]["name"] for one in found if "deletionTimestamp" in one["metadata"]]
         if going:
             now = ("--grace-period=0", "--force", "--ignore-not-found", "--wait=false")
-            await asyncio.to_thread(
-                soak.server.kubectl, "delete", "pods", "-n", bench.NAMESPACE, *going, *now, check=False
-            )
+            await asyncio.to_thread(soak.server.kubectl, "delete", "pods", "-n", NAMESPACE, *going, *now, check=False)
         if not orphans and not going:
             return len(found)
 
 
 async def of(soak: Bench, kind: Resource) -> Sequence[dict]:  # type: ignore[type-arg]
-    listing = await soak.api.list(kind, bench.NAMESPACE)
+    listing = await soak.api.list(kind, NAMESPACE)
     return [{"apiVersion": kind.api_version, "kind": kind.kind, **one} for one in listing.items]
 
 
@@ -127,7 +122,7 @@ async def soaked(soak: Bench, options: argparse.Namespace) -> list[Sample]:
     samples: list[Sample] = []
     with ExitStack() as operators:
         operator = operators.enter_context(soak.operator("soak"))
-        await soak.until("the operator leads", lambda: bool(bench.leader(soak)), 60)
+        await soak.until("the operator leads", soak.leads, 60)
         stay = [f"stays-{each}" for each in range(options.stay)]
         await soak.each(stay, soak.create)
         await soak.until("all serve", lambda: all(soak.serving(name) == "baseline" for name in stay), 600)
@@ -148,32 +143,8 @@ async def soaked(soak: Bench, options: argparse.Namespace) -> list[Sample]:
 
 
 async def run(options: argparse.Namespace) -> list[Sample]:
-    with tempfile.TemporaryDirectory(prefix="paceline-soak-", dir="/var/tmp") as place:
-        directory = Path(place)
-        policy = directory / "audit.yaml"
-        policy.write_text(machine.AUDIT_POLICY)
-        wide = "--service-cluster-ip-range=10.0.0.0/16"
-        audit = (wide, f"--audit-policy-file={policy}", f"--audit-log-path={directory / 'audit.log'}")
-        server = apiserver.start(directory, options=audit, users=("operator", "nature"))
-        nature = None
-        try:
-            server.install(bench.ROOT / "crds")
-            server.kubectl("create", "namespace", bench.NAMESPACE)
-            nature = bench.begin_nature(server, directory)
-            async with await connect(str(server.kubeconfig), kinds=KINDS, throttle=Throttle(1000, 1000)) as api:
-                soak = Bench(server, directory, api, {})
-                watch = Reflector(api, SPECULATIVE_DEPLOYMENT, namespace=bench.NAMESPACE, on_change=soak.changed)
-                watching = asyncio.create_task(watch.run())
-                try:
-                    return await soaked(soak, options)
-                finally:
-                    watching.cancel()
-                    await asyncio.gather(watching, return_exceptions=True)
-        finally:
-            if nature is not None:
-                nature.kill()
-                nature.wait()
-            server.stop()
+    async with world({}, None) as soak:
+        return await soaked(soak, options)
 
 
 def main() -> int:
@@ -185,6 +156,9 @@ def main() -> int:
     options = parser.parse_args()
     samples = asyncio.run(run(options))
     said = growing(samples)
+    if len(samples) < ENOUGH:
+        print(*said)
+        return 1
     text = report(samples, said, options.come, options.stay)
     print(text)
     if options.write:
