@@ -5,7 +5,7 @@ SHELL := /bin/bash
 BIN := .venv/bin
 
 .PHONY: venv try lint sbom audit browser prometheus test test-all demo demos demo-killed five-minutes long-stories bench
-.PHONY: bench-scale faults faults-real generate
+.PHONY: bench-scale chaos soak faults faults-real generate
 .PHONY: test-sglang measure-sglang test-vllm test-sglang-jax prepare programs archives cluster-up cluster-down images operator-up
 
 venv: .venv/.installed
@@ -108,6 +108,13 @@ faults-real: venv
 	dev/cluster/build etcd kube-apiserver kubectl
 	$(BIN)/python -m tests.fault.real.sample --seed $(SEED) --write docs/reports/faults-real.md
 
+# HOURS: for a shorter one, which says less. Touches no cluster that runs.
+HOURS ?= 8
+
+soak: venv
+	dev/cluster/build etcd kube-apiserver kubectl
+	$(BIN)/python -m tests.scale.soak --hours $(HOURS) --write
+
 five-minutes: venv
 	$(BIN)/python -m tests.unit.round.five_minutes
 
@@ -130,5 +137,10 @@ long-stories: operator-up venv
 	{ echo "$$(nproc) processors, commit $$(git rev-parse --short HEAD), $$(date -I)"; \
 	  $(BIN)/pytest -v --no-header tests/cluster/long_*.py; } | tee docs/reports/long-stories.txt; exit $${PIPESTATUS[0]}
 
+# NAMES: only these scenarios of tests/cluster/chaos/table.py.
+chaos: operator-up venv
+	dev/cluster/install-packages faketime
+	$(BIN)/python -m tests.cluster.chaos $(NAMES)
+
 # What takes longer than `make test` may: its reports are in docs/reports.
-test-all: test audit faults faults-real long-stories five-minutes demos demo-killed $(if $(wildcard $(CPUS)/vllm-cpu/setup),test-vllm test-sglang-jax)
+test-all: test audit faults faults-real long-stories chaos five-minutes demos demo-killed $(if $(wildcard $(CPUS)/vllm-cpu/setup),test-vllm test-sglang-jax)

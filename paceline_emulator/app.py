@@ -204,13 +204,15 @@ async def go_on(request: web.Request) -> web.Response:
 
 async def emulate(request: web.Request) -> web.Response:
     """What no engine has: `{"accepting": 0.3}` leaves that fraction of the accepted draft tokens, as of a head that has
-    gone stale; `{"hung": true}` lets no step end, while /health goes on saying 200."""
+    gone stale; `{"hung": true}` lets no step end, while /health goes on saying 200; `{"failing": 1}` fails that
+    fraction of the requests to come."""
     body, server = await request.json(), request.app[SERVER]
     try:
         accepting, hung = float(body.get("accepting", server.engine.accepting)), bool(body.get("hung", False))
-        if not 0 <= accepting <= 1:
-            raise ValueError(accepting)
+        failing = float(body.get("failing", server.failing))
+        if not (0 <= accepting <= 1 and 0 <= failing <= 1):
+            raise ValueError(accepting, failing)
     except (TypeError, ValueError):
-        return written({"detail": "accepting is a fraction from 0 to 1"}, status=422)
-    server.emulate(accepting=accepting, hung=hung)
-    return written({"accepting": accepting, "hung": hung})
+        return written({"detail": "accepting and failing are fractions from 0 to 1"}, status=422)
+    server.emulate(accepting=accepting, hung=hung, failing=failing)
+    return written({"accepting": accepting, "hung": hung, "failing": failing})

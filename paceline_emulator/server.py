@@ -95,6 +95,7 @@ class Server:
         )
         self._seen: OrderedDict[bytes, None] = OrderedDict()
         self._timer: asyncio.TimerHandle | None = None
+        self.failing = settings.fail.of(launch.speculative) or 0.0
         self._failures = 0.0
 
     async def warm_up(self) -> None:
@@ -175,16 +176,16 @@ class Server:
         self._seen.clear()
         return True
 
-    def emulate(self, *, accepting: float, hung: bool) -> None:
-        """From the step that is under way on."""
+    def emulate(self, *, accepting: float, hung: bool, failing: float) -> None:
+        """From the step that is under way on, and from the next request."""
+        self.failing = failing
         self.engine.advance(asyncio.get_running_loop().time())
         self.engine.accepting, self.engine.hung = accepting, hung
         self._schedule()
 
     def must_fail(self) -> bool:
         """Whether the next request is one of the fraction that fails: every second of two for 0.5."""
-        fraction = self.settings.fail.of(self.launch.speculative)
-        self._failures += fraction or 0.0
+        self._failures += self.failing
         if self._failures < 1.0:
             return False
         self._failures -= 1.0

@@ -36,3 +36,19 @@ build_image() {
     echo "$key" >"$archive.key"
     say "$image built in $((SECONDS - started)) s"
 }
+
+# pip inside a build finds packages as pip outside does: by its configuration, its PIP_ variables, and what they name.
+# Sets `options`, for `bud`.
+pip_options() {
+    local file variable
+    options=(--layers --build-arg "BASE=localhost/paceline-base:dev")
+    mount() { [ ! -e "$1" ] || options+=(--volume "$1:${2:-$1}:ro"); }
+    mount /etc/ssl/certs/ca-certificates.crt
+    for file in "$HOME/.config/pip/pip.conf" "$HOME/.pip/pip.conf" /etc/pip.conf; do
+        [ ! -f "$file" ] || { mount "$file" /etc/pip.conf; break; }
+    done
+    for variable in "${!PIP_@}"; do
+        options+=(--env "$variable=${!variable}" --unsetenv "$variable")
+        [[ ${!variable} != /* || ${!variable} == /etc/ssl/* ]] || mount "${!variable}"
+    done
+}

@@ -147,7 +147,7 @@ class TestEmulate:
     def test_a_server_hangs_and_its_probes_say_nothing_of_it(self, target: str, log: Path) -> None:
         with emulated(target, log) as server:
             thread, answers = in_background(server, LONG)
-            assert server.post("/emulate", {"hung": True}).json == {"accepting": 1.0, "hung": True}
+            assert server.post("/emulate", {"hung": True}).json == {"accepting": 1.0, "hung": True, "failing": 0.0}
             before = server.get("/v1/loads").json["loads"][0]["num_active_tokens"]
             assert (server.get("/health").status, server.get("/ready").status) == (200, 200)
             time.sleep(0.2)

@@ -93,6 +93,14 @@ def at_rest(pid: int, seconds: float = 1.0) -> bool:
     return spent > 0.5 and cpu(pid) - spent < 0.03 * (time.monotonic() - began)
 
 
+def open_files(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+def threads(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/task").iterdir()))
+
+
 def memory(pid: int) -> tuple[float, float]:
     """Resident now, and the most that it was: MiB."""
     text = Path(f"/proc/{pid}/status").read_text()

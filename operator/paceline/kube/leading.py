@@ -19,8 +19,8 @@ from paceline.kube.lease import Lease
 log = logging.getLogger(__name__)
 
 GRACE = 3.0
-"""Seconds from the loss of a Lease until a process that still works is ended. A Lease is lost 10 s after the last
-renewal, and a rival may begin 5 s after that."""
+"""Seconds from the loss of a Lease until a process that still works is ended. A Lease is lost 8 s after the last
+renewal, and a rival may begin 4 s after that (docs/decisions/0078)."""
 
 
 @dataclass(frozen=True, slots=True)

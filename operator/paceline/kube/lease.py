@@ -16,12 +16,16 @@ from paceline.kube.resources import LEASE, Manifest, Ref
 
 log = logging.getLogger(__name__)
 
+SOONEST = 0.1
+"""Seconds between two looks at a lease that has run out and that somebody else may be taking."""
+
 
 class Lease:
     """One candidate. `identity` must be new with each process, or a restart would take its own old lease for its own.
 
     `await acquire()`, work while `await keep()` has not returned, `await release()`. All times are in seconds:
-    it is renewed every `retry`, and who wants it looks every `look`, so that a lease that was released waits no longer.
+    it is renewed every `retry`, and who wants it looks every `look` and the moment that it runs out, so that neither a
+    lease that was released nor that of a dead leader waits longer (docs/decisions/0078).
     """
 
     def __init__(
@@ -31,8 +35,8 @@ class Lease:
         name: str,
         identity: str,
         *,
-        duration: float = 15.0,
-        renew_deadline: float = 10.0,
+        duration: float = 12.0,
+        renew_deadline: float = 8.0,
         retry: float = 2.0,
         look: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
@@ -62,7 +66,7 @@ class Lease:
     async def acquire(self) -> None:
         """Return when the lease is ours. Errors of the API are waited out."""
         while not await self._try():
-            await self._sleep(self._look_again)
+            await self._sleep(min(self._look_again, max(self._runs_out() - self._clock(), SOONEST)))
         log.info("lease %s is ours (%s)", self._ref.name, self._identity)
 
     async def keep(self) -> None:
@@ -128,10 +132,14 @@ class Lease:
     def _may_take(self) -> bool:
         if self._record is None:
             return True
-        spec = self._record["spec"]
-        if spec.get("holderIdentity") in (None, "", self._identity):
+        if self._record["spec"].get("holderIdentity") in (None, "", self._identity):
             return True
-        return self._clock() >= self._since + float(spec.get("leaseDurationSeconds") or self._duration)
+        return self._clock() >= self._runs_out()
+
+    def _runs_out(self) -> float:
+        """When (by our clock) a rival's lease does, unless it is renewed."""
+        promised = (self._record or {}).get("spec", {}).get("leaseDurationSeconds")
+        return self._since + float(promised or self._duration)
 
     def _ours(self) -> Manifest:
         old = self._record["spec"] if self._record else {}

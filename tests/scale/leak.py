@@ -1,0 +1,93 @@
+"""Whether what was looked at again and again grows: samples in, sentences out."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from statistics import linear_regression, median
+
+ENOUGH = 8
+"""Samples; of fewer nothing can be said."""
+MEMORY = (0.05, 4.0)
+"""Resident memory may be larger by this fraction and so many MiB in the last quarter than in the second: an allocator
+that has seen its largest turn stays there."""
+FILES, THREADS = 3, 2
+"""By so many more open files and threads: connections come and go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """At the end of a turn, when all is quiet."""
+
+    minutes: float
+    """Since the first turn began."""
+    resident: float
+    """MiB."""
+    files: int
+    threads: int
+    objects: int
+    """In the API server, of the operator's kinds."""
+    writes: int
+    """In a while in which nothing happened, without Events and the Lease."""
+
+
+def growing(samples: Sequence[Sample]) -> list[str]:
+    """A sentence for each thing that leaks; the first quarter is warming up."""
+    if len(samples) < ENOUGH:
+        return [f"{len(samples)} turns are too few to say anything: at least {ENOUGH}"]
+
+    def quarters(what: Callable[[Sample], float]) -> tuple[float, float]:
+        """The medians of the second and the last."""
+        one = len(samples) // 4
+        return median(map(what, samples[one : 2 * one])), median(map(what, samples[-one:]))
+
+    before, after = quarters(lambda sample: sample.resident)
+    found = []
+    if after > before * (1 + MEMORY[0]) + MEMORY[1]:
+        found.append(f"resident memory grew from {before:.1f} to {after:.1f} MiB")
+    for name, most, what in (
+        ("open files", FILES, lambda sample: sample.files),
+        ("threads", THREADS, lambda sample: sample.threads),
+    ):
+        before, after = quarters(what)
+        if after > before + most:
+            found.append(f"{name} grew from {before:g} to {after:g}")
+    counts = {sample.objects for sample in samples}
+    if len(counts) > 1:
+        found.append(f"objects that are left after a turn: {sorted(counts)}, not the same each time")
+    if writes := sum(sample.writes for sample in samples):
+        found.append(f"{writes} writes while nothing happened")
+    return found
+
+
+def slope(samples: Sequence[Sample]) -> float:
+    """MiB an hour, after the first quarter."""
+    later = samples[len(samples) // 4 :]
+    return 60 * linear_regression([one.minutes for one in later], [one.resident for one in later]).slope
+
+
+def report(samples: Sequence[Sample], said: Sequence[str], come: int, stay: int) -> str:
+    first, last = samples[0], samples[-1]
+    hours = last.minutes / 60
+    shorter = "" if hours >= 7.9 else "\nIt was not the eight hours of `make soak`, and shows no slower leak."
+    rows = "".join(
+        f"| {one.minutes:.0f} | {one.resident:.1f} | {one.files} | {one.threads} | {one.objects} | {one.writes} |\n"
+        for one in samples[:: max(1, len(samples) // 24)]
+    )
+    return (
+        "# Soak\n\n"
+        f"Written by `make soak` on {datetime.now(UTC).date()}.\n"
+        f"**It ran for {last.minutes:.0f} minutes ({hours:.2f} h).**{shorter}\n\n"
+        f"{len(samples)} turns; in each, {come} deployments with new names are made, promoted, changed and deleted"
+        f"\nbeside {stay} that stay: {come * len(samples)} in all. An API server and an etcd of their own, and"
+        "\ntests/scale/nature.py for pods. Looked at after each turn, when all is quiet.\n\n"
+        f"* Resident memory {first.resident:.1f} MiB at first, {last.resident:.1f} in the end;"
+        f" {slope(samples):+.1f} MiB an hour after the first quarter.\n"
+        "* Parsed specs are kept, the last 1,024 of either kind (operator/paceline/api/convert.py): each deployment\n"
+        "  has three here and two runs, so memory rises until some 500 have come.\n"
+        f"* Open files {first.files} and {last.files}, threads {first.threads} and {last.threads}.\n"
+        f"* Objects left after a turn: {first.objects} and {last.objects}.\n"
+        f"* Writes while nothing happened: {sum(one.writes for one in samples)}.\n"
+        f"* {'; '.join(said) if said else 'Nothing grows by more than tests/scale/leak.py allows.'}\n\n"
+        "| minutes | resident, MiB | open files | threads | objects | writes when idle |\n"
+        "|---|---|---|---|---|---|\n" + rows
+    )
