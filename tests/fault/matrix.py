@@ -14,6 +14,7 @@ import platform
 import subprocess
 import sys
 import time
+import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -160,7 +161,9 @@ def report(tallies: Sequence[Tally], commit: str) -> str:
 
 
 def main(arguments: Any) -> int:
-    commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], text=True).strip()
+    commit = subprocess.check_output(["git", "rev-parse", "--short=8", "HEAD"], text=True).strip()
+    if changed := subprocess.check_output(["git", "diff", "HEAD", "--", "operator", "tests"]):
+        commit += f"-changed-{zlib.crc32(changed):08x}"  # what was kept is of other code
     kept = KEPT / f"{commit}-{arguments.every}"
     kept.mkdir(parents=True, exist_ok=True)
     first, parts = map(int, arguments.of.split("/"))
