@@ -146,9 +146,9 @@ async def test_a_lease_is_taken_renewed_and_released(place: Place):
     await one.acquire()
     assert one.held
     assert not await two._try()
-    now = 9.0
+    now = 7.0
     assert await one._try(), "renewed"
-    now = 16.0
+    now = 14.0
     assert not await two._try(), "seen first at 0, but changed since"
     await one.release()
     await two.acquire()

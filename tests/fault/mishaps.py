@@ -149,6 +149,7 @@ REFUSED = Trace(
 )
 """Who may not pull an image beforehand goes on without (tests/plan/test_pull.py)."""
 MADE_AGAIN = Trace(may=("made 1 times: Service ", "removed 1 times: Service ", "told: "))
+AGAIN_TWICE = ("made 2 times: Service ", "removed 2 times: Service ")
 
 CRASH = Mishap(what="crash after", when="after", do=raising(Crash))
 LOST = Mishap(what="response lost", when="after", do=raising(lost))
@@ -183,7 +184,7 @@ def pairs(seed: str, number: int) -> dict[Mishap, Trace]:
     found = dice.sample(list(product(SINGLE, SINGLE)), number)
     return {
         replace(one, what=f"{one}, then {two}", then=two, later=dice.randint(1, 6)): Trace(
-            may=(*SINGLE[one].may, *SINGLE[two].may)
+            may=(*SINGLE[one].may, *SINGLE[two].may, *(AGAIN_TWICE if SINGLE[one] is SINGLE[two] is MADE_AGAIN else ()))
         )
         for one, two in found
     }

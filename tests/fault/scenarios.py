@@ -119,7 +119,10 @@ SCENARIOS: Mapping[str, Scenario] = {
     "rollback by a person": Scenario(ROLLED_BACK),
     "fallback by the guard": Scenario(FELL_BACK),
     "search and promotion": Scenario(SEARCHED),
-    "superseded in its first round": Scenario(edited(another_image, MEASURED)),
+    "superseded in its first round": Scenario(
+        edited(another_image, MEASURED),
+        either=".status.node: None instead of",  # of the run whose round was not seen there before it was superseded
+    ),
     "suspended in its first round": Scenario(
         edited(suspended, MEASURED),
         either=".status.node: ",  # whether its round was seen there before it was stopped
