@@ -17,7 +17,8 @@ from paceline.kube.resources import LEASE, Manifest, Ref
 log = logging.getLogger(__name__)
 
 SOONEST = 0.1
-"""Seconds between two looks at a lease that has run out and that somebody else may be taking."""
+"""Seconds until a lease is looked at that runs out before. One that has run out and cannot be had is looked at no more
+often than another: the server may be away, or refuse us."""
 
 
 class Lease:
@@ -66,7 +67,8 @@ class Lease:
     async def acquire(self) -> None:
         """Return when the lease is ours. Errors of the API are waited out."""
         while not await self._try():
-            await self._sleep(min(self._look_again, max(self._runs_out() - self._clock(), SOONEST)))
+            left = self._runs_out() - self._clock()
+            await self._sleep(min(self._look_again, max(left, SOONEST)) if left > 0 else self._look_again)
         log.info("lease %s is ours (%s)", self._ref.name, self._identity)
 
     async def keep(self) -> None:

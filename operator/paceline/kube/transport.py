@@ -3,7 +3,7 @@
 import asyncio
 import os
 import random
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -34,6 +34,9 @@ LONGEST_WAIT = 300.0
 """Seconds that Retry-After may ask for: nobody in between puts the operator to sleep for a year."""
 
 Read = TypeVar("Read")
+
+CUT = (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError, ConnectionError)
+"""How a stream ends that the other side closes before its end."""
 
 config: Any = kubernetes.aio.config
 """Any: the library ships py.typed with half of its functions untyped."""
@@ -153,7 +156,7 @@ class Transport:
         )
         try:
             events = lines(response.content)
-            while line := await _read(lambda: anext(events, b"")):
+            while line := await _line(events):
                 event = await self._understood(an_event, line)
                 if event["type"] == "ERROR":
                     code = event["object"].get("code")
@@ -262,6 +265,18 @@ async def _read(read: Callable[[], Any]) -> Any:
         return await read()
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
         raise Unavailable(0, type(error).__name__, str(error) or repr(error)) from error
+
+
+async def _line(events: AsyncIterator[bytes]) -> bytes:
+    """The next of a watch; empty where it ends, or is cut by the other side, which it was heard of until then. A proxy
+    cuts what is idle, and that is not the silence of a dead connection."""
+    try:
+        line: bytes = await _read(lambda: anext(events, b""))
+    except Unavailable as error:
+        if isinstance(error.__cause__, CUT) and not isinstance(error.__cause__, TimeoutError):
+            return b""
+        raise
+    return line
 
 
 async def _body(response: aiohttp.ClientResponse, most: int) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from tests.support.memory import Cluster, MemoryApi, Write, fail_at, lost
 
-from paceline.kube import Lease, Ref
+from paceline.kube import Lease, Manifest, Ref, Unavailable
 from paceline.kube.leading import GRACE
 from paceline.kube.resources import LEASE
 
@@ -169,3 +169,26 @@ async def test_a_renewal_that_was_cut_short_and_written_all_the_same_keeps_nobod
         await leader.keep()
     await leader.release()
     assert holder(cluster) == ""
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["of a dead leader", "never seen"])
+async def test_a_lease_that_cannot_be_had_is_asked_for_once_a_second(known: bool):
+    """A server that is away, or refuses us, is not asked ten times a second by everybody who stands by."""
+    cluster, clock = Cluster(), Clock()
+    await candidate(MemoryApi(cluster), "dead", clock).acquire()
+    asked, over = 0, asyncio.Event()
+
+    class Away(MemoryApi):
+        async def get(self, ref: Ref) -> Manifest | None:
+            nonlocal asked
+            asked += 1
+            if clock.now >= 120:
+                over.set()
+            if known and clock.now < 12:
+                return await super().get(ref)
+            raise Unavailable(503, "ServiceUnavailable", "the server is away")
+
+    waiting = asyncio.create_task(candidate(Away(cluster), "rival", clock).acquire())
+    await over.wait()
+    waiting.cancel()
+    assert asked <= 123

@@ -235,3 +235,17 @@ async def test_a_throttle_lets_a_burst_pass_and_then_keeps_the_rate():
     for _ in range(4):
         await throttle.take()
     assert slept == pytest.approx([0.1])
+
+
+async def test_a_watch_that_a_proxy_cuts_between_two_events_has_ended(tmp_path: Path):
+    """As HAProxy does with a connection that is idle for as long as its time-out: if that were silence, an operator
+    whose rarest kinds never change would be restarted every five minutes."""
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        response = await watching(added(2))(request)
+        assert request.transport is not None
+        request.transport.close()  # without the last chunk
+        return response
+
+    async with talking_to(handler, tmp_path) as transport:
+        assert await versions(transport) == ["2"]

@@ -13,7 +13,9 @@ from tests.unit.round.pod import CODE_1, Arms, Start, told
 from tests.unit.round.test_round import emulated
 
 from paceline.core import SecretKey
-from paceline.engines.keys import ADMIN_KEY, API_KEY
+from paceline.engines.keys import ADMIN_KEY, API_KEY, HIDE
+from paceline.evidence import Replicate, RoundResult
+from paceline.evidence.round_plan import ArmCommand
 from paceline.pods.round.keys import Keys, read
 from paceline.render import round_job
 from paceline.render.benchmark import round_plan
@@ -111,3 +113,14 @@ def test_the_client_has_what_the_servers_environment_has_from_secrets_to_hide_it
     hides = read({"PACELINE_HIDE_DATABASE": "postgres://u", "PACELINE_HIDE_0_ON": "true"})
     assert hides.hidden_in("postgres://u is not there: true") == "*** is not there: true"
     assert "postgres" not in repr(hides)
+
+
+def test_what_the_spec_says_openly_is_compared_and_not_hidden() -> None:
+    """A Secret may hold a data type, or a path that begins with the model's: every replicate would be said to run with
+    "***" instead, and no round would be evidence."""
+    keys = read({f"{HIDE}DTYPE": "bfloat16", f"{HIDE}DIRECTORY": "/models/qwen3-8b", f"{HIDE}HUB": "hidden-token"})
+    arm = ArmCommand(name="wide", argv=("serve",), candidate=True, expected={"dtype": "bfloat16", "draft": "/models"})
+    resolved = {"dtype": "bfloat16", "draft": "/models", "said": "hidden-token"}
+    result = RoundResult(round=0, try_=0, replicates=(Replicate(arm="wide", resolved=resolved),))
+    (shown,) = keys.masked(result, {"bfloat16", "/models"}).replicates
+    assert (arm.other_than_expected(shown.resolved), shown.resolved["said"]) == (None, "***")

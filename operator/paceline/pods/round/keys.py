@@ -1,13 +1,14 @@
 """The secrets of the measured server, from the client's environment: its keys, which are only sent in requests, and
 those that its own environment has, which are only there to be hidden in what it says."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from paceline.core.masking import without, without_secrets
 from paceline.core.text import T, in_all_texts, printable
 from paceline.engines.keys import ADMIN_KEY, API_KEY, HIDE
 from paceline.evidence import Replicate, RoundResult
+from paceline.evidence.round_plan import Scalar
 
 SHORTEST = 6
 """Characters of a variable of the server that is hidden: "1" or "true" would be hidden in every number and word."""
@@ -40,12 +41,13 @@ class Keys:
         line."""
         return self.hidden_anyway(printable(self.hidden_in(text)))
 
-    def masked(self, result: RoundResult) -> RoundResult:
-        """The result with every text that a server may have influenced fit to show."""
+    def masked(self, result: RoundResult, known: Collection[Scalar] = ()) -> RoundResult:
+        """The result with every text that a server may have influenced fit to show. A resolved argument that has one of
+        the values `known` from the spec keeps it: it is no secret, and is compared."""
         shown = self.shown
         return replace(
             result,
-            replicates=tuple(map(self._masked_replicate, result.replicates)),
+            replicates=tuple(self._masked_replicate(each, known) for each in result.replicates),
             gpus=shown(result.gpus),
             gpu_model=shown(result.gpu_model),
             driver=shown(result.driver),
@@ -57,12 +59,17 @@ class Keys:
         """The value with all of its texts fit to show."""
         return in_all_texts(value, self.fit_to_show)
 
-    def _masked_replicate(self, replicate: Replicate) -> Replicate:
+    def _masked_replicate(self, replicate: Replicate, known: Collection[Scalar]) -> Replicate:
         shown = self.shown
+        plain = {
+            key: printable(value)
+            for key, value in replicate.resolved.items()
+            if isinstance(value, str) and value in known
+        }
         return replace(
             replicate,
             error=shown(replicate.error),
-            resolved=shown(replicate.resolved),
+            resolved={**shown(replicate.resolved), **plain},
             differs=shown(replicate.differs),
             outputs=shown(replicate.outputs),
         )

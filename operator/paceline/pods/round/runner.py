@@ -87,7 +87,8 @@ class Runner:
             lines_bytes=length,
             notes=tuple(self.notes),
         )
-        return self.control.keys.masked(result)
+        known = {value for arm in self.plan.arms for value in arm.expected.values()}
+        return self.control.keys.masked(result, known)
 
     def compared(self, results: Sequence[ArmResult]) -> tuple[Replicate, ...]:
         """With where their arguments are not the baseline's and what became of their answers, which is known when the
