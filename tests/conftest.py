@@ -18,9 +18,8 @@ settings.load_profile("paceline")
 
 IN_REAL_TIME = ("tests/unit/round/", "tests/unit/measure/", "tests/contract/", "tests/api/test_health.py")
 """Whichever process is free first takes the next of their files: they take long, and each by itself."""
-WAITING = ("tests/cluster/", *IN_REAL_TIME)
-GIVES_WAY = 10
-"""Niceness of what only computes: figures that are measured beside it must not tell of it."""
+GOES_FIRST, GIVES_WAY = -5, 10
+"""Niceness of what runs in real time, and of what only computes: what is measured must not tell of what runs beside it."""
 
 
 class Lanes(LoadScopeScheduling):
@@ -43,7 +42,13 @@ def pytest_runtest_logstart(nodeid: str) -> None:
     """Before a test and its fixtures."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         with suppress(PermissionError):  # only root may take a higher one again
-            os.setpriority(os.PRIO_PROCESS, 0, 0 if nodeid.startswith(WAITING) else GIVES_WAY)
+            os.setpriority(os.PRIO_PROCESS, 0, _niceness(nodeid))
+
+
+def _niceness(nodeid: str) -> int:
+    if nodeid.startswith("tests/cluster/"):
+        return 0
+    return GOES_FIRST if nodeid.startswith(IN_REAL_TIME) else GIVES_WAY
 
 
 FAULTS = "faults"
