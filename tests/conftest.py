@@ -19,7 +19,7 @@ settings.load_profile("paceline")
 IN_REAL_TIME = ("tests/unit/round/", "tests/unit/measure/", "tests/contract/", "tests/api/test_health.py")
 """Whichever process is free first takes the next of their files: they take long, and each by itself."""
 GOES_FIRST, GIVES_WAY = -5, 10
-"""Niceness of what runs in real time, and of what only computes: what is measured must not tell of what runs beside it."""
+"""Niceness of what runs in real time, and of what only computes: figures must not tell of what runs beside them."""
 
 
 class Lanes(LoadScopeScheduling):
