@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from zlib import crc32
 
 from paceline.controller.kinds import (
     BENCHMARK_RUN,
@@ -69,6 +70,11 @@ def turn_of(key: Key) -> tuple[str, str]:
     """Whose turn it is: one namespace's thousand objects must not keep another's waiting; nor its deployments a run of
     its own, whose accelerators idle from one round to the next."""
     return key.namespace, key.plural
+
+
+def phase(of: str) -> float:
+    """0 to 1, always the same for a text: many things of one kind are not all due at once."""
+    return crc32(of.encode()) % 1000 / 1000
 
 
 class Cluster:

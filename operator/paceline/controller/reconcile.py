@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Protocol
-from zlib import crc32
 
 from paceline.controller import metrics
-from paceline.controller.cluster import Cluster, Key
+from paceline.controller.cluster import Cluster, Key, phase
 from paceline.controller.execute import execute, nothing_to_confirm, publish
 from paceline.controller.gather import confirm, gather_deployment, gather_run
 from paceline.controller.kinds import BENCHMARK_RUN, KINDS, SPECULATIVE_DEPLOYMENT
@@ -63,7 +62,7 @@ PLANNERS: Mapping[str, Planner] = {
 def spread(key: Key) -> float:
     """0.75 to 1, always the same for a key: a thousand that a start has looked at together are not due together
     again."""
-    return 0.75 + crc32(str(key).encode()) % 1000 / 4000
+    return 0.75 + phase(str(key)) / 4
 
 
 def now() -> datetime:

@@ -5,12 +5,11 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from zlib import crc32
 
 import aiohttp
 
 from paceline.controller import metrics
-from paceline.controller.cluster import Cluster, Key
+from paceline.controller.cluster import Cluster, Key, phase
 from paceline.controller.pages import AT_ONCE, from_pods, session
 from paceline.controller.prometheus import from_prometheus
 from paceline.core import GuardSource
@@ -58,7 +57,7 @@ class Watcher:
             self._pools.pop(gone, None)
             metrics.watched(*_labels(*gone), None)
         for new in wanted.keys() - self._due.keys():
-            self._due[new] = now + period_seconds(wanted[new]) * (crc32(repr(new).encode()) % 1000) / 1000
+            self._due[new] = now + period_seconds(wanted[new]) * phase(repr(new))
         looks = [one for one, due in self._due.items() if due is not None and due <= now]
         self._due |= dict.fromkeys(looks)
         return [(key, pool, ready_servers(self._cluster, key, pool, wanted[key, pool].revision)) for key, pool in looks]

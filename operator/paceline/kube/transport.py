@@ -36,7 +36,7 @@ LONGEST_WAIT = 300.0
 Read = TypeVar("Read")
 
 CUT = (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError, ConnectionError)
-"""How a stream ends that the other side closes before its end."""
+"""How a stream ends that the other side closes before its end; a time-out is none of these."""
 
 config: Any = kubernetes.aio.config
 """Any: the library ships py.typed with half of its functions untyped."""
@@ -156,7 +156,7 @@ class Transport:
         )
         try:
             events = lines(response.content)
-            while line := await _line(events):
+            while line := await _read(lambda: _line(events)):
                 event = await self._understood(an_event, line)
                 if event["type"] == "ERROR":
                     code = event["object"].get("code")
@@ -271,12 +271,9 @@ async def _line(events: AsyncIterator[bytes]) -> bytes:
     """The next of a watch; empty where it ends, or is cut by the other side, which it was heard of until then. A proxy
     cuts what is idle, and that is not the silence of a dead connection."""
     try:
-        line: bytes = await _read(lambda: anext(events, b""))
-    except Unavailable as error:
-        if isinstance(error.__cause__, CUT) and not isinstance(error.__cause__, TimeoutError):
-            return b""
-        raise
-    return line
+        return await anext(events, b"")
+    except CUT:
+        return b""
 
 
 async def _body(response: aiohttp.ClientResponse, most: int) -> bytes:
