@@ -7,6 +7,7 @@ from tests.api.chart import of_kind, rendered
 from tests.api.test_refusals import dry_run
 from tests.support.apiserver import Running
 from tests.support.edits import example
+from tests.support.too_much import candidates, with_argument
 
 from paceline.controller.settings import OperatorSettings, from_environment
 from paceline.kube.throttle import BURST, QPS
@@ -26,29 +27,16 @@ def test_the_charts_limits_reach_the_operator_and_are_its_own_by_default() -> No
     assert (limited.qps, limited.burst) == (7.5, 9)
 
 
-def many_candidates() -> dict[str, Any]:
-    manifest: dict[str, Any] = example()
-    pool = manifest["spec"]["pools"][0]
-    pool["candidates"] = [{**pool["candidates"][0], "name": f"c{number}"} for number in range(10_000)]
-    return manifest
-
-
 def named(name: str) -> dict[str, Any]:
     manifest: dict[str, Any] = example()
     manifest["spec"]["pools"][0]["candidates"][0]["name"] = name
     return manifest
 
 
-def with_argument(argument: str) -> dict[str, Any]:
-    manifest: dict[str, Any] = example()
-    manifest["spec"]["engine"]["args"] = [argument]
-    return manifest
-
-
 @pytest.mark.parametrize(
     ("manifest", "says"),
     [
-        (many_candidates(), "spec.pools[0].candidates: Too many: 10000"),
+        (candidates(10_000), "spec.pools[0].candidates: Too many: 10000"),
         (with_argument("--x=" + "x" * (1 << 20)), "spec.engine.args[0]: Too long"),
         (named("<img src=x onerror=alert(1)>"), "spec.pools[0].candidates[0].name"),
         (named("cafe\u0301"), "spec.pools[0].candidates[0].name"),

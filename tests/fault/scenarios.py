@@ -17,6 +17,7 @@ from tests.fault.stories import (
     Story,
     another_image,
     example,
+    too_strict,
 )
 from tests.fault.test_borrow import BORROWED, lent_one_for_a_while, suspended
 from tests.fault.world import START, World
@@ -37,13 +38,6 @@ class Scenario:
     story: Story
     promised: Callable[[World], list[str]] = lambda world: []
     either: str = "\0"
-
-
-def too_strict(world: World) -> None:
-    """Nothing is twice as fast."""
-    manifest = example("latency")
-    manifest["spec"]["gate"] = {"minimumImprovement": "0.9"}
-    world.apply(manifest)
 
 
 def measures(world: World) -> bool:
@@ -111,7 +105,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "first deploy and promotion": Scenario(PROMOTED),
     "first deploy of two pools": Scenario(BOTH_PROMOTED),
     "promotion of another image": Scenario(CHANGED),
-    "rejection": Scenario(Story(too_strict)),
+    "rejection": Scenario(Story(lambda world: world.apply(too_strict()))),
     "judged again": Scenario(JUDGED_AGAIN),
     "held": Scenario(HELD),
     "back to the image before": Scenario(BACK),

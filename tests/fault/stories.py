@@ -37,6 +37,13 @@ def example(*pools: str) -> Manifest:
     return manifest
 
 
+def too_strict() -> Manifest:
+    """Nothing is twice as fast."""
+    manifest = example("latency")
+    manifest["spec"]["gate"] = {"minimumImprovement": "0.9"}
+    return manifest
+
+
 def only_the_baseline_starts(world: World) -> None:
     world.nature.ready = lambda pod: what(pod) != "server" or pod["metadata"]["labels"][ARM_LABEL] == BASELINE
 

@@ -6,20 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.fault.scenarios import FELL_BACK, MEASURED, SEARCHED, another_release, too_strict
-from tests.fault.stories import (
-    BACK,
-    CHANGED,
-    DELETED,
-    HELD,
-    JUDGED_AGAIN,
-    PROMOTED,
-    ROLLED_BACK,
-    Story,
-    another_image,
-    tell_once,
-)
-from tests.fault.test_borrow import BORROWED, suspended
+from tests.fault.scenarios import MEASURED, SCENARIOS
+from tests.fault.stories import PROMOTED, Story, tell_once
 from tests.fault.virtual import run
 from tests.fault.world import NAME, NAMESPACE
 from tests.support import golden
@@ -32,24 +20,29 @@ from paceline.kube import Listing, Manifest, Ref, Resource
 BUDGET = Path(__file__).parent / "budget.yaml"
 
 
+def of(scenario: str) -> Story:
+    """The story of the matrix: told once for both."""
+    return SCENARIOS[scenario].story
+
+
 STORIES: Mapping[str, Story] = {
     "first deploy, up to the first round": MEASURED,
-    "first deploy and promotion": PROMOTED,
-    "first deploy and rejection": Story(too_strict),
-    "first deploy with a loan": BORROWED,
-    "another image, and promotion": CHANGED,
-    "another image of which no server starts: back": BACK,
-    "a looser gate: judged on the rounds there are": JUDGED_AGAIN,
-    "a candidate that is never ready: held": HELD,
-    "rollback by a person": ROLLED_BACK,
-    "fallback by the guard": FELL_BACK,
-    "first deploy, search and promotion": SEARCHED,
-    "superseded in its first round": Story(lambda world: world.edit(another_image), after=MEASURED),
-    "suspended in its first round": Story(lambda world: world.edit(suspended), after=MEASURED),
-    "suspended while a candidate serves": Story(lambda world: world.edit(suspended), after=PROMOTED),
-    "deleted": DELETED,
+    "first deploy and promotion": of("first deploy and promotion"),
+    "first deploy and rejection": of("rejection"),
+    "first deploy with a loan": of("loan"),
+    "another image, and promotion": of("promotion of another image"),
+    "another image of which no server starts: back": of("back to the image before"),
+    "a looser gate: judged on the rounds there are": of("judged again"),
+    "a candidate that is never ready: held": of("held"),
+    "rollback by a person": of("rollback by a person"),
+    "fallback by the guard": of("fallback by the guard"),
+    "first deploy, search and promotion": of("search and promotion"),
+    "superseded in its first round": of("superseded in its first round"),
+    "suspended in its first round": of("suspended in its first round"),
+    "suspended while a candidate serves": of("suspended while a candidate serves"),
+    "deleted": of("deleted"),
     "the operator starts again": Story(lambda world: None, after=PROMOTED),
-    "the operator starts again, of another release": Story(another_release, after=PROMOTED),
+    "the operator starts again, of another release": of("another release of the operator at rest"),
 }
 
 

@@ -9,6 +9,7 @@ from tests.support import admitted
 from tests.support.edits import example
 from tests.support.runs import latency
 from tests.support.stories import measuring
+from tests.support.too_much import candidates, with_argument
 from tests.support.world import World
 
 from paceline.cli.validate import wrong
@@ -36,14 +37,6 @@ def test_a_round_that_leaves_garbage_is_lost_and_tried_again(message: str) -> No
     assert [entry.get("error", "") == "" for entry in run["status"]["rounds"]] == [False, True]
 
 
-def candidates(count: int) -> dict[str, Any]:
-    manifest: dict[str, Any] = example()
-    pool = manifest["spec"]["pools"][0]
-    (one, *_) = pool["candidates"]
-    pool["candidates"] = [{**one, "name": f"c{number}"} for number in range(count)]
-    return manifest
-
-
 def deep(levels: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for _ in range(levels):
@@ -60,12 +53,6 @@ def with_template(template: dict[str, Any]) -> dict[str, Any]:
 def named(name: str) -> dict[str, Any]:
     manifest: dict[str, Any] = example()
     manifest["spec"]["pools"][0]["name"] = name
-    return manifest
-
-
-def with_argument(argument: str) -> dict[str, Any]:
-    manifest: dict[str, Any] = example()
-    manifest["spec"]["engine"]["args"] = [argument]
     return manifest
 
 

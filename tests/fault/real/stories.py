@@ -7,7 +7,7 @@ from typing import Any
 from tests.fault.nature import what
 from tests.fault.real.case import Case
 from tests.fault.real.history import Past
-from tests.fault.stories import another_image, example
+from tests.fault.stories import another_image, example, too_strict
 from tests.fault.test_borrow import borrowing
 
 from paceline.core import BASELINE
@@ -64,13 +64,6 @@ def measures(past: Past) -> bool:
 def impatient() -> Manifest:
     manifest = example("latency")
     manifest["spec"]["promotion"] = {"progressDeadline": DEADLINE}
-    return manifest
-
-
-def too_strict() -> Manifest:
-    """Nothing is twice as fast."""
-    manifest = example("latency")
-    manifest["spec"]["gate"] = {"minimumImprovement": "0.9"}
     return manifest
 
 
