@@ -14,14 +14,14 @@ HUB = Path(__file__).parents[2] / "dev" / "hub.yaml"
 
 
 @contextmanager
-def namespace_for(what: str) -> Iterator[Namespace]:
-    """Deleted afterwards, without waiting for its servers' grace."""
+def namespace_for(what: str, *, may_be_gone: bool = False) -> Iterator[Namespace]:
+    """Deleted afterwards, without waiting for its servers' grace. `may_be_gone`: a story may delete it itself."""
     here = Namespace(f"{re.sub('[^a-z0-9]+', '-', what.lower())[:40].strip('-')}-{uuid4().hex[:4]}")
     kubectl("create", "namespace", here.name)
     try:
         yield here
     finally:
-        kubectl("delete", "namespace", here.name, "--wait=false")
+        kubectl("delete", "namespace", here.name, "--wait=false", f"--ignore-not-found={str(may_be_gone).lower()}")
 
 
 @pytest.fixture(scope="session")

@@ -12,11 +12,10 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from tests.cluster.chaos import report
@@ -25,7 +24,7 @@ from tests.cluster.chaos.story import BrokenError, Story
 from tests.cluster.chaos.table import SCENARIOS, Lane, Scenario
 from tests.cluster.chaos.view import View, watching
 from tests.cluster.conftest import HUB, namespace_for
-from tests.support.kubernetes import OPERATOR, Namespace, kubectl, run
+from tests.support.kubernetes import OPERATOR, kubectl, run
 from tests.support.processes import Operator
 
 TOGETHER = 4
@@ -36,7 +35,7 @@ Found = dict[str, Any]
 def one(scenario: Scenario, seed: int, hub: str, view: View) -> Found:
     began = time.monotonic()
     wrong = ""
-    with fresh(f"chaos-{scenario.name}") as here:
+    with namespace_for(f"chaos-{scenario.name}", may_be_gone=True) as here:
         story = Story(here, hub, view, random.Random(f"{scenario.name} {seed}"))
         try:
             scenario.act(story)
@@ -63,17 +62,6 @@ def one(scenario: Scenario, seed: int, hub: str, view: View) -> Found:
     }
     print(json.dumps(found), flush=True)
     return found
-
-
-@contextmanager
-def fresh(what: str) -> Iterator[Namespace]:
-    """A namespace that a scenario may delete itself."""
-    here = Namespace(f"{what[:50]}-{uuid4().hex[:4]}")
-    kubectl("create", "namespace", here.name)
-    try:
-        yield here
-    finally:
-        kubectl("delete", "namespace", here.name, "--wait=false", "--ignore-not-found")
 
 
 def keep(story: Story, scenario: Scenario, seed: int) -> None:
