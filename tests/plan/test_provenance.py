@@ -103,3 +103,9 @@ def test_who_came_to_the_node_after_the_round_is_no_neighbour() -> None:
     mine, next_one, longer = pod("round", 4, MEANWHILE), pod("next", 4), pod("train", 2)
     next_one["status"]["startTime"] = MEANWHILE
     assert neighbours(mine, [mine, next_one, longer], GPU) == ("team/train (2)",)
+
+
+def test_who_is_bound_to_the_node_and_not_admitted_yet_is_no_neighbour() -> None:
+    mine, next_one = pod("round", 4, MEANWHILE), pod("next", 4)
+    next_one["status"] = {"phase": "Pending"}
+    assert neighbours(mine, [mine, next_one], GPU) == ()

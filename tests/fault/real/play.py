@@ -86,8 +86,9 @@ class Stage:
         began = time.monotonic()
         case, wrong = await self._play(draw.story, Trouble(draw.fault, draw.at))
         found = differences(case.past.ending(case.namespace), self.known[draw.story].ending, told=False)
-        telling = STORIES[draw.story].tells
-        wrong += [line for line in found if not (line.startswith("told: ") and (INJECTED in line or not telling))]
+        story = STORIES[draw.story]
+        found = [line for line in found if story.either not in line]
+        wrong += [line for line in found if not (line.startswith("told: ") and (INJECTED in line or not story.tells))]
         return Outcome(draw=draw, hit=case.trouble.hit, wrong=wrong, seconds=time.monotonic() - began)
 
     async def try_all(self, draws: Iterable[Draw]) -> AsyncIterator[Outcome]:

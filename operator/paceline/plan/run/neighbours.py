@@ -20,7 +20,7 @@ def neighbours(pod: Object | None, pods: Iterable[Object], resource: str) -> tup
     counts = (
         (f"{other['metadata']['namespace']}/{other['metadata']['name']}", _accelerators(other, resource))
         for other in pods
-        if other["metadata"].get("uid") != own and not _ended_before(other, began) and not _began_after(other, ended)
+        if other["metadata"].get("uid") != own and not _ended_before(other, began) and not _begins_after(other, ended)
     )
     return tuple(sorted(f"{name} ({count})" for name, count in counts if count)[:MOST])
 
@@ -39,10 +39,11 @@ def _ended_before(pod: Object, began: str | None) -> bool:
     return bool(ends) and max(ends) <= parse_time(began)
 
 
-def _began_after(pod: Object, ended: datetime | None) -> bool:
-    """The next one may have the node before the end of the round has been looked at."""
+def _begins_after(pod: Object, ended: datetime | None) -> bool:
+    """The next one may have the node before the end of the round has been looked at. Until the kubelet has admitted it,
+    a pod has no start and no accelerator."""
     began = pod.get("status", {}).get("startTime")
-    return ended is not None and began is not None and parse_time(began) >= ended
+    return began is None or (ended is not None and parse_time(began) >= ended)
 
 
 def _ends(pod: Object) -> Iterator[str]:
