@@ -124,6 +124,8 @@ class Lease:
         self._look(written)
 
     def _look(self, record: Manifest | None) -> None:
+        if record is not None:
+            record = record | {"spec": record.get("spec") or {}}  # somebody may have made one without
         if record is None or self._record is None or record["spec"] != self._record["spec"]:
             self._since = self._clock()
         self._record = record

@@ -30,8 +30,9 @@ LONGEST_PAGE = 4 * 2**20
 """Bytes of a page of a list: one that has more is asked for again with fewer objects. As Python's objects they may take
 30 times as much, until the page has been read."""
 
-LONGEST_WAIT = 300.0
-"""Seconds that Retry-After may ask for: nobody in between puts the operator to sleep for a year."""
+LONGEST_WAIT = 60.0
+"""Seconds that Retry-After may ask for: nobody in between puts the operator to sleep for a year, nor a watch for as long
+as liveness allows it to be silent."""
 
 Read = TypeVar("Read")
 

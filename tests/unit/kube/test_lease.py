@@ -160,6 +160,15 @@ async def test_a_released_lease_is_free_at_once(released: bool):
     assert await rival._try() is released
 
 
+async def test_a_lease_without_a_spec_is_free():
+    cluster, clock = Cluster(), Clock()
+    cluster.create(
+        {"apiVersion": LEASE.api_version, "kind": "Lease", "metadata": {"namespace": "default", "name": "paceline"}}
+    )
+    await candidate(MemoryApi(cluster), "first", clock).acquire()
+    assert holder(cluster) == "first"
+
+
 async def test_a_renewal_that_was_cut_short_and_written_all_the_same_keeps_nobody_from_giving_the_lease_away():
     """A signal comes while the renewal is on its way: what we know of the lease is older than what stands there."""
     cluster, clock = Cluster(), Clock()
