@@ -10,7 +10,7 @@ from tests.support.world import World, example
 
 from paceline.evidence.failures import FEW, MANY
 from paceline.plan.run.next_round import FIRST_DISTANCE, LONGEST_DISTANCE, not_before, where
-from paceline.plan.step import Action, Apply, Manifest, parse_time, timestamp
+from paceline.plan.step import Manifest, parse_time, timestamp
 
 NAME = "qwen3-coder-next"
 CREATING = {"waiting": {"reason": "ContainerCreating"}}
@@ -220,28 +220,6 @@ def test_a_job_that_was_never_made_is_no_try() -> None:
     world.wait(1)
     assert len(world.under_way("round")) == 1
     assert records(world) == []
-
-
-@told
-def test_a_policy_deletes_each_job_of_a_round_at_once(world: World) -> None:
-    """Before it has a node. It is made again, less and less often, and status says what to look for."""
-    world.crash = lambda actions: [action for action in actions if not makes_a_round(action)]
-    measuring(world, "latency")
-    for _ in range(4):
-        world.until_wake()
-    assert world.condition("Measuring") == "False PodRefused"
-    assert "its Job was gone 6 times before it had a node: look for what deletes it" in world.message("Measuring")
-    assert world.runs("latency")[-1]["status"]["progress"]["remade"] == 5
-
-    world.crash = lambda actions: actions
-    world.until_wake()
-    for _ in range(3):
-        world.round_ends()
-    assert (world.outcome("latency"), set(reasons(world))) == ("Promote", {""})
-
-
-def makes_a_round(action: Action) -> bool:
-    return isinstance(action, Apply) and action.manifest["kind"] == "Job" and action.why.startswith("measure ")
 
 
 @told

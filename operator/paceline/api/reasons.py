@@ -35,7 +35,7 @@ class Reason(Enum):
     ServerFailed = Row("Stalled", True, "the server does not start")
     ImageNotPulled = Row("Stalled", True, "the image of the next servers cannot be pulled; the present ones serve on")
     NotReady = Row("Stalled", True, "the baseline does not run; the last revision that served replaces it")
-    WriteRefused = Row("Stalled", True, "the API server refuses an object that Paceline applies", "Refused")
+    WriteRefused = Row("Stalled", True, "an object that Paceline applies is refused, or deleted each time", "Refused")
     PromptsMissing = Row("Stalled", True, "prompts are missing, so nothing can be measured")
     RefusedForLong = Row("Stalled", True, "the cluster refuses pods", "PodRefused")
     NeverPlaced = Row("Stalled", True, "no node or volume matches the request", "Unplaceable")

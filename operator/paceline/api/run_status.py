@@ -242,14 +242,12 @@ class RunProgress:
     seconds_per_round: Count | None = None
     """Mean seconds per round so far."""
     unplaced_since: Time = ""
-    """Time since which it waits for a node, for its pod to be created, or for its Job to stay."""
+    """Time since which it waits for a node, or for its pod to be created."""
     waits_for_accelerators: Count | None = None
     """Accelerators of one node that its round waits for; absent unless some node has too few of them."""
     seen: bool = False
     """True once the Job has existed. If the Job then disappears without an end, someone has deleted it, which counts as
     a try."""
-    remade: Count | None = None
-    """How often the Job was made again because it was gone before it had a node: at once, then at growing distances."""
     message: Text = ""
     """Explanation."""
 

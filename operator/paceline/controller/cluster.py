@@ -11,6 +11,7 @@ from paceline.controller.kinds import (
     LEADER_WORKER_SET,
     SPECULATIVE_DEPLOYMENT,
 )
+from paceline.controller.remade import Remade
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, LENT, MANAGED_BY, RUN_LABEL
 from paceline.evidence import ENVIRONMENT
 from paceline.kube import UNREAD, Api, Manifest, Reflector, Resource, Store, WorkQueue, selector
@@ -96,6 +97,7 @@ class Cluster:
         """Namespace and name of each round's pod that has not ended."""
         self.refusals: dict[Key, Mapping[tuple[str, str], str]] = {}
         """Key → kind and name → message of each object that the API server rejected in the last pass."""
+        self.remade = Remade()
         self.watched: dict[Key, Mapping[str, Watched]] = {}
         """Deployment → its pools whose servers' counters are judged, as its last pass had it."""
         self.judgements: dict[Key, Mapping[str, Judgement]] = {}

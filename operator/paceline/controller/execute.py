@@ -91,6 +91,7 @@ async def _do(cluster: Cluster, action: Action, confirm: Confirm) -> None:
             ref = ref_of(obj, KINDS)
             log.info("delete %s: %s", ref, why)
             await cluster.api.delete(ref, uid=obj["metadata"]["uid"])
+            cluster.remade.deleted(ref)
             metrics.wrote(ref)
         case Adopt(obj, reference, why):
             await confirm()
@@ -122,18 +123,25 @@ async def _apply(cluster: Cluster, manifest: Manifest, why: str, confirm: Confir
     changed = difference(current, desired) if current else "all of it"
     if changed is None:
         return
+    ref = ref_of(manifest, KINDS)
+    if current is None:
+        cluster.remade.check(ref, desired)
     await confirm()
     if current:  # update exactly this object: if it was deleted meanwhile, do not create another
         desired = desired | {"metadata": desired["metadata"] | {"uid": current["metadata"]["uid"]}}
         if _left_to_an_autoscaler(manifest):
             await _hand_over_replicas(cluster, current)
     log.info("apply %s %s/%s (%s): %s", manifest["kind"], metadata["namespace"], metadata["name"], changed, why)
-    await _write(cluster, desired, MANAGER)
+    written = await _write(cluster, desired, MANAGER)
+    if current is None:
+        cluster.remade.note(ref, desired, written["metadata"]["uid"])
 
 
-async def _write(cluster: Cluster, desired: Manifest, manager: str, subresource: str | None = None) -> None:
-    cluster.saw(await cluster.api.apply(desired, manager=manager, subresource=subresource))
+async def _write(cluster: Cluster, desired: Manifest, manager: str, subresource: str | None = None) -> Manifest:
+    written = await cluster.api.apply(desired, manager=manager, subresource=subresource)
+    cluster.saw(written)
     metrics.wrote(ref_of(desired, KINDS))
+    return written
 
 
 def _left_to_an_autoscaler(manifest: Manifest) -> bool:

@@ -191,10 +191,10 @@ def _parse(read: Callable[[Manifest], Spec], manifest: Manifest) -> tuple[Spec |
 
 
 async def _missed(cluster: Cluster, run: Manifest, known: set[str]) -> list[Manifest]:
-    """The Job of the last pass if only the store lacks it: a list may lag behind, and a Job that exists must not count
-    as deleted."""
+    """The Job of the last pass if only the store lacks it: a list may lag behind, and a running round must not count as
+    deleted."""
     progress = (run.get("status") or {}).get("progress", {})
-    if not progress.get("job") or progress["job"] in known:
+    if not progress.get("seen") or progress.get("job", "") in known:
         return []
     job = await cluster.api.get(Ref(JOB, run["metadata"]["namespace"], progress["job"]))
     return [job] if job and owned_by(job, run["metadata"]["uid"]) else []

@@ -31,8 +31,8 @@ LONGEST_PAGE = 4 * 2**20
 30 times as much, until the page has been read."""
 
 LONGEST_WAIT = 60.0
-"""Seconds that Retry-After may ask for: nobody in between puts the operator to sleep for a year, nor a watch for as long
-as liveness allows it to be silent."""
+"""Seconds that Retry-After may ask for: nobody in between puts the operator to sleep for a year, nor a watch for as
+long as liveness allows it to be silent."""
 
 Read = TypeVar("Read")
 

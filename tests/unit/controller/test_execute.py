@@ -10,7 +10,7 @@ from paceline.controller.execute import HANDOVER_MANAGER, execute, publish
 from paceline.controller.kinds import KINDS, SPECULATIVE_DEPLOYMENT
 from paceline.kube import Conflict, Forbidden, Ref
 from paceline.kube.resources import DEPLOYMENT
-from paceline.plan.step import Adopt, Apply
+from paceline.plan.step import Adopt, Apply, Delete
 
 REF = Ref(DEPLOYMENT, "default", "web")
 
@@ -167,3 +167,50 @@ async def test_what_is_adopted_has_two_owners_and_is_otherwise_what_it_was(api: 
     owners = after["metadata"]["ownerReferences"]
     assert [(one["uid"], one.get("controller")) for one in owners] == [("gone", True), ("new", None)]
     assert after["spec"] == found["spec"]
+
+
+async def test_what_is_deleted_each_time_is_made_less_and_less_often(api: memory.MemoryApi) -> None:
+    """As by a policy. It is told like a refusal, and the clock alone lets it be made again."""
+    cluster, now = Cluster(api), [0.0]
+    cluster.remade.clock = lambda: now[0]
+    made: list[float] = []
+    told = ""
+    while now[0] < 600:
+        refused = await execute(cluster, [Apply(deployment(replicas=1), "asked for")])
+        if refused:
+            told = str(next(iter(refused.values())))
+        else:
+            made.append(now[0])
+            await delete_as_somebody(cluster, api)
+        now[0] += 5
+    assert made == [0, 5, 10, 25, 55, 115, 235, 475]
+    assert "was made 8 times within the hour and is gone each time: look for what deletes it" in told
+
+
+async def test_what_we_delete_and_what_has_another_owner_is_made_at_once(api: memory.MemoryApi) -> None:
+    cluster = Cluster(api)
+    cluster.remade.clock = lambda: 0.0
+    for _ in range(5):
+        await execute(cluster, [Apply(deployment(replicas=1), "asked for")])
+        found = await api.get(REF)
+        assert found is not None
+        assert await execute(cluster, [Delete(found, "not asked for any more")]) == {}
+        heard_of_its_end(cluster, found)
+    for number in range(5):
+        owned = deployment(replicas=1)
+        owned["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": f"{number}"}]
+        assert await execute(cluster, [Apply(owned, "asked for")]) == {}
+        await delete_as_somebody(cluster, api)
+
+
+async def delete_as_somebody(cluster: Cluster, api: memory.MemoryApi) -> None:
+    """And the watch has told us."""
+    found = await api.get(REF)
+    assert found is not None
+    await api.delete(REF, uid=found["metadata"]["uid"])
+    heard_of_its_end(cluster, found)
+
+
+def heard_of_its_end(cluster: Cluster, found: dict[str, Any]) -> None:
+    for store in cluster.stores("Deployment"):
+        store.observe("DELETED", found)

@@ -41,13 +41,6 @@ def not_before(records: Sequence[Round]) -> datetime | None:
     return parse_time(failed[0].finished_at) + min(LONGEST_DISTANCE, doubled)
 
 
-def remade_at(since: datetime, times: int) -> datetime:
-    """When a Job that was first found gone at `since`, before it had a node, is made again for so many times: what
-    deletes it may go on."""
-    distances = (min(LONGEST_DISTANCE, FIRST_DISTANCE * 2 ** min(number, 10)) for number in range(times - 1))
-    return since + sum(distances, timedelta())
-
-
 def _since_result(records: Sequence[Round]) -> tuple[Round, ...]:
     """The consecutive tries without a result, newest first."""
     return tuple(itertools.takewhile(lambda record: bool(record.error), reversed(records)))

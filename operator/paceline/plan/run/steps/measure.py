@@ -13,7 +13,7 @@ from paceline.plan.run.enough import next_workloads
 from paceline.plan.run.evidence import Evidence
 from paceline.plan.run.give_up import in_question
 from paceline.plan.run.lacking import needs, waits_for
-from paceline.plan.run.next_round import next_try, not_before, remade_at, where
+from paceline.plan.run.next_round import next_try, not_before, where
 from paceline.plan.run.origin import own
 from paceline.plan.run.snapshot import Round, Snapshot
 from paceline.plan.silence import recheck_at
@@ -75,9 +75,7 @@ def _watch(snapshot: Snapshot, evidence: Evidence, active: Round, now: datetime)
     trouble = of_job(active.job, pods, snapshot.warnings, now)
     refused = trouble is not None and trouble.reason is Reason.PodRefused
     waits = active.suspended or (active.pod is not None and unplaced(active.pod) is not None)
-    before = _before(snapshot, active.name)
-    remade, since = (None, "") if active.node else (before.remade, before.unplaced_since if before.remade else "")
-    held_up = timestamp(trouble.since) if trouble and trouble.since and (refused or waits) else since
+    held_up = timestamp(trouble.since) if trouble and trouble.since and (refused or waits) else ""
     accelerator = evidence.spec.server.accelerator
     purpose = evidence.searching.why if plan.cells else ""
     why = (purpose, needs(accelerator, active.pod), trouble.message if trouble else "")
@@ -87,7 +85,6 @@ def _watch(snapshot: Snapshot, evidence: Evidence, active: Round, now: datetime)
         _progress(evidence, message, active.name),
         seen=_has_begun(snapshot, active) or refused or waits,
         unplaced_since=held_up,
-        remade=remade,
         waits_for_accelerators=waits_for(accelerator, active.pod),
     )
     return StepResult(
@@ -100,13 +97,8 @@ def _watch(snapshot: Snapshot, evidence: Evidence, active: Round, now: datetime)
 def _has_begun(snapshot: Snapshot, active: Round) -> bool:
     """Whether this Job, if it disappears, was a try: it has had a node. One that never had may be made again. Written
     with the node, which saves a write a round."""
-    return bool(active.node) or _before(snapshot, active.name).seen
-
-
-def _before(snapshot: Snapshot, job: str) -> RunProgress:
-    """What status says of this Job."""
     before = snapshot.status.progress
-    return before if before and before.job == job else RunProgress()
+    return bool(active.node) or bool(before and before.seen and before.job == active.name)
 
 
 def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult:
@@ -128,39 +120,14 @@ def _start(snapshot: Snapshot, evidence: Evidence, now: datetime) -> StepResult:
     refused = _refusal(snapshot, actions)
     if refused:
         message = f"{message}; {refused}"
-    progress = _progress(evidence, message, job["metadata"]["name"])
-    if not refused and _before(snapshot, progress.job).job:
-        return _remake(snapshot, progress, actions, now)
     return StepResult(
         causes=(Cause(Reason.RunRefused if refused else Reason.RunMeasuring, None, message),),
         actions=actions,
         status={
             "started_at": snapshot.status.started_at or timestamp(now),
-            "progress": progress,
+            "progress": _progress(evidence, message, job["metadata"]["name"]),
         },
     )
-
-
-def _remake(snapshot: Snapshot, progress: RunProgress, actions: tuple[Apply, ...], now: datetime) -> StepResult:
-    """The Job of an earlier pass is not there, and never had a node: we may have been stopped before we made it, or
-    something deletes it."""
-    before = _before(snapshot, progress.job)
-    times = (before.remade or 0) + 1
-    since = before.unplaced_since or timestamp(now)
-    due = remade_at(parse_time(since), times)
-    message = progress.message
-    if times > 1:
-        message = f"{message}; its Job was gone {times} times before it had a node: look for what deletes it"
-    if now < due:
-        progress = replace(
-            progress, remade=before.remade, unplaced_since=since, message=f"{message}; next at {timestamp(due)}"
-        )
-        return StepResult(
-            causes=(Cause(Reason.RunRefused, None, progress.message),), status={"progress": progress}, requeue_at=due
-        )
-    progress = replace(progress, remade=times, unplaced_since=since, message=message)
-    reason = Reason.RunRefused if times > 1 else Reason.RunMeasuring
-    return StepResult(causes=(Cause(reason, None, message),), actions=actions, status={"progress": progress})
 
 
 def _refusal(snapshot: Snapshot, actions: Iterable[Apply]) -> str:
