@@ -26,7 +26,8 @@ DEFAULTS: Mapping[str, Any] = {
 """What the API server adds to each pod template; nobody wrote it."""
 PROBE_DEFAULTS = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 NOISE = ("kubectl.kubernetes.io/", "deployment.kubernetes.io/", "pod-template-hash")
-OURS = (*OF_A_ROUND, WRITTEN, "models")
+SHM = "shm"
+OURS = (*OF_A_ROUND, WRITTEN, SHM, "models")
 """Names of volumes of Paceline's own."""
 ELSEWHERE = ("name", "image", "command", "args", "env", "ports", "resources", "volumeMounts", *PROBES)
 """Fields of the engine's container that are carried one by one."""
@@ -100,12 +101,11 @@ def pod_template(
     own, notes = _server(container, engine, taken, cache, kept_paths)
     others = [_bare(one) for one in spec.pop("containers") if one["name"] != container["name"]]
     first = [_bare(one) for one in spec.pop("initContainers", None) or ()]
-    volumes = [_shared_memory(volume, own) for volume in spec.pop("volumes", None) or ()]
+    every, volumes = (own, *others, *first), spec.pop("volumes", None) or []
+    notes += [*_renamed(volumes, every), *_first(first)]
     own["volumeMounts"] = [mount for mount in own["volumeMounts"] if mount["mountPath"] != SHARED_MEMORY]
-    every = (own, *others, *first)
     used = {mount["name"] for one in every for mount in one.get("volumeMounts", ())}
     volumes = [one for one in volumes if not (cache and one["name"] == cache.volume and cache.volume not in used)]
-    notes += [*_renamed(volumes, every), *_first(first)]
     server = {"name": SERVER, **{key: value for key, value in own.items() if value}}
     lists = {"containers": [server, *others] if len(server) > 1 or others else []}
     lists |= {"initContainers": first, "volumes": volumes}
@@ -119,13 +119,23 @@ def pod_template(
 
 
 def _renamed(volumes: Sequence[Manifest], containers: Sequence[Manifest]) -> Iterator[Note]:
-    """In place: a volume whose name is one of Paceline's."""
+    """In place: volumes whose names are Paceline's, and what the first container has at /dev/shm, which is `shm`."""
+    mounts = [mount for one in containers for mount in one.get("volumeMounts", ())]
+    shared = {mount["name"] for mount in containers[0]["volumeMounts"] if mount["mountPath"] == SHARED_MEMORY}
+    names: dict[str, str] = {}
     for volume in volumes:
-        if (name := volume["name"]) in OURS:
-            volume["name"] = f"own-{name}"
-            for mount in (mount for one in containers for mount in one.get("volumeMounts", ())):
-                mount["name"] = f"own-{name}" if mount["name"] == name else mount["name"]
-            yield Note(path=f"volumes[{name}]", text=f"is called own-{name}: {name} is a volume of Paceline's")
+        name = volume["name"]
+        if name in shared and "emptyDir" in volume:
+            volume["emptyDir"] = {key: value for key, value in (volume["emptyDir"] or {}).items() if key != "medium"}
+            names[name], text = SHM, f"is the volume {SHM}, which servers have at {SHARED_MEMORY}"
+        else:
+            names[name], text = f"own-{name}" if name in OURS else name, f"is called own-{name}: {name} is Paceline's"
+            if name in shared:
+                text = f"is not mounted at {SHARED_MEMORY}: servers have memory of their own there, the volume {SHM}"
+        if names[name] != name or (name in shared and names[name] != SHM):
+            yield Note(path=f"volumes[{name}]", text=text)
+    for item in (*volumes, *mounts):
+        item["name"] = names.get(item["name"], item["name"])
 
 
 def _first(containers: Sequence[Mapping[str, Any]]) -> Iterator[Note]:
@@ -219,15 +229,6 @@ def longest_start(deployment: Mapping[str, Any], container: Mapping[str, Any]) -
 
 def _json(value: Any) -> str:
     return json.dumps(value, separators=(", ", ": "))
-
-
-def _shared_memory(volume: Mapping[str, Any], own: Mapping[str, Any]) -> Manifest:
-    """What is mounted at /dev/shm has a name in Paceline's pods."""
-    at = {mount["name"] for mount in own.get("volumeMounts", ()) if mount["mountPath"] == SHARED_MEMORY}
-    if volume["name"] not in at or "emptyDir" not in volume:
-        return dict(volume)
-    sizes = {k: v for k, v in (volume["emptyDir"] or {}).items() if k != "medium"}
-    return {"name": "shm", "emptyDir": sizes}
 
 
 def unread(deployment: Mapping[str, Any]) -> Iterator[Note]:

@@ -133,7 +133,7 @@ def _speculation(engine: str, version: str, said: Told, options: Options, place:
     found = speculation(engine, version, said.speculative, place)
     if found.draft and not options.head:
         return found
-    offered = proposed(options.head, options.algorithm)
+    offered = proposed(engine, options.head, options.algorithm)
     return Speculation(draft=offered.draft, candidates=offered.candidates, notes=(*found.notes, *offered.notes))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.cli.importing.note import Note
+from paceline.cli.importing.note import Note, UnansweredError
 from paceline.core import ALGORITHMS, CUSTOM
 from paceline.engines import ENGINES
 from paceline.engines.arguments import ParsedFlag
@@ -45,21 +45,26 @@ def speculation(engine: str, version: str, flags: Sequence[ParsedFlag], place: P
     return Speculation(draft=found.draft, candidates=found.candidates, notes=(Note(path=at, text=text), *found.notes))
 
 
-def proposed(head: str, algorithm: str) -> Speculation:
+def proposed(engine: str, head: str, algorithm: str) -> Speculation:
     """For a Deployment without speculation: a resource needs something to compare. Chains, which go with every
-    attention backend."""
-    if not head:
-        text = "the Deployment does not speculate, and a candidate is needed. NGRAM takes drafts from the text itself "
-        text += "and needs no head; --head hf://OWNER/NAME names one for your model"
-        candidate = {"name": "ngram", "ngram": {"numDraftTokens": 8, "breadth": 1}}
+    attention backend. Raises UnansweredError where there is nothing without a head."""
+    if head:
+        chains = {name: {"numSteps": steps, "topK": 1, "numDraftTokens": steps + 1} for name, steps in CHAINS.items()}
+        candidates = tuple({"name": name, "tree": shape} for name, shape in chains.items())
+        text = "the chains are a beginning: docs/searching.md finds what is faster"
         return Speculation(
-            draft={"algorithm": "NGRAM"}, candidates=(candidate,), notes=(Note(path="candidates", text=text),)
+            draft={"algorithm": algorithm, "source": head},
+            candidates=candidates,
+            notes=(Note(path="candidates", text=text),),
         )
-    chains = {name: {"numSteps": steps, "topK": 1, "numDraftTokens": steps + 1} for name, steps in CHAINS.items()}
+    able = ENGINES[engine].capabilities
+    if "NGRAM" not in able.algorithms:
+        raise UnansweredError(f"a candidate is needed, and {engine} has none without a head; name one with --head")
+    text = "the Deployment does not speculate, and a candidate is needed. NGRAM takes drafts from the text itself "
+    text += "and needs no head; --head hf://OWNER/NAME names one for your model"
+    candidate = {"name": "ngram", "ngram": {"numDraftTokens": 8, **({"breadth": 1} if able.ngram_breadth else {})}}
     return Speculation(
-        draft={"algorithm": algorithm, "source": head},
-        candidates=tuple({"name": name, "tree": shape} for name, shape in chains.items()),
-        notes=(Note(path="candidates", text="the chains are a beginning: docs/searching.md finds what is faster"),),
+        draft={"algorithm": "NGRAM"}, candidates=(candidate,), notes=(Note(path="candidates", text=text),)
     )
 
 
