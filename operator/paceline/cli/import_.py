@@ -52,9 +52,11 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 def run(args: argparse.Namespace) -> int:
     try:
         found = list(_deployments(read(args.file)))
+        engines = [one for one in found if starts_an_engine(one)]
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
         return _failed(args.file, " ".join(str(error).split()))
-    engines = [one for one in found if starts_an_engine(one)]
+    except (AttributeError, KeyError, TypeError) as error:
+        return _failed(args.file, f"has a Deployment that is not as kubectl prints it: {error!r:.200}")
     if not engines:
         kinds = "no Deployment" if not found else "no Deployment whose command starts SGLang or vLLM"
         return _failed(args.file, f"has {kinds}; docs/migration.md says which commands are known")
@@ -68,6 +70,9 @@ def run(args: argparse.Namespace) -> int:
             outcome = imported(deployment, options)
         except UnansweredError as unanswered:
             failed = bool(_failed(at, str(unanswered)))
+            continue
+        except (AttributeError, KeyError, TypeError, ValueError) as error:  # the API server has seen no such Deployment
+            failed = bool(_failed(at, f"is not as kubectl prints it: {error!r:.200}"))
             continue
         printed.append(text(deployment, outcome))
         for problem in outcome.problems:

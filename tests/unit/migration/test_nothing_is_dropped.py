@@ -78,7 +78,7 @@ def deployments(draw: st.DrawFn) -> Manifest:
     paths = draw(st.permutations(PATHS))
     mounts = [{"name": volume["name"], "mountPath": path} for volume, path in zip(volumes, paths, strict=False)]
     ports = [{"containerPort": port} for port in draw(st.sets(st.sampled_from((30000, 8000, 55555)), max_size=2))]
-    server = {
+    server: Manifest = {
         "name": "engine",
         "image": draw(st.sampled_from(("lmsysorg/sglang:latest", "example.com/own:1"))),
         "command": COMMANDS[engine] + [word for flag in flags for word in flag],
@@ -166,20 +166,20 @@ def has(template: Manifest, kind: str, what: Any, _: str) -> bool:
         case "token":
             return False  # no server speaks to the API server
         case "mount":
-            names = (what["name"], f"own-{what['name']}")
-            return any(one["mountPath"] == what["mountPath"] and one["name"] in names for one in server["volumeMounts"])
+            called = {(one["mountPath"], one["name"]) for one in server["volumeMounts"]}
+            return bool(called & {(what["mountPath"], name) for name in (what["name"], f"own-{what['name']}")})
         case "pod":
             key, value = what
             found = pod.get(key)
             listed = isinstance(value, list) and all(one in (found or ()) for one in value)
             mapped = isinstance(value, dict) and value.items() <= (found or {}).items()
-            return found == value or DEFAULTS.get(key) == value or listed or mapped
+            return bool(found == value or DEFAULTS.get(key) == value or listed or mapped)
         case "server":
             key, value = what
-            return server.get(key) == value or DEFAULTS.get(key) == value
+            return bool(server.get(key) == value or DEFAULTS.get(key) == value)
         case "metadata":
             key, name = what
-            return template["metadata"].get(key, {}).get(name) == "v"
+            return bool(template["metadata"].get(key, {}).get(name) == "v")
     return what in lists.get(kind, ())
 
 

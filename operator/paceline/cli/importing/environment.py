@@ -8,7 +8,8 @@ from paceline.cli.importing.note import Note, is_secret, shown
 
 TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_TOKEN")
 CACHES = ("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "TRANSFORMERS_CACHE")
-FETCHES = ("HF_ENDPOINT", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+FETCHES = ("HF_ENDPOINT", "HF_HUB_DISABLE_XET", *PROXIES, *map(str.lower, PROXIES))
 """Also for the prefetch, which downloads in place of the server."""
 OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 KEYS = {"VLLM_API_KEY": "VLLM"}

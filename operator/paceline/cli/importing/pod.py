@@ -102,10 +102,10 @@ def pod_template(
     others = [_bare(one) for one in spec.pop("containers") if one["name"] != container["name"]]
     first = [_bare(one) for one in spec.pop("initContainers", None) or ()]
     every, volumes = (own, *others, *first), spec.pop("volumes", None) or []
-    notes += [*_renamed(volumes, every), *_first(first)]
-    own["volumeMounts"] = [mount for mount in own["volumeMounts"] if mount["mountPath"] != SHARED_MEMORY]
     used = {mount["name"] for one in every for mount in one.get("volumeMounts", ())}
     volumes = [one for one in volumes if not (cache and one["name"] == cache.volume and cache.volume not in used)]
+    notes += [*_renamed(volumes, every), *_first(first)]
+    own["volumeMounts"] = [mount for mount in own["volumeMounts"] if mount["mountPath"] != SHARED_MEMORY]
     server = {"name": SERVER, **{key: value for key, value in own.items() if value}}
     lists = {"containers": [server, *others] if len(server) > 1 or others else []}
     lists |= {"initContainers": first, "volumes": volumes}
@@ -184,8 +184,8 @@ def _server(
     for mount in container.get("volumeMounts") or ():
         if cache and mount["name"] == cache.volume:
             there = cache.path.rstrip("/")
-            needed = there != MODELS or cache.below
-            needed = needed and any(f"{there}/" in word for word in kept_paths)
+            moved = there != MODELS or bool(cache.below)
+            needed = moved and any(f"{there}/" in word for word in kept_paths)
             text = "is the cache: the servers have the claim at /models"
             notes.append(Note(path=f"{path}.volumeMounts[{mount['mountPath']}] ({mount['name']})", text=text))
             if needed:

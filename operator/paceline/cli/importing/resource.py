@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.api import Problem
-from paceline.cli.importing.arguments import Told, told
+from paceline.cli.importing.arguments import REQUESTS, Told, told
 from paceline.cli.importing.command import Launch, launch
 from paceline.cli.importing.environment import Environment, environment, secret_of
 from paceline.cli.importing.models import cache, mounts, source
@@ -108,7 +108,7 @@ def imported(deployment: Mapping[str, Any], options: Options) -> Imported:
         *notes,
         *out,
         *unread(deployment),
-        *_of_pool(deployment, options),
+        *_of_pool(deployment, said, options),
     )
     return Imported(manifest=manifest, notes=tuple(dict.fromkeys(every)), problems=(*unkeyed, *left))
 
@@ -235,8 +235,11 @@ def _of_port(said: Told, container: Mapping[str, Any], engine: str) -> Iterator[
             yield Note(path=f"ports[{one.get('name', one['containerPort'])}]", text=text)
 
 
-def _of_pool(deployment: Mapping[str, Any], options: Options) -> list[Note]:
+def _of_pool(deployment: Mapping[str, Any], said: Told, options: Options) -> list[Note]:
     notes = list[Note]()
+    if said.most_requests is None:
+        text = "is not given there: servers here take 48 at a time, or twice the largest concurrency if that is more"
+        notes.append(Note(path=" or ".join(REQUESTS), text=f"{text}; give yours in spec.engine.args"))
     replicas = deployment["spec"].get("replicas", 1)
     if not options.live:
         text = f"{replicas} there, 0 here, and suspend: true: nothing of the Deployment is disturbed; docs/migration.md"

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic.alias_generators import to_camel
+
 from paceline.cli.importing.note import Note, UnansweredError
 from paceline.core import ALGORITHMS, CUSTOM
 from paceline.engines import ENGINES
@@ -15,7 +17,10 @@ from paceline.engines.vllm.rules import METHODS
 Place = Callable[[str], str]
 """A model as the arguments name it → its source."""
 NAME = "current"
-BLOCKS = {"--speculative-dflash-block-size": 0, "--speculative-dspark-block-size": 1}
+Said = Mapping[str, ParsedFlag]
+BLOCKS = ("--speculative-dflash-block-size", "--speculative-dspark-block-size")
+BLOCKED, BLOCK = ("DFLASH", "DSPARK"), 8
+"""Algorithms that propose a block, and its size where none is given."""
 STEPS, TOP_K, TOKENS = "--speculative-num-steps", "--speculative-eagle-topk", "--speculative-num-draft-tokens"
 ALGORITHM, DRAFT = "--speculative-algorithm", "--speculative-draft-model-path"
 REVISION, ADAPTIVE = "--speculative-draft-model-revision", "--speculative-adaptive"
@@ -72,56 +77,51 @@ def _of_sglang(engine: str, version: str, flags: Sequence[ParsedFlag], place: Pl
     said = {parsed.name: parsed for parsed in flags}
     algorithm = _of(flags, ALGORITHM)
     if algorithm.upper() in ("", "NONE"):
-        notes = [Note(path=_text(one), text=f"is left out: there is no {ALGORITHM}") for one in flags]
-        return Speculation(notes=tuple(notes))
-    aliases = ENGINES[engine].capabilities.aliases
-    name = aliases.get(algorithm.upper(), algorithm.upper())
+        left = tuple(Note(path=_text(one), text=f"is left out: there is no {ALGORITHM}") for one in flags)
+        return Speculation(notes=left)
+    name = ENGINES[engine].capabilities.aliases.get(algorithm.upper(), algorithm.upper())
     known = name in ALGORITHMS and name != CUSTOM
     draft: dict[str, Any] = {"algorithm": name} if known else {"algorithm": CUSTOM, "name": algorithm}
     if path := _of(flags, DRAFT):
         draft["source"] = place(path)
     if revision := _of(flags, REVISION):
         draft["revision"] = revision
-    taken = {ALGORITHM, DRAFT, REVISION}
-    candidate: dict[str, Any] = {"name": NAME}
-    notes: list[Note] = []
-    if not known:
-        candidate["custom"] = {"args": [word for name in said if name not in taken for word in _words(said[name])]}
-        return Speculation(draft=draft, candidates=(candidate,))
+    fields, held, guessed = _shape_of(name, version, said) if known else ({}, (), "")
+    rest = [word for flag in said if flag not in (ALGORITHM, DRAFT, REVISION, *held) for word in _words(said[flag])]
+    own = ({"args": rest} if rest else {}) if known else {"custom": {"args": rest}}
+    notes = [_guess(guessed)] if guessed else []
+    return Speculation(draft=draft, candidates=({"name": NAME, **fields, **own},), notes=tuple(notes))
+
+
+def _shape_of(name: str, version: str, said: Said) -> tuple[Mapping[str, Any], Sequence[str], str]:
+    """Fields of the candidate, the flags that they hold, and what of it is a guess."""
     block = next((flag for flag in BLOCKS if flag in said), "")
     if name == "NGRAM":
-        names = {flag: field for field, flag in known_release(version).ngram.items()}
-        fields = {"num_draft_tokens": "numDraftTokens", "breadth": "breadth", "min_match": "minMatch"}
-        fields["max_match"] = "maxMatch"
-        candidate["ngram"] = {fields[names[flag]]: int(said[flag].value) for flag in names if flag in said}
-        taken |= set(names)
-    elif ADAPTIVE in said:
-        candidate["adaptive"] = {"numSteps": int(said[STEPS].value)} if STEPS in said else {}
-        taken |= {ADAPTIVE, STEPS, TOP_K, TOKENS}
-    elif block or name in ("DFLASH", "DSPARK"):
-        tokens = int(said[block].value) if block else int(_of(flags, TOKENS) or 8)
-        candidate["blockSize"] = tokens
-        if not block:
-            notes.append(_guess(f"blockSize {tokens}", bool(_of(flags, TOKENS))))
-        taken |= {block, STEPS, TOP_K, TOKENS}
-    else:
-        candidate["tree"] = _tree(flags)
-        if not {STEPS, TOP_K} <= set(said) or not (TOKENS in said or _of(flags, TOP_K) == "1"):
-            notes.append(_guess(str(candidate["tree"]), False))
-        taken |= {STEPS, TOP_K, TOKENS}
-    if own := [word for flag in said if flag not in taken for word in _words(said[flag])]:
-        candidate["args"] = own
-    return Speculation(draft=draft, candidates=(candidate,), notes=tuple(notes))
+        flags = known_release(version).ngram
+        fields = {to_camel(field): _number(said, flag) for field, flag in flags.items() if flag in said}
+        return {"ngram": fields}, tuple(flags.values()), ""
+    if ADAPTIVE in said:
+        steps = {"numSteps": _number(said, STEPS)} if STEPS in said else {}
+        return {"adaptive": steps}, (ADAPTIVE, STEPS, TOP_K, TOKENS), ""
+    if block or name in BLOCKED:
+        tokens = _number(said, block or TOKENS, BLOCK)
+        return {"blockSize": tokens}, (block, STEPS, TOP_K, TOKENS), "" if block else f"blockSize {tokens}"
+    steps, top = _number(said, STEPS, GUESSED["numSteps"]), _number(said, TOP_K, GUESSED["topK"])
+    tree = {"numSteps": steps, "topK": top, "numDraftTokens": _number(said, TOKENS, (steps + 1) * min(top, 2))}
+    whole = {STEPS, TOP_K} <= set(said) and (TOKENS in said or top == 1)
+    return {"tree": tree}, (STEPS, TOP_K, TOKENS), "" if whole else str(tree)
 
 
-def _tree(flags: Sequence[ParsedFlag]) -> Mapping[str, int]:
-    steps, top = int(_of(flags, STEPS) or GUESSED["numSteps"]), int(_of(flags, TOP_K) or GUESSED["topK"])
-    return {"numSteps": steps, "topK": top, "numDraftTokens": int(_of(flags, TOKENS) or 0) or (steps + 1) * min(top, 2)}
+def _number(said: Said, flag: str, otherwise: int = 0) -> int:
+    text = said[flag].value if flag in said else str(otherwise)
+    if not text.isdecimal():
+        raise UnansweredError(f"{flag} {text}: is no number: write it out in the Deployment's arguments")
+    return int(text)
 
 
-def _guess(what: str, said: bool) -> Note:
-    text = f"{what} is {'read from the draft tokens' if said else 'a guess'}: what the running server has taken is in "
-    return Note(path="candidates", text=f"{text}/server_info (speculative_num_steps and its neighbours)")
+def _guess(what: str) -> Note:
+    text = f"{what} is a guess: what the running server has taken is in its /server_info (speculative_num_steps and its"
+    return Note(path="candidates", text=f"{text} neighbours)")
 
 
 def _of_vllm(flags: Sequence[ParsedFlag], place: Place) -> Speculation:
@@ -148,7 +148,11 @@ def _of_vllm(flags: Sequence[ParsedFlag], place: Place) -> Speculation:
         mine = {key: value for key, value in settings.items() if key not in ("method", "model", "revision")}
         args = [f"--speculative-config.{key}={_as_text(value)}" for key, value in mine.items()]
         return Speculation(draft=draft, candidates=({"name": NAME, "custom": {"args": args}},), notes=tuple(notes))
-    if tokens is None and algorithm not in ("NGRAM",):
+    if tokens is not None and not isinstance(tokens, int):
+        raise UnansweredError(
+            f"num_speculative_tokens {tokens}: is no number: write it out in the Deployment's arguments"
+        )
+    if tokens is None and algorithm != "NGRAM":
         tokens = GUESSED["numSteps"]
         notes.append(Note(path="candidates", text=f"num_speculative_tokens is not given; {tokens} is a guess"))
     candidate = {"name": NAME, **_shape(algorithm, settings, tokens)}
@@ -180,7 +184,7 @@ def _shape(algorithm: str, settings: Mapping[str, Any], tokens: int | None) -> M
     assert tokens is not None
     if settings.get("enable_adaptive_verification"):
         return {"adaptive": {"numSteps": tokens}}
-    if algorithm in ("DFLASH", "DSPARK"):
+    if algorithm in BLOCKED:
         return {"blockSize": tokens + (algorithm == "DFLASH")}
     return {"tree": {"numSteps": tokens, "topK": 1, "numDraftTokens": tokens + 1}}
 
