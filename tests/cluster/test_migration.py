@@ -27,7 +27,7 @@ from paceline.cli import main
 DOCS = Path(__file__).parents[2] / "docs" / "migration.md"
 OLD, CLAIM, MODEL = "qwen3-8b", "company-models", "/models/qwen/Qwen3-8B"
 APP = {"app": OLD}
-STARTS = 4.0
+STARTS = 3.0
 """Seconds until an emulated server has loaded."""
 ENDS = 5.0
 """Seconds that the old pod's preStop takes: by then no endpoint sends it anything."""

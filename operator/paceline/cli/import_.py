@@ -33,7 +33,7 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
     parser.add_argument("--product", default="", help="the nodes' accelerator, a value of nvidia.com/gpu.product")
     parser.add_argument("--gpus", type=_count, metavar="N", help="accelerators of a server")
     parser.add_argument("--target", default="", metavar="SOURCE", help="the model: hf://OWNER/NAME or pvc://CLAIM/PATH")
-    parser.add_argument("--head", default="", metavar="SOURCE", help="a draft head to compare instead of what is there")
+    parser.add_argument("--head", default="", metavar="SOURCE", help="a draft head to compare, beside what is there")
     parser.add_argument("--algorithm", default="EAGLE3", help="the head's algorithm (default: EAGLE3)")
     parser.add_argument("--api-key-secret", default="", metavar="NAME/KEY", help="the Secret with the clients' key")
     parser.add_argument("--cache-claim", default="", metavar="NAME", help="an existing claim for the models")

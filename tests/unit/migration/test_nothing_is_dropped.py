@@ -109,7 +109,7 @@ def deployments(draw: st.DrawFn) -> Manifest:
     }
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=80, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(deployments())
 def test_everything_is_in_the_pod_or_in_a_comment(deployment: Manifest) -> None:
     outcome = imported(deployment, OPTIONS)

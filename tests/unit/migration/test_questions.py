@@ -88,6 +88,14 @@ def test_the_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert [one["name"] for one in pool["candidates"]] == ["three", "five"]
 
 
+def test_a_head_is_compared_beside_the_one_that_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(tmp_path, STACK.deployment, "--head=hf://a/other") == 0
+    spec = yaml.safe_load(capsys.readouterr().out)["spec"]
+    assert spec["draft"]["source"] == "hf://a/other"
+    drafts = {one["name"]: one.get("draft", {}).get("source") for one in spec["pools"][0]["candidates"]}
+    assert drafts == {"current": "hf://yuhuili/Eagle3-Qwen3-30B-A3B", "three": None, "five": None}
+
+
 def test_what_the_engine_would_refuse_is_said_and_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     deployment = MISTRAL.deployment
     engine(deployment)["args"] = ["vllm serve a/b --max-num-seqs 8 --max-model-len many"]

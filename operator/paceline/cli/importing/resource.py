@@ -130,11 +130,15 @@ def _named(name: str) -> str:
 
 
 def _speculation(engine: str, version: str, said: Told, options: Options, place: Callable[[str], str]) -> Speculation:
+    """What the Deployment has, and what `--head` names beside it."""
     found = speculation(engine, version, said.speculative, place)
     if found.draft and not options.head:
         return found
     offered = proposed(engine, options.head, options.algorithm)
-    return Speculation(draft=offered.draft, candidates=offered.candidates, notes=(*found.notes, *offered.notes))
+    own = [{**one, "draft": dict(found.draft or {})} for one in found.candidates]
+    return Speculation(
+        draft=offered.draft, candidates=(*own, *offered.candidates), notes=(*found.notes, *offered.notes)
+    )
 
 
 def _engine(engine: str, version: str, container: Mapping[str, Any], said: Told, more: Manifest) -> Manifest:

@@ -101,8 +101,8 @@ def _shape_of(name: str, version: str, said: Said) -> tuple[Mapping[str, Any], S
         fields = {to_camel(field): _number(said, flag) for field, flag in flags.items() if flag in said}
         return {"ngram": fields}, tuple(flags.values()), ""
     if ADAPTIVE in said:
-        steps = {"numSteps": _number(said, STEPS)} if STEPS in said else {}
-        return {"adaptive": steps}, (ADAPTIVE, STEPS, TOP_K, TOKENS), ""
+        first = {"numSteps": _number(said, STEPS)} if STEPS in said else {}
+        return {"adaptive": first}, (ADAPTIVE, STEPS, TOP_K, TOKENS), ""
     if block or name in BLOCKED:
         tokens = _number(said, block or TOKENS, BLOCK)
         return {"blockSize": tokens}, (block, STEPS, TOP_K, TOKENS), "" if block else f"blockSize {tokens}"
