@@ -61,9 +61,7 @@ def _take_out(manifest: Manifest, refusal: Refusal) -> Note:
     for i in range(len(holders) - 1, 0, -1):  # what is empty now is left out, too
         if not holders[i]:
             del holders[i - 1][above[i - 1]]
-    return Note(
-        path=what, text=f"left out: {refusal.message.removesuffix('; remove it').removesuffix(': leave it out')}"
-    )
+    return Note(path=what, text=f"left out: {TO_REMOVE.sub('', refusal.message)}")
 
 
 def _called(gone: Any, path: str) -> str:
