@@ -5,8 +5,6 @@ own, and writes down what came of it.
 """
 
 import json
-import os
-import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -20,11 +18,11 @@ from tests.cluster.example import emulated
 from tests.cluster.test_borrow import fill, ready
 from tests.cluster.test_capacity import everywhere, holds_gpus
 from tests.cluster.volumes import NO_XET, filled
+from tests.support import followed
 from tests.support.kubernetes import GPU, KUBECTL, STATE, Manifest, Namespace
 
 from paceline.cli import main
 
-DOCS = Path(__file__).parents[2] / "docs" / "migration.md"
 OLD, CLAIM, MODEL = "qwen3-8b", "company-models", "/models/qwen/Qwen3-8B"
 APP = {"app": OLD}
 STARTS = 3.0
@@ -129,32 +127,12 @@ def asked(here: Namespace) -> None:
     here.wait("the first answers", lambda: heard(here).answered >= 3, 60)
 
 
-def step(number: int) -> str:
-    """The commands of a section of the document."""
-    (section,) = re.findall(rf"(?ms)^## {number}\. .*?(?=^## |\Z)", DOCS.read_text())
-    return "\n".join(line.removeprefix("    ") for line in section.splitlines() if line.startswith("    "))
-
-
 def follow(here: Namespace, directory: Path, *numbers: int) -> None:
-    """These steps, by a shell in which kubectl is that of the cluster and of the story's namespace."""
-    tools = directory / "bin"
-    tools.mkdir(exist_ok=True)
-    kubectl = f'exec {KUBECTL} --kubeconfig {STATE / "kubeconfig"} --namespace {here.name} "$@"'
-    for name, line in {"kubectl": kubectl, "paceline": 'exec python -m paceline.cli "$@"'}.items():
-        (tools / name).write_text(f"#!/bin/sh\n{line}\n")
-        (tools / name).chmod(0o755)
-    path = f"{tools}:{Path(sys.executable).parent}:{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", "\n".join(step(number) for number in numbers)],
-        cwd=directory,
-        env={**os.environ, "PATH": path, "OLD": OLD, "NAME": "qwen", "POOL": "main"},
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
+    """These steps, in the story's namespace."""
+    kubectl = f"{KUBECTL} --kubeconfig {STATE / 'kubeconfig'} --namespace {here.name}"
+    done = followed.follow(directory, kubectl, *numbers, old=OLD, name="qwen", seconds=200)
     if done.returncode:
-        here.fail(f"{step(numbers[0])[:200]}…\n{done.stdout}\n{done.stderr}")
+        here.fail(f"steps {numbers}: {done.stdout}\n{done.stderr}")
 
 
 def imported(here: Namespace, directory: Path) -> Manifest:

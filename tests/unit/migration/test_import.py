@@ -1,5 +1,6 @@
 """Deployments as they stand in public documents: what is printed is a golden file, validates, and starts the same."""
 
+import io
 import json
 import re
 from pathlib import Path
@@ -126,6 +127,13 @@ def test_it_disturbs_nothing_when_it_is_applied(capsys: pytest.CaptureFixture[st
 def test_live_has_the_deployments_replicas(capsys: pytest.CaptureFixture[str]) -> None:
     spec = resource(CASES[1], capsys, "--live")["spec"]
     assert ("suspend" in spec, [pool["replicas"] for pool in spec["pools"]]) == (False, [3])
+
+
+def test_what_the_measurement_will_cost(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """`paceline import FILE --live | paceline plan -`"""
+    monkeypatch.setattr("sys.stdin", io.StringIO(imported(CASES[1], capsys, "--live")))
+    assert main(["plan", "-"]) == 0
+    assert re.search(r"\nmain +4-8 +4-8 ", capsys.readouterr().out)
 
 
 def test_the_old_service_finds_the_new_pods(capsys: pytest.CaptureFixture[str]) -> None:
