@@ -89,14 +89,15 @@ def cache(name: str, target: str, found: tuple[Mount, ...], env: Mapping[str, st
     hub = next((env[name] for name in HOMES if name in env), f"{env['HF_HOME']}/hub" if "HF_HOME" in env else "")
     hub = hub or DEFAULT_HUB
     mount = next((one for one in found if one.holds(hub)), None)
-    if mount and mount.claim and mount.on_the_volume(hub) == "hub":
-        text = f"the claim {mount.claim} stays the cache, with what it holds. The prefetch writes to it as uid 65532; "
-        text += "if its files belong to another user, name that in spec.cache.securityContext (root is refused: "
-        return Cache(
-            field={"existingClaim": mount.claim},
-            mount=mount,
-            notes=(Note(path=f"volumes[{mount.volume}]", text=f"{text}chown the volume, or take --cache-size)"),),
+    if mount and mount.claim and mount.on_the_volume(hub) == "hub" and not size:
+        text = (
+            f"the claim {mount.claim} stays the cache, with what it holds. The prefetch writes to it as user and group "
         )
+        text += (
+            "65532; where a shared file system ignores fsGroup, name its owner in spec.cache.securityContext, or let "
+        )
+        note = Note(path=f"volumes[{mount.volume}]", text=f"{text}another claim be made with --cache-size")
+        return Cache(field={"existingClaim": mount.claim}, mount=mount, notes=(note,))
     notes = tuple(_elsewhere(mount, name, size))
     return Cache(field={"claim": {"name": f"{name}-models", "size": size or DEFAULT_SIZE}}, mount=None, notes=notes)
 
