@@ -85,8 +85,8 @@ ENDS = {"round": Nature.round_ends, "fetch": Nature.fetch_ends, "pull": Nature.p
 
 
 def what(pod: Manifest) -> str:
-    """server, round, fetch or pull."""
-    return str(pod["metadata"]["labels"][COMPONENT_LABEL])
+    """server, round, fetch or pull; "server" too of somebody else's Deployment."""
+    return str(pod["metadata"]["labels"].get(COMPONENT_LABEL, "server"))
 
 
 def variable(pod: Manifest, name: str) -> str:

@@ -12,7 +12,10 @@ LIVE = ("status", "watch", "why", "history", "top")
 """Subcommands on a deployment in a cluster."""
 REQUESTS = ("promote", "promote-anyway", "abort", "retry", "rollback")
 """Subcommands by which a person asks for something."""
-COMMANDS: Mapping[str, str] = {name: name for name in (*FILES, *LIVE)} | dict.fromkeys(REQUESTS, "ask")
+COMMANDS: Mapping[str, str] = {name: name for name in (*FILES, *LIVE)} | {
+    "import": "import_",
+    **dict.fromkeys(REQUESTS, "ask"),
+}
 """Subcommand → module of this package, imported only when asked for: `paceline validate` must not wait for Kopf."""
 PLUGIN: Mapping[str, str] = {name: COMMANDS[name] for name in (*LIVE, *REQUESTS, "gate", "report")}
 """Those that are `kubectl paceline …`, too."""

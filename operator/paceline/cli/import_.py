@@ -1,0 +1,132 @@
+"""`paceline import FILE`: Deployments that run SGLang or vLLM, as SpeculativeDeployments that serve the same."""
+
+import argparse
+import re
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from paceline.api.text import documents
+from paceline.cli.importing.note import UnansweredError
+from paceline.cli.importing.resource import Imported, Options, imported, starts_an_engine
+from paceline.cli.render import Plain
+from paceline.cli.validate import read
+
+WIDTH = 100
+
+
+def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "import",
+        help="print the SpeculativeDeployment that serves what a Deployment of SGLang or vLLM serves",
+        epilog="Reads what `kubectl get deployment NAME -o yaml` prints; a List and several documents, too. What is "
+        "not carried over, or otherwise, stands above the resource as a comment. Exit: 0; 1 if FILE has no such "
+        "Deployment, if an option has to say what it does not, or if `paceline validate` refuses the outcome.",
+    )
+    parser.add_argument("file", metavar="FILE", help="YAML or JSON, any number of documents; - for stdin")
+    parser.add_argument("--name", default="", help="name of the resource (default: the Deployment's)")
+    parser.add_argument("--pool", default="main", help="name of its pool (default: main)")
+    parser.add_argument("--engine-version", default="", metavar="V", help="the engine's release in the image")
+    parser.add_argument("--product", default="", help="the nodes' accelerator, a value of nvidia.com/gpu.product")
+    parser.add_argument("--gpus", type=_count, metavar="N", help="accelerators of a server")
+    parser.add_argument("--target", default="", metavar="SOURCE", help="the model: hf://OWNER/NAME or pvc://CLAIM/PATH")
+    parser.add_argument("--head", default="", metavar="SOURCE", help="a draft head to compare, beside what is there")
+    parser.add_argument("--algorithm", default="EAGLE3", help="the head's algorithm (default: EAGLE3)")
+    parser.add_argument("--api-key-secret", default="", metavar="NAME/KEY", help="the Secret with the clients' key")
+    parser.add_argument("--cache-claim", default="", metavar="NAME", help="an existing claim for the models")
+    parser.add_argument("--cache-size", default="", metavar="SIZE", help="size of the claim that is made for them")
+    parser.add_argument(
+        "--concurrency", type=_levels, default=(), metavar="N,N", help="requests at a time to measure (default: 1,16)"
+    )
+    parser.add_argument(
+        "--live",
+        action="store_true",
+        help="with the Deployment's replicas, and not suspended: for a cluster where the Deployment does not run",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    try:
+        found = list(_deployments(read(args.file)))
+        engines = [one for one in found if starts_an_engine(one)]
+    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+        return _failed(args.file, " ".join(str(error).split()))
+    except (AttributeError, KeyError, TypeError) as error:
+        return _failed(args.file, f"has a Deployment that is not as kubectl prints it: {error!r:.200}")
+    if not engines:
+        kinds = "no Deployment" if not found else "no Deployment whose command starts SGLang or vLLM"
+        return _failed(args.file, f"has {kinds}; docs/migration.md says which commands are known")
+    if args.name and len(engines) > 1:
+        return _failed(args.file, f"has {len(engines)} such Deployments, and --name can name only one")
+    options = Options(**{field: getattr(args, field) for field in Options.__dataclass_fields__})
+    failed, printed = False, list[str]()
+    for deployment in engines:
+        at = f"{args.file}: Deployment {deployment['metadata']['name']}"
+        try:
+            outcome = imported(deployment, options)
+        except UnansweredError as unanswered:
+            failed = bool(_failed(at, str(unanswered)))
+            continue
+        except (AttributeError, KeyError, TypeError, ValueError) as error:  # the API server has seen no such Deployment
+            failed = bool(_failed(at, f"is not as kubectl prints it: {error!r:.200}"))
+            continue
+        printed.append(text(deployment, outcome))
+        for problem in outcome.problems:
+            failed = bool(_failed(at, str(problem)))
+    print("---\n".join(printed), end="")
+    return 1 if failed else 0
+
+
+def _failed(where: str, why: str) -> int:
+    print(f"{where}: {why}", file=sys.stderr)
+    return 1
+
+
+def _deployments(text: str) -> Iterator[Mapping[str, Any]]:
+    """Those that have what `kubectl get` prints of every one."""
+    for one in documents(text):
+        is_one = one.get("kind") == "Deployment" and str(one.get("apiVersion", "")).startswith("apps/")
+        if is_one and isinstance(one.get("spec"), dict) and isinstance(one.get("metadata"), dict):
+            if not isinstance(one["metadata"].get("name"), str):
+                raise ValueError("a Deployment has no metadata.name")
+            yield one
+
+
+def text(deployment: Mapping[str, Any], outcome: Imported) -> str:
+    """The resource, and above it what a person has to read."""
+    metadata = deployment["metadata"]
+    whole = "/".join(filter(None, (str(metadata.get("namespace", "")), metadata["name"])))
+    problems = [f"To do: {problem}" for problem in outcome.problems]
+    lines = [f"Imported from Deployment {whole} by `paceline import`.", *problems]
+    if outcome.notes:
+        lines += ["", "Not carried over, or not as it stands there:"]
+    lines += [f"* {note}" for note in outcome.notes]
+    return "".join(map(_comment, lines)) + yaml.dump(outcome.manifest, Dumper=Plain, sort_keys=False, width=120)
+
+
+def _comment(line: str) -> str:
+    """As many lines of a comment as it takes. No word of it is broken."""
+    indent = "  " if line.startswith("* ") else ""
+    whole = " ".join(line.split())
+    wrapped = textwrap.wrap(
+        whole, WIDTH - 2, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )  # fmt: skip
+    return "".join(f"# {part}\n" for part in wrapped) or "#\n"
+
+
+def _count(text: str) -> int:
+    """argparse's type."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"must be a whole number above zero; got {text}")
+    return int(text)
+
+
+def _levels(text: str) -> tuple[int, ...]:
+    """argparse's type."""
+    if not re.fullmatch(r"[1-9]\d*(,[1-9]\d*)*", text):
+        raise argparse.ArgumentTypeError(f"must be numbers with commas between them, such as 1,16; got {text}")
+    return tuple(dict.fromkeys(map(int, text.split(","))))

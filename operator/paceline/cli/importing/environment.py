@@ -1,0 +1,68 @@
+"""The container's variables: the server's, the prefetch's, and those that other fields take the place of."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from paceline.cli.importing.note import Note, is_secret, shown
+
+TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_TOKEN")
+CACHES = ("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "TRANSFORMERS_CACHE")
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+FETCHES = ("HF_ENDPOINT", "HF_HUB_DISABLE_XET", *PROXIES, *map(str.lower, PROXIES))
+"""Also for the prefetch, which downloads in place of the server."""
+OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+KEYS = {"VLLM_API_KEY": "VLLM"}
+"""Variable → the engine that reads the key of its clients from it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    env: tuple[Mapping[str, Any], ...]
+    fetch: tuple[Mapping[str, Any], ...]
+    token: Mapping[str, str] | None
+    api_key: Mapping[str, str] | None
+    notes: tuple[Note, ...]
+
+
+def environment(engine: str, variables: Sequence[Mapping[str, Any]], path: str) -> Environment:
+    """`path` is that of the list."""
+    kept, fetch, notes = list[Mapping[str, Any]](), list[Mapping[str, Any]](), list[Note]()
+    token: Mapping[str, str] | None = None
+    key: Mapping[str, str] | None = None
+    for variable in {one["name"]: one for one in variables}.values():
+        name, secret = str(variable["name"]), _secret(variable)
+        said = ""
+        if name in TOKENS and secret:
+            token = token or secret
+            said = "the prefetch downloads, so the token is spec.cache.tokenSecretRef and no server has it"
+        elif name in TOKENS:
+            said = (
+                "is written out: put it into a Secret and name that in spec.cache.tokenSecretRef, if the model needs it"
+            )
+        elif name in CACHES:
+            said = f"{shown(variable)} is left out: servers read the model at its path on the cache, below /models"
+        elif name in OFFLINE:
+            said = f"{shown(variable)} is left out: servers are offline (HF_HUB_OFFLINE=1), the prefetch is not"
+        elif KEYS.get(name) == engine and secret:
+            key, said = secret, "is spec.engine.apiKeySecretRef"
+        elif is_secret(name) and variable.get("value"):
+            said = "is written out and looks like a secret: put it into a Secret and name it in spec.engine.env"
+        if said:
+            notes.append(Note(path=f"{path}[{name}]", text=said))
+            continue
+        kept.append(variable)
+        if name in FETCHES:
+            fetch.append(variable)
+    return Environment(env=tuple(kept), fetch=tuple(fetch), token=token, api_key=key, notes=tuple(notes))
+
+
+def secret_of(word: str, variables: Sequence[Mapping[str, Any]]) -> Mapping[str, str] | None:
+    """The Secret's key that `$(VAR)`, `$VAR` or `${VAR}` stands for."""
+    name = word.strip("$(){}\"'") if word.startswith("$") else ""
+    return next((secret for one in variables if one["name"] == name and (secret := _secret(one))), None)
+
+
+def _secret(variable: Mapping[str, Any]) -> Mapping[str, str] | None:
+    ref = (variable.get("valueFrom") or {}).get("secretKeyRef")
+    return {"name": str(ref["name"]), "key": str(ref["key"])} if ref else None

@@ -1,0 +1,111 @@
+"""What a path or an id in the arguments stands for, and where the models are kept from now on."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from posixpath import normpath
+from typing import Any
+
+from paceline.cli.importing.note import Note, UnansweredError
+
+REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9_][\w.-]*", re.ASCII)
+HOMES = ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")
+"""Variables that name the hub's cache; HF_HOME names its parent."""
+DEFAULT_HUB = "/root/.cache/huggingface/hub"
+DEFAULT_SIZE = "200Gi"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mount:
+    """A volume where the engine's container has it. `claim` is "" for any other volume than a claim."""
+
+    path: str
+    volume: str
+    claim: str
+    below: str
+    """The subPath."""
+
+    def holds(self, path: str) -> bool:
+        return f"{normpath(path)}/".startswith(f"{normpath(self.path)}/")
+
+    def on_the_volume(self, path: str) -> str:
+        """Where `path` is on the volume, without a slash at either end."""
+        inside = normpath(path)[len(normpath(self.path)) :]
+        return "/".join(part for part in (self.below.strip("/"), inside.strip("/")) if part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cache:
+    """The resource's cache. `mount` is the Deployment's own of the same claim, if it has one."""
+
+    field: Mapping[str, Any]
+    mount: Mount | None
+    notes: tuple[Note, ...] = ()
+
+
+def mounts(pod: Mapping[str, Any], container: Mapping[str, Any]) -> tuple[Mount, ...]:
+    """The longest path first."""
+    volumes = {volume["name"]: volume for volume in pod.get("volumes") or ()}
+    found = [
+        Mount(
+            path=str(mount["mountPath"]),
+            volume=str(mount["name"]),
+            claim=str((volumes.get(mount["name"], {}).get("persistentVolumeClaim") or {}).get("claimName", "")),
+            below=str(mount.get("subPath", "")),
+        )
+        for mount in container.get("volumeMounts") or ()
+    ]
+    return tuple(sorted(found, key=lambda mount: -len(mount.path)))
+
+
+def source(named: str, found: tuple[Mount, ...], option: str) -> str:
+    """hf://OWNER/NAME or pvc://CLAIM/PATH. Raises UnansweredError, with the option that answers."""
+    if re.match(r"(hf|pvc)://", named):
+        return named
+    say = f"say where it is with {option} hf://OWNER/NAME or pvc://CLAIM/PATH"
+    if not named.startswith(("/", ".", "~")):
+        if REPOSITORY.fullmatch(named):
+            return f"hf://{named}"
+        raise UnansweredError(f"{named} is not the name of a repository on the hub; {say}")
+    mount = next((one for one in found if one.holds(named)), None)
+    if mount is None:
+        raise UnansweredError(f"{named} is on no volume of the container, so it is in the image; {say}")
+    if not mount.claim:
+        raise UnansweredError(f"{named} is on the volume {mount.volume}, which is no PersistentVolumeClaim; {say}")
+    path = mount.on_the_volume(named)
+    if not path:
+        raise UnansweredError(f"{named} is the root of the claim {mount.claim}: move the model into a directory; {say}")
+    return f"pvc://{mount.claim}/{path}"
+
+
+def cache(name: str, target: str, found: tuple[Mount, ...], env: Mapping[str, str], claim: str, size: str) -> Cache:
+    """The claim that the model is on; else the one that the hub's cache is on; else one to be made. `claim` and `size`
+    are options; "" leaves it to the Deployment."""
+    if target.startswith("pvc://"):
+        on = target.removeprefix("pvc://").partition("/")[0]
+        return Cache(field={"existingClaim": on}, mount=next((one for one in found if one.claim == on), None))
+    if claim:
+        return Cache(field={"existingClaim": claim}, mount=next((one for one in found if one.claim == claim), None))
+    hub = next((env[name] for name in HOMES if name in env), f"{env['HF_HOME']}/hub" if "HF_HOME" in env else "")
+    hub = hub or DEFAULT_HUB
+    mount = next((one for one in found if one.holds(hub)), None)
+    if mount and mount.claim and mount.on_the_volume(hub) == "hub" and not size:
+        text = (
+            f"the claim {mount.claim} stays the cache, with what it holds. The prefetch writes to it as user and group "
+        )
+        text += (
+            "65532; where a shared file system ignores fsGroup, name its owner in spec.cache.securityContext, or let "
+        )
+        note = Note(path=f"volumes[{mount.volume}]", text=f"{text}another claim be made with --cache-size")
+        return Cache(field={"existingClaim": mount.claim}, mount=mount, notes=(note,))
+    notes = tuple(_elsewhere(mount, name, size))
+    return Cache(field={"claim": {"name": f"{name}-models", "size": size or DEFAULT_SIZE}}, mount=None, notes=notes)
+
+
+def _elsewhere(mount: Mount | None, name: str, size: str) -> Iterator[Note]:
+    guessed = "" if size else f"; {DEFAULT_SIZE} is a guess: --cache-size says how large"
+    made = f"models are downloaded to the claim {name}-models, which is made{guessed}; --cache-claim names one of yours"
+    if mount:
+        yield Note(path=f"volumes[{mount.volume}]", text=f"was the hub's cache and is read no more: {made}")
+    else:
+        yield Note(path="cache", text=made)

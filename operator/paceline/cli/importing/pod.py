@@ -1,0 +1,252 @@
+"""The rest of the pod: what `engine.podTemplate` holds, and what `spec.accelerator` does."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from paceline.cli.importing.models import Mount
+from paceline.cli.importing.note import Note, UnansweredError
+from paceline.core.names import MODELS
+from paceline.engines import ENGINES, TPU
+from paceline.engines.pod_template import OF_A_ROUND, PATIENCE, PROBES, SERVER, SHARED_MEMORY, WRITTEN
+
+Manifest = dict[str, Any]
+GPU, GPU_LABEL = "nvidia.com/gpu", "nvidia.com/gpu.product"
+LABELS = (GPU_LABEL, "cloud.google.com/gke-tpu-accelerator", "cloud.google.com/gke-accelerator", "gpu.nvidia.com/class",
+          "amd.com/gpu.product-name")  # fmt: skip
+"""Labels of nodes that tell what accelerators they have; the first that a pod selects is `productLabel`."""
+DEFAULTS: Mapping[str, Any] = {
+    "restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler",
+    "terminationGracePeriodSeconds": 30, "securityContext": {}, "enableServiceLinks": True,
+    "imagePullPolicy": "IfNotPresent", "terminationMessagePath": "/dev/termination-log",
+    "terminationMessagePolicy": "File", "resources": {},
+}  # fmt: skip
+"""What the API server adds to each pod template; nobody wrote it."""
+PROBE_DEFAULTS = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+NOISE = ("kubectl.kubernetes.io/", "deployment.kubernetes.io/", "pod-template-hash")
+SHM = "shm"
+OURS = (*OF_A_ROUND, WRITTEN, SHM, "models")
+"""Names of volumes of Paceline's own."""
+ELSEWHERE = ("name", "image", "command", "args", "env", "ports", "resources", "volumeMounts", *PROBES)
+"""Fields of the engine's container that are carried one by one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accelerator:
+    """`selected` is the key of nodeSelector that it takes the place of; "" if the node affinity says it."""
+
+    field: Mapping[str, Any]
+    selected: str = ""
+
+
+def accelerator(pod: Mapping[str, Any], container: Mapping[str, Any], product: str, count: int | None) -> Accelerator:
+    """`product` and `count` are options. Raises UnansweredError."""
+    resource, asked = _resource(container)
+    if not (number := count or asked):
+        raise UnansweredError("the container asks for no GPU in resources.limits; say how many with --gpus N")
+    label, said = _product(pod)
+    if not (product or said):
+        raise UnansweredError(
+            "nothing selects nodes by their accelerator; say which with --product, a value of the node label "
+            f"{GPU_LABEL} (kubectl get nodes -L {GPU_LABEL})"
+        )
+    field = {"product": product or said, "count": number}
+    if resource != GPU:
+        field["resourceName"] = resource
+    if label and not product and label != GPU_LABEL:
+        field["productLabel"] = label
+    selector = pod.get("nodeSelector") or {}
+    return Accelerator(field=field, selected=label if label in selector and not product else "")
+
+
+def _resource(container: Mapping[str, Any]) -> tuple[str, int]:
+    """The extended resource and its amount."""
+    resources = container.get("resources") or {}
+    asked = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
+    for name, amount in asked.items():
+        if name == TPU or name.endswith("/gpu") or name.startswith("nvidia.com/"):
+            return name, int(amount)
+    return GPU, 0
+
+
+def _product(pod: Mapping[str, Any]) -> tuple[str, str]:
+    """Label and value; ("", "") if nothing selects one product."""
+    selector = pod.get("nodeSelector") or {}
+    if label := next((each for each in LABELS if each in selector), ""):
+        return label, str(selector[label])
+    affinity = (pod.get("affinity") or {}).get("nodeAffinity") or {}
+    terms = (affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms") or ()
+    chosen = [one for term in terms for one in term.get("matchExpressions") or () if len(terms) == 1]
+    for one in chosen:
+        if one["operator"] == "In" and len(one["values"]) == 1 and (one["key"] in LABELS or "gpu-name" in one["key"]):
+            return one["key"], str(one["values"][0])
+    return "", ""
+
+
+def pod_template(
+    template: Mapping[str, Any],
+    container: Mapping[str, Any],
+    engine: tuple[str, str],
+    taken: Accelerator,
+    cache: Mount | None,
+    kept_paths: Sequence[str],
+) -> tuple[Manifest, list[Note]]:
+    """`engine` is name and version; `kept_paths` are words of arguments and variables that may name files below the
+    cache's mount, which then stays, to be read."""
+    spec = {k: v for k, v in deepcopy(dict(template["spec"])).items() if DEFAULTS.get(k) != v}
+    spec.pop("serviceAccount", None)
+    _placed(spec, taken)
+    own, notes = _server(container, engine, taken, cache, kept_paths)
+    others = [_bare(one) for one in spec.pop("containers") if one["name"] != container["name"]]
+    first = [_bare(one) for one in spec.pop("initContainers", None) or ()]
+    every, volumes = (own, *others, *first), spec.pop("volumes", None) or []
+    used = {mount["name"] for one in every for mount in one.get("volumeMounts", ())}
+    volumes = [one for one in volumes if not (cache and one["name"] == cache.volume and cache.volume not in used)]
+    notes += [*_renamed(volumes, every), *_first(first)]
+    own["volumeMounts"] = [mount for mount in own["volumeMounts"] if mount["mountPath"] != SHARED_MEMORY]
+    server = {"name": SERVER, **{key: value for key, value in own.items() if value}}
+    lists = {"containers": [server, *others] if len(server) > 1 or others else []}
+    lists |= {"initContainers": first, "volumes": volumes}
+    spec |= {key: value for key, value in lists.items() if value}
+    metadata = {
+        kind: kept
+        for kind in ("labels", "annotations")
+        if (kept := {k: v for k, v in (_metadata(template).get(kind) or {}).items() if not k.startswith(NOISE)})
+    }
+    return {**({"metadata": metadata} if metadata else {}), **({"spec": spec} if spec else {})}, notes
+
+
+def _renamed(volumes: Sequence[Manifest], containers: Sequence[Manifest]) -> Iterator[Note]:
+    """In place: volumes whose names are Paceline's, and what the first container has at /dev/shm, which is `shm`."""
+    mounts = [mount for one in containers for mount in one.get("volumeMounts", ())]
+    shared = {mount["name"] for mount in containers[0]["volumeMounts"] if mount["mountPath"] == SHARED_MEMORY}
+    names: dict[str, str] = {}
+    for volume in volumes:
+        name = volume["name"]
+        if name in shared and "emptyDir" in volume:
+            volume["emptyDir"] = {key: value for key, value in (volume["emptyDir"] or {}).items() if key != "medium"}
+            names[name], text = SHM, f"is the volume {SHM}, which servers have at {SHARED_MEMORY}"
+        else:
+            names[name], text = f"own-{name}" if name in OURS else name, f"is called own-{name}: {name} is Paceline's"
+            if name in shared:
+                text = f"is not mounted at {SHARED_MEMORY}: servers have memory of their own there, the volume {SHM}"
+        if names[name] != name or (name in shared and names[name] != SHM):
+            yield Note(path=f"volumes[{name}]", text=text)
+    for item in (*volumes, *mounts):
+        item["name"] = names.get(item["name"], item["name"])
+
+
+def _first(containers: Sequence[Mapping[str, Any]]) -> Iterator[Note]:
+    for one in containers:
+        text = "is carried over and runs before every server; if all it did is fetch the model, the prefetch does that"
+        yield Note(path=f"initContainers[{one['name']}]", text=text)
+
+
+def _metadata(template: Mapping[str, Any]) -> Mapping[str, Any]:
+    return template.get("metadata") or {}
+
+
+def _placed(spec: Manifest, taken: Accelerator) -> None:
+    """The selector of the product is Paceline's; a list of tolerations replaces its own, and so repeats that."""
+    if taken.selected:
+        spec["nodeSelector"] = {k: v for k, v in spec["nodeSelector"].items() if k != taken.selected}
+        if not spec["nodeSelector"]:
+            del spec["nodeSelector"]
+    if tolerations := spec.get("tolerations"):
+        ours = {"key": taken.field.get("resourceName", GPU), "operator": "Exists", "effect": "NoSchedule"}
+        spec["tolerations"] = [*([] if ours in tolerations else [ours]), *tolerations]
+
+
+def _bare(container: Mapping[str, Any]) -> Manifest:
+    return {key: value for key, value in container.items() if DEFAULTS.get(key) != value}
+
+
+def _server(
+    container: Mapping[str, Any],
+    engine: tuple[str, str],
+    taken: Accelerator,
+    cache: Mount | None,
+    kept_paths: Sequence[str],
+) -> tuple[Manifest, list[Note]]:
+    path, notes = f"containers[{container['name']}]", list[Note]()
+    own = {key: value for key, value in _bare(container).items() if key not in ELSEWHERE}
+    resource = taken.field.get("resourceName", GPU)
+    asked = {
+        part: kept
+        for part in ("requests", "limits")
+        if (kept := {k: v for k, v in ((container.get("resources") or {}).get(part) or {}).items() if k != resource})
+    }
+    if asked:
+        own["resources"] = asked
+    own["volumeMounts"] = []
+    for mount in container.get("volumeMounts") or ():
+        if cache and mount["name"] == cache.volume:
+            there = cache.path.rstrip("/")
+            moved = there != MODELS or bool(cache.below)
+            needed = moved and any(f"{there}/" in word for word in kept_paths)
+            text = "is the cache: the servers have the claim at /models"
+            notes.append(Note(path=f"{path}.volumeMounts[{mount['mountPath']}] ({mount['name']})", text=text))
+            if needed:
+                own["volumeMounts"].append({**mount, "readOnly": True})
+            continue
+        own["volumeMounts"].append(dict(mount))
+    for probe in (one for one in PROBES if one in container):
+        patience, note = _patience(probe, container[probe], engine, path)
+        own |= {probe: patience} if patience else {}
+        notes.append(note)
+    return own, notes
+
+
+def _patience(probe: str, said: Mapping[str, Any], engine: tuple[str, str], path: str) -> tuple[Manifest, Note]:
+    """How often it asks is carried over. Not its patience before the start, which is `longest_start`; nor a timeout
+    below what the engine's own page may take."""
+    adapter = ENGINES[engine[0]]
+    least = adapter.health_timeout_seconds if probe == "livenessProbe" else adapter.ready_timeout_seconds(engine[1])
+    written = {key: value for key, value in said.items() if PROBE_DEFAULTS.get(key) != value}
+    kept = {
+        key: value
+        for key, value in written.items()
+        if key in PATIENCE
+        and probe != "startupProbe"
+        and key != "initialDelaySeconds"
+        and not (key == "timeoutSeconds" and value < least)
+    }
+    gone = _json({key: value for key, value in written.items() if key not in kept})
+    text = f"the page is the engine's own, and a start has until promotion.progressDeadline; left out: {gone}"
+    return kept, Note(path=f"{path}.{probe}", text=text)
+
+
+def longest_start(deployment: Mapping[str, Any], container: Mapping[str, Any]) -> int:
+    """Seconds that the Deployment gives a server to start."""
+    seconds = [int(deployment["spec"].get("progressDeadlineSeconds", 0))]
+    for probe in (container[one] for one in PROBES if one in container):
+        tries = int(probe.get("periodSeconds", 10)) * int(probe.get("failureThreshold", 3))
+        seconds.append(int(probe.get("initialDelaySeconds", 0)) + tries)
+    return max(seconds)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(", ", ": "))
+
+
+def unread(deployment: Mapping[str, Any]) -> Iterator[Note]:
+    """Fields beside the pod template that a person has set."""
+    spec, metadata = deployment.get("spec") or {}, deployment.get("metadata") or {}
+    strategy = spec.get("strategy") or {}
+    rolling = strategy.get("rollingUpdate") or {"maxSurge": "25%", "maxUnavailable": "25%"}
+    if strategy and (strategy.get("type"), rolling) != ("RollingUpdate", {"maxSurge": "25%", "maxUnavailable": "25%"}):
+        text = (
+            f"{_json(strategy)} is left out: promotion.surge decides (Auto: one server more, if there is room for it)"
+        )
+        yield Note(path="spec.strategy", text=text)
+    for field, default in {"minReadySeconds": 0, "progressDeadlineSeconds": 600, "paused": False}.items():
+        if spec.get(field, default) != default:
+            yield Note(path=f"spec.{field}", text=f"{spec[field]} is left out; see promotion.progressDeadline")
+    for kind in ("labels", "annotations"):
+        own = {key: value for key, value in (metadata.get(kind) or {}).items() if not key.startswith(NOISE)}
+        if own:
+            said = ", ".join(f"{key}={value:.80}" for key, value in own.items())
+            text = "are the Deployment's own and left out; write into metadata those that your tools want"
+            yield Note(path=f"metadata.{kind}", text=f"{said}: {text}")

@@ -1,0 +1,92 @@
+"""What Paceline's own rules refuse of a resource that was just imported, taken out of it with the rule's words."""
+
+import re
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from typing import Any
+
+from paceline import api
+from paceline.api import Problem, problems
+from paceline.cli.importing.arguments import readable
+from paceline.cli.importing.note import Note
+from paceline.engines import places
+from paceline.engines.adapter import Refusal
+
+Manifest = dict[str, Any]
+TAKEN_OUT = frozenset({
+    "args-owned", "args-lossy", "args-gone", "args-unknown", "args-abbreviated", "args-misplaced",
+    "vllm-owned", "vllm-unknown", "vllm-shortened", "vllm-blind", "vllm-quiet",
+    "owned-flag", "known-flag", "whole-flag",
+    "key-variables", "key-variable", "vllm-key", "pod-template",
+})  # fmt: skip
+"""Rules about things that Paceline sets itself, or that this release of the engine lacks. What another rule refuses is
+for a person to decide."""
+TO_REMOVE = re.compile(r"[;:] (remove it|leave it out)$")
+"""What a rule says to do, and is done."""
+OF_AN_ITEM = ("name", "mountPath", "readOnly")
+"""Fields without which the item of a list that they stand in is none."""
+MOST = 500
+"""Refusals of one resource; each is taken out by itself, as paths move."""
+
+
+def pruned(manifest: Manifest) -> tuple[Manifest, list[Note], list[Problem]]:
+    """The resource without them, their notes, and the problems that are left."""
+    manifest, notes = deepcopy(manifest), list[Note]()
+    for _ in range(MOST):
+        if faults := problems(manifest):
+            return manifest, notes, faults
+        refused = places.refused(api.deployment(manifest), manifest["spec"])
+        one = next((refusal for refusal in refused if refusal.rule in TAKEN_OUT), None)
+        if one is None:
+            return manifest, notes, [Problem(path=each.path, message=each.message) for each in refused]
+        notes.append(_take_out(manifest, one))
+    raise AssertionError("what is taken out is refused no more")
+
+
+def _take_out(manifest: Manifest, refusal: Refusal) -> Note:
+    *above, last = _steps(manifest, refusal.path)
+    path = refusal.path
+    if last in OF_AN_ITEM:
+        last, path = above.pop(), path.rpartition(".")[0]
+    holders: list[Any] = [manifest]
+    for step in above:
+        holders.append(holders[-1][step])
+    holder = holders[-1]
+    if above[-1] == "args":
+        words = _flag(holder, last)
+        del holder[last : last + len(words)]
+        what = readable(words)
+    else:
+        what = _called(holder.pop(last), path)
+    for i in range(len(holders) - 1, 0, -1):  # what is empty now is left out, too
+        if not holders[i]:
+            del holders[i - 1][above[i - 1]]
+    return Note(path=what, text=f"left out: {TO_REMOVE.sub('', refusal.message)}")
+
+
+def _called(gone: Any, path: str) -> str:
+    """Its path, with its name if it is an item of a list."""
+    below = path.removeprefix("spec.").removeprefix("engine.")
+    names = [str(gone[key]) for key in ("name", "mountPath") if key in gone] if isinstance(gone, dict) else []
+    return f"{below} ({', '.join(names)})" if names else f"{below} ({gone!s:.200})"
+
+
+def _flag(args: Sequence[str], start: int) -> list[str]:
+    """The flag there and its values."""
+    end = next((i for i in range(start + 1, len(args)) if args[i].startswith("-")), len(args))
+    return list(args[start:end])
+
+
+def _steps(manifest: Manifest, path: str) -> Iterator[Any]:
+    """Keys of labels have dots, and an item that does not exist is one key."""
+    at: Any = manifest
+    while path:
+        if isinstance(at, dict) and path in at:
+            yield path
+            return
+        match = re.match(r"\[(\d+)\]\.?|([^.\[]+)\.?", path)
+        assert match, path
+        step: Any = int(match[1]) if match[1] else match[2]
+        yield step
+        path = path[match.end() :]
+        at = at[step] if isinstance(at, list) or (isinstance(at, dict) and step in at) else None

@@ -1,0 +1,254 @@
+"""A Deployment as the SpeculativeDeployment that serves the same."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from paceline.api import Problem
+from paceline.cli.importing.arguments import REQUESTS, Told, told
+from paceline.cli.importing.command import Launch, launch
+from paceline.cli.importing.environment import Environment, environment, secret_of
+from paceline.cli.importing.models import cache, mounts, source
+from paceline.cli.importing.note import HIDDEN, Note, UnansweredError
+from paceline.cli.importing.pod import Accelerator, accelerator, longest_start, pod_template, unread
+from paceline.cli.importing.pruned import pruned
+from paceline.cli.importing.speculation import Speculation, proposed, speculation
+from paceline.core import PromotionSpec, Scheme
+from paceline.engines import ENGINES
+
+Manifest = dict[str, Any]
+API_VERSION = "paceline.dev/v1alpha1"
+CONCURRENCY = (1, 16)
+TAG = re.compile(r"v?(\d+\.\d+\.\d+(?:\.?(?:post|rc|dev)\d+)?)(?:[-_].*)?")
+NAMED: Mapping[str, str] = {"SGLang": "sglang", "SGLangJAX": "sglang-jax", "VLLM": "vllm"}
+"""Engine → what the repository of an image is called whose tag is the engine's version."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a person says beside the Deployment; "" and None leave it to that."""
+
+    name: str = ""
+    pool: str = "main"
+    engine_version: str = ""
+    product: str = ""
+    gpus: int | None = None
+    target: str = ""
+    head: str = ""
+    algorithm: str = "EAGLE3"
+    cache_claim: str = ""
+    cache_size: str = ""
+    concurrency: tuple[int, ...] = ()
+    api_key_secret: str = ""
+    """NAME/KEY"""
+    live: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    manifest: Manifest
+    notes: tuple[Note, ...]
+    problems: tuple[Problem, ...]
+    """What a person must change before the API server takes it."""
+
+
+def starts_an_engine(deployment: Mapping[str, Any]) -> tuple[Mapping[str, Any], Launch] | None:
+    """Its first container that does."""
+    pod = ((deployment.get("spec") or {}).get("template") or {}).get("spec") or {}
+    found = ((container, launch(container)) for container in pod.get("containers") or ())
+    return next(((container, one) for container, one in found if one), None)
+
+
+def imported(deployment: Mapping[str, Any], options: Options) -> Imported:
+    """Raises UnansweredError for what only a person knows."""
+    started = starts_an_engine(deployment)
+    if started is None:
+        raise UnansweredError("no container starts SGLang or vLLM by a command that is known: docs/migration.md")
+    container, run = started
+    template = deployment["spec"]["template"]
+    pod, at = template["spec"], f"containers[{container['name']}]"
+    version = options.engine_version or _version(run.engine, str(container.get("image", "")))
+    said = told(run.engine, version, run.args)
+    variables = [*_exported(run), *(one for one in container.get("env") or () if one["name"] not in run.env)]
+    env = environment(run.engine, variables, f"{at}.env")
+    found = mounts(pod, container)
+    literal = {str(one["name"]): str(one.get("value", "")) for one in variables}
+    name = options.name or _named(str(deployment["metadata"]["name"]))
+    target = source(options.target or said.model, found, "--target")
+    where = cache(name, target, found, literal, options.cache_claim, options.cache_size)
+    taken = accelerator(pod, container, options.product, options.gpus)
+    drafts = _speculation(run.engine, version, said, options, lambda named: source(named, found, "--head"))
+    kept = [word for words in said.args for word in words] + [str(one.get("value", "")) for one in env.env]
+    overlay, notes = pod_template(template, container, (run.engine, version), taken, where.mount, kept)
+    keys, unkeyed = _keys(said, variables, env, options.api_key_secret)
+    spec: Manifest = {
+        **({} if options.live else {"suspend": True}),
+        "target": _target(said, target),
+        "draft": dict(drafts.draft or {}),
+        "engine": _engine(
+            run.engine, version, container, said, {**keys, "env": _plain(env.env), "podTemplate": overlay}
+        ),
+        "accelerator": _accelerator(taken, said),
+        "cache": _filled({**where.field, "env": _plain(env.fetch), "tokenSecretRef": dict(env.token or {})}),
+        "pools": [_pool(deployment, said, drafts, options)],
+        **_promotion(longest_start(deployment, container)),
+    }
+    metadata = _filled({"name": name, "namespace": deployment["metadata"].get("namespace", "")})
+    manifest = {"apiVersion": API_VERSION, "kind": "SpeculativeDeployment", "metadata": metadata, "spec": spec}
+    manifest, out, left = pruned(manifest)
+    every = (
+        *run.notes,
+        *said.notes,
+        *_of_target(said, options),
+        *drafts.notes,
+        *_of_port(said, container, run.engine),
+        *env.notes,
+        *where.notes,
+        *notes,
+        *out,
+        *unread(deployment),
+        *_of_pool(deployment, said, options),
+    )
+    return Imported(manifest=manifest, notes=tuple(dict.fromkeys(every)), problems=(*unkeyed, *left))
+
+
+def _exported(run: Launch) -> list[Mapping[str, Any]]:
+    return [{"name": name, "value": value} for name, value in run.env.items()]
+
+
+def _version(engine: str, image: str) -> str:
+    repository, _, tag = image.partition("@")[0].rpartition(":")
+    match = TAG.fullmatch(tag)
+    if match and NAMED[engine].partition("-")[0] in repository.rpartition("/")[2]:
+        return match[1]
+    raise UnansweredError(f"the image {image} does not tell the release of {engine}; say it with --engine-version")
+
+
+def _named(name: str) -> str:
+    return re.sub(r"[^a-z0-9-]", "-", name.lower()).lstrip("-0123456789").rstrip("-")
+
+
+def _speculation(engine: str, version: str, said: Told, options: Options, place: Callable[[str], str]) -> Speculation:
+    """What the Deployment has, and what `--head` names beside it."""
+    found = speculation(engine, version, said.speculative, place)
+    if found.draft and not options.head:
+        return found
+    offered = proposed(engine, options.head, options.algorithm)
+    own = [{**one, "draft": dict(found.draft or {})} for one in found.candidates]
+    return Speculation(
+        draft=offered.draft, candidates=(*own, *offered.candidates), notes=(*found.notes, *offered.notes)
+    )
+
+
+def _engine(engine: str, version: str, container: Mapping[str, Any], said: Told, more: Manifest) -> Manifest:
+    args = [word for words in said.args for word in words]
+    return _filled(
+        {
+            "name": engine,
+            "version": version,
+            "image": container["image"],
+            "args": args,
+            "trustRemoteCode": said.trusts,
+            **more,
+        }
+    )
+
+
+def _pool(deployment: Mapping[str, Any], said: Told, drafts: Speculation, options: Options) -> Manifest:
+    most = said.most_requests or max(CONCURRENCY)
+    levels = options.concurrency or tuple(dict.fromkeys(min(level, most) for level in CONCURRENCY))
+    return {
+        "name": options.pool,
+        "replicas": int(deployment["spec"].get("replicas", 1)) if options.live else 0,
+        "concurrency": list(levels),
+        "candidates": [dict(one) for one in drafts.candidates],
+    }
+
+
+def _promotion(seconds: int) -> Manifest:
+    """Where a start may take longer than Paceline waits by itself."""
+    usual = PromotionSpec().progress_deadline.total_seconds()
+    return {"promotion": {"progressDeadline": f"{seconds}s"}} if seconds > usual else {}
+
+
+def _filled(fields: Manifest) -> Manifest:
+    """Without what is empty."""
+    return {key: value for key, value in fields.items() if value not in ("", [], {}, False)}
+
+
+def _plain(variables: Sequence[Mapping[str, Any]]) -> list[Manifest]:
+    return [dict(one) for one in variables]
+
+
+def _target(said: Told, target: str) -> Manifest:
+    served = said.served[0] if said.served else said.model
+    revision = {"revision": said.revision} if said.revision and target.startswith(Scheme.HUB) else {}
+    return {"source": target, **revision, "servedName": served}
+
+
+def _accelerator(taken: Accelerator, said: Told) -> Manifest:
+    count = taken.field["count"]
+    return {**taken.field, **({} if said.tensor_parallel == count else {"tensorParallelSize": said.tensor_parallel})}
+
+
+def _keys(
+    said: Told, variables: Sequence[Mapping[str, Any]], env: Environment, secret: str
+) -> tuple[Manifest, list[Problem]]:
+    """The server's keys. One that is written out is a person's to put into a Secret: without it everybody could ask."""
+    keys, problems = dict[str, Any](), list[Problem]()
+    if env.api_key:
+        keys["apiKeySecretRef"] = dict(env.api_key)
+    if secret:
+        name, _, key = secret.partition("/")
+        keys["apiKeySecretRef"] = {"name": name, "key": key}
+    for flag, word, field in (
+        ("--api-key", said.api_key, "apiKeySecretRef"),
+        ("--admin-api-key", said.admin_key, "adminKeySecretRef"),
+    ):
+        if found := secret_of(word, variables):
+            keys.setdefault(field, dict(found))
+        elif word and field not in keys:
+            text = (
+                f"{flag} {HIDDEN} is written out in the Deployment, and is not here: put it into a Secret and name that"
+            )
+            more = ", or say --api-key-secret NAME/KEY" if field == "apiKeySecretRef" else ""
+            problems.append(Problem(path=f"spec.engine.{field}", message=text + more))
+    return keys, problems
+
+
+def _of_target(said: Told, options: Options) -> list[Note]:
+    notes = list[Note]()
+    if options.target and options.target.removeprefix("hf://") != said.model:
+        notes.append(Note(path=said.model, text=f"the model is {options.target}, as you say"))
+    if len(said.served) > 1:
+        text = f"a server answers to one name here, {said.served[0]}"
+        notes.append(Note(path=f"--served-model-name {' '.join(said.served)}", text=text))
+    return notes
+
+
+def _of_port(said: Told, container: Mapping[str, Any], engine: str) -> Iterator[Note]:
+    own = ENGINES[engine].port
+    listened = int(said.port) if said.port.isdecimal() else own
+    if listened != own:
+        text = f"servers listen at {own}, by the name http: a Service that keeps its name needs targetPort http"
+        yield Note(path=f"--port {said.port}", text=text)
+    for one in container.get("ports") or ():
+        if one["containerPort"] != listened:
+            text = f"{one['containerPort']} is left out: the engine's container has the one port that answers"
+            yield Note(path=f"ports[{one.get('name', one['containerPort'])}]", text=text)
+
+
+def _of_pool(deployment: Mapping[str, Any], said: Told, options: Options) -> list[Note]:
+    notes = list[Note]()
+    if said.most_requests is None:
+        text = "is not given there: servers here take 48 at a time, or twice the largest concurrency if that is more"
+        notes.append(Note(path=" or ".join(REQUESTS), text=f"{text}; give yours in spec.engine.args"))
+    replicas = deployment["spec"].get("replicas", 1)
+    if not options.live:
+        text = f"{replicas} there, 0 here, and suspend: true: nothing of the Deployment is disturbed; docs/migration.md"
+        notes.append(Note(path="spec.replicas", text=f"{text} has the steps that follow"))
+    if not options.concurrency:
+        text = "pools[0].concurrency is a guess; name the numbers of requests that your servers have at a time"
+        notes.append(Note(path="concurrency", text=text))
+    return notes

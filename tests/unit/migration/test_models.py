@@ -1,0 +1,92 @@
+"""Where a model is, and where models are kept from now on."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from paceline.cli.importing.models import cache, mounts, source
+from paceline.cli.importing.note import UnansweredError
+
+HUB_HOME = "/root/.cache/huggingface"
+
+
+def mounted(path: str, *, claim: str = "", below: str = "") -> Any:
+    volume = {
+        "name": "v",
+        **({"persistentVolumeClaim": {"claimName": claim}} if claim else {"hostPath": {"path": "/x"}}),
+    }
+    mount = {"name": "v", "mountPath": path, **({"subPath": below} if below else {})}
+    return mounts({"volumes": [volume]}, {"volumeMounts": [mount]})
+
+
+@pytest.mark.parametrize(
+    ("named", "found", "where"),
+    [
+        ("Qwen/Qwen3-8B", (), "hf://Qwen/Qwen3-8B"),
+        ("/models/qwen/8b", mounted("/models", claim="c"), "pvc://c/qwen/8b"),
+        ("/models/qwen/8b/", mounted("/models/", claim="c"), "pvc://c/qwen/8b"),
+        ("/model", mounted("/model", claim="c", below="weights/qwen"), "pvc://c/weights/qwen"),
+        ("/models/8b", mounted("/models", claim="c", below="qwen"), "pvc://c/qwen/8b"),
+        ("pvc://c/x", (), "pvc://c/x"),
+    ],
+)
+def test_a_model_has_an_address(named: str, found: Any, where: str) -> None:
+    assert source(named, found, "--target") == where
+
+
+@pytest.mark.parametrize(
+    ("named", "found", "says"),
+    [
+        ("/model", mounted("/model", claim="c"), "is the root of the claim c: move the model into a directory"),
+        ("/models-of-mine/x", mounted("/models", claim="c"), "is on no volume of the container"),
+        ("/models/x", mounted("/models"), "which is no PersistentVolumeClaim"),
+        ("s3://bucket/x", (), "is not the name of a repository"),
+        ("./x", (), "is on no volume"),
+    ],
+)
+def test_or_somebody_has_to_say_it(named: str, found: Any, says: str) -> None:
+    with pytest.raises(UnansweredError, match=says):
+        source(named, found, "--target")
+
+
+def kept(found: Any, env: Mapping[str, str] | None = None, claim: str = "", size: str = "") -> Any:
+    return cache("qwen", "hf://a/b", found, env or {}, claim, size).field
+
+
+@pytest.mark.parametrize(
+    ("found", "env"),
+    [
+        (mounted(HUB_HOME, claim="hub"), {}),
+        (mounted("/data", claim="hub"), {"HF_HOME": "/data"}),
+        (mounted("/data", claim="hub"), {"HF_HUB_CACHE": "/data/hub"}),
+    ],
+)
+def test_the_claim_of_the_hubs_cache_stays(found: Any, env: dict[str, str]) -> None:
+    """Where its layout is Paceline's: `hub` at the root of the claim."""
+    assert kept(found, env) == {"existingClaim": "hub"}
+
+
+@pytest.mark.parametrize(
+    ("found", "env"),
+    [
+        ((), {}),
+        (mounted(HUB_HOME), {}),
+        (mounted(HUB_HOME, claim="hub", below="hf"), {}),
+        (mounted(f"{HUB_HOME}/hub", claim="hub"), {}),
+        (mounted(HUB_HOME, claim="hub"), {"HF_HOME": "/data"}),
+    ],
+)
+def test_another_layout_is_not_read(found: Any, env: dict[str, str]) -> None:
+    assert kept(found, env) == {"claim": {"name": "qwen-models", "size": "200Gi"}}
+
+
+def test_a_person_may_say_it() -> None:
+    hub = mounted(HUB_HOME, claim="hub")
+    assert kept(hub, claim="mine") == {"existingClaim": "mine"}
+    assert kept(hub, size="60Gi") == {"claim": {"name": "qwen-models", "size": "60Gi"}}
+
+
+def test_a_model_on_a_claim_keeps_it() -> None:
+    found = cache("qwen", "pvc://weights/x", mounted("/models", claim="weights"), {}, "other", "1Gi")
+    assert (found.field, found.mount and found.mount.path) == ({"existingClaim": "weights"}, "/models")

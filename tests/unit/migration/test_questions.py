@@ -1,0 +1,159 @@
+"""What a Deployment does not say is asked for, with the option that answers; exit codes as other commands have them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.support.migration import CASES, Manifest
+
+from paceline.cli import main
+
+LLAMA, MISTRAL, STACK, AIBRIX, SCRIPT = CASES
+Change = Callable[[Manifest], object]
+
+
+def pod(deployment: Manifest) -> Manifest:
+    found: Manifest = deployment["spec"]["template"]["spec"]
+    return found
+
+
+def engine(deployment: Manifest) -> Manifest:
+    found: Manifest = pod(deployment)["containers"][0]
+    return found
+
+
+def without(holder: Manifest, *names: str) -> None:
+    for name in names:
+        holder.pop(name)
+
+
+def run(tmp_path: Path, deployment: Any, *options: str) -> int:
+    file = tmp_path / "d.yaml"
+    file.write_text(deployment if isinstance(deployment, str) else yaml.safe_dump(deployment))
+    return main(["import", str(file), *options])
+
+
+@pytest.mark.parametrize(
+    ("case", "change", "says"),
+    [
+        (LLAMA, lambda d: None, "does not tell the release of SGLang; say it with --engine-version"),
+        (
+            MISTRAL,
+            lambda d: engine(d).update(image="own/serving:1.2.3"),
+            "own/serving:1.2.3 does not tell the release of VLLM",
+        ),
+        (
+            MISTRAL,
+            lambda d: engine(d).update(image="vllm/vllm-openai@sha256:0"),
+            "say it with --engine-version",
+        ),
+        (MISTRAL, lambda d: without(pod(d), "nodeSelector"), "say which with --product, a value of the node label"),
+        (MISTRAL, lambda d: without(engine(d), "resources"), "asks for no GPU in resources.limits; say how many"),
+        (AIBRIX, lambda d: None, "is on the volume model-hostpath, which is no PersistentVolumeClaim; say where it is"),
+        (AIBRIX, lambda d: engine(d).update(volumeMounts=[]), "so it is in the image; say where it is with --target"),
+        (MISTRAL, lambda d: engine(d).update(args=["vllm serve gpt2"]), "gpt2 is not the name of a repository"),
+        (MISTRAL, lambda d: engine(d).update(args=["vllm serve --dtype auto"]), "no argument names a model"),
+        (MISTRAL, lambda d: engine(d).update(args=["vllm serve a/b -tp $TP"]), "-tp $TP: is no number"),
+        (MISTRAL, lambda d: engine(d).update(command=["nginx"]), "no Deployment whose command starts SGLang or vLLM"),
+        (MISTRAL, lambda d: d.update(kind="StatefulSet"), "has no Deployment; docs/migration.md"),
+    ],
+)
+def test_what_is_asked(
+    case: Any, change: Change, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deployment = case.deployment
+    change(deployment)
+    assert run(tmp_path, deployment) == 1
+    said = capsys.readouterr()
+    assert says in said.err
+    assert said.out == ""
+
+
+def test_the_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--engine-version=0.5.23", "--product=NVIDIA-H200", "--gpus=2", "--name=llama", "--pool=chat"]
+    options += ["--target=pvc://weights/llama", "--head=pvc://weights/head", "--concurrency=2,4"]
+    assert run(tmp_path, LLAMA.deployment, *options) == 0
+    spec = yaml.safe_load(capsys.readouterr().out)["spec"]
+    assert (spec["target"]["source"], spec["target"]["servedName"]) == (
+        "pvc://weights/llama",
+        "meta-llama/Llama-3.1-8B-Instruct",
+    )
+    assert spec["draft"] == {"algorithm": "EAGLE3", "source": "pvc://weights/head"}
+    assert spec["accelerator"] == {"product": "NVIDIA-H200", "count": 2, "tensorParallelSize": 1}
+    assert spec["cache"] == {"existingClaim": "weights"}
+    (pool,) = spec["pools"]
+    assert (pool["name"], pool["concurrency"]) == ("chat", [2, 4])
+    assert [one["name"] for one in pool["candidates"]] == ["three", "five"]
+
+
+def test_a_head_is_compared_beside_the_one_that_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(tmp_path, STACK.deployment, "--head=hf://a/other") == 0
+    spec = yaml.safe_load(capsys.readouterr().out)["spec"]
+    assert spec["draft"]["source"] == "hf://a/other"
+    drafts = {one["name"]: one.get("draft", {}).get("source") for one in spec["pools"][0]["candidates"]}
+    assert drafts == {"current": "hf://yuhuili/Eagle3-Qwen3-30B-A3B", "three": None, "five": None}
+
+
+def test_what_the_engine_would_refuse_is_said_and_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    deployment = MISTRAL.deployment
+    engine(deployment)["args"] = ["vllm serve a/b --max-num-seqs 8 --max-model-len many"]
+    assert run(tmp_path, deployment) == 1
+    said = capsys.readouterr()
+    assert "spec.engine.args[2]: --max-model-len takes" in said.err
+    assert "# To do: spec.engine.args[2]: --max-model-len takes" in said.out
+    assert yaml.safe_load(said.out)["spec"]["pools"][0]["concurrency"] == [1, 8]
+
+
+def test_a_key_that_is_written_out_does_not_leave_the_server_open(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, AIBRIX.deployment, "--target=hf://a/b") == 1
+    said = capsys.readouterr()
+    assert "spec.engine.apiKeySecretRef: --api-key … is written out" in said.err
+    assert "sk-not" not in said.out + said.err
+
+
+def test_a_list_is_imported_one_by_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As `kubectl get deployments -A -o yaml` prints it; others are passed over."""
+    other = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {}}
+    found = {"apiVersion": "v1", "kind": "List", "items": [other, MISTRAL.deployment, STACK.deployment]}
+    assert run(tmp_path, found) == 0
+    names = [one["metadata"]["name"] for one in yaml.safe_load_all(capsys.readouterr().out)]
+    assert names == ["mistral-7b", "vllm-qwen3-deployment-vllm"]
+    assert run(tmp_path, found, "--name=both") == 1
+    assert "--name can name only one" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: engine(d).update(env=[{"value": "1"}]),
+        lambda d: engine(d).update(resources={"limits": {"nvidia.com/gpu": "some"}}),
+        lambda d: pod(d).update(volumes=["models"]),
+        lambda d: pod(d).update(containers={"name": "server"}),
+        lambda d: d.update(spec=[]),
+        lambda d: engine(d).update(args=['vllm serve a/b --speculative-config \'{"num_speculative_tokens": "4"}\'']),
+    ],
+)
+def test_what_no_api_server_has_taken_ends_in_a_line(
+    change: Change, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deployment = MISTRAL.deployment
+    change(deployment)
+    assert run(tmp_path, deployment) == 1
+    said = capsys.readouterr()
+    assert said.err.count("\n") == 1
+    assert said.out == ""
+
+
+@pytest.mark.parametrize("text", ["a: [", "a: 1\na: 2\n", "kind: Deployment\napiVersion: apps/v1\nspec: {}\n", "- 1\n"])
+def test_a_file_that_is_none(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(tmp_path, text) == 1
+    assert capsys.readouterr().err
+
+
+def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["import", "/nowhere.yaml"]) == 1
+    assert "/nowhere.yaml: [Errno 2]" in capsys.readouterr().err

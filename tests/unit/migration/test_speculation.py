@@ -1,0 +1,142 @@
+"""What a Deployment speculates with, as a candidate that renders the same flags."""
+
+import json
+from typing import Any
+
+import pytest
+
+from paceline.cli.importing.arguments import told
+from paceline.cli.importing.speculation import speculation
+
+EAGLE3 = "--speculative-algorithm EAGLE3 --speculative-draft-model-path a/head"
+
+
+def of(engine: str, version: str, *args: str) -> tuple[Any, Any, list[str]]:
+    said = told(engine, version, ["--model", "a/b", *args])
+    found = speculation(engine, version, said.speculative, lambda named: f"hf://{named}")
+    return found.draft, found.candidates[0] if found.candidates else None, [str(note) for note in found.notes]
+
+
+HEAD = {"algorithm": "EAGLE3", "source": "hf://a/head"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "draft", "shape"),
+    [
+        (
+            f"{EAGLE3} --speculative-num-steps 5 --speculative-eagle-topk 8 --speculative-num-draft-tokens 32",
+            HEAD,
+            {"tree": {"numSteps": 5, "topK": 8, "numDraftTokens": 32}},
+        ),
+        (
+            f"{EAGLE3} --speculative-num-steps 3 --speculative-eagle-topk 1",
+            HEAD,
+            {"tree": {"numSteps": 3, "topK": 1, "numDraftTokens": 4}},
+        ),
+        (f"{EAGLE3} --speculative-adaptive --speculative-num-steps 4", HEAD, {"adaptive": {"numSteps": 4}}),
+        (
+            f"{EAGLE3} --speculative-draft-model-revision v1 --speculative-num-steps 3 --speculative-eagle-topk 1"
+            " --speculative-attention-mode decode",
+            {**HEAD, "revision": "v1"},
+            {
+                "tree": {"numSteps": 3, "topK": 1, "numDraftTokens": 4},
+                "args": ["--speculative-attention-mode", "decode"],
+            },
+        ),
+        (
+            "--speculative-algorithm FROZEN_KV_MTP --speculative-num-steps 1 --speculative-eagle-topk 1",
+            {"algorithm": "NEXTN"},
+            {"tree": {"numSteps": 1, "topK": 1, "numDraftTokens": 2}},
+        ),
+        (
+            "--speculative-algorithm ngram --speculative-num-draft-tokens 8 --speculative-ngram-max-bfs-breadth 1",
+            {"algorithm": "NGRAM"},
+            {"ngram": {"numDraftTokens": 8, "breadth": 1}},
+        ),
+        (
+            "--speculative-algorithm DFLASH --speculative-draft-model-path a/head --speculative-dflash-block-size 16",
+            {"algorithm": "DFLASH", "source": "hf://a/head"},
+            {"blockSize": 16},
+        ),
+        (
+            "--speculative-algorithm UNO --speculative-num-draft-tokens 5",
+            {"algorithm": "Custom", "name": "UNO"},
+            {"custom": {"args": ["--speculative-num-draft-tokens", "5"]}},
+        ),
+    ],
+)
+def test_sglang(flags: str, draft: Any, shape: Any) -> None:
+    found, candidate, notes = of("SGLang", "0.5.23", *flags.split())
+    assert (found, candidate) == (draft, {"name": "current", **shape})
+    assert len(notes) == 1
+    assert "is the candidate current" in notes[0]
+
+
+def test_what_sglang_chooses_by_itself_is_a_guess_and_said() -> None:
+    _, candidate, notes = of("SGLang", "0.5.23", *EAGLE3.split())
+    assert candidate == {"name": "current", "tree": {"numSteps": 3, "topK": 1, "numDraftTokens": 4}}
+    assert "is a guess: what the running server has taken is in its /server_info" in notes[1]
+
+
+def test_flags_without_an_algorithm_do_nothing() -> None:
+    draft, candidate, notes = of("SGLang", "0.5.23", "--speculative-num-steps", "3")
+    assert (draft, candidate) == (None, None)
+    assert notes == ["--speculative-num-steps 3: is left out: there is no --speculative-algorithm"]
+
+
+@pytest.mark.parametrize(
+    ("said", "draft", "shape"),
+    [
+        (
+            {"method": "eagle3", "model": "a/head", "num_speculative_tokens": 4},
+            HEAD,
+            {"tree": {"numSteps": 4, "topK": 1, "numDraftTokens": 5}},
+        ),
+        (
+            {"method": "deepseek_mtp", "num_speculative_tokens": 1},
+            {"algorithm": "MTP"},
+            {"tree": {"numSteps": 1, "topK": 1, "numDraftTokens": 2}},
+        ),
+        (
+            {"method": "ngram", "num_speculative_tokens": 5, "prompt_lookup_max": 4},
+            {"algorithm": "NGRAM"},
+            {"ngram": {"maxMatch": 4, "numDraftTokens": 6}},
+        ),
+        (
+            {"method": "dflash", "model": "a/head", "num_speculative_tokens": 15},
+            {"algorithm": "DFLASH", "source": "hf://a/head"},
+            {"blockSize": 16},
+        ),
+        (
+            {"method": "eagle3", "model": "a/head", "num_speculative_tokens": 7, "enable_adaptive_verification": True},
+            HEAD,
+            {"adaptive": {"numSteps": 7}},
+        ),
+        (
+            {"method": "suffix", "num_speculative_tokens": 8},
+            {"algorithm": "Custom", "name": "suffix"},
+            {"custom": {"args": ["--speculative-config.num_speculative_tokens=8"]}},
+        ),
+    ],
+)
+def test_vllm(said: Any, draft: Any, shape: Any) -> None:
+    found, candidate, notes = of("VLLM", "0.33.0", "--speculative-config", json.dumps(said))
+    assert (found, candidate) == (draft, {"name": "current", **shape})
+    assert len(notes) == 1
+
+
+def test_vllm_key_by_key() -> None:
+    keys = ("method=draft_model", "model=a/small", "num_speculative_tokens=3")
+    draft, candidate, _ = of("VLLM", "0.33.0", *(f"--speculative-config.{key}" for key in keys))
+    assert draft == {"algorithm": "STANDALONE", "source": "hf://a/small"}
+    assert candidate["tree"]["numSteps"] == 3
+
+
+def test_what_vllm_guesses_and_what_has_no_field_is_said() -> None:
+    said = {"model": "a/Eagle3-x", "num_speculative_tokens": 3, "draft_tensor_parallel_size": 1}
+    draft, _, notes = of("VLLM", "0.33.0", "--speculative-config", json.dumps(said))
+    assert draft == {"algorithm": "EAGLE3", "source": "hf://a/Eagle3-x"}
+    assert notes[1:] == [
+        "--speculative-config.method: is not given; eagle3 is a guess, by the model's name",
+        "--speculative-config.draft_tensor_parallel_size: 1 is left out: the resource has no field for it",
+    ]
