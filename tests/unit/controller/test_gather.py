@@ -58,9 +58,17 @@ async def ended_round(api: memory.MemoryApi, cluster: Cluster) -> None:
     job = await api.create(job)
     cluster.saw(job | {"status": {"conditions": [{"type": "Complete", "status": "True"}]}})
     await api.create(owned("Pod", "v1", job) | {"spec": {"nodeName": "gpu-0", "containers": []}})
-    await api.create(pod("served", "models", "gpu-0", "4"))
-    await api.create(pod("training", "others", "gpu-0", "2"))
-    await api.create(pod("elsewhere", "others", "gpu-1", "2"))
+    for other in (
+        pod("served", "models", "gpu-0", "4"),
+        pod("training", "others", "gpu-0", "2"),
+        pod("elsewhere", "others", "gpu-1", "2"),
+    ):
+        await api.create(other)
+        await api.apply(
+            other | {"status": {"phase": "Running", "startTime": "2026-11-21T08:00:00Z"}},
+            manager="kubelet",
+            subresource="status",
+        )
 
 
 @pytest.mark.parametrize(
