@@ -39,7 +39,7 @@ NOW = Row(
         number("Processes", "One leads, the others stand by.", f"count(paceline_leading{{{PROCESS}}})"),
         number(
             "Objects that wait",
-            "In the queue of the leader.",
+            "For a pass, in the queue of the leader.",
             f"max(paceline_queue_keys{{{PROCESS}}})",
             orange=100,
         ),
@@ -208,7 +208,7 @@ MACHINE = Row(
     panels=(
         Panel(
             title="Processor",
-            description="Cores in use.",
+            description="Cores that the process uses.",
             queries=(
                 Query(
                     expr=f"sum by (pod) (rate(process_cpu_seconds_total{{{PROCESS}}}[$__rate_interval]) {OURS})",
@@ -226,7 +226,7 @@ MACHINE = Row(
         ),
         Panel(
             title="Open files",
-            description="Connections included.",
+            description="Connections to the API server and to servers included.",
             unit="none",
             queries=(Query(expr=f"sum by (pod) (process_open_fds{{{PROCESS}}} {OURS})", legend="{{pod}}"),),
         ),
