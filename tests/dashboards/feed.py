@@ -161,6 +161,15 @@ class Feed:
             assert time.monotonic() < deadline, f"{what}: not within {seconds:.0f} s"
             await asyncio.sleep(0.5)
 
+    async def under_load(self, what: str, done: Callable[[], bool], clients: int = 4) -> None:
+        """As `until`, while every server is asked."""
+        sending = asyncio.create_task(self.send(PATIENCE, clients))
+        try:
+            await self.until(what, done)
+        finally:
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+
     async def send(self, seconds: float, clients: int) -> None:
         """Clients that ask every server, one request after another each."""
         until = time.monotonic() + seconds

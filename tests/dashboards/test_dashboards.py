@@ -1,4 +1,4 @@
-"""The dashboards as files: current, known to Grafana's own SDK, in the chart; and stories for what is seldom answered."""
+"""The dashboards as files: current, known to Grafana's own SDK, in the chart; stories of what is seldom answered."""
 
 import json
 import re
