@@ -17,7 +17,7 @@ from dev.dashboards.common import (
 from dev.dashboards.model import Annotation, Board, Kind, Line, Panel, Query, Row, Variable
 
 NAME = f'{OBJECT},name=~"$deployment"'
-SECONDS, PER_SECOND = "s", "cps"
+SECONDS, PER_SECOND = "s", "suffix:tok/s"
 
 
 def of_pool(metric: str) -> str:

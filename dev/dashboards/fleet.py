@@ -115,7 +115,7 @@ TRAFFIC = Row(
             title="Output tokens",
             description="Per second, of all servers of a deployment. SGLang counts a request's tokens when it ends, "
             "vLLM as they are made.",
-            unit="cps",
+            unit="suffix:tok/s",
             queries=(
                 Query(
                     expr="sum by (namespace, paceline_dev_deployment) (rate("

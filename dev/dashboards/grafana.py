@@ -166,8 +166,9 @@ def _table(panel: Panel) -> table.Panel:
     made = table.Panel().no_value("–").filterable(True)
     names = list(panel.columns)
     made.with_transformation(models.DataTransformerConfig(id_val="merge", options={}))
+    values = [f"Value #{letter}" for letter, _ in zip(LETTERS, panel.queries, strict=False)]
     organised = {
-        "excludeByName": {"Time": True},
+        "excludeByName": {"Time": True} | {value: True for value in values if value not in panel.columns},
         "indexByName": {name: index for index, name in enumerate(names)},
         "renameByName": dict(panel.columns),
     }

@@ -106,7 +106,6 @@ FOUND = Row(
             kind=Kind.TABLE,
             width=24,
             height=9,
-            decimals=3,
             queries=(
                 Query(
                     expr=f"max by (namespace, name, deployment, pool, purpose, outcome) (paceline_run_info{{{CHOSEN}}})"
@@ -130,7 +129,6 @@ FOUND = Row(
                 "Value #D": "Upper",
                 "Value #E": "Rounds",
                 "Value #F": "Accelerator time",
-                "Value #A": "Known",
             },
             units={"Ratio": "x", "Lower": "x", "Upper": "x", "Rounds": "none", "Accelerator time": "s"},
             link="paceline-deployment",

@@ -33,6 +33,8 @@ NAMESPACE = "dashboards"
 WITHOUT = "gone"
 """A namespace that the operator is told of and that does not exist."""
 PATIENCE = 90.0
+CLIENTS = 4
+"""Of each server."""
 SERVERS = f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector=paceline.dev/component%3Dserver"
 CHAIN = {"numSteps": 3, "topK": 1, "numDraftTokens": 4}
 
@@ -63,7 +65,6 @@ class Kubelet:
     server: Running
     directory: Path
     arms: frozenset[str]
-    env: Mapping[str, str] = field(default_factory=dict)
     running: dict[str, tuple[str, "subprocess.Popen[Any]"]] = field(default_factory=dict)
     """Pod → URL and process."""
 
@@ -116,7 +117,7 @@ def _sglang(kubelet: Kubelet, address: str, port: int, speculates: bool) -> "sub
     head = tree(model(directory / "head", HEAD), 3, 4, 8) if speculates else ()
     argv = ("--model-path", model(directory / "target", TARGET), "--host", address, "--port", str(port),
             "--attention-backend", "triton", "--enable-metrics", *head)  # fmt: skip
-    return launch(argv, directory / f"{address}.log", {**QUICK, **CALM, **kubelet.env})
+    return launch(argv, directory / f"{address}.log", {**QUICK, **CALM})
 
 
 def _vllm(kubelet: Kubelet, address: str, port: int, speculates: bool) -> "subprocess.Popen[Any]":
@@ -127,7 +128,7 @@ def _vllm(kubelet: Kubelet, address: str, port: int, speculates: bool) -> "subpr
         head = model(directory / "head", HEAD)
         argv += ["--speculative-config", json.dumps({"method": "eagle3", "model": head, "num_speculative_tokens": 3})]
     with (directory / f"{address}.log").open("wb") as log:
-        return subprocess.Popen(argv, env={**os.environ, **QUICK, **kubelet.env}, stdout=log, stderr=log)
+        return subprocess.Popen(argv, env={**os.environ, **QUICK}, stdout=log, stderr=log)
 
 
 LAUNCH: Mapping[str, Callable[[Kubelet, str, int, bool], "subprocess.Popen[Any]"]] = {"SGLang": _sglang, "VLLM": _vllm}
@@ -161,22 +162,25 @@ class Feed:
             assert time.monotonic() < deadline, f"{what}: not within {seconds:.0f} s"
             await asyncio.sleep(0.5)
 
-    async def under_load(self, what: str, done: Callable[[], bool], clients: int = 4) -> None:
-        """As `until`, while every server is asked."""
-        sending = asyncio.create_task(self.send(PATIENCE, clients))
+    async def under_load(self, what: str, done: Callable[[], bool], seconds: float = PATIENCE) -> None:
+        """As `until`, while every server is asked, those that come meanwhile, too."""
+        sending = asyncio.create_task(self.send(seconds))
         try:
-            await self.until(what, done)
+            await self.until(what, done, seconds)
         finally:
             sending.cancel()
             await asyncio.gather(sending, return_exceptions=True)
 
-    async def send(self, seconds: float, clients: int) -> None:
+    async def send(self, seconds: float) -> None:
         """Clients that ask every server, one request after another each."""
-        until = time.monotonic() + seconds
+        until, begun = time.monotonic() + seconds, set[str]()
         async with aiohttp.ClientSession() as http, asyncio.TaskGroup() as group:
-            for url, _ in list(self.kubelet.running.values()):
-                for number in range(clients):
-                    group.create_task(self._client(http, url, until, number))
+            while time.monotonic() < until:
+                for url, _ in list(self.kubelet.running.values()):
+                    for number in range(0 if url in begun else CLIENTS):
+                        group.create_task(self._client(http, url, until, number))
+                    begun.add(url)
+                await asyncio.sleep(0.5)
 
     async def _client(self, http: aiohttp.ClientSession, url: str, until: float, number: int) -> None:
         dice = random.Random(number)
@@ -190,12 +194,30 @@ class Feed:
                     await answer.read()
                     self.requests += answer.status == 200
             except aiohttp.ClientError:  # not there yet, or gone
+                if url not in [known for known, _ in self.kubelet.running.values()]:
+                    return
                 await asyncio.sleep(0.3)
 
 
+NATURE = """
+import asyncio, sys
+from pathlib import Path
+from tests.scale import nature
+nature.SECONDS = {**nature.SECONDS, "round": float(sys.argv[3])}
+asyncio.run(nature.main(sys.argv[1], Path(sys.argv[2])))
+"""
+
+
 @contextmanager
-def _nature(server: Running, directory: Path) -> Iterator[None]:
-    argv = [sys.executable, "-m", "tests.scale.nature", str(server.kubeconfig), str(directory / "nature.jsonl")]
+def _nature(server: Running, directory: Path, seconds_of_a_round: float) -> Iterator[None]:
+    argv = [
+        sys.executable,
+        "-c",
+        NATURE,
+        str(server.kubeconfig),
+        str(directory / "nature.jsonl"),
+        str(seconds_of_a_round),
+    ]
     with (directory / "nature.log").open("wb") as log:
         process = subprocess.Popen(argv, cwd=ROOT, stderr=log)
     try:
@@ -206,15 +228,17 @@ def _nature(server: Running, directory: Path) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def feed(server: Running, directory: Path, arms: frozenset[str], **env: str) -> AsyncIterator[Feed]:
+async def feed(
+    server: Running, directory: Path, arms: frozenset[str], *, seconds_of_a_round: float = 0.5
+) -> AsyncIterator[Feed]:
     """An operator that works in NAMESPACE; nothing is deployed yet."""
     server.kubectl("create", "namespace", NAMESPACE)
     port = free_port()
     with ExitStack() as ends:
-        ends.enter_context(_nature(server, directory))
+        ends.enter_context(_nature(server, directory, seconds_of_a_round))
         more = {"PACELINE_NAMESPACES": f"{NAMESPACE},{WITHOUT}", "PACELINE_METRICS_PORT": str(port)}
         ends.enter_context(an_operator(server.kubeconfig, directory / "operator.log", **more))
-        kubelet = Kubelet(server, directory, arms, env)
+        kubelet = Kubelet(server, directory, arms)
         ends.callback(kubelet.end)
         yield Feed(server, directory, kubelet, port)
 
