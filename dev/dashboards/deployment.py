@@ -198,7 +198,7 @@ PAYS = Row(
                 Query(expr=of_pool("paceline_pool_accept_length_expected"), legend="expected"),
                 Query(expr=of_pool("paceline_pool_accept_length_least"), legend="least"),
             ),
-            lines=(Line(legend="expected", colour=GREEN, fill_down_to="least"), Line(legend="least", colour=RED)),
+            lines=(Line(legend="expected", colour=BLUE, fill_down_to="least"), Line(legend="least", colour=RED)),
         ),
         Panel(
             title="Requests under way per server, and the crossover",

@@ -144,7 +144,7 @@ COURSE = Row(
             description="Of each candidate with the bounds of its confidence interval, which narrow with the rounds. "
             "Choose one run.",
             unit="x",
-            decimals=2,
+            decimals=3,
             least=None,
             width=12,
             height=9,

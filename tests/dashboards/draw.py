@@ -327,6 +327,10 @@ def _table(
             figure.text(at, y + h - (0.42 + 0.26 * line) * h / size[1], text, va="center", fontsize=7.5)
 
 
+def _cell(found: str | float, unit: str, decimals: int | None, scene: Scene) -> str:
+    return shown(found, unit, decimals, scene.end) if isinstance(found, float) else found
+
+
 def _by_name(panel: Mapping[str, Any], heading: str) -> list[dict[str, Any]]:
     overrides = panel["fieldConfig"]["overrides"]
     return [one for each in overrides if each["matcher"]["options"] == heading for one in each["properties"]]

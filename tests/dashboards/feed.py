@@ -31,7 +31,7 @@ from paceline.render.serving import ARM_LABEL
 ROOT = Path(__file__).parents[2]
 NAMESPACE = "dashboards"
 WITHOUT = "gone"
-"""A namespace that the operator is told of and that does not exist."""
+"""A namespace that the operator is told of and that does not exist; to an administrator it is empty, not closed."""
 PATIENCE = 90.0
 CLIENTS = 4
 """Of each server."""
@@ -70,6 +70,9 @@ class Kubelet:
 
     def look(self) -> None:
         pods = {pod["metadata"]["name"]: pod for pod in self.server.request("GET", SERVERS)["items"]}
+        for gone in [name for name, pod in pods.items() if "deletionTimestamp" in pod["metadata"]]:
+            self.server.kubectl("delete", "pod", gone, "-n", NAMESPACE, "--force", "--grace-period=0")
+            del pods[gone]
         for gone in self.running.keys() - pods.keys():
             self.running.pop(gone)[1].kill()
         for name, pod in pods.items():
@@ -203,13 +206,18 @@ NATURE = """
 import asyncio, sys
 from pathlib import Path
 from tests.scale import nature
-nature.SECONDS = {**nature.SECONDS, "round": float(sys.argv[3])}
+from tests.support import answers
+took, said = map(float, sys.argv[3:])
+nature.SECONDS = {**nature.SECONDS, "round": took}
+answers.START_SECONDS = said / 10
+nature.answer = lambda plan, truth, _, ended, spoiled: answers.answer(plan, truth, ended - said, ended, spoiled)
 asyncio.run(nature.main(sys.argv[1], Path(sys.argv[2])))
 """
 
 
 @contextmanager
-def _nature(server: Running, directory: Path, seconds_of_a_round: float) -> Iterator[None]:
+def _nature(server: Running, directory: Path, *seconds: float) -> Iterator[None]:
+    """`seconds`: what a round takes, and what it says that it took."""
     argv = [
         sys.executable,
         "-c",
@@ -229,13 +237,13 @@ def _nature(server: Running, directory: Path, seconds_of_a_round: float) -> Iter
 
 @asynccontextmanager
 async def feed(
-    server: Running, directory: Path, arms: frozenset[str], *, seconds_of_a_round: float = 0.5
+    server: Running, directory: Path, arms: frozenset[str], *, round_takes: float = 0.5, round_says: float = 60.0
 ) -> AsyncIterator[Feed]:
     """An operator that works in NAMESPACE; nothing is deployed yet."""
     server.kubectl("create", "namespace", NAMESPACE)
     port = free_port()
     with ExitStack() as ends:
-        ends.enter_context(_nature(server, directory, seconds_of_a_round))
+        ends.enter_context(_nature(server, directory, round_takes, round_says))
         more = {"PACELINE_NAMESPACES": f"{NAMESPACE},{WITHOUT}", "PACELINE_METRICS_PORT": str(port)}
         ends.enter_context(an_operator(server.kubeconfig, directory / "operator.log", **more))
         kubelet = Kubelet(server, directory, arms)

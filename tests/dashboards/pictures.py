@@ -19,7 +19,7 @@ from tests.support import apiserver
 
 ROOT = Path(__file__).parents[2]
 GUARD = {"window": "30s", "acceptanceDrop": "0.2"}
-BEFORE, AFTER, ROUND = 75.0, 120.0, 7.0
+BEFORE, AFTER, ROUND = 75.0, 120.0, 14.0
 MOST_BYTES = 200_000
 NAMES = ("coder-sglang", "coder-vllm")
 CHOSEN = {
@@ -35,7 +35,7 @@ async def main(directory: Path, out: Path) -> None:
     try:
         server.install(ROOT / "crds")
         (servers,) = of_kind(rendered(podMonitor__servers=True), "PodMonitor")
-        async with feed(server, directory, frozenset({"baseline", "wide"}), seconds_of_a_round=ROUND) as fed:
+        async with feed(server, directory, frozenset({"baseline", "wide"}), round_takes=ROUND, round_says=ROUND) as fed:
             scrapes = discovery(fed.kubelet.found, servers), of_process({"paceline-0": fed.metrics_port})
             with prometheus(directory, program(), *scrapes) as url:
                 began = await tell(fed)

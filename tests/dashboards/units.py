@@ -45,7 +45,7 @@ def _suffixed(suffix: str) -> Callable[[float, int | None, float], str]:
 UNITS: Mapping[str, Callable[[float, int | None, float], str]] = {
     "short": _short,
     "none": lambda value, decimals, _: _rounded(value, decimals if value % 1 else 0),
-    "percentunit": lambda value, decimals, _: f"{100 * value:.{decimals or 0}f}%",
+    "percentunit": lambda value, decimals, _: f"{_rounded(100 * value, decimals)}%",
     "s": _seconds,
     "h": _suffixed("hour"),
     "x": _suffixed("x"),
