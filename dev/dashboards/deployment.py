@@ -89,7 +89,7 @@ SERVES = Row(
             width=12,
             height=8,
             queries=(
-                Query(expr=f"max by (pool, kind) (paceline_pool_judgement{{{POOLS}}})", legend="{{pool}}: {{kind}}"),
+                Query(expr=f"max by (pool, judgement) (paceline_pool_judgement{{{POOLS}}})", legend="{{pool}}: {{judgement}}"),
             ),
             words={"1": ("found", BLUE)},
         ),
@@ -282,9 +282,9 @@ BOARD = Board(
     annotations=(
         Annotation(
             name="Promotions and other changes",
-            expr=f"1000 * max by (pool, arm, kind) (paceline_pool_changed_timestamp_seconds{{{POOLS}}})",
+            expr=f"1000 * max by (pool, arm, change) (paceline_pool_changed_timestamp_seconds{{{POOLS}}})",
             title="{{pool}} serves {{arm}}",
-            text="{{kind}}",
+            text="{{change}}",
             colour=GREEN,
             at_value=True,
         ),

@@ -5,7 +5,7 @@ from dev.dashboards.model import Board, Kind, Panel, Query, Row
 
 DEPLOYMENTS = f'kind="speculativedeployments",{OBJECT}'
 SERVERS = 'namespace=~"$namespace",paceline_dev_deployment!=""'
-LATEST = f"max by (namespace, name, pool, arm, kind) (paceline_pool_changed_timestamp_seconds{{{OBJECT}}})"
+LATEST = f"max by (namespace, name, pool, arm, change) (paceline_pool_changed_timestamp_seconds{{{OBJECT}}})"
 SPEEDUP = f"max by (namespace, name, pool) (paceline_pool_speedup_ratio{{{OBJECT}}})"
 
 
@@ -94,7 +94,7 @@ POOLS = Row(
                 "name": "Deployment",
                 "pool": "Pool",
                 "arm": "Serves",
-                "kind": "Chosen",
+                "change": "Chosen",
                 "Value #A": "Since",
                 "Value #B": "Speed-up",
                 "Value #C": "Servers ready",

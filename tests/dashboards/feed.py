@@ -218,14 +218,8 @@ asyncio.run(nature.main(sys.argv[1], Path(sys.argv[2])))
 @contextmanager
 def _nature(server: Running, directory: Path, *seconds: float) -> Iterator[None]:
     """`seconds`: what a round takes, and what it says that it took."""
-    argv = [
-        sys.executable,
-        "-c",
-        NATURE,
-        str(server.kubeconfig),
-        str(directory / "nature.jsonl"),
-        str(seconds_of_a_round),
-    ]
+    said = str(server.kubeconfig), str(directory / "nature.jsonl"), *map(str, seconds)
+    argv = [sys.executable, "-c", NATURE, *said]
     with (directory / "nature.log").open("wb") as log:
         process = subprocess.Popen(argv, cwd=ROOT, stderr=log)
     try:

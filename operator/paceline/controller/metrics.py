@@ -82,7 +82,7 @@ WATCHED: Mapping[str, Gauge] = {
 }
 """Field of `Numbers` → its gauge; absent where the number is not known."""
 JUDGEMENT = Gauge(
-    "paceline_pool_judgement", "1 for what the guard finds of a pool; the others are absent", [*OF_POOL, "kind"]
+    "paceline_pool_judgement", "1 for what the guard finds of a pool; the others are absent", [*OF_POOL, "judgement"]
 )
 CLOSED = Gauge(
     "paceline_namespace_closed",

@@ -27,8 +27,8 @@ SPEEDUP = Gauge(
 READY = Gauge("paceline_pool_ready_servers", "Servers of a pool that are ready", OF_POOL)
 CHANGED = Gauge(
     "paceline_pool_changed_timestamp_seconds",
-    "When what a pool serves was last changed; arm is what it serves since, kind how that was chosen",
-    [*OF_POOL, "arm", "kind"],
+    "When what a pool serves was last changed; arm is what it serves since, change how that was chosen",
+    [*OF_POOL, "arm", "change"],
 )
 NOTHING = "nothing"
 """In place of an arm, where nothing is served until there is a verdict."""
