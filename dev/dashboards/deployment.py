@@ -89,7 +89,10 @@ SERVES = Row(
             width=12,
             height=8,
             queries=(
-                Query(expr=f"max by (pool, judgement) (paceline_pool_judgement{{{POOLS}}})", legend="{{pool}}: {{judgement}}"),
+                Query(
+                    expr=f"max by (pool, judgement) (paceline_pool_judgement{{{POOLS}}})",
+                    legend="{{pool}}: {{judgement}}",
+                ),
             ),
             words={"1": ("found", BLUE)},
         ),

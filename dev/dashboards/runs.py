@@ -140,8 +140,8 @@ COURSE = Row(
     title="Course",
     panels=(
         Panel(
-            title="Speed-up, round by round",
-            description="Of each candidate with the bounds of its confidence interval, which narrow with the rounds. "
+            title="Speed-up, look by look",
+            description="Of each candidate with the bounds of its confidence interval, as of the gate's latest look. "
             "Choose one run.",
             unit="x",
             decimals=3,

@@ -28,7 +28,7 @@ PALETTE = ("#73bf69", "#f2cc0c", "#8ab8ff", "#ff9830", "#ff7383", "#b877d9", "#5
 NAMED = {
     "green": "#73bf69", "red": "#f2495c", "orange": "#ff9830", "blue": "#5794f2", "purple": "#b877d9",
 }  # fmt: skip
-LINES_OF_LEGEND = 2
+LINES_OF_LEGEND = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Scene:
 
 
 def picture(board: Mapping[str, Any], scene: Scene) -> bytes:
-    """A PNG of the whole board, with few colours."""
+    """A PNG of the whole board."""
     rows = max(panel["gridPos"]["y"] + panel["gridPos"]["h"] for panel in board["panels"])
     width, height = 24 * COLUMN + 2 * GAP, rows * UNIT + TOP + GAP
     with mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 7.5, "text.color": TEXT}):
@@ -78,10 +78,16 @@ def picture(board: Mapping[str, Any], scene: Scene) -> bytes:
         out = BytesIO()
         figure.savefig(out, format="png", facecolor=PAGE)
     small = BytesIO()
-    Image.open(out).convert("RGB").quantize(160, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(
-        small, "PNG", optimize=True
-    )
+    _few_colours(Image.open(out).convert("RGB")).save(small, "PNG", optimize=True)
     return small.getvalue()
+
+
+def _few_colours(found: Image.Image) -> Image.Image:
+    """The 256 that are most frequent stay as they are; edges of letters and lines take the nearest of them."""
+    counted = sorted(found.getcolors(found.width * found.height) or (), reverse=True)[:256]
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([part for _, colour in counted for part in colour])  # type: ignore[attr-defined]
+    return found.quantize(palette=palette, dither=Image.Dither.NONE)
 
 
 Place = tuple[float, float, float, float]

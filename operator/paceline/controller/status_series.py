@@ -1,10 +1,12 @@
 """What the status of one object says, as series: of a pool what it serves, of a run what it has found and cost."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
-from prometheus_client import Gauge
+from prometheus_client import REGISTRY
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
 from paceline.core import Purpose
@@ -14,11 +16,22 @@ from paceline.plan.run.searched import MEAN
 from paceline.plan.step import parse_time
 
 Status = Mapping[str, Any]
-Series = Iterator[tuple[Gauge, tuple[str, ...], float]]
-"""Gauge, its labels after namespace and name, value."""
-
 OF_OBJECT = ["namespace", "name"]
 OF_POOL = [*OF_OBJECT, "pool"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gauge:
+    """What prometheus_client's own is, in a seventh of the memory: thousands of objects have several series each."""
+
+    name: str
+    text: str
+    labels: list[str]
+
+
+Series = tuple[Gauge, tuple[str, ...], float]
+"""Gauge, its labels after namespace and name, value."""
+
 SPEEDUP = Gauge(
     "paceline_pool_speedup_ratio",
     "Output throughput of the served arm over the baseline's, as its evidence shows; 1 for the baseline",
@@ -52,33 +65,33 @@ RATIOS: Mapping[str, Gauge] = {
 }
 """Field of a result → its gauge."""
 
-_SHOWN: dict[tuple[str, str, str], set[tuple[Gauge, tuple[str, ...]]]] = {}
-"""Kind, namespace and name → the series that are exported of it."""
+_SHOWN: dict[tuple[str, str, str], tuple[Series, ...]] = {}
+"""Kind, namespace and name → what is exported of it."""
+
+
+class _Shown(Collector):
+    """Asked whenever metrics are read, on a thread of its own: it iterates over a copy."""
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        families = {gauge: GaugeMetricFamily(gauge.name, gauge.text, labels=gauge.labels) for gauge in GAUGES}
+        for (_, namespace, name), series in list(_SHOWN.items()):
+            for gauge, labels, value in series:
+                families[gauge].add_metric([namespace, name, *labels], value)
+        yield from families.values()
 
 
 def show(kind: str, manifest: Manifest, status: Status) -> None:
     """Export what the status says, and nothing any more that an earlier one said."""
     metadata = manifest["metadata"]
-    _export(kind, metadata["namespace"], metadata["name"], OF_KIND[kind](manifest, status))
+    _SHOWN[kind, metadata["namespace"], metadata["name"]] = tuple(OF_KIND[kind](manifest, status))
 
 
 def forget(kind: str, namespace: str, name: str) -> None:
     """Export nothing of a deleted object."""
-    _export(kind, namespace, name, iter(()))
+    _SHOWN.pop((kind, namespace, name), None)
 
 
-def _export(kind: str, namespace: str, name: str, series: Series) -> None:
-    now = {(gauge, labels): value for gauge, labels, value in series}
-    for gauge, labels in _SHOWN.pop((kind, namespace, name), set()) - now.keys():
-        with suppress(KeyError):
-            gauge.remove(namespace, name, *labels)
-    for (gauge, labels), value in now.items():
-        gauge.labels(namespace, name, *labels).set(value)
-    if now:
-        _SHOWN[kind, namespace, name] = set(now)
-
-
-def _of_deployment(_: Manifest, status: Status) -> Series:
+def _of_deployment(_: Manifest, status: Status) -> Iterator[Series]:
     for pool in status.get("pools", ()):
         name = pool["name"]
         if "readyReplicas" in pool:
@@ -103,7 +116,7 @@ def _speedup(pool: Status) -> float:
     return float(serving.get("speedup") or of_verdict or 1)
 
 
-def _of_run(manifest: Manifest, status: Status) -> Series:
+def _of_run(manifest: Manifest, status: Status) -> Iterator[Series]:
     spec = manifest.get("spec") or {}
     purpose = spec.get("purpose") or Purpose.GATE.value
     deployment = (manifest["metadata"].get("labels") or {}).get(DEPLOYMENT_LABEL, "")
@@ -122,7 +135,9 @@ def _of_run(manifest: Manifest, status: Status) -> Series:
                     yield gauge, (result["arm"],), float(value)
 
 
-OF_KIND: Mapping[str, Callable[[Manifest, Status], Series]] = {
+OF_KIND: Mapping[str, Callable[[Manifest, Status], Iterator[Series]]] = {
     SPECULATIVE_DEPLOYMENT.plural: _of_deployment,
     BENCHMARK_RUN.plural: _of_run,
 }
+GAUGES = (SPEEDUP, READY, CHANGED, INFO, ACCELERATORS, IDLE, *RATIOS.values())
+REGISTRY.register(_Shown())
