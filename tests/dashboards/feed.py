@@ -229,6 +229,12 @@ def _nature(server: Running, directory: Path, *seconds: float) -> Iterator[None]
         process.wait()
 
 
+def _take_away(server: Running) -> None:
+    """What the operator and nature have made, where nobody deletes what an owner had."""
+    kinds = "specdep,bench,jobs,deployments,services,controllerrevisions,pods"
+    server.kubectl("delete", kinds, "--all", "-n", NAMESPACE, "--force", "--grace-period=0", "--wait=false")
+
+
 @asynccontextmanager
 async def feed(
     server: Running, directory: Path, arms: frozenset[str], *, round_takes: float = 0.5, round_says: float = 60.0
@@ -237,6 +243,7 @@ async def feed(
     server.kubectl("create", "namespace", NAMESPACE)
     port = free_port()
     with ExitStack() as ends:
+        ends.callback(_take_away, server)  # the last of all: others use this API server, too
         ends.enter_context(_nature(server, directory, round_takes, round_says))
         more = {"PACELINE_NAMESPACES": f"{NAMESPACE},{WITHOUT}", "PACELINE_METRICS_PORT": str(port)}
         ends.enter_context(an_operator(server.kubeconfig, directory / "operator.log", **more))
