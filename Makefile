@@ -40,6 +40,15 @@ generate: venv
 	$(BIN)/paceline crds --directory charts/paceline/files/crds
 	$(BIN)/paceline crds --reference > docs/api.md
 
+# After a change in dev/dashboards; the pictures take five minutes, and need etcd, kube-apiserver, helm and a Prometheus.
+.PHONY: dashboards dashboard-pictures
+dashboards: venv
+	$(BIN)/python -m dev.dashboards
+
+dashboard-pictures: venv prometheus
+	dev/cluster/build etcd kube-apiserver kubectl helm
+	$(BIN)/python -m tests.dashboards.pictures
+
 # What takes long on a clean machine, side by side: one waits for its downloads while another compiles.
 prepare:
 	dev/cluster/install-packages

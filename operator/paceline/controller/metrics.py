@@ -8,11 +8,13 @@ from typing import Any
 from prometheus_client import Counter, Gauge, Histogram
 
 from paceline.api.reasons import ORDER, Reason
+from paceline.controller import status_series
 from paceline.controller.busiest import Busiest
 from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
+from paceline.controller.status_series import OF_OBJECT, OF_POOL
 from paceline.kube import Manifest, Ref, Reflector, WorkQueue
 from paceline.plan.step import parse_time
-from paceline.watch import Numbers
+from paceline.watch import Judgement, JudgementKind
 
 OF_RUNS = ("Complete", "Failed")
 CONDITIONS: Mapping[str, tuple[str, ...]] = {
@@ -42,13 +44,7 @@ SILENT = Gauge(
     ["resource"],
 )
 LEADING = Gauge("paceline_leading", "1 if this process holds the Lease and works, 0 if it stands by")
-SPEEDUP = Gauge(
-    "paceline_pool_speedup_ratio",
-    "Output throughput of the served arm over the baseline's, as its evidence shows; 1 for the baseline",
-    ["namespace", "name", "pool"],
-)
 CONDITION = Gauge("paceline_condition", "1 if the condition is True", ["kind", "namespace", "name", "type"])
-OF_POOL = ["namespace", "name", "pool"]
 WATCHED: Mapping[str, Gauge] = {
     "accept_length": Gauge(
         "paceline_pool_accept_length",
@@ -58,25 +54,41 @@ WATCHED: Mapping[str, Gauge] = {
     "expected_accept_length": Gauge(
         "paceline_pool_accept_length_expected", "What the pool's evidence expects of it at that load", OF_POOL
     ),
+    "least_accept_length": Gauge(
+        "paceline_pool_accept_length_least", "Below it the guard finds a drop (spec.guard.acceptanceDrop)", OF_POOL
+    ),
     "running_requests": Gauge(
         "paceline_pool_running_requests", "Requests under way per server, mean of the last window", OF_POOL
     ),
+    "speculates_up_to": Gauge(
+        "paceline_pool_crossover_requests",
+        "Requests under way per server above which its evidence shows the baseline to be faster",
+        OF_POOL,
+    ),
     "ttft_seconds": Gauge("paceline_pool_ttft_seconds", "Mean time to the first token over the last window", OF_POOL),
+    "expected_ttft_seconds": Gauge(
+        "paceline_pool_ttft_seconds_expected", "What the evidence measured of it at that load; never judged", OF_POOL
+    ),
     "itl_seconds": Gauge(
         "paceline_pool_inter_token_latency_seconds",
         "Mean time per token after the first, over the last window",
         OF_POOL,
     ),
+    "expected_itl_seconds": Gauge(
+        "paceline_pool_inter_token_latency_seconds_expected",
+        "What the evidence measured of it at that load; never judged",
+        OF_POOL,
+    ),
 }
 """Field of `Numbers` → its gauge; absent where the number is not known."""
-SHOWN: dict[tuple[str, str], set[str]] = {}
-"""Namespace and name of a deployment → its pools with a value in SPEEDUP."""
+JUDGEMENT = Gauge(
+    "paceline_pool_judgement", "1 for what the guard finds of a pool; the others are absent", [*OF_POOL, "judgement"]
+)
 CLOSED = Gauge(
     "paceline_namespace_closed",
     "1 if a namespace that the installation names does not exist, or the operator may not read it",
     ["namespace"],
 )
-OF_OBJECT = ["namespace", "name"]
 ROUNDS = Gauge("paceline_run_rounds", "Rounds recorded in a run's status", OF_OBJECT)
 PROGRESS = Gauge(
     "paceline_run_progress_timestamp_seconds",
@@ -146,28 +158,23 @@ def forget(kind: str, namespace: str, name: str) -> None:
         _remove(CONDITION, kind, namespace, name, condition)
     for gauge in (ROUNDS, PROGRESS, STALE):
         _remove(gauge, namespace, name)
-    if kind == SPECULATIVE_DEPLOYMENT.plural:
-        _speedups(namespace, name, {})
+    status_series.forget(kind, namespace, name)
 
 
-def watched(namespace: str, name: str, pool: str, numbers: Numbers | None) -> None:
-    """What a pool's servers count now. None removes it."""
+def watched(namespace: str, name: str, pool: str, judgement: Judgement | None) -> None:
+    """What a pool's servers count now, and what the guard finds. None removes it."""
+    labels = namespace, name, pool
     for field, gauge in WATCHED.items():
-        number = getattr(numbers, field, None)
+        number = getattr(judgement.numbers, field) if judgement else None
         if number is None:
-            _remove(gauge, namespace, name, pool)
+            _remove(gauge, *labels)
         else:
-            gauge.labels(namespace, name, pool).set(number)
-
-
-def _speedups(namespace: str, name: str, of: Mapping[str, float]) -> None:
-    """Set the speed-up of each pool, and remove those of pools that are gone or serve nothing."""
-    for pool in SHOWN.pop((namespace, name), set()) - of.keys():
-        _remove(SPEEDUP, namespace, name, pool)
-    for pool, speedup in of.items():
-        SPEEDUP.labels(namespace, name, pool).set(speedup)
-    if of:
-        SHOWN[namespace, name] = set(of)
+            gauge.labels(*labels).set(number)
+    for kind in JudgementKind:
+        if judgement and judgement.kind is kind:
+            JUDGEMENT.labels(*labels, kind).set(1)
+        else:
+            _remove(JUDGEMENT, *labels, kind)
 
 
 def _remove(gauge: Gauge, *labels: str) -> None:
@@ -188,9 +195,7 @@ def show(kind: str, manifest: Manifest, status: Mapping[str, Any]) -> None:
         _progress(manifest, status, ended=bool(true & {*OF_RUNS}) or reasons.get("Complete") in WAITS_BY_WISH)
     if kind == SPECULATIVE_DEPLOYMENT.plural:
         STALE.labels(namespace, name).set(reasons.get("Promoted") == Reason.StillPromoted.text)
-    if kind == SPECULATIVE_DEPLOYMENT.plural:
-        pools = [pool for pool in status.get("pools", ()) if pool.get("serving")]
-        _speedups(namespace, name, {pool["name"]: _speedup(pool) for pool in pools})
+    status_series.show(kind, manifest, status)
 
 
 def _progress(manifest: Manifest, status: Mapping[str, Any], *, ended: bool) -> None:
@@ -201,9 +206,3 @@ def _progress(manifest: Manifest, status: Mapping[str, Any], *, ended: bool) -> 
         return
     rounds = [one["finishedAt"] for one in status.get("rounds", ()) if one.get("finishedAt")]
     PROGRESS.labels(*labels).set(parse_time(max([metadata["creationTimestamp"], *rounds])).timestamp())
-
-
-def _speedup(pool: Mapping[str, Any]) -> float:
-    serving = pool["serving"]
-    of_verdict = (pool.get("verdict") or {}).get("speedup") if serving.get("evidence") else None
-    return float(serving.get("speedup") or of_verdict or 1)

@@ -105,7 +105,7 @@ class Watcher:
         self._pools[key, pool] = now
         known = self._cluster.judgements.get(key, {})
         self._cluster.judgements[key] = {**known, pool: now.judgement}
-        metrics.watched(*_labels(key, pool), now.judgement.numbers)
+        metrics.watched(*_labels(key, pool), now.judgement)
         if _told(known.get(pool)) is not _told(now.judgement):
             log.info("%s, pool %s: %s: %s", key, pool, now.judgement.kind, now.judgement.message)
             self._cluster.queue.add(key)

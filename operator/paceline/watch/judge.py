@@ -67,12 +67,18 @@ class Facts:
 
     @property
     def numbers(self) -> Numbers:
+        expected = self.expected
+        least = expected.accept_length and least_accept_length(expected.accept_length, self.watched.acceptance_drop)
         return Numbers(
             accept_length=self.whole.accept_length,
-            expected_accept_length=self.expected.accept_length,
+            expected_accept_length=expected.accept_length,
+            least_accept_length=least,
             running_requests=self.whole.under_way if self.full else None,
+            speculates_up_to=self.watched.speculates_up_to,
             ttft_seconds=self.whole.ttft,
+            expected_ttft_seconds=expected.ttft_seconds,
             itl_seconds=self.whole.itl,
+            expected_itl_seconds=expected.itl_seconds,
         )
 
 

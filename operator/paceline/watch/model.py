@@ -62,13 +62,18 @@ class JudgementKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbers:
-    """Of the window; None: not known. `running_requests` are those under way (running or waiting) of one server."""
+    """Of the window; None: not known. `running_requests` are those under way (running or waiting) of one server. Below
+    `least_accept_length` a drop is found; `speculates_up_to` is that of `Watched`."""
 
     accept_length: float | None = None
     expected_accept_length: float | None = None
+    least_accept_length: float | None = None
     running_requests: float | None = None
+    speculates_up_to: float | None = None
     ttft_seconds: float | None = None
+    expected_ttft_seconds: float | None = None
     itl_seconds: float | None = None
+    expected_itl_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -222,6 +222,9 @@ def test_a_sentence_with_its_numbers() -> None:
     assert numbers.accept_length == pytest.approx(1.5)
     assert numbers.ttft_seconds == pytest.approx(0.2)
     assert (numbers.expected_accept_length, numbers.running_requests) == (2.4, 4)
+    assert numbers.least_accept_length == pytest.approx(1 + 0.75 * 1.4)
+    assert (numbers.speculates_up_to, numbers.expected_ttft_seconds) == (8, pytest.approx(0.175))
+    assert numbers.expected_itl_seconds == pytest.approx(0.006125)
 
 
 def test_a_baseline_is_watched_for_hanging_alone() -> None:

@@ -1,0 +1,143 @@
+"""What the status of one object says, as series: of a pool what it serves, of a run what it has found and cost."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from prometheus_client import REGISTRY
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
+from paceline.core import Purpose
+from paceline.core.names import DEPLOYMENT_LABEL
+from paceline.kube import Manifest
+from paceline.plan.run.searched import MEAN
+from paceline.plan.step import parse_time
+
+Status = Mapping[str, Any]
+OF_OBJECT = ["namespace", "name"]
+OF_POOL = [*OF_OBJECT, "pool"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gauge:
+    """What prometheus_client's own is, in a seventh of the memory: thousands of objects have several series each."""
+
+    name: str
+    text: str
+    labels: list[str]
+
+
+Series = tuple[Gauge, tuple[str, ...], float]
+"""Gauge, its labels after namespace and name, value."""
+
+SPEEDUP = Gauge(
+    "paceline_pool_speedup_ratio",
+    "Output throughput of the served arm over the baseline's, as its evidence shows; 1 for the baseline",
+    OF_POOL,
+)
+READY = Gauge("paceline_pool_ready_servers", "Servers of a pool that are ready", OF_POOL)
+CHANGED = Gauge(
+    "paceline_pool_changed_timestamp_seconds",
+    "When what a pool serves was last changed; arm is what it serves since, change how that was chosen",
+    [*OF_POOL, "arm", "change"],
+)
+NOTHING = "nothing"
+"""In place of an arm, where nothing is served until there is a verdict."""
+INFO = Gauge(
+    "paceline_run_info", "1; what a run is for, and its outcome, empty until then",
+    [*OF_OBJECT, "deployment", "pool", "purpose", "outcome"],
+)  # fmt: skip
+ACCELERATORS = Gauge("paceline_run_accelerator_seconds", "Accelerators times seconds that a run has held", OF_OBJECT)
+IDLE = Gauge(
+    "paceline_run_idle_accelerator_seconds",
+    "Part of it that was neither a server's start nor a measured workload",
+    OF_OBJECT,
+)
+RATIOS: Mapping[str, Gauge] = {
+    field: Gauge(f"paceline_run_speedup_{name}", text, [*OF_OBJECT, "arm"])
+    for field, name, text in (
+        ("ratio", "ratio", "Output throughput of a run's candidate over the baseline's, mean of all workloads so far"),
+        ("lower", "lower_ratio", "Lower confidence bound of that"),
+        ("upper", "upper_ratio", "Upper confidence bound of that"),
+    )
+}
+"""Field of a result → its gauge."""
+
+_SHOWN: dict[tuple[str, str, str], tuple[Series, ...]] = {}
+"""Kind, namespace and name → what is exported of it."""
+
+
+class _Shown(Collector):
+    """Asked whenever metrics are read, on a thread of its own: it iterates over a copy."""
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        families = {gauge: GaugeMetricFamily(gauge.name, gauge.text, labels=gauge.labels) for gauge in GAUGES}
+        for (_, namespace, name), series in list(_SHOWN.items()):
+            for gauge, labels, value in series:
+                families[gauge].add_metric([namespace, name, *labels], value)
+        yield from families.values()
+
+
+def show(kind: str, manifest: Manifest, status: Status) -> None:
+    """Export what the status says, and nothing any more that an earlier one said."""
+    metadata = manifest["metadata"]
+    _SHOWN[kind, metadata["namespace"], metadata["name"]] = tuple(OF_KIND[kind](manifest, status))
+
+
+def forget(kind: str, namespace: str, name: str) -> None:
+    """Export nothing of a deleted object."""
+    _SHOWN.pop((kind, namespace, name), None)
+
+
+def _of_deployment(_: Manifest, status: Status) -> Iterator[Series]:
+    for pool in status.get("pools", ()):
+        name = pool["name"]
+        if "readyReplicas" in pool:
+            yield READY, (name,), pool["readyReplicas"]
+        if pool.get("serving"):
+            yield SPEEDUP, (name,), _speedup(pool)
+        if (change := _latest_change(pool)) and change.get("time"):
+            labels = name, change.get("arm") or NOTHING, change.get("kind") or ""
+            yield CHANGED, labels, parse_time(change["time"]).timestamp()
+
+
+def _latest_change(pool: Status) -> Status | None:
+    """Of an older release, whose status has no history, that it serves at all."""
+    serving = pool.get("serving") or {}
+    known: Status | None = next(iter(pool.get("history") or ()), None)
+    return known or ({"time": serving["since"], "arm": serving.get("arm")} if serving.get("since") else None)
+
+
+def _speedup(pool: Status) -> float:
+    serving = pool["serving"]
+    of_verdict = (pool.get("verdict") or {}).get("speedup") if serving.get("evidence") else None
+    return float(serving.get("speedup") or of_verdict or 1)
+
+
+def _of_run(manifest: Manifest, status: Status) -> Iterator[Series]:
+    spec = manifest.get("spec") or {}
+    purpose = spec.get("purpose") or Purpose.GATE.value
+    deployment = (manifest["metadata"].get("labels") or {}).get(DEPLOYMENT_LABEL, "")
+    outcome = (status.get("verdict") or {}).get("outcome") or ""
+    yield INFO, (deployment, spec.get("pool") or "", purpose, outcome), 1
+    cost = status.get("cost") or {}
+    for field, gauge in (("gpuSeconds", ACCELERATORS), ("idleGpuSeconds", IDLE)):
+        if field in cost:
+            yield gauge, (), cost[field]
+    if purpose == Purpose.SEARCH:  # has dozens of arms, and promotes none of them
+        return
+    for result in status.get("results") or ():
+        if result["workload"] == MEAN:
+            for field, gauge in RATIOS.items():
+                if (value := result.get(field)) is not None:
+                    yield gauge, (result["arm"],), float(value)
+
+
+OF_KIND: Mapping[str, Callable[[Manifest, Status], Iterator[Series]]] = {
+    SPECULATIVE_DEPLOYMENT.plural: _of_deployment,
+    BENCHMARK_RUN.plural: _of_run,
+}
+GAUGES = (SPEEDUP, READY, CHANGED, INFO, ACCELERATORS, IDLE, *RATIOS.values())
+REGISTRY.register(_Shown())
