@@ -3,6 +3,8 @@
 import argparse
 import logging
 
+import kopf
+
 from paceline.controller.settings import from_environment
 
 
@@ -13,10 +15,18 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 
 def run(args: argparse.Namespace) -> int:
     """0 when told to stop, 1 when the Lease was lost."""
-    logging.basicConfig(
-        level=logging.DEBUG if args.verbose else logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s"
-    )
-    logging.getLogger("kopf").setLevel(logging.WARNING)
+    settings = from_environment()
+    logs("debug" if args.verbose else settings.log_level, settings.log_format)
     from paceline.controller.shell import run as work
 
-    return work(from_environment())
+    return work(settings)
+
+
+def logs(level: str, form: str) -> None:
+    """`form`: text, or json, Kopf's: one object a line with timestamp, severity and message."""
+    if form == "json":
+        kopf.configure(log_format=kopf.LogFormat.JSON)
+    else:
+        logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger().setLevel(level.upper())
+    logging.getLogger("kopf").setLevel(max(logging.WARNING, logging.getLogger().level))
