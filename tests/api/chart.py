@@ -56,3 +56,10 @@ def said(values: Mapping[str, Any]) -> list[str]:
 
 def of_kind(objects: Iterable[dict[str, Any]], *kinds: str) -> list[dict[str, Any]]:
     return [one for one in objects if one["kind"] in kinds]
+
+
+def container(objects: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """The operator's."""
+    (deployment,) = of_kind(objects, "Deployment")
+    (found,) = deployment["spec"]["template"]["spec"]["containers"]
+    return dict(found)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from jsonschema import Draft7Validator
-from tests.api.chart import CHART, helm, of_kind, rendered, said, template, text
+from tests.api.chart import CHART, container, helm, of_kind, rendered, said, template, text
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "dev" / "chart_docs.py"
@@ -200,9 +200,3 @@ def test_without_authentication_the_operator_may_ask_about_nobody() -> None:
     objects = template(*said({"metrics": {"authentication": True, "tlsSecret": "cert"}}))
     asking = [one for one in of_kind(objects, "ClusterRole") if "tokenreviews" in json.dumps(one)]
     assert [(one["metadata"]["name"], len(one["rules"])) for one in asking] == [("paceline-metrics-auth", 2)]
-
-
-def container(objects: list[dict[str, Any]]) -> dict[str, Any]:
-    (deployment,) = of_kind(objects, "Deployment")
-    (found,) = deployment["spec"]["template"]["spec"]["containers"]
-    return dict(found)
