@@ -7,11 +7,13 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import pytest
 from tests.api.chart import HOME, of_kind, rendered
 from tests.api.test_health import until
 from tests.support.apiserver import Running, _free_ports
@@ -55,20 +57,23 @@ def certificate(directory: Path) -> None:
     subprocess.run(["openssl", "req", *made, *named, *files], check=True, capture_output=True)
 
 
-def install(apiserver: Running) -> dict[str, str]:
+@pytest.fixture
+def tokens(apiserver: Running) -> Iterator[dict[str, str]]:
     """The rights of the chart. Account → its token: the operator's, a scraper's that is bound, a stranger's."""
     objects = rendered(metrics={"authentication": True, "tlsSecret": "metrics-tls"})
     names = ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "ServiceAccount")
     home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}}
-    given = {"apiVersion": "v1", "kind": "List", "items": [home, *of_kind(objects, *names)]}
+    given: dict[str, Any] = {"apiVersion": "v1", "kind": "List", "items": [home, *of_kind(objects, *names)]}
     apiserver.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", given=given)
-    tokens = {}
+    found = {}
     for account in ("paceline", "scraper", "stranger"):
         apiserver.kubectl("create", "serviceaccount", account, "-n", HOME, check=False)
-        tokens[account] = apiserver.kubectl("create", "token", account, "-n", HOME).stdout.strip()
+        found[account] = apiserver.kubectl("create", "token", account, "-n", HOME).stdout.strip()
     bound = ("--clusterrole=paceline-metrics-reader", f"--serviceaccount={HOME}:scraper")
-    apiserver.kubectl("create", "clusterrolebinding", "scraper", *bound, check=False)
-    return tokens
+    apiserver.kubectl("create", "clusterrolebinding", "scraper", *bound)
+    yield found
+    del given["items"][0]
+    apiserver.kubectl("delete", "-f", "-", "--wait=false", given=given)
 
 
 @asynccontextmanager
@@ -104,9 +109,8 @@ async def operating(apiserver: Running, token: str, directory: Path) -> AsyncIte
 
 
 async def test_only_who_may_reads_them_and_a_new_certificate_needs_no_restart(
-    apiserver: Running, tmp_path: Path
+    apiserver: Running, tokens: dict[str, str], tmp_path: Path
 ) -> None:
-    tokens = install(apiserver)
     async with operating(apiserver, tokens["paceline"], tmp_path) as scraped:
 
         async def answers() -> bool:
