@@ -19,15 +19,15 @@ NAMESPACES = (HOME, "team-a", "team-b", "one", "two", "tenant")
 
 
 @pytest.fixture(scope="module")
-def cluster(apiserver: Running) -> Iterator[Running]:
-    """With the kinds of the Prometheus Operator; the namespace of the release enforces `restricted`."""
+def cluster(apiserver: Running) -> Running:
+    """With the kinds of the Prometheus Operator; the namespace of the release enforces `restricted`. The namespaces stay:
+    nothing here ends one, and in one that is being deleted nothing can be made."""
     for schema in (POD_MONITOR, PROMETHEUS_RULE):
         apiserver.install(schema.path())
     labels = {HOME: {RESTRICTED: "restricted"}}
     items = [namespace(name, labels.get(name, {})) for name in NAMESPACES]
     apiserver.kubectl("apply", "--server-side", "-f", "-", given={"apiVersion": "v1", "kind": "List", "items": items})
-    yield apiserver
-    apiserver.kubectl("delete", "namespace", *NAMESPACES, "--wait=false")
+    return apiserver
 
 
 def namespace(name: str, labels: dict[str, str]) -> dict[str, Any]:
