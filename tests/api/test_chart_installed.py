@@ -20,7 +20,7 @@ NAMESPACES = (HOME, "team-a", "team-b", "one", "two", "tenant")
 
 @pytest.fixture(scope="module")
 def cluster(apiserver: Running) -> Running:
-    """With the kinds of the Prometheus Operator; the namespace of the release enforces `restricted`. The namespaces stay:
+    """With the kinds of the Prometheus Operator; the namespace of the release enforces `restricted`. All of them stay:
     nothing here ends one, and in one that is being deleted nothing can be made."""
     for schema in (POD_MONITOR, PROMETHEUS_RULE):
         apiserver.install(schema.path())
