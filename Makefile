@@ -5,7 +5,7 @@ SHELL := /bin/bash
 BIN := .venv/bin
 
 .PHONY: venv try lint sbom audit browser prometheus test test-all demo demos demo-killed five-minutes long-stories bench
-.PHONY: bench-scale chaos soak faults faults-real generate
+.PHONY: bench-scale chaos soak faults faults-real generate chart
 .PHONY: test-sglang measure-sglang test-vllm test-sglang-jax prepare programs archives cluster-up cluster-down images operator-up
 
 venv: .venv/.installed
@@ -39,6 +39,12 @@ generate: venv
 	$(BIN)/paceline crds --directory crds
 	$(BIN)/paceline crds --directory charts/paceline/files/crds
 	$(BIN)/paceline crds --reference > docs/api.md
+	$(MAKE) --no-print-directory chart
+
+# What is written from the chart: its README, the descriptions in its schema, deploy/kustomize.
+chart: venv
+	$(BIN)/python dev/chart_docs.py
+	dev/render-install
 
 # After a change in dev/dashboards; the pictures take five minutes, and need etcd, kube-apiserver, helm and a Prometheus.
 .PHONY: dashboards dashboard-pictures

@@ -3,6 +3,7 @@
 import json
 import subprocess
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,26 +17,49 @@ HOME = "paceline-system"
 
 def rendered(**values: Any) -> list[dict[str, Any]]:
     """Every object; `values` as --set-json takes them, their dots written as two underscores."""
-    subprocess.run([BUILD, "helm"], check=True, stdout=subprocess.DEVNULL)
-    argv = [BINARIES / "helm", "template", "paceline", CHART, "--namespace", HOME, *_said(values)]
-    done = subprocess.run(argv, check=False, capture_output=True, text=True, timeout=60)
+    return template(*said(values))
+
+
+def template(*options: str | Path, release: str = "paceline", namespace: str = HOME) -> list[dict[str, Any]]:
+    """Every object of the chart, its test among them. ValueError with what helm says where it refuses."""
+    return [one for one in yaml.load_all(text(*options, release=release, namespace=namespace), yaml.CSafeLoader) if one]
+
+
+def text(*options: str | Path, release: str = "paceline", namespace: str = HOME) -> str:
+    done = helm("template", release, CHART, "--namespace", namespace, *options)
     if done.returncode:
         raise ValueError(done.stderr)
-    return [one for one in yaml.safe_load_all(done.stdout) if one]
+    return done.stdout
+
+
+def helm(*options: str | Path) -> subprocess.CompletedProcess[str]:
+    argv = (_program(), *options)
+    return subprocess.run(argv, check=False, capture_output=True, text=True, timeout=120)
+
+
+@cache
+def _program() -> Path:
+    subprocess.run([BUILD, "helm"], check=True, stdout=subprocess.DEVNULL)
+    return BINARIES / "helm"
 
 
 def installed(apiserver: Running, release: str, namespace: str, **values: Any) -> str:
     """What helm says of an installation that it asks the API server about and does not make; empty where it may be."""
-    subprocess.run([BUILD, "helm"], check=True, stdout=subprocess.DEVNULL)
-    argv = [BINARIES / "helm", "--kubeconfig", apiserver.kubeconfig, "install", release, CHART, "--dry-run=server"]
-    where = ["--namespace", namespace, "--set", "crds.enabled=false", *_said(values)]
-    done = subprocess.run([*argv, *where], check=False, capture_output=True, text=True, timeout=60)
+    argv = ("--kubeconfig", apiserver.kubeconfig, "install", release, CHART, "--dry-run=server")
+    done = helm(*argv, "--namespace", namespace, "--set", "crds.enabled=false", *said(values))
     return done.stderr if done.returncode else ""
 
 
-def _said(values: Mapping[str, Any]) -> list[str]:
+def said(values: Mapping[str, Any]) -> list[str]:
     return [f"--set-json={key.replace('__', '.')}={json.dumps(value)}" for key, value in values.items()]
 
 
 def of_kind(objects: Iterable[dict[str, Any]], *kinds: str) -> list[dict[str, Any]]:
     return [one for one in objects if one["kind"] in kinds]
+
+
+def container(objects: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """The operator's."""
+    (deployment,) = of_kind(objects, "Deployment")
+    (found,) = deployment["spec"]["template"]["spec"]["containers"]
+    return dict(found)

@@ -73,7 +73,7 @@ def _bound(namespace: str, user: str, rules: list[dict[str, Any]]) -> Iterator[d
     subject = {"kind": "User", "name": user, "apiGroup": rbac}
     where = {"name": name, "namespace": namespace}
     yield {"apiVersion": f"{rbac}/v1", "kind": "Role", "metadata": where, "rules": rules}
-    for role, kind in (("paceline-edit", "ClusterRole"), (name, "Role")):
+    for role, kind in ((f"{HOME}-paceline-edit", "ClusterRole"), (name, "Role")):
         yield {
             "apiVersion": f"{rbac}/v1",
             "kind": "RoleBinding",

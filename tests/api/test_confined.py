@@ -48,7 +48,7 @@ def test_with_namespaces_no_right_is_the_clusters() -> None:
     found = granting(confined, "Role")
     assert found.pop(f"{HOME}/paceline") == granting(everywhere, "Role")[f"{HOME}/paceline"], "the Lease"
     assert found == {f"{OURS}/paceline-work": whole, "c/paceline-work": whole}
-    (main,) = [one for one in confined if one["kind"] == "ClusterRole" and one["metadata"]["name"] == "paceline"]
+    (main,) = [one for one in of_kind(confined, "ClusterRole") if one["metadata"]["name"] == f"{HOME}-paceline"]
     assert main["rules"] == [], "it is there for another release to see who works where"
 
 

@@ -83,7 +83,7 @@ def test_secrets_of_a_registry_and_a_digest_are_values() -> None:
     (deployment,) = of_kind(found, "Deployment")
     pod = deployment["spec"]["template"]["spec"]
     assert pod["imagePullSecrets"] == [{"name": "registry"}]
-    assert pod["containers"][0]["image"] == f"paceline:0.1.0@{digest}"
+    assert pod["containers"][0]["image"] == f"paceline@{digest}"
     assert installed(imagePullSecrets=["registry"]).render.image_pull_secrets == ("registry",)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.api.chart import installed, of_kind, rendered
+from tests.api.chart import HOME, installed, of_kind, rendered
 from tests.support.apiserver import Running
 
 
@@ -17,12 +17,14 @@ def taken(apiserver: Running) -> Iterator[Running]:
         "meta.helm.sh/release-namespace": "paceline-system",
     }
     apiserver.kubectl("apply", "--server-side", "-f", "-", given=role)
+    for namespace in ("b", "c"):
+        apiserver.kubectl("create", "namespace", namespace, check=False)
     yield apiserver
     apiserver.kubectl("delete", "clusterrole", "paceline-of-another")
 
 
 def _is_main(role: dict[str, dict[str, str]]) -> bool:
-    return role["metadata"]["name"] == "paceline"
+    return role["metadata"]["name"] == f"{HOME}-paceline"
 
 
 @pytest.mark.parametrize(

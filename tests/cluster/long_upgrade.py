@@ -49,6 +49,7 @@ def test_runs_under_way_keep_their_evidence_and_servers_stay(here: Namespace, hu
     baseline = servers(here, "going")
     installed()
     assert images() == {"localhost/paceline:dev"}
+    helm("test", "paceline")
 
     status = here.wait("the verdict", finished(here, run), 180)["status"]
     assert (status["verdict"]["outcome"], status["verdict"]["winner"]) == ("Promote", "wide")

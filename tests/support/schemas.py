@@ -54,3 +54,12 @@ INFERENCE_POOL = Schema(
     sum="h1:w9Awt60cmI1vM7Y6N81h8wDCBP0WkmxpdI7GKY0v070=",
     file="config/crd/bases/inference.networking.k8s.io_inferencepools.yaml",
 )
+POD_MONITOR, PROMETHEUS_RULE = (
+    Schema(
+        module="github.com/prometheus-operator/prometheus-operator",
+        version="v0.85.0",
+        sum="h1:M5xLCLEoaW2IJfnuCwFzzpL+jSVQu3KGT84Pye+fW8s=",
+        file=f"example/prometheus-operator-crd/monitoring.coreos.com_{plural}.yaml",
+    )
+    for plural in ("podmonitors", "prometheusrules")
+)

@@ -1,16 +1,3 @@
-{{- define "paceline.labels" -}}
-app.kubernetes.io/name: paceline
-app.kubernetes.io/instance: {{ .Release.Name }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
-{{- end }}
-{{- define "paceline.selector" -}}
-app.kubernetes.io/name: paceline
-app.kubernetes.io/instance: {{ .Release.Name }}
-{{- end }}
-{{- define "paceline.image" -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ with .Values.image.digest }}@{{ . }}{{ end }}
-{{- end }}
 {{- /* How much a free-form value weighs, as CEL: the characters of its keys and strings, 8 for any other scalar, 1 an
 entry; and 100000 for what is deeper than `depth` or has more than 512 entries. Nested by hand: CEL has no recursion. */}}
 {{- define "paceline.weight" -}}
@@ -28,10 +15,7 @@ may hold it. vLLM has another flag that begins so. */}}
 {{- define "paceline.trustsNothing" -}}
 [a.replace('_', '-').split('=')[0]].all(f, f.startsWith('--trust-request') || !(f.startsWith('--trust') || (f.size() > 3 && '--trust-remote-code'.startsWith(f)) || (f.size() > 4 && '--config'.startsWith(f))))
 {{- end }}
-{{- /* The value is part of the name: Kubernetes lets nobody change the value of a class. */}}
-{{- define "paceline.priorityClass" -}}
-{{ .release }}-{{ .of }}-{{ .value | int | toString | replace "-" "minus-" }}
-{{- end }}
+{{- /* What the pods that the operator makes have, by its environment. */}}
 {{- define "paceline.pods" -}}
 {{- $networks := list }}
 {{- if .Values.networkPolicies.servers }}{{ $networks = append $networks "servers" }}{{ end }}
@@ -43,5 +27,8 @@ may hold it. vLLM has another flag that begins so. */}}
 {{- $container = merge (deepCopy $container) (dict "allowPrivilegeEscalation" false "capabilities" (dict "drop" (list "ALL"))) }}
 {{- $pod = merge (deepCopy $pod) (dict "runAsNonRoot" true "seccompProfile" (dict "type" "RuntimeDefault")) }}
 {{- end }}
-{{- dict "imagePullSecrets" .Values.imagePullSecrets "resources" $resources "securityContext" $container "podSecurityContext" $pod "networkPolicies" $networks "disruptionBudgets" .Values.disruptionBudgets | toJson }}
+{{- $said := dict "imagePullSecrets" .Values.imagePullSecrets "resources" $resources "securityContext" $container "podSecurityContext" $pod "networkPolicies" $networks "disruptionBudgets" .Values.disruptionBudgets }}
+{{- with .Values.fetch.env }}{{ $_ := set $said "fetchEnv" . }}{{ end }}
+{{- if .Values.caBundle.configMap }}{{ $_ := set $said "caBundle" .Values.caBundle }}{{ end }}
+{{- toJson $said }}
 {{- end }}

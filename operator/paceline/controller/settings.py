@@ -25,6 +25,11 @@ class OperatorSettings:
     burst: int = BURST
     """Requests to the API server per second on average, and at once after a pause. The Lease and Events have limits of
     their own."""
+    metrics_tls: str = ""
+    """Directory with tls.crt and tls.key: the metrics are read over HTTPS, by whom the API server allows; "": by
+    everybody who reaches the port."""
+    log_level: str = "info"
+    log_format: str = "text"
     prometheus: str = ""
     """URL of the Prometheus server that reads the pools with that guard.source; "": there is none."""
 
@@ -37,6 +42,8 @@ def from_environment(env: Mapping[str, str] = os.environ) -> OperatorSettings:
             image=env.get("PACELINE_IMAGE", "paceline"),
             image_pull_policy=env.get("PACELINE_IMAGE_PULL_POLICY", "IfNotPresent"),
             image_pull_secrets=tuple(pods.get("imagePullSecrets") or ()),
+            fetch_env=tuple(pods.get("fetchEnv") or ()),
+            ca_bundle=(bundle["configMap"], bundle["key"]) if (bundle := pods.get("caBundle")) else None,
             resources=_texts(pods.get("resources") or {}),
             server_security=pods.get("securityContext") or {},
             server_pod_security=pods.get("podSecurityContext") or {},
@@ -53,6 +60,9 @@ def from_environment(env: Mapping[str, str] = os.environ) -> OperatorSettings:
         probe_port=int(env.get("PACELINE_PROBE_PORT", "8081")),
         qps=float(env.get("PACELINE_QPS") or QPS),
         burst=int(env.get("PACELINE_BURST") or BURST),
+        metrics_tls=env.get("PACELINE_METRICS_TLS", ""),
+        log_level=env.get("PACELINE_LOG_LEVEL") or "info",
+        log_format=env.get("PACELINE_LOG_FORMAT") or "text",
         prometheus=env.get("PACELINE_PROMETHEUS_URL", ""),
     )
 

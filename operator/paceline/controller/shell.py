@@ -24,6 +24,7 @@ from paceline.controller import metrics
 from paceline.controller.cluster import Cluster, Key
 from paceline.controller.health import Health, serving
 from paceline.controller.kinds import KINDS, SPECULATIVE_DEPLOYMENT
+from paceline.controller.readers import Readers, authenticated
 from paceline.controller.reconcile import reconcile
 from paceline.controller.settings import OperatorSettings
 from paceline.controller.watch import Watcher
@@ -51,6 +52,8 @@ WORKERS = 8
 LEASE_NAME = "paceline"
 EVENTS = (25.0, 50)
 """Events per second on average, and at once: a limit apart from that of the work, which must not wait for them."""
+REVIEWS = (5.0, 20)
+"""Questions who may read the metrics, likewise."""
 EVERYWHERE = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"
 """IPv4 and IPv6 if the machine has both: a cluster may have only one of them."""
 
@@ -64,7 +67,8 @@ def run(settings: OperatorSettings) -> int:
     """Run until a signal stops it. Returns 1 if the Lease was lost."""
     gc.freeze()  # what was imported stays
     gc.set_threshold(*GARBAGE)
-    start_http_server(settings.metrics_port, addr=EVERYWHERE)
+    if not settings.metrics_tls:
+        start_http_server(settings.metrics_port, addr=EVERYWHERE)
     return asyncio.run(_lead(settings))
 
 
@@ -83,6 +87,7 @@ async def _lead(settings: OperatorSettings) -> int:
         await reach(throttle=Throttle(settings.qps, settings.burst)) as api,
         serving(health := Health(cluster=Cluster(api, settings.namespaces), contact=contact), settings.probe_port),
         watching(cluster := health.cluster, ask_anew(contact, reach, Ref(LEASE, settings.home, LEASE_NAME))),
+        authenticated(Readers(api.beside(Throttle(*REVIEWS)).create), settings.metrics_tls, settings.metrics_port),
     ):
         metrics.of_watches(cluster.reflectors)
         async with leading(reach, lambda own: Lease(own, settings.home, LEASE_NAME, identity)) as led:

@@ -64,6 +64,8 @@ DISRUPTION_BUDGET = Resource("policy", "v1", "poddisruptionbudgets", "PodDisrupt
 AUTOSCALER = Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
 LEASE = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 EVENT = Resource("", "v1", "events", "Event")
+TOKEN_REVIEW = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", namespaced=False)
+ACCESS_REVIEW = Resource("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
 CRD = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 
 Kinds = Mapping[tuple[str, str], Resource]
@@ -91,6 +93,8 @@ BUILTIN: tuple[Resource, ...] = (
     AUTOSCALER,
     LEASE,
     EVENT,
+    TOKEN_REVIEW,
+    ACCESS_REVIEW,
     CRD,
 )
 KINDS: Kinds = kinds()

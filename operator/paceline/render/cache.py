@@ -12,6 +12,8 @@ from paceline.render.pod import CLIENT_UID, models_volume, placement, restricted
 ROOM = "paceline.dev/room"
 """Annotation: the size of the claim that the prefetch writes to."""
 FETCH_RETRIES = 3
+CA, CA_DIRECTORY = "ca", "/etc/paceline/ca"
+"""Volume and place of the installation's certificates."""
 CONTAINER = "fetch"
 A_PERSON_MUST_ACT = 2
 """The prefetch's exit code if another try would fail, too: no such repository, no token."""
@@ -104,7 +106,7 @@ def _pod(server: Server, request: FetchRequest, settings: Settings) -> Manifest:
         "enableServiceLinks": False,
         "securityContext": {"fsGroup": CLIENT_UID, "fsGroupChangePolicy": "OnRootMismatch"},
         "containers": [_container(server, request, settings)],
-        "volumes": [models_volume(server), {"name": "tmp", "emptyDir": {}}],
+        "volumes": [models_volume(server), {"name": "tmp", "emptyDir": {}}, *_ca_volume(settings)],
         **placement(server),
         **pull_secrets(settings),
     }
@@ -121,7 +123,7 @@ def _container(server: Server, request: FetchRequest, settings: Settings) -> Man
         "env": [
             {"name": FETCH_VARIABLE, "value": request.to_json()},
             {"name": "HOME", "value": "/tmp"},
-            *(dict(variable) for variable in server.cache.env),
+            *_environment(server, settings),
         ],
         # A container that is killed cannot write its own message.
         "terminationMessagePolicy": "FallbackToLogsOnError",
@@ -130,8 +132,23 @@ def _container(server: Server, request: FetchRequest, settings: Settings) -> Man
         "volumeMounts": [
             {"name": "models", "mountPath": MODELS},
             {"name": "tmp", "mountPath": "/tmp"},
+            *({"name": CA, "mountPath": CA_DIRECTORY, "readOnly": True} for _ in _ca_volume(settings)),
         ],
     }
+
+
+def _environment(server: Server, settings: Settings) -> list[Manifest]:
+    """The installation's and the resource's own, which wins. All of Python reads SSL_CERT_FILE, as OpenSSL does."""
+    bundle = [{"name": "SSL_CERT_FILE", "value": f"{CA_DIRECTORY}/ca.crt"}] if settings.ca_bundle else []
+    by_name = {variable["name"]: dict(variable) for variable in (*bundle, *settings.fetch_env, *server.cache.env)}
+    return list(by_name.values())
+
+
+def _ca_volume(settings: Settings) -> list[Manifest]:
+    if settings.ca_bundle is None:
+        return []
+    name, key = settings.ca_bundle
+    return [{"name": CA, "configMap": {"name": name, "items": [{"key": key, "path": "ca.crt"}]}}]
 
 
 POD_FIELDS, CONTAINER_FIELDS = ("fsGroup", "supplementalGroups"), ("runAsUser", "runAsGroup")

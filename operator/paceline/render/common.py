@@ -22,6 +22,10 @@ class Settings:
     """For our image: of rounds and of the prefetch, in their namespaces."""
     server_priority_class: str | None = None
     benchmark_priority_class: str | None = None
+    fetch_env: tuple[Mapping[str, Any], ...] = ()
+    """Of the prefetch; a resource's own wins."""
+    ca_bundle: tuple[str, str] | None = None
+    """ConfigMap and key of the certificates that the prefetch trusts, in its namespace."""
     resources: Mapping[str, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
     """Of the containers `server`, `client` and `fetch`: `requests` and `limits`."""
     server_security: Mapping[str, Any] = field(default_factory=dict)
