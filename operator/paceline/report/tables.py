@@ -23,6 +23,8 @@ class Cell:
     """Said beside it, more quietly."""
     tone: str = ""
     """As the page colours it: kept, broken, open."""
+    run: str = ""
+    """The run that it names: a link, where the page has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
