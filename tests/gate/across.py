@@ -26,6 +26,10 @@ class Row:
     nodes: float = 1.0
     """How much faster the second run's node is, whatever runs on it."""
 
+    @property
+    def falls(self) -> bool:
+        return self.speed_ups[1] < self.speed_ups[0]
+
 
 POINT: Noise = {"cv": 0.005}
 STARTS: Noise = {"cv": 0.005, "start": 0.01}
@@ -59,9 +63,8 @@ class Found:
 
 def counted(row: Row, campaigns: int) -> Found:
     found = [_signs(row, seed) for seed in range(campaigns)]
-    fell = row.speed_ups[1] < row.speed_ups[0]
-    wrong = sum(1 in signs.values() or (-1 in signs.values() and not fell) for signs in found)
-    shown = sum(signs["mean"] == -1 for signs in found) if fell else sum(any(signs.values()) for signs in found)
+    wrong = sum(1 in signs.values() or (-1 in signs.values() and not row.falls) for signs in found)
+    shown = sum(signs["mean"] == -1 for signs in found) if row.falls else sum(any(signs.values()) for signs in found)
     return Found(wrong=wrong / campaigns, shown=shown / campaigns)
 
 
@@ -95,8 +98,7 @@ def _stopped(truth: Truth, noise: Noise, seed: int) -> Sequence[core.Measurement
 def lines(campaigns: int) -> Iterator[str]:
     for row in ROWS:
         found = counted(row, campaigns)
-        fell = row.speed_ups[1] < row.speed_ups[0]
-        yield f"| {row.name} | {row.noise} | {found.wrong:.4f} | {f'{found.shown:.4f}' if fell else ''} |"
+        yield f"| {row.name} | {row.noise} | {found.wrong:.4f} | {f'{found.shown:.4f}' if row.falls else ''} |"
 
 
 def main() -> None:

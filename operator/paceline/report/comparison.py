@@ -171,15 +171,15 @@ def _of_arm(row: ChangeRow) -> str:
     if row.change is None or row.first is None or row.second is None:
         few = "the first" if row.first is None else "the second"
         return f"nothing is shown of {row.arm}: {few} run has {min(row.rounds)} complete rounds of it."
-    ratios, within = f"{ratio(row.first.ratio)} then, {ratio(row.second.ratio)} now", percent(row.change)
+    ratios, within = f"{ratio(row.first.ratio)} then, {ratio(row.second.ratio)} now", between(row.change)
     if row.moved is Moved.OPEN:
-        return f"no change of {row.arm}'s speed-up is shown ({ratios}): it lies between {within}."
-    return f"{row.arm}'s speed-up {row.moved} ({ratios}), by {within}."
+        return f"no change of {row.arm}'s speed-up is shown ({ratios}): if there is one, it is within {within}."
+    return f"{row.arm}'s speed-up {row.moved} ({ratios}), a change of {within}."
 
 
-def percent(bounds: core.Bounds) -> str:
-    """−16.2 % and −11.8 %."""
-    return f"{change(bounds.lower - 1)} and {change(bounds.upper - 1)}"
+def between(bounds: core.Bounds) -> str:
+    """−16.2 % to −11.8 %."""
+    return f"{change(bounds.lower - 1)} to {change(bounds.upper - 1)}"
 
 
 def _by_itself(row: ChangeRow, rows: Sequence[ChangeRow]) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from paceline.core import Bounds
+from paceline.report.comparison import between
 from paceline.report.comparison_model import ChangeRow, Comparison, Differs, Speed
 from paceline.report.tables import Cell, Table
 from paceline.report.text import change, interval, number, ratio, workload
@@ -55,7 +56,7 @@ def _changes(of: Comparison, rows: Sequence[ChangeRow], say: Callable[[float, in
             own(row.first),
             own(row.second),
             Cell(text=change(row.change.ratio - 1)) if row.change else Cell(text="–"),
-            Cell(text=f"{change(row.change.lower - 1)} to {change(row.change.upper - 1)}" if row.change else _few(row)),
+            Cell(text=between(row.change) if row.change else _few(row)),
         )
         for row in rows
     )

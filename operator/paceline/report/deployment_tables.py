@@ -12,8 +12,19 @@ RATES = (
 )
 HISTORY = (
     "The latest first: what the pool served, which of its runs have ended and what they found, what was held. A "
-    "revision that is kept can be gone back to by `kubectl paceline rollback`."
+    "revision that is kept is one to go back to, by kubectl paceline rollback."
 )
+
+
+def headline(of: Deployment) -> str:
+    """latency serves wide, 1.36x as fast as the baseline."""
+    said = "; ".join(map(_serves, of.pools)) or "It has no pools"
+    return f"Emulated: {said}." if of.emulated else f"{said}."
+
+
+def _serves(pool: Pool) -> str:
+    fast = "" if pool.speed_up is None else f", {ratio(pool.speed_up)} as fast as the baseline"
+    return f"{pool.name} serves {pool.arm or 'nothing yet'}{fast}"
 
 
 def pools(of: Deployment) -> Table:

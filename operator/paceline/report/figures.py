@@ -55,9 +55,10 @@ AT_SIDE: dict[str, Any] = {
 }
 
 
-def forest(run: Run, layout: Layout) -> str:
-    """Every candidate's ratio to the baseline with its interval; the thresholds of the gate are drawn in."""
-    return _rows_of_bars(run, _best_first(run), layout, "baseline", "Speed-up of every candidate over the baseline")
+def forest(run: Run, layout: Layout, title: str = "Speed-up of every candidate over the baseline") -> str:
+    """Every candidate's ratio to the baseline with its interval; the thresholds of the gate are drawn in. Another title
+    makes it another drawing: a page may have both."""
+    return _rows_of_bars(run, _best_first(run), layout, "baseline", title)
 
 
 def changes(of: Comparison, run: Run, layout: Layout) -> str:

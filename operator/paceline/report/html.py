@@ -1,5 +1,6 @@
 """The report as one HTML document that fetches nothing and runs nothing."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -66,12 +67,23 @@ def html(report: Report) -> str:
         runs={page.run.name: page for page in pages},
         anchors={page.run.name: page.anchor for page in pages},
         changes=_changes(report),
+        evidence=dict(_evidence(report)),
         style=Markup((files("paceline.report") / "templates" / "report.css").read_text("utf-8")),
     )
 
 
 def _anchor(kind: str, number: int) -> str:
     return f"{kind}-{number}"
+
+
+def _evidence(report: Report) -> Iterator[tuple[str, tuple[Markup, Markup]]]:
+    """Run → its speed-ups, drawn once more where a pool rests on them: for wide pages, for narrow ones."""
+    rests_on = {pool.evidence: pool.name for deployment in report.deployments for pool in deployment.pools}
+    for run in report.runs:
+        if run.name in rests_on and any(one.effects for one in run.candidates):
+            title = f"What {rests_on[run.name]} rests on: every candidate over the baseline"
+            wide, narrow = (figures.forest(run, size, title) for size in (figures.WIDE, figures.NARROW))
+            yield run.name, (_markup(wide), _markup(narrow))
 
 
 def _changes(report: Report) -> tuple[Markup, Markup] | None:

@@ -33,14 +33,19 @@ def escaped(text: str) -> str:
 
 
 def _deployment(of: Deployment) -> Iterator[str]:
-    yield from (f"## {escaped(f'{of.namespace}/{of.name}')}: {escaped(of.state)}", "", f"**{escaped(of.summary)}**", "")
+    yield from (
+        f"## {escaped(f'{of.namespace}/{of.name}')}: {escaped(of.state)}",
+        "",
+        f"**{escaped(deployment_tables.headline(of))}**",
+        "",
+    )
     for remark in of.remarks:
         yield f"- {escaped(remark)}"
     yield from ("", *_table(deployment_tables.pools(of)))
     for pool in of.pools:
         yield from ("", f"### Pool {escaped(pool.name)}", "", escaped(pool.says))
         if pool.advice:
-            yield from ("", f"You can: `{pool.advice.replace('`', '')}`")
+            yield from ("", f"You can: {escaped(pool.advice)}")
         if pool.progress:
             yield from ("", "Measured now:", "", *(f"- {escaped(line)}" for line in pool.progress))
         if pool.guard:

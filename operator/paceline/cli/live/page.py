@@ -232,7 +232,7 @@ def _change(pool: Pool, change: Change) -> said.Event:
         speed_up=finite(change.speedup),
         emulated=change.evidence in pool.emulated,
         imported=change.imported,
-        why=change.why,
+        why=change.why.removeprefix(f"{change.evidence}: "),
         run=change.evidence,
         revision=change.revision,
         request=change.request,
@@ -274,18 +274,19 @@ def _taken_down(pool: Pool, runs: Pairs) -> Iterator[said.Event]:
 
 
 def _verdicts(pool: Pool, runs: Pairs) -> Iterator[said.Event]:
-    """Of every run that has ended, those that promoted nothing above all."""
+    """Of every run that has ended, those that promoted nothing above all. The ratio of the best of many candidates is
+    no speed-up that a gate has shown."""
     for run, manifest in runs:
         status = from_status(BenchmarkRunStatus, manifest.get("status"))
         if not status.finished_at and run.outcome == "Measuring":
             continue
         ended = next((one.last_transition_time for one in status.conditions if one.status == "True"), "")
-        kind = "found" if run.search else "verdict"
+        kind = "search" if run.search else "verdict"
         yield _event(
             status.finished_at or ended,
             f"{kind} {run.outcome}",
             arm=run.winner,
-            speed_up=run.speed_up.ratio if run.speed_up else None,
+            speed_up=run.speed_up.ratio if run.speed_up and not run.search else None,
             emulated=run.emulated,
             imported=status.imported,
             why=run.sentence.removeprefix("Emulated: "),
