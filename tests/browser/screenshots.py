@@ -59,8 +59,8 @@ SHOTS: Mapping[str, Shot] = {
     "deployment": Shot(page="deployment", height=1400),
     "deployment-dark": Shot(page="deployment", height=1400, dark=True),
     "deployment-phone": Shot(page="deployment", height=1700, width=PHONE),
-    "comparison": Shot(page="comparison", height=1500),
-    "comparison-dark": Shot(page="comparison", height=1500, dark=True),
+    "comparison": Shot(page="comparison", height=1450),
+    "comparison-dark": Shot(page="comparison", height=1450, dark=True),
     "comparison-phone": Shot(page="comparison", height=1700, width=PHONE),
 }
 
@@ -90,6 +90,7 @@ def terminal(command: str, draw: Callable[[int], RenderableType]) -> str:
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, highlight=False)
     console.print(Text(f"$ {command}", style="bold"))
     console.print(draw(COLUMNS))
+    console.print()
     form = _without_fonts(CONSOLE_SVG_FORMAT)
     return console.export_svg(title="emulated", theme=MONOKAI, code_format=form, unique_id=command.rpartition(" ")[2])
 
@@ -107,7 +108,7 @@ async def photograph(page: Page, url: str, shot: Shot) -> bytes:
 def _of_few_colours(picture: bytes) -> bytes:
     """The page has few: a palette takes a third of the bytes."""
     smaller = io.BytesIO()
-    Image.open(io.BytesIO(picture)).convert("RGB").quantize(128, dither=Image.Dither.NONE).save(
+    Image.open(io.BytesIO(picture)).convert("RGB").quantize(64, dither=Image.Dither.NONE).save(
         smaller, "PNG", optimize=True
     )
     return smaller.getvalue()

@@ -37,7 +37,8 @@ class Event:
     """Whether a ControllerRevision still holds its rendering, so that one can go back to it; None if not known."""
     request: str
     """Who asked for it, as VERB=VALUE; empty if the operator decided by itself."""
-    tone: str = "open"
+    tone: str
+    """good, bad or open; empty for what is neither news nor trouble."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

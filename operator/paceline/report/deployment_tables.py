@@ -31,16 +31,25 @@ def pools(of: Deployment) -> Table:
     """A line for each."""
     rows = tuple(
         (
-            Cell(text=pool.name),
+            Cell(text=pool.name, link=of_pool(of, pool)),
             Cell(text=pool.arm or "nothing yet", note=marks(pool)),
-            Cell(text=pool.since or "–"),
-            Cell(text=pool.evidence or "–", run=pool.evidence),
+            Cell(text=_short(pool.since)),
+            Cell(text=pool.evidence or "–", link=pool.evidence),
             Cell(text=speed_up(pool), note=interval(pool.bounds) if pool.bounds else ""),
             Cell(text=servers(pool)),
         )
         for pool in of.pools
     )
-    return Table(head=("Pool", "Serves", "Since", "Evidence", "Speed-up", "Servers ready"), words=4, rows=rows)
+    return Table(head=("Pool", "Serves", "Since, UTC", "Evidence", "Speed-up", "Servers ready"), words=4, rows=rows)
+
+
+def of_pool(of: Deployment, pool: Pool) -> str:
+    """What names it on a page that may have several deployments; no run has such a name."""
+    return f"pool {of.namespace}/{of.name}/{pool.name}"
+
+
+def _short(time: str) -> str:
+    return time.removesuffix(" UTC") or "–"
 
 
 def marks(pool: Pool) -> str:
@@ -80,11 +89,11 @@ def conditions(of: Deployment) -> Table:
             Cell(text=one.status, tone=one.tone),
             Cell(text=one.reason),
             Cell(text=one.message),
-            Cell(text=one.since),
+            Cell(text=_short(one.since)),
         )
         for one in of.conditions
     )
-    return Table(head=("Condition", "Status", "Reason", "Message", "Since"), words=5, rows=rows)
+    return Table(head=("Condition", "Status", "Reason", "Message", "Since, UTC"), words=5, rows=rows)
 
 
 def rates(pool: Pool) -> Table:
@@ -115,17 +124,17 @@ def _milliseconds(value: float | None) -> str:
 def history(pool: Pool) -> Table:
     rows = tuple(
         (
-            Cell(text=one.when or "–"),
+            Cell(text=_short(one.when)),
             Cell(text=one.what, tone=one.tone),
             Cell(text=one.arm or "–"),
             Cell(text=_speed(one.speed_up, emulated=one.emulated, imported=one.imported) or "–"),
             Cell(text=_why(one), note=_by(one)),
-            Cell(text=one.run or "–", run=one.run),
+            Cell(text=one.run or "–", link=one.run),
             Cell(text=one.revision or "–", note=_kept(one)),
         )
         for one in pool.history
     )
-    return Table(head=("When", "What", "Arm", "Speed-up", "Why", "Run", "Revision"), words=7, rows=rows)
+    return Table(head=("When, UTC", "What", "Arm", "Speed-up", "Why", "Run", "Revision"), words=7, rows=rows)
 
 
 def _why(one: Event) -> str:

@@ -65,7 +65,7 @@ def html(report: Report) -> str:
         report=report,
         pages=pages,
         runs={page.run.name: page for page in pages},
-        anchors={page.run.name: page.anchor for page in pages},
+        anchors={page.run.name: page.anchor for page in pages} | dict(_pools(report)),
         changes=_changes(report),
         evidence=dict(_evidence(report)),
         style=Markup((files("paceline.report") / "templates" / "report.css").read_text("utf-8")),
@@ -74,6 +74,13 @@ def html(report: Report) -> str:
 
 def _anchor(kind: str, number: int) -> str:
     return f"{kind}-{number}"
+
+
+def _pools(report: Report) -> Iterator[tuple[str, str]]:
+    """What names a pool → id of its section."""
+    for number, deployment in enumerate(report.deployments, 1):
+        for place, pool in enumerate(deployment.pools, 1):
+            yield deployment_tables.of_pool(deployment, pool), _anchor(f"deployment-{number}-pool", place)
 
 
 def _evidence(report: Report) -> Iterator[tuple[str, tuple[Markup, Markup]]]:

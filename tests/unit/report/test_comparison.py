@@ -192,7 +192,7 @@ def test_the_page_and_markdown_say_the_same_and_mark_it() -> None:
         assert "no interval says" in text
     targets = {attributes["id"] for _, attributes in page.tags if "id" in attributes}
     links = {str(attributes["href"])[1:] for tag, attributes in page.tags if tag == "a"}
-    assert links == {"comparison", "run-1", "run-2"}
+    assert links == {"run-1", "run-2"}
     assert links <= targets
 
 

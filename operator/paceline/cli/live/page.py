@@ -236,7 +236,7 @@ def _change(pool: Pool, change: Change) -> said.Event:
         run=change.evidence,
         revision=change.revision,
         request=change.request,
-        tone=TONES.get(change.kind or "", OPEN),
+        tone=TONES.get(change.kind or "", ""),
     )
 
 
@@ -307,7 +307,7 @@ def _event(
     run: str = "",
     revision: str = "",
     request: str = "",
-    tone: str = OPEN,
+    tone: str = "",
 ) -> said.Event:
     return said.Event(
         time=time,
