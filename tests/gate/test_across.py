@@ -15,7 +15,7 @@ from paceline import core, gate
 from paceline.gate.across import welch
 
 WEIGHTS = dict.fromkeys(WORKLOADS, 1.0)
-FEW = 400
+FEW = 250
 
 
 def steady(speed_up: float, seed: int, rounds: int = 4) -> Sequence[core.Measurement]:
