@@ -11,9 +11,9 @@ from paceline.report.text import change, interval, number, ratio, workload
 CHANGES = (
     "A ratio is a candidate's output tokens per second over the baseline's, round by round on the same accelerators of "
     "its run, within the bounds of that run's gate. The change is the later ratio over the earlier one: the difference "
-    "of the means of two independent sets of rounds, by Welch's t with the gate's floor on the deviation. It is "
-    "{confidence} sure that all changes on this page lie within their bounds, with every look at which the runs could "
-    "have stopped counted."
+    "of the means of two independent sets of rounds, by Welch's t with the gate's floor on the deviation. With "
+    "{confidence} confidence all changes on this page lie within their bounds; every look at which the runs could have "
+    "stopped is counted."
 )
 CAUSE = (
     "A change is one of the speed-up between these two runs. Whether the image made it, or another of the differences "

@@ -1,11 +1,12 @@
 """Two runs of one question: which may be compared, what is said of them, and what is not computed."""
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.support.pages import compared, later, releases
+from tests.support.pages import compared, evil_comparison, later, releases
 from tests.support.reports import demo, said
 from tests.support.runs import latency
 from tests.unit.report.test_formats import Reader
@@ -199,3 +200,9 @@ def test_the_page_and_markdown_say_the_same_and_mark_it() -> None:
 def test_the_runs_of_the_demo_ask_two_questions() -> None:
     with pytest.raises(ValueError, match="candidate narrow was added"):
         comparison(*demo())
+
+
+def test_no_text_of_a_run_becomes_markup() -> None:
+    report = evil_comparison()
+    assert not {"script", "img"} & {tag for tag, _ in Reader(FORMATS["html"](report)).tags}
+    assert not re.search(r"(?<!\\)<", FORMATS["md"](report))
