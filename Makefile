@@ -81,6 +81,11 @@ operator-up: prepare images
 browser:
 	dev/install-browser
 
+# docs/pictures, anew: emulated runs as the report and the terminal show them.
+.PHONY: screenshots
+screenshots: venv browser
+	dev/screenshots
+
 prometheus:
 	dev/install-prometheus
 

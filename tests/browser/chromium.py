@@ -55,8 +55,10 @@ class Page:
         """The value of a JavaScript expression in the page."""
         return (await self.call("Runtime.evaluate", expression=expression, returnByValue=True))["result"]["value"]
 
-    async def screenshot(self) -> bytes:
-        found = await self.call("Page.captureScreenshot", captureBeyondViewport=True)
+    async def screenshot(self, width: int, height: int) -> bytes:
+        """The page's first so many pixels, one for one."""
+        clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+        found = await self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
         return base64.b64decode(found["data"])
 
     async def pdf(self) -> bytes:

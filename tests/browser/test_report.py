@@ -1,16 +1,18 @@
 """A report as a reader has it: a file that is opened, on a desk, on a phone, on paper."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.browser.chromium import Page, browser
+from tests.support.pages import deployed, kept, releases
 from tests.support.reports import GB10, demo, evil, over, shared_out
 from tests.support.runs import lost_round
+from tests.unit.cli.states import both_promoted, searching_round_4
 from tests.unit.report.test_search import ended, of_a_schedule
 
-from paceline.report import FORMATS, report
+from paceline.report import FORMATS, Report, comparison, report
 
 WIDE, PHONE, A4 = 1200, 390, 688
 """Of A4 less the margins of the page: 182 mm at 96 pixels an inch."""
@@ -30,15 +32,18 @@ def unbegun() -> dict[str, Any]:
     return run
 
 
-REPORTS = {
-    "demo": demo,
-    "troubled": lambda: [troubled()],
-    "crossover": lambda: [over(*GB10)],
-    "trade-off": lambda: [shared_out(*GB10)],
-    "search": lambda: [ended()],
-    "schedule": lambda: [*of_a_schedule()],
-    "evil": lambda: [evil()],
-    "unbegun": lambda: [unbegun()],
+REPORTS: dict[str, Callable[[], Report]] = {
+    "demo": lambda: report(demo()),
+    "troubled": lambda: report([troubled()]),
+    "crossover": lambda: report([over(*GB10)]),
+    "trade-off": lambda: report([shared_out(*GB10)]),
+    "search": lambda: report([ended()]),
+    "schedule": lambda: report(of_a_schedule()),
+    "evil": lambda: report([evil()]),
+    "unbegun": lambda: report([unbegun()]),
+    "promoted": lambda: deployed(both_promoted(), revisions=kept(both_promoted())),
+    "searching": lambda: deployed(searching_round_4()),
+    "compared": lambda: comparison(*releases()),
 }
 
 
@@ -46,8 +51,8 @@ REPORTS = {
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Name → URL of its file."""
     folder = tmp_path_factory.mktemp("reports")
-    for name, runs in REPORTS.items():
-        (folder / f"{name}.html").write_text(FORMATS["html"](report(runs())), encoding="utf-8")
+    for name, made in REPORTS.items():
+        (folder / f"{name}.html").write_text(FORMATS["html"](made()), encoding="utf-8")
     return {name: (folder / f"{name}.html").as_uri() for name in REPORTS}
 
 
@@ -66,11 +71,11 @@ async def test_it_opens_without_an_error_and_asks_for_nothing(page: Page, report
 
 
 @pytest.mark.parametrize("name", REPORTS)
-@pytest.mark.parametrize("width", [PHONE, WIDE])
-async def test_nothing_is_wider_than_the_screen(page: Page, reports: dict[str, str], name: str, width: int) -> None:
-    await page.open(reports[name], width=width)
-    assert await page.ask("document.documentElement.scrollWidth") <= width
-    assert await page.ask(OUTSIDE.replace("WIDTH", str(width))) == []
+async def test_nothing_is_wider_than_the_screen(page: Page, reports: dict[str, str], name: str) -> None:
+    for width in (PHONE, WIDE):
+        await page.open(reports[name], width=width)
+        assert await page.ask("document.documentElement.scrollWidth") <= width
+        assert await page.ask(OUTSIDE.replace("WIDTH", str(width))) == []
 
 
 OUTSIDE = """
@@ -125,7 +130,16 @@ async def test_the_mark_of_an_emulated_run_is_the_first_thing_on_the_screen(
     assert top[2] > 40
 
 
-@pytest.mark.parametrize("name", ["demo", "troubled"])
+async def test_a_link_of_a_pool_leads_to_the_run_that_it_rests_on(page: Page, reports: dict[str, str]) -> None:
+    await page.open(reports["promoted"], width=WIDE)
+    first = "document.querySelector('section.pool a[href^=\"#run\"]')"
+    assert await page.ask(f"{first}.click(), location.hash") == "#run-1"
+    target = await page.ask(f"document.querySelector({first}.hash).getBoundingClientRect().top")
+    assert -2 < target < 200
+    assert await page.ask("document.querySelector(':target').textContent.includes('wide is 1.36x')")
+
+
+@pytest.mark.parametrize("name", ["demo", "troubled", "promoted", "compared"])
 async def test_it_prints_on_pages_with_nothing_cut_off(page: Page, reports: dict[str, str], name: str) -> None:
     await page.open(reports[name], width=A4)
     await page.call("Emulation.setEmulatedMedia", media="print")

@@ -1,12 +1,14 @@
-"""`paceline report RUN…`: BenchmarkRuns as one self-contained page, or as Markdown or JSON."""
+"""`paceline report NAME…`: runs and deployments as one self-contained page, or as Markdown or JSON."""
 
 import argparse
 import sys
 from pathlib import Path
 
 from paceline.cli import options, report_source
+from paceline.cli.live import page
+from paceline.cli.live.find import clock
 from paceline.kube import ApiError
-from paceline.report import FORMATS, report
+from paceline.report import FORMATS, Report, comparison, report, runs
 
 NEEDS = "HTML needs jinja2 and matplotlib: pip install 'paceline[report]'; -o report.md and -o report.json do not"
 
@@ -17,22 +19,39 @@ ODD = (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "report",
-        help="write BenchmarkRuns as one HTML page, Markdown or JSON",
-        description="Write BenchmarkRuns as one self-contained HTML page, as Markdown or as JSON.",
-        epilog="kubectl get bench -o json | paceline report - -o report.html",
+        help="write a deployment, or BenchmarkRuns, as one HTML page, Markdown or JSON",
+        description="Write a deployment with its runs, single BenchmarkRuns, or what changed between two runs of one "
+        "question, as one self-contained HTML page, as Markdown or as JSON.",
+        epilog="kubectl get specdep,bench -o json | paceline report - -o report.html",
     )
     parser.add_argument(
-        "runs",
+        "names",
         nargs="+",
-        metavar="RUN",
-        help="file of YAML or JSON (lists too), or - for stdin; otherwise the name of a BenchmarkRun in the cluster, "
-        "or of a SpeculativeDeployment for the latest run of each pool (bench/NAME or specdep/NAME if both exist)",
+        metavar="NAME",
+        help="a BenchmarkRun or a SpeculativeDeployment in the cluster (bench/NAME or specdep/NAME if both exist), a "
+        "file of YAML or JSON with such (lists too), or - for stdin",
     )
     parser.add_argument(
-        "-o", "--output", default="report.html", metavar="FILE", help="file to write, - for stdout [report.html]"
+        "--against",
+        metavar="RUN",
+        help="an earlier run of the same question, in a file or the cluster: say whether the speed-up changed since",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        default="report.html",
+        metavar="FILE",
+        help="file to write; html, md, json or - for stdout [report.html]",
     )
     parser.add_argument("--format", choices=tuple(FORMATS), help="output format (default: by FILE's ending, else html)")
     parser.add_argument("--title", default="", help="title of the page")
+    parser.add_argument(
+        "--live",
+        type=options.seconds,
+        default=5,
+        metavar="DURATION",
+        help="between two readings of a deployment's servers in the cluster; 0s reads none [5s]",
+    )
     options.add_kubectls(parser)
     parser.set_defaults(run=run)
 
@@ -40,8 +59,8 @@ def add(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 def run(args: argparse.Namespace) -> int:
     try:
         write = FORMATS[args.format or _ending(args.output)]
-        text = write(report(report_source.read(args.runs, args), args.title))
-        if args.output == "-":
+        text = write(_against(args) if args.against else _report(args))
+        if args.output in ("-", *FORMATS):
             print(text)
         else:
             Path(args.output).write_text(text, encoding="utf-8")
@@ -52,14 +71,37 @@ def run(args: argparse.Namespace) -> int:
         print(f"paceline report: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
     except ODD as error:
-        why = f"{', '.join(args.runs)}: holds a value that no BenchmarkRun of the API server has ({error!r:.200})"
+        why = f"{', '.join(args.names)}: holds a value that nothing of the API server has ({error!r:.200})"
         print(f"paceline report: {why}; `paceline validate` names it", file=sys.stderr)
         return 1
     return 0
 
 
+def _report(args: argparse.Namespace) -> Report:
+    """Deployments with those of their runs that matter, then the runs that were named."""
+    found = report_source.read(args.names, args)
+    manifests, deployments = [], []
+    for one in found.deployments:
+        told = page.page(
+            one.deployment, runs(one.runs), one.runs, clock(),
+            revisions=one.revisions, traffic=one.traffic, unread=one.unread,
+        )  # fmt: skip
+        by_name = {run["metadata"]["name"]: run for run in one.runs}
+        manifests += [by_name[name] for name in page.shown(told, by_name)]
+        deployments.append(told)
+    return report([*manifests, *found.runs], args.title, deployments)
+
+
+def _against(args: argparse.Namespace) -> Report:
+    earlier, later = (report_source.read(names, args) for names in ([args.against], args.names))
+    for names, found in (([args.against], earlier), (args.names, later)):
+        if found.deployments or len(found.runs) != 1:
+            raise ValueError(f"{', '.join(names)}: --against compares one BenchmarkRun with one other")
+    return comparison(earlier.runs[0], later.runs[0], args.title)
+
+
 def _ending(output: str) -> str:
-    ending = Path(output).suffix.removeprefix(".")
+    ending = Path(output).suffix.removeprefix(".") or (output if output in FORMATS else "")
     if output == "-" or ending in ("html", "htm"):
         return "html"
     if ending not in FORMATS:

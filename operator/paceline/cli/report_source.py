@@ -1,21 +1,30 @@
-"""Where `paceline report` finds runs: in files, on stdin, in the cluster."""
+"""Where `paceline report` finds runs and deployments: in files, on stdin, in the cluster."""
 
 import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from paceline.api.text import items, of_yaml
-from paceline.cli import cluster
+from paceline.cli import cluster, top
+from paceline.cli.live.deployment import Deployment, deployment
+from paceline.cli.live.errors import said
+from paceline.cli.live.find import load
+from paceline.cli.live.traffic import Traffic
 from paceline.cli.validate import SUFFIXES
 from paceline.controller.kinds import BENCHMARK_RUN, SPECULATIVE_DEPLOYMENT
 from paceline.core.names import DEPLOYMENT_LABEL
-from paceline.kube import Api, Ref, Resource, selector
+from paceline.core.text import in_all_texts, printable_lines
+from paceline.kube import ApiError, Forbidden, Ref, Resource, Transport, selector
+from paceline.kube.resources import REVISION
+from paceline.render.serving import REVISION_LABEL
 
 Manifest = dict[str, Any]
 
@@ -27,58 +36,128 @@ KINDS: dict[str, tuple[Resource, ...]] = {
 """What stands before a name's slash → where the name is looked for."""
 
 
-def read(names: Sequence[str], args: argparse.Namespace) -> list[Manifest]:
-    """The BenchmarkRuns that are meant, at least one. Raises OSError, ValueError, ApiError."""
-    runs = [run for name in names for run in (of_file(name) if is_file(name) else of_cluster(name, args))]
-    if not runs:
-        raise ValueError(f"no BenchmarkRun in {', '.join(names)}")
-    return runs
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """A deployment with what belongs to it. `revisions`: those of which a ControllerRevision is kept, None if they
+    could not be read. `traffic` by pool; `unread`: why there is none."""
+
+    deployment: Deployment
+    runs: Sequence[Manifest]
+    revisions: frozenset[str] | None = None
+    traffic: Mapping[str, Traffic] = field(default_factory=dict)
+    unread: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """`runs` are those that were named themselves."""
+
+    deployments: tuple[Served, ...] = ()
+    runs: tuple[Manifest, ...] = ()
+
+
+def read(names: Sequence[str], args: argparse.Namespace) -> Found:
+    """What is meant, at least one run or deployment. Raises OSError, ValueError, ApiError."""
+    found = [of_file(name) if is_file(name) else of_cluster(name, args) for name in names]
+    deployments = tuple(one for each in found for one in each.deployments)
+    runs = tuple(run for each in found for run in each.runs)
+    if not (deployments or runs):
+        raise ValueError(f"no BenchmarkRun or SpeculativeDeployment in {', '.join(names)}")
+    return Found(deployments=deployments, runs=runs)
 
 
 def is_file(name: str) -> bool:
     return name == "-" or Path(name).suffix in SUFFIXES or Path(name).is_file()
 
 
-def of_file(name: str) -> list[Manifest]:
-    """The BenchmarkRuns of a file, those of a List too; other kinds are passed over."""
+def of_file(name: str) -> Found:
+    """The BenchmarkRuns and SpeculativeDeployments of a file, those of a List too; other kinds are passed over. A run
+    of one of these deployments is no run that was named itself."""
     text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
     try:
         documents = [json.loads(text)] if text.lstrip().startswith("{") else of_yaml(text)
     except (ValueError, yaml.YAMLError, RecursionError) as error:
         raise ValueError(f"{name}: {error}") from error
-    objects = [one for document in documents for one in items(document)]
-    return [one for one in objects if isinstance(one, dict) and one.get("kind") == BENCHMARK_RUN.kind]
+    objects = [one for document in documents for one in items(document) if isinstance(one, dict)]
+    runs, deployments, revisions = (
+        [one for one in objects if one.get("kind") == kind]
+        for kind in (BENCHMARK_RUN.kind, SPECULATIVE_DEPLOYMENT.kind, REVISION.kind)
+    )
+    served = [_of_a_file(one, runs, revisions) for one in deployments]
+    theirs = [run for one in served for run in one.runs]
+    return Found(deployments=tuple(served), runs=tuple(run for run in runs if run not in theirs))
 
 
-def of_cluster(name: str, args: argparse.Namespace) -> list[Manifest]:
-    async def fetch() -> list[Manifest]:
+def _of_a_file(manifest: Manifest, runs: Sequence[Manifest], revisions: Sequence[Manifest]) -> Served:
+    if not (manifest.get("metadata") or {}).get("name"):
+        raise ValueError("metadata.name: must be the name of a SpeculativeDeployment")
+    mine = [run for run in runs if _belongs(run, manifest)]
+    safe = in_all_texts([manifest, *mine], printable_lines)
+    kept = [revision for revision in revisions if _belongs(revision, manifest)]
+    return Served(
+        deployment=deployment(safe[0], safe[1:], {}, datetime.now(UTC)),
+        runs=mine,
+        revisions=_names(kept) if revisions else None,
+    )
+
+
+def _belongs(one: Manifest, owner: Manifest) -> bool:
+    metadata, theirs = one.get("metadata") or {}, owner["metadata"]
+    labelled = (metadata.get("labels") or {}).get(DEPLOYMENT_LABEL) == theirs["name"]
+    return bool(labelled) and metadata.get("namespace", "") == theirs.get("namespace", "")
+
+
+def _names(revisions: Sequence[Manifest]) -> frozenset[str]:
+    return frozenset(((one.get("metadata") or {}).get("labels") or {}).get(REVISION_LABEL, "") for one in revisions)
+
+
+def of_cluster(name: str, args: argparse.Namespace) -> Found:
+    async def fetch() -> Found:
         async with cluster.connection(args) as (api, namespace):
-            return await named(api, namespace, name)
+            return await named(api, namespace, name, args.live)
 
     return asyncio.run(fetch())
 
 
-async def named(api: Api, namespace: str, name: str) -> list[Manifest]:
-    """The run of that name, else the latest run of each pool of the deployment of that name."""
+async def named(api: Transport, namespace: str, name: str, interval: float = 0) -> Found:
+    """The run of that name, else the deployment of that name; its servers are read twice, `interval` seconds apart, or
+    not at all if that is 0."""
     kind, _, bare = name.rpartition("/")
     if kind.lower() not in KINDS:
         raise ValueError(f"{name}: must be an existing file, NAME, bench/NAME or specdep/NAME")
     for resource in KINDS[kind.lower()]:
         manifest = await api.get(Ref(resource, namespace, bare))
         if manifest and resource is BENCHMARK_RUN:
-            return [manifest]
+            return Found(runs=(manifest,))
         if manifest:
-            listing = await api.list(BENCHMARK_RUN, namespace, selector({DEPLOYMENT_LABEL: bare}))
-            pools = [pool["name"] for pool in manifest["spec"]["pools"]]
-            return latest(listing.items, pools)
+            return Found(deployments=(await _served(api, namespace, bare, interval),))
     kinds = " or ".join(resource.kind for resource in KINDS[kind.lower()])
     raise ValueError(
         f"{bare}: is not a file, and namespace {namespace} has no {kinds} of that name: see kubectl get bench"
     )
 
 
-def latest(runs: Sequence[Manifest], pools: Sequence[str]) -> list[Manifest]:
-    """One run a pool, in the order of pools."""
-    rising = sorted(runs, key=lambda run: (run["metadata"].get("creationTimestamp", ""), run["spec"].get("attempt", 1)))
-    newest = {run["spec"]["pool"]: run for run in rising}
-    return [newest[pool] for pool in pools if pool in newest]
+async def _served(api: Transport, namespace: str, name: str, interval: float) -> Served:
+    found, mine = await load(api, namespace, name), selector({DEPLOYMENT_LABEL: name})
+    runs = (await api.list(BENCHMARK_RUN, namespace, mine)).items
+    try:
+        revisions = _names((await api.list(REVISION, namespace, mine)).items)
+    except Forbidden:
+        revisions = None
+    traffic, unread = await _traffic(api, found, runs, interval)
+    return Served(deployment=found, runs=runs, revisions=revisions, traffic=traffic, unread=unread)
+
+
+async def _traffic(
+    api: Transport, found: Deployment, runs: Sequence[Manifest], interval: float
+) -> tuple[Mapping[str, Traffic], str]:
+    """What the servers do now, and why that is not known: a page about the past needs no server."""
+    if not interval:
+        return {}, ""
+    try:
+        read = await top.readings(api, found, found.pools, runs, interval)
+    except ApiError as error:
+        return {}, said(error)
+    except (ValueError, KeyError) as error:
+        return {}, str(error)
+    return {one.pool: one for one in read}, ""

@@ -6,15 +6,15 @@ Two readings of each server's own counters, by the API server's proxy to pods, s
 import argparse
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import aiohttp
 
 from paceline.cli import options
 from paceline.cli.live import command
-from paceline.cli.live.deployment import Deployment
+from paceline.cli.live.deployment import Deployment, Pool
 from paceline.cli.live.find import load, named
-from paceline.cli.live.traffic import Page, payload, traffic
+from paceline.cli.live.traffic import Page, Traffic, payload, traffic
 from paceline.controller.kinds import BENCHMARK_RUN
 from paceline.controller.pages import FAILURES, LONGEST_PAGE, PATIENCE
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, POOL_LABEL
@@ -48,20 +48,9 @@ def run(args: argparse.Namespace) -> int:
 
 async def top(api: Transport, namespace: str, args: argparse.Namespace) -> int:
     deployment = await load(api, namespace, await named(api, namespace, args.name))
-    chosen = deployment.chosen(args.pool)
-    if cannot := ENGINES[deployment.engine].monitor(deployment.version).cannot:
-        raise ValueError(cannot)
     mine = selector({DEPLOYMENT_LABEL: deployment.name})
     runs = in_all_texts((await api.list(BENCHMARK_RUN, namespace, mine)).items, printable)
-    pods = await servers(api, namespace, deployment.name)
-    began = clock()
-    before = await pages(api, deployment, pods)
-    await asyncio.sleep(args.interval)
-    seconds = clock() - began
-    after = await pages(api, deployment, pods)
-    found = [
-        traffic(deployment, pool, runs, before.get(pool.name, {}), after.get(pool.name, {}), seconds) for pool in chosen
-    ]
+    found = await readings(api, deployment, deployment.chosen(args.pool), runs, args.interval)
     if args.output == "json":
         command.print_json(payload(deployment, found))
         return 0
@@ -70,6 +59,23 @@ async def top(api: Transport, namespace: str, args: argparse.Namespace) -> int:
 
     show(speeds(found))
     return 0
+
+
+async def readings(
+    api: Transport, deployment: Deployment, pools: Sequence[Pool], runs: Sequence[Manifest], interval: float
+) -> list[Traffic]:
+    """Two of every server, so many seconds apart. Raises ValueError if no server of this engine can be read."""
+    if cannot := ENGINES[deployment.engine].monitor(deployment.version).cannot:
+        raise ValueError(cannot)
+    pods = await servers(api, deployment.namespace, deployment.name)
+    began = clock()
+    before = await pages(api, deployment, pods)
+    await asyncio.sleep(interval)
+    seconds = clock() - began
+    after = await pages(api, deployment, pods)
+    return [
+        traffic(deployment, pool, runs, before.get(pool.name, {}), after.get(pool.name, {}), seconds) for pool in pools
+    ]
 
 
 async def servers(api: Api, namespace: str, name: str) -> list[Manifest]:

@@ -7,11 +7,13 @@
     `limits`     what is bounded besides throughput              (limits.py)
     `compare_outputs`  whether answers differ               (outputs.py)
     `crossover`  at which concurrencies speculation pays           (crossover.py)
+    `across`     of two runs: whether a speed-up changed  (across.py)
     `smallest_shown`  before anything is measured: what it could show  (power.py)
 
 Why the rule is what it is, and how often it errs: docs/gate.md.
 """
 
+from paceline.gate.across import MEANS, ArmChanges, Change, across
 from paceline.gate.crossover import Crossing, Crossover, Load, Pace, crossover
 from paceline.gate.findings import Finding, explain, threshold
 from paceline.gate.limits import OF_THE_SERVER, limits
@@ -22,8 +24,11 @@ from paceline.gate.rule import decide, undecided
 from paceline.gate.server_failures import RETRACTED
 
 __all__ = [
+    "MEANS",
     "OF_THE_SERVER",
     "RETRACTED",
+    "ArmChanges",
+    "Change",
     "Crossing",
     "Crossover",
     "Finding",
@@ -31,6 +36,7 @@ __all__ = [
     "Noise",
     "OutputComparison",
     "Pace",
+    "across",
     "assumed_noise",
     "compare_outputs",
     "crossover",

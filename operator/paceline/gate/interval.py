@@ -40,7 +40,7 @@ def interval(logs: Sequence[float], *, error: float, floor: float) -> Interval:
 
 
 @cache
-def student_quantile(error: float, degrees: int) -> float:
+def student_quantile(error: float, degrees: float) -> float:
     """The value of t that is exceeded with probability `error`.
 
     From scipy.special, imported when first needed: scipy.stats would cost 60 MiB and most of a second

@@ -8,7 +8,9 @@ from paceline.api.run_status import ArmVerdict, BenchmarkRunStatus, Result, RunV
 from paceline.api.status import Condition
 from paceline.core.text import in_all_texts, printable_lines
 from paceline.report import by_request, facts, measured, read, searched
+from paceline.report.comparison import compare
 from paceline.report.crossover import crossover
+from paceline.report.deployment_model import Deployment
 from paceline.report.model import MEANS, Candidate, Effect, Manifest, Report, Run, Shown
 from paceline.report.outputs import outputs
 from paceline.report.over_loads import over_loads
@@ -16,11 +18,24 @@ from paceline.report.text import capital, count, interval, ratio
 from paceline.report.trade_off import trade_offs
 
 
-def report(manifests: Sequence[Manifest], title: str = "") -> Report:
-    """Raises ValueError for what is no BenchmarkRun; a run that has no status yet is one. What a terminal or a browser
-    would obey is taken out here: names and errors are other people's."""
-    runs = tuple(_read(in_all_texts(manifest, printable_lines)) for manifest in manifests)
-    return Report(title=title or ", ".join(sorted({r.served_name for r in runs})), paceline=__version__, runs=runs)
+def report(manifests: Sequence[Manifest], title: str = "", deployments: Sequence[Deployment] = ()) -> Report:
+    """Raises ValueError for what is no BenchmarkRun; a run that has no status yet is one. `deployments` come first."""
+    found = runs(manifests)
+    named = sorted({run.served_name for run in found}) if not deployments else [one.name for one in deployments]
+    return Report(title=title or ", ".join(named), paceline=__version__, runs=found, deployments=tuple(deployments))
+
+
+def comparison(first: Manifest, second: Manifest, title: str = "") -> Report:
+    """Two runs of one question, `first` the earlier. Raises ValueError with the fields that differ if it is not one."""
+    then, now = runs([first, second])
+    of = compare(first, second, (then, now))
+    title = title or f"{now.served_name}: {of.first.label} → {of.second.label}"
+    return Report(title=title, paceline=__version__, runs=(then, now), comparison=of)
+
+
+def runs(manifests: Sequence[Manifest]) -> tuple[Run, ...]:
+    """What a terminal or a browser would obey is taken out here: names and errors are other people's."""
+    return tuple(_read(in_all_texts(manifest, printable_lines)) for manifest in manifests)
 
 
 def _read(manifest: Manifest) -> Run:

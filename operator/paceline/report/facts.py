@@ -20,7 +20,7 @@ ABSENT = ""
 def configuration(manifest: Manifest, rounds: Sequence[Round]) -> Configuration:
     spec = manifest["spec"]
     arms = [arm["name"] for arm in spec["arms"]]
-    requested, reported = [_asked(arm) for arm in spec["arms"]], _resolved(arms, rounds)
+    requested, reported = [_asked(arm) for arm in spec["arms"]], resolved(arms, rounds)
     spoke = [column for column in reported if column]
     keys = dict.fromkeys(key for column in reported for key in column)
     differ = {key for key in keys if len({column.get(key, ABSENT) for column in spoke}) > 1}
@@ -83,7 +83,7 @@ def _asked(arm: Manifest) -> dict[str, str]:
     return {key: value for key, value in facts.items() if value}
 
 
-def _resolved(arms: Sequence[str], rounds: Sequence[Round]) -> list[dict[str, str]]:
+def resolved(arms: Sequence[str], rounds: Sequence[Round]) -> list[dict[str, str]]:
     """The arguments that each arm's servers said they run with; several values if rounds disagree."""
     seen: dict[str, dict[str, list[str]]] = {arm: {} for arm in arms}
     for entry in rounds:

@@ -8,6 +8,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from paceline.report.comparison_model import Comparison, Moved
 from paceline.report.draw import COLOUR, FONT, arm_colour, svg, tooltip
 from paceline.report.model import MEANS, Candidate, Curve, Effect, Run, Series, Shown
 from paceline.report.text import Family, change, interval, number, ratio, workload
@@ -54,9 +55,37 @@ AT_SIDE: dict[str, Any] = {
 }
 
 
-def forest(run: Run, layout: Layout) -> str:
-    """Every candidate's ratio to the baseline with its interval; the thresholds of the gate are drawn in."""
-    blocks = [candidate for candidate in _best_first(run) if candidate.effects]
+def forest(run: Run, layout: Layout, title: str = "Speed-up of every candidate over the baseline") -> str:
+    """Every candidate's ratio to the baseline with its interval; the thresholds of the gate are drawn in. Another title
+    makes it another drawing: a page may have both."""
+    return _rows_of_bars(run, _best_first(run), layout, "baseline", title)
+
+
+def changes(of: Comparison, run: Run, layout: Layout) -> str:
+    """Every candidate's ratio in the later run, which is `run`, over that in the earlier one."""
+    candidates = [
+        Candidate(
+            name=arm,
+            outcome="",
+            reason="",
+            effects=tuple(
+                Effect(workload=row.workload, bounds=row.change, threshold=None, shown=SHOWN[row.moved])
+                for row in of.speed_ups
+                if row.arm == arm and row.change
+            ),
+            margin=None,
+        )
+        for arm in of.arms
+    ]
+    return _rows_of_bars(run, candidates, layout, "as before", "Speed-up of every candidate, now over then")
+
+
+SHOWN = {Moved.ROSE: Shown.KEPT, Moved.FELL: Shown.BROKEN, Moved.OPEN: Shown.OPEN}
+
+
+def _rows_of_bars(run: Run, candidates: Sequence[Candidate], layout: Layout, at_one: str, title: str) -> str:
+    """A block for each candidate, a bar for each of its effects; `at_one` is what stands at the ratio 1."""
+    blocks = [candidate for candidate in candidates if candidate.effects]
     tall = sum(HEAD + layout.row * len(candidate.effects) for candidate in blocks)
 
     def draw(figure: Figure) -> None:
@@ -74,7 +103,7 @@ def forest(run: Run, layout: Layout) -> str:
                 bottom = y + layout.row - (GAP if layout.words else 0)
                 _ground(axes, effect, ticks, y + layout.words, bottom)
                 if candidate is blocks[0] and effect in candidate.effects[:2] and not layout.words:
-                    _named(axes, effect, y, effect is candidate.effects[0])
+                    _named(axes, effect, y, at_one if effect is candidate.effects[0] else "")
                 _bar(axes, effect, (y + layout.words + bottom) / 2)
                 _words(axes, effect, y + (layout.words or layout.row) / 2, layout)
                 y += layout.row
@@ -84,7 +113,7 @@ def forest(run: Run, layout: Layout) -> str:
         layout.width,
         tall + TOP + BOTTOM,
         draw,
-        title="Speed-up of every candidate over the baseline",
+        title=title,
         description=" ".join(
             f"{c.name}, {workload(e.workload)}: {ratio(e.bounds.ratio)}, {interval(e.bounds)}."
             for c in blocks
@@ -140,15 +169,15 @@ def _ground(axes: Axes, effect: Effect, ticks: Sequence[float], top: float, bott
     )
 
 
-def _named(axes: Axes, effect: Effect, y: float, first: bool) -> None:
-    """The threshold where it is met first, and the baseline above all."""
+def _named(axes: Axes, effect: Effect, y: float, at_one: str) -> None:
+    """The threshold where it is met first, and above all what the ratio 1 is."""
     at: dict[str, Any] = {"textcoords": "offset points", "size": FONT - 2, "annotation_clip": False}
     if effect.threshold is not None:
         low = effect.threshold < 1
         place, across, down = ((-4, -6), "right", "center") if low else ((3, 3), "left", "bottom")
         axes.annotate(f"> {ratio(effect.threshold)}", (effect.threshold, y), place, ha=across, va=down, **at)
-    if first:
-        axes.annotate("baseline", (1, y), (-3, 3), ha="right", va="bottom", color=COLOUR["quiet"], **at)
+    if at_one:
+        axes.annotate(at_one, (1, y), (-3, 3), ha="right", va="bottom", color=COLOUR["quiet"], **at)
 
 
 def _bar(axes: Axes, effect: Effect, y: float) -> None:

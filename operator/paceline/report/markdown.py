@@ -3,7 +3,9 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from paceline.report import tables
+from paceline.report import comparison_tables, deployment_tables, tables
+from paceline.report.comparison_model import Comparison
+from paceline.report.deployment_model import Deployment
 from paceline.report.model import Report, Run
 from paceline.report.sections import sections
 from paceline.report.tables import Table
@@ -16,6 +18,10 @@ def markdown(report: Report) -> str:
     lines = [f"# {escaped(report.title)}", ""]
     if report.emulated:
         lines += [f"> **{escaped(EMULATED)}.**", ""]
+    for deployment in report.deployments:
+        lines += [*_deployment(deployment), ""]
+    if report.comparison:
+        lines += [*_comparison(report.comparison), ""]
     for run in report.runs:
         lines += [*_run(run), ""]
     return "\n".join([*lines, f"Written by Paceline {escaped(report.paceline)}.", ""])
@@ -24,6 +30,51 @@ def markdown(report: Report) -> str:
 def escaped(text: str) -> str:
     """As text and nothing else, on one line."""
     return SPECIAL.sub(r"\\\1", " ".join(text.split()))
+
+
+def _deployment(of: Deployment) -> Iterator[str]:
+    yield from (
+        f"## {escaped(f'{of.namespace}/{of.name}')}: {escaped(of.state)}",
+        "",
+        f"**{escaped(deployment_tables.headline(of))}**",
+        "",
+    )
+    for remark in of.remarks:
+        yield f"- {escaped(remark)}"
+    yield from ("", *_table(deployment_tables.pools(of)))
+    for pool in of.pools:
+        yield from ("", f"### Pool {escaped(pool.name)}", "", escaped(pool.says))
+        if pool.advice:
+            yield from ("", f"You can: {escaped(pool.advice)}")
+        if pool.progress:
+            yield from ("", "Measured now:", "", *(f"- {escaped(line)}" for line in pool.progress))
+        if pool.guard:
+            yield from ("", f"Guard: {escaped(pool.guard)}")
+        if pool.rates:
+            yield from ("", *_table(deployment_tables.rates(pool)), "", escaped(deployment_tables.RATES))
+        yield from (f"\nNot read: {escaped(why)}" for why in pool.unread)
+        if pool.history:
+            yield from ("", "#### History", "", *_table(deployment_tables.history(pool)))
+    yield from ("", "### Conditions", "", *_table(deployment_tables.conditions(of)))
+
+
+def _comparison(of: Comparison) -> Iterator[str]:
+    yield from ("## Two runs of one question", "", f"**{escaped(of.sentence)}**", "")
+    for name, side in (("Then", of.first), ("Now", of.second)):
+        yield f"- {name}: {escaped(side.label)}, {escaped(side.run)}: {escaped(side.outcome)}"
+    yield from ("", "### Change of the speed-up", "", *_table(comparison_tables.speed_ups(of)))
+    yield from ("", escaped(comparison_tables.says(of)), "", comparison_tables.CAUSE)
+    if of.acceptance:
+        yield from ("", "### Acceptance length", "", *_table(comparison_tables.acceptance(of)))
+        yield from ("", comparison_tables.ACCEPTANCE)
+    yield from ("", "### Throughput, not compared", "", comparison_tables.ABSOLUTE, "")
+    yield from _table(comparison_tables.absolute(of))
+    for heading, rows in (
+        ("What differs between the runs", of.differs),
+        ("What the servers said they run with", of.resolved),
+    ):
+        if rows:
+            yield from ("", f"### {heading}", "", *_table(comparison_tables.differs(of, rows)))
 
 
 def _run(run: Run) -> Iterator[str]:

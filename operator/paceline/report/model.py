@@ -6,6 +6,8 @@ from enum import StrEnum
 from typing import Any
 
 from paceline.core import Bounds
+from paceline.report.comparison_model import Comparison
+from paceline.report.deployment_model import Deployment
 from paceline.report.search_model import Search, Throughput
 
 Manifest = Mapping[str, Any]
@@ -368,7 +370,11 @@ class Report:
     paceline: str
     """Version of what wrote it."""
     runs: tuple[Run, ...]
+    deployments: tuple[Deployment, ...] = ()
+    """What is served, on the evidence of which of the runs."""
+    comparison: Comparison | None = None
+    """Of the two runs."""
 
     @property
     def emulated(self) -> bool:
-        return any(run.emulated for run in self.runs)
+        return any(run.emulated for run in self.runs) or any(one.emulated for one in self.deployments)

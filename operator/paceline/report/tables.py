@@ -23,6 +23,8 @@ class Cell:
     """Said beside it, more quietly."""
     tone: str = ""
     """As the page colours it: kept, broken, open."""
+    link: str = ""
+    """The run or the pool that it names: a link, where the page has that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from tests.support import golden
 from tests.unit.cli.states import both_promoted
 from tests.unit.kube.test_transport import talking_to
 
-from paceline.cli import top
+from paceline.cli import report_source, top
 
 GOLDEN = Path(__file__).parent / "golden" / "top.yaml"
 SECONDS = 1
@@ -114,6 +114,22 @@ async def test_a_server_that_may_not_be_read_says_which_right_is_missing(
         assert await top.top(api, "models", arguments()) == 0
     said = capsys.readouterr().out
     assert "may not be read: ask for `get` on pods/proxy in this namespace" in said
+
+
+@pytest.mark.usefixtures("clock")
+async def test_the_report_reads_the_same_servers_and_goes_on_without_those_that_it_may_not(tmp_path: Path) -> None:
+    server = Server(refuses="throughput")
+    server.lists["controllerrevisions"] = both_promoted().cluster.of("ControllerRevision")
+    async with talking_to(server.answer, tmp_path) as api:
+        found = await report_source.named(api, "models", "specdep/qwen3-coder-next", SECONDS)
+    (served,) = found.deployments
+    latency, throughput = (served.traffic[pool] for pool in ("latency", "throughput"))
+    assert latency.now
+    assert latency.now.tokens_per_second == 200
+    assert throughput.now is None
+    assert "may not be read" in throughput.errors[0]
+    assert served.revisions
+    assert {pool.status.serving.revision for pool in served.deployment.pools if pool.status.serving} <= served.revisions
 
 
 @pytest.mark.usefixtures("clock")

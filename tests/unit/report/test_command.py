@@ -5,14 +5,17 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from tests.support.memory import Cluster, MemoryApi
+from tests.support.pages import later
 from tests.support.reports import demo
 from tests.support.runs import latency, throughput
+from tests.unit.cli.states import both_promoted
 
 from paceline import cli
 from paceline.cli.report_source import named
@@ -56,7 +59,7 @@ def test_the_ending_or_the_format_says_what_is_written(
 @pytest.mark.parametrize(
     ("text", "words", "why"),
     [
-        ('{"kind": "List", "items": []}', (), "no BenchmarkRun in"),
+        ('{"kind": "List", "items": []}', (), "no BenchmarkRun or SpeculativeDeployment in"),
         ('{"kind": ', (), "run.json: "),
         ('{"kind": "BenchmarkRun"}', (), "metadata.name: must be the name of a BenchmarkRun"),
         (json.dumps(latency()), ("-o", "report.pdf"), "report.pdf: must end in .html, .md, .json, or say --format"),
@@ -70,6 +73,48 @@ def test_what_cannot_be_written_is_said(
     assert call(str(file), *(words or ("-o", str(tmp_path / "report.html")))) == 1
     assert f"paceline report: {why}" in capsys.readouterr().err.replace(str(tmp_path) + "/", "")
     assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_a_file_of_a_deployment_and_its_runs_is_a_page_about_the_deployment(tmp_path: Path) -> None:
+    """As `kubectl get specdep,bench,controllerrevisions -o yaml` writes it; a run of another deployment stays a run."""
+    world = both_promoted()
+    kinds = ("SpeculativeDeployment", "BenchmarkRun", "ControllerRevision")
+    items = [one for kind in kinds for one in world.cluster.of(kind)]
+    (tmp_path / "all.yaml").write_text(yaml.safe_dump({"kind": "List", "items": [*items, latency()]}))
+    assert call(str(tmp_path / "all.yaml"), "-o", str(tmp_path / "report.json")) == 0
+    found = json.loads((tmp_path / "report.json").read_text())
+    (deployment,) = found["deployments"]
+    evidence = [pool["evidence"] for pool in deployment["pools"]]
+    assert [run["name"] for run in found["runs"]] == [*evidence, latency()["metadata"]["name"]]
+    assert deployment["pools"][0]["history"][0]["kept"] is True
+
+
+def test_two_runs_are_compared_and_a_format_alone_goes_to_stdout(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [tmp_path / name for name in ("then.json", "now.json")]
+    for file, run in zip(files, (latency(), later(latency(), wide=0.9)), strict=True):
+        file.write_text(json.dumps(run))
+    assert call(str(files[1]), "--against", str(files[0]), "-o", "json") == 0
+    assert json.loads(capsys.readouterr().out)["comparison"]["moved"] == {"wide": "fell"}
+
+
+@pytest.mark.parametrize(
+    ("run", "why"),
+    [
+        (throughput(), "do not ask the same question: "),
+        ({"kind": "List", "items": [latency(), throughput()]}, "--against compares one BenchmarkRun with one other"),
+    ],
+)
+def test_what_cannot_be_compared_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], run: dict[str, Any], why: str
+) -> None:
+    (tmp_path / "then.json").write_text(json.dumps(latency()))
+    (tmp_path / "now.json").write_text(json.dumps(run))
+    words = (str(tmp_path / "now.json"), "--against", str(tmp_path / "then.json"))
+    assert call(*words, "-o", str(tmp_path / "report.html")) == 1
+    assert why in capsys.readouterr().err
+    assert not (tmp_path / "report.html").exists()
 
 
 def test_a_name_without_a_cluster_says_so(
@@ -100,20 +145,24 @@ async def cluster() -> MemoryApi:
     return api
 
 
-def names(runs: list[dict[str, Any]]) -> list[str]:
+def names(runs: Sequence[dict[str, Any]]) -> list[str]:
     return [run["metadata"]["name"] for run in runs]
 
 
 @pytest.mark.parametrize("name", ["qwen3-coder-next", "specdep/qwen3-coder-next"])
-async def test_a_deployments_name_means_the_latest_run_of_each_pool(cluster: MemoryApi, name: str) -> None:
-    found = names(await named(cluster, "models", name))
-    assert found == ["qwen3-coder-next-throughput-5f0c9a1b2d-1", "qwen3-coder-next-latency-5f0c9a1b2d-2"]
+async def test_a_deployments_name_means_the_deployment_with_its_runs(cluster: MemoryApi, name: str) -> None:
+    found = await named(cluster, "models", name)  # type: ignore[arg-type]
+    (served,) = found.deployments
+    assert [pool.name for pool in served.deployment.pools] == ["throughput", "latency"]
+    assert len(served.runs) == 3
+    assert (found.runs, served.revisions, served.unread) == ((), frozenset(), "")
 
 
 @pytest.mark.parametrize("kind", ["", "bench/", "BenchmarkRun/"])
 async def test_a_runs_name_means_that_run(cluster: MemoryApi, kind: str) -> None:
     run = "qwen3-coder-next-latency-5f0c9a1b2d-1"
-    assert names(await named(cluster, "models", f"{kind}{run}")) == [run]
+    found = await named(cluster, "models", f"{kind}{run}")  # type: ignore[arg-type]
+    assert (found.deployments, names(found.runs)) == ((), [run])
 
 
 @pytest.mark.parametrize(
@@ -129,7 +178,7 @@ async def test_a_runs_name_means_that_run(cluster: MemoryApi, kind: str) -> None
 )
 async def test_a_name_that_nothing_has_is_said(cluster: MemoryApi, name: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        await named(cluster, "models", name)
+        await named(cluster, "models", name)  # type: ignore[arg-type]
 
 
 # The plugin.

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from paceline.api.reasons import Reason
 from paceline.evidence import same_arms, surroundings
-from paceline.plan.deployment.changed import summary
+from paceline.evidence.changes import summary
 from paceline.plan.deployment.pool import Pool
 from paceline.plan.deployment.runs import Run
 from paceline.plan.objects import finished

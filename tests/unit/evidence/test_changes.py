@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from paceline.plan.deployment.changed import summary
+from paceline.evidence.changes import summary
 
 ARMS = [{"name": "baseline"}, {"name": "wide", "draft": {"source": "hf://a/head", "commit": "1"}, "tree": {"topK": 4}}]
 CODE = {"name": "code", "concurrency": 1, "maxTokens": 24}

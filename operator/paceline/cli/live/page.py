@@ -1,0 +1,336 @@
+"""A deployment as the report tells it: what `status`, `why`, `history` and `top` say, with the verdicts of its runs."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from paceline.api.record import finite, from_status
+from paceline.api.run_status import BenchmarkRunStatus
+from paceline.api.status import Change, Condition, TakenDown
+from paceline.cli.live.advice import advice
+from paceline.cli.live.deployment import Deployment, Manifest, Pool
+from paceline.cli.live.paragraph import paragraph
+from paceline.cli.live.progress import cells, rounds, spent, time_left
+from paceline.cli.live.searching import standing
+from paceline.cli.live.traffic import Speed, Traffic
+from paceline.cli.live.words import held, when
+from paceline.core import BASELINE, Purpose
+from paceline.report import deployment_model as said
+from paceline.report import read
+from paceline.report.model import Run
+from paceline.report.text import count
+
+GOOD, BAD, OPEN = "good", "bad", "open"
+FAVOURABLE = {"Ready": "True", "CacheReady": "True", "Reconciling": "False", "Stalled": "False"} | {
+    "SpeculationDegraded": "False"
+}
+"""Condition → its status while all is well; of others neither is better."""
+TONES = {
+    **dict.fromkeys(("Promoted", "PromotedAnyway"), GOOD),
+    **dict.fromkeys(("Demoted", "TakenDown", "Fallback", "RolledBack", "Aborted", "Stopped"), BAD),
+}
+
+
+def page(
+    deployment: Deployment,
+    runs: Sequence[Run],
+    manifests: Sequence[Manifest],
+    now: datetime,
+    *,
+    revisions: Collection[str] | None = None,
+    traffic: Mapping[str, Traffic] | None = None,
+    unread: str = "",
+) -> said.Deployment:
+    """`runs` are what the report says of `manifests`, the deployment's runs. `revisions`: those of which a
+    ControllerRevision is kept, None if not known. `traffic` by pool; `unread`: why there is none."""
+    of_run = {run.name: (run, manifest) for run, manifest in zip(runs, manifests, strict=True)}
+
+    def pool(each: Pool) -> said.Pool:
+        mine = [pair for pair in of_run.values() if pair[1]["spec"]["pool"] == each.name]
+        return _pool(deployment, each, mine, now, revisions, (traffic or {}).get(each.name), unread)
+
+    return said.Deployment(
+        name=deployment.name,
+        namespace=deployment.namespace,
+        state=deployment.status.state or "no status yet",
+        tone=_tone(deployment),
+        summary=deployment.status.summary,
+        engine=" ".join(filter(None, (deployment.engine, deployment.version))),
+        remarks=tuple(_remarks(deployment)),
+        conditions=tuple(map(_condition, deployment.status.conditions)),
+        pools=tuple(map(pool, deployment.pools)),
+    )
+
+
+def shown(deployment: said.Deployment, names: Collection[str]) -> list[str]:
+    """Of these runs the ones that a page about the deployment has in full, in the order of its pools: what each pool
+    rests on, what answers its question, and what is being measured."""
+    asked = [
+        name
+        for pool in deployment.pools
+        for name in (pool.evidence, pool.verdict, pool.under_way, pool.search)
+        if name in names
+    ]
+    return list(dict.fromkeys(asked))
+
+
+def _tone(deployment: Deployment) -> str:
+    ready = deployment.condition("Ready")
+    if (stalled := deployment.condition("Stalled")) and stalled.status == "True":
+        return BAD
+    return GOOD if ready and ready.status == "True" else OPEN
+
+
+def _remarks(deployment: Deployment) -> Iterator[str]:
+    if not deployment.stored:
+        yield "The operator has written no status yet: is it running?"
+    elif not deployment.seen:
+        seen = f"this is of generation {deployment.status.observed_generation or 0}"
+        yield f"Generation {deployment.generation} of the spec is not read yet: {seen}."
+    if deployment.suspended:
+        yield "spec.suspend is set: nothing is measured or promoted until it is removed."
+    yield from (f"Refused: {text}" for text in deployment.status.refused)
+    yield from deployment.status.notes
+
+
+def _condition(one: Condition) -> said.ConditionRow:
+    well = FAVOURABLE.get(one.type)
+    return said.ConditionRow(
+        type=one.type,
+        status=one.status,
+        reason=one.reason,
+        message=one.message,
+        since=when(one.last_transition_time),
+        tone=OPEN if well is None else GOOD if one.status == well else BAD if one.type == "Stalled" else OPEN,
+    )
+
+
+Pairs = Sequence[tuple[Run, Manifest]]
+
+
+def _pool(
+    deployment: Deployment,
+    pool: Pool,
+    runs: Pairs,
+    now: datetime,
+    revisions: Collection[str] | None,
+    traffic: Traffic | None,
+    unread: str,
+) -> said.Pool:
+    serving, verdict, progress = pool.status.serving, pool.status.verdict, pool.progress
+    evidence = serving.evidence if serving else ""
+    answered = verdict is not None and verdict.benchmark_run == evidence != ""
+    searches = sorted(
+        (m for _, m in runs if m["spec"].get("purpose") == Purpose.SEARCH),
+        key=lambda m: m["metadata"].get("creationTimestamp", ""),
+    )
+    return said.Pool(
+        name=pool.name,
+        arm=serving.arm if serving else "",
+        revision=serving.revision if serving else "",
+        since=when(serving.since) if serving else "",
+        speed_up=finite(serving.speedup) if serving else None,
+        bounds=read.bounds(verdict.speedup, verdict.lower, verdict.upper) if verdict and answered else None,
+        emulated=_emulated(pool),
+        imported=bool(serving and serving.imported),
+        ready=pool.status.ready_replicas or 0,
+        asked=pool.asked,
+        address=pool.status.endpoint,
+        marks=tuple(_marks(pool)),
+        says=paragraph(deployment, pool, now),
+        advice=advice(deployment, pool),
+        evidence=evidence,
+        verdict=verdict.benchmark_run if verdict else "",
+        under_way=progress.run if progress else "",
+        search=searches[-1]["metadata"]["name"] if searches else "",
+        progress=tuple(_progress(pool)),
+        guard=_guard(deployment, pool),
+        rates=tuple(_rates(pool, traffic)) if traffic else (),
+        unread=tuple(filter(None, (*(traffic.errors if traffic else ()), unread))),
+        history=_history(pool, runs, revisions),
+    )
+
+
+def _emulated(pool: Pool) -> bool:
+    serving, verdict = pool.status.serving, pool.status.verdict
+    named = {serving.evidence if serving else "", verdict.benchmark_run if verdict else ""}
+    return bool(named & pool.emulated) or bool(pool.progress and pool.progress.emulated)
+
+
+def _marks(pool: Pool) -> Iterator[tuple[str, str]]:
+    if pool.status.degraded:
+        yield "Degraded", BAD
+    if pool.status.hold:
+        yield f"Held: {pool.status.hold.reason or 'by a person'}", BAD
+    if pool.progress:
+        yield "Waiting" if pool.progress.waits else "Searching" if pool.progress.search else "Measuring", OPEN
+
+
+def _progress(pool: Pool) -> Iterator[str]:
+    if (progress := pool.progress) is None:
+        if (step := pool.status.progress) and step.step != "Decided" and step.message:
+            yield step.message
+        return
+    yield f"{cells(progress)} {rounds(progress)}"
+    yield f"{time_left(progress)}; {spent(progress)}"
+    if progress.search is not None:
+        yield from standing(progress.search, going_on=progress.going_on)
+
+
+def _guard(deployment: Deployment, pool: Pool) -> str:
+    if degraded := pool.status.degraded:
+        return f"{degraded.reason} since {when(degraded.since)}: {degraded.message}."
+    watched = deployment.condition("SpeculationDegraded")
+    serving = pool.status.serving
+    if watched is None or serving is None or serving.arm == BASELINE:
+        return ""
+    return f"{watched.reason}: {watched.message}." if watched.message else watched.reason
+
+
+def _rates(pool: Pool, traffic: Traffic) -> Iterator[said.Rates]:
+    if traffic.now:
+        yield _rate(f"now, mean of {count(traffic.servers, 'server')}", traffic.now, emulated=False)
+    for one in traffic.measured:
+        yield _rate(f"measured at {one.workload}", one.speed, emulated=traffic.emulated)
+
+
+def _rate(of: str, speed: Speed, *, emulated: bool) -> said.Rates:
+    return said.Rates(
+        of=of,
+        requests=speed.requests_under_way,
+        tokens_per_second=speed.tokens_per_second,
+        accept_length=speed.accept_length,
+        ttft=speed.ttft_seconds,
+        per_token=speed.itl_seconds,
+        emulated=emulated,
+    )
+
+
+# What came before.
+
+
+def _history(pool: Pool, runs: Pairs, revisions: Collection[str] | None) -> tuple[said.Event, ...]:
+    """Of one time what follows from the other stands above it: a verdict comes before its promotion."""
+    events = [event for tell in TOLD for event in tell(pool, runs)]
+    known = [_kept(event, revisions) for event in events]
+    return tuple(sorted(known, key=lambda event: event.time, reverse=True))
+
+
+def _kept(event: said.Event, revisions: Collection[str] | None) -> said.Event:
+    return event if revisions is None or not event.revision else replace(event, kept=event.revision in revisions)
+
+
+def _changes(pool: Pool, runs: Pairs) -> Iterator[said.Event]:
+    yield from (_change(pool, change) for change in pool.status.history)
+
+
+def _change(pool: Pool, change: Change) -> said.Event:
+    return _event(
+        change.time,
+        change.kind or "Changed",
+        arm=change.arm or "nothing",
+        speed_up=finite(change.speedup),
+        emulated=change.evidence in pool.emulated,
+        imported=change.imported,
+        why=change.why.removeprefix(f"{change.evidence}: "),
+        run=change.evidence,
+        revision=change.revision,
+        request=change.request,
+        tone=TONES.get(change.kind or "", ""),
+    )
+
+
+def _holds(pool: Pool, runs: Pairs) -> Iterator[said.Event]:
+    if hold := pool.status.hold:
+        yield _event(
+            hold.since,
+            f"Held: {hold.reason or 'by a person'}",
+            arm=hold.arm or held(hold),
+            why=hold.message,
+            run=hold.evidence,
+            revision=hold.revision,
+            request=hold.request,
+            tone=BAD,
+        )
+
+
+def _watched(pool: Pool, runs: Pairs) -> Iterator[said.Event]:
+    if degraded := pool.status.degraded:
+        arm = pool.status.serving.arm if pool.status.serving else ""
+        yield _event(degraded.since, f"Degraded: {degraded.reason}", arm=arm, why=degraded.message, tone=BAD)
+
+
+def _taken_down(pool: Pool, runs: Pairs) -> Iterator[said.Event]:
+    """Those of which `history` has no line, as the servers before had never stopped."""
+    told = {change.revision for change in pool.status.history}
+    every: list[TakenDown] = [
+        *([pool.status.taken_down] if pool.status.taken_down else ()),
+        *pool.status.taken_down_before,
+    ]
+    for one in every:
+        if one.revision not in told:
+            times = f", {one.times} times" if (one.times or 1) > 1 else ""
+            yield _event(one.since, f"Taken down: {one.reason}{times}", arm=one.arm, why=one.message, tone=BAD)
+
+
+def _verdicts(pool: Pool, runs: Pairs) -> Iterator[said.Event]:
+    """Of every run that has ended, those that promoted nothing above all. The ratio of the best of many candidates is
+    no speed-up that a gate has shown."""
+    for run, manifest in runs:
+        status = from_status(BenchmarkRunStatus, manifest.get("status"))
+        if not status.finished_at and run.outcome == "Measuring":
+            continue
+        ended = next((one.last_transition_time for one in status.conditions if one.status == "True"), "")
+        kind = "search" if run.search else "verdict"
+        yield _event(
+            status.finished_at or ended,
+            f"{kind} {run.outcome}",
+            arm=run.winner,
+            speed_up=run.speed_up.ratio if run.speed_up and not run.search else None,
+            emulated=run.emulated,
+            imported=status.imported,
+            why=run.sentence.removeprefix("Emulated: "),
+            run=run.name,
+            tone={"Promote": GOOD, "Found": GOOD, "Reject": BAD, "Error": BAD}.get(run.outcome, OPEN),
+        )
+
+
+def _event(
+    time: str,
+    what: str,
+    *,
+    arm: str = "",
+    speed_up: float | None = None,
+    emulated: bool = False,
+    imported: bool = False,
+    why: str = "",
+    run: str = "",
+    revision: str = "",
+    request: str = "",
+    tone: str = "",
+) -> said.Event:
+    return said.Event(
+        time=time,
+        when=when(time),
+        what=what,
+        arm=arm,
+        speed_up=speed_up,
+        emulated=emulated,
+        imported=imported,
+        why=why,
+        run=run,
+        revision=revision,
+        kept=None,
+        request=request,
+        tone=tone,
+    )
+
+
+TOLD: tuple[Callable[[Pool, Pairs], Iterator[said.Event]], ...] = (
+    _watched,
+    _holds,
+    _changes,
+    _taken_down,
+    _verdicts,
+)
+"""The later consequence first: events of the same second keep this order."""
