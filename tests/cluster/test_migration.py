@@ -4,6 +4,7 @@ The commands are those of the document. Somebody asks the old Service all the ti
 own, and writes down what came of it.
 """
 
+import itertools
 import json
 import subprocess
 import sys
@@ -62,7 +63,9 @@ class Heard:
 
 
 def heard(here: Namespace) -> Heard:
+    """Since the first answer: the asker may be there before the Service is on its node."""
     lines = [json.loads(line) for line in here.logs("asker", "asker").splitlines()]
+    lines = list(itertools.dropwhile(lambda line: line["error"], lines))
     times = [line["at"] for line in lines if not line["error"]]
     gaps = [after - before for before, after in pairwise(times)]
     errors = [line["error"] for line in lines if line["error"]]
