@@ -1,0 +1,208 @@
+"""A release to a registry of one's own: `python3 -m dev.release.dry_run`.
+
+What the workflow runs, `dev/release/publish`, against a registry that this program starts on loopback, on a base of
+Debian's packages, signed by a key made for it. Then what a user does, and what must fail. Needs root, and Debian.
+
+    --write FILE     the report
+    --address HOST   where the registry listens (127.0.0.1)
+    --hold           when all is done, prints what there is as JSON, and keeps the registry until standard input ends
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from dev.release import versions
+
+ROOT = Path(__file__).parents[2]
+SCRIPTS = ROOT / "dev" / "release"
+CACHE = Path(os.environ.get("PACELINE_CACHE", Path.home() / ".cache" / "paceline"))
+TOOLS = CACHE / "release" / "bin"
+NEEDED = ("crane", "syft", "cosign", "helm", "actionlint")
+BYTE_FOR_BYTE = ("crds", "--directory")
+
+
+class FailedError(Exception):
+    """A step did not do what it must."""
+
+
+@dataclass(slots=True)
+class Steps:
+    """What was done, with its seconds, in order."""
+
+    done: list[tuple[str, float, str]] = field(default_factory=list)
+
+    def take(self, what: str, act: Callable[[], str]) -> str:
+        print(f"dry run: {what}", file=sys.stderr, flush=True)
+        began = time.monotonic()
+        found = act()
+        self.done.append((what, time.monotonic() - began, found))
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A registry, and where this run writes."""
+
+    registry: str
+    out: Path
+    keys: Path
+
+    @property
+    def image(self) -> str:
+        return f"{self.registry}/paceline"
+
+    @property
+    def chart(self) -> str:
+        return f"{self.registry}/charts/paceline"
+
+    def digest(self, of: str) -> str:
+        return (self.out / f"{of}.digest").read_text().strip()
+
+    def environment(self, **more: str) -> dict[str, str]:
+        return {
+            **{name: value for name, value in os.environ.items() if not name.startswith("GITHUB_")},
+            "REGISTRY": self.registry,
+            "OUT": str(self.out),
+            "PLAIN_HTTP": "yes",
+            "COSIGN_PASSWORD": "",
+            "COSIGN_SIGN": f"--yes --key {self.keys}/cosign.key --signing-config {self.keys}/services.json",
+            "COSIGN_VERIFY": f"--key {self.keys}/cosign.pub --insecure-ignore-tlog",
+            **more,
+        }
+
+
+def run(*argv: str | Path, env: dict[str, str] | None = None, cwd: Path = ROOT) -> str:
+    """Its standard output."""
+    done = subprocess.run([str(one) for one in argv], env=env, cwd=cwd, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise FailedError(f"{' '.join(str(one) for one in argv)}\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
+    return done.stdout.strip()
+
+
+def refused(says: str, *argv: str | Path, env: dict[str, str] | None = None) -> str:
+    """What it says, which has `says` in it; succeeding is a failure."""
+    try:
+        run(*argv, env=env)
+    except FailedError as error:
+        if says not in str(error):
+            raise FailedError(f"it failed, but not by {says!r}: {error}") from error
+        return f"refused: {says}"
+    raise FailedError(f"it succeeded and must not: {' '.join(str(one) for one in argv)}")
+
+
+@contextmanager
+def registry(address: str, log: Path) -> Iterator[str]:
+    with socket.create_server((address, 0)) as free:
+        port = free.getsockname()[1]
+    storage = tempfile.mkdtemp(prefix="paceline-registry-")
+    with log.open("w") as said:
+        serving = subprocess.Popen(
+            [TOOLS / "crane", "registry", "serve", "--address", f"{address}:{port}", "--disk", storage],
+            stdout=said,
+            stderr=said,
+        )
+        try:
+            for _ in range(100):
+                with socket.socket() as probe:
+                    if not probe.connect_ex((address, port)):
+                        break
+                time.sleep(0.1)
+            yield f"{address}:{port}"
+        finally:
+            serving.terminate()
+            serving.wait(30)
+            shutil.rmtree(storage)
+
+
+def make_key(place: Place) -> str:
+    place.keys.mkdir(parents=True)
+    run(TOOLS / "cosign", "generate-key-pair", env=place.environment(), cwd=place.keys)
+    run(TOOLS / "cosign", "signing-config", "create", "--out", place.keys / "services.json")
+    return "no certificate authority, no transparency log"
+
+
+def of_each_platform(place: Place) -> dict[str, str]:
+    index = json.loads(run(TOOLS / "crane", "manifest", f"{place.image}@{place.digest('image')}"))
+    return {f"{one['platform']['os']}/{one['platform']['architecture']}": one["digest"] for one in index["manifests"]}
+
+
+def is_run(place: Place, platform: str, digest: str) -> str:
+    """The image's own program, out of the registry, writes the CRDs that are checked in."""
+    emulator = [] if platform == "linux/amd64" else ["/qemu"]
+    with tempfile.TemporaryDirectory(prefix="paceline-image-") as name:
+        root = Path(name) / "root"
+        root.mkdir()
+        run(TOOLS / "crane", "export", f"{place.image}@{digest}", Path(name) / "image.tar")
+        run("tar", "-C", root, "-xf", Path(name) / "image.tar")
+        if emulator:
+            shutil.copy(run(SCRIPTS / "qemu"), root / "qemu")
+        (root / "tmp" / "crds").mkdir(parents=True)
+        configuration = json.loads(run(TOOLS / "crane", "config", f"{place.image}@{digest}"))["config"]
+        environment = dict(one.split("=", 1) for one in configuration["Env"])
+        python = ["/opt/venv/bin/python3.11" if emulator else "/opt/venv/bin/python"]
+        program = [*emulator, *python, *configuration["Entrypoint"][1:]]
+        run("chroot", root, *program, "crds", "--directory", "/tmp/crds", env=environment)
+        libraries = "duckdb, scipy.special, cel_expr_python, pydantic_core, hf_xet, aiohttp, yaml, rpds"
+        run("chroot", root, *emulator, *python, "-c", f"import {libraries}", env=environment)
+        for file in (ROOT / "crds").glob("*.yaml"):
+            if (root / "tmp" / "crds" / file.name).read_bytes() != file.read_bytes():
+                raise FailedError(f"{platform}: {file.name} is another")
+        return f"`paceline crds` writes what is in `crds/`; compiled packages are imported{' (qemu)' if emulator else ''}"
+
+
+def tampered(place: Place) -> list[tuple[str, str]]:
+    """What a user who verifies must be protected from."""
+    crane, cosign = TOOLS / "crane", TOOLS / "cosign"
+    env = place.environment()
+    with tempfile.TemporaryDirectory(prefix="paceline-tampered-") as name:
+        layer = Path(name) / "layer.tar"
+        (Path(name) / "evil").write_text("echo it was changed\n")
+        run("tar", "-C", name, "-cf", layer, "evil")
+        one = of_each_platform(place)["linux/amd64"]
+        changed = run(
+            crane, "append", "--base", f"{place.image}@{one}", "--new_layer", layer, "--new_tag", f"{place.image}:evil"
+        ).rpartition("@")[2]
+        other = Path(name) / "other"
+        other.mkdir()
+        run(cosign, "generate-key-pair", env=env, cwd=other)
+    found = [("an image with one layer more", refused("no signatures found", SCRIPTS / "verify", changed, env=env))]
+    # The signature of the right image, moved to the changed one: found, and of another digest.
+    tags = run(crane, "ls", place.image).splitlines()
+    moved = [tag for tag in tags if tag.startswith(place.digest("image").replace(":", "-"))]
+    if not moved:
+        raise FailedError(f"no tag of a signature among {tags}")
+    for tag in moved:
+        suffix = tag.removeprefix(place.digest("image").replace(":", "-"))
+        run(crane, "copy", f"{place.image}:{tag}", f"{place.image}:{changed.replace(':', '-')}{suffix}")
+    found.append(
+        ("the same, with the right image's signature", refused("", SCRIPTS / "verify", changed, env=env)),
+    )
+    return found
+
+
+def installed_by_digest(place: Place) -> str:
+    """The chart by its digest, whose Deployment names the image by its own."""
+    helm, chart = TOOLS / "helm", f"oci://{place.chart}@{place.digest('chart')}"
+    with tempfile.TemporaryDirectory(prefix="paceline-pulled-") as name:
+        run(helm, "pull", "--plain-http", chart, "--destination", name)
+        (archive,) = Path(name).glob("*.tgz")
+        if archive.read_bytes() != (place.out / archive.name).read_bytes():
+            raise FailedError("the chart that was pulled is another")
+    objects = run(helm, "template", "paceline", "--plain-http", chart)
+    named = set(re.findall(r"image: \"?([^\s\"]+)", objects))
+    if named != {f"{place.image}@{place.digest('image')}"}:
+        raise FailedError(f"the chart names {named}")
+    return f"`helm pull` and `helm template` by digest; it names `paceline@{place.digest('image')[:19]}…` and nothing else"
