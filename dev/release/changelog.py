@@ -1,4 +1,4 @@
-"""CHANGELOG.md (Keep a Changelog 1.1.0): the section of a version, its entries, and a new section for what is unreleased."""
+"""CHANGELOG.md (Keep a Changelog 1.1.0): the section of a version, its entries, and a new one."""
 
 import re
 from collections.abc import Iterator

@@ -31,7 +31,6 @@ SCRIPTS = ROOT / "dev" / "release"
 CACHE = Path(os.environ.get("PACELINE_CACHE", Path.home() / ".cache" / "paceline"))
 TOOLS = CACHE / "release" / "bin"
 NEEDED = ("crane", "syft", "cosign", "helm", "actionlint")
-BYTE_FOR_BYTE = ("crds", "--directory")
 
 
 class FailedError(Exception):
@@ -160,7 +159,9 @@ def is_run(place: Place, platform: str, digest: str) -> str:
         for file in (ROOT / "crds").glob("*.yaml"):
             if (root / "tmp" / "crds" / file.name).read_bytes() != file.read_bytes():
                 raise FailedError(f"{platform}: {file.name} is another")
-        return f"`paceline crds` writes what is in `crds/`; compiled packages are imported{' (qemu)' if emulator else ''}"
+        return (
+            f"`paceline crds` writes what is in `crds/`; compiled packages are imported{' (qemu)' if emulator else ''}"
+        )
 
 
 def tampered(place: Place) -> list[tuple[str, str]]:
@@ -205,4 +206,130 @@ def installed_by_digest(place: Place) -> str:
     named = set(re.findall(r"image: \"?([^\s\"]+)", objects))
     if named != {f"{place.image}@{place.digest('image')}"}:
         raise FailedError(f"the chart names {named}")
-    return f"`helm pull` and `helm template` by digest; it names `paceline@{place.digest('image')[:19]}…` and nothing else"
+    return (
+        f"`helm pull` and `helm template` by digest; it names `paceline@{place.digest('image')[:19]}…` and nothing else"
+    )
+
+
+NOT_RUN = (
+    ("keyless signing and its verification", "needs Fulcio, Rekor and GitHub's token: a key stood in for them"),
+    ("provenance (`actions/attest`) and `gh attestation verify`", "needs GitHub"),
+    ("`.github/workflows/release.yml` itself, the release's page", "needs GitHub; actionlint reads it in `make test`"),
+    ("`python:3.11-slim-bookworm` as base", "no registry of others answers here: Debian's packages stood in for it"),
+    ("the arm64 image on an arm64 machine", "qemu's user mode stood in for it"),
+)
+
+
+def report(place: Place, steps: Steps) -> str:
+    platforms = of_each_platform(place)
+    sizes = {platform: _size(place, digest) for platform, digest in platforms.items()}
+    commit = run("git", "rev-parse", "--short", "HEAD")
+    programs = [line.split()[1] for line in (SCRIPTS / "tools").read_text().splitlines() if "@v" in line]
+    lines = [
+        "# A release, dry",
+        "",
+        "`make release-dry`: what `.github/workflows/release.yml` runs (`dev/release/publish`), against a",
+        "registry on loopback, and then what a user does ([verifying](../verifying-releases.md)).",
+        "",
+        f"Version {versions.current()}, commit {commit}, {datetime.now(UTC).date().isoformat()}, "
+        f"{os.cpu_count()} processors.",
+        "",
+        "| | digest | compressed |",
+        "|---|---|---|",
+        f"| image | `{place.digest('image')}` | |",
+        *(f"| {platform} | `{digest}` | {sizes[platform]:.0f} MB |" for platform, digest in platforms.items()),
+        f"| chart | `{place.digest('chart')}` | |",
+        "",
+        "| step | seconds | |",
+        "|---|---|---|",
+        *(f"| {what} | {seconds:.0f} | {found} |" for what, seconds, found in steps.done),
+        "",
+        f"Programs: {', '.join(f'`{program}`' for program in programs)}, the cluster's helm; Debian's buildah, qemu.",
+        "",
+        "Not run, here or anywhere:",
+        "",
+        *(f"* {what}: {why}" for what, why in NOT_RUN),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _size(place: Place, digest: str) -> float:
+    """In MB, as it travels."""
+    manifest = json.loads(run(TOOLS / "crane", "manifest", f"{place.image}@{digest}"))
+    return float(sum(layer["size"] for layer in manifest["layers"])) / 1e6
+
+
+def packages(place: Place) -> str:
+    counted = []
+    for file in sorted(place.out.glob("*.spdx.json")):
+        document = json.loads(file.read_text())
+        named = [one.get("externalRefs", []) for one in document["packages"]]
+        kinds = [
+            ref["referenceLocator"].split("/")[0] for refs in named for ref in refs if ref["referenceType"] == "purl"
+        ]
+        if not {"pkg:deb", "pkg:pypi"} <= set(kinds):
+            raise FailedError(f"{file.name} has only {sorted(set(kinds))}")
+        arch = file.name.split("-")[2].partition(".")[0]
+        counted.append(f"{arch}: {kinds.count('pkg:deb')} of Debian, {kinds.count('pkg:pypi')} of Python")
+    return "; ".join(counted)
+
+
+def rehearse(place: Place, steps: Steps) -> None:
+    """`publish` step by step, so that each is timed; then the user."""
+    base = steps.take("base images of both platforms", lambda: run(SCRIPTS / "bases", env=place.environment()))
+    steps.done[-1] = (*steps.done[-1][:2], "Debian bookworm; arm64 unpacked, nothing of it executed")
+    environment = place.environment(BASE=base)
+    steps.take("a key", lambda: make_key(place))
+
+    def published() -> str:
+        run(SCRIPTS / "publish", env=environment)
+        return "image, SBOMs, chart, signatures; verified"
+
+    steps.take("`dev/release/publish`", published)
+    steps.take("SBOMs", lambda: packages(place))
+    for platform, digest in of_each_platform(place).items():
+        steps.take(
+            f"the image runs: {platform}", lambda platform=platform, digest=digest: is_run(place, platform, digest)
+        )
+    steps.take("the chart, by digest", lambda: installed_by_digest(place))
+    for what, found in tampered(place):
+        steps.take(what, lambda found=found: found)
+    steps.take("another key", lambda: wrong_key(place))
+
+
+def wrong_key(place: Place) -> str:
+    with tempfile.TemporaryDirectory(prefix="paceline-key-") as name:
+        run(TOOLS / "cosign", "generate-key-pair", env=place.environment(), cwd=Path(name))
+        env = place.environment(COSIGN_VERIFY=f"--key {name}/cosign.pub --insecure-ignore-tlog")
+        return refused("", SCRIPTS / "verify", env=env)
+
+
+def main(argv: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="dev.release.dry_run")
+    parser.add_argument("--write", type=Path)
+    parser.add_argument("--address", default="127.0.0.1")
+    parser.add_argument("--hold", action="store_true")
+    given = parser.parse_args(argv)
+    out = ROOT / "build" / "release-dry"
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    steps = Steps()
+    try:
+        steps.take("tools", lambda: run(SCRIPTS / "tools", *NEEDED) or "built, or there")
+        with registry(given.address, out / "registry.log") as address:
+            place = Place(registry=address, out=out, keys=out / "keys")
+            rehearse(place, steps)
+            if given.write:
+                given.write.write_text(report(place, steps))
+            if given.hold:
+                told = {"image": place.image, "chart": place.chart, "registry": address}
+                print(json.dumps(told | {f"{of}Digest": place.digest(of) for of in ("image", "chart")}), flush=True)
+                sys.stdin.read()
+    except FailedError as error:
+        print(f"dry run: failed: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
