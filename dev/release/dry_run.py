@@ -200,11 +200,12 @@ def installed_by_digest(place: Place) -> str:
     with tempfile.TemporaryDirectory(prefix="paceline-pulled-") as name:
         run(helm, "pull", "--plain-http", chart, "--destination", name)
         (archive,) = Path(name).glob("*.tgz")
-        if archive.read_bytes() != (place.out / archive.name).read_bytes():
+        (pushed,) = place.out.glob("*.tgz")
+        if archive.read_bytes() != pushed.read_bytes():
             raise FailedError("the chart that was pulled is another")
     objects = run(helm, "template", "paceline", "--plain-http", chart)
     named = set(re.findall(r"image: \"?([^\s\"]+)", objects))
-    if named != {f"{place.image}@{place.digest('image')}"}:
+    if named != {f"{place.image}:{versions.current()}@{place.digest('image')}"}:
         raise FailedError(f"the chart names {named}")
     return (
         f"`helm pull` and `helm template` by digest; it names `paceline@{place.digest('image')[:19]}…` and nothing else"
