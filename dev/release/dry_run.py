@@ -17,6 +17,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -164,6 +165,31 @@ def is_run(place: Place, platform: str, digest: str) -> str:
         )
 
 
+EXECUTED = re.compile(r"<!-- executed -->\n\n((?:    .*\n|\n(?=    ))+)")
+
+
+def blocks(document: str) -> list[str]:
+    """The commands of a document that its reader is told were executed."""
+    return [textwrap.dedent(block) for block in EXECUTED.findall(document)]
+
+
+def as_a_user(place: Place) -> str:
+    """docs/verifying-releases.md, to the letter, with a key as the signer and a registry without TLS."""
+    commands = blocks((ROOT / "docs" / "verifying-releases.md").read_text())
+    environment = place.environment()
+    environment |= {"PATH": f"{TOOLS}:{environment['PATH']}", "VERSION": versions.current(), "SOURCE": ""}
+    environment["SIGNER"] = environment["COSIGN_VERIFY"]
+    without_tls = 'helm() { command helm "$@" --plain-http; }\n'
+    with tempfile.TemporaryDirectory(prefix="paceline-user-") as name:
+        run("bash", "-euo", "pipefail", "-c", without_tls + "\n".join(commands), env=environment, cwd=Path(name))
+        document = json.loads((Path(name) / "paceline.spdx.json").read_text())
+        pushed = json.loads((place.out / "paceline-linux-amd64.spdx.json").read_text())
+    if document["packages"] != pushed["packages"]:
+        raise FailedError("the SBOM that a user finds in the registry is another")
+    many = sum(len(block.splitlines()) for block in commands)
+    return f"{many} lines of docs/verifying-releases.md; the SBOM in the registry is the one that was made"
+
+
 def tampered(place: Place) -> list[tuple[str, str]]:
     """What a user who verifies must be protected from."""
     crane, cosign = TOOLS / "crane", TOOLS / "cosign"
@@ -292,6 +318,7 @@ def rehearse(place: Place, steps: Steps) -> None:
         steps.take(
             f"the image runs: {platform}", lambda platform=platform, digest=digest: is_run(place, platform, digest)
         )
+    steps.take("a user verifies", lambda: as_a_user(place))
     steps.take("the chart, by digest", lambda: installed_by_digest(place))
     for what, found in tampered(place):
         steps.take(what, lambda found=found: found)

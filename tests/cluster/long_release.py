@@ -1,7 +1,7 @@
 """What a release publishes is installed by its digest from the registry that it was pushed to, and the operator works.
 
-The dry run of a release (`dev/release/dry_run.py`) holds its registry on the cluster's bridge; the nodes' containerd pulls
-from there. It replaces the operator that the cluster has: `make test-all`.
+The dry run of a release (`dev/release/dry_run.py`) holds its registry on the cluster's bridge; the nodes pull from
+there. It replaces the operator that the cluster has: `make test-all`.
 """
 
 import json
