@@ -27,7 +27,8 @@ FROM build AS code
 COPY operator/paceline /app/paceline
 RUN /opt/venv/bin/python -m compileall -q /app
 
-FROM ${BASE} AS paceline
+# Said, because buildah 1.28 else goes on with the platform of the first stage: an arm64 image with programs of amd64.
+FROM --platform=$TARGETPLATFORM ${BASE} AS paceline
 COPY --from=build /opt/venv /opt/venv
 COPY --from=build /opt/bench /opt/bench
 COPY --from=code /app /app
