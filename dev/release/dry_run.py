@@ -215,7 +215,10 @@ def tampered(place: Place) -> list[tuple[str, str]]:
         suffix = tag.removeprefix(place.digest("image").replace(":", "-"))
         run(crane, "copy", f"{place.image}:{tag}", f"{place.image}:{changed.replace(':', '-')}{suffix}")
     found.append(
-        ("the same, with the right image's signature", refused("", SCRIPTS / "verify", changed, env=env)),
+        (
+            "the same, with the right image's signature",
+            refused("does not match any digest in statement", SCRIPTS / "verify", changed, env=env),
+        ),
     )
     return found
 
@@ -329,7 +332,7 @@ def wrong_key(place: Place) -> str:
     with tempfile.TemporaryDirectory(prefix="paceline-key-") as name:
         run(TOOLS / "cosign", "generate-key-pair", env=place.environment(), cwd=Path(name))
         env = place.environment(COSIGN_VERIFY=f"--key {name}/cosign.pub --insecure-ignore-tlog")
-        return refused("", SCRIPTS / "verify", env=env)
+        return refused("failed to verify signature", SCRIPTS / "verify", env=env)
 
 
 def main(argv: Sequence[str]) -> int:
