@@ -253,7 +253,8 @@ NOT_RUN = (
 def report(place: Place, steps: Steps) -> str:
     platforms = of_each_platform(place)
     sizes = {platform: _size(place, digest) for platform, digest in platforms.items()}
-    commit = run("git", "rev-parse", "--short", "HEAD")
+    configuration = json.loads(run(TOOLS / "crane", "config", f"{place.image}@{platforms['linux/amd64']}"))
+    commit = configuration["config"]["Labels"]["org.opencontainers.image.revision"][:8]
     programs = [line.split()[1] for line in (SCRIPTS / "tools").read_text().splitlines() if "@v" in line]
     lines = [
         "# A release, dry",
