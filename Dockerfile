@@ -2,12 +2,20 @@
 # an engine and has nothing of it but the packages that both are built on (one layer on a node).
 ARG BASE=python:3.11-slim-bookworm
 
-FROM ${BASE} AS build
-RUN python3 -m venv /opt/venv
+# This stage runs on the machine that builds, whatever it builds for: wheels of the target's architecture are unpacked, and
+# nothing of it is executed, so one machine builds for all.
+FROM --platform=$BUILDPLATFORM ${BASE} AS build
+ARG TARGETARCH
+RUN python3 -m venv /opt/pip && python3 -m venv --without-pip /opt/venv
 COPY requirements.lock requirements-bench.lock /src/
 # Of SGLang's wheel only the compiled benchmark client is used; it needs a bare CPython 3.11.
-RUN /opt/venv/bin/pip install --no-cache-dir --require-hashes -r /src/requirements.lock \
- && /opt/venv/bin/pip install --no-cache-dir --no-deps --no-compile --require-hashes --target /tmp/wheel \
+RUN case "$TARGETARCH" in amd64) machine=x86_64 ;; arm64) machine=aarch64 ;; *) exit 1 ;; esac \
+ && wheels="--only-binary=:all: --implementation=cp --python-version=3.11 --platform=manylinux2014_$machine \
+      --platform=manylinux_2_17_$machine --platform=manylinux_2_28_$machine --platform=manylinux_2_34_$machine" \
+ && /opt/pip/bin/pip install --no-cache-dir --require-hashes $wheels --target /opt/venv/lib/python3.11/site-packages \
+      -r /src/requirements.lock \
+ && rm -rf /opt/venv/lib/python3.11/site-packages/bin \
+ && /opt/pip/bin/pip install --no-cache-dir --no-deps --no-compile --require-hashes $wheels --target /tmp/wheel \
       -r /src/requirements-bench.lock \
  && mkdir -p /opt/bench/sglang/srt/rust_extensions \
  && cp /tmp/wheel/sglang/srt/rust_extensions/_bench.*.so /opt/bench/sglang/srt/rust_extensions/ \
@@ -15,11 +23,15 @@ RUN /opt/venv/bin/pip install --no-cache-dir --require-hashes -r /src/requiremen
  && find /opt/venv -name tests -type d -prune -exec rm -rf {} + \
  && rm -rf /opt/venv/lib/python3.11/site-packages/cel_expr_python/ext
 
-FROM ${BASE} AS paceline
-COPY --from=build /opt/venv /opt/venv
-COPY --from=build /opt/bench /opt/bench
+FROM build AS code
 COPY operator/paceline /app/paceline
 RUN /opt/venv/bin/python -m compileall -q /app
+
+# Said, because buildah 1.28 else goes on with the platform of the first stage: an arm64 image with programs of amd64.
+FROM --platform=$TARGETPLATFORM ${BASE} AS paceline
+COPY --from=build /opt/venv /opt/venv
+COPY --from=build /opt/bench /opt/bench
+COPY --from=code /app /app
 ENV PATH=/opt/venv/bin:$PATH \
     PYTHONPATH=/app \
     PYTHONDONTWRITEBYTECODE=1 \

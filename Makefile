@@ -5,7 +5,7 @@ SHELL := /bin/bash
 BIN := .venv/bin
 
 .PHONY: venv try lint sbom audit browser prometheus test test-all demo demos demo-killed five-minutes long-stories bench
-.PHONY: bench-scale chaos soak faults faults-real generate chart
+.PHONY: bench-scale chaos soak faults faults-real generate chart release-dry
 .PHONY: test-sglang measure-sglang test-vllm test-sglang-jax prepare programs archives cluster-up cluster-down images operator-up
 
 venv: .venv/.installed
@@ -161,6 +161,11 @@ long-stories: operator-up venv
 chaos: operator-up venv
 	dev/cluster/install-packages faketime
 	$(BIN)/python -m tests.cluster.chaos $(NAMES)
+
+# A release to a registry on loopback: what the release workflow runs. docs/releasing.md.
+release-dry: venv
+	dev/cluster/install-packages
+	python3 -m dev.release.dry_run --write docs/reports/release.md
 
 # What takes longer than `make test` may: its reports are in docs/reports.
 test-all: test audit faults faults-real long-stories chaos five-minutes demos demo-killed $(if $(wildcard $(CPUS)/vllm-cpu/setup),test-vllm test-sglang-jax)

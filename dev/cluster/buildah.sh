@@ -52,3 +52,13 @@ pip_options() {
         [[ ${!variable} != /* || ${!variable} == /etc/ssl/* ]] || mount "${!variable}"
     done
 }
+
+# debian_mirror SUITE: sets `mirror`, the one that this machine itself installs from, and its proxy.
+debian_mirror() {
+    local sites proxy=
+    sites=$(apt-get indextargets --format '$(SITE) $(RELEASE)' 'Created-By: Packages' 'Component: main')
+    mirror=$({ grep " $1\$" <<<"$sites" || echo "$sites"; } | awk 'NR == 1 {print $1}')    # or what has another suite
+    [ -n "$mirror" ] || fail "apt has no sources to take a mirror from (run apt-get update once)"
+    eval "$(apt-config shell proxy Acquire::http::Proxy)"
+    [ -z "$proxy" ] || export http_proxy=$proxy https_proxy=$proxy
+}

@@ -14,6 +14,8 @@ disabled_plugins = ["io.containerd.internal.v1.opt"]    # it would make /opt/con
   disable_apparmor = true
   # Without CAP_SYS_RESOURCE an OOM score cannot be lowered, and runc says only "can't get final child's PID from pipe".
   restrict_oom_score_adj = true
+  [plugins."io.containerd.grpc.v1.cri".registry]
+    config_path = "$dir/registries"    # HOST/hosts.toml; read at every pull, and missing unless a test writes one
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "$cni_plugins"
     conf_dir = "$dir/cni"

@@ -92,13 +92,32 @@ def test_an_audit_that_cannot_ask_fails(monkeypatch: pytest.MonkeyPatch, capsys:
     assert "not audited: the index does not answer" in capsys.readouterr().err
 
 
+STAGES = (ROOT / "Dockerfile").read_text().replace("\\\n", " ").split("\nFROM ")
+COPY = re.compile(r"^COPY (?:--from=\S+ )?(.*) \S+$", re.MULTILINE)
+
+
+def stage(name: str) -> str:
+    (one,) = (stage for stage in STAGES if f" AS {name}\n" in stage)
+    return one
+
+
 def test_the_image_is_built_of_what_is_locked_runs_as_nobody_and_has_no_emulator() -> None:
-    stages = (ROOT / "Dockerfile").read_text().split("\nFROM ")
-    (ours,) = (stage for stage in stages if " AS paceline\n" in stage)
+    ours = stage("paceline")
     assert "USER 65532:65532" in ours
-    assert "emulator" not in ours
-    copied = re.findall(r"^COPY (?:--from=\S+ )?(\S+)", ours, re.MULTILINE)
-    assert copied == ["/opt/venv", "/opt/bench", "operator/paceline"]
-    installs = [line for line in "\n".join(stages).replace("\\\n", " ").splitlines() if "pip install" in line]
+    assert COPY.findall(ours) == ["/opt/venv", "/opt/bench", "/app"]
+    assert COPY.findall(stage("code")) == ["operator/paceline"]
+    assert COPY.findall(stage("build")) == ["requirements.lock requirements-bench.lock"]
+    installs = [line for line in "\n".join(STAGES).splitlines() if "pip install" in line]
     assert installs
     assert all(one.count("pip install") == one.count("--require-hashes") for one in installs)
+
+
+def test_nothing_of_another_architecture_is_executed() -> None:
+    """So that one machine builds the image for all: what runs a program is on the machine that builds."""
+    assert stage("build").startswith("--platform=$BUILDPLATFORM ")
+    assert stage("code").startswith("build AS code")
+    assert "\nRUN " not in stage("paceline")
+    installs = re.findall(r"pip install .*?(?=&&|$)", stage("build"), re.MULTILINE)
+    assert len(installs) == 2
+    assert all("$wheels --target" in one for one in installs)
+    assert "--only-binary=:all:" in stage("build")
