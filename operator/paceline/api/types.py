@@ -213,6 +213,14 @@ Labels = Annotated[
     Field(max_length=16),
     Keys(LABEL_KEY, "be a label key such as example.com/team"),
 ]
+DeviceSelector = Annotated[
+    str,
+    Field(max_length=2048),
+    Matches(
+        r"^[^\r\n]*\bdevice\.[^\r\n]*$",
+        "be a line of CEL about device, such as device.attributes['gpu.nvidia.com'].productName == 'NVIDIA H200'",
+    ),
+]
 Architecture = Annotated[
     str, Field(max_length=100), Matches(r"^[A-Za-z][A-Za-z0-9_]*$", "be a class name such as Qwen3NextForCausalLM")
 ]

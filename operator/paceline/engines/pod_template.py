@@ -25,6 +25,8 @@ OF_A_ROUND = ("ctl-in", "ctl-out", "tmp")
 would lead it to other files."""
 WRITTEN = "paceline-files"
 """Volume of the files that follow from the resource, at `core.names.FILES`."""
+DEVICES = "accelerators"
+"""The claim of the server's container on devices, if it gets its accelerators by one."""
 SHARED_MEMORY = "/dev/shm"
 SIDECAR = "Always"
 """The restartPolicy of an init container that goes on running beside the others."""
@@ -87,7 +89,7 @@ MAPS = ("metadata", "metadata.labels", "metadata.annotations", "spec", "spec.nod
         "spec.securityContext")  # fmt: skip
 TEXTS = ("metadata.labels", "metadata.annotations", "spec.nodeSelector")
 """Maps of strings."""
-LISTS = ("spec.tolerations", "spec.topologySpreadConstraints", "spec.hostAliases")
+LISTS = ("spec.tolerations", "spec.topologySpreadConstraints", "spec.hostAliases", "spec.resourceClaims")
 NAMED = ("spec.containers", "spec.initContainers", "spec.volumes", "spec.imagePullSecrets")
 
 
@@ -162,12 +164,13 @@ def _managed(over: Mapping[str, Any], server: Server, adapter: Adapter) -> Itera
         if field in spec:
             yield f"spec.{field}", way_out
     accelerator = server.accelerator
-    selectors = {accelerator.product_label: "write it in spec.accelerator.product"}
-    if accelerator.topology:
-        selectors[accelerator.topology_label] = "write it in spec.accelerator.topology"
-    for label, way_out in selectors.items():
+    for label in accelerator.node_labels:
         if label in spec.get("nodeSelector", {}):
-            yield f"spec.nodeSelector.{label}", way_out
+            part = "product" if label == accelerator.product_label else "topology"
+            yield f"spec.nodeSelector.{label}", f"write it in spec.accelerator.{part}"
+    for i, claim in enumerate(_at(spec, "resourceClaims", ())):
+        if isinstance(claim, Mapping) and claim.get("name") == DEVICES:
+            yield f"spec.resourceClaims[{i}].name", f"{DEVICES} is the claim of spec.accelerator: take another name"
     if str(priority := spec.get("priorityClassName", "")).startswith(OF_THE_CLUSTER):
         yield "spec.priorityClassName", f"{priority} is for the cluster's own pods: name a class of yours, or none"
     yield from (*_volumes(spec), *_mounts(spec, server))

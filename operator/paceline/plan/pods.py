@@ -17,9 +17,14 @@ from paceline.plan.step import parse_time
 ON_ITS_WAY = ("ContainerCreating", "PodInitializing", "CrashLoopBackOff")
 """Reasons to wait of a container that has been or will be started. Every other one (its image, its volumes, its name)
 means that it cannot be started; the kubelet gets new ones with every release."""
-ROOM = re.compile(r"Insufficient|Too many pods|unschedulable|anti-affinity|free ports|node\.kubernetes\.io/")
+UNALLOCATED = "cannot allocate all claims"
+"""In the scheduler's messages: the devices that a pod claims are not free on a node, or none there meets its selectors
+(Kubernetes 1.34, pkg/scheduler/framework/plugins/dynamicresources)."""
+ROOM = re.compile(
+    rf"Insufficient|{UNALLOCATED}|Too many pods|unschedulable|anti-affinity|free ports|node\.kubernetes\.io/"
+)
 """In the scheduler's messages: capacity that other pods may give back, on a node that matches otherwise."""
-NEVER = re.compile(r"node affinity/selector|untolerated taint|[Pp]ersistent ?[Vv]olume")
+NEVER = re.compile(r"node affinity/selector|untolerated taint|device class \S+ does not exist|[Pp]ersistent ?[Vv]olume")
 """In the scheduler's messages: what no waiting changes."""
 
 

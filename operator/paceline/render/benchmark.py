@@ -22,6 +22,7 @@ from paceline.engines.pod_template import CONTROL
 from paceline.evidence import ENVIRONMENT, ArmCommand, RoundPlan
 from paceline.render.common import API_VERSION, Manifest, Owner, Settings, metadata
 from paceline.render.defaults import of_ours, pull_secrets
+from paceline.render.devices import claim_spec, claim_template, pod_claims, template_name
 from paceline.render.files import Files, file_annotations, files_of
 from paceline.render.overlay import in_a_round, laid_over, node_affinity
 from paceline.render.pod import CLIENT_UID, placement, restricted, server_container, volumes
@@ -163,6 +164,7 @@ def round_job(
                     {"name": "tmp", "emptyDir": {}},
                 ],
                 **placement(run.server),
+                **pod_claims(run.server.accelerator, plan.run),
                 "affinity": affinity(where, owner.namespace, node_affinity(over)),
                 **priority,
                 **pull_secrets(settings),
@@ -176,6 +178,15 @@ def round_job(
         "metadata": metadata(child_name(plan.run, plan.round, plan.try_), owner, labels),
         "spec": {"backoffLimit": 0, "template": pod},
     }
+
+
+def round_claims(owner: Owner, run: RunSpec) -> tuple[Manifest, ...]:
+    """The ResourceClaimTemplate of a run's rounds, if their pods name one. It goes with the run."""
+    accelerator = run.server.accelerator
+    if not accelerator.claims:
+        return ()
+    labels = {RUN_LABEL: owner.name, POOL_LABEL: run.pool}
+    return (claim_template(owner, template_name(accelerator, owner.name), claim_spec(accelerator), labels),)
 
 
 def _deadline(plan: RoundPlan) -> int:

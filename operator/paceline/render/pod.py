@@ -41,9 +41,9 @@ def jit_path(owner: Owner, server: Server) -> str:
 def placement(server: Server) -> Manifest:
     """Only nodes with the requested product and topology; the usual taint of GPU nodes is tolerated."""
     accelerator = server.accelerator
-    topology = {accelerator.topology_label: accelerator.topology} if accelerator.topology else {}
+    labels = {**accelerator.node_labels, **server.node_selector}
     return {
-        "nodeSelector": {accelerator.product_label: accelerator.product, **topology, **server.node_selector},
+        **({"nodeSelector": labels} if labels else {}),
         "tolerations": [{"key": accelerator.resource_name, "operator": "Exists", "effect": "NoSchedule"}],
     }
 

@@ -9,6 +9,7 @@ from paceline.core import Arm, Server
 from paceline.core.names import COMPONENT_LABEL, DEPLOYMENT_LABEL, MANAGED_BY, POOL_LABEL, child_name
 from paceline.engines import ENGINES
 from paceline.render.common import Manifest, Owner, Settings, metadata
+from paceline.render.devices import claim_spec, claim_template, pod_claims, template_name
 from paceline.render.files import file_annotations, files_of
 from paceline.render.group import LEADER, leader_worker_set
 from paceline.render.overlay import laid_over, without_probes
@@ -41,13 +42,18 @@ def rendering(
     progress_deadline: timedelta = timedelta(minutes=30),
 ) -> Manifest:
     """The content of a ControllerRevision: the pod `template`. For several `nodes` that is the first node's, and the
-    others have that of the `workers`. `progress_deadline` is that of the time of rendering."""
+    others have that of the `workers`. `devices`: the ResourceClaimTemplates that these pods name, each with its spec.
+    `progress_deadline` is that of the time of rendering."""
     pod = template(owner, pool, server, arm, revision, settings, progress_deadline)
-    if server.accelerator.nodes == 1:
-        return {"template": pod}
+    accelerator = server.accelerator
+    claimed = {template_name(accelerator, owner.name, pool): claim_spec(accelerator)} if accelerator.claims else {}
+    devices = {"devices": claimed} if claimed else {}
+    if accelerator.nodes == 1:
+        return {"template": pod, **devices}
     base = _pod(owner, pool, server, arm, revision, settings)
     return {
         "template": pod,
+        **devices,
         "workers": laid_over(base, without_probes(server.engine.pod_template)),
         "nodes": server.accelerator.nodes,
     }
@@ -67,6 +73,12 @@ def servers(
     if "workers" in kept:
         return leader_worker_set(owner, pool, labels(owner, pool), kept, replicas, annotations)
     return deployment(owner, pool, kept["template"], replicas, progress_deadline, annotations, surge)
+
+
+def claim_templates(owner: Owner, pool: str, kept: Mapping[str, Any]) -> tuple[Manifest, ...]:
+    """Those that the pods of a kept rendering name."""
+    claimed = kept.get("devices", {})
+    return tuple(claim_template(owner, name, spec, labels(owner, pool)) for name, spec in claimed.items())
 
 
 def template(
@@ -117,6 +129,7 @@ def _pod(
             # The preStop sleep is part of it.
             "terminationGracePeriodSeconds": ENDPOINT_REMOVAL_SECONDS + LONGEST_GENERATION_SECONDS + SHUTDOWN_SECONDS,
             **placement(server),
+            **pod_claims(server.accelerator, owner.name, pool),
             **priority,
             **security,
         },
