@@ -95,6 +95,7 @@ def full() -> dict[str, Any]:
         "decideAfterRounds": [2],
         "timeouts": {"start": "20m", "workload": "20m"},
         "podLabels": {"queue": "a"},
+        "queueName": "gpus",
     }
     return manifest
 

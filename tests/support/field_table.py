@@ -111,6 +111,7 @@ EDITS: Mapping[str, Mapping[str, Any]] = {
     },
     "begins": {
         "benchmark.podLabels": {"queue": "b"},
+        "benchmark.queueName": "others",
         "promotion.untilDecided": "Nothing",
     },
     "measured": {

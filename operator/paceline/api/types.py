@@ -89,6 +89,11 @@ ObjectName = Annotated[
     Field(max_length=253),
     Matches(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", "be a Kubernetes name: lower-case letters, digits, '-' and '.'"),
 ]
+QueueName = Annotated[
+    str,
+    Field(max_length=63),
+    Matches(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "be the name of a LocalQueue: lower-case letters, digits and '-'"),
+]
 SecretsKey = Annotated[
     str, Field(max_length=253), Matches(r"^[-._A-Za-z0-9]+$", "be a key of a Secret: letters, digits, '-', '_', '.'")
 ]

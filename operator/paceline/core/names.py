@@ -12,6 +12,8 @@ POOL_LABEL = "paceline.dev/pool"
 RUN_LABEL = "paceline.dev/run"
 COMPONENT_LABEL = "paceline.dev/component"
 CACHE_LABEL = "paceline.dev/cache"
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+"""Kueue's: the LocalQueue that a Job waits in."""
 
 SUPERSEDED = "paceline.dev/superseded"
 SUSPENDED = "paceline.dev/suspended"

@@ -8,6 +8,7 @@ from typing import Any
 
 from paceline.api.reasons import Reason
 from paceline.core.masking import without_secrets
+from paceline.core.names import QUEUE_LABEL
 from paceline.core.text import printable
 from paceline.engines.log_tail import LONGEST, failure_line
 from paceline.plan.objects import Object, condition
@@ -88,13 +89,18 @@ def _refusal(message: str) -> str:
 
 def of_job(job: Object, pods: Iterable[Object], warnings: Mapping[str, str], now: datetime) -> Trouble | None:
     """Trouble of a Job that has not ended. If its pod is refused, only its Events show it."""
-    pods = list(pods)
+    pods, metadata = list(pods), job["metadata"]
+    if job["spec"].get("suspend") and not pods and "creationTimestamp" in metadata:
+        queue = (metadata.get("labels") or {}).get(QUEUE_LABEL)
+        message = (
+            f"Job {metadata['name']} waits in queue {queue}: kubectl get workloads says for what"
+            if queue
+            else f"Job {metadata['name']} is suspended, not by Paceline"
+        )
+        return Trouble(message=message, reason=Reason.NoCapacity)
     if pods or not without_pod(job, now):
         return trouble(pods, warnings)
-    made = job["metadata"]["creationTimestamp"]
-    if job["spec"].get("suspend"):
-        message = f"Job {job['metadata']['name']} is suspended, not by Paceline"
-        return Trouble(message=message, reason=Reason.NoCapacity)
+    made = metadata["creationTimestamp"]
     refusal = _refusal(warnings.get(job["metadata"].get("uid", ""), ""))
     message = refusal or f"no pod was made since {made}: kubectl describe job {job['metadata']['name']}"
     return Trouble(message=message, reason=Reason.PodRefused, since=parse_time(made))

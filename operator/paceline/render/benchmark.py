@@ -12,6 +12,7 @@ from paceline.core.names import (
     MANAGED_BY,
     MODELS,
     POOL_LABEL,
+    QUEUE_LABEL,
     RUN_LABEL,
     child_name,
     snapshot_path,
@@ -127,7 +128,7 @@ def round_job(
     """The Job of a round: one replicate of every arm on the same GPUs, one after another, in a pod that equals a served
     one wherever that matters.
 
-    The Job has the labels of the user's pod template, too: a queue such as Kueue reads its name from them.
+    The Job has the labels of its pods, too: a queue reads its name from them. Kueue's own field is the Job's alone.
     """
     labels = {
         **run.pod_labels,
@@ -136,6 +137,8 @@ def round_job(
         POOL_LABEL: run.pool,
         COMPONENT_LABEL: "round",
     }
+    # `suspend` is the queue's: what we never say we never take back.
+    queue = {QUEUE_LABEL: run.queue_name} if run.queue_name else {}
     priority = {"priorityClassName": settings.benchmark_priority_class} if settings.benchmark_priority_class else {}
     over = run.server.engine.pod_template
     planned = {command.name for command in plan.arms}
@@ -175,7 +178,7 @@ def round_job(
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": metadata(child_name(plan.run, plan.round, plan.try_), owner, labels),
+        "metadata": metadata(child_name(plan.run, plan.round, plan.try_), owner, labels | queue),
         "spec": {"backoffLimit": 0, "template": pod},
     }
 

@@ -76,7 +76,8 @@ def _watch(snapshot: Snapshot, evidence: Evidence, active: Round, now: datetime)
     pods = [active.pod] if active.pod else []
     trouble = of_job(active.job, pods, snapshot.warnings, now)
     refused = trouble is not None and trouble.reason is Reason.PodRefused
-    waits = active.suspended or (active.pod is not None and unplaced(active.pod) is not None)
+    without_room = active.pod is not None and unplaced(active.pod) is not None
+    waits = active.suspended or without_room
     held_up = timestamp(trouble.since) if trouble and trouble.since and (refused or waits) else ""
     accelerator = evidence.spec.server.accelerator
     purpose = evidence.searching.why if plan.cells else ""
@@ -85,7 +86,7 @@ def _watch(snapshot: Snapshot, evidence: Evidence, active: Round, now: datetime)
     reason = Reason.RunRefused if refused else Reason.RunWaiting if waits else Reason.RunMeasuring
     progress = replace(
         _progress(evidence, message, active.name),
-        seen=_has_begun(snapshot, active) or refused or waits,
+        seen=_has_begun(snapshot, active) or refused or without_room,
         unplaced_since=held_up,
         waits_for_accelerators=waits_for(accelerator, active.pod),
     )
