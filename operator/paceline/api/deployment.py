@@ -49,7 +49,8 @@ class TargetSpec(Model):
     rules = (ON_CLAIM,)
 
     source: Source
-    """Location: hf://OWNER/NAME or pvc://CLAIM/PATH."""
+    """Location: hf://OWNER/NAME, pvc://CLAIM/PATH or oci://REGISTRY/REPOSITORY@sha256:DIGEST, whose files are a volume
+    of the pod (image volumes of Kubernetes)."""
     revision: Revision = "main"
     """Branch, tag or commit; resolved to a commit once, then pinned in status."""
     served_name: ServedName

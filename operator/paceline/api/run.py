@@ -54,14 +54,14 @@ class RunTarget(TargetSpec):
     revision: Revision = "main"
     """Name that the commit was resolved from. A run resolves nothing."""
     commit: Commit | None = None
-    """Commit in the cache: the directory below snapshots/. Not needed for a pvc:// path."""
+    """Commit in the cache: the directory below snapshots/. Not needed for pvc:// and oci://."""
 
 
 class RunDraft(DraftSpec):
     """A draft head and its algorithm."""
 
     commit: Commit | None = None
-    """Commit in the cache: the directory below snapshots/. Not needed for a pvc:// path."""
+    """Commit in the cache: the directory below snapshots/. Not needed for pvc:// and oci://."""
 
 
 class RunCache(Model):

@@ -10,6 +10,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from paceline.core import ALGORITHMS, CUSTOM
+from paceline.core.source import IMAGE
 
 VALIDATIONS = "x-kubernetes-validations"
 
@@ -131,7 +132,11 @@ _ON_CLAIM = rf"pvc://[a-z0-9][a-z0-9.-]*{_PATH}+"
 Source = Annotated[
     str,
     Field(max_length=300),
-    Matches(rf"^(hf://{_REPOSITORY}|{_ON_CLAIM})$", "be hf://OWNER/NAME or pvc://CLAIM/PATH"),
+    Matches(
+        rf"^(hf://{_REPOSITORY}|{_ON_CLAIM}|oci://{IMAGE}{_PATH}*)$",
+        "be hf://OWNER/NAME, pvc://CLAIM/PATH or oci://REGISTRY/REPOSITORY@sha256:DIGEST (a tag moves: write the digest"
+        " that it has)",
+    ),
 ]
 DatasetSource = Annotated[
     str,

@@ -141,7 +141,8 @@ def _searches(manifest: Manifest, pool: str | None) -> Iterator[str]:
 def _shared(snapshot: Snapshot, spec: DeploymentSpec) -> Iterator[Manifest]:
     if spec.cache_claim:
         yield claim(snapshot.namespace, spec.cache_claim)
-    yield fetch_job(snapshot.owner, spec.server, models_of(spec), snapshot.settings, datasets=datasets_of(spec))
+    if artifacts_of(spec):
+        yield fetch_job(snapshot.owner, spec.server, models_of(spec), snapshot.settings, datasets=datasets_of(spec))
 
 
 def _serving(view: Pool, arm: Arm, spec: DeploymentSpec) -> Iterator[Manifest]:

@@ -9,7 +9,7 @@ from posixpath import normpath
 from typing import Any
 
 from paceline.core import Server
-from paceline.core.names import FILES, MODELS
+from paceline.core.names import FILES, IMAGES, MODELS
 from paceline.engines.adapter import Adapter, Refusal
 
 Fault = tuple[str, str]
@@ -27,6 +27,8 @@ WRITTEN = "paceline-files"
 """Volume of the files that follow from the resource, at `core.names.FILES`."""
 DEVICES = "accelerators"
 """The claim of the server's container on devices, if it gets its accelerators by one."""
+OF_IMAGES = "image-"
+"""How the names of volumes begin that are images of models."""
 SHARED_MEMORY = "/dev/shm"
 SIDECAR = "Always"
 """The restartPolicy of an init container that goes on running beside the others."""
@@ -189,6 +191,8 @@ def _volumes(spec: Mapping[str, Any]) -> Iterator[Fault]:
                 yield where, "holds the models: write it in spec.cache"
             case name if name in OF_A_ROUND:
                 yield f"{where}.name", f"{name} is a volume of a benchmark's pod: take another name"
+            case name if name.startswith(OF_IMAGES):
+                yield f"{where}.name", f"{OF_IMAGES}… are volumes of models (oci://): take another name"
             case name if name == WRITTEN:
                 yield f"{where}.name", f"{name} holds files that Paceline writes: take another name"
             case "shm" if set(volume) - {"name", "emptyDir"}:
@@ -215,7 +219,8 @@ def _server_container(where: str, container: Mapping[str, Any], server: Server, 
             yield f"{where}.resources.{part}.{name}", "write it in spec.accelerator.count"
     for i, mount in enumerate(container.get("volumeMounts", ())):
         path = _plain(mount.get("mountPath", ""))
-        if path in (MODELS, FILES, adapter.jit_cache, SHARED_MEMORY) or f"{path}/".startswith(f"{CONTROL}/"):
+        ours = (MODELS, FILES, adapter.jit_cache, SHARED_MEMORY)
+        if path in ours or f"{path}/".startswith((f"{CONTROL}/", f"{IMAGES}/")):
             yield f"{where}.volumeMounts[{i}].mountPath", f"{path} is mounted by Paceline: take another path"
 
 

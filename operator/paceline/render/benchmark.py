@@ -25,6 +25,7 @@ from paceline.render.common import API_VERSION, Manifest, Owner, Settings, metad
 from paceline.render.defaults import of_ours, pull_secrets
 from paceline.render.devices import claim_spec, claim_template, pod_claims, template_name
 from paceline.render.files import Files, file_annotations, files_of
+from paceline.render.images import image_mounts, image_of, images_of
 from paceline.render.overlay import in_a_round, laid_over, node_affinity
 from paceline.render.pod import CLIENT_UID, placement, restricted, server_container, volumes
 from paceline.render.prompts import prompt_files, prompt_mounts, prompt_volumes
@@ -142,7 +143,8 @@ def round_job(
     priority = {"priorityClassName": settings.benchmark_priority_class} if settings.benchmark_priority_class else {}
     over = run.server.engine.pod_template
     planned = {command.name for command in plan.arms}
-    files = files_of(run.server, (arm for arm in run.arms if arm.name in planned))
+    arms = tuple(arm for arm in run.arms if arm.name in planned)
+    files, images = files_of(run.server, arms), images_of(run.server, arms)
     pod = laid_over(
         {
             "metadata": {"labels": labels, **file_annotations(files)},
@@ -158,9 +160,9 @@ def round_job(
                     "fsGroupChangePolicy": "OnRootMismatch",
                     **settings.server_pod_security,
                 },
-                "containers": [_server(owner, run, files, settings), _client(run, plan, settings)],
+                "containers": [_server(owner, run, files, images, settings), _client(run, plan, settings)],
                 "volumes": [
-                    *volumes(run.server, files),
+                    *volumes(run.server, files, images),
                     *prompt_volumes(run),
                     {"name": "ctl-in", "emptyDir": {}},
                     {"name": "ctl-out", "emptyDir": {"sizeLimit": MOST_FROM_SERVER}},
@@ -199,9 +201,9 @@ def _deadline(plan: RoundPlan) -> int:
     return min(LONGEST_DEADLINE, math.ceil(SLACK_SECONDS + len(plan.arms) * of_each + loads))
 
 
-def _server(owner: Owner, run: RunSpec, files: Files, settings: Settings) -> Manifest:
+def _server(owner: Owner, run: RunSpec, files: Files, images: tuple[str, ...], settings: Settings) -> Manifest:
     script = resources.files("paceline.render").joinpath("wrapper.sh").read_text()
-    container = server_container(owner, run.server, ["sh", "-c", as_it_is(script)], files, settings)
+    container = server_container(owner, run.server, ["sh", "-c", as_it_is(script)], files, settings, images)
     container["volumeMounts"] += [
         {"name": "ctl-in", "mountPath": FROM_CLIENT, "readOnly": True},
         {"name": "ctl-out", "mountPath": FROM_SERVER},
@@ -234,5 +236,6 @@ def _client(run: RunSpec, plan: RoundPlan, settings: Settings) -> Manifest:
             {"name": "models", "mountPath": MODELS},
             {"name": "tmp", "mountPath": "/tmp"},
             *prompt_mounts(run),
+            *image_mounts(image_of(run.server.target)),  # the target's tokenizer
         ],
     }

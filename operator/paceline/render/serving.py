@@ -12,6 +12,7 @@ from paceline.render.common import Manifest, Owner, Settings, metadata
 from paceline.render.devices import claim_spec, claim_template, pod_claims, template_name
 from paceline.render.files import file_annotations, files_of
 from paceline.render.group import LEADER, leader_worker_set
+from paceline.render.images import images_of
 from paceline.render.overlay import laid_over, without_probes
 from paceline.render.pod import placement, server_container, volumes
 
@@ -111,7 +112,8 @@ def _pod(
 ) -> Manifest:
     """The pod of every node of a server; `answers` are the probes and hooks of the one that speaks HTTP."""
     command, files = list(ENGINES[server.engine.name].argv(server, arm)), files_of(server, (arm,))
-    container = server_container(owner, server, command, files, settings) | answers
+    images = images_of(server, (arm,))
+    container = server_container(owner, server, command, files, settings, images) | answers
     security = {"securityContext": dict(settings.server_pod_security)} if settings.server_pod_security else {}
     priority = {"priorityClassName": settings.server_priority_class} if settings.server_priority_class else {}
     return {
@@ -121,7 +123,7 @@ def _pod(
         },
         "spec": {
             "containers": [container],
-            "volumes": volumes(server, files),
+            "volumes": volumes(server, files, images),
             # As PID 1 SGLang cannot kill itself when its scheduler dies, and then exits 0.
             "shareProcessNamespace": True,
             "automountServiceAccountToken": False,
