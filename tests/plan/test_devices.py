@@ -1,9 +1,13 @@
 """User stories of accelerators that pods claim instead of counting them (as test_stories)."""
 
+from dataclasses import replace
 from typing import Any
 
 from tests.support.stories import told
 from tests.support.world import World, example
+
+from paceline.plan import run
+from paceline.plan.step import Apply
 
 SELECTOR = 'device.attributes["gpu.nvidia.com"].productName == "NVIDIA H200"'
 TEMPLATE = "ResourceClaimTemplate"
@@ -134,3 +138,20 @@ def test_a_server_of_several_nodes_claims_on_each(world: World) -> None:
         for pod in world.cluster.of("Pod", component="server")
     }
     assert names == {one["metadata"]["name"] for one in world.cluster.of(TEMPLATE)}
+
+
+def test_a_run_made_by_hand_starts_no_round_where_nothing_can_be_claimed() -> None:
+    """Its Job would wait for ever for a claim that nobody makes."""
+    world = World()
+    world.apply(claiming())
+    world.prefetch_ends()
+    world.servers_ready()
+    (made,) = world.runs("latency")
+    alone = {**made, "status": {}}
+    snapshot = replace(world.run_snapshot(made["metadata"]["name"]), manifest=alone, rounds=())
+    waits = run.plan(replace(snapshot, absent=frozenset({TEMPLATE})), world.cluster.now)
+    assert waits.actions == ()
+    assert waits.status is not None
+    assert "accelerator.deviceClassName needs resource.k8s.io/v1" in waits.status["progress"]["message"]
+    begins = run.plan(snapshot, world.cluster.now).actions
+    assert [one.manifest["kind"] for one in begins if isinstance(one, Apply)] == [TEMPLATE, "Job"]
